@@ -1,7 +1,8 @@
 """``Timeline``: a sample of every second of a measurement, as CSV: the machine, each node, the load generator.
 
 One thread samples over the whole measurement, also between its rounds. Servers are asked only during a round, on the
-control connections that the plugin has anyway: another connection would take a place that the workload may need.
+control connections that the plugin has anyway: another connection would take a place that the workload may need. A node
+that does not answer has a gap from then on until it answers; the samples of all others go on.
 ``benchmarks/timeline_cost.py`` measures what the samples cost.
 """
 
@@ -10,21 +11,23 @@ from __future__ import annotations
 import contextlib
 import csv
 import dataclasses
+import functools
 import io
+import queue
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 import psutil
 
 from pytest_dbcluster.clusters.cluster import Cluster
-from pytest_dbcluster.clusters.servers.node import Node, of_each
+from pytest_dbcluster.clusters.servers.node import Node
 from pytest_dbcluster.clusters.topology import Pulse
 from pytest_dbcluster.hosts.host import Host, Process
 from pytest_dbcluster.rounds.round import Round
 from pytest_dbcluster.testbed.sampler import (
     Sample,
-    asked,
     found,
     load_seconds,
     machines,
@@ -36,6 +39,7 @@ from pytest_dbcluster.workloads.workload import Setting
 
 INTERVAL = 1.0  # seconds
 STOP_SECONDS = 5.0
+PATIENCE = 1.0  # seconds: who has not answered by then is left out until he does
 ABOUT = ("time", "seconds", "variant", "block", "position")
 LOADS = "client"  # the name of the load generator's host
 NODE, CLIENT = "_node", "_client"  # in the names of values that are of one node; at the end of those of the load's host
@@ -46,6 +50,7 @@ GAUGES = (
 )  # read as they are; all other values are changes a second
 
 
+Ask = Callable[[], Any]
 Key = frozenset[tuple[str, str, int]]  # of the nodes: name, directory, process
 
 
@@ -106,6 +111,7 @@ class Timeline:
         self._known: Key | None = None
         self._numbers: dict[Key, int] = {}
         self._now = Sampled(None, None, None, {}, {}, {}, 0)
+        self._askers = Askers()
 
     @contextlib.contextmanager
     def during(self, place: Place, setting: Setting) -> Iterator[None]:
@@ -136,11 +142,12 @@ class Timeline:
             self._now = dataclasses.replace(now, place=None)
 
     def stop(self) -> None:
-        """End the thread. A second call does nothing. A thread that waits for a dead server ends when that gives up."""
+        """End the threads. A second call does nothing. One that waits for a server ends when that statement does."""
         thread, self._thread = self._thread, None
         if thread is not None:
             self._stopped.set()
             thread.join(STOP_SECONDS)
+        self._askers.close()
 
     def _start(self) -> None:
         if self._thread is None:
@@ -153,7 +160,7 @@ class Timeline:
     def _sample(self, stopped: threading.Event) -> None:
         due = time.monotonic()
         while not stopped.wait(max(0.0, due - time.monotonic())):
-            self.moments.append(_moment(self._now))
+            self.moments.append(_moment(self._now, self._askers))
             due = following(due, self._interval, time.monotonic())
 
     def as_csv(self, rounds: Sequence[Round]) -> str:
@@ -201,40 +208,120 @@ def following(due: float, interval: float, now: float) -> float:
     return max(due + interval, now + interval / 2)
 
 
-def _moment(of: Sampled) -> Moment:
+def _moment(of: Sampled, askers: Askers) -> Moment:
     """A sample of now."""
     at, clock = time.time(), time.monotonic()
 
     def client_seconds() -> float | None:
         return load_seconds([of.client, *of.others], lambda host: host.running_cpu_seconds()) if of.client else None
 
-    seconds, used = asked(of.programs, client_seconds, machines(of.hosts.values()))
+    elsewhere = machines(of.hosts.values())
+    asks: dict[str, Ask] = {f"cpu_{name}": process.cpu_seconds for name, process in of.programs.items()}
+    asks["cpu_client"] = client_seconds
+    machine = {f"machine {name}": host.usage for name, host in elsewhere.items()}
+    own = {f"host {name} {id(host)}": host.usage for name, host in of.hosts.items() if not host.machine}
+    answers = askers.answers(asks | machine, together=not elsewhere) | askers.answers(own, together=False)
+    used = {name: answers.get(f"machine {name}") or {} for name in elsewhere}
     of_nodes = [used[name] for name in machines(host for name, host in of.hosts.items() if name != LOADS)]
-    values = sample(seconds, of_nodes) | of_machine(of_nodes)
+    values = sample({name: answers[name] for name in asks if answers.get(name) is not None}, of_nodes)
+    values |= of_machine(of_nodes)
     owners = {name: of_process(process) for name, process in of.processes.items()}
-    own = {name: used[host.machine] for name, host in of.hosts.items() if host.machine}
-    for name, counted in (own | _usage({name: host for name, host in of.hosts.items() if name not in own})).items():
+    for name, host in of.hosts.items():
+        counted = used[host.machine] if host.machine else answers.get(f"host {name} {id(host)}") or {}
         owners[name] = {**owners.get(name, {}), **counted}
-    values |= {f"{metric}_{name}": value for name, found in owners.items() for metric, value in found.items()}
+    values |= {f"{metric}_{name}": value for name, counted in owners.items() for metric, value in counted.items()}
     if of.place and of.cluster:
-        values |= of_servers(of.cluster)
+        values |= of_servers(of.cluster, askers)
     return Moment(at, clock, of.place, of.number, values, id(of.client))
 
 
-def _usage(hosts: Mapping[str, Host]) -> dict[str, Mapping[str, float]]:
-    """What the kernel of each host counts, all asked at once: one that is busy answers late."""
-    found: dict[str, Mapping[str, float]] = {}
+class Askers:
+    """Threads that ask, so that nobody waits for who does not answer. ``close`` ends them."""
 
-    def ask(name: str, host: Host) -> None:
-        with contextlib.suppress(Exception):  # the thread must not end, whatever becomes of a host
-            found[name] = host.usage()
+    def __init__(self) -> None:
+        self._idle: list[_Asker] = []
+        self._silent: dict[str, _Asker] = {}  # who has not answered, and the thread that waits for it
 
-    threads = [threading.Thread(target=ask, args=item, daemon=True) for item in hosts.items()]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return dict(found)
+    def answers(self, asks: Mapping[str, Ask], *, together: bool) -> dict[str, Any]:
+        """What each of these answers; those are left out who fail, or do not answer within PATIENCE.
+
+        One that has not answered is not asked again before it does. together: ask in turn, with one thread: on this
+        machine threads cost more CPU than the answers wait.
+        """
+        self._idle += [asker for asker in self._silent.values() if asker.idle]
+        self._silent = {name: asker for name, asker in self._silent.items() if not asker.idle}
+        left = {name: ask for name, ask in asks.items() if name not in self._silent}
+        found: dict[str, Any] = {}
+        while left:
+            parts = [left] if together else [{name: ask} for name, ask in left.items()]
+            asking = [(self._idle.pop() if self._idle else _Asker()) for _ in parts]
+            for asker, part in zip(asking, parts, strict=True):
+                asker.begin(part)
+            limit = time.monotonic() + PATIENCE
+            for asker in asking:
+                if not asker.done.wait(max(0.0, limit - time.monotonic())) and (silent := asker.leave()):
+                    self._silent[silent] = asker
+                else:
+                    self._idle.append(asker)
+                found |= asker.found
+            over = {*self._silent, *(name for asker in asking for name in asker.tried)}
+            left = {name: ask for name, ask in left.items() if name not in over}
+        return found
+
+    def close(self) -> None:
+        """End the threads, each when it has its answer."""
+        for asker in (*self._idle, *self._silent.values()):
+            asker.close()
+        self._idle, self._silent = [], {}
+
+
+class _Asker:
+    """A thread that asks some in turn. found: their answers. tried: who was asked. idle: it may be used again."""
+
+    def __init__(self) -> None:
+        self.found: dict[str, Any] = {}
+        self.tried: list[str] = []
+        self.done = threading.Event()
+        self.idle = True
+        self._left = False
+        self._first = ""  # who is asked first
+        self._guard = threading.Lock()
+        self._given: queue.SimpleQueue[Mapping[str, Ask] | None] = queue.SimpleQueue()
+        threading.Thread(target=self._run, daemon=True, name="dbcluster-timeline-asks").start()
+
+    def begin(self, asks: Mapping[str, Ask]) -> None:
+        """Ask all of these, in turn."""
+        self.found, self.tried, self.idle, self._left = {}, [], False, False
+        self._first = next(iter(asks))
+        self.done.clear()
+        self._given.put(asks)
+
+    def leave(self) -> str:
+        """Ask nobody after the present one, and return who that is; empty when all have just answered."""
+        with self._guard:
+            self._left = not self.idle
+            return [self._first, *self.tried][-1] if self._left else ""
+
+    def close(self) -> None:
+        """End the thread."""
+        self._given.put(None)
+
+    def _run(self) -> None:
+        while asks := self._given.get():
+            for name, ask in asks.items():
+                with self._guard:
+                    if self._left:
+                        break
+                    self.tried.append(name)
+                answer = None
+                with contextlib.suppress(Exception):  # the thread must not end, whatever becomes of a host
+                    answer = ask()
+                with self._guard:
+                    if not self._left and answer is not None:
+                        self.found[name] = answer
+            with self._guard:
+                self.idle = True
+            self.done.set()
 
 
 def _rates(moments: Sequence[Moment]) -> list[dict[str, float]]:
@@ -259,18 +346,19 @@ def _rates(moments: Sequence[Moment]) -> list[dict[str, float]]:
     return rates
 
 
-def of_servers(cluster: Cluster) -> Sample:
+def of_servers(cluster: Cluster, askers: Askers) -> Sample:
     """What each server says of itself, by ``NAME_NODE``; without those that do not answer, which the round notices."""
 
-    def ask(node: Node) -> Sample:
-        pulse = cluster.topology.pulse(node, cluster.nodes)
-        if pulse is not None:
-            with contextlib.suppress(Exception):  # the thread must not end, whatever a dying server sends
-                answer = _answer(node.sql.records(pulse.statement))
-                return {f"{name}_{node.name}": value for name, value in _read(pulse, answer).items()}
-        return {}
+    def ask(node: Node, pulse: Pulse) -> Sample:
+        answer = _answer(node.sql.records(pulse.statement))
+        return {f"{name}_{node.name}": value for name, value in _read(pulse, answer).items()}
 
-    return {name: value for values in of_each(cluster.nodes, ask) for name, value in values.items()}
+    nodes = cluster.nodes
+    pulses = [(node, pulse) for node in nodes if (pulse := cluster.topology.pulse(node, nodes)) is not None]
+    asks = {f"server {node.name} {id(node)}": functools.partial(ask, node, pulse) for node, pulse in pulses}
+    here = not any(node.host.machine or node.host.connects for node in nodes)
+    found = askers.answers(asks, together=here)
+    return {name: value for values in found.values() for name, value in values.items()}
 
 
 def _answer(rows: Sequence[Mapping[str, str]]) -> Mapping[str, str]:

@@ -283,7 +283,7 @@ def test_every_second_of_a_round_says_what_the_topology_knows(cluster):
     nodes = [node.name for node in cluster.nodes]
     with_role = nodes[1:] if "replica_lag" in wanted else nodes
     expected = {f"{name}_{node}" for name in wanted for node in with_role}
-    values = timeline.of_servers(cluster)
+    values = timeline.of_servers(cluster, timeline.Askers())
 
     assert set(values) == expected
     assert all(value >= 0 for value in values.values())

@@ -81,9 +81,9 @@ def sampled(timeline, number):
     wait.until(lambda: [] if len(timeline.moments) >= enough else ["few"], "samples", seconds=60)
 
 
-def threads():
-    """The threads that sample."""
-    return [thread for thread in threading.enumerate() if thread.name == "dbcluster-timeline"]
+def threads(name="dbcluster-timeline"):
+    """The threads that sample, or those that ask."""
+    return [thread for thread in threading.enumerate() if thread.name == name]
 
 
 @pytest.fixture
@@ -211,7 +211,8 @@ def test_a_corrected_clock_changes_no_rate():
 
 def test_a_server_that_hangs_holds_up_neither_a_round_nor_the_end(timeline, monkeypatch):
     """The thread that waits for it is left alone; it ends when the server answers."""
-    monkeypatch.setattr(module, "STOP_SECONDS", 0.01)
+    before = threads("dbcluster-timeline-asks")
+    monkeypatch.setattr(module, "STOP_SECONDS", 60)
     asked, answer = threading.Event(), threading.Event()
 
     class Hanging(Answers):
@@ -223,11 +224,50 @@ def test_a_server_that_hangs_holds_up_neither_a_round_nor_the_end(timeline, monk
     with timeline.during(PLACE, setting(Hanging())):
         assert asked.wait(60)
     timeline.stop()
-    (waiting,) = threads()
-    answer.set()
-    waiting.join(60)
-
     assert threads() == []
+    waiting = set(threads("dbcluster-timeline-asks")) - set(before)
+    answer.set()
+    for thread in waiting:
+        thread.join(60)
+
+    assert len(waiting) >= 1
+    assert not any(thread.is_alive() for thread in waiting)
+
+
+@pytest.mark.parametrize("machine", ["", "elsewhere"])
+def test_a_node_that_does_not_answer_has_a_gap_of_its_own(timeline, monkeypatch, machine):
+    """All others are sampled as before, and it is too once it answers; on this machine nodes are asked in turn."""
+    monkeypatch.setattr(module, "PATIENCE", 0.05)
+    silent, answer = threading.Event(), threading.Event()
+
+    class Silent(Answers):
+        def records(self, statement):
+            if silent.is_set():
+                assert answer.wait(60)
+            return STATUS
+
+    def wait_for(present, absent=()):
+        def problems():
+            values = timeline.moments[-1].values if timeline.moments else {}
+            wrong = {name for name in present if name not in values} | {name for name in absent if name in values}
+            return [str(wrong)] if wrong else []
+
+        wait.until(problems, f"{present} without {absent}", seconds=60)
+
+    queues = [f"receive_queue_node{number}" for number in (1, 2, 3)]
+    given = setting(Answers(*STATUS), Silent(), Answers(*STATUS))
+    for node in given.cluster.nodes:
+        node.host.machine = machine
+    with timeline.during(PLACE, given):
+        wait_for(queues)
+        silent.set()
+        wait_for([queues[0], queues[2]], [queues[1]])
+        asked = given.cluster.nodes[2].sql.asked
+        wait.until(lambda: [] if given.cluster.nodes[2].sql.asked > asked + 3 else ["few"], "samples", seconds=60)
+        assert queues[1] not in timeline.moments[-1].values
+        silent.clear()
+        answer.set()
+        wait_for(queues)
 
 
 def test_there_is_no_csv_without_samples_or_rounds():

@@ -73,12 +73,15 @@ class HealthSettings:
 class Asked(Protocol):
     """The part of a connection that ``State`` uses."""
 
-    def pairs(self, statement: str) -> dict[str, str]:
-        """Run a statement with two columns; return value by name. Raises SQLError."""
+    def pairs(self, statement: str, seconds: float) -> dict[str, str]:
+        """Run a statement with two columns; return value by name. Raises SQLError, after ``seconds`` at the latest."""
 
 
 class State:
-    """The health of one node, queried again when the last result is older than ``FRESH`` seconds."""
+    """The health of one node, queried again when the last result is older than ``FRESH`` seconds.
+
+    One thread at a time queries it, and no lock is held meanwhile. Others wait for it, at most ``PATIENCE`` seconds.
+    """
 
     def __init__(self, node: Watched, connection: Asked) -> None:
         self.node = node
@@ -87,15 +90,20 @@ class State:
         self._seen: Mapping[str, str] = {}
         self._refused = ""
         self._asked = float("-inf")
-        self._asking = threading.Lock()  # one connection to the server, used by one thread at a time
+        self._asking = False  # whether a thread uses the connection
+        self._news = threading.Condition()
 
     def now(self, role: str = "reader") -> tuple[bool, str]:
         """Return whether the node is healthy for a role (``reader`` or ``writer``), and one line that says why."""
-        with self._asking:
-            if time.monotonic() - self._asked > FRESH:
-                self._ask()
-                self._asked = time.monotonic()
-            seen, refused = self._seen, self._refused
+        with self._news:
+            asks = self._stale and not self._asking
+            self._asking = self._asking or asks
+        if asks:
+            self._ask()
+        with self._news:
+            known = self._news.wait_for(lambda: not self._asking, PATIENCE)
+            seen = self._seen
+            refused = self._refused if known else f"{self.node.name} does not answer"
         if refused:
             return False, refused
         wanted = self._wanted[role]
@@ -106,11 +114,21 @@ class State:
         ]
         return not lacking, f"{self.node.name}: {'; '.join(lacking) or ', '.join(wanted.values()) or 'answers'}"
 
+    @property
+    def _stale(self) -> bool:
+        return time.monotonic() - self._asked > FRESH
+
     def _ask(self) -> None:
+        seen, refused = self._seen, ""
         try:
-            self._seen, self._refused = self._connection.pairs(self.node.health.statement), ""
+            seen = self._connection.pairs(self.node.health.statement, PATIENCE)
         except SQLError as error:
-            self._refused = " ".join(f"{error}".split())
+            refused = " ".join(f"{error}".split())
+        finally:
+            with self._news:
+                self._seen, self._refused, self._asked = seen, refused, time.monotonic()
+                self._asking = False
+                self._news.notify_all()
 
 
 class _Server(socketserver.ThreadingTCPServer):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import contextlib
 import json
 import socket
 import subprocess
 import sys
+import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping
@@ -41,7 +43,7 @@ class Server:
         self.status = status
         self.asked: list[str] = []
 
-    def pairs(self, statement: str) -> dict[str, str]:
+    def pairs(self, statement: str, seconds: float) -> dict[str, str]:
         """The status, or an error where there is none."""
         self.asked.append(statement)
         if self.status is None:
@@ -144,6 +146,28 @@ def test_an_old_answer_is_not_repeated(monkeypatch):
     server.status = None
 
     assert state.now()[0] is False
+
+
+def test_a_node_that_does_not_answer_keeps_nobody_waiting_for_long(monkeypatch):
+    """Everybody who asks meanwhile is told so after PATIENCE seconds, side by side; later answers count again."""
+    monkeypatch.setattr(health_server, "PATIENCE", 0.3)
+    asked, answer = threading.Event(), threading.Event()
+
+    class Silent(Server):
+        def pairs(self, statement, seconds):
+            asked.set()
+            assert answer.wait(60)
+            return super().pairs(statement, seconds)
+
+    state = State(NODE, Silent(WELL))
+    with concurrent.futures.ThreadPoolExecutor(9) as threads:
+        first = threads.submit(state.now)
+        assert asked.wait(60)
+        others = [threads.submit(state.now, "writer") for _ in range(8)]
+        assert {other.result(60) for other in others} == {(False, "node1 does not answer")}
+        answer.set()
+        assert first.result(60) == (True, "node1: ON, Primary, Synced")
+    assert state.now("writer")[0]
 
 
 def test_settings_survive_their_file():

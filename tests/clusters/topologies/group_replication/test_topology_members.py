@@ -136,7 +136,7 @@ def test_flow_control_that_holds_a_member_is_seen(group3):
 
     def held():
         primary.query(f"INSERT INTO {table} VALUES ({next(row)})")
-        values = timeline.of_servers(group3)
+        values = timeline.of_servers(group3, timeline.Askers())
         assert values[f"receive_queue_{late.name}"] >= 0
         assert values[f"certification_queue_{late.name}"] >= 0
         return [] if values[f"flow_control_held_{primary.name}"] > 0 else [f"{values}"]
