@@ -15,7 +15,9 @@ from types import FrameType
 from typing import Any
 
 ENDING = (signal.SIGTERM, signal.SIGHUP)
-AGAIN_SECONDS = 0.05  # after which a signal is tried again that arrived in a finalizer
+AGAIN_SECONDS = 0.05  # after which a signal is tried again that arrived where an exception does harm
+# pluggy's function around the end of a hook wrapper of the old style, such as those of allure-pytest.
+OLD_WRAPPER = "run_old_style_hookwrapper"
 TERMINALS = ("/dev/pts/", "/dev/tty")
 
 
@@ -32,6 +34,8 @@ class EndingSignals:
 
     Python runs a handler wherever the main thread is. In a finalizer (``__del__``, a callback of a weak reference) an
     exception goes nowhere, and the run would go on for good; so there ``Ended`` is raised again, after the finalizer.
+    At the end of a hook wrapper of the old style pluggy warns of an exception, and with ``-W error`` the warning takes
+    its place: there both ``Ended`` and Ctrl-C wait for the end of the wrapper.
     """
 
     def __init__(self) -> None:
@@ -48,6 +52,9 @@ class EndingSignals:
             if signal.getsignal(number) is signal.SIG_DFL:
                 with contextlib.suppress(ValueError):  # raised outside of the main thread
                     self._before[number] = signal.signal(number, self._end)
+        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            with contextlib.suppress(ValueError):
+                self._before[signal.SIGINT] = signal.signal(signal.SIGINT, self._interrupt)
         if self._before and self._waker is None:
             self._waker = _Waker()
             self._unraisable, sys.unraisablehook = sys.unraisablehook, self._not_raised
@@ -73,21 +80,31 @@ class EndingSignals:
         self.name = signal.Signals(number).name
         if number == signal.SIGHUP:
             _leave_terminal()
-        if not self._held:
+        if _in_old_wrapper(frame):
+            self._later(signal.Signals(number))
+        elif not self._held:
             self._raise()
 
+    def _interrupt(self, number: int, frame: FrameType | None) -> None:
+        if not _in_old_wrapper(frame):
+            raise KeyboardInterrupt
+        self._later(signal.Signals(number))
+
     def _not_raised(self, lost: Any) -> None:
-        """Raise ``Ended`` again, a moment after the finalizer that it was lost in; report all other exceptions."""
-        if not issubclass(lost.exc_type, Ended):
-            if self._unraisable:
-                self._unraisable(lost)
-            return
-        self._lost = threading.Timer(AGAIN_SECONDS, self._again, (signal.Signals[self.name],))
+        """Raise what ends the run again, a moment after the finalizer that it was lost in; report other exceptions."""
+        if issubclass(lost.exc_type, KeyboardInterrupt):
+            self._later(signal.Signals[self.name] if issubclass(lost.exc_type, Ended) else signal.SIGINT)
+        elif self._unraisable:
+            self._unraisable(lost)
+
+    def _later(self, number: signal.Signals) -> None:
+        self._lost = threading.Timer(AGAIN_SECONDS, self._again, (number,))
         self._lost.daemon = True
         self._lost.start()
 
     def _again(self, number: signal.Signals) -> None:
-        self.name = ""  # not before: the signal may arrive twice (``_Waker``), and the second time be lost as well
+        if number in ENDING:
+            self.name = ""  # not before: the signal may arrive twice (``_Waker``), and the second time be lost as well
         signal.pthread_kill(threading.main_thread().ident or 0, number)
 
     def _raise(self) -> None:
@@ -104,6 +121,15 @@ class EndingSignals:
             self._held -= 1
         if self.name and not ended_before and not self._held:
             self._raise()
+
+
+def _in_old_wrapper(frame: FrameType | None) -> bool:
+    """Whether code runs that a hook wrapper of the old style has before or after the hook."""
+    while frame:
+        if frame.f_code.co_name == OLD_WRAPPER:
+            return True
+        frame = frame.f_back
+    return False
 
 
 class _Waker:
@@ -126,7 +152,7 @@ class _Waker:
     def _run(self) -> None:
         woken: set[int] = set()  # each signal once, because the one that we send arrives here too
         while received := self._received.recv(64):
-            for number in {*received} & {*ENDING} - woken:
+            for number in {*received} & {*ENDING, signal.SIGINT} - woken:
                 woken.add(number)
                 signal.pthread_kill(self._main, number)
         self._received.close()

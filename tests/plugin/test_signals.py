@@ -149,6 +149,31 @@ def work(handlers, done):
         done.append("whole")
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_at_the_end_of_another_plugins_hook_ends_the_run(suite, number):
+    """Of a wrapper of the old style, of which pluggy warns there: with warnings as errors the run would break."""
+    with (suite / "conftest.py").open("a") as conftest:
+        conftest.write(f"""
+import os
+import time
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    outcome = yield
+    if call.when == "call":
+        os.kill(os.getpid(), {int(number)})
+        time.sleep(0.01)
+    outcome.get_result()
+""")
+    done = subprocess.run(
+        [*COMMAND, "-W", "error"], cwd=suite, capture_output=True, text=True, check=False, preexec_fn=usual, timeout=300
+    )
+
+    assert "INTERNALERROR" not in done.stdout
+    assert done.returncode == 2, done.stdout
+    assert "1 passed" in done.stdout
+
+
 def test_work_that_must_be_whole_is_not_interrupted():
     """A signal within it ends the run right after it, once; work after the end of the run is not stopped again."""
     handlers, done = EndingSignals(), []
