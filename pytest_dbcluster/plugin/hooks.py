@@ -455,11 +455,11 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
             run.finish()
             results.judge_history(session, run.report)
         finally:
-            run.close()
+            run.close(ended=session.exitstatus == pytest.ExitCode.INTERRUPTED)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     """Stop every server of a run that never reached ``pytest_sessionfinish``."""
     if SESSION in config.stash:
-        config.stash[SESSION].close()
+        config.stash[SESSION].close(ended=True)
         del config.stash[SESSION]

@@ -54,6 +54,7 @@ if TYPE_CHECKING:
 LEAVE_SECONDS = 20.0  # maximum wait for the machine's lock before the servers are stopped without it
 # pytest-xdist kills workers 10 s after it has asked them to end (EXIT_TIMEOUT of xdist/workermanage.py).
 WORKER_LEAVE_SECONDS = 5.0
+ENDED_LEAVE_SECONDS = 3.0  # the same for a run that Ctrl-C or a signal has ended
 
 
 class DBSession:
@@ -67,6 +68,7 @@ class DBSession:
         self.report = report.of(config, settings.results)
         self._config = config
         self._closed = False
+        self._ended = False  # by Ctrl-C or a signal
         self._begun = False  # whether clusters may exist; stopping them then needs the machine's lock
         self._resolved: set[tuple[ClusterSpec, ReleaseName]] = set()
         self._testbeds: list[Testbed] = []  # of the test that runs
@@ -249,8 +251,12 @@ class DBSession:
         not_run = run_file.not_run(self._config)
         self.report.finish([*self.resolution.overridden, *filter(None, [self.settings.moved]), *not_run])
 
-    def close(self) -> None:
-        """Stop every server, or with ``--db-keep`` print how to connect to them. A second call does nothing."""
+    def close(self, *, ended: bool = False) -> None:
+        """Stop every server, or with ``--db-keep`` print how to connect to them. A second call does nothing.
+
+        ended: Ctrl-C or a signal has ended the run, so it does not wait for other runs for long.
+        """
+        self._ended = self._ended or ended
         if self._closed:
             return
         if self.settings.keep and self._left():
@@ -260,6 +266,7 @@ class DBSession:
             return
         # Stopping servers writes to the disk, so wait for other runs to end their block; but not for long.
         seconds = WORKER_LEAVE_SECONDS if hasattr(self._config, "workerinput") else LEAVE_SECONDS
+        seconds = ENDED_LEAVE_SECONDS if self._ended else seconds
         with self._errors_as_lines(), contextlib.ExitStack() as stack:
             stack.enter_context(self.pool.turns.building(most=seconds) if self._begun else contextlib.nullcontext())
             stack.callback(self.provisioner.close)
@@ -283,7 +290,8 @@ class DBSession:
         if hasattr(self._config, "workerinput"):  # the process that the user started makes it
             return ""
         # Drawing charts uses a core. When the run's time is over, the page is made without a turn.
-        with contextlib.suppress(DBClusterError), self.pool.turns.building(most=LEAVE_SECONDS):
+        seconds = 0.0 if self._ended else LEAVE_SECONDS
+        with contextlib.suppress(DBClusterError), self.pool.turns.building(most=seconds):
             return self.report.page()
         return self.report.page()
 

@@ -9,10 +9,12 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from types import FrameType
 from typing import Any
+
+import pytest
 
 ENDING = (signal.SIGTERM, signal.SIGHUP)
 AGAIN_SECONDS = 0.05  # after which a signal is tried again that arrived where an exception does harm
@@ -196,9 +198,22 @@ def _is_gone(descriptor: int) -> bool:
     return any(events & (select.POLLERR | select.POLLHUP) for _, events in poll.poll(0))
 
 
+class InterruptedEnd:
+    """The end of a session that a signal or Ctrl-C interrupts: pytest itself would show a traceback of it."""
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_sessionfinish(self) -> Generator[None, object, object]:
+        """Exit as after Ctrl-C in a test. Servers that still run are stopped by ``pytest_unconfigure``."""
+        try:
+            return (yield)
+        except KeyboardInterrupt as error:
+            raise pytest.exit.Exception(str(error) or "KeyboardInterrupt", pytest.ExitCode.INTERRUPTED) from None
+
+
 def end_as_ctrl_c(config: Any) -> EndingSignals:
     """Handle the signals from now on until pytest ends."""
     handlers = EndingSignals()
     handlers.install()
     config.add_cleanup(handlers.remove)
+    config.pluginmanager.register(InterruptedEnd())
     return handlers

@@ -54,9 +54,11 @@ def test_all_of_a_run_ends_in_a_turn(session, monkeypatch):
     assert [(one.does, one.waits) for one in having] == [(BUILDING, False)] * 2
 
 
-@pytest.mark.parametrize(("worker", "seconds"), [(False, 20.0), (True, 5.0)])
-def test_who_leaves_does_not_wait_for_long(session, monkeypatch, worker, seconds):
-    """A worker of pytest-xdist would be killed in the middle of it after 10 s."""
+@pytest.mark.parametrize(
+    ("worker", "ended", "seconds"), [(False, False, 20.0), (True, False, 5.0), (False, True, 3.0), (True, True, 3.0)]
+)
+def test_who_leaves_does_not_wait_for_long(session, monkeypatch, worker, ended, seconds):
+    """A worker of pytest-xdist would be killed in the middle of it after 10 s; who pressed Ctrl-C waits for the end."""
     asked = []
     config = types.SimpleNamespace(workerinput={}) if worker else types.SimpleNamespace()
     monkeypatch.setattr(session, "_config", config)
@@ -67,7 +69,7 @@ def test_who_leaves_does_not_wait_for_long(session, monkeypatch, worker, seconds
         yield
 
     monkeypatch.setattr(session.pool.turns.machine, "turn", turn)
-    session.close()
+    session.close(ended=ended)
 
     assert asked == [seconds]
 

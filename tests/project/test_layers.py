@@ -30,6 +30,7 @@ KNOWS_PYTEST = {
     "plugin.collection.code_of_test",
     "plugin.collection.own_provisioner",
     "plugin.hooks",
+    "plugin.signals",
     "plugin.xdist",
 }
 MODULE_LINES = 500

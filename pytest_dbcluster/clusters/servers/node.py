@@ -63,10 +63,8 @@ class Node:
         self.options: dict[str, str] = {}
         self.process: Process | None = None
         self._log_seen = 0
-        self._looked, self._stopped = (
-            -math.inf,
-            math.inf,
-        )  # when we last looked at the process, and saw it stopped first
+        self._looked, self._stopped = -math.inf, math.inf  # when we last looked, and first saw it stopped
+        self._stopped_at: float | None = None  # the CPU seconds that the server had used then
         # A short timeout: another program that took the port may never answer. The server's log then has the error.
         self.sql = Connection(name, self.endpoint, seconds=CONNECT_SECONDS, look=self.look)
 
@@ -166,10 +164,15 @@ class Node:
             raise NodeStopped(self.name)
 
     def is_stopped(self) -> bool:
-        """Whether a signal has stopped the server since a look STOPPED_SECONDS ago or more. Raises ProvisionError."""
+        """Whether a signal has stopped the server since a look STOPPED_SECONDS ago or more. Raises ProvisionError.
+
+        One that has used CPU time since has not been stopped all the time.
+        """
         self._looked = now = time.monotonic()
-        stopped = self.process is not None and self.process.stopped()
-        self._stopped = min(self._stopped, now) if stopped else math.inf
+        if self.process is None or not self.process.stopped():
+            self._stopped = math.inf
+        elif self._stopped == math.inf or self.process.cpu_seconds() != self._stopped_at:
+            self._stopped, self._stopped_at = now, self.process.cpu_seconds()
         return now - self._stopped >= STOPPED_SECONDS
 
     def wait_answering(self, seconds: float = 60.0) -> None:

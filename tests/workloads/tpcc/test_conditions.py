@@ -17,7 +17,7 @@ class Asked:
         self.name = name
         self.statements = collections.Counter()
 
-    def query(self, statement):
+    def query(self, statement, seconds):
         """One violation, whatever the statement."""
         self.statements[statement] += 1
         return [("warehouse 1", 1, 2)]

@@ -89,7 +89,7 @@ class Starting:
         self.name, self.said = "node1", []
         self._refusals, self._number = refusals, number
 
-    def query(self, statement):
+    def query(self, statement, *limit):
         """Refuse the statement, or record it."""
         if self._refusals:
             self._refusals -= 1

@@ -160,7 +160,7 @@ class Answering:
 
     def __init__(self, name, rows):
         self.name, self.host = name, FakeHost(name)
-        self.query = lambda statement: rows
+        self.query = lambda statement, *limit: rows
 
 
 def test_a_server_that_was_started_and_has_not_joined_is_a_backlog():
