@@ -20,6 +20,7 @@ from pytest_dbcluster.clusters.dialects.lookup import dialect, numbers
 from pytest_dbcluster.clusters.servers import host_options, path_options
 from pytest_dbcluster.clusters.servers.cnf_file import INCLUDE, SERVER_GROUP, CnfFile, Directive, Entry
 from pytest_dbcluster.clusters.servers.data_template import ask_server, help_text, option_words, plugin_directory
+from pytest_dbcluster.clusters.servers.path_options import server_name, undotted
 from pytest_dbcluster.clusters.servers.variables import equal, same
 from pytest_dbcluster.errors import CommandFailed, ConfigError
 from pytest_dbcluster.formatting import counted
@@ -83,7 +84,7 @@ def judged(cnf: CnfFile, release: Release, provisioner: Provisioner) -> Judged:
     if key not in _answers:
         host = provisioner.workshop(ClusterSpec("standalone", release=release.asked, name="reading"))
         try:
-            _answers[key] = _Judge(cnf, release, host).answer()
+            _answers[key] = Judge(cnf, release, host).answer()
         except ConfigError as error:
             _answers[key] = str(error)
         finally:
@@ -107,7 +108,7 @@ class _Kept:
         return normal_option(self.entry.name)
 
 
-class _Judge:
+class Judge:
     """The judging of one file for one release on one host."""
 
     def __init__(self, cnf: CnfFile, release: Release, host: Host) -> None:
@@ -127,12 +128,13 @@ class _Judge:
         self._compare(groups)
         entries = [entry for entry in self.cnf.entries if entry.section.lower() in groups]
         self._note_others(groups)
+        self.words = option_words(self._help())
         for entry in entries:
-            if normal_option(entry.name).removeprefix("loose_") in PLUGINS:
-                self._plugin(entry)
+            if (name := self._name(entry)) in PLUGINS:
+                self._plugin(entry, name)
         self.words = option_words(self._help(";".join(self.plugins)))
         for entry in entries:
-            self._sort(entry)
+            self.sort(entry)
         effective = self._effective()
         if self.problems:
             raise ConfigError(
@@ -191,9 +193,14 @@ class _Judge:
             read = ", ".join(f"[{group}]" for group in groups)
             self.notes.append(f"{self.release.name} does not read {skipped} of {self.cnf.name}, only {read}")
 
-    def _plugin(self, entry: Entry) -> None:
+    def _name(self, entry: Entry) -> str:
+        """The server's own name of an option; of one that it does not have, the name without a dot and ``loose_``."""
+        spelled = normal_option(entry.name)
+        return server_name(spelled, self.words) or undotted(spelled).removeprefix("loose_")
+
+    def _plugin(self, entry: Entry, name: str) -> None:
         """Take the plugins of an entry that this release has; ``plugin_load`` forgets those before it."""
-        if normal_option(entry.name).removeprefix("loose_") == PLUGINS[0]:
+        if name == PLUGINS[0]:
             self.plugins.clear()
         for part in filter(None, (entry.value or "").split(";")):
             library = part.rpartition("=")[2].strip()
@@ -207,16 +214,15 @@ class _Judge:
             else:
                 self.problems.append(f"{entry.where}: {entry.name}={part}: {self.release.name} has no plugin {library}")
 
-    def _sort(self, entry: Entry) -> None:
+    def sort(self, entry: Entry) -> None:
         """Keep an entry for the server, set it aside, or note the problem that it has."""
-        spelled = normal_option(entry.name)
-        if spelled.removeprefix("loose_") in PLUGINS:
-            return
-        name = server_name(spelled, self.words)
-        if host_options.of_host(spelled) or host_options.of_host(name):
-            self.aside.append(f"{spelled} ({entry.where})")
+        spelled, name = normal_option(entry.name), self._name(entry)
+        if name in PLUGINS:
             return
         value = path_options.EMPTY if entry.value == "" else entry.value or ""
+        if host_options.of_host(spelled, value) or host_options.of_host(name, value) or self._of_component(spelled):
+            self.aside.append(f"{spelled} ({entry.where})")
+            return
         try:
             path_options.check_text(spelled, value)
             kept = path_options.inside(name, value)
@@ -228,7 +234,11 @@ class _Judge:
         elif self._has(entry, name, value):
             if kept != value:
                 self.moved.append(f"{spelled}={value} as {kept or 'its default'} ({entry.where})")
-            self._keep(_Kept(entry, name, kept))
+            self._keep(_Kept(entry, spelled if "." in spelled else name, kept))
+
+    def _of_component(self, spelled: str) -> bool:
+        """Whether this is the variable of a component of MySQL, which SQL installs: ``validate_password.policy``."""
+        return self.vendor.vendor == "mysql" and "." in spelled and not server_name(spelled, self.words)
 
     def _keep(self, kept: _Kept) -> None:
         """Keep an entry; an earlier one of the same option no longer counts."""
@@ -239,11 +249,14 @@ class _Judge:
 
     def _has(self, entry: Entry, name: str, value: str) -> bool:
         """Whether the release has this option, or behaves as the value asks; otherwise the problem is noted."""
-        # Structured variables are written as cache.key_buffer_size. Of several longer names the server says itself
-        # that the option is ambiguous.
-        if name.rpartition(".")[2] in self.words or len(_longer(name, self.words)) > 1:
+        if name in self.words:
             return True
         what = f"{entry.where}: {_shown(entry.argument)[2:]}"
+        if (
+            several := [word for word in sorted(self.words) if word.startswith(name)]
+        ) and name not in self.vendor.implied:
+            self.problems.append(f"{what}: ambiguous option: it can be {' or '.join(several[:5])}")
+            return False
         if (implied := self.vendor.implied.get(name)) is not None:
             if equal(value, implied.value):
                 return True
@@ -350,15 +363,6 @@ def values(text: str) -> dict[str, str]:
     return found
 
 
-def server_name(spelled: str, words: frozenset[str]) -> str:
-    """Return the server's name of an option as it is spelled: without prefixes, and in full where it is abbreviated."""
-    known = path_options.bases(spelled)
-    if exact := next((base for base in known if base.rpartition(".")[2] in words), ""):
-        return exact
-    whole = next((_longer(base, words) for base in known if len(_longer(base, words)) == 1), [])
-    return whole[0] if whole else spelled.removeprefix("loose_")
-
-
 def instead(name: str, release: Release, words: Iterable[str]) -> str:
     """Return what to add to "no such option": what became of it in this release, or the name that was probably meant.
 
@@ -370,12 +374,10 @@ def instead(name: str, release: Release, words: Iterable[str]) -> str:
     return f"; did you mean {close[0]}?" if close else ""
 
 
-def _longer(name: str, words: frozenset[str]) -> list[str]:
-    return [word for word in words if word.startswith(name)]
-
-
 def _option_name(kept: _Kept) -> str:
     """The name of a kept option in a my.cnf of ours: in full, with ``skip_`` and the like, without ``loose_``."""
+    if "." in kept.name:
+        return kept.name
     for base in path_options.bases(kept.spelled):
         if kept.name.startswith(base):
             prefix = kept.spelled.removesuffix(base)

@@ -11,6 +11,7 @@ import contextlib
 import dataclasses
 import hashlib
 import json
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -244,7 +245,7 @@ def option_words(text: str) -> frozenset[str]:
         for part in line.strip().split(",")[:2]:
             if part.strip().startswith("--"):
                 names.add(part.strip()[2:].split("=")[0].split("[")[0].split()[0].replace("-", "_").lower())
-    return frozenset(name for name in names if name.strip("_"))  # a line of dashes is no option
+    return frozenset(name for name in names if re.fullmatch(r"[a-z0-9]\w*", name))  # no line of dashes
 
 
 def _keep(node: Node, directory: Path, manifest: Mapping[str, Any]) -> None:

@@ -24,26 +24,35 @@ OURS = frozenset(
 _PLACE = frozenset(
     """
     authentication_policy auto_generate_certs auto_increment_increment auto_increment_offset
-    binlog_do_db binlog_ignore_db console daemonize default_time_zone feedback
-    file_key_management gtid_domain_id init_rpl_role master_host master_password master_port master_user
+    binlog_do_db binlog_ignore_db bootstrap console daemonize default_time_zone feedback
+    file_key_management gtid_domain_id help init_rpl_role initialize initialize_insecure log_error_services
+    master_host master_password master_port master_user
     named_pipe offline_mode proxy_protocol_networks read_only replicate_do_db replicate_do_table replicate_ignore_db
     replicate_ignore_table replicate_rewrite_db replicate_same_server_id replicate_wild_do_table
     replicate_wild_ignore_table report_password report_user require_secure_transport server_uuid skip_grant_tables
-    skip_replica_start skip_slave_start ssl ssl_cipher ssl_fips_mode super_read_only syslog tls_ciphersuites tls_version
-    transaction_read_only user wsrep_gtid_domain_id wsrep_gtid_mode wsrep_node_incoming_address wsrep_on
-    wsrep_start_position
+    skip_replica_start skip_slave_start ssl ssl_cipher ssl_fips_mode super_read_only syslog tc_heuristic_recover
+    tls_ciphersuites tls_version transaction_read_only user validate_config version wsrep_gtid_domain_id wsrep_gtid_mode
+    wsrep_new_cluster wsrep_node_incoming_address wsrep_on wsrep_recover wsrep_start_position
     """.split()  # noqa: SIM905  (a list of sixty quoted words is no easier to read)
 )
 _PLACE_PREFIXES = (
     "admin_ssl_", "admin_tls_", "feedback_", "file_key_management_", "group_replication_ip_", "keyring_", "mysqlx_",
-    "server_audit_syslog_", "wsrep_sst_",
+    "server_audit_syslog_", "syseventlog_", "wsrep_sst_",
 )  # fmt: skip
+# Values that send what a server does to the log of the machine.
+_OUTWARD = {"server_audit_output_type": "syslog"}
 # Libraries of plugins that read keys or certificates of the host, or send its data elsewhere.
 PLUGINS = ("feedback", "file_key_management", "hashicorp_key_management", "aws_key_management", "keyring_")
 
 
-def of_host(name: str) -> bool:
-    """Return whether a normal option name belongs to the host of its my.cnf, with or without ``skip_`` and the like."""
-    names = path_options.bases(name)
+def of_host(name: str, value: str = "") -> bool:
+    """Return whether a normal option name belongs to the host of its my.cnf, with or without ``skip_`` and the like.
+
+    Some options belong to the host with one ``value`` only.
+    """
+    names = path_options.bases(path_options.undotted(name))
     known = OURS | _PLACE | path_options.LEFT_OUT
-    return any(base in known or base.startswith(_PLACE_PREFIXES) for base in names)
+    return any(
+        base in known or base.startswith(_PLACE_PREFIXES) or (base in _OUTWARD and value.lower() == _OUTWARD[base])
+        for base in names
+    )

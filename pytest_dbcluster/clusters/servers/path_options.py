@@ -1,4 +1,4 @@
-"""Options that name files and directories, and what becomes of each: no server opens a file outside of its node.
+"""Names of options as servers read them, and options that name files: no server opens a file outside of its node.
 
 ``inside`` gives the value that keeps an option's files in the data directory. ``require_inside`` is the last check
 before a my.cnf is written: it accepts only values that ``inside`` would not change. A value with ``/``, ``..`` or ``~``
@@ -7,8 +7,10 @@ is refused for every option that the tables below do not name, so that an option
 
 from __future__ import annotations
 
+import bisect
+import functools
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from pytest_dbcluster.errors import ConfigError
 
@@ -32,9 +34,9 @@ FILES = frozenset(
 )
 # Lists of files with sizes: ibdata1:12M:autoextend
 FILE_LISTS = frozenset({"innodb_data_file_path", "innodb_temp_data_file_path"})
-# Directories, and files that are only read or executed: left out, so that the server takes its default. Also
-# log_basename: what it does to the names of other files depends on the order of the options; and
-# mysqlx: its socket would be in /tmp.
+# Directories, files that are only read or executed, and SQL that the server runs by itself: left out, so that the
+# server takes its default. Also log_basename: what it does to the names of other files depends on the order of the
+# options; and mysqlx: its socket would be in /tmp.
 LEFT_OUT = frozenset(
     """
     admin_ssl_ca admin_ssl_capath admin_ssl_cert admin_ssl_crl admin_ssl_crlpath admin_ssl_key aria_log_dir_path
@@ -44,7 +46,8 @@ LEFT_OUT = frozenset(
     des_key_file early_plugin_load file_key_management_filekey file_key_management_filename ft_stopword_file
     group_replication_recovery_public_key_path group_replication_recovery_ssl_ca
     group_replication_recovery_ssl_capath group_replication_recovery_ssl_cert group_replication_recovery_ssl_crl
-    group_replication_recovery_ssl_crlpath group_replication_recovery_ssl_key init_file init_replica init_slave
+    group_replication_recovery_ssl_crlpath group_replication_recovery_ssl_key init_connect init_file init_replica
+    init_slave
     innodb_data_home_dir innodb_directories innodb_doublewrite_dir innodb_ft_aux_table
     innodb_ft_server_stopword_table innodb_ft_user_stopword_table innodb_log_arch_dir innodb_log_group_home_dir
     innodb_redo_log_archive_dirs innodb_temp_tablespaces_dir innodb_tmpdir innodb_undo_directory
@@ -58,7 +61,40 @@ LEFT_OUT = frozenset(
     """.split()  # noqa: SIM905  (a list of a hundred quoted words is no easier to read)
 ) | {f"wsrep_provider_{key.replace('.', '_')}" for key in PROVIDER_OWN}
 # A slash in their values is part of SQL, of a pattern or of a name, and no file is opened.
-NO_PATH = frozenset({"default_time_zone", "ft_boolean_syntax", "init_connect", "performance_schema_instrument"})
+NO_PATH = frozenset({"default_time_zone", "ft_boolean_syntax", "performance_schema_instrument"})
+# Files of a data directory that servers of any release make, in lower case; and the options that may name one of them.
+OWN_FILES = re.compile(
+    r"""ibdata\d+|ib_logfile\d+|ib_buffer_pool(\.incomplete)?|ibtmp\d+|undo_?\d+|aria_log(\.\d+|_control)
+    |.*\.(ibd|ibu|frm|dblwr|pem|cnf|err|pid|sock)|grastate\.dat|gvwstate\.dat|galera\.cache|gcache\.page\.\d+
+    |(multi-)?master\.info|relay-log\.info|tc\.log|ddl_recovery.*\.log|(mysql|mariadb)_upgrade_(info|history)
+    |(xtrabackup|mariadb_backup|mariabackup)_.*|(binlog|relay)([.-].*)?
+    |mysql|mariadb|performance_schema|sys|test|information_schema""",
+    re.VERBOSE,
+)
+USUAL = {
+    "innodb_buffer_pool_filename": "ib_buffer_pool",
+    "innodb_data_file_path": "ibdata",
+    "innodb_temp_data_file_path": "ibtmp",
+    "log_bin": "binlog",
+    "log_ddl_recovery": "ddl_recovery",
+    "log_tc": "tc.log",
+    "master_info_file": "master.info",
+    "relay_log": "relay",
+    "relay_log_index": "relay",
+    "log_bin_index": "binlog",
+    "relay_log_info_file": "relay-log.info",
+}
+# The variables that each key cache has. Only their names may have a dot in a my.cnf: hot.key_buffer_size.
+STRUCTURED = frozenset(
+    {
+        "key_buffer_size",
+        "key_cache_age_threshold",
+        "key_cache_block_size",
+        "key_cache_division_limit",
+        "key_cache_file_hash_size",
+        "key_cache_segments",
+    }
+)
 PREFIXES = ("loose_", "skip_", "enable_", "disable_", "maximum_", "autoset_")
 EMPTY = "''"  # a value that is given and empty (sql_mode = ''); no text at all is an option without a value
 MOST_BYTES = 4000  # of a line: servers read a my.cnf in pieces of 4096 bytes, and the rest would be a line of its own
@@ -76,10 +112,49 @@ def bases(name: str) -> list[str]:
     return names
 
 
+def undotted(name: str) -> str:
+    """Return the option that a server of MariaDB sets for a name with a dot: what follows the first dot.
+
+    The server takes what stands before it for the name of a key cache, whatever the option is. A dot at either end
+    separates nothing (https://mariadb.com/docs/server/server-management/variables-and-modes/structured-system-variables).
+    """
+    cache, dot, option = name[:1], *name[1:].partition(".")[1:]
+    return option if cache and dot and option else name
+
+
+def server_name(spelled: str, words: frozenset[str]) -> str:
+    """Return the option that a server sets for a normal name as it is spelled; "" if it knows none, or several.
+
+    Like the servers: without what precedes the first dot, in full where it is abbreviated, and otherwise without one
+    prefix (``loose_``, ``skip_`` and so on) after the other. words: all option names of the server.
+    """
+    name, ordered = undotted(spelled), _ordered(words)
+    while name not in words:
+        first = bisect.bisect_left(ordered, name)
+        longer = [word for word in ordered[first : first + 2] if word.startswith(name)]
+        if longer:
+            return longer[0] if len(longer) == 1 else ""
+        prefix = next((known for known in PREFIXES if name.startswith(known)), "")
+        if not prefix:
+            return ""
+        name = name.removeprefix(prefix)
+    return name
+
+
+@functools.lru_cache(maxsize=8)
+def _ordered(words: frozenset[str]) -> Sequence[str]:
+    return sorted(words)
+
+
 def check_text(name: str, value: str) -> None:
-    """Raise ConfigError for a name or a value that would not be exactly one line of a my.cnf."""
+    """Raise ConfigError for a name or a value that would not be exactly one line of a my.cnf, and for a dotted name."""
     if not _NAME.fullmatch(name):
         raise ConfigError(f"option {name!r}: the name of an option has letters, digits, '_', '-' and '.', nothing else")
+    if "." in name and name.partition(".")[2] not in STRUCTURED:
+        raise ConfigError(
+            f"option {name!r}: only variables of a key cache have a name with a dot, such as hot.key_buffer_size; a "
+            f"server would set {undotted(name)}, so write that"
+        )
     if control := next((character for character in value if ord(character) < 32 or ord(character) == 127), ""):
         raise ConfigError(
             f"option {name}={value!r}: the value has a control character ({control!r}), which ends or changes a line "
@@ -156,7 +231,7 @@ def moved(options: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
         check_text(name, value)
         kept = inside(name, value)
         if kept is None:
-            lines.append(f"{name}={value} is left out: a server keeps all files in its node's directory")
+            lines.append(f"{name}={value} is left out: it names files of a host, or SQL that servers run")
             continue
         result[name] = kept
         if kept != value:
@@ -176,6 +251,11 @@ def _file_name(name: str, value: str) -> str:
     last = value.rstrip("/").rpartition("/")[2]
     if last in ("", ".", ".."):  # a directory, or no value: the server's own name for the file
         return ""
+    if OWN_FILES.fullmatch(last.lower()) and not any(last.startswith(USUAL.get(base, "/")) for base in bases(name)):
+        raise ConfigError(
+            f"option {name}={value!r}: {last} is a file or directory that the server itself has in its data directory; "
+            "take another name"
+        )
     if not _FILE_NAME.fullmatch(last):
         raise ConfigError(
             f"option {name}={value!r}: {last!r} is no plain name of a file; take letters, digits, '_', '-' and '.'"

@@ -221,10 +221,10 @@ def test_options_of_ours_may_name_any_file(node, host):
 
 def test_values_are_written_so_that_the_server_reads_the_same(node, host, tmp_path):
     """A ``#`` is no comment then, and a backslash stays one."""
-    node.configure({}, {"init_connect": "SET @a = '#' \\"})
+    node.configure({}, {"sql_mode": "SET @a = '#' \\"})
     (tmp_path / "my.cnf").write_bytes(host.files["/fake/my.cnf"])
 
-    (entry,) = [one for one in read(tmp_path / "my.cnf").entries if one.name == "init_connect"]
+    (entry,) = [one for one in read(tmp_path / "my.cnf").entries if one.name == "sql_mode"]
     assert entry.value == "SET @a = '#' \\"
 
 

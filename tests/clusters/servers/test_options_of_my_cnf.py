@@ -68,7 +68,7 @@ def test_paths_in_a_specs_own_options_stay_in_the_node(resolve):
 
     assert found.options == {"log_bin": "bin"}
     assert found.lines == [
-        "mine: innodb_undo_directory=/else is left out: a server keeps all files in its node's directory",
+        "mine: innodb_undo_directory=/else is left out: it names files of a host, or SQL that servers run",
         "mine: log_bin=/else/bin becomes bin: a server keeps all files in its data directory",
     ]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -63,7 +64,8 @@ NO_FILE_EITHER = re.compile(r"^(innodb_ft_index|ndb_|innodb_cmp_|binlog_gtid_ind
         ("wsrep_provider_options", "gcache.dir=/data; gcache.size=1G", "gcache.size=1G"),
         ("wsrep_provider_options", "gcache.dir=/data;gcache.name=../x;base_dir=y", None),
         ("wsrep_provider_options", "gcs.fc_limit = 5; ", "gcs.fc_limit = 5; "),
-        ("init_connect", "SET a = 1 / 2", "SET a = 1 / 2"),
+        ("init_connect", "SET a = 1 / 2", None),
+        ("init_connect", "SET autocommit=0", None),
         ("performance_schema_instrument", "wait/synch/%=ON", "wait/synch/%=ON"),
         ("ft_boolean_syntax", '+ -><()~*:""&|', '+ -><()~*:""&|'),
         ("innodb_buffer_pool_size", "1G", "1G"),
@@ -103,8 +105,8 @@ def test_a_path_that_cannot_stay_inside_is_refused(name, value, why):
 )
 def test_a_value_that_is_not_one_line_is_refused(value):
     """A newline would smuggle another option past the checks, and so would a line longer than servers read at once."""
-    with pytest.raises(ConfigError, match=r"^option init_connect"):
-        path_options.check_text("init_connect", value)
+    with pytest.raises(ConfigError, match=r"^option sql_mode"):
+        path_options.check_text("sql_mode", value)
 
 
 @pytest.mark.parametrize("name", ["", "!include", "a\nb", "[mysqld]", "a=b", "a b", "#a", "ä", "a/b"])
@@ -132,7 +134,7 @@ def test_what_is_written_is_read_as_the_same(tmp_path_factory, name, value):
 def test_a_value_that_ends_like_a_space_is_quoted(tmp_path, value):
     """Servers read bytes as Latin-1, where A0 is a space: it is also the last byte of letters in UTF-8."""
     path = tmp_path / "written.cnf"
-    path.write_bytes(f"[mysqld]\n{path_options.cnf_line('init_connect', value)}\n".encode())
+    path.write_bytes(f"[mysqld]\n{path_options.cnf_line('sql_mode', value)}\n".encode())
 
     (entry,) = read(path).entries
     assert entry.value == value
@@ -161,8 +163,56 @@ def test_what_is_moved_or_left_out_is_said():
     assert options == {"log_bin": "binlog", "sync_binlog": "1"}
     assert lines == [
         "log_bin=/else/binlog becomes binlog: a server keeps all files in its data directory",
-        "innodb_undo_directory=/else is left out: a server keeps all files in its node's directory",
+        "innodb_undo_directory=/else is left out: it names files of a host, or SQL that servers run",
     ]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("general_log_file", "ibdata1"),
+        ("general_log_file", "/var/log/IBDATA1"),
+        ("log_bin", "ibdata1"),
+        ("slow_query_log_file", "ib_logfile0"),
+        ("slow_query_log_file", "mysql.ibd"),
+        ("slow_query_log_file", "aria_log_control"),
+        ("relay_log", "grastate.dat"),
+        ("server_audit_file_path", "undo001"),
+        ("innodb_buffer_pool_filename", "ibdata1"),
+        ("innodb_temp_data_file_path", "ibdata1:12M:autoextend"),
+        ("innodb_data_file_path", "grastate.dat:12M"),
+        ("general_log_file", "binlog.000001"),
+        ("general_log_file", "mysql"),
+        ("loose_general_log_file", "auto.cnf"),
+    ],
+)
+def test_no_option_names_a_file_of_the_servers_own(name, value):
+    """A log in the file of a table or of the cluster's state would destroy it."""
+    with pytest.raises(ConfigError, match="the server itself has in its data directory"):
+        path_options.inside(name, value)
+
+
+@pytest.mark.parametrize(
+    ("topology", "nodes", "release"),
+    [("galera", 1, "mariadb:10.11"), ("async_replication", 2, "mariadb:11.8"), ("async_replication", 2, "mysql:9.7")],
+)
+def test_every_file_of_a_running_server_is_known_as_its_own(briefly, topology, nodes, release):
+    """Tables, logs, positions and state of each node, before any option of a user's."""
+    cluster = briefly(topology, nodes, find.find(release))
+    names = {file.name for node in cluster.nodes for file in Path(node.data).iterdir() if file.name[0] not in "#."}
+
+    assert len(names) > 5
+    assert {name for name in names if not path_options.OWN_FILES.fullmatch(name.lower())} == set()
+
+
+@pytest.mark.parametrize(
+    "name", ["x.sync_binlog", "loose_x.skip_grant_tables", "x.loose_key_buffer_size", "a.b.key_buffer_size"]
+)
+def test_only_variables_of_key_caches_have_names_with_a_dot(name):
+    """A server of MariaDB reads x.sync_binlog as sync_binlog."""
+    with pytest.raises(ConfigError, match=r"such as hot\.key_buffer_size"):
+        path_options.check_text(name, "1")
+    path_options.check_text("hot.key_buffer_size", "1M")
 
 
 @pytest.mark.parametrize("release", ["mariadb:10.5", "mariadb:10.11", "mariadb:11.8", "mysql:9.7"])
