@@ -14,7 +14,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from pytest_dbcluster.claims import claim as claims
-from pytest_dbcluster.claims import critical_values, estimators, intervals, power, totals
+from pytest_dbcluster.claims import cluster_difference, critical_values, estimators, intervals, power, totals
 from pytest_dbcluster.claims.claim import Claim, Outcome, Verdict
 from pytest_dbcluster.claims.pairs import Pairs
 from pytest_dbcluster.errors import ConfigError
@@ -27,8 +27,6 @@ MAX_UNLIKE = 0.03  # of a variant's rounds: how far the void rounds of two varia
 
 ClaimsWithPairs = Sequence[tuple[Claim, Pairs]]
 Times = tuple[Sequence[float], Sequence[float]]
-
-WITHIN = "interval lies so close to the bound that a difference between equal clusters can explain it"
 
 STALLS_KIND = claims.STALLS
 STALL_PAIRS = 40  # pairs of the only look of a claim about stalls
@@ -169,7 +167,7 @@ def _decide(asked: ClaimsWithPairs, terms: Terms) -> tuple[Outcome, str] | None:
         end = f"cap of {cap} pairs"
     if not end:
         return None
-    return Outcome.INCONCLUSIVE, "; ".join(filter(None, (end, unlike or _rounded(asked, alpha))))
+    return Outcome.INCONCLUSIVE, "; ".join(filter(None, (end, unlike or _prevented(asked, alpha))))
 
 
 def unlike_voids(pairs: Pairs) -> str:
@@ -208,7 +206,7 @@ def _answer(claim: Claim, pairs: Pairs, alpha: float, alpha_fail: float) -> tupl
     if claim.kind == "differs":
         if above(hold, low) or below(hold, high):
             return Outcome.HOLDS, "interval excludes equal speed"
-        return (Outcome.INCONCLUSIVE, WITHIN) if _within(claim, pairs, hold) else None
+        return (Outcome.INCONCLUSIVE, _near(claim)) if _within(claim, pairs, hold) else None
     if above(hold, low) and below(hold, high):
         return Outcome.HOLDS, "interval lies inside the claim"
     low, high = claim.fail_bounds
@@ -217,8 +215,16 @@ def _answer(claim: Claim, pairs: Pairs, alpha: float, alpha_fail: float) -> tupl
     if math.isfinite(high) and above(alpha_fail, high):
         return Outcome.FAILS, "interval lies above the claim"
     if _within(claim, pairs, alpha_fail):
-        return Outcome.INCONCLUSIVE, WITHIN
+        return Outcome.INCONCLUSIVE, _near(claim)
     return None
+
+
+def _near(claim: Claim) -> str:
+    return f"{_equal_clusters(claim)}, and the interval lies as close to the bound of the claim"
+
+
+def _equal_clusters(claim: Claim) -> str:
+    return f"equal clusters can differ by {cluster_difference.percent(claim.apart)}"
 
 
 def _within(claim: Claim, pairs: Pairs, level: float) -> bool:
@@ -231,18 +237,19 @@ def _within(claim: Claim, pairs: Pairs, level: float) -> bool:
     )
 
 
-def _rounded(asked: ClaimsWithPairs, alpha: float) -> str:
-    """Why the pairs decide nothing that exact times would decide: rounding could change it; empty where it is not so.
+def _prevented(asked: ClaimsWithPairs, alpha: float) -> str:
+    """What alone prevents a verdict: how far equal clusters can differ, or rounding; empty where it is neither.
 
     asked: claims that the last look did not decide.
     """
+    fail = alpha / len(asked)
     for claim, pairs in asked:
         look = critical_values.last_look(len(pairs), pairs.instances)
-        if not pairs.blur or look is None:
+        if look is None or _answer(claim, seen := pairs.first(look), alpha, fail):
             continue
-        seen = pairs.first(look)
-        fail = alpha / len(asked)
-        if _answer(claim, seen, alpha, fail) is None and _answer(claim, seen.exact(), alpha, fail):
+        if claim.apart and _answer(dataclasses.replace(claim, apart=0.0), seen, alpha, fail):
+            return f"{_equal_clusters(claim)}, and the interval lies beyond the bound of the claim by less"
+        if pairs.blur and _answer(claim, seen.exact(), alpha, fail):
             step = "a whole round" if math.isinf(pairs.blur) else f"{100 * math.expm1(pairs.blur):.2g} % of a round"
             return (
                 f"rounding could decide: the tool prints the time of a round in steps of up to {step}, and the ratio "

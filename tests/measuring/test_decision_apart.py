@@ -46,9 +46,25 @@ def test_equal_clusters_that_differ_for_good_do_not_beat_each_other():
 
     assert (outcome(answer), outcome(old.beats(new))) == (Outcome.INCONCLUSIVE,) * 2
     assert answer.verdict.low > 1
-    assert answer.verdict.reason.startswith("interval lies so close to the bound that a difference between equal")
+    assert answer.verdict.reason == (
+        "equal clusters can differ by 5.5 %, and the interval lies as close to the bound of the claim"
+    )
     old, new = compared(1.04, difference=None)
     assert outcome(new.beats(old)) is Outcome.HOLDS
+
+
+def test_equal_clusters_are_the_reason_where_rounds_alone_would_decide():
+    """An interval of which a part lies beyond what they explain; how the drawing ended comes before it."""
+    source = Apart(("old", "new"), noisy(1.0, 1 / 1.055, sd=0.02))
+    old, new = series_of(Measurement(source, Rules(seed=1, cap=20)))
+    answer = new.beats(old)
+
+    assert outcome(answer) is Outcome.INCONCLUSIVE
+    assert 1 < answer.verdict.low < 1.055 < answer.verdict.high
+    assert answer.verdict.reason == (
+        "cap of 20 pairs; equal clusters can differ by 5.5 %, and the interval lies beyond the bound of the claim by "
+        "less"
+    )
 
 
 def test_what_exceeds_f_counts():

@@ -7,7 +7,11 @@ from xml.etree import ElementTree
 
 import pytest
 
+from pytest_dbcluster.claims.claim import beats
+from pytest_dbcluster.claims.verdict import Terms, judge
+from pytest_dbcluster.plugin import junit
 from tests.support import conftests
+from tests.support.pairs import pairs
 
 FAKE = Path(__file__).parents[1] / "support" / "fake_session.py"
 WORDS = ["-p", "no:cacheprovider", "-p", "no:hypothesispytest", "-p", "no:benchmark", "--db-seed=5", "--junitxml=x.xml"]
@@ -94,3 +98,15 @@ def test_what_pytest_writes_itself_stays(cases):
     # pytest's short summary repeats the first line, cut at the terminal's width or, in CI, whole.
     shown, _, _ = result.stdout.str().partition("short test summary info")
     assert shown.count("REFUTED galera3.beats(other)   metric throughput   8 pairs") == 1
+
+
+def test_a_property_says_why_a_claim_is_inconclusive():
+    """Other results need no reason."""
+    undecided = judge(beats(), pairs([0.1] * 3), Terms(out_of_budget="budget of 9 s used"))
+    held = judge(beats(), pairs([0.1] * 12))
+    said = [junit._result(verdict) for verdict in (undecided, held)]
+
+    assert said[0].startswith("inconclusive 1.1")
+    assert said[0].endswith(": budget of 9 s used")
+    assert said[1].startswith("holds 1.1")
+    assert ": " not in said[1]

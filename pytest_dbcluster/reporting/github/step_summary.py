@@ -157,7 +157,8 @@ def _place(value: float) -> int | None:
 
 def _details(record: ClaimRecord) -> str:
     state = words.state(record)
-    title = html.escape(f"{state}: {words.sentence(record)} ({record.load})")
+    reason = f": {record.verdict.reason}" if state == "inconclusive" else ""
+    title = html.escape(f"{state}: {words.sentence(record)} ({record.load}){reason}")
     return f"<details><summary>{title}</summary>\n\n```\n{record.message.replace('```', '` ` `')}\n```\n\n</details>"
 
 
@@ -175,12 +176,15 @@ def _code(text: str) -> str:
 
 def annotated(source: Source) -> list[str]:
     """A workflow command for each test that is refuted, broken or inconclusive, at the line of the test."""
-    return [_annotation(test) for test in source.tests(*LEVELS)]
+    return [_annotation(test, source.claims) for test in source.tests(*LEVELS)]
 
 
-def _annotation(test: TestDocument) -> str:
+def _annotation(test: TestDocument, claims: Sequence[ClaimRecord]) -> str:
+    """The test with its first claim of the test's state, else with pytest's message."""
+    own = (record for record in claims if record.test == test.test and words.state(record) == test.outcome)
+    why = next(map(closing.one_line, own), test.reason)
     place = f"file={_property(test.file)},line={test.line}," if test.file and test.line else ""
-    return f"::{LEVELS[test.outcome]} {place}title={_property(test.outcome)}::{_data(f'{test.test}: {test.reason}')}"
+    return f"::{LEVELS[test.outcome]} {place}title={_property(test.outcome)}::{_data(f'{test.test}: {why}')}"
 
 
 def _data(text: str) -> str:

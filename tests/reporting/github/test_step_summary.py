@@ -112,6 +112,20 @@ def test_tests_are_annotated_where_they_are(source):
     ]
 
 
+def test_an_open_claim_has_its_reason_in_summary_and_annotation(source):
+    """The first line of its message has no room for it."""
+    open_claim = undecided()
+    tests = (TestDocument(open_claim.test, "inconclusive", "INCONCLUSIVE flush_2.beats(galera3)", 1.0),)
+    made = source([open_claim], tests=tests)
+    reason = open_claim.verdict.reason
+    (line,) = step_summary.annotated(made)
+
+    assert line.startswith("::warning title=inconclusive::")
+    assert line.endswith(f" s: {reason}")
+    (title,) = [line for line in step_summary.markdown(made).splitlines() if line.startswith("<details>")]
+    assert f": {reason}</summary>" in title
+
+
 def test_outputs_count_tests(source):
     """One line each, for `steps.ID.outputs.refuted` and the like."""
     assert step_summary.outputs(source([record()])).splitlines()[:5] == [
