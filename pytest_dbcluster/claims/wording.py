@@ -16,6 +16,8 @@ from pytest_dbcluster.claims.critical_values import GUARD_BOUND
 SHARES = (0.1, 0.2)  # of stalled rounds, for which the message says how often they are missed
 EQUAL = (1.0,)  # the ratio of what does not differ
 LATENCY = "ms"  # a unit in which lower values are faster
+SPARE, STEP = 1.25, 10  # the budget of a claim / the seconds it is expected to take; seconds to which it is rounded up
+TIMED = {"sysbench": "SysBench", "tpcc": "TPCC"}  # by the first word of a workload's name: what a test writes
 # The words for the outcomes of claims wherever people read.
 STATES = {Outcome.HOLDS: "holds", Outcome.FAILS: "refuted", Outcome.INCONCLUSIVE: "inconclusive"}
 COMPARISON_WORDS = {Outcome.HOLDS: "differ", Outcome.FAILS: "differ", Outcome.INCONCLUSIVE: "unclear"}
@@ -38,6 +40,7 @@ def message(
     settle_timeouts: int = 0,
     unit: str = "",
     seconds: float | None = None,
+    load: str = "",
     extra: Sequence[str] = (),
 ) -> str:
     """The lines that a verdict prints, as one text.
@@ -45,7 +48,7 @@ def message(
     names: as in ``Claim.call``. usual: the default metric of the workload. seconds_per_round: measured seconds of one
     round. seconds: measured seconds of the whole claim, if it is not rounds times seconds_per_round. seed: the seed of
     the order of rounds. absolute: medians of candidate and baseline, in ``unit``. settle_timeouts: rounds whose servers
-    did not settle in time. extra: more lines.
+    did not settle in time. load: the name of the workload. extra: more lines.
     """
     variants = max(2, len(names))
     total = verdict.pairs * variants * seconds_per_round if seconds is None else seconds
@@ -59,7 +62,7 @@ def message(
         _noise(verdict, names),
     ]
     lines += [f"step {k}: {_estimate(part)}" for k, part in enumerate(verdict.neighbours, 1) if len(names) > 2]
-    last_line = [_error(verdict, total)]
+    last_line = [_error(verdict, total, load, variants)]
     if absolute:
         shown = [formatting.amount(value) for value in absolute]
         medians = f"absolute medians {names[0]} {shown[0]} v {names[1]} {shown[1]} {unit}"
@@ -143,7 +146,7 @@ def _fraction(value: float) -> str:
     return "unknown" if math.isinf(value) else f"{100 * value:.1f} %"
 
 
-def _error(verdict: Verdict, seconds: float) -> str:
+def _error(verdict: Verdict, seconds: float, load: str, variants: int) -> str:
     """The error rate of the verdict, or what would decide an inconclusive claim."""
     if verdict.claim.kind == STALLS and verdict.outcome is Outcome.HOLDS:
         excess = f"chance alone gives such an excess in more than 1 of {1 / critical_values.GUARD_LEVEL:.0f} runs"
@@ -156,7 +159,7 @@ def _error(verdict: Verdict, seconds: float) -> str:
         rate = f"1 in {1 / critical_values.GUARD_LEVEL:.0f}, exactly on the margin"
         independent = f", if rounds are independent (1 in {1 / GUARD_BOUND:.0f} for any noise)"
         return f"error of this verdict <= {rate}{independent}{_unless(verdict.claim)}"
-    return f"needs {needs(verdict, seconds)}"
+    return f"needs {needs(verdict, seconds, load, variants)}"
 
 
 def _unless(claim: Claim) -> str:
@@ -169,18 +172,43 @@ def _unless(claim: Claim) -> str:
     )
 
 
-def needs(verdict: Verdict, seconds: float) -> str:
-    """What would decide an inconclusive claim; ``seconds`` is the measured time of its pairs so far."""
+def budget(seconds: float) -> int:
+    """The value of ``--db-budget`` for a claim that is expected to take so many seconds."""
+    return max(STEP, STEP * math.ceil(SPARE * seconds / STEP))
+
+
+def needs(verdict: Verdict, seconds: float, load: str = "", variants: int = 2) -> str:
+    """What would decide an inconclusive claim.
+
+    seconds: the measured time of its pairs so far. load: the name of its workload. variants: how many rounds a pair
+    has.
+    """
     ways = []
     if verdict.needed_pairs is not None:
         time = f" ({verdict.needed_pairs * seconds / verdict.pairs:.0f} s)" if verdict.pairs else ""
-        maximum = critical_values.LOOKS[-1]
-        advice = f", but no run draws more than {maximum}: try longer rounds" if verdict.needed_pairs > maximum else ""
+        advice = _longer_rounds(verdict.needed_pairs, verdict.pairs, seconds, load, variants)
         ways.append(f"about {verdict.needed_pairs} pairs in all{time}{advice}")
     ways += [margin] if (margin := needed_margin(verdict)) else []
     if verdict.claim.apart:
         ways.append("more instances of each variant (measure(..., instances=4))")
     return " or ".join(ways) or "something else: no number of pairs is known to decide it"
+
+
+def _longer_rounds(needed: int, pairs: int, seconds: float, load: str, variants: int) -> str:
+    """What to change in the test where a run does not draw so many pairs; empty where it does.
+
+    Rounds that are so many times as long scatter less, by the root of it. The whole time stays the same.
+    """
+    if needed <= (maximum := critical_values.LOOKS[-1]):
+        return ""
+    times, tool = math.ceil(needed / maximum), load.partition(" ")[0]
+    change = ""
+    if tool == "mysqlslap":
+        change = f" (MySQLSlap(..., queries={times} times as many))"
+    elif tool in TIMED and pairs:
+        change = f" ({TIMED[tool]}(..., seconds={math.ceil(times * seconds / pairs / variants)}))"
+    more = f" and --db-budget {budget(needed * seconds / pairs)}" if pairs else ""
+    return f", but no run draws more than {maximum}: take rounds {times} times as long in the test{change}{more}"
 
 
 def needed_margin(verdict: Verdict) -> str:

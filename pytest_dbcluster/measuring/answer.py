@@ -122,6 +122,7 @@ class Answer:
             settle_timeouts=sum(not done.settled for done in rounds),
             unit=metrics.unit(self.metric),
             seconds=seconds,
+            load=self.load,
             extra=self.notes,
         )
 

@@ -4,6 +4,9 @@ import dataclasses
 import math
 import random
 
+import pytest
+
+from pytest_dbcluster.claims import wording
 from pytest_dbcluster.claims.claim import beats, differs, no_slower_than
 from pytest_dbcluster.claims.pairs import Pairs
 from pytest_dbcluster.claims.verdict import Terms, judge, judge_ordered, judge_stalls
@@ -71,7 +74,28 @@ def test_a_message_says_when_no_run_draws_so_many_pairs():
         answer = judge(claim, noise(0, 0.6, 20), Terms(out_of_budget="budget of 120 s used"))
         many = f"about {answer.needed_pairs} pairs in all ({4 * answer.needed_pairs} s)"
         assert answer.needed_pairs > 160
-        assert f"needs {many}, but no run draws more than 160: try longer rounds{rest}" in words(answer)
+        times = math.ceil(answer.needed_pairs / 160)
+        advice = f"needs {many}, but no run draws more than 160: take rounds {times} times as long in the test"
+        assert f"{advice} and --db-budget " in words(answer)
+        assert rest in words(answer)
+
+
+@pytest.mark.parametrize(
+    ("load", "change"),
+    [
+        ("tpcc w1 t4", "TPCC(..., seconds=8)"),
+        ("sysbench oltp_read_write t16", "SysBench(..., seconds=8)"),
+        ("mysqlslap write c50", "MySQLSlap(..., queries=4 times as many)"),
+        ("a load of one's own", ""),
+    ],
+)
+def test_the_advice_names_the_argument_that_makes_rounds_longer(load, change):
+    """Four times as long for 559 pairs, of rounds that took 2 s, and the budget for a quarter more than that time."""
+    answer = judge(beats(by=0.05), noise(0, 0.6, 20), Terms(out_of_budget="budget of 120 s used"))
+    answer = dataclasses.replace(answer, needed_pairs=559)
+    text = wording.needs(answer, 80.0, load)
+
+    assert f"rounds 4 times as long in the test{f' ({change})' if change else ''} and --db-budget 2800" in text
 
 
 def test_an_inconclusive_message_may_know_no_way_out():

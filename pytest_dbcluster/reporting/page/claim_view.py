@@ -136,7 +136,7 @@ def needs(record: ClaimRecord) -> str:
     """Why a claim is inconclusive, and what would decide it; empty for others."""
     if words.state(record) != "inconclusive":
         return ""
-    return f"{record.verdict.reason}; needs {wording.needs(record.verdict, record.measured_seconds)}"
+    return f"{record.verdict.reason}; needs {closing.needs(record)}"
 
 
 def medians(record: ClaimRecord) -> Table:

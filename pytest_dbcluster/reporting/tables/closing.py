@@ -93,10 +93,15 @@ def _remarks(record: ClaimRecord) -> list[str]:
     verdict = record.verdict
     below = []
     if states.state(record) == "inconclusive":
-        below.append(f"{verdict.reason}; needs {wording.needs(verdict, record.measured_seconds)}")
+        below.append(f"{verdict.reason}; needs {needs(record)}")
     if interval := guarded(record):
         below.append(f"a guard holds by its 90 % interval: {interval}")
     return [*below, *remarks(record)]
+
+
+def needs(record: ClaimRecord) -> str:
+    """What would decide an inconclusive claim."""
+    return wording.needs(record.verdict, record.measured_seconds, record.load, max(2, len(record.rounds)))
 
 
 def remarks(record: ClaimRecord) -> list[str]:

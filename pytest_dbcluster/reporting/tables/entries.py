@@ -28,8 +28,6 @@ from pytest_dbcluster.rounds import metrics
 
 GAP = "   "
 LEAST = 8  # characters of a name that is elided
-SPARE = 1.25  # the budget of a repeated claim / the seconds that its pairs are expected to take
-STEP = 10  # seconds to which such a budget is rounded up
 OWN = ("--db-budget", "--db-max-pairs", "--db-run-budget", "--db-seed")  # options that the repeated run does not take
 
 
@@ -155,7 +153,7 @@ def _why(record: ClaimRecord, command: str, *, remarks: bool) -> list[str]:
     verdict = record.verdict
     if not remarks:
         return [verdict.reason]
-    needs = wording.needs(verdict, record.measured_seconds)
+    needs = closing.needs(record)
     if not command:
         return [f"{verdict.reason}; needs {needs}"]
     more = formatting.duration(_seconds(record) - record.measured_seconds)
@@ -175,7 +173,7 @@ def rerun(record: ClaimRecord, located: Callable[[str], str] = str) -> str:
     needed = verdict.needed_pairs
     if states.state(record) != "inconclusive" or not needed or needed > critical_values.LOOKS[-1] or not verdict.pairs:
         return ""
-    budget = max(STEP, STEP * math.ceil(SPARE * _seconds(record) / STEP))
+    budget = wording.budget(_seconds(record))
     _, _, *options = shlex.split(record.repeat)
     return shlex.join(["pytest", located(record.test), *_others(options), "--db-budget", str(budget)])
 

@@ -137,7 +137,7 @@ def test_there_is_no_command_that_would_not_help():
     many = undecided()
     none = with_figures(many, needed_pairs=None)
 
-    assert "but no run draws more than 160: try longer rounds" in " ".join(line.strip() for line in shown(many))
+    assert "but no run draws more than 160: take rounds " in " ".join(line.strip() for line in shown(many))
     assert entries.rerun(many) == entries.rerun(none) == entries.rerun(record()) == entries.rerun(beside()) == ""
 
 
