@@ -19,16 +19,21 @@ BUSY = 0.9  # share of the measured time that a thread is on a CPU; above it the
 SHARE = 0.8  # share of the cores that the load generator may use
 CORES = "client_cores"  # sample: the number of these cores
 USED = "cpu_client"  # sample: cores used by a tool that does not count its own CPU time
+PYTEST = "cpu_plugin"  # sample: cores used by pytest itself
+NONE = 0.005  # cores below which no program has run: that of a tool uses more when it starts
 
 
 def limit(done: Round) -> str:
     """Why the load generator, and not the servers, limited the speed of a round; empty when it did not.
 
-    Its busiest thread was on a CPU for 90 % of the time, or it used 80 % of its cores. Of several hosts that divided
+    Its busiest thread was on a CPU for 90 % of the time, or it used 80 % of its cores. Inside of pytest it used 90 % of
+    one core, because Python runs one thread at a time. Of several hosts that divided
     the load each machine is judged by itself: one that has no cores left limits its part, however idle the others are.
     """
     machines = [(_on(hosts), *figures) for hosts in _machines(done.outcome) for figures in [_figures(hosts, done)]]
     alone = ("", done.outcome.busiest or 0.0, used_cores(done) or 0.0, done.samples.get(CORES, math.inf))
+    if (own := _inside_of_pytest(done)) is not None and own >= BUSY:
+        return f"the load generator runs inside of pytest, which took {own:.2f} of the one core that Python uses"
     for where, busiest, used, cores in machines or [alone]:
         if busiest >= BUSY:
             return f"a thread of the load generator{where} was on a CPU for {100 * busiest:.0f} % of the time"
@@ -64,6 +69,7 @@ def _figures(hosts: Sequence[LoadHost], done: Round) -> tuple[float, float, floa
 def line(rounds: Mapping[str, Sequence[Round]]) -> list[str]:
     """The cores that the load generator used and may use, as medians; no line when they are not known.
 
+    Of a load generator inside of pytest those of pytest, which does more than that.
     Before it a line with the hosts that divided the load, where there were several.
     """
     variants = [f"{name} {usage}" for name, series in rounds.items() if (usage := _usage(series))]
@@ -77,6 +83,8 @@ def _usage(rounds: Sequence[Round]) -> str:
     cores = [done.samples[CORES] for done in rounds if CORES in done.samples]
     if not used or not cores:
         return ""
+    if len(own := [count for done in rounds if (count := _inside_of_pytest(done)) is not None]) > len(rounds) / 2:
+        return f"inside of pytest, which took {statistics.median(own):.2f} of {statistics.median(cores):g} cores"
     busiest = [done.outcome.busiest for done in rounds if done.outcome.busiest is not None]
     thread = f", busiest thread {100 * statistics.median(busiest):.0f} %" if busiest else ""
     return f"{statistics.median(used):.2f} of {statistics.median(cores):g} cores{thread}"
@@ -131,3 +139,11 @@ def _stands(verdict: Verdict) -> bool:
     if held:
         return lower_bound <= low and high <= upper_bound
     return high <= lower_bound or upper_bound <= low
+
+
+def _inside_of_pytest(done: Round) -> float | None:
+    """Cores that pytest used in a round whose load generator was no program; None where it was one, or is not known."""
+    used = done.samples.get(USED)
+    if used is None or used >= NONE or done.outcome.client_seconds is not None:
+        return None
+    return done.samples.get(PYTEST)

@@ -47,6 +47,19 @@ def test_a_tool_that_does_not_count_is_counted_by_the_system():
     assert load_generator.limit(one_round(client_seconds=0.2, samples={"cpu_client": 1.9})) == ""
 
 
+def test_a_client_inside_of_pytest_is_counted_with_pytest():
+    """No program of it runs, so its cores are among those of pytest, of which Python uses one."""
+    done = one_round(samples={"cpu_client": 0.0, "cpu_plugin": 0.62})
+    busy = one_round(samples={"cpu_client": 0.0, "cpu_plugin": 0.94})
+    tool = one_round(samples={"cpu_client": 0.01, "cpu_plugin": 0.94})
+
+    assert load_generator.limit(done) == load_generator.limit(tool) == ""
+    assert "inside of pytest, which took 0.94 of the one core" in load_generator.limit(busy)
+    assert load_generator.line({"a": [done], "b": [tool]}) == [
+        "load generator: a inside of pytest, which took 0.62 of 2 cores; b 0.01 of 2 cores"
+    ]
+
+
 def divided(*hosts):
     """A round of 2 s that hosts of two cores divided: of each its machine, its CPU seconds and its busiest thread."""
     made = tuple(LoadHost(f"h{n}", machine, 2.0, used, busy) for n, (machine, used, busy) in enumerate(hosts))
