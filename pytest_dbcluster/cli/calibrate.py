@@ -79,7 +79,7 @@ def run_calibrate(arguments: argparse.Namespace) -> int:
         stack.callback(_end, pool)
         with pool.turns.building():
             provisioner.expect([spec])
-            variant = resolution.resolve(spec, switched=False)
+            variant = resolution.resolve(spec, switched=False, client_of=[workload])
         key = Key.of(variant, workload, provisioner)
         if arguments.again:
             key.path.unlink(missing_ok=True)

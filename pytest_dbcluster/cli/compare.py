@@ -103,7 +103,7 @@ def _compare(arguments: argparse.Namespace) -> int:
         stack.callback(_end, pool)
         with pool.turns.building():
             provisioner.expect(specs)
-            equal = _same(*check(resolution, specs)) and not arguments.equal
+            equal = _same(*check(resolution, specs, workloads)) and not arguments.equal
             variants = [] if equal else [resolution.resolve(spec) for spec in specs]
         for line in resolution.overridden:
             print(own_options(line, vars(arguments)))
@@ -152,12 +152,15 @@ def kept(
     return [*lost.lines(), report_page.make(directory, tell)]
 
 
-def check(resolution: Resolution, specs: Sequence[ClusterSpec]) -> list[Variant]:
-    """The variants of two specs, before a server starts. Raises ConfigError with all that is wrong in any file."""
+def check(resolution: Resolution, specs: Sequence[ClusterSpec], workloads: Sequence[Workload]) -> list[Variant]:
+    """The variants of two specs, before a server starts. Raises ConfigError with all that is wrong in any file.
+
+    The load generators of the workloads come from the first release.
+    """
     wrong, variants = [], []
     for spec in specs:
         try:
-            variants.append(resolution.resolve(spec, switched=False))
+            variants.append(resolution.resolve(spec, switched=False, client_of=workloads if spec is specs[0] else ()))
         except ConfigError as error:
             wrong.append(str(error))
     if wrong:

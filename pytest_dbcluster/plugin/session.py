@@ -173,7 +173,8 @@ class DBSession:
         instances: int | None = None,
     ) -> Testbed:
         """The testbed that runs the rounds of this workload. Raises ConfigError for specs that cannot be compared."""
-        comparability.check_workloads(list(workload.values()) if isinstance(workload, Mapping) else [workload])
+        loads = list(workload.values()) if isinstance(workload, Mapping) else [workload]
+        comparability.check_workloads(loads)
         self._begun = True
         wanted = {(spec, release) for spec in on}
         self.pool.provisioner.expect(on)
@@ -181,7 +182,7 @@ class DBSession:
         with contextlib.nullcontext() if wanted <= self._resolved else self.pool.turns.building():
             testbed = Testbed(
                 workload,
-                [self._variant(spec, release) for spec in on],
+                [self._variant(spec, release, () if number else loads) for number, spec in enumerate(on)],
                 self.pool,
                 self.settings.profile,
                 self.report.line,
@@ -192,9 +193,10 @@ class DBSession:
         self._resolved |= wanted
         return testbed
 
-    def _variant(self, spec: ClusterSpec, release: ReleaseName) -> Variant:
+    def _variant(self, spec: ClusterSpec, release: ReleaseName, client_of: Sequence[Workload]) -> Variant:
+        named = spec.on_release(release).on_storage(self.settings.storage)
         try:
-            return self.resolution.resolve(spec.on_release(release).on_storage(self.settings.storage))
+            return self.resolution.resolve(named, client_of=client_of)
         except ReleaseLacks as error:
             # A topology that the run's release lacks is a skip. A release in the spec is the test's mistake.
             if spec.release is None:

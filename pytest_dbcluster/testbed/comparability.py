@@ -12,6 +12,7 @@ from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.formatting import counted, mebibytes
 from pytest_dbcluster.hosts.host import Host
 from pytest_dbcluster.network import NetworkNeeds
+from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.rounds import metrics, open_loop
 from pytest_dbcluster.spec import ClusterSpec, HostNeeds
 from pytest_dbcluster.testbed.variants import Variant
@@ -31,6 +32,12 @@ def check_workloads(workloads: Sequence[object]) -> None:
             )
         if isinstance(workload, OpenLoop):
             open_loop.ArrivalRate.of(workload.rate)
+
+
+def check_client(workloads: Iterable[Workload], release: Release) -> None:
+    """Raise ConfigError for a release without the load generator of these workloads. Starts nothing."""
+    if lacking := next(filter(None, (workload.lacks(release) for workload in workloads)), ""):
+        raise ConfigError(lacking)
 
 
 def metric(workloads: Sequence[Workload]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from pytest_dbcluster.clusters import topology as topologies
@@ -20,7 +20,9 @@ from pytest_dbcluster.formatting import Report
 from pytest_dbcluster.hosts.provisioner import Provisioner
 from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.spec import PARITIES, ClusterSpec, ReleaseName
+from pytest_dbcluster.testbed.comparability import check_client
 from pytest_dbcluster.testbed.variants import References, Variant, split
+from pytest_dbcluster.workloads.workload import Workload
 
 
 class ReleaseLacks(Unsupported):
@@ -62,12 +64,13 @@ class Resolution:
             self._releases[name] = self.provisioner.supply(name, self.progress)
         return self._releases[name]
 
-    def resolve(self, spec: ClusterSpec, *, switched: bool = True) -> Variant:
+    def resolve(self, spec: ClusterSpec, *, switched: bool = True, client_of: Iterable[Workload] = ()) -> Variant:
         """The variant of a spec. Its options are checked against the server's own list of options.
 
         switched: whether the cluster may serve other variants too. Then options are split into static ones, set at
         the start, and dynamic ones, set by a switch; a reference server may start to find out which are which.
-        Otherwise all options are static and no server starts. Raises ConfigError for unknown or refused names and
+        Otherwise all options are static and no server starts. client_of: the workloads whose load generator comes from
+        the release of this spec. Raises ConfigError for unknown or refused names and
         values, Unsupported for what this machine or release cannot do.
         """
         if spec.release is None:
@@ -75,6 +78,7 @@ class Resolution:
         topology, proxy = look_up(spec, self.provisioner)
         release = self.release(spec.release)
         check_release(release, topology, proxy)
+        check_client(client_of, release)
         options, common, template, settings = self._options(spec, release, topology)
         if proxy and (line := proxy.remark(topology, release)):
             self._note(line)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pytest_dbcluster.clusters.cluster import Cluster
     from pytest_dbcluster.clusters.dialects.dialect import Dialect
     from pytest_dbcluster.clusters.servers.connection import Endpoint
+    from pytest_dbcluster.releases.release import Release
 
 MODES = ("key", "mixed", "read", "update", "write")
 ENDPOINTS = ("writer", "reader")
@@ -117,6 +118,17 @@ class MySQLSlap(Workload):
     def mode_name(self) -> str:
         """The mode, as published results name it."""
         return self.mode
+
+    def lacks(self, release: Release) -> str:
+        """Why there is no mysqlslap: given programs and images may have none."""
+        slap = _dialect(release).slap
+        if release.beside(slap):
+            return ""
+        where = f"image {release.image}" if release.image else release.source or release.bin
+        return (
+            f"{self} needs the program {slap}, which {release.name} ({where}) does not have; take programs or an image "
+            f"that have it, or SysBench(...) or TPCC(...) instead, whose tool comes from elsewhere"
+        )
 
     def repeats(self, profile: str) -> bool:
         """Whether the tool makes, populates and drops its table in each iteration, as in the published call."""
@@ -255,7 +267,7 @@ class MySQLSlap(Workload):
         release_options = setting.release.client_options.items()
         connect = [
             *(f"--{name.replace('_', '-')}={value}" for name, value in release_options),
-            *_dialect(setting).plain,
+            *_dialect(setting.release).plain,
             f"--host={endpoint.host}",
             f"--port={endpoint.port}",
             "--protocol=tcp",
@@ -269,7 +281,7 @@ class MySQLSlap(Workload):
     def _generated(self, setting: Setting, clients: int, queries: int) -> list[str]:
         """The published options: the tool generates the SQL."""
         return [
-            str(setting.release.program(_dialect(setting).slap)),
+            str(setting.release.program(_dialect(setting.release).slap)),
             "--auto-generate-sql",
             "--auto-generate-sql-add-autoincrement",
             f"--auto-generate-sql-load-type={self.mode}",
@@ -281,10 +293,10 @@ class MySQLSlap(Workload):
         ]
 
 
-def _dialect(setting: Setting) -> Dialect:
+def _dialect(release: Release) -> Dialect:
     from pytest_dbcluster.clusters.dialects.lookup import dialect
 
-    return dialect(setting.release.product, setting.release.version)
+    return dialect(release.product, release.version)
 
 
 def parse(text: str, *, clients: int) -> RunResult:

@@ -98,6 +98,10 @@ class Workload(abc.ABC):
         """Approximate bytes of the tables on disk; 0 where that is not known beforehand."""
         return 0
 
+    def lacks(self, release: Release) -> str:
+        """Why this release cannot run the load generator, and the way out; empty where it can. Starts nothing."""
+        return ""
+
     def repeats(self, profile: str) -> bool:
         """Whether the tool itself makes, populates and drops its tables in this profile, several times in a round.
 

@@ -1,0 +1,51 @@
+"""Resolution: what is known about a variant before its servers start."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.hosts.provisioners.local import LocalProvisioner
+from pytest_dbcluster.spec import ClusterSpec
+from pytest_dbcluster.testbed.resolution import Resolution
+from pytest_dbcluster.workloads.mysqlslap import MySQLSlap
+from pytest_dbcluster.workloads.sysbench import SysBench
+
+ONE = ClusterSpec("standalone", release="mariadb:10.11")
+
+
+@pytest.fixture
+def without_mysqlslap(mariadb, tmp_path, monkeypatch):
+    """A resolution for programs of which mysqlslap is missing."""
+    for program in mariadb.bin.iterdir():
+        if "slap" not in program.name:
+            (tmp_path / program.name).symlink_to(program)
+    given = dataclasses.replace(mariadb, bin=tmp_path, source="/opt/mariadb")
+    monkeypatch.setattr(LocalProvisioner, "supply", lambda *_: given)
+    with_provisioner = LocalProvisioner()
+    yield Resolution(with_provisioner, fragments=tmp_path, below=None, progress=lambda _: None)
+    with_provisioner.close()
+
+
+def test_programs_without_mysqlslap_are_refused_before_a_server_starts(without_mysqlslap, monkeypatch):
+    """The error names the program, where it was looked for, and workloads that do not need it."""
+    monkeypatch.setattr("pytest_dbcluster.testbed.resolution.ready_template", lambda *_: pytest.fail("a server starts"))
+
+    with pytest.raises(ConfigError, match=r"mariadb-slap, which mariadb:10\.11 \(/opt/mariadb\)") as caught:
+        without_mysqlslap.resolve(ONE, client_of=[SysBench(), MySQLSlap("write")])
+    assert "SysBench(...) or TPCC(...)" in str(caught.value)
+
+
+def test_other_workloads_run_on_programs_without_mysqlslap(without_mysqlslap):
+    """Their tool is no part of the release."""
+    assert without_mysqlslap.resolve(ONE, switched=False, client_of=[SysBench()]).release.source == "/opt/mariadb"
+
+
+def test_an_image_without_mysqlslap_lacks_it(mariadb):
+    """Its files are known from the image, and the error names it."""
+    image = dataclasses.replace(mariadb, image="docker.io/mysql", files=frozenset(["/usr/bin/mariadb"]))
+
+    assert "(image docker.io/mysql)" in MySQLSlap("write").lacks(image)
+    assert not MySQLSlap("write").lacks(dataclasses.replace(image, files=frozenset(["/usr/bin/mariadb-slap"])))
