@@ -42,6 +42,7 @@ class EndingSignals:
 
     def __init__(self) -> None:
         self.name = ""  # of the signal that ended the run
+        self._ends = False  # whether a signal or Ctrl-C has ended it
         self._held = 0  # the depth of ``held``
         self._waker: _Waker | None = None
         self._before: dict[signal.Signals, Callable[[int, FrameType | None], Any] | int | None] = {}
@@ -79,6 +80,7 @@ class EndingSignals:
     def _end(self, number: int, frame: FrameType | None) -> None:
         if self.name:
             return
+        self._ends = True
         self.name = signal.Signals(number).name
         if number == signal.SIGHUP:
             _leave_terminal()
@@ -88,12 +90,15 @@ class EndingSignals:
             self._raise()
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
+        self._ends = True
         if not _in_old_wrapper(frame):
             raise KeyboardInterrupt
         self._later(signal.Signals(number))
 
     def _not_raised(self, lost: Any) -> None:
         """Raise what ends the run again, a moment after the finalizer that it was lost in; report other exceptions."""
+        if self._ends and issubclass(lost.exc_type, ResourceWarning):
+            return  # a file that was just opened when the signal came: Python closes it
         if issubclass(lost.exc_type, KeyboardInterrupt):
             self._later(signal.Signals[self.name] if issubclass(lost.exc_type, Ended) else signal.SIGINT)
         elif self._unraisable:
@@ -154,7 +159,7 @@ class _Waker:
     def _run(self) -> None:
         woken: set[int] = set()  # each signal once, because the one that we send arrives here too
         while received := self._received.recv(64):
-            for number in {*received} & {*ENDING, signal.SIGINT} - woken:
+            for number in {*received} & {*ENDING} - woken:
                 woken.add(number)
                 signal.pthread_kill(self._main, number)
         self._received.close()

@@ -38,7 +38,7 @@ LAST_LINES = 15
 # (unix(7)), and the path of the host's directory may be longer.
 SOCKET = "../sql.sock"
 CONNECT_SECONDS = 5.0
-STOPPED_SECONDS = 3.0  # so long a server may be stopped
+STOPPED_SECONDS = 2.0  # so long a server may be stopped
 LAZY = "@dbcluster_lazy_flush"  # holds a variable of the server while its log is flushed
 LISTS = (path_options.LIST, "plugin_load_add")
 
