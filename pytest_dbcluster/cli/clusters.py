@@ -92,7 +92,9 @@ def _owner(run: Run) -> str:
 def _state(run: Run) -> str:
     if not run.kept:
         command = "dbcluster reap" if run.mine else f"dbcluster reap, as {run.user}"
-        return "running" if run.alive else f"dead: {command}"
+        if run.alive:
+            return "running"
+        return "ended: its supervisor cleans up" if run.ending else f"dead: {command}"
     if elsewhere := next((one for one in kept.read(run.directory) if one.place and one.ends), None):
         assert elsewhere.ends
         if elsewhere.over:

@@ -99,6 +99,7 @@ def _compare(arguments: argparse.Namespace) -> int:
     names = tuple(str(spec) for spec in specs)
     tell(f"comparing {names[0]} and {names[1]}, about {duration(arguments.seconds)}; seed {seed}")
     with contextlib.ExitStack() as stack:
+        stack.push(lambda kind, *_: place.leave_unused() if kind else None)
         stack.callback(provisioner.close)
         stack.callback(_end, pool)
         with pool.turns.building():

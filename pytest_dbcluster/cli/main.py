@@ -6,8 +6,12 @@ The module of a command is imported when the command runs, so that ``--help`` an
 from __future__ import annotations
 
 import argparse
+import contextlib
+import importlib
+import signal
 import sys
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
 
 from pytest_dbcluster import registry
 from pytest_dbcluster.cli.ec2 import commands as ec2
@@ -30,20 +34,55 @@ COMPARE_SECONDS = 300.0  # of a whole comparison, with the starts of its cluster
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command. The exit code is 0 for success, 2 for wrong input, 130 for Ctrl-C, 1 for other errors.
 
+    SIGTERM and SIGHUP end a command as Ctrl-C does, with 143 and 129.
+
     ``compare`` also returns 3 (worse) and 4 (could not tell).
     """
     arguments = _parser().parse_args(argv)
     run: Callable[[argparse.Namespace], int] = arguments.run
     try:
-        return run(arguments)
+        with _ending_signals():
+            return run(arguments)
     except DBClusterError as error:
         from pytest_dbcluster.redaction import redact
 
         tell(f"dbcluster: {own_options(redact(str(error)), vars(arguments))}")
         return 2 if isinstance(error, ConfigError) else 1
+    except _Ended as ended:
+        tell(f"dbcluster: ended by {ended.number.name}")
+        return 128 + ended.number
     except KeyboardInterrupt:
         print("dbcluster: interrupted", file=sys.stderr)
         return INTERRUPTED
+
+
+class _Ended(KeyboardInterrupt):
+    """The command got SIGTERM or SIGHUP."""
+
+    def __init__(self, number: int) -> None:
+        self.number = signal.Signals(number)
+        super().__init__(self.number.name)
+
+
+@contextlib.contextmanager
+def _ending_signals() -> Iterator[None]:
+    """SIGTERM and SIGHUP raise ``_Ended``, the first one alone: what it began is cleaned up then."""
+    ended: list[int] = []
+
+    def end(number: int, frame: object) -> None:
+        ended.append(number)
+        if len(ended) == 1:
+            raise _Ended(number)
+
+    mine = threading.current_thread() is threading.main_thread()
+    numbers = [one for one in (signal.SIGTERM, signal.SIGHUP) if mine and signal.getsignal(one) is signal.SIG_DFL]
+    for number in numbers:
+        signal.signal(number, end)
+    try:
+        yield
+    finally:
+        for number in numbers:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -354,7 +393,11 @@ def _add_history(history: argparse.ArgumentParser) -> None:
             action.add_argument("--claim", default="", metavar="TEXT", help="only claims whose id contains this text")
         return action
 
-    add("list", _history_list, "list the newest run of each claim beside the runs before it, and what has changed")
+    add(
+        "list",
+        _history_list,
+        "list the newest run of each claim beside the runs before it, and what has changed",
+    )
     draw = add("draw", _history_draw, "draw a chart of each claim")
     draw.add_argument("directory", metavar="DIRECTORY", help="where to write the charts, one SVG for each claim")
     export = add("export", _history_export, "write every run of every claim as CSV, for other programs")
@@ -395,70 +438,10 @@ def _calibrate(arguments: argparse.Namespace) -> int:
     return calibrate.run_calibrate(arguments)
 
 
-def _ps(arguments: argparse.Namespace) -> int:
-    from pytest_dbcluster.cli import clusters
-
-    return clusters.run_ps(arguments)
-
-
-def _down(arguments: argparse.Namespace) -> int:
-    from pytest_dbcluster.cli import clusters
-
-    return clusters.run_down(arguments)
-
-
-def _reap(arguments: argparse.Namespace) -> int:
-    from pytest_dbcluster.cli import clusters
-
-    return clusters.run_reap(arguments)
-
-
 def _cache(arguments: argparse.Namespace) -> int:
     from pytest_dbcluster.cli import cache
 
     return cache.run_cache(arguments)
-
-
-def _image_build(arguments: argparse.Namespace) -> int:
-    from pytest_dbcluster.cli import images
-
-    return images.run_build(arguments)
-
-
-def _image_list(arguments: argparse.Namespace) -> int:
-    from pytest_dbcluster.cli import images
-
-    return images.run_list(arguments)
-
-
-def _image_remove(arguments: argparse.Namespace) -> int:
-    from pytest_dbcluster.cli import images
-
-    return images.run_remove(arguments)
-
-
-def _history_list(arguments: argparse.Namespace) -> int:
-    from pytest_dbcluster.cli import history
-
-    return history.run_list(arguments)
-
-
-def _history_draw(arguments: argparse.Namespace) -> int:
-    from pytest_dbcluster.cli import history
-
-    return history.run_draw(arguments)
-
-
-def _history_export(arguments: argparse.Namespace) -> int:
-    from pytest_dbcluster.cli import history
-
-    return history.run_export(arguments)
-
-
-def _history_accept(arguments: argparse.Namespace) -> int:
-    from pytest_dbcluster.cli import history
-
-    return history.run_accept(arguments)
 
 
 def _releases(arguments: argparse.Namespace) -> int:
@@ -488,6 +471,20 @@ def _doctor(arguments: argparse.Namespace) -> int:
 
     return doctor.run_doctor(arguments)
 
+
+def _later(module: str, function: str) -> Callable[[argparse.Namespace], int]:
+    """A function of a module of commands, which is imported when it is called."""
+
+    def run(arguments: argparse.Namespace) -> int:
+        return int(getattr(importlib.import_module(f"pytest_dbcluster.cli.{module}"), function)(arguments))
+
+    return run
+
+
+_ps, _down, _reap = (_later("clusters", f"run_{one}") for one in ("ps", "down", "reap"))
+_image_build, _image_list, _image_remove = (_later("images", f"run_{one}") for one in ("build", "list", "remove"))
+_history_list, _history_draw = _later("history", "run_list"), _later("history", "run_draw")
+_history_export, _history_accept = _later("history", "run_export"), _later("history", "run_accept")
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+import shutil
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -124,13 +125,20 @@ class LocalRun:
     def _begin(self) -> SupervisorClient:
         runs.reap()
         try:
+            self._make_directory()
+            self._client = SupervisorClient(self.run_id, keep=self.keep)
+            self._client.ask("own", directory=str(self.directory))
+        except KeyboardInterrupt:  # nobody else may have been told of the directory yet
+            shutil.rmtree(self.directory, ignore_errors=True)
+            raise
+        return self._client
+
+    def _make_directory(self) -> None:
+        try:
             self.directory.mkdir(parents=True, mode=0o700)
             runs.claim(self.directory)
         except OSError as error:
             raise self._unwritable(error) from None
-        self._client = SupervisorClient(self.run_id, keep=self.keep)
-        self._client.ask("own", directory=str(self.directory))
-        return self._client
 
     def _begin_again(self, dead: SupervisorClient) -> None:
         """End what is left of a dead supervisor's programs, and start another one with the same things to clean up."""

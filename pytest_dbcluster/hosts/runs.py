@@ -24,7 +24,7 @@ from typing import Annotated
 import msgspec
 import psutil
 
-from pytest_dbcluster.hosts import cleanup
+from pytest_dbcluster.hosts import cleanup, supervisor
 from pytest_dbcluster.hosts.supervisor import RUN_VARIABLE
 from pytest_dbcluster.system import cache, cgroups, owned_files, processes
 
@@ -79,6 +79,12 @@ class Run:
     def alive(self) -> bool:
         """Whether the owner process still runs."""
         return processes.is_running(self.owner, self.born)
+
+    @property
+    def ending(self) -> bool:
+        """Whether the supervisor of a run whose owner has ended still ends its programs and cleans up after it."""
+        words = [supervisor.__file__, self.run_id]
+        return any(words == (one.info["cmdline"] or [])[2:4] for one in psutil.process_iter(["cmdline"]))
 
     def processes(self) -> list[psutil.Process]:
         """The processes of the run's user that carry its id. The supervisor does not carry it.

@@ -5,6 +5,7 @@ The lock is the kernel's (flock) on the directory itself. It ends with the proce
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import itertools
@@ -26,11 +27,12 @@ class ResultsLock:
     """A results directory that this run alone writes into.
 
     directory: its path. line: the line that says that another run holds the directory that was asked for; empty when
-    this run has the one that was asked for.
+    this run has the one that was asked for. made: the directories that were not there before, the deepest one first.
     """
 
-    def __init__(self, directory: Path, line: str, descriptor: int | None) -> None:
+    def __init__(self, directory: Path, line: str, descriptor: int | None, made: Sequence[Path] = ()) -> None:
         self.directory = directory
+        self._made = made
         self.line = line
         self._descriptor = descriptor
 
@@ -39,6 +41,14 @@ class ResultsLock:
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
             os.close(descriptor)
+
+    def leave_unused(self) -> None:
+        """Release it, and remove what was made of it and is still empty: the run has ended before it wrote anything."""
+        self.release()
+        folders = [self.directory / name for name in results_directory.FOLDERS] if self.directory in self._made else []
+        for directory in (*folders, *self._made):
+            with contextlib.suppress(OSError):
+                directory.rmdir()
 
 
 def take(
@@ -57,6 +67,7 @@ def take(
     asked = Path(os.path.abspath(asked))  # noqa: PTH100  (resolve() would follow links, and name another directory)
     for number in itertools.count(1):
         directory = asked if number == 1 else asked.with_name(f"{asked.name}-{number}")
+        made = [path for path in (directory, *directory.parents) if not path.exists()]
         try:
             descriptor = _locked(directory)
             if descriptor is None and alone:
@@ -64,7 +75,7 @@ def take(
             if descriptor is None:
                 continue
             line = f"another run writes into {asked}, so the results of this run are in {directory}"
-            lock = ResultsLock(directory, line if number > 1 else "", descriptor)
+            lock = ResultsLock(directory, line if number > 1 else "", descriptor, made)
             _prepare(directory, clear)
         except OSError as error:
             if error.errno not in FULL:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
+import sys
 import tempfile
 
 import psutil
 
+from pytest_dbcluster import wait
 from pytest_dbcluster.cli import clusters, main
 from pytest_dbcluster.hosts import runs
 from tests.support.command import left, sleeping_run
@@ -41,6 +44,32 @@ def test_ps_shortens_the_names_of_a_suites_clusters(data, capsys):
         provisioner.close()
 
     assert re.search(r"  asleep, galera1, galera2 and 3 more  ", capsys.readouterr().out)
+
+
+KILLED = """
+import sys
+from pytest_dbcluster.hosts.local_run import LocalRun
+
+run = LocalRun()
+run.clean_up_by(["sh", "-c", "while [ -e busy ]; do sleep 0.05; done"], {})
+print(run.run_id, flush=True)
+sys.stdin.read()
+"""
+
+
+def test_ps_says_that_a_killed_run_is_being_cleaned_up(data, tmp_path, capsys):
+    """To end machines elsewhere takes minutes after the run itself has ended; afterwards nothing of it is listed."""
+    (tmp_path / "busy").touch()
+    command = [sys.executable, "-c", KILLED]
+    with subprocess.Popen(command, cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as owner:
+        run_id = owner.stdout.readline().strip()
+        owner.kill()
+    try:
+        assert main.main(["ps"]) == 0
+        assert re.search(rf"{run_id} .* ended: its supervisor cleans up\n", capsys.readouterr().out)
+    finally:
+        (tmp_path / "busy").unlink()
+    wait.until(lambda: [row.state for row in clusters.rows()], "the end of the run", seconds=60)
 
 
 def test_ps_of_nothing_is_a_head(data, capsys):

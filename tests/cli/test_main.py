@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 
-from pytest_dbcluster import registry
+from pytest_dbcluster import registry, wait
 from pytest_dbcluster.cli import images, main
 from pytest_dbcluster.clusters import topology
 from pytest_dbcluster.errors import ProvisionError
@@ -114,6 +117,40 @@ def test_fetch_tells_of_each_release(monkeypatch, capsys):
     shown = capsys.readouterr()
     assert shown.out == "sysbench 1.2: /bin (here)\nhaproxy 1.2: /bin (here)\n"
     assert shown.err == "fetching sysbench\nfetching haproxy\n"
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+@pytest.mark.parametrize("words", ["up standalone", "compare --release mariadb:10.11 --release mariadb:11.8"])
+def test_a_signal_ends_a_command_with_a_sentence(tmp_path, words, number, code):
+    """What it had started is gone, and so are the directories that it had made."""
+    data, results = tmp_path / "runs", tmp_path / "reports" / "latest"
+    more = ["--results", str(results)] if words.startswith("compare") else []
+    command = [sys.executable, "-m", "pytest_dbcluster.cli.main", *words.split(), *more]
+    process = subprocess.Popen(
+        command,
+        env={**os.environ, "DBCLUSTER_DATA_DIR": str(data)},
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),  # noqa: PLW1509  (nohup ignores it)
+    )
+    try:
+        wait.until(lambda: [] if [*data.glob("*")] else ["no run"], "its run", seconds=300, poll=0.005)
+        ids = {f"DBCLUSTER_RUN={path.name}" for path in data.glob("*")}
+        process.send_signal(number)
+        _, said = process.communicate(timeout=100)
+    finally:
+        process.kill()
+
+    assert process.returncode == code
+    assert said.endswith(f"dbcluster: ended by {number.name}\n")
+    assert "Traceback" not in said
+    assert [*data.glob("*")] == []
+    assert not results.parent.exists()
+    for program in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            assert not {f"{name}={value}" for name, value in program.environ().items()} & ids
 
 
 def test_what_takes_cores_and_the_disk_is_done_in_a_turn(monkeypatch, tmp_path):
