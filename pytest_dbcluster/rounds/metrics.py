@@ -165,9 +165,10 @@ def entry(done: Round, kind: str, metric: str, load: str) -> LedgerEntry:
 
 
 def enough(rounds: Sequence[Round], metric: str, load: str) -> None:
-    """Raise ConfigError when the median round has too few good operations for the percentile.
+    """Raise ConfigError when the median round has too few good operations for the metric.
 
-    A percentile needs 10 operations beyond it.
+    A percentile needs 10 operations beyond it. The goodput of one type needs 10 operations: rounds without any are
+    equal, whatever the servers do.
     """
     minimum, operations, seconds = _operations(rounds, metric, load)
     if operations >= minimum:
@@ -175,8 +176,9 @@ def enough(rounds: Sequence[Round], metric: str, load: str) -> None:
     advice = (
         f"use rounds of seconds={math.ceil(ROOM * minimum / operations * seconds)}" if operations else "none at all"
     )
+    beyond = f", {BEYOND} of them beyond it" if minimum > BEYOND else ""
     raise ConfigError(
-        f"metric {metric!r} of {load}: it needs {minimum} good operations a round, {BEYOND} of them beyond it; "
+        f"metric {metric!r} of {load}: it needs {minimum} good operations a round{beyond}; "
         f"rounds of {seconds:.2g} s had {operations:.0f}: {advice}"
     )
 
@@ -184,7 +186,7 @@ def enough(rounds: Sequence[Round], metric: str, load: str) -> None:
 def seconds_needed(rounds: Sequence[Round], metric: str, load: str) -> float:
     """The seconds of a round that has enough good operations for the metric, judged by these rounds, with some room.
 
-    0 for a metric that is no percentile, and without rounds. Infinite when the rounds had no such operation.
+    0 for a metric that needs no operations, and without rounds. Infinite when the rounds had no such operation.
     """
     minimum, operations, seconds = _operations(rounds, metric, load)
     return ROOM * minimum * seconds / operations if operations else math.inf if minimum else 0.0
@@ -193,8 +195,8 @@ def seconds_needed(rounds: Sequence[Round], metric: str, load: str) -> float:
 def _operations(rounds: Sequence[Round], metric: str, load: str) -> tuple[int, float, float]:
     """Good operations that a round needs for a metric, those that the median round had, and its seconds."""
     name, _, kind = metric.partition(":")
-    if name not in QUANTILES or not rounds:
+    if not rounds or not (kind or name in QUANTILES):
         return 0, 0.0, 0.0
-    minimum = math.ceil(BEYOND / (1 - QUANTILES[name]) - 1e-6)
+    minimum = math.ceil(BEYOND / (1 - QUANTILES[name]) - 1e-6) if name in QUANTILES else BEYOND
     operations = statistics.median(entry(done, kind, metric, load).latencies.total for done in rounds)
     return minimum, operations, statistics.median(done.seconds for done in rounds)

@@ -77,6 +77,11 @@ class RunResult:
         """The number of operations that ended as intended."""
         return self.operations if self.good is None else self.good
 
+    @property
+    def idle(self) -> str:
+        """Why the run does not count: no operation ended as intended, so nothing was measured. Empty when one did."""
+        return "" if self.done else f"no operation succeeded: 0 of {self.operations}"
+
 
 @dataclasses.dataclass(frozen=True)
 class Round:

@@ -48,9 +48,9 @@ def measured(
     measurement; None for no such samples.
 
     A round is void (``Round.void`` says why) when the topology noticed a change such as a new primary, when it did not
-    drain within DRAIN_SECONDS, when servers turned clients away, or when it fell behind the arrival rate of an open
-    loop. When the workload fails, the round is void if the topology noticed a change or clients were turned away,
-    otherwise the WorkloadError is raised.
+    drain within DRAIN_SECONDS, when servers turned clients away, when it fell behind the arrival rate of an open loop,
+    or when no operation succeeded. When the workload fails, the round is void if the topology noticed a change or
+    clients were turned away, otherwise the WorkloadError is raised.
     """
     in_round = timeline.during(Place(variant, block, position), setting) if timeline else contextlib.nullcontext()
     with in_round:
@@ -77,7 +77,7 @@ def _measured(workload: Workload, setting: Setting, variant: str, block: int, po
             result = RunResult(time.monotonic() - began, 0)
     _, (drained, after) = together(samples.take, functools.partial(_drained_and_read, cluster), hosts)
     void = failed or noticed(cluster, watched) or refused(workload, cluster, before, after)
-    void = void or drained.late or result.void or open_loop.saturated(result)
+    void = void or drained.late or result.void or open_loop.saturated(result) or result.idle
     seconds = (result.seconds if result.span is None else result.span) + drained.seconds  # between the two readings
     deltas = counters.deltas(before, after, seconds=seconds, commits=result.commits, ledger=result.ledger)
     done = Round(

@@ -69,6 +69,17 @@ def test_the_goodput_of_one_type_is_its_own():
     assert metrics.shown(done, "goodput:new_order", "tpcc") == 30.0
 
 
+def test_the_goodput_of_a_rare_type_is_no_evidence():
+    """Rounds without any operation of the type are equal, whatever the servers do; the message says how long to run."""
+    few, enough = ([one_round(payment=[0.01] * 90, delivery=[0.02] * number)] * 8 for number in (4, 10))
+
+    metrics.enough(enough, "goodput:delivery", "tpcc")
+    metrics.enough(few, "goodput", "tpcc")
+    assert metrics.seconds_needed(few, "goodput:delivery", "tpcc") == pytest.approx(1.2 * 10 / 4 * few[0].seconds)
+    with pytest.raises(ConfigError, match=r"needs 10 good operations a round; rounds of 2 s had 4: use rounds of sec"):
+        metrics.enough(few, "goodput:delivery", "tpcc")
+
+
 def test_a_latency_is_shown_in_milliseconds_and_compared_as_a_speed():
     """Of all types together, or of one."""
     done = one_round(payment=[0.010] * 90, new_order=[0.100] * 10)

@@ -104,6 +104,29 @@ class Late(Load):
         return dataclasses.replace(super().run(setting), void="load host b began late")
 
 
+class Nothing(Load):
+    """A load that ends without a success: it tried ``operations``, of which ``good`` ended as intended."""
+
+    def __init__(self, operations, good):
+        super().__init__()
+        self.operations, self.good = operations, good
+
+    def run(self, setting):
+        """Half a second of nothing."""
+        return RunResult(0.5, self.operations, good=self.good)
+
+
+@pytest.mark.parametrize(("operations", "good"), [(0, None), (0, 0), (70, 0)])
+def test_a_round_in_which_nothing_succeeded_is_void(play, operations, good):
+    """Two variants that both do nothing are no evidence of equal speed."""
+    assert play(Form(), Nothing(operations, good)).void == f"no operation succeeded: 0 of {operations}"
+
+
+def test_one_success_makes_a_round_count(play):
+    """However few: a slow variant is slow, and not void."""
+    assert play(Form(), Nothing(70, 1)).void == ""
+
+
 def test_a_round_that_the_load_itself_does_not_count_is_void(play):
     """For its reason."""
     assert play(Form(), Late()).void == "load host b began late"
