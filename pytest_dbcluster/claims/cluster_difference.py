@@ -1,9 +1,10 @@
 """ClusterDifference: how far two fresh equal clusters can differ, called f. Pure functions.
 
 Two servers with the same release and options differ: their memory and files lie elsewhere. Such a difference stays as
-long as the servers run, so more rounds do not remove it. A claim about speed or time between variants on separate
-clusters therefore holds only when its interval lies beyond the bound of the claim by more than f, fails only when it
-lies short of the bound by more than f, and is inconclusive between.
+long as the servers run, so more rounds do not remove it. A claim between variants on separate clusters therefore holds
+only when its interval lies beyond the bound of the claim by more than f, fails only when it lies short of the bound by
+more than f, and is inconclusive between. Each metric has a separate f: equal clusters differ more in a latency than in
+throughput. For a claim about stalls f is a share of the rounds.
 
 f is the .995 quantile of the log ratio of two fresh equal clusters: 1 pair of clusters in 200 differs by more towards
 one side. ``upper`` estimates it from pairs of clusters that were measured.
@@ -17,6 +18,7 @@ from collections.abc import Sequence
 
 QUANTILE = 0.995
 ONE_IN = round(1 / (1 - QUANTILE))
+USUAL_PAIRS = 24  # of clusters, that `dbcluster calibrate` measures
 LEAST_PAIRS = 8  # of clusters: fewer give an f of more than 3.4 standard deviations
 ASSUMED = "assumed"
 SPAN, STEPS = 1e3, 2000  # of the variances that are reckoned with: up to so many times as large, in so many steps
@@ -29,13 +31,15 @@ class ClusterDifference:
 
     log_ratio: f for one instance of each variant, as a natural log. source: where it comes from, in a few words, such
     as ``assumed`` or ``measured 2026-11-22``. pairs: the pairs of clusters that were measured for it; 0 where it is
-    assumed. instances: of each variant; the mean of k of them differs by the root of k less.
+    assumed. instances: of each variant; the mean of k of them differs by the root of k less. command: measures it on
+    this machine, where it is a default; else empty.
     """
 
     log_ratio: float
     source: str
     pairs: int = 0
     instances: int = 1
+    command: str = ""
 
     @property
     def bound(self) -> float:
@@ -43,12 +47,18 @@ class ClusterDifference:
         return self.log_ratio / math.sqrt(self.instances)
 
     @property
-    def line(self) -> str:
-        """The line of a claim's message."""
+    def share(self) -> float:
+        """The difference as a fraction; for stalls the share of the rounds."""
+        return math.expm1(self.bound)
+
+    def line(self, metric: str) -> str:
+        """The line of a claim's message. metric: what equal clusters differ in, such as ``throughput``."""
         means = f", means of {self.instances} instances" if self.instances > 1 else ""
+        few = f", fewer than {USUAL_PAIRS}" if 0 < self.pairs < USUAL_PAIRS else ""
+        measure = f"; to measure it here: {self.command}" if self.command else ""
         return (
-            f"separate clusters: equal ones can differ by {percent(self.bound)} (1 in {ONE_IN}{means}; {self.source}); "
-            "a smaller difference decides nothing"
+            f"separate clusters: equal ones can differ by {percent(self.bound)} in {metric} "
+            f"(1 in {ONE_IN}{means}; {self.source}{few}); a smaller difference decides nothing{measure}"
         )
 
     def refuses(self, kind: str, margins: Sequence[float]) -> str:
@@ -58,8 +68,8 @@ class ClusterDifference:
         return (
             f"{kind}: its margin, {percent(min(margins))} as a ratio of speeds, is not larger than "
             f"{percent(self.bound)}, by which equal clusters can differ (1 in {ONE_IN}; {self.source}); take a larger "
-            "margin, more instances "
-            "(measure(..., instances=4)), a.against(b) without a claim, or measure it here: dbcluster calibrate"
+            "margin, more instances (measure(..., instances=4)), a.against(b) without a claim, or measure it here: "
+            f"{self.command or 'dbcluster calibrate'}"
         )
 
 
@@ -72,7 +82,8 @@ def together(one: ClusterDifference, other: ClusterDifference) -> ClusterDiffere
         return one
     both = math.sqrt((one.log_ratio**2 + other.log_ratio**2) / 2)
     sources = "; ".join(dict.fromkeys((one.source, other.source)))
-    return ClusterDifference(both, sources, min(one.pairs, other.pairs), one.instances)
+    commands = " && ".join(dict.fromkeys(filter(None, (one.command, other.command))))
+    return ClusterDifference(both, sources, min(one.pairs, other.pairs), one.instances, commands)
 
 
 def upper(log_ratios: Sequence[float], noise: float = 0.0) -> float:

@@ -151,8 +151,10 @@ def slope(places: Sequence[float], values: Sequence[float]) -> float:
     return statistics.linear_regression(places, values).slope
 
 
-def stall_test(baseline: Sequence[float], candidate: Sequence[float]) -> tuple[int, int, float]:
+def stall_test(baseline: Sequence[float], candidate: Sequence[float], more: int = 0) -> tuple[int, int, float]:
     """Return the stalled rounds of baseline and of candidate, and the chance of so many stalls of the candidate.
+
+    more: stalled rounds that are added to those of the candidate, for the chance alone; below 0 they are taken away.
 
     Takes seconds per operation or per round, pair by pair. A round stalled when it took more than twice the median of
     all rounds; a median of its own would depend on the variant, so that equal variants looked different. Without an
@@ -163,7 +165,7 @@ def stall_test(baseline: Sequence[float], candidate: Sequence[float]) -> tuple[i
     limit = STALL_FACTOR * statistics.median([*baseline, *candidate]) if baseline else 0.0
     slow_baseline, slow_candidate = ([value > limit for value in seconds] for seconds in (baseline, candidate))
     pairs = list(zip(slow_baseline, slow_candidate, strict=True))
-    only_candidate = sum(c and not b for b, c in pairs)
-    discordant = sum(b != c for b, c in pairs)
+    only_candidate = max(0, more + sum(c and not b for b, c in pairs))
+    discordant = only_candidate + sum(b and not c for b, c in pairs)
     at_least = sum(math.comb(discordant, k) for k in range(only_candidate, discordant + 1))
     return sum(slow_baseline), sum(slow_candidate), at_least / 2**discordant

@@ -29,6 +29,7 @@ ClaimsWithPairs = Sequence[tuple[Claim, Pairs]]
 Times = tuple[Sequence[float], Sequence[float]]
 
 STALLS_KIND = claims.STALLS
+ROUNDING = 1e-9  # of a number of stalls
 STALL_PAIRS = 40  # pairs of the only look of a claim about stalls
 STALL_HOLD_LEVEL = critical_values.GUARD_LEVEL
 
@@ -281,10 +282,10 @@ def _chance(asked: ClaimsWithPairs, alpha: float, end: int) -> float:
 
 def _chance_of_totals(claim: Claim, pairs: Pairs, alpha: float, end: int) -> float:
     """As ``_chance``, for a claim about a counter."""
-    mean, sd = totals.distance(pairs, claim.bounds[1])
-    if not sd and not mean:
+    (hold, sd), (fail, _) = (totals.distance(pairs, bound) for bound in (claim.hold_bounds[1], claim.fail_bounds[1]))
+    if not sd and not hold:
         return 0.0
-    return sum(power.chance_beyond(gap, sd, len(pairs), alpha, end) for gap in (mean, -mean))
+    return sum(power.chance_beyond(gap, sd, len(pairs), alpha, end) for gap in (fail, -hold))
 
 
 def _verdict(outcome: Outcome, reason: str, claim: Claim, pairs: Pairs, alpha: float) -> Verdict:
@@ -324,8 +325,10 @@ def _pairs_needed(claim: Claim, pairs: Pairs, centre: float, alpha: float) -> in
         return None
     after = {"more_than": len(pairs), "instances": pairs.instances, "eights": pairs.eights}
     if pairs.counts:
-        mean, sd = totals.distance(pairs, claim.bounds[1])
-        return power.pairs_needed(abs(mean), sd, alpha, **after)
+        ends = (claim.hold_bounds[1], claim.fail_bounds[1])
+        (hold, sd), (fail, _) = (totals.distance(pairs, end) for end in ends)
+        beyond = max(-hold, fail)
+        return power.pairs_needed(beyond, sd, alpha, **after) if beyond > 0 else None
     distance = min(abs(centre - bound) for bound in claim.bounds) - claim.apart - pairs.blur
     if distance <= 0:
         return None
@@ -355,8 +358,10 @@ def inconclusive(verdict: Verdict, untrusted: str) -> Verdict:
     )
 
 
-def judge_stalls(pairs: Pairs, times: Times, terms: Terms = USUAL) -> Verdict | None:
+def judge_stalls(pairs: Pairs, times: Times, terms: Terms = USUAL, *, apart: float = 0.0) -> Verdict | None:
     """Judge whether the candidate stalls more often than the baseline, at one look after 40 pairs.
+
+    apart: as in ``Claim``; on separate clusters the candidate may have so many stalls more, or fewer, by its cluster.
 
     times: seconds per operation of each round of baseline and candidate, pair by pair. Only the first 40 pairs count
     (fewer at a lower cap), so pairs drawn for other claims make no difference. With the chance of so many stalls from
@@ -374,12 +379,14 @@ def judge_stalls(pairs: Pairs, times: Times, terms: Terms = USUAL) -> Verdict | 
             return None
     base = judge(claims.differs(), pairs, Terms(terms.alpha, out_of_budget=too_few or "one look"))
     assert base is not None
-    baseline_stalls, candidate_stalls, chance = estimators.stall_test(baseline, candidate)
-    outcome, reason = _stall_answer(chance, terms.alpha, too_few)
+    by_cluster = math.ceil(math.expm1(apart) * len(pairs) - ROUNDING)
+    baseline_stalls, candidate_stalls, with_more = estimators.stall_test(baseline, candidate, by_cluster)
+    with_fewer = estimators.stall_test(baseline, candidate, -by_cluster)[2]
+    outcome, reason = _stall_answer(with_more, with_fewer, terms.alpha, too_few)
     verdict = dataclasses.replace(
         base,
         outcome=outcome,
-        claim=Claim(STALLS_KIND, 0.0),
+        claim=Claim(STALLS_KIND, 0.0, apart),
         reason=f"{reason}: {candidate_stalls} v {baseline_stalls}",
         stalls=(baseline_stalls, candidate_stalls),
         needed_pairs=STALL_PAIRS if too_few and outcome is Outcome.INCONCLUSIVE else None,
@@ -388,10 +395,15 @@ def judge_stalls(pairs: Pairs, times: Times, terms: Terms = USUAL) -> Verdict | 
     return inconclusive(verdict, terms.distrust(len(pairs)) or unlike_voids(pairs))
 
 
-def _stall_answer(chance: float, alpha: float, too_few: str) -> tuple[Outcome, str]:
-    """Outcome and reason for this chance of so many stalls; ``too_few``: why 40 pairs are not there, else empty."""
-    if chance <= alpha:
-        return Outcome.FAILS, "more stalls than chance explains"
-    if chance > STALL_HOLD_LEVEL and not too_few:
+def _stall_answer(with_more: float, with_fewer: float, alpha: float, too_few: str) -> tuple[Outcome, str]:
+    """Outcome and reason for the chance of so many stalls.
+
+    with_more, with_fewer: with the stalls that the candidate's cluster may have too few, and without those that it may
+    have too many. too_few: why 40 pairs are not there, else empty.
+    """
+    apart = " and a difference between equal clusters" if with_more != with_fewer else ""
+    if with_fewer <= alpha:
+        return Outcome.FAILS, f"more stalls than chance{apart} {'explain' if apart else 'explains'}"
+    if with_more > STALL_HOLD_LEVEL and not too_few:
         return Outcome.HOLDS, "no more stalls than chance explains"
-    return Outcome.INCONCLUSIVE, too_few or "chance may or may not explain the stalls"
+    return Outcome.INCONCLUSIVE, too_few or f"chance{apart} may or may not explain the stalls"

@@ -14,11 +14,10 @@ import secrets
 import signal
 import statistics
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any, cast
 
-from pytest_dbcluster.claims import intervals
-from pytest_dbcluster.claims.block_order import PER_EIGHT
 from pytest_dbcluster.claims.cluster_difference import LEAST_PAIRS, ONE_IN, percent
 from pytest_dbcluster.claims.critical_values import LOOKS
 from pytest_dbcluster.cli.compare import workload_of
@@ -34,20 +33,20 @@ from pytest_dbcluster.rounds import round_length
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
 from pytest_dbcluster.system import cache
 from pytest_dbcluster.testbed import cluster_differences
-from pytest_dbcluster.testbed.cluster_differences import Calibration, Key
-from pytest_dbcluster.testbed.comparability import lasting
+from pytest_dbcluster.testbed.cluster_differences import LEAST_ROUNDS, Calibration, Found, Key
+from pytest_dbcluster.testbed.comparability import lasting, metric
 from pytest_dbcluster.testbed.pool import Pool
 from pytest_dbcluster.testbed.resolution import Resolution
 from pytest_dbcluster.testbed.testbed import Testbed
 from pytest_dbcluster.testbed.variants import Variant
-from pytest_dbcluster.workloads.workload import Workload
+from pytest_dbcluster.workloads.workload import OpenLoop, Workload
 
 SECONDS = 600.0  # of measured time for a pair of clusters, at most
 LEAVE_SECONDS = 20.0  # maximum wait for the machine's lock before the servers are stopped without it
 FAILURES = 3  # pairs of clusters in a row that could not be measured
 ROUNDS = 40  # of each cluster, where no time is given
-LEAST_ROUNDS = 2 * PER_EIGHT  # of each cluster: one eight for either half
 LEAST_SECONDS = 5.0  # of a pair of clusters
+OPEN_LOOP = "70 %"  # of capacity: the arrival rate of a calibration of latencies
 PARTS = 40  # rounds that the time of a pair would have room for: so long is a round, where its workload leaves it open
 
 
@@ -60,7 +59,7 @@ def run_calibrate(arguments: argparse.Namespace) -> int:
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is signal.SIG_DFL:
             signal.signal(number, signal.default_int_handler)
-    workload = workload_of(arguments.workload, arguments.threads)
+    workload = _workload(arguments.workload, arguments.threads, open_loop=arguments.open_loop)
     if arguments.seconds is not None:
         length = arguments.seconds / arguments.pairs / PARTS
         workload = lasting(workload, min(round_length.USUAL, max(round_length.SHORTEST, length)))
@@ -88,10 +87,23 @@ def run_calibrate(arguments: argparse.Namespace) -> int:
         with cache.held(key.path.with_name(f"{key.path.name}.lock"), progress=tell, waits_for=waits_for):
             fresh = FreshPairs(variant, workload, pool)
             plan = Plan(arguments.pairs, arguments.rounds, arguments.seconds)
-            ended = calibrated(key, fresh, plan, progress=tell)
-    for line in summary(cluster_differences.read(key), arguments.pairs):
+            ended = calibrated(key, fresh, plan, metric([workload]), progress=tell)
+    for line in summary(cluster_differences.read(key), arguments.pairs, metric([workload])):
         print(line)
     return 130 if ended else 0
+
+
+def _workload(text: str, threads: int | None, *, open_loop: bool) -> Workload:
+    """The workload of the options. Raises ConfigError for an open loop of a workload that has none."""
+    workload = workload_of(text, threads)
+    if not open_loop:
+        return workload
+    if not isinstance(workload, OpenLoop):
+        raise ConfigError(
+            f"--open-loop: {text} has no arrival rate; latencies are measured with sysbench:SCRIPT or tpcc"
+        )
+    changed: Any = workload
+    return cast("Workload", dataclasses.replace(changed, rate=OPEN_LOOP))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -164,27 +176,28 @@ def calibrated(
     key: Key,
     fresh: Callable[[int], contextlib.AbstractContextManager[RoundSource]],
     plan: Plan,
+    metric: str,
     *,
     progress: Report,
 ) -> bool:
     """Measure until the calibration of this key has so many pairs of clusters. Return whether Ctrl-C ended it.
 
-    fresh: gives a source of two fresh equal clusters. Each pair is kept in the cache as soon as it is measured. A pair
-    whose rounds are void is left out; three in a row raise its error. Raises ProvisionError when the cache cannot be
-    written.
+    fresh: gives a source of two fresh equal clusters. metric: the one whose difference the lines of progress show. Each
+    pair is kept in the cache as soon as it is measured. A pair whose rounds are void is left out; three in a row raise
+    its error. Raises ProvisionError when the cache cannot be written.
     """
     known, failures, began, pairs = cluster_differences.read(key), 0, time.monotonic(), plan.pairs
-    had = len(known.differences)
+    had = len(known.pairs)
     if had:
         progress(f"{key}: {had} pairs of clusters are known from {known.date}")
     number = 0
     try:
-        while len(known.differences) < pairs:
+        while len(known.pairs) < pairs:
             start = time.monotonic()
-            share = plan.share(start - began, len(known.differences))
+            share = plan.share(start - began, len(known.pairs))
             try:
                 with fresh(number) as source:
-                    difference, noise = difference_of(source, plan.most_rounds, start + share)
+                    found = difference_of(source, plan.most_rounds, start + share)
             except (Inconclusive, SeriesVoid) as error:
                 failures += 1
                 if failures >= FAILURES:
@@ -194,30 +207,27 @@ def calibrated(
             finally:
                 number += 1
             failures = 0
-            known = _kept(known.with_pair(difference, noise))
-            progress(_line(known, pairs, time.monotonic() - began, len(known.differences) - had))
+            known = _kept(key, found)
+            progress(_line(known, metric, pairs, time.monotonic() - began, len(known.pairs) - had))
     except KeyboardInterrupt:
-        kept = f"{len(known.differences)} of {pairs} pairs of clusters are kept"
+        kept = f"{len(known.pairs)} of {pairs} pairs of clusters are kept"
         progress(f"interrupted: {kept}; the same command goes on")
         return True
     return False
 
 
-def _kept(known: Calibration) -> Calibration:
+def _kept(key: Key, found: Mapping[str, Found]) -> Calibration:
     try:
-        known.write()
+        return cluster_differences.add(key, found)
     except OSError as error:
-        raise ProvisionError(f"cannot keep the calibration in {known.key.path}: {error.strerror}") from error
-    return known
+        raise ProvisionError(f"cannot keep the calibration in {key.path}: {error.strerror}") from error
 
 
-def difference_of(source: RoundSource, rounds: int, until: float = math.inf) -> tuple[float, float]:
-    """The log ratio of the speeds of the two clusters of a source, and what the noise of its rounds is.
+def difference_of(source: RoundSource, rounds: int, until: float = math.inf) -> dict[str, Found]:
+    """How the two clusters of a source differ, by metric, as ``cluster_differences.found_in``.
 
-    The noise is half of the difference between the two halves of the rounds: its square estimates the variance of the
-    log ratio, without a model of how rounds depend on each other. rounds: of each cluster, as many more as the last
-    block has. until: when to draw no more, by ``time.monotonic``; LEAST_ROUNDS are drawn in any case. Raises
-    SeriesVoid, and Inconclusive when the pair takes too long.
+    rounds: of each cluster, as many more as the last block has. until: when to draw no more, by ``time.monotonic``;
+    LEAST_ROUNDS are drawn in any case. Raises SeriesVoid, and Inconclusive when the pair takes too long.
     """
     end = time.monotonic() + SECONDS * 2
 
@@ -231,32 +241,35 @@ def difference_of(source: RoundSource, rounds: int, until: float = math.inf) -> 
             raise Inconclusive(f"{source.load}: {why}, after {measurement.pairs} of {rounds} rounds of each cluster")
         measurement.draw((0, 1))
     measurement.check()
-    pairs = measurement.pairs_of(1, 0, source.metric)
-    half = len(pairs) // 2
-    first, second = (intervals.hodges_lehmann(part) for part in (pairs.ratios[:half], pairs.ratios[half:]))
-    return intervals.estimate(pairs), abs(first - second) / 2
+    first, second = measurement.rounds
+    return cluster_differences.found_in(first, second, source.load)
 
 
-def _line(known: Calibration, pairs: int, seconds: float, measured: int) -> str:
+def _line(known: Calibration, metric: str, pairs: int, seconds: float, measured: int) -> str:
     """One line of progress after a pair of clusters."""
-    done = len(known.differences)
+    done, found = len(known.pairs), known.differences(metric)
     left = f", about {duration((pairs - done) * seconds / measured)} left" if done < pairs else ""
-    last, noise = percent(abs(known.differences[-1])), percent(known.noise_in_all)
-    return f"pair {done} of {pairs}: the clusters differ by {last} (noise of the rounds so far {noise}){left}"
+    last, noise = percent(abs(found[-1]) if found else math.nan), percent(known.noise(metric))
+    return (
+        f"pair {done} of {pairs}: the clusters differ by {last} in {metric} (noise of the rounds so far {noise}){left}"
+    )
 
 
-def summary(known: Calibration, pairs: int) -> Sequence[str]:
-    """What a calibration says, in lines."""
-    done = len(known.differences)
-    if known.difference is None:
+def summary(known: Calibration, pairs: int, metric: str) -> Sequence[str]:
+    """What a calibration says, in lines: first of this metric, then what f is for each other one."""
+    done, found = len(known.pairs), known.difference(metric)
+    if found is None:
         default = f"{LEAST_PAIRS - done} more are needed before it replaces the default"
         return [f"{known.key}: {done} of {pairs} pairs of clusters; {default}"]
-    sizes = sorted(map(abs, known.differences))
-    own = known.noise_in_all
+    sizes = sorted(map(abs, known.differences(metric)))
+    own = known.noise(metric)
+    others = sorted({name for pair in known.pairs for name in pair} - {metric})
+    shown = [f"{name} {percent(one.bound)}" for name in others if (one := known.difference(name)) and ":" not in name]
     return [
-        f"{known.key}: equal clusters differ by {percent(known.difference.bound)} at most (1 in {ONE_IN}), from {done} "
-        f"pairs of clusters",
+        f"{known.key}: equal clusters differ by {percent(found.bound)} at most in {metric} (1 in {ONE_IN}), from "
+        f"{done} pairs of clusters",
         f"half of the pairs differed by less than {percent(statistics.median(sizes))}, the largest by "
         f"{percent(sizes[-1])}; the rounds' own noise has a standard deviation of {percent(own)}, which f leaves out",
+        f"in other metrics: {', '.join(shown)}",
         f"kept in {known.key.path}",
     ]

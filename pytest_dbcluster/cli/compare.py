@@ -48,7 +48,7 @@ from pytest_dbcluster.reporting.documents.run_recorder import RunRecorder
 from pytest_dbcluster.reporting.page import report_page
 from pytest_dbcluster.reporting.records import Asked, ClaimRecord
 from pytest_dbcluster.reporting.results_directory import Results
-from pytest_dbcluster.reporting.tables import layout
+from pytest_dbcluster.reporting.tables import closing, layout
 from pytest_dbcluster.reporting.unwritten import Unwritten
 from pytest_dbcluster.rounds import metrics
 from pytest_dbcluster.spec import DEFAULT_RELEASE, ClusterSpec, ReleaseName
@@ -150,7 +150,8 @@ def kept(
         recorder.ended(test_of(item.workload))
     recorder.finish("")
     results.finish([record for record, _ in records], [], tests=recorder.document.tests)
-    return [*lost.lines(), report_page.make(directory, tell)]
+    to_calibrate = closing.to_calibrate([record for record, _ in records])
+    return [*to_calibrate, *lost.lines(), report_page.make(directory, tell)]
 
 
 def check(resolution: Resolution, specs: Sequence[ClusterSpec], workloads: Sequence[Workload]) -> list[Variant]:

@@ -34,6 +34,7 @@ from pytest_dbcluster.workloads.workload import OpenLoop, Workload
 
 MARGIN = 0.05  # "no worse": slower by less than this
 WIDEST = 0.10  # the widest margin that still counts as "no worse" where MARGIN cannot be told
+ROOM = 1.1  # a wider margin / what equal clusters can differ by, as log ratios
 SHARE = "70 %"  # arrival rate of the open loop
 OPERATIONS = 300  # of a round for p95; it needs 200, see rounds.metrics.enough
 SHORTEST = 1.0  # seconds of a round for p95
@@ -260,21 +261,25 @@ def rules_of(seed: int, seconds: float, over: Callable[[], str], *, seconds_in_a
 def _no_slower(measurement: Measurement, metric: str | None) -> Answer:
     """Ask for ``MARGIN``, or for ``WIDEST`` where equal clusters can differ by as much as that.
 
-    Raises Inconclusive where they can differ by ``WIDEST``, and where its time is too short for the first look.
+    A latency can have a wider margin, which shows that the candidate is worse. Raises Inconclusive where throughput can
+    differ by ``WIDEST``, and where its time is too short for the first look.
     """
     series: list[Series] = series_of(measurement)
-    difference = measurement.source.cluster_difference(CANDIDATE, BASELINE)
-    for margin in (MARGIN, WIDEST):
+    difference = measurement.source.cluster_difference(CANDIDATE, BASELINE, metric=metric or measurement.metric)
+    wider = [] if difference is None or metric is None else [-math.expm1(-ROOM * difference.bound)]
+    for margin in (MARGIN, WIDEST, *wider):
         guard = claims.no_slower_than(margin)
         if difference is None or not difference.refuses(guard.kind, guard.margins):
             _require_time(measurement, guard)
             answer = series[CANDIDATE].no_slower_than(series[BASELINE], by=margin, metric=metric)
             answer.report()  # no test reads it
+            measurement.end()
             return answer
     assert difference is not None
     raise Inconclusive(
         f"equal clusters can differ by {percent(difference.bound)} (1 in {ONE_IN}; {difference.source}), and no worse "
-        f"means slower by {100 * WIDEST:.0f} % at most: `dbcluster calibrate` measures how far they differ here"
+        f"means slower by {100 * WIDEST:.0f} % at most; to measure how far they differ here: "
+        f"{difference.command or 'dbcluster calibrate'}"
     )
 
 

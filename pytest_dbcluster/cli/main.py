@@ -310,8 +310,8 @@ def _add_how(option: Callable[..., object]) -> None:
 
 def _add_calibrate(calibrate: argparse.ArgumentParser) -> None:
     calibrate.description = (
-        "Start pairs of fresh equal clusters, measure each pair, and keep how far they differ. Claims about speed "
-        "between variants on separate clusters of this kind then count only what lies beyond that difference "
+        "Start pairs of fresh equal clusters, measure each pair, and keep how far they differ in each metric. "
+        "Claims between variants on separate clusters of this kind then count only what lies beyond that difference "
         "(1 in 200), instead of beyond a default. Each pair is kept at once: after Ctrl-C the same command goes on. "
         "Let nothing else run on the machine."
     )
@@ -336,6 +336,7 @@ def _add_calibrate(calibrate: argparse.ArgumentParser) -> None:
         help="tpcc, sysbench:SCRIPT or mysqlslap:MODE (default mysqlslap:write)",
     )
     option("--threads", type=int, metavar="N", help="connections of the workload (default: the workload's own)")
+    option("--open-loop", action="store_true", help="at 70 %% of capacity, for claims about latencies")
     option("--pairs", type=int, default=24, metavar="N", help="pairs of clusters to have in all (default 24)")
     option("--rounds", type=int, metavar="N", help="rounds of each cluster (default 40; with --seconds what it allows)")
     option(

@@ -15,7 +15,7 @@ from pytest_dbcluster.errors import ConfigError, Inconclusive
 from pytest_dbcluster.measuring import reach, remarks, round_trips
 from pytest_dbcluster.measuring.answer import Answer, Compared
 from pytest_dbcluster.measuring.measurement import Measurement
-from pytest_dbcluster.rounds import load_generator, metrics, open_loop
+from pytest_dbcluster.rounds import counters, load_generator, metrics, open_loop
 
 UNTIMED = ("lower", verdict.STALLS_KIND)  # claims that compare no speeds or latencies
 SHARED_STEP = ", except between variants that share their clusters"
@@ -43,8 +43,7 @@ def ask(
     budget ends before the first look.
     """
     rules, source = measurement.rules, measurement.source
-    difference = source.cluster_difference(*numbers) if claim.kind not in UNTIMED else None
-    claim = _apart(claim, difference, source.load, asserted=asserted)
+    claim, difference = apart(claim, measurement, numbers, metric, asserted=asserted)
     cap = min(cap or rules.cap, rules.cap)
     untrusted = source.blind_spot(claim.kind, *numbers) if claim.kind != "lower" else ""
     untrusted = untrusted or metrics.near_capacity(metric, source.arrival_rate)
@@ -68,32 +67,47 @@ def ask(
     measurement.check()
     answer = _answer(claim, decided, measurement, numbers, metric, asserted=asserted)
     if difference:
-        answer = _told(answer, difference, _apart_by_step(claim, measurement, [*itertools.pairwise(numbers)]))
+        answer = _told(answer, difference, _apart_by_step(claim, measurement, [*itertools.pairwise(numbers)], metric))
     measurement.finish(answer)
     return answer
 
 
-def _apart(claim: Claim, difference: ClusterDifference | None, load: str, *, asserted: bool) -> Claim:
-    """The claim with the difference that equal clusters can have. Raises ConfigError for a margin that is too small."""
+def apart(
+    claim: Claim, measurement: Measurement, numbers: Sequence[int], metric: str, *, asserted: bool = True
+) -> tuple[Claim, ClusterDifference | None]:
+    """The claim with the difference that equal clusters can have; None where its variants share a cluster.
+
+    Starts nothing. The arguments are those of ``ask``. Raises ConfigError on separate clusters for a margin that is not
+    larger than the difference, and for a counter that depends on what a cluster did before its rounds.
+    """
+    source = measurement.source
+    named = claim.kind if claim.kind == verdict.STALLS_KIND else metric
+    why = counters.not_across(metric) if claim.kind == "lower" else ""
+    if why and source.cluster_difference(*numbers, metric=measurement.metric):
+        raise ConfigError(f"{source.load}: {claim.kind} on separate clusters: {why}")
+    difference = source.cluster_difference(*numbers, metric=named)
     if difference is None:
-        return claim
+        return claim, None
     if asserted and (why := difference.refuses(claim.kind, claim.margins)):
-        raise ConfigError(f"{load}: {why}")
-    return dataclasses.replace(claim, apart=difference.bound)
+        raise ConfigError(f"{source.load}: {why}")
+    return dataclasses.replace(claim, apart=difference.bound), difference
 
 
-def _apart_by_step(claim: Claim, measurement: Measurement, neighbours: Sequence[tuple[int, int]]) -> list[float]:
+def _apart_by_step(
+    claim: Claim, measurement: Measurement, neighbours: Sequence[tuple[int, int]], metric: str
+) -> list[float]:
     """How far the clusters of two neighbours can differ, for each of them; 0 for two that share their clusters."""
     if not claim.apart:
         return []
-    known = [measurement.source.cluster_difference(*two) for two in neighbours]
+    known = [measurement.source.cluster_difference(*two, metric=metric) for two in neighbours]
     return [difference.bound if difference else 0.0 for difference in known]
 
 
 def _told(answer: Answer, difference: ClusterDifference, by_step: Sequence[float]) -> Answer:
     """The answer with the line about the difference of equal clusters."""
     shared = answer.claim.kind == "ordered" and 0.0 in by_step
-    line = f"{difference.line}{SHARED_STEP if shared else ''}"
+    stalls = answer.claim.kind == verdict.STALLS_KIND
+    line = f"{difference.line('stalls' if stalls else answer.metric)}{SHARED_STEP if shared else ''}"
     return dataclasses.replace(answer, difference=difference, notes=[line, *answer.notes])
 
 
@@ -179,7 +193,8 @@ def _judged(
         neighbours = [*itertools.pairwise(numbers)][::-1]
         steps = [measurement.pairs_of(*two, metric) for two in neighbours]
         judge_order = verdict.replay_ordered if drawn_before else verdict.judge_ordered
-        return judge_order(steps, terms, step=claim.margin, apart=_apart_by_step(claim, measurement, neighbours))
+        by_step = _apart_by_step(claim, measurement, neighbours, metric)
+        return judge_order(steps, terms, step=claim.margin, apart=by_step)
     judge = verdict.replay if drawn_before else verdict.judge
     if claim.kind == FADES:
         after, before = (measurement.pairs_of(*two, metric) for two in _compared(claim, numbers))
@@ -191,7 +206,7 @@ def _judged(
             needed = verdict.STALL_PAIRS * measurement.seconds(numbers) / measurement.pairs
             over = f"{over}; the only look comes after {verdict.STALL_PAIRS} pairs, which take {needed:.0f} s"
             terms = dataclasses.replace(terms, out_of_budget=over)
-        return verdict.judge_stalls(pairs, (baseline, candidate), terms)
+        return verdict.judge_stalls(pairs, (baseline, candidate), terms, apart=claim.apart)
     return judge(claim, pairs, terms, times=(baseline, candidate))
 
 

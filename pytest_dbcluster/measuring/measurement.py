@@ -11,7 +11,7 @@ import dataclasses
 import math
 from collections.abc import Callable, Sequence
 
-from pytest_dbcluster.claims import block_order, carry_over, critical_values, verdict
+from pytest_dbcluster.claims import block_order, carry_over, verdict
 from pytest_dbcluster.claims.block_order import PER_EIGHT, Block
 from pytest_dbcluster.claims.carry_over import CarryOver
 from pytest_dbcluster.claims.claim import Claim
@@ -296,23 +296,9 @@ class Measurement:
     def _progress(
         self, done: Round, seen: tuple[float, float, float] | None, cap: int, measured: float
     ) -> RoundProgress:
-        ratio, low, high = seen or (None, None, None)
-        upcoming, several = critical_values.next_look(self.pairs, self.instances), len(self.rounds)
-        return RoundProgress(
-            test=self.test,
-            load=self.source.load,
-            round=done,
-            pair=self.pairs + 1 + done.position // several,
-            warm_up=done.block < 0,
-            ratio=ratio,
-            low=low,
-            high=high,
-            next_look=upcoming if upcoming is None or upcoming <= cap else None,
-            last=(done.position + 1) % several == 0,
-            cap=cap,
-            measured=measured,
-            budget=self.rules.budget,
-        )
+        named = {"test": self.test, "load": self.source.load, "measured": measured, "budget": self.rules.budget}
+        counts = (self.pairs, self.instances, len(self.rounds))
+        return RoundProgress.of(done, counts, seen, cap, **named)
 
     def _warm_up(self, numbers: Sequence[int]) -> None:
         """Run blocks that do not count, five at most, until the mean cost of a block stops falling; once.
@@ -468,7 +454,12 @@ class Measurement:
             answer.report()
 
     def end(self) -> None:
-        """Report the answers that the test has not read, as comparisons: the body of the test has ended."""
+        """Report the answers that the test has not read, as comparisons: the body of the test has ended.
+
+        The source learns from rounds after which the clusters were as they should be.
+        """
+        if self.pairs and self._checked == self.pairs:
+            self.source.learn(self.rounds)
         for answer in self.answers:
             if answer.reported:
                 answer.reported = None

@@ -49,9 +49,15 @@ class RoundSource(abc.ABC):
         """The number of instances of each variant, which the blocks use in turn."""
         return 1
 
-    def cluster_difference(self, *numbers: int) -> ClusterDifference | None:
-        """How far equal clusters can differ, where these variants run on separate ones; None where they share one."""
+    def cluster_difference(self, *numbers: int, metric: str) -> ClusterDifference | None:
+        """How far equal clusters can differ in a metric, where these variants run on separate ones.
+
+        None where they share one. metric: as claims name it, or ``verdict.STALLS_KIND``.
+        """
         return None
+
+    def learn(self, rounds: Sequence[Sequence[Round]]) -> None:  # noqa: B027 (numbers have no clusters)
+        """Note how the instances of each variant differ in these rounds, by variant: equal clusters do as much."""
 
     def alone(self) -> AbstractContextManager[None]:
         """A context for a few rounds, in which nothing else measures or builds on this machine."""

@@ -16,8 +16,8 @@ from pytest_dbcluster.claims import verdict
 from pytest_dbcluster.claims.claim import Claim
 from pytest_dbcluster.claims.critical_values import MAX_STEPS
 from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.measuring import decision
 from pytest_dbcluster.measuring.answer import Answer
-from pytest_dbcluster.measuring.decision import ask
 from pytest_dbcluster.measuring.measurement import Measurement
 from pytest_dbcluster.rounds import counters
 from pytest_dbcluster.rounds.round import Round
@@ -237,5 +237,6 @@ def _answer(
     if (known := measurement.take_over(claim, numbers, metric, asserted=asserted)) is not None:
         return known
     measurement.check_reach(claim, numbers, metric, asserted=asserted)
+    decision.apart(claim, measurement, numbers, metric, asserted=asserted)
     measurement.source.permit(metric)
-    return ask(claim, measurement, numbers, metric, cap=cap, asserted=asserted)
+    return decision.ask(claim, measurement, numbers, metric, cap=cap, asserted=asserted)

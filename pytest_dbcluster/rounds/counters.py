@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from pytest_dbcluster import registry
@@ -10,6 +12,21 @@ from pytest_dbcluster.errors import ConfigError
 
 if TYPE_CHECKING:
     from pytest_dbcluster.rounds.ledger import Ledger
+
+
+class Nature(enum.Enum):
+    """What the value of a counter depends on, and so whether it can be compared between separate clusters.
+
+    ``WORK`` and ``TIMING`` are counted in each round. The others are read after the round, and carry what happened to
+    the server before it; their value is the text of a message.
+    """
+
+    WORK = "what the statements ask of the servers"
+    TIMING = "when transactions meet"
+    GAUGE = "what the server has at the end of the round"
+    MAXIMUM = "the largest since the server's start"
+    AVERAGE = "the average since the server's start"
+
 
 # Counter -> the monotonic server statuses, whose difference over a round it is. Vendors and versions use different
 # names; the first name that all nodes have is used.
@@ -77,6 +94,45 @@ LEDGER = ("abort_share", "retries")  # from the ledger of a workload; all other 
 PER_COMMIT = {f"{name}_per_commit": name for name in (*_EACH, "retries")}
 PER_ROUND = ("drain_seconds", "paused_share", "abort_share")
 NAMES = tuple(sorted({*DELTAS, *STATES, *PER_COMMIT, *PER_ROUND, *LEDGER}))
+NATURES: Mapping[str, Nature] = MappingProxyType(
+    {
+        name: nature
+        for nature, names in {
+            Nature.WORK: (
+                "fsyncs", "fsyncs_per_commit", "log_fsyncs", "log_writes", "log_writes_per_commit", "log_bytes",
+                "log_bytes_per_commit", "rows_inserted", "rows_read", "rows_updated", "binlog_fsyncs",
+                "binlog_fsyncs_per_commit", "binlog_bytes", "binlog_commits", "certified", "replicated",
+                "replicated_bytes", "received", "local_commits", "semisync_acknowledged", "connections",
+                "questions",
+            ),
+            Nature.TIMING: (
+                "log_waits", "pages_written", "pages_written_per_commit", "pages_read", "row_lock_waits",
+                "row_lock_time_ms", "deadlocks", "binlog_groups", "binlog_groups_per_commit", "paused_ns",
+                "paused_share", "flow_control_sent", "bf_aborts", "bf_aborts_per_commit", "cert_failures", "conflicts",
+                "conflicts_per_commit", "rolled_back", "semisync_unacknowledged", "semisync_waits", "semisync_wait_us",
+                "semisync_wait_us_per_commit", "turned_away", "aborted_connects", "drain_seconds", "abort_share",
+                "retries", "retries_per_commit", "causal_reads", "causal_reads_per_commit",
+            ),
+            Nature.GAUGE: (
+                "cert_queue", "cert_rows", "applier_queue", "appliers", "history_list", "checkpoint_age", "dirty_pages",
+            ),
+            Nature.MAXIMUM: ("recv_queue_max", "send_queue_max"),
+            Nature.AVERAGE: ("cert_deps_distance",),
+        }.items()
+        for name in names
+    }
+)  # fmt: skip
+# Counters of a round that show the same cause as a status that is read after it.
+INSTEAD: Mapping[str, tuple[str, ...]] = {
+    "cert_deps_distance": ("bf_aborts_per_commit", "conflicts_per_commit"),
+    "cert_queue": ("conflicts_per_commit", "drain_seconds"),
+    "cert_rows": ("certified", "conflicts_per_commit"),
+    "recv_queue_max": ("paused_share", "drain_seconds"),
+    "send_queue_max": ("paused_share", "drain_seconds"),
+    "applier_queue": ("drain_seconds",),
+    "checkpoint_age": ("pages_written_per_commit",),
+    "dirty_pages": ("pages_written_per_commit",),
+}
 
 Reading = list[dict[str, float]]
 
@@ -105,6 +161,19 @@ def deltas(
     if commits:
         values.update({per: values[name] / commits for per, name in PER_COMMIT.items() if name in values})
     return values
+
+
+def not_across(name: str) -> str:
+    """Why this counter cannot be compared between separate clusters, and what can be; empty for one of a round."""
+    nature = NATURES[name]
+    if nature in (Nature.WORK, Nature.TIMING):
+        return ""
+    instead = " or ".join(INSTEAD.get(name, ()))
+    counted = f"{instead}, counted in each round, or " if instead else ""
+    return (
+        f"{name} is {nature.value}, so it depends on what each cluster did before, and equal clusters differ in it; "
+        f"compare {counted}variants that share a cluster (options that a running server can change)"
+    )
 
 
 def _common_status(statuses: Sequence[str], readings: Sequence[Mapping[str, float]]) -> str:

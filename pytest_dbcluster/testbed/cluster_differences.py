@@ -1,18 +1,22 @@
 """How far equal clusters can differ, for a variant and its workload: calibrated on this machine, or a default.
 
 ``dbcluster calibrate`` measures pairs of fresh equal clusters and keeps a ``Calibration`` in the cache, under the key
-of the machine, the provisioner, the cluster and the kind of workload. Without one, ``of`` gives a default of
-``DEFAULTS``.
-``claims.cluster_difference`` says what the figure means and how it is computed.
+of the machine, the provisioner, the cluster and the kind of workload. A measurement with several instances of a variant
+adds theirs (``learn``). A pair of clusters has a difference for each metric of its rounds. Without a calibration, or
+for a metric that it does not have, ``known`` gives a default of ``DEFAULTS``. ``claims.cluster_difference`` says what
+the figure means and how it is computed.
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import itertools
 import json
 import math
+import re
+import statistics
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -22,15 +26,31 @@ from typing import Any
 import psutil
 
 from pytest_dbcluster import formatting
+from pytest_dbcluster.claims import intervals
+from pytest_dbcluster.claims.block_order import PER_EIGHT
 from pytest_dbcluster.claims.cluster_difference import ASSUMED, LEAST_PAIRS, ClusterDifference, together, upper
+from pytest_dbcluster.claims.estimators import STALL_FACTOR
+from pytest_dbcluster.claims.verdict import STALL_PAIRS, STALLS_KIND
+from pytest_dbcluster.errors import ConfigError, ProvisionError
 from pytest_dbcluster.hosts.provisioner import Provisioner, name_of
+from pytest_dbcluster.rounds import counters, metrics
+from pytest_dbcluster.rounds.round import DRAINED, SPEEDS, Round
 from pytest_dbcluster.spec import ClusterSpec
 from pytest_dbcluster.system import cache, probes
 from pytest_dbcluster.testbed.variants import Variant
-from pytest_dbcluster.workloads.workload import Workload
+from pytest_dbcluster.workloads.workload import OpenLoop, Workload
 
-FORMAT = 2  # of a calibration in the cache; raised when its fields change
+FORMAT = 3  # of a calibration in the cache; raised when its fields change
 FOLDER = "calibrations"
+LEAST_ROUNDS = 2 * PER_EIGHT  # of each cluster: one eight for either half
+MOST_PAIRS = 200  # of a calibration: of more the latest count
+OPEN_LOOP = ", open loop"  # ends the kind of a workload with an arrival rate
+LEAST_STALLS = 1 / STALL_PAIRS  # of the rounds: no claim about stalls tells less
+LOCAL = "local"
+SPEED = "speed"  # the name of all of SPEEDS in DEFAULTS
+CALIBRATED = ("tpcc", "sysbench", "mysqlslap")  # tools that the command takes
+
+Found = tuple[float, float]  # how two clusters differ in a metric, and the standard error of it from the rounds
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,31 +69,78 @@ class Default:
     @property
     def difference(self) -> ClusterDifference:
         """The same as a ClusterDifference."""
-        how = f"default of {self.pairs} pairs of clusters" if self.pairs else ASSUMED
+        how = f"default, measured elsewhere: {self.pairs} pairs of clusters" if self.pairs else f"default, {ASSUMED}"
         return ClusterDifference(math.log1p(self.fraction), f"{how}, {self.on}, {self.date}".rstrip(", "), self.pairs)
 
 
-# By kind of workload, in full (``mysqlslap:key``) or the tool alone: pairs of fresh equal Galera clusters of 3 nodes,
-# under write, key, oltp_read_write and one warehouse. The figures are what the pairs do not exclude, less the noise of
-# their rounds (``cluster_difference.upper``). mysqlslap: 48 rounds of each cluster, key 56, on an idle machine. The
-# rounds' noise was 2.4 % (key 1.2 %), half of the pairs differed by less than 1.6 % (1.1 %), the largest by 3.7 %
-# (2.3 %). oltp_point_select: 16 rounds, idle too; the noise was 1.5 %, half of the pairs differed by less than 1.0 %,
-# the largest by 5.0 %. Other scripts and TPC-C: on a busier machine the noise was 5.6 and 5.2 %, no less than the
-# differences (3.1 and 5.2 %), so a calibration with more rounds can give smaller figures.
+# By kind of workload, in full (``mysqlslap:key``) or the tool alone, then by metric, in full or by ``family_of``.
+# Pairs of fresh equal Galera clusters of 3 nodes, under write, key, oltp_read_write and one warehouse. The figures are
+# what the pairs do not exclude, less the noise of their rounds (``cluster_difference.upper``).
+# Speeds. mysqlslap: 48 rounds of each cluster, key 56, on an idle machine. The rounds' noise was 2.4 % (key 1.2 %),
+# half of the pairs differed by less than 1.6 % (1.1 %), the largest by 3.7 % (2.3 %). oltp_point_select: 16 rounds,
+# idle too; the noise was 1.5 %, half of the pairs differed by less than 1.0 %, the largest by 5.0 %. Other scripts and
+# TPC-C: on a busier machine the noise was 5.6 and 5.2 %, no less than the differences (3.1 and 5.2 %), so a calibration
+# with more rounds can give smaller figures.
+# Other metrics: 12 pairs with 24 rounds of each cluster, under write (rounds of .3 s) and under oltp_read_write in an
+# open loop (.5 s), on a machine with five times as many runnable tasks as cores. ``work`` is the largest figure of any
+# such counter (log_bytes); row_lock_waits had 8 pairs. Stalls: all 24 pairs together. Of ``drain_seconds`` and of
+# latencies the rounds' noise (10 to 26 %) was as large as the differences, so a calibration can give smaller figures.
 # No exchange of places half-way is offered: the cluster that was started first was neither faster nor slower (means of
 # the signed differences -.2, -.3 and .6 %, standard errors .8, .7 and .8 %). More instances lower the difference.
 _ON = "galera of 3 nodes on one machine of 2 cores"
-DEFAULTS: Mapping[str, Default] = MappingProxyType(
+_BUSY = f"{_ON}, busy"
+
+
+def _busy(**fractions: float) -> dict[str, Default]:
+    """Defaults that 12 pairs of clusters gave on a busy machine."""
+    return {metric: Default(fraction, "2026-11-24", _BUSY, 12) for metric, fraction in fractions.items()}
+
+
+_WRITE = _busy(
+    work=0.041,
+    fsyncs=0.01,
+    fsyncs_per_commit=0.01,
+    log_writes=0.01,
+    log_writes_per_commit=0.01,
+    drain_seconds=0.632,
+    paused_ns=0.356,
+    paused_share=0.228,
+    flow_control_sent=0.141,
+)
+_READ_WRITE = _busy(
+    p50=0.344,
+    p95=0.466,
+    p99=0.330,
+    p999=0.360,
+    work=0.429,
+    fsyncs=0.016,
+    fsyncs_per_commit=0.013,
+    drain_seconds=0.728,
+)
+_LOCKS = {"row_lock_waits": Default(2.727, "2026-11-24", _BUSY, 8)}
+_STALLS = {STALLS_KIND: Default(0.109, "2026-11-24", _BUSY, 24)}
+DEFAULTS: Mapping[str, Mapping[str, Default]] = MappingProxyType(
     {
-        "mysqlslap": Default(0.051, "2026-11-23", _ON, 12),
-        "mysqlslap:key": Default(0.030, "2026-11-23", _ON, 13),
-        "sysbench": Default(0.068, "2026-11-23", _ON, 24),
-        "sysbench:oltp_point_select": Default(0.055, "2026-11-24", _ON, 12),
-        "tpcc": Default(0.076, "2026-11-23", _ON, 48),
+        "mysqlslap": {SPEED: Default(0.051, "2026-11-23", _ON, 12), **_WRITE, **_STALLS},
+        "mysqlslap:key": {SPEED: Default(0.030, "2026-11-23", _ON, 13)},
+        "sysbench": {SPEED: Default(0.068, "2026-11-23", _ON, 24), **_READ_WRITE, **_LOCKS, **_STALLS},
+        "sysbench:oltp_point_select": {SPEED: Default(0.055, "2026-11-24", _ON, 12)},
+        "tpcc": {SPEED: Default(0.076, "2026-11-23", _ON, 48)},
     }
 )
-UNKNOWN = Default(0.10, "", "for this kind of workload")
-ELSEWHERE = Default(0.10, "", "for hosts on other machines")
+# By family, where nobody measured: more than any workload above has.
+_ASSUMED = {
+    SPEED: 0.10,
+    "p50": 0.50,
+    "p95": 0.50,
+    "p99": 0.50,
+    "p999": 0.50,
+    "work": 0.45,
+    "timing": 3.00,
+    STALLS_KIND: 0.20,
+}
+UNKNOWN = {family: Default(fraction, "", "for this kind of workload") for family, fraction in _ASSUMED.items()}
+ELSEWHERE = {family: Default(fraction, "", "for hosts on other machines") for family, fraction in _ASSUMED.items()}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -105,8 +172,20 @@ class Key:
     def path(self) -> Path:
         """The file of this calibration in the cache."""
         text = json.dumps([FORMAT, *dataclasses.astuple(self)])
-        name = f"{self.topology}{self.nodes}-{self.kind.replace(':', '-')}"
+        name = f"{self.topology}{self.nodes}-{re.sub(r'[^a-z0-9_]+', '-', self.kind)}"
         return cache.root() / FOLDER / f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:16]}.json"
+
+    @property
+    def command(self) -> str:
+        """The command that calibrates it; empty for a workload that the command does not take."""
+        workload = self.kind.removesuffix(OPEN_LOOP)
+        if workload.partition(":")[0] not in CALIBRATED:
+            return ""
+        options = {"nodes": str(self.nodes), "release": self.release, "workload": workload, "proxy": self.proxy}
+        if self.provisioner != LOCAL:
+            options["provisioner"] = self.provisioner
+        given = " ".join(f"--{name} {value}" for name, value in options.items() if value)
+        return f"dbcluster calibrate {self.topology} {given}{' --open-loop' if self.kind.endswith(OPEN_LOOP) else ''}"
 
     def __str__(self) -> str:
         behind = f" behind {self.proxy}" if self.proxy else ""
@@ -117,34 +196,35 @@ class Key:
 class Calibration:
     """The pairs of fresh equal clusters that were measured for a key.
 
-    differences: for each pair of clusters the log ratio of their speeds. noise: for each half of the difference between
-    the log ratios of the first and of the second half of its rounds; its square estimates the variance that comes from
-    the rounds. date: of the last pair, such as ``2026-11-22``.
+    pairs: of each pair of clusters, by metric, the log ratio of the two and the standard error that comes from the
+    rounds; of stalls the difference of their shares of the rounds. date: of the last pair, such as ``2026-11-22``.
     """
 
     key: Key
-    differences: tuple[float, ...] = ()
-    noise: tuple[float, ...] = ()
+    pairs: tuple[Mapping[str, Found], ...] = ()
     date: str = ""
 
-    def with_pair(self, difference: float, noise: float) -> Calibration:
+    def with_pair(self, found: Mapping[str, Found]) -> Calibration:
         """The same calibration with one pair of clusters more, measured today."""
-        today = time.strftime("%Y-%m-%d")
-        return Calibration(self.key, (*self.differences, difference), (*self.noise, noise), today)
+        return Calibration(self.key, (*self.pairs, found)[-MOST_PAIRS:], time.strftime("%Y-%m-%d"))
 
-    @property
-    def difference(self) -> ClusterDifference | None:
-        """What it says; None for too few pairs of clusters."""
-        pairs = len(self.differences)
-        if pairs < LEAST_PAIRS:
-            return None
-        source = f"measured on {pairs} pairs of clusters, {self.date}"
-        return ClusterDifference(upper(self.differences, self.noise_in_all), source, pairs)
+    def differences(self, metric: str) -> list[float]:
+        """The differences of the pairs of clusters that have this metric."""
+        return [pair[metric][0] for pair in self.pairs if metric in pair]
 
-    @property
-    def noise_in_all(self) -> float:
+    def noise(self, metric: str) -> float:
         """The standard error of a difference that comes from its rounds: the root of the mean square of all pairs."""
-        return math.sqrt(math.fsum(value * value for value in self.noise) / max(1, len(self.noise)))
+        squares = [pair[metric][1] ** 2 for pair in self.pairs if metric in pair]
+        return math.sqrt(math.fsum(squares) / max(1, len(squares)))
+
+    def difference(self, metric: str) -> ClusterDifference | None:
+        """What it says about a metric; None for too few pairs of clusters that have it."""
+        found = self.differences(metric)
+        if len(found) < LEAST_PAIRS:
+            return None
+        f, source = upper(found, self.noise(metric)), f"measured on {len(found)} pairs of clusters, {self.date}"
+        f = math.log1p(max(LEAST_STALLS, f)) if metric == STALLS_KIND else f
+        return ClusterDifference(f, source, len(found))
 
     def write(self) -> None:
         """Keep it in the cache, at once and complete. Raises OSError."""
@@ -157,38 +237,150 @@ def read(key: Key) -> Calibration:
     """The calibration of a key in the cache; one without pairs where there is none, or one of another format."""
 
     def parse(fields: Any) -> Calibration | None:
-        differences, noise = (tuple(map(float, fields[name])) for name in ("differences", "noise"))
-        if fields["format"] != FORMAT or fields["key"] != dataclasses.asdict(key) or len(differences) != len(noise):
+        if fields["format"] != FORMAT or fields["key"] != dataclasses.asdict(key):
             return None
-        if not all(map(math.isfinite, (*differences, *noise))):
+        pairs = [{metric: (float(f), float(noise)) for metric, (f, noise) in pair.items()} for pair in fields["pairs"]]
+        if not all(math.isfinite(value) for pair in pairs for found in pair.values() for value in found):
             return None
-        return Calibration(key, differences, noise, str(fields["date"]))
+        return Calibration(key, tuple(pairs), str(fields["date"]))
 
     return cache.read_manifest(key.path, parse) or Calibration(key)
 
 
-def of(variant: Variant, workload: Workload, provisioner: Provisioner) -> ClusterDifference:
+def add(key: Key, found: Mapping[str, Found]) -> Calibration:
+    """Add a pair of clusters to the calibration in the cache, and return it. Raises OSError, ProvisionError.
+
+    Runs at the same time add theirs one after the other.
+    """
+    key.path.parent.mkdir(parents=True, exist_ok=True)
+    lock = key.path.with_name(f"{key.path.name}.add.lock")
+    with cache.held(lock, progress=lambda _: None, waits_for=str(key)):
+        known = read(key).with_pair(found)
+        known.write()
+    return known
+
+
+def found_in(first: Sequence[Round], second: Sequence[Round], load: str) -> dict[str, Found]:
+    """How the rounds of two equal clusters differ, by metric: second / first as a log ratio, with its standard error.
+
+    The n-th rounds of both belong together. Half of the difference between both halves of the rounds estimates the
+    standard error, without a model of how rounds depend on each other. Missing are statuses of a server, which are not
+    counted in a round, latencies of a closed loop, and what one of the clusters never counted.
+    """
+    found = {}
+    half = len(first) // 2
+    halves = (slice(None), slice(half), slice(half, None))
+    for metric in _metrics_of(first[0]):
+        try:
+            for rounds in (first, second):
+                metrics.enough(rounds, metric, load)
+            values = [[metrics.compared(done, metric, load) for done in rounds] for rounds in (first, second)]
+        except ConfigError:
+            continue
+        whole, *parts = (_log_ratio(values[0][part], values[1][part], metric) for part in halves)
+        if all(map(math.isfinite, (whole, *parts))):
+            found[metric] = (whole, abs(parts[0] - parts[1]) / 2)
+    limit = STALL_FACTOR * statistics.median(done.cost for done in (*first, *second))
+    shares = [_stalled(second[part], limit) - _stalled(first[part], limit) for part in halves]
+    return found | {STALLS_KIND: (shares[0], abs(shares[1] - shares[2]) / 2)}
+
+
+def _metrics_of(done: Round) -> list[str]:
+    """The metrics of a round that claims can compare across clusters."""
+    speeds = [name for name in SPEEDS if done.outcome.span is None or name in DRAINED]
+    ledger = done.outcome.ledger
+    types = list(ledger.entries) if ledger else []
+    quantiles = list(metrics.QUANTILES) if ledger and done.outcome.rate is not None else []
+    of_types = [f"{name}:{kind}" for name in ("goodput", *quantiles) for kind in types]
+    counted = [name for name in done.counters if name in counters.NAMES and not counters.not_across(name)]
+    return [*speeds, *quantiles, *of_types, *counted]
+
+
+def _log_ratio(first: Sequence[float], second: Sequence[float], metric: str) -> float:
+    """The log ratio of two clusters: of a counter that of the totals; nan where one of them is 0."""
+    if metrics.is_counter(metric):
+        totals = math.fsum(first), math.fsum(second)
+        return math.log(totals[1] / totals[0]) if min(totals) > 0 else math.nan
+    if min(*first, *second) <= 0:
+        return math.nan
+    return intervals.hodges_lehmann([math.log(b / a) for a, b in zip(first, second, strict=True)])
+
+
+def _stalled(rounds: Sequence[Round], limit: float) -> float:
+    return statistics.fmean(done.cost > limit for done in rounds)
+
+
+@dataclasses.dataclass(frozen=True)
+class Given:
+    """The variants of a measurement, the workload of each, and where their clusters run."""
+
+    variants: Sequence[Variant]
+    workloads: Sequence[Workload]
+    provisioner: Provisioner
+
+
+def learn(rounds: Sequence[Sequence[Round]], instances: int, given: Given, used: set[tuple[object, ...]]) -> int:
+    """Add the differences between the instances of each variant to its calibration; return how many pairs were added.
+
+    rounds: of each variant. used: the clusters that are in a pair already; those of this call are added, so that pairs
+    are independent. A pair takes ``LEAST_ROUNDS`` rounds of each instance. Where the cache cannot be written nothing is
+    added: no claim depends on it.
+    """
+    added = 0
+    for variant, workload, drawn in zip(given.variants, given.workloads, rounds, strict=True):
+        key = Key.of(variant, workload, given.provisioner)
+        for number in range(0, instances - 1, 2):
+            both = [variant.on_instance(variant.spec.instance + number + side).cluster_key for side in (0, 1)]
+            pair = [[done for done in drawn if done.block % instances == number + side] for side in (0, 1)]
+            least = min(map(len, pair))
+            if least < LEAST_ROUNDS or used & {(key, *cluster) for cluster in both}:
+                continue
+            used |= {(key, *cluster) for cluster in both}
+            with contextlib.suppress(OSError, ProvisionError):
+                add(key, found_in(pair[0][:least], pair[1][:least], str(workload)))
+                added += 1
+    return added
+
+
+def of(variant: Variant, workload: Workload, provisioner: Provisioner, metric: str) -> ClusterDifference:
     """How far two fresh clusters of this variant can differ under a workload: as calibrated here, else the default."""
-    return known(Key.of(variant, workload, provisioner), provisioner.offers)
+    return known(Key.of(variant, workload, provisioner), provisioner.offers, metric)
 
 
-def known(key: Key, offers: frozenset[str]) -> ClusterDifference:
+def known(key: Key, offers: frozenset[str], metric: str) -> ClusterDifference:
     """What is known of a key on hosts with these powers: as calibrated, else the default."""
-    return read(key).difference or default(key.kind, offers)
+    calibrated = read(key).difference(metric)
+    return calibrated or dataclasses.replace(default(key.kind, offers, metric), command=key.command)
 
 
-def default(kind: str, offers: frozenset[str]) -> ClusterDifference:
-    """The default of a kind of workload on hosts with these powers. Hosts elsewhere share no cores."""
+def default(kind: str, offers: frozenset[str], metric: str) -> ClusterDifference:
+    """The default of a metric under a kind of workload, on hosts with these powers. Hosts elsewhere share no cores."""
+    family = family_of(metric)
     if "shared-cores" not in offers:
-        return ELSEWHERE.difference
-    return (DEFAULTS.get(kind) or DEFAULTS.get(kind.partition(":")[0]) or UNKNOWN).difference
+        return ELSEWHERE[family].difference
+    closed = kind.removesuffix(OPEN_LOOP)
+    rows = (DEFAULTS.get(closed, {}), DEFAULTS.get(closed.partition(":")[0], {}))
+    found = (row[name] for row in rows for name in (metric, family) if name in row)
+    return next(found, UNKNOWN[family]).difference
+
+
+def family_of(metric: str) -> str:
+    """The name under which DEFAULTS has a metric: ``SPEED``, a latency, the nature of a counter, or stalls."""
+    name = metric.partition(":")[0]
+    if metric == STALLS_KIND or name in metrics.QUANTILES:
+        return name
+    return SPEED if name in SPEEDS else counters.NATURES[name].name.lower()
 
 
 def kind_of(workload: Workload) -> str:
-    """The kind of a workload, as ``dbcluster calibrate --workload`` takes it: ``mysqlslap:write``, ``tpcc``."""
+    """The kind of a workload, as ``dbcluster calibrate --workload`` takes it: ``mysqlslap:write``, ``tpcc``.
+
+    With an arrival rate it ends with ``OPEN_LOOP``: latencies of an open and a closed loop have little in common.
+    """
     mode = workload.mode_name or str(getattr(workload, "script", ""))
     tool = type(workload).__name__.lower()
-    return f"{tool}:{mode}" if mode else tool
+    loop = OPEN_LOOP if isinstance(workload, OpenLoop) and workload.rate is not None else ""
+    return f"{tool}:{mode}{loop}" if mode else f"{tool}{loop}"
 
 
 def machine(hosts: Mapping[str, str]) -> str:
@@ -200,17 +392,15 @@ def machine(hosts: Mapping[str, str]) -> str:
     return f"{cpu}, {hosts.get('memory') or formatting.gibibytes(psutil.virtual_memory().total)}"
 
 
-def apart(numbers: Sequence[int], variants: Sequence[Variant]) -> list[tuple[int, int]]:
-    """The neighbours among these variants, by their numbers, that run on clusters of their own."""
-    return [(a, b) for a, b in itertools.pairwise(numbers) if variants[a].cluster_key != variants[b].cluster_key]
+def between(numbers: Sequence[int], given: Given, instances: int, metric: str) -> ClusterDifference | None:
+    """How far equal clusters can differ, where two neighbours among these variants run on separate ones; else None.
 
-
-def largest(
-    neighbours: Sequence[tuple[int, int]],
-    variants: Sequence[Variant],
-    workloads: Sequence[Workload],
-    provisioner: Provisioner,
-) -> ClusterDifference:
-    """The largest difference of such neighbours, each variant with its workload."""
-    one = [of(variant, workload, provisioner) for variant, workload in zip(variants, workloads, strict=True)]
-    return max((together(one[a], one[b]) for a, b in neighbours), key=lambda known: known.log_ratio)
+    numbers: of the variants. The largest difference of all such neighbours, each variant with its workload, for so many
+    instances of each variant.
+    """
+    keys = [variant.cluster_key for variant in given.variants]
+    apart = [(a, b) for a, b in itertools.pairwise(numbers) if keys[a] != keys[b]]
+    each = zip(given.variants, given.workloads, strict=True)
+    one = [of(variant, workload, given.provisioner, metric) for variant, workload in each] if apart else []
+    found = max((together(one[a], one[b]) for a, b in apart), key=lambda known: known.log_ratio, default=None)
+    return found and dataclasses.replace(found, instances=instances)

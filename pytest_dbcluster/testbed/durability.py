@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from pytest_dbcluster.clusters.dialects.mariadb import MARIADB
 from pytest_dbcluster.clusters.dialects.mysql import MYSQL
@@ -93,6 +93,22 @@ def compare(labelled: Sequence[Labelled], parts: Sequence[str] = tuple(OPTIONS))
                 f"that itself: {sources} differs [{labels}]. Who promises less is faster for that alone: "
                 f"{REMEDY}{MAKE_EQUAL if differing.keys() & {'flush', 'binlog'} else ''}"
             )
+
+
+def compare_promises(
+    names: Sequence[str], variants: Sequence[Variant], defaults: Callable[[Variant], Mapping[str, str]]
+) -> None:
+    """Compare acknowledgement guarantees before any cluster starts; they follow mainly from the topology.
+
+    defaults: returns the variables that a variant starts with. Raises ConfigError as ``compare`` does.
+    """
+    if len({variant.spec.topology for variant in variants}) == 1:
+        return
+    labelled = [
+        Labelled(name, variant, Durability.of(variant.topology, defaults(variant), variant.spec.nodes))
+        for name, variant in zip(names, variants, strict=True)
+    ]
+    compare(labelled, ("acknowledged",))
 
 
 def _shown(label: Durability, parts: Sequence[str]) -> str:

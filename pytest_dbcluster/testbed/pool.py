@@ -53,6 +53,7 @@ class Pool:
         self.provisioner = resolution.provisioner
         self._progress = progress = resolution.progress
         self._running: dict[tuple[object, ...], Running] = {}
+        self.calibrated: set[tuple[object, ...]] = set()  # clusters, each with the key of its calibration
         self._clients: dict[ReleaseName | None, Sequence[Host]] = {}
         self._brought: set[tuple[Host, str]] = set()  # hosts, and the keys of the releases that they have
         self.turns = Turns.on(self.provisioner.offers, self.provisioner.run_id, progress, over)

@@ -101,17 +101,8 @@ class Testbed(RoundSource):
         self._network = measured_back.MeasuredBack()
         self._excused: set[Cluster] = set()
         self._used: Cluster | None = None  # by the last round
-        self._compare_promises()
-
-    def _compare_promises(self) -> None:
-        """Compare acknowledgement guarantees before any cluster starts; they follow mainly from the topology."""
-        if self._across_durability or len({variant.spec.topology for variant in self.variants}) == 1:
-            return
-        labelled = []
-        for name, variant in zip(self.names, self.variants, strict=True):
-            variables = self._pool.resolution.defaults(variant)
-            labelled.append(Labelled(name, variant, Durability.of(variant.topology, variables, variant.spec.nodes)))
-        durability.compare(labelled, ("acknowledged",))
+        if not across_durability:
+            durability.compare_promises(self.names, self.variants, pool.resolution.defaults)
 
     def _compare_labels(self, variant: int) -> None:
         """Compare all durability labels before the first round; in turns, each before the variant's own first round."""
@@ -409,17 +400,23 @@ class Testbed(RoundSource):
             cluster.keep_logs(self._pool.provisioner.logs, error)
             raise
 
-    def cluster_difference(self, *numbers: int) -> ClusterDifference | None:
+    def cluster_difference(self, *numbers: int, metric: str) -> ClusterDifference | None:
         """How far equal clusters can differ, where two neighbours of these variants run on separate ones, else None.
 
         The largest one of all neighbours. None for clusters that take turns: each turn is a fresh cluster, so their
         differences are part of the noise that the interval shows.
         """
-        neighbours = cluster_differences.apart(numbers, self.variants)
-        if not neighbours or self.in_turns:
-            return None
-        known = cluster_differences.largest(neighbours, self.variants, self._workloads, self._pool.provisioner)
-        return dataclasses.replace(known, instances=self.instances)
+        known = cluster_differences.between(numbers, self._given, self.instances, metric)
+        return None if known is None or self.in_turns else known
+
+    @property
+    def _given(self) -> cluster_differences.Given:
+        return cluster_differences.Given(self.variants, self._workloads, self._pool.provisioner)
+
+    def learn(self, rounds: Sequence[Sequence[Round]]) -> None:
+        """As ``RoundSource.learn``; each cluster is in one pair of a calibration, however many measurements use it."""
+        if self.alternating() > 1:
+            cluster_differences.learn(rounds, self.instances, self._given, self._pool.calibrated)
 
     def blind_spot(self, kind: str, *numbers: int) -> str:
         """Why this machine cannot decide a claim of this kind about these variants (0-based); empty where it can.

@@ -89,7 +89,7 @@ def test_means_of_instances_differ_by_less():
     four = ClusterDifference(SEVEN.log_ratio, SEVEN.source, 24, instances=4)
 
     assert four.bound == pytest.approx(SEVEN.bound / 2)
-    assert "can differ by 3.4 % (1 in 200, means of 4 instances; measured on 24 pairs" in four.line
+    assert "can differ by 3.4 % in p95 (1 in 200, means of 4 instances; measured on 24 pairs" in four.line("p95")
 
 
 def test_a_margin_at_or_below_f_is_refused():

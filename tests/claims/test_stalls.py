@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections import Counter
 
@@ -124,3 +125,29 @@ def test_the_message_says_how_often_stalls_are_missed(share):
     assert (
         "it holds with a chance of 63 % if 10 % and 8 % if 20 % of its rounds stall, and none of the other's" in message
     )
+
+
+APART = 0.07  # of the rounds: three of forty
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "outcome"),
+    [
+        (0, 0, Outcome.HOLDS),
+        (2, 0, Outcome.INCONCLUSIVE),
+        (13, 0, Outcome.INCONCLUSIVE),
+        (14, 0, Outcome.FAILS),
+    ],
+)
+def test_on_separate_clusters_some_stalls_may_be_the_cluster_s(ours, theirs, outcome):
+    """Of one more or fewer than that neither side is to blame: holding and failing both need more evidence."""
+    pairs = Pairs.of([1.0] * STALL_PAIRS, [1.0] * STALL_PAIRS, orders(1, STALL_PAIRS))
+    times = list(reversed(stalling(theirs))), stalling(ours)
+    apart = judge_stalls(pairs, times, apart=math.log1p(APART))
+    together = judge_stalls(pairs, times)
+
+    assert apart.outcome is outcome
+    assert apart.claim.apart == math.log1p(APART)
+    assert apart.stalls == together.stalls
+    assert ("a difference between equal clusters" in apart.reason) is (outcome is not Outcome.HOLDS)
+    assert "equal clusters" not in together.reason

@@ -16,6 +16,7 @@ from pytest_dbcluster.claims.cluster_difference import upper
 from pytest_dbcluster.cli import calibrate
 from pytest_dbcluster.cli.calibrate import Plan
 from pytest_dbcluster.errors import ProvisionError, SeriesVoid
+from pytest_dbcluster.rounds import counters
 from pytest_dbcluster.spec import ClusterSpec
 from pytest_dbcluster.testbed import cluster_differences
 from pytest_dbcluster.testbed.cluster_differences import Calibration, Key
@@ -70,12 +71,13 @@ def test_f_is_computed_from_as_many_pairs_of_clusters_as_asked(said):
     """It is near the .995 quantile of the true difference, and each pair is a fresh one."""
     fresh = Fresh()
 
-    assert calibrate.calibrated(KEY, fresh, Plan(24, 24), progress=said.append) is False
+    assert calibrate.calibrated(KEY, fresh, Plan(24, 24), "throughput", progress=said.append) is False
     known = cluster_differences.read(KEY)
     assert fresh.begun == fresh.left == list(range(24))
-    assert known.difference.log_ratio == upper(known.differences, known.noise_in_all)
-    assert known.difference.log_ratio == pytest.approx(2.8 * 0.02 * math.sqrt(2), rel=0.4)
-    assert known.noise_in_all == pytest.approx(0.01 * math.sqrt(2 / 24), rel=0.5)
+    f, noise = known.difference("throughput").log_ratio, known.noise("throughput")
+    assert f == upper(known.differences("throughput"), noise)
+    assert f == pytest.approx(2.8 * 0.02 * math.sqrt(2), rel=0.4)
+    assert noise == pytest.approx(0.01 * math.sqrt(2 / 24), rel=0.5)
     assert said[0].startswith("pair 1 of 24: the clusters differ by ")
     assert " left" in said[0]
     assert " left" not in said[-1]
@@ -96,7 +98,7 @@ def test_the_time_is_shared_by_the_pairs_of_clusters():
 def test_a_used_time_still_has_two_eights(until, rounds):
     """Their halves say what the noise of the rounds is; with time left as many are drawn as the plan allows."""
     with Fresh()(0) as source:
-        difference, noise = calibrate.difference_of(source, 20, until)
+        difference, noise = calibrate.difference_of(source, 20, until)["throughput"]
 
     counted = [block for _, block, _ in source.rounds if block >= 0]
     assert len(counted) == 2 * rounds
@@ -106,36 +108,36 @@ def test_a_used_time_still_has_two_eights(until, rounds):
 
 def test_clusters_that_do_not_differ_have_a_small_f(said):
     """What is left is the noise of the rounds."""
-    calibrate.calibrated(KEY, Fresh(sd=0.0), Plan(24, 24), progress=said.append)
+    calibrate.calibrated(KEY, Fresh(sd=0.0), Plan(24, 24), "throughput", progress=said.append)
 
-    assert cluster_differences.read(KEY).difference.bound < 0.015
+    assert cluster_differences.read(KEY).difference("throughput").bound < 0.015
 
 
 def test_an_interrupted_calibration_keeps_what_it_has_and_goes_on(said):
     """Each pair is in the cache when it is done; the pair that was interrupted ends and is not counted."""
     fresh = Fresh(ends=5)
 
-    assert calibrate.calibrated(KEY, fresh, Plan(12, 8), progress=said.append) is True
+    assert calibrate.calibrated(KEY, fresh, Plan(12, 8), "throughput", progress=said.append) is True
     assert fresh.left == [0, 1, 2, 3, 4, 5]
     assert said[-1] == "interrupted: 5 of 12 pairs of clusters are kept; the same command goes on"
-    five = cluster_differences.read(KEY).differences
+    five = cluster_differences.read(KEY).pairs
     assert len(five) == 5
 
-    assert calibrate.calibrated(KEY, Fresh(), Plan(12, 8), progress=said.append) is False
-    assert cluster_differences.read(KEY).differences[:5] == five
-    assert len(cluster_differences.read(KEY).differences) == 12
+    assert calibrate.calibrated(KEY, Fresh(), Plan(12, 8), "throughput", progress=said.append) is False
+    assert cluster_differences.read(KEY).pairs[:5] == five
+    assert len(cluster_differences.read(KEY).pairs) == 12
     assert any(line.startswith("galera of 3 x mariadb:10.11, mysqlslap:write, fake: 5 pairs of") for line in said)
 
 
 def test_a_pair_that_fails_is_left_out(said):
     """One is a mishap; three in a row are an error, and what was measured before is kept."""
-    calibrate.calibrated(KEY, Fresh(wrong=(2, 4)), Plan(9, 8), progress=said.append)
-    assert len(cluster_differences.read(KEY).differences) == 9
+    calibrate.calibrated(KEY, Fresh(wrong=(2, 4)), Plan(9, 8), "throughput", progress=said.append)
+    assert len(cluster_differences.read(KEY).pairs) == 9
     assert said.count("a pair of clusters is left out: tables differ") == 2
 
     with pytest.raises(SeriesVoid):
-        calibrate.calibrated(KEY, Fresh(wrong=(1, 2, 3)), Plan(20, 8), progress=said.append)
-    assert len(cluster_differences.read(KEY).differences) == 10
+        calibrate.calibrated(KEY, Fresh(wrong=(1, 2, 3)), Plan(20, 8), "throughput", progress=said.append)
+    assert len(cluster_differences.read(KEY).pairs) == 10
 
 
 def test_a_cache_that_cannot_be_written_is_an_error(said, monkeypatch):
@@ -148,23 +150,26 @@ def test_a_cache_that_cannot_be_written_is_an_error(said, monkeypatch):
     with pytest.raises(
         ProvisionError, match=r"^cannot keep the calibration in .*galera3-mysqlslap-write-\w+\.json: No sp"
     ):
-        calibrate.calibrated(KEY, Fresh(), Plan(8, 8), progress=said.append)
+        calibrate.calibrated(KEY, Fresh(), Plan(8, 8), "throughput", progress=said.append)
 
 
 def test_the_summary_says_f_and_what_it_rests_on():
     """With the file; before enough pairs are known, how many are missing."""
-    few = calibrate.summary(Calibration(KEY, (0.01,) * 5, (0.002,) * 5, "2026-11-22"), 24)
-    lines = calibrate.summary(Calibration(KEY, (0.01, -0.03) * 12, (0.002,) * 24, "2026-11-22"), 24)
+
+    def known(*values):
+        pairs = tuple({"throughput": (value, 0.002), "fsyncs": (2 * value, 0.0)} for value in values)
+        return calibrate.summary(Calibration(KEY, pairs, "2026-11-22"), 24, "throughput")
+
+    few, lines = known(*(0.01,) * 5), known(*(0.01, -0.03) * 12)
 
     assert few == [f"{KEY}: 5 of 24 pairs of clusters; 3 more are needed before it replaces the default"]
-    assert re.match(
-        rf"{re.escape(str(KEY))}: equal clusters differ by 6\.[45] % at most \(1 in 200\), from 24 ", lines[0]
-    )
+    assert re.match(rf"{re.escape(str(KEY))}: equal clusters differ by 6\.[45] % at most in throughput \(1", lines[0])
     assert lines[1] == (
         "half of the pairs differed by less than 2.0 %, the largest by 3.0 %; the rounds' own noise has a standard "
         "deviation of 0.2 %, which f leaves out"
     )
-    assert lines[2] == f"kept in {KEY.path}"
+    assert re.fullmatch(r"in other metrics: fsyncs 1[0-9.]+ %", lines[2])
+    assert lines[3] == f"kept in {KEY.path}"
 
 
 @pytest.mark.parametrize(
@@ -174,6 +179,7 @@ def test_the_summary_says_f_and_what_it_rests_on():
         (("galera", "--rounds", "7"), "--pairs 24 --rounds 7: it takes"),
         (("galera", "--seconds", "100"), "--seconds 100: 24 pairs of clusters take 120 s or more"),
         (("galera", "--seconds", "nan"), "--seconds nan: 24 pairs of clusters take"),
+        (("galera", "--open-loop"), "--open-loop: mysqlslap:write has no arrival rate"),
         (("galera", "--workload", "tpch"), "unknown workload 'tpch'; known: tpcc, sysbench, mysqlslap"),
         (("galara",), "unknown topology 'galara'"),
         (("galera", "--provisioner", "here"), "unknown provisioner 'here'"),
@@ -192,7 +198,9 @@ def test_the_help_says_what_it_is_for():
     """What is measured, what it changes, that it can be interrupted, and an example."""
     text = " ".join(dbcluster("calibrate", "--help").stdout.split())
 
-    assert "Start pairs of fresh equal clusters, measure each pair, and keep how far they differ." in text
+    assert (
+        "Start pairs of fresh equal clusters, measure each pair, and keep how far they differ in each metric." in text
+    )
     assert "after Ctrl-C the same command goes on" in text
     assert "example: dbcluster calibrate galera --workload mysqlslap:write" in text
     assert "with --seconds 480 eight minutes" in text
@@ -205,10 +213,13 @@ def test_real_clusters_are_started_afresh_for_each_pair(pool):
     fresh, servers = calibrate.FreshPairs(variant, workload, pool), []
     for number in (0, 1):
         with fresh(number) as source:
-            difference, noise = calibrate.difference_of(source, 8)
+            found = calibrate.difference_of(source, 8)
+            difference, noise = found["throughput"]
             servers.append({node.process.pid for cluster in pool.clusters for node in cluster.nodes})
         assert math.isfinite(difference)
         assert noise > 0
+        assert {"goodput", "drained_throughput", "fsyncs_per_commit", "no_more_stalls_than"} <= found.keys()
+        assert not found.keys() & counters.STATES.keys()
         assert pool.clusters == []
     assert [len(pids) for pids in servers] == [2, 2]
     assert not servers[0] & servers[1]

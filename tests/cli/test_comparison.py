@@ -15,6 +15,7 @@ from pytest_dbcluster.claims.cluster_difference import ClusterDifference
 from pytest_dbcluster.claims.verdict import Terms
 from pytest_dbcluster.cli import compare
 from pytest_dbcluster.cli.comparison import (
+    WIDEST,
     Compared,
     Result,
     _no_slower,
@@ -170,10 +171,22 @@ def test_clusters_that_differ_by_10_per_cent_decide_nothing():
     with pytest.raises(Inconclusive) as raised:
         _no_slower(measurement, None)
     assert str(raised.value) == (
-        "equal clusters can differ by 12.0 % (1 in 200; assumed), and no worse means slower by 10 % at most: "
-        "`dbcluster calibrate` measures how far they differ here"
+        "equal clusters can differ by 12.0 % (1 in 200; assumed), and no worse means slower by 10 % at most; "
+        "to measure how far they differ here: dbcluster calibrate"
     )
     assert measurement.source.rounds == []
+
+
+@pytest.mark.parametrize(("times", "outcome"), [(1.0, claims.Outcome.HOLDS), (3.0, claims.Outcome.FAILS)])
+def test_a_second_metric_that_clusters_differ_in_can_still_be_worse(times, outcome):
+    """Its margin lies beyond the difference, so it never counts as no worse; three times as long is worse."""
+    measurement = apart_by(40.0)
+    measurement.source.seconds = noisy(1.0, times, sd=0.01)
+    found = _no_slower(measurement, "drained_throughput").verdict
+
+    assert found.outcome is outcome
+    assert told_margin(found) > WIDEST
+    assert slower(found) is (times > 1)
 
 
 def test_a_used_time_is_named_by_the_option_of_the_command():
@@ -214,7 +227,7 @@ def apart_by(percent):
     """Two equally fast variants on clusters that can differ by this; None for one cluster."""
     source = FakeSource(("old", "new"), noisy(1.0, 1.0, sd=0.01))
     known = None if percent is None else ClusterDifference(math.log1p(percent / 100), "assumed")
-    source.cluster_difference = lambda *numbers: known
+    source.cluster_difference = lambda *numbers, metric: known
     return Measurement(source, Rules(seed=1))
 
 

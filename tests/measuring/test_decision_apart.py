@@ -12,6 +12,7 @@ from pytest_dbcluster.claims.cluster_difference import ClusterDifference
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.measuring.measurement import Measurement, Rules
 from pytest_dbcluster.measuring.series import ordered, series_of
+from pytest_dbcluster.rounds import counters
 from tests.support.fakes import FakeSource, noisy
 
 F = ClusterDifference(math.log(1.055), "assumed, from four equal clusters", 0)
@@ -23,7 +24,7 @@ class Apart(FakeSource):
 
     difference: ClusterDifference | None = F
 
-    def cluster_difference(self, *numbers):
+    def cluster_difference(self, *numbers, metric):
         """What ``difference`` says."""
         return self.difference
 
@@ -115,7 +116,7 @@ def test_an_order_needs_steps_of_more_than_f():
 class OneApart(Apart):
     """Variants of which the last one runs on a cluster of its own, and the others share one."""
 
-    def cluster_difference(self, *numbers):
+    def cluster_difference(self, *numbers, metric):
         """What ``difference`` says of the last variant."""
         return self.difference if len(self.names) - 1 in numbers else None
 
@@ -140,15 +141,73 @@ def test_a_step_between_variants_that_share_a_cluster_ignores_f(times, expected)
         assert "decides nothing, except between variants that share their clusters\n" in answer.message
 
 
-def test_counters_ignore_f():
-    """An equal cluster counts the same: a difference of 2 % is one."""
-    counted = {0: {"fsyncs_per_commit": 2.0}, 1: {"fsyncs_per_commit": 1.96}}
-    old, new = compared(1.0, counters=lambda variant: counted[variant])
-    answer = new.lower("fsyncs_per_commit", than=old)
+def counted(name, old, new, **how):
+    """Two variants whose rounds have this counter."""
+    values = {0: {name: old}, 1: {name: new}}
+    return compared(1.0, counters=lambda variant: values[variant], **how)
 
-    assert outcome(answer) is Outcome.HOLDS
-    assert answer.difference is None
-    assert "equal clusters" not in answer.message
+
+@pytest.mark.parametrize(
+    ("new", "expected"), [(1.8, Outcome.HOLDS), (1.96, Outcome.INCONCLUSIVE), (2.2, Outcome.FAILS)]
+)
+def test_a_counter_counts_what_exceeds_f(new, expected):
+    """Equal clusters differ in what they count; on one cluster a difference of 2 % is one."""
+    first, second = counted("fsyncs_per_commit", 2.0, new)
+    answer = second.lower("fsyncs_per_commit", than=first)
+
+    assert outcome(answer) is expected
+    assert answer.difference == F
+    assert "equal ones can differ by 5.5 % in fsyncs_per_commit" in answer.message
+    shared, alike = counted("fsyncs_per_commit", 2.0, 1.96, difference=None)
+    assert outcome(alike.lower("fsyncs_per_commit", than=shared)) is Outcome.HOLDS
+
+
+@pytest.mark.parametrize("name", sorted(counters.STATES))
+def test_a_status_of_a_server_is_refused_across_clusters(name):
+    """Before any round; on one cluster both variants share what it did before."""
+    old, new = counted(name, 2.0, 1.0)
+
+    with pytest.raises(ConfigError, match=rf"^fake load: lower on separate clusters: {name} is "):
+        new.lower(name, than=old)
+    assert old.measurement.source.rounds == []
+    shared, alike = counted(name, 2.0, 1.0, difference=None)
+    assert outcome(alike.lower(name, than=shared)) is Outcome.HOLDS
+
+
+@dataclasses.dataclass
+class ByMetric(Apart):
+    """A source that knows one difference for each metric."""
+
+    asked: set[str] = dataclasses.field(default_factory=set)
+
+    def cluster_difference(self, *numbers, metric):
+        """The drained throughput differs by 60 %, anything else by 5.5 %; what was asked for is noted."""
+        self.asked.add(metric)
+        return dataclasses.replace(F, log_ratio=math.log(1.6)) if metric.startswith("drained") else F
+
+
+def test_each_metric_has_a_difference():
+    """A fifth more is a finding in throughput, and none in the drained throughput; stalls have theirs."""
+    source = ByMetric(("old", "new"), noisy(1.0, 1 / 1.2, sd=0.005))
+    old, new = series_of(Measurement(source, Rules(seed=1)))
+
+    assert outcome(new.beats(old)) is Outcome.HOLDS
+    assert outcome(new.beats(old, metric="drained_throughput")) is Outcome.INCONCLUSIVE
+    assert outcome(new.no_more_stalls_than(old)) is Outcome.HOLDS
+    assert source.asked == {"throughput", "drained_throughput", "no_more_stalls_than"}
+
+
+def test_a_default_names_the_command_that_replaces_it():
+    """A measured difference of few pairs says that they are few."""
+    default = dataclasses.replace(F, source="default, measured elsewhere", command="dbcluster calibrate galera")
+    few = dataclasses.replace(F, source="measured on 9 pairs of clusters", pairs=9)
+
+    for difference, text in (
+        (default, "to measure it here: dbcluster calibrate galera"),
+        (few, "9 pairs of clusters, f"),
+    ):
+        old, new = compared(1.2, difference=difference)
+        assert text in new.beats(old).message
 
 
 def test_a_margin_that_f_swallows_is_refused_before_any_round():
@@ -172,7 +231,9 @@ def test_the_message_says_what_the_verdict_rests_on():
         "error of this verdict <= 1 in 2000, unless equal clusters differ by more than 5.5 % (1 in 200)"
         in answer.message
     )
-    assert "\n  separate clusters: equal ones can differ by 5.5 % (1 in 200; assumed, from four" in answer.message
+    assert (
+        "\n  separate clusters: equal ones can differ by 5.5 % in throughput (1 in 200; assumed, from" in answer.message
+    )
     assert answer.difference == F
     old, new = compared(1.2, difference=None)
     assert "equal clusters" not in new.beats(old).message

@@ -6,6 +6,7 @@ import pytest
 
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.rounds import counters
+from pytest_dbcluster.rounds.counters import Nature
 from pytest_dbcluster.rounds.ledger import Ledger, LedgerEntry
 from pytest_dbcluster.testbed import sampler
 
@@ -202,3 +203,25 @@ def test_retries_per_commit_take_commits():
     assert found["retries"] == 2.0
     with pytest.raises(ConfigError, match="commits nothing, so there is no value per commit"):
         counters.value(found, "retries_per_commit", load="sysbench")
+
+
+def test_every_counter_has_a_nature():
+    """A status that is read after the round is no count of the round, and every other counter is one."""
+    read_after = (Nature.GAUGE, Nature.MAXIMUM, Nature.AVERAGE)
+
+    assert sorted(counters.NATURES) == sorted(counters.NAMES)
+    assert {name for name, nature in counters.NATURES.items() if nature in read_after} == set(counters.STATES)
+    for per, name in counters.PER_COMMIT.items():
+        assert counters.NATURES[per] is counters.NATURES[name]
+
+
+@pytest.mark.parametrize("name", counters.NAMES)
+def test_statuses_of_a_server_are_not_compared_across_clusters(name):
+    """The reason says what the value is; what it advises is counted in each round."""
+    why = counters.not_across(name)
+
+    assert bool(why) is (name in counters.STATES)
+    if why:
+        assert counters.NATURES[name].value in why
+        assert all(other in why and not counters.not_across(other) for other in counters.INSTEAD.get(name, ()))
+        assert "variants that share a cluster" in why

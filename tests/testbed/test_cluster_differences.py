@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import math
 from pathlib import Path
@@ -13,7 +14,10 @@ import pytest
 from pytest_dbcluster.claims.cluster_difference import upper
 from pytest_dbcluster.hosts.provisioners.fake import FakeProvisioner
 from pytest_dbcluster.hosts.provisioners.local import LocalProvisioner
+from pytest_dbcluster.measuring.measurement import Measurement, Rules
 from pytest_dbcluster.releases.release import Release
+from pytest_dbcluster.rounds import counters, metrics
+from pytest_dbcluster.rounds.round import Round, RunResult
 from pytest_dbcluster.spec import ClusterSpec
 from pytest_dbcluster.testbed import cluster_differences
 from pytest_dbcluster.testbed.cluster_differences import DEFAULTS, Calibration, Default, Key
@@ -26,7 +30,15 @@ from tests.support.clusters import variant_of
 RELEASE = Release("mariadb:10.11", "mariadb", "10.11.19", Path("/usr/bin"))
 GALERA = variant_of(ClusterSpec("galera", nodes=3), RELEASE)
 WRITE = MySQLSlap("write")
-PAIRS = tuple((-1) ** number * 0.01 for number in range(24))
+SHARED = frozenset({"shared-cores"})
+
+
+def pairs(*values, metric="throughput", noise=0.002):
+    """Pairs of clusters that differ so in a metric."""
+    return tuple({metric: (value, noise)} for value in values)
+
+
+PAIRS = pairs(*((-1) ** number * 0.01 for number in range(24)))
 
 
 @pytest.fixture
@@ -47,13 +59,17 @@ def local():
 
 def test_a_calibration_replaces_the_default(here, local):
     """It says how many pairs of clusters it rests on, and when they were measured."""
-    assert cluster_differences.of(GALERA, WRITE, local).source.startswith("default of 12 pairs of clusters")
-    noise = tuple(value / 3 for value in PAIRS)
-    dataclasses.replace(Calibration(here), differences=PAIRS, noise=noise, date="2026-11-22").write()
+    default = cluster_differences.of(GALERA, WRITE, local, "throughput")
+    assert default.source.startswith("default, measured elsewhere: 12 pairs of clusters")
+    assert default.command == (
+        "dbcluster calibrate galera --nodes 3 --release mariadb:10.11 --workload mysqlslap:write"
+    )
+    Calibration(here, PAIRS, "2026-11-22").write()
 
-    found = cluster_differences.of(GALERA, WRITE, local)
-    assert found.log_ratio == pytest.approx(upper(PAIRS, Calibration(here, PAIRS, noise).noise_in_all))
-    assert found.log_ratio < upper(PAIRS)
+    found = cluster_differences.of(GALERA, WRITE, local, "throughput")
+    differences = Calibration(here, PAIRS).differences("throughput")
+    assert found.log_ratio == pytest.approx(upper(differences, 0.002))
+    assert (found.log_ratio < upper(differences), found.command) == (True, "")
     assert (found.source, found.pairs) == ("measured on 24 pairs of clusters, 2026-11-22", 24)
 
 
@@ -73,25 +89,46 @@ def test_a_calibration_replaces_the_default(here, local):
 def test_a_calibration_of_anything_else_is_not_used(here, local, other):
     """Another machine may share the cache."""
     key = dataclasses.replace(here, **other)
-    Calibration(key, PAIRS, PAIRS, "2026-11-22").write()
+    Calibration(key, PAIRS, "2026-11-22").write()
 
-    assert cluster_differences.of(GALERA, WRITE, local).pairs == DEFAULTS["mysqlslap"].pairs
-    assert cluster_differences.read(key).differences == PAIRS
+    assert cluster_differences.of(GALERA, WRITE, local, "throughput").pairs == DEFAULTS["mysqlslap"]["speed"].pairs
+    assert cluster_differences.read(key).pairs == PAIRS
 
 
 def test_seven_pairs_of_clusters_are_too_few(here, local):
     """They are kept, and the default holds until the eighth."""
-    known = Calibration(here, PAIRS[:7], PAIRS[:7], "2026-11-22")
-    known.write()
-    assert cluster_differences.of(GALERA, WRITE, local).pairs == DEFAULTS["mysqlslap"].pairs
+    Calibration(here, PAIRS[:7], "2026-11-22").write()
+    assert cluster_differences.of(GALERA, WRITE, local, "throughput").source.startswith("default, ")
 
-    cluster_differences.read(here).with_pair(0.01, 0.002).write()
-    assert cluster_differences.of(GALERA, WRITE, local).pairs == 8
+    cluster_differences.add(here, PAIRS[7])
+    found = cluster_differences.of(GALERA, WRITE, local, "throughput")
+    assert (found.pairs, found.source.split(",")[0]) == (8, "measured on 8 pairs of clusters")
+
+
+def test_one_calibration_has_every_metric(here, local):
+    """Each with the pairs that have it; a metric that it lacks has its default."""
+    both = [{"throughput": (0.01, 0.0), "fsyncs_per_commit": (0.2, 0.0)} for _ in range(9)]
+    Calibration(here, (*PAIRS, *both), "2026-11-22").write()
+
+    speed, fsyncs, bytes_ = (
+        cluster_differences.of(GALERA, WRITE, local, metric)
+        for metric in ("throughput", "fsyncs_per_commit", "log_bytes")
+    )
+    assert (speed.pairs, fsyncs.pairs) == (33, 9)
+    assert speed.log_ratio < 0.05 < 0.2 <= fsyncs.log_ratio
+    assert bytes_.source.startswith("default, ")
+
+
+def test_a_claim_about_stalls_tells_no_less_than_one_round(here, local):
+    """Clusters without any stall say nothing about rare ones."""
+    Calibration(here, pairs(*[0.0] * 24, metric="no_more_stalls_than"), "2026-11-22").write()
+
+    assert cluster_differences.of(GALERA, WRITE, local, "no_more_stalls_than").share == pytest.approx(1 / 40)
 
 
 @pytest.mark.parametrize(
     "text",
-    ["", "{", "[]", "null", '{"format": 1}', '{"format": 1, "key": {}, "differences": ["x"], "noise": [], "date": ""}'],
+    ["", "{", "[]", "null", '{"format": 3}', '{"format": 3, "key": {}, "pairs": [{"p95": "x"}], "date": ""}'],
 )
 def test_a_file_that_is_no_calibration_counts_as_none(here, text):
     """A full disk, another version or another program left it."""
@@ -101,10 +138,12 @@ def test_a_file_that_is_no_calibration_counts_as_none(here, text):
     assert cluster_differences.read(here) == Calibration(here)
 
 
-@pytest.mark.parametrize("change", [{"differences": [math.inf] * 24}, {"noise": []}, {"format": 0}])
+@pytest.mark.parametrize(
+    "change", [{"pairs": [{"throughput": [math.inf, 0.0]}]}, {"pairs": [{"throughput": [0.1]}]}, {"format": 0}]
+)
 def test_a_calibration_that_is_damaged_counts_as_none(here, change):
     """It decides claims, so nothing in it is guessed."""
-    Calibration(here, PAIRS, PAIRS, "2026-11-22").write()
+    Calibration(here, PAIRS, "2026-11-22").write()
     here.path.write_text(json.dumps(json.loads(here.path.read_text()) | change))
 
     assert cluster_differences.read(here) == Calibration(here)
@@ -112,28 +151,59 @@ def test_a_calibration_that_is_damaged_counts_as_none(here, change):
 
 def test_defaults_are_by_kind_of_workload_and_place():
     """The kind in full comes first, then the tool; hosts elsewhere have 10 %."""
-    shared = frozenset({"shared-cores"})
+    default = functools.partial(cluster_differences.default, metric="goodput")
 
-    assert cluster_differences.default("mysqlslap:write", shared) == DEFAULTS["mysqlslap"].difference
-    assert cluster_differences.default("other", shared).source == "assumed, for this kind of workload"
-    assert math.expm1(cluster_differences.default("mysqlslap:write", frozenset()).log_ratio) == pytest.approx(0.10)
-    assert cluster_differences.default("tpcc", frozenset()).source == "assumed, for hosts on other machines"
+    assert default("mysqlslap:write", SHARED) == DEFAULTS["mysqlslap"]["speed"].difference
+    assert default("other", SHARED).source == "default, assumed, for this kind of workload"
+    assert math.expm1(default("mysqlslap:write", frozenset()).log_ratio) == pytest.approx(0.10)
+    assert default("tpcc", frozenset()).source == "default, assumed, for hosts on other machines"
+
+
+METRICS = (*metrics.NAMES, "goodput:new_order", "p95:new_order", "no_more_stalls_than")
+
+
+@pytest.mark.parametrize("offers", [SHARED, frozenset()], ids=["here", "elsewhere"])
+@pytest.mark.parametrize("kind", [*sorted(DEFAULTS), "sysbench:oltp_read_write, open loop", "other"])
+def test_every_metric_has_a_default(kind, offers):
+    """Of each workload, here and elsewhere; a latency's is larger than that of throughput."""
+    names = (*METRICS, *(name for name in counters.NAMES if not counters.not_across(name)))
+    found = {name: cluster_differences.default(kind, offers, name).log_ratio for name in names}
+
+    assert min(found.values()) > 0
+    assert all(found[name] > found["throughput"] for name in metrics.QUANTILES)
+    assert found["goodput:new_order"] == found["goodput"] == found["throughput"]
+    assert found["p95:new_order"] == found["p95"]
 
 
 def test_a_default_says_whether_it_was_measured():
     """With the date, and what it was measured on."""
     measured = Default(0.04, "2026-12-01", "3 nodes on 2 cores", 24).difference
 
-    assert (measured.source, measured.pairs) == ("default of 24 pairs of clusters, 3 nodes on 2 cores, 2026-12-01", 24)
-    for default in DEFAULTS.values():
-        assert default.difference.source.startswith("assumed" if not default.pairs else "default of")
+    assert measured.pairs == 24
+    assert measured.source == ("default, measured elsewhere: 24 pairs of clusters, 3 nodes on 2 cores, 2026-12-01")
+    for default in [default for row in DEFAULTS.values() for default in row.values()]:
+        assert default.difference.source.startswith("default, measured elsewhere: " if default.pairs else "default, as")
 
 
 def test_kinds_of_workloads_are_named_as_on_the_command_line():
     """So that what the command measures is what a test looks up."""
-    kinds = [cluster_differences.kind_of(load) for load in (WRITE, SysBench("oltp_read_write"), TPCC())]
+    loads = (WRITE, SysBench("oltp_read_write"), TPCC(), TPCC(rate="70 %"))
+    kinds = [cluster_differences.kind_of(load) for load in loads]
 
-    assert kinds == ["mysqlslap:write", "sysbench:oltp_read_write", "tpcc"]
+    assert kinds == ["mysqlslap:write", "sysbench:oltp_read_write", "tpcc", "tpcc, open loop"]
+
+
+def test_the_command_of_a_key_calibrates_that_key(here):
+    """With its options; a workload of one's own has none."""
+    for kind, options in (
+        ("tpcc, open loop", "--workload tpcc --open-loop"),
+        ("mysqlslap:key", "--workload mysqlslap:key"),
+    ):
+        key = dataclasses.replace(here, kind=kind)
+        assert key.command == f"dbcluster calibrate galera --nodes 3 --release mariadb:10.11 {options}"
+    behind = dataclasses.replace(here, proxy="haproxy", provisioner="container")
+    assert behind.command.endswith(" --proxy haproxy --provisioner container")
+    assert dataclasses.replace(here, kind="own:load").command == ""
 
 
 def compared(pool, *options, instances=None, **how):
@@ -147,8 +217,8 @@ def test_variants_on_one_cluster_have_no_such_difference(pool):
     shared = compared(pool, {}, {"lock_wait_timeout": "40"})
     apart = compared(pool, {}, {"innodb_autoinc_lock_mode": "2"})
 
-    assert shared.cluster_difference(1, 0) is None
-    assert apart.cluster_difference(1, 0).instances == 1
+    assert shared.cluster_difference(1, 0, metric="throughput") is None
+    assert apart.cluster_difference(1, 0, metric="throughput").instances == 1
     assert pool.clusters == []
 
 
@@ -156,22 +226,24 @@ def test_instances_of_a_variant_share_the_difference(pool):
     """Their mean differs by less."""
     one, four = (compared(pool, {}, {"innodb_autoinc_lock_mode": "2"}, instances=number) for number in (1, 4))
 
-    assert four.cluster_difference(1, 0).bound == pytest.approx(one.cluster_difference(1, 0).bound / 2)
+    assert four.cluster_difference(1, 0, metric="throughput").bound == pytest.approx(
+        one.cluster_difference(1, 0, metric="throughput").bound / 2
+    )
 
 
 def test_clusters_that_take_turns_have_no_such_difference(pool, monkeypatch):
     """Each turn starts a fresh cluster, so what clusters differ by is part of the interval."""
     monkeypatch.setattr(pool, "room_for_all", lambda variants: False)
 
-    assert compared(pool, {}, {"innodb_autoinc_lock_mode": "2"}).cluster_difference(1, 0) is None
+    assert compared(pool, {}, {"innodb_autoinc_lock_mode": "2"}).cluster_difference(1, 0, metric="throughput") is None
 
 
 def test_an_order_has_the_largest_difference_of_its_neighbours(pool):
     """One step on a shared cluster does not excuse the other."""
     three = compared(pool, {}, {"lock_wait_timeout": "40"}, {"innodb_autoinc_lock_mode": "2"})
 
-    assert three.cluster_difference(0, 1) is None
-    assert three.cluster_difference(0, 1, 2) == three.cluster_difference(1, 2)
+    assert three.cluster_difference(0, 1, metric="throughput") is None
+    assert three.cluster_difference(0, 1, 2, metric="throughput") == three.cluster_difference(1, 2, metric="throughput")
 
 
 def test_a_calibration_is_of_the_machine_that_the_servers_run_on():
@@ -187,3 +259,105 @@ def test_a_calibration_is_of_the_machine_that_the_servers_run_on():
 
     assert here.machine.startswith(f"{psutil.cpu_count()} x ")
     assert there.machine == "8 x Neoverse-N1, 32.0 GiB"
+
+
+def drawn(speeds, rounds, instances, **fields):
+    """Rounds of a variant whose instances are so fast, in blocks that use them in turn."""
+    return [
+        Round("a", block, 0, RunResult(1 / speeds[block % instances], 100, 100), 0.0, 0.0, **fields)
+        for block in range(rounds)
+    ]
+
+
+@pytest.fixture
+def given(here, local):
+    """Two variants of Galera on clusters of their own, under writes."""
+    apart = variant_of(ClusterSpec("galera", nodes=3).with_options(innodb_buffer_pool_size="1G"), RELEASE)
+    other = dataclasses.replace(apart, static=(("innodb_buffer_pool_size", "1G"),))
+    return cluster_differences.Given([GALERA, other], [WRITE, WRITE], local)
+
+
+def test_instances_of_a_variant_add_their_difference(here, given):
+    """Of each variant one pair; the rounds of an instance are those of the blocks that used it."""
+    rounds = [drawn((1.0, 1.1), 16, 2), drawn((1.0, 0.9), 16, 2)]
+
+    assert cluster_differences.learn(rounds, 2, given, set()) == 2
+    found = cluster_differences.read(here)
+    assert found.differences("throughput") == pytest.approx([math.log(1.1), math.log(0.9)])
+    assert cluster_differences.read(here).difference("throughput") is None
+    assert cluster_differences.of(GALERA, WRITE, given.provisioner, "throughput").source.startswith("default, ")
+
+
+def test_a_cluster_is_in_one_pair(here, given):
+    """Later measurements on the same clusters add none: pairs are independent. Four instances are two pairs."""
+    used = set()
+
+    assert cluster_differences.learn([drawn((1.0, 1.1, 1.2, 1.3), 32, 4)] * 2, 4, given, used) == 4
+    assert cluster_differences.learn([drawn((1.0, 1.1), 16, 2)] * 2, 2, given, used) == 0
+    assert cluster_differences.read(here).differences("throughput")[:2] == pytest.approx(
+        [math.log(1.1), math.log(1.3 / 1.2)]
+    )
+
+
+def test_variants_that_share_their_clusters_add_one_pair(here, local):
+    """They ran on the same two."""
+    shared = cluster_differences.Given([GALERA, GALERA], [WRITE, WRITE], local)
+
+    assert cluster_differences.learn([drawn((1.0, 1.1), 16, 2)] * 2, 2, shared, set()) == 1
+
+
+@pytest.mark.parametrize(("rounds", "instances"), [(15, 2), (16, 1), (0, 2)])
+def test_few_rounds_and_a_single_instance_add_nothing(here, given, rounds, instances):
+    """Less than two eights of an instance say nothing about the noise of its rounds."""
+    assert cluster_differences.learn([drawn((1.0, 1.1), rounds, instances)] * 2, instances, given, set()) == 0
+    assert cluster_differences.read(here).pairs == ()
+
+
+def test_a_cache_that_cannot_be_written_ends_no_test(here, given, monkeypatch):
+    """The claims are answered already."""
+
+    def full(self):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Calibration, "write", full)
+    assert cluster_differences.learn([drawn((1.0, 1.1), 16, 2)] * 2, 2, given, set()) == 0
+
+
+def test_a_calibration_keeps_the_latest_pairs(here):
+    """What measurements add has a limit."""
+    known = Calibration(here, pairs(*[0.01] * cluster_differences.MOST_PAIRS)).with_pair({"throughput": (0.5, 0.0)})
+
+    assert len(known.pairs) == cluster_differences.MOST_PAIRS
+    assert known.differences("throughput")[-1] == 0.5
+
+
+def test_what_a_cluster_never_counted_has_no_difference():
+    """Neither have statuses of a server, nor latencies of a closed loop; totals of counters are compared."""
+    counted = [{"fsyncs": 10.0, "deadlocks": 0.0, "recv_queue_max": 3.0}, {"fsyncs": 11.0, "deadlocks": 2.0}]
+    first, second = (drawn((1.0,), 8, 1, counters=values) for values in counted)
+    found = cluster_differences.found_in(first, second, "load")
+
+    assert found["fsyncs"] == pytest.approx((math.log(1.1), 0.0))
+    assert found["throughput"] == (0.0, 0.0)
+    assert not found.keys() & {"deadlocks", "recv_queue_max", "p95"}
+
+
+def test_real_instances_calibrate_by_themselves(pool, monkeypatch, tmp_path):
+    """A measurement with two instances of each variant leaves a pair of clusters for both, with all metrics."""
+    monkeypatch.setattr(cluster_differences.cache, "root", lambda: tmp_path)
+    workload = MySQLSlap("write", concurrency=4, queries=40, rows=50, int_columns=1, char_columns=1)
+    specs = [
+        ClusterSpec("standalone", release="mariadb:10.11", options=given)
+        for given in ({}, {"innodb_autoinc_lock_mode": "2"})
+    ]
+    variants = [pool.resolution.resolve(spec) for spec in specs]
+    measurement = Measurement(Testbed(workload, variants, pool, "quick", print, instances=2), Rules(seed=1))
+    while measurement.pairs < 16:
+        measurement.draw((0, 1))
+    measurement.check()
+    measurement.end()
+    measurement.end()
+
+    known = cluster_differences.read(Key.of(variants[0], workload, pool.provisioner))
+    assert len(known.pairs) == 2
+    assert all({"throughput", "fsyncs_per_commit", "no_more_stalls_than"} <= pair.keys() for pair in known.pairs)

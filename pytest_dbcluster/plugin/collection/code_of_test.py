@@ -25,6 +25,7 @@ OF_SPEC = ("named", "on_release", "on_storage", "with_cnf", "with_needs", "with_
 CLAIMS = frozenset(
     {"beats", "fades", "lower", "no_more_stalls_than", "no_slower_than", "ordered", "same_as", "scales"}
 )  # the methods and functions that make a claim
+Margin = tuple[str, float, str]
 MARGINS = ("by", "within", "at_least", "step")  # their arguments with a margin
 
 
@@ -53,12 +54,13 @@ class Call:
 class Code:
     """What is known of a test: its calls, in their order, and the kinds of claims that its own code makes.
 
-    margins: the claims of its own code whose margin is written as a number: the name of the claim, and the number.
+    margins: the claims of its own code whose margin is written as a number: the name of the claim, the number, and the
+    metric, empty for that of the workload. Of ``lower`` also those without a margin, with the counter.
     """
 
     calls: tuple[Call, ...] = ()
     claims: frozenset[str] = frozenset()
-    margins: tuple[tuple[str, float], ...] = ()
+    margins: tuple[Margin, ...] = ()
 
 
 _KNOWN = pytest.StashKey[Code]()
@@ -142,13 +144,20 @@ def _measures(node: ast.Call) -> bool:
     return isinstance(function, ast.Name) and function.id == FIXTURE
 
 
-def _margins(node: ast.Call, names: _Names) -> Iterator[tuple[str, float]]:
-    """The margin of a call that makes a claim, where it is known."""
-    if isinstance(node.func, ast.Attribute | ast.Name) and _name(node.func) in CLAIMS:
-        for keyword in node.keywords:
-            value = names.value(keyword.value) if keyword.arg in MARGINS else None
-            if isinstance(value, int | float) and not isinstance(value, bool):
-                yield _name(node.func), float(value)
+def _margins(node: ast.Call, names: _Names) -> Iterator[Margin]:
+    """The margin of a call that makes a claim, where it and the metric are known."""
+    if not isinstance(node.func, ast.Attribute | ast.Name) or (kind := _name(node.func)) not in CLAIMS:
+        return
+    keywords = {keyword.arg: names.value(keyword.value) for keyword in node.keywords}
+    if kind == "lower":
+        metric = names.value(node.args[0]) if node.args else keywords.get("counter")
+        keywords.setdefault("by", 0)
+    else:
+        metric = keywords.get("metric") or ""
+    for name, value in keywords.items():
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        if name in MARGINS and number and isinstance(metric, str):
+            yield kind, float(value), metric
 
 
 def _call(node: ast.Call, names: _Names) -> Call:

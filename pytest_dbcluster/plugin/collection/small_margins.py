@@ -1,4 +1,6 @@
-"""Claims with margins that equal clusters can differ by, found before any test runs.
+"""Claims that separate clusters cannot answer, found before any test runs.
+
+Their margin is one that equal clusters can differ by, or their counter depends on what a cluster did before.
 
 Only what the code of a test shows is known here: its clusters, its workload and the number that is the margin. The same
 check is made again when a claim is asked, before anything starts: ``measuring.decision``.
@@ -17,6 +19,7 @@ from pytest_dbcluster.claims.cluster_difference import ClusterDifference, togeth
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.plugin.collection.code_of_test import Call, code_of
 from pytest_dbcluster.plugin.collection.expected_clusters import OfRun
+from pytest_dbcluster.rounds import counters, metrics
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
 
 if TYPE_CHECKING:
@@ -24,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def refuse(items: Sequence[Any], settings: Settings) -> None:
-    """Raise ConfigError for the first test with a margin of speed that equal clusters can differ by.
+    """Raise ConfigError for the first test with a margin, or a counter, that equal clusters can differ by.
 
     A test with several calls of ``measure`` is left to the check of each claim, and so are variants that may share a
     cluster.
@@ -34,11 +37,15 @@ def refuse(items: Sequence[Any], settings: Settings) -> None:
         code = code_of(item)
         if len(code.calls) != 1 or not code.margins:
             continue
-        difference = _difference(code.calls[0], item, settings, expected)
-        if difference is None:
-            continue
-        for kind, margin in code.margins:
-            if why := difference.refuses(kind, _margins(kind, margin)):
+        for kind, margin, metric in code.margins:
+            if metric and not (metric in counters.NAMES or metric.partition(":")[0] in metrics.NAMES):
+                continue  # the test itself will refuse it
+            difference = _difference(code.calls[0], item, settings, expected, metric)
+            if difference is None:
+                break
+            on_separate = f"{kind} on separate clusters: "
+            why = on_separate + counters.not_across(metric) if metric in counters.STATES else ""
+            if why := why or difference.refuses(kind, _margins(kind, margin)):
                 raise ConfigError(f"{item.nodeid}: {why}")
 
 
@@ -51,7 +58,7 @@ def _margins(kind: str, margin: float) -> list[float]:
     return claim.margins
 
 
-def _difference(call: Call, item: Any, settings: Settings, expected: OfRun) -> ClusterDifference | None:
+def _difference(call: Call, item: Any, settings: Settings, expected: OfRun, metric: str) -> ClusterDifference | None:
     """The smallest difference of two neighbours, where all variants certainly run on separate clusters; else None."""
     from pytest_dbcluster.hosts.provisioner import provisioner_class
     from pytest_dbcluster.testbed import cluster_differences
@@ -68,7 +75,9 @@ def _difference(call: Call, item: Any, settings: Settings, expected: OfRun) -> C
     with contextlib.closing(provisioner_class(settings.provisioner)()) as provisioner:
         own = [
             cluster_differences.known(
-                Key.of_spec(spec, str(spec.release or release), loads[0], provisioner), provisioner.offers
+                Key.of_spec(spec, str(spec.release or release), loads[0], provisioner),
+                provisioner.offers,
+                metric if metric and metric not in counters.STATES else loads[0].metric,
             )
             for spec in specs
         ]

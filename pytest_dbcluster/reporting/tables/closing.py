@@ -183,6 +183,16 @@ def total(records: Sequence[ClaimRecord], tests: Sequence[TestDocument] = ()) ->
     return ", ".join(wording.counted(state, number) for state, number in states.counts(records, tests).items())
 
 
+def to_calibrate(records: Sequence[ClaimRecord]) -> list[str]:
+    """One line with the commands that measure how far equal clusters differ, where claims used a default; else none."""
+    differences = [record.cluster_difference for record in records if record.cluster_difference]
+    commands = dict.fromkeys(part for one in differences if one.command for part in one.command.split(" && "))
+    if not commands:
+        return []
+    used = "how far equal clusters differ was not measured on this machine, so claims used a default; to measure it"
+    return [f"{used}: {' && '.join(commands)}"]
+
+
 def paper_block(records: Sequence[ClaimRecord]) -> Block | None:
     """A row for each load, variant and release that ran the published command line; None without any.
 

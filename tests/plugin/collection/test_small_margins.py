@@ -55,6 +55,18 @@ def unknown(measure):
     assert d.same_as(c, within=0.05)
 
 
+def queued(measure):
+    """A claim about a queue's largest length since the start, on separate clusters."""
+    a, b = measure(MySQLSlap("write"), on=[GALERA, POOL])
+    assert b.lower("recv_queue_max", than=a)
+
+
+def queued_on_one(measure):
+    """The same on one cluster, whose queue both variants share."""
+    a, b = measure(MySQLSlap("write"), on=[GALERA, SHARED])
+    assert b.lower("recv_queue_max", than=a)
+
+
 @pytest.fixture
 def settings(pytestconfig, tmp_path):
     """The settings of a run."""
@@ -72,11 +84,17 @@ def test_a_margin_that_equal_clusters_differ_by_is_refused(settings):
         small_margins.refuse([item(beside), item(guarded)], settings)
     assert str(caught.value).startswith(
         "test_it.py::guarded: no_slower_than: its margin, 4.2 % as a ratio of speeds, is not larger than 5.1 %, by "
-        "which equal clusters can differ (1 in 200; default of 12 pairs of clusters, "
+        "which equal clusters can differ (1 in 200; default, measured elsewhere: 12 pairs of clusters, "
     )
 
 
-@pytest.mark.parametrize("function", [beside, shared, several, unknown])
+def test_a_status_of_a_server_is_refused_across_clusters(settings):
+    """Before a test runs; the error says what to compare instead."""
+    with pytest.raises(ConfigError, match=r"^test_it.py::queued: lower on separate clusters: recv_queue_max is the la"):
+        small_margins.refuse([item(beside), item(queued)], settings)
+
+
+@pytest.mark.parametrize("function", [beside, shared, several, unknown, queued_on_one])
 def test_other_claims_are_collected(settings, function):
     """A larger margin, counters, one cluster, more instances; and what the code does not show."""
     small_margins.refuse([item(function)], settings)
@@ -101,7 +119,7 @@ def margins_of_the_suites():
 @pytest.mark.parametrize("kind", sorted(cluster_differences.DEFAULTS))
 def test_every_margin_of_the_suites_lies_above_what_equal_clusters_can_differ_by(kind):
     """Also with one instance of each variant: no option that becomes static makes a claim of the suites impossible."""
-    difference = cluster_differences.default(kind, frozenset({"shared-cores"}))
+    difference = cluster_differences.default(kind, frozenset({"shared-cores"}), "throughput")
     found = list(margins_of_the_suites())
 
     assert len(found) >= 8

@@ -6,6 +6,7 @@ import re
 import pytest
 
 from pytest_dbcluster.claims import claim as claims
+from pytest_dbcluster.claims.cluster_difference import ClusterDifference
 from pytest_dbcluster.measuring.round_trips import RoundTripsTaken
 from pytest_dbcluster.reporting.documents.run_document import TestDocument
 from pytest_dbcluster.reporting.tables import closing, layout
@@ -32,6 +33,18 @@ def test_a_decided_claim_is_one_row():
     assert shown[2].split("  ")[0] == "flush_2.beats(galera3)"
     assert shown[2].split()[-4:] == ["7.41x", "holds", "8", "7"]
     assert "mysqlslap write c50  1.30x (1." in shown[2]
+
+
+def test_a_default_is_named_with_the_commands_that_replace_it():
+    """Each command once; claims on one cluster, and those with a measured difference, need none."""
+    measured = ClusterDifference(0.05, "measured on 24 pairs of clusters", 24)
+    default = dataclasses.replace(measured, source="default", command="dbcluster calibrate galera")
+    two = dataclasses.replace(default, command="dbcluster calibrate galera && dbcluster calibrate drbd")
+    one, other, without = (record(cluster_difference=difference) for difference in (default, two, measured))
+
+    assert closing.to_calibrate([without, record()]) == []
+    (line,) = closing.to_calibrate([one, without, other, one])
+    assert line.endswith("used a default; to measure it: dbcluster calibrate galera && dbcluster calibrate drbd")
 
 
 def test_inconclusive_claims_stand_apart():
