@@ -16,6 +16,7 @@ from pytest_dbcluster.errors import ConfigError, ProvisionError
 from pytest_dbcluster.formatting import Report
 from pytest_dbcluster.hosts import runs
 from pytest_dbcluster.hosts.provisioners.container import images
+from pytest_dbcluster.reporting import earlier_tries
 from pytest_dbcluster.reporting.tables import layout
 from pytest_dbcluster.system import cache
 from pytest_dbcluster.testbed import cluster_differences, datasets
@@ -53,7 +54,11 @@ def cached() -> list[Cached]:
     for folder in FOLDERS:
         left = cache.leftovers(cache.root() / folder)
         entries += [Cached(path, cache.size(path), holds) for path, holds in left.items() if _is_left(path)]
-    for name, holds in (("references", ""), (cluster_differences.FOLDER, "how far equal clusters differ here")):
+    for name, holds in (
+        ("references", ""),
+        (cluster_differences.FOLDER, "how far equal clusters differ here"),
+        (earlier_tries.FOLDER, "claims that were tried and not decided"),
+    ):
         directory = cache.root() / name
         if any(directory.glob("*.json")):
             entries.append(Cached(directory, cache.size(directory), holds))

@@ -6,6 +6,7 @@ import dataclasses
 import math
 import statistics
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from pytest_dbcluster.claims import verdict
 from pytest_dbcluster.claims.carry_over import CarryOver
@@ -31,6 +32,16 @@ class Compared:
     rounds: Sequence[Round]
 
 
+class Tries(Protocol):
+    """Knows the tries of claims: measurements that looked at their rounds and decided nothing."""
+
+    def begin(self, claim: Claim, numbers: Sequence[int], metric: str) -> int:
+        """Note a try whose first look comes now; return its number, from 1."""
+
+    def decide(self, claim: Claim, numbers: Sequence[int], metric: str) -> None:
+        """Forget the tries of a claim that has a verdict."""
+
+
 @dataclasses.dataclass(eq=False)
 class Answer:
     """A claim with its verdict, to be used as ``assert answer``.
@@ -47,9 +58,10 @@ class Answer:
     separate ones and speed or time is claimed. notes: the last lines of the message. void: rounds and blocks that did
     not count and were drawn again. instances: of each variant, used in turn. carry_over: of each two neighbours in
     ``variants``, for ``fades`` of the two in each pair; None where it is not known. round_trips: that an operation
-    takes, of variants that differ in their round-trip time alone; else None. read: whether ``bool`` was called; an
-    answer that nobody reads is an error of the test. told: the message of an answer that was taken over from an earlier
-    run; empty for an answer of this run. reported: is called once, before the answer is read.
+    takes, of variants that differ in their round-trip time alone; else None. tries: the number of this try, after
+    earlier ones that decided nothing. read: whether ``bool`` was called; an answer that nobody reads is an error of the
+    test. told: the message of an answer that was taken over from an earlier run; empty for an answer of this run.
+    reported: is called once, before the answer is read.
     """
 
     claim: Claim
@@ -67,6 +79,7 @@ class Answer:
     void: Sequence[Sequence[Round]] = ()
     carry_over: Sequence[CarryOver | None] = ()
     round_trips: RoundTripsTaken | None = None
+    tries: int = 1
     read: bool = False
     told: str = ""
     reported: Callable[[Answer], None] | None = None

@@ -51,8 +51,9 @@ def ask(
     if asserted and not untrusted and (why := measurement.too_slow(claim, numbers)):
         raise Inconclusive(f"{source.load}: {claim.kind} cannot be decided: {why}")
     estimate: tuple[float, float, float] | None = None
+    drawn_before = measurement.pairs
     judged = functools.partial(_judged, claim, measurement, numbers, metric, cap, untrusted)
-    decided = judged(measurement.over(numbers), drawn_before=True) if measurement.pairs else None
+    decided = judged(measurement.over(numbers), drawn_before=True) if drawn_before else None
     while decided is None:
         try:
             measurement.draw(numbers, estimate, cap)
@@ -66,6 +67,7 @@ def ask(
             estimate = _so_far(measurement, numbers, metric)
     measurement.check()
     answer = _answer(claim, decided, measurement, numbers, metric, asserted=asserted)
+    answer = _repeated(answer, measurement, numbers, drawn_before)
     if difference:
         answer = _told(answer, difference, _apart_by_step(claim, measurement, [*itertools.pairwise(numbers)], metric))
     measurement.finish(answer)
@@ -109,6 +111,16 @@ def _told(answer: Answer, difference: ClusterDifference, by_step: Sequence[float
     stalls = answer.claim.kind == verdict.STALLS_KIND
     line = f"{difference.line('stalls' if stalls else answer.metric)}{SHARED_STEP if shared else ''}"
     return dataclasses.replace(answer, difference=difference, notes=[line, *answer.notes])
+
+
+def _repeated(answer: Answer, measurement: Measurement, numbers: Sequence[int], drawn_before: int) -> Answer:
+    """The answer with the lines about earlier tries, and about rounds by which the claim may have been chosen."""
+    if not answer.asserted:
+        return answer
+    number = measurement.tried.get((answer.claim.kind, tuple(numbers), answer.metric), 1)
+    choice = len(measurement.source.names) if drawn_before and len(numbers) == 2 else 0
+    lines = [*remarks.chosen_line(choice), *remarks.try_line(number, measurement.rules.alpha)]
+    return dataclasses.replace(answer, notes=[*answer.notes, *lines], tries=number)
 
 
 def _answer(
@@ -179,6 +191,8 @@ def _judged(
     ``over`` says why drawing must end now, ``untrusted`` why no verdict can be trusted; empty for no reason.
     """
     look = reach.first_look(claim, measurement.rules.alpha, measurement.instances)
+    if claim.kind != "differs" and measurement.pairs >= look:
+        measurement.look(claim, numbers, metric)
     if over and measurement.pairs < look and claim.kind != verdict.STALLS_KIND and measurement.spent(numbers):
         needed = look * measurement.seconds(numbers) / measurement.pairs
         over = f"{over}; the first look comes after {look} pairs, which take {needed:.0f} s"

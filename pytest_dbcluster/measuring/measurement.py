@@ -14,11 +14,11 @@ from collections.abc import Callable, Sequence
 from pytest_dbcluster.claims import block_order, carry_over, verdict
 from pytest_dbcluster.claims.block_order import PER_EIGHT, Block
 from pytest_dbcluster.claims.carry_over import CarryOver
-from pytest_dbcluster.claims.claim import Claim
+from pytest_dbcluster.claims.claim import Claim, Outcome
 from pytest_dbcluster.claims.pairs import Pairs, log
 from pytest_dbcluster.errors import ConfigError, Inconclusive, SeriesVoid
 from pytest_dbcluster.measuring import reach, remarks
-from pytest_dbcluster.measuring.answer import Answer
+from pytest_dbcluster.measuring.answer import Answer, Tries
 from pytest_dbcluster.measuring.lent_speed import LentSpeed
 from pytest_dbcluster.measuring.progress import RoundProgress
 from pytest_dbcluster.measuring.round_source import RoundSource
@@ -30,7 +30,6 @@ MAX_WARM_UPS = 5  # blocks
 STEADY = 0.05  # warm-up ends when a block's mean log cost falls by less than this
 MAX_VOID = 0.1  # void rounds and void blocks, as a share of the pairs, above which the series is void
 MAX_VOID_WARM_UPS = 2  # void blocks of a warm-up that has no other: the measurement ends
-ROUNDS_VARY = 1.05  # an eight that seems to exceed the budget by less is begun
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,7 +67,7 @@ class Measurement:
     test. release: the releases of the variants, as text. number: of the measurement in its test; with the names of
     test, workload and variants it makes the order of its rounds its own. claimed: (workload, claim) of all claims of
     the test so far; None where equal claims need not be told apart. recall: returns the answer of an earlier run that
-    this one continues, None where the claim has to be measured.
+    this one continues, None where the claim has to be measured. tries: knows earlier tries of claims; may be None.
 
     Attributes of the blocks that count. Variants are numbered from 0, in the order of ``source.names``.
     rounds: per variant its rounds; the n-th rounds of all variants belong together, as the n-th pair. blocks: the
@@ -87,6 +86,7 @@ class Measurement:
     number: int = 0
     claimed: set[tuple[str, str]] | None = None
     recall: Recall = lambda claim, numbers, metric, asserted: None
+    tries: Tries | None = None
 
     def __post_init__(self) -> None:
         self.rounds: list[list[Round]] = [[] for _ in self.source.names]
@@ -102,6 +102,8 @@ class Measurement:
         self._warm = False
         self.void: list[list[Round]] = []
         self._checked = 0
+        self._looked = False
+        self.tried: dict[tuple[str, tuple[int, ...], str], int] = {}
         self.drawn_without_claim = False
         self._warm_up_means: list[float] = []
         self._warm_ups: list[list[Round]] = []
@@ -331,10 +333,11 @@ class Measurement:
     def _lowered(self, late: Sequence[tuple[str, float]]) -> bool:
         """Lower the arrival rate to what the slowest of these did, and lengthen its rounds as much; else False.
 
+        Only before the first look, so that no dropped round has decided anything.
         late: of each variant why the rate is too high, and what it did at that rate, as ``open_loop.too_high``.
         """
         too_high, before = sorted((done, why) for why, done in late if why), self.source.arrival_rate
-        if not too_high or not self.source.lower_rate(too_high[0][1], too_high[0][0]):
+        if self._looked or not too_high or not self.source.lower_rate(too_high[0][1], too_high[0][0]):
             return False
         now = self.source.arrival_rate
         if self.length and before and now and before.rate and now.rate:
@@ -446,9 +449,21 @@ class Measurement:
         """The rounds of a variant that are known: those drawn, else those of an answer that was taken over."""
         return self.rounds[number] or self.taken_over.get(number, ())
 
+    def look(self, claim: Claim, numbers: Sequence[int], metric: str) -> None:
+        """Note before its first look that a claim is tried: ``tried`` has the number of the try, from 1.
+
+        From now on the arrival rate stays: a look at rounds that are dropped later has a chance of error of its own.
+        """
+        self._looked = True
+        known = (claim.kind, tuple(numbers), metric)
+        if self.tries and known not in self.tried:
+            self.tried[known] = self.tries.begin(claim, numbers, metric)
+
     def finish(self, answer: Answer) -> None:
         """Keep the answer. A claim is reported when its test reads it: only then it is a verdict of the test."""
         self.answers.append(answer)
+        if self.tries and answer.asserted and answer.verdict.outcome is not Outcome.INCONCLUSIVE:
+            self.tries.decide(answer.claim, [variant.number for variant in answer.variants], answer.metric)
         answer.reported = self.finished
         if not answer.asserted:
             answer.report()
@@ -481,11 +496,5 @@ class Measurement:
 
     def spent(self, numbers: Sequence[int]) -> str:
         """Why the budget of a claim about these variants allows no other block; empty while it does."""
-        used, length = self.seconds(numbers), PER_EIGHT if len(self.blocks) < self.eights else 1
-        if used >= self.rules.budget:
-            return f"budget of {self.rules.budget:.4g} s of measured time used ({self.rules.budget_name})"
-        # An eight has no look inside, so one that does not fit is not begun.
-        if length > 1 and self.pairs and used * (1 + length / self.pairs) > self.rules.budget * ROUNDS_VARY:
-            budget = f"budget of {self.rules.budget:.4g} s of measured time ({self.rules.budget_name})"
-            return f"{budget}: its next {length} pairs would take longer than the {self.rules.budget - used:.0f} s left"
-        return ""
+        upcoming = PER_EIGHT if len(self.blocks) < self.eights else 1
+        return reach.spent(self.seconds(numbers), self.rules.budget, self.rules.budget_name, self.pairs, upcoming)

@@ -15,6 +15,7 @@ from pytest_dbcluster.rounds import round_length
 from pytest_dbcluster.rounds.round import Round
 
 WARM_UPS = 2  # blocks: the minimum of a warm-up
+ROUNDS_VARY = 1.05  # an eight that seems to exceed the budget by less is begun
 LEEWAY = 1.5  # rounds after the warm-up may be faster by this factor
 LARGER: Callable[[int], str] = f"{round_length.BUDGET} {{}}".format  # what to ask for, for a budget of so many seconds
 
@@ -99,6 +100,20 @@ def measured_too_slow(
     if look * len(numbers) * seconds <= LEEWAY * budget:
         return ""
     return beyond_budget(look, len(numbers), seconds, budget, given=False, larger=larger)
+
+
+def spent(used: float, budget: float, name: str, pairs: int, upcoming: int) -> str:
+    """Why a budget allows no other block; empty while it does.
+
+    used: measured seconds of ``pairs`` pairs. name: what the user calls the budget. upcoming: the pairs of the next
+    block. An eight has no look inside, so one that does not fit is not begun.
+    """
+    if used >= budget:
+        return f"budget of {budget:.4g} s of measured time used ({name})"
+    if upcoming > 1 and pairs and used * (1 + upcoming / pairs) > budget * ROUNDS_VARY:
+        left = f"its next {upcoming} pairs would take longer than the {budget - used:.0f} s left"
+        return f"budget of {budget:.4g} s of measured time ({name}): {left}"
+    return ""
 
 
 def fastest(blocks: Sequence[Sequence[Round]], numbers: Sequence[int]) -> float:

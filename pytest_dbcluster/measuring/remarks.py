@@ -27,6 +27,7 @@ FIXED_SEED = (
     "the order of the rounds was fixed by --db-seed {seed}, to repeat a run: the promised error is that of a random "
     "order, and says nothing about a seed that was chosen after its result was seen"
 )
+NUMERALS = {2: "second", 3: "third", 4: "fourth", 5: "fifth"}
 REASONS = 3  # different reasons of void blocks that a message lists
 
 
@@ -135,6 +136,27 @@ def repeat_line(times: int) -> list[str]:
 def fixed_seed_line(seed: int | None) -> list[str]:
     """One line on a seed that the user chose; none where it was drawn."""
     return [] if seed is None else [FIXED_SEED.format(seed=seed)]
+
+
+def chosen_line(variants: int) -> list[str]:
+    """One line on a claim about two of several variants whose rounds were drawn before; none for two variants."""
+    if variants < 3:
+        return []
+    return [
+        f"rounds of {variants} variants were drawn before this claim: chosen by what they showed, it is wrong up to "
+        f"{variants} times as often"
+    ]
+
+
+def try_line(number: int, alpha: float) -> list[str]:
+    """One line on a claim that was tried before, without a verdict; none for the first try."""
+    if number < 2:
+        return []
+    nth = NUMERALS.get(number, f"{number}th")
+    return [
+        f"{nth} try: earlier rounds of this claim were looked at and decided nothing, and each try draws its own; the "
+        f"chance that any of the tries is wrong is up to {number} times that of one ({number} in {1 / alpha:.0f})"
+    ]
 
 
 def dropped_line(pairs: int) -> list[str]:

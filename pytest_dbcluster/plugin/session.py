@@ -26,6 +26,7 @@ from pytest_dbcluster.plugin.settings import Settings
 from pytest_dbcluster.reporting import report, results_directory, schema
 from pytest_dbcluster.reporting.documents.machine import machine
 from pytest_dbcluster.reporting.documents.run_document import MachineDocument
+from pytest_dbcluster.reporting.earlier_tries import EarlierTries
 from pytest_dbcluster.reporting.published import Published
 from pytest_dbcluster.reporting.records import (
     About,
@@ -132,6 +133,7 @@ class DBSession:
             number=number,
             claimed=self._claimed.setdefault(item.nodeid, set()),
             recall=recall,
+            tries=EarlierTries(recall, self._config.rootpath),
         )
 
     def _recall(

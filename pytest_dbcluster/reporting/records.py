@@ -90,6 +90,7 @@ class ClaimRecord:
     run_id: of the run that measured it, as in RunDocument; empty in older results.
     data_fits: a text that says that the data fits into the smaller buffer pool, where the two variants differ in its
         size; else empty.
+    tries: the number of this try; earlier tries of the claim looked at their rounds and decided nothing.
     """
 
     test: str
@@ -134,6 +135,7 @@ class ClaimRecord:
     data_fits: str = ""
     network: Mapping[str, tuple[Delay, ...]] = dataclasses.field(default_factory=dict)
     round_trips: RoundTripsTaken | None = None
+    tries: int = 1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -189,6 +191,7 @@ def claim_record(
         limited=load_generator.mark(rounds),
         void=tuple(map(tuple, answer.void)),
         instances=answer.instances,
+        tries=answer.tries,
         **_remarks(answer, testbed),
         **_identity(answer, testbed.load, variants, asked),
         **_swept(asked.swept),

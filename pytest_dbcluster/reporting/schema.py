@@ -134,6 +134,7 @@ class ClaimDocument:
     data_fits: str = ""
     network: Mapping[str, tuple[Delay, ...]] = dataclasses.field(default_factory=dict)
     round_trips: RoundTripsTaken | None = None
+    tries: int = 1
 
 
 @dataclasses.dataclass(frozen=True)

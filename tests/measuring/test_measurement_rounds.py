@@ -135,6 +135,28 @@ def test_a_rate_that_is_too_high_is_lowered_once_for_all_and_begun_again():
     assert asked.pairs == len(slow.rounds) == answer.verdict.pairs
 
 
+@pytest.mark.parametrize(("block", "lowered"), [(0, 1), (2, 0), (4, 0)])
+def test_a_rate_is_lowered_before_the_first_look_alone(block, lowered):
+    """A look at rounds that are dropped afterwards would have a chance of error of its own, so the rate then stays.
+
+    The first look of a claim comes after two eights, which are blocks 0 and 1: late rounds before it lower the rate.
+    """
+    paced = Paced(can=600.0)
+    plain = paced.source.round
+
+    def late_from(variant, **place):
+        paced.can = 600.0 if place["block"] >= block else 1e9
+        return plain(variant, **place)
+
+    paced.source.round = late_from
+    asked = Measurement(paced.source, Rules(seed=5, cap=40))
+    slow, fast = series_of(asked)
+    fast.beats(slow, by=0.45, metric="p95")
+
+    assert len(paced.lowered) == lowered
+    assert bool(asked.dropped) is bool(lowered)
+
+
 def test_a_rate_is_lowered_no_second_time():
     """What the variant cannot follow then either is above its capacity, as before."""
     paced = Paced(can=100.0)

@@ -208,3 +208,16 @@ def test_there_are_no_values_before_the_first_claim():
 
     assert fast.beats(slow)
     assert len(fast.values("throughput")) == len(fast.rounds) > 0
+
+
+def test_a_claim_chosen_by_earlier_rounds_says_its_factor():
+    """The best of three, claimed after its rounds, is wrong up to three times as often; the first claim is not."""
+    a, b, c = series_of(measurement(FakeSource(("a", "b", "c"), noisy(1.0, 0.8, 0.5))))
+    first, second = c.beats(a), b.beats(a)
+
+    assert "times as often" not in first.message
+    assert "rounds of 3 variants were drawn before this claim" in second.message
+    assert "wrong up to 3 times as often" in second.message
+    slow, fast = series_of(measurement(two()))
+    assert fast.beats(slow)
+    assert "times as often" not in fast.beats(slow, by=0.1).message

@@ -1,0 +1,100 @@
+"""Earlier tries of a claim: measurements that looked at their rounds, and decided nothing.
+
+A claim that was interrupted after a look, or that ended inconclusive, is often asked again. Each try draws new rounds
+and has the full chance of a wrong verdict, so the chance that any of k tries is wrong is up to k times as large. Each
+try is a file in the cache from its first look on, so a killed run counts too. A verdict removes the tries of its claim,
+and what is older than ``DAYS`` is removed. Files have names of their own, so runs at the same time need no lock.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import hashlib
+import time
+import uuid
+from collections.abc import Sequence
+from pathlib import Path
+
+from pytest_dbcluster.claims.claim import Claim
+from pytest_dbcluster.reporting.documents.claim_id import claim_id
+from pytest_dbcluster.reporting.resume import digests
+from pytest_dbcluster.reporting.resume.recall import Recall
+from pytest_dbcluster.system import cache
+
+FOLDER = "tries"
+DAYS = 7
+MOST = 20  # files of one claim; of more the oldest are removed
+NAME_LENGTH = 24  # characters of the hash of a claim
+
+
+@dataclasses.dataclass(frozen=True)
+class EarlierTries:
+    """The tries of the claims of one measurement. root: the root directory of the tests.
+
+    Two claims are the same where test, variants, metric, workload, clusters, release, machine, profile and provisioner
+    are. The margin and the limits of a claim are no part: a message advises to change them and to try again.
+    """
+
+    recall: Recall
+    root: Path
+
+    def begin(self, claim: Claim, numbers: Sequence[int], metric: str) -> int:
+        """Note a try whose first look comes now; return its number, from 1.
+
+        numbers: its variants, as in ``decision.ask``. Where the cache cannot be written, nothing is noted.
+        """
+        key = self._key(claim, numbers, metric)
+        before = _of(key)
+        with contextlib.suppress(OSError):
+            _directory().mkdir(parents=True, exist_ok=True)
+            _sweep()
+            for path in before[: max(0, len(before) + 1 - MOST)]:
+                path.unlink(missing_ok=True)
+            cache.write_manifest(_directory() / f"{key}-{uuid.uuid4().hex}.json", {"test": self.recall.asked.test})
+        return 1 + len(before)
+
+    def decide(self, claim: Claim, numbers: Sequence[int], metric: str) -> None:
+        """Remove the tries of a claim that has a verdict."""
+        for path in _of(self._key(claim, numbers, metric)):
+            with contextlib.suppress(OSError):
+                path.unlink(missing_ok=True)
+
+    def _key(self, claim: Claim, numbers: Sequence[int], metric: str) -> str:
+        recall, testbed = self.recall, self.recall.testbed
+        names = tuple(testbed.names[number] for number in numbers)
+        identity = claim.identity(names[::-1] if claim.candidate_last else names, metric)
+        releases = [str(testbed.variants[number].release.name) for number in numbers]
+        depends_on = recall.depends_on(claim, numbers, metric, True)
+        parts = (
+            str(self.root),
+            claim_id(recall.asked.test, releases, identity, testbed.load),
+            recall.asked.profile,
+            recall.asked.provisioner,
+            *(depends_on[part] for part in (digests.CLUSTERS, digests.RELEASE, digests.MACHINE)),
+        )
+        return hashlib.sha256(repr(parts).encode("utf-8", "surrogateescape")).hexdigest()[:NAME_LENGTH]
+
+
+def _directory() -> Path:
+    return cache.root() / FOLDER
+
+
+def _of(key: str) -> list[Path]:
+    """The files of a claim that still count, the oldest first."""
+    dated = [(_age(path), path) for path in _directory().glob(f"{key}-*.json")]
+    return [path for age, path in sorted(dated, reverse=True) if age < DAYS * 86400]
+
+
+def _sweep() -> None:
+    for path in _directory().glob("*.json"):
+        if _age(path) >= DAYS * 86400:
+            path.unlink(missing_ok=True)
+
+
+def _age(path: Path) -> float:
+    """Seconds since a file was written; infinite for one that is gone."""
+    try:
+        return time.time() - path.stat().st_mtime
+    except OSError:
+        return float("inf")
