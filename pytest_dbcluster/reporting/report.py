@@ -28,7 +28,7 @@ from pytest_dbcluster.reporting.records import ClaimRecord, CurveRecord
 from pytest_dbcluster.reporting.results_directory import Results
 from pytest_dbcluster.reporting.resume import earlier
 from pytest_dbcluster.reporting.resume.earlier import Key, curve_key_of, curve_key_of_line, key_of_line
-from pytest_dbcluster.reporting.tables import closing, curves, matrix
+from pytest_dbcluster.reporting.tables import closing, curves, joint_error, matrix
 
 TAKEN_OVER = "  taken over: "  # before the lines of an answer of the run that is continued
 COMMA = ", "  # between parts in a message of a worker
@@ -330,7 +330,8 @@ class Report:
     def last_lines(self, terminal_reporter: Any, page: str) -> None:
         """Print how many claims hold, and where the page is; ``page`` is the line of ``page``."""
         width = terminal.Screen.of(self._config).width
-        for line in terminal.last_lines(closing.total(self.records, self._tests()), page, width):
+        total = closing.total(self.records, self._tests())
+        for line in terminal.last_lines(total, page, width, joint_error.line(self.records)):
             terminal_reporter.write_line(line)
 
     def _tests(self) -> Sequence[TestDocument]:

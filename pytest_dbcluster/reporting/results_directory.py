@@ -30,7 +30,7 @@ from pytest_dbcluster.reporting.charts import drawing
 from pytest_dbcluster.reporting.documents import json_text
 from pytest_dbcluster.reporting.documents.run_document import TestDocument
 from pytest_dbcluster.reporting.records import ClaimRecord, CurveRecord
-from pytest_dbcluster.reporting.tables import closing, layout, matrix
+from pytest_dbcluster.reporting.tables import closing, joint_error, layout, matrix
 from pytest_dbcluster.reporting.unwritten import Unwritten, append, write
 from pytest_dbcluster.rounds.round import Round
 
@@ -313,7 +313,8 @@ class Results:
             self._write(self.directory / matrix.FILE, matrix.as_csv(releases))
             blocks.append(matrix.markdown(releases))
         about = [f"- {name}: {value}" for name, value in about_run([*records, *curves]).items()]
-        total = [closing.total(records, tests) + ".", "", closing.legend(records) + ".", ""] if records else []
+        joint = [f"{line}.", ""] if (line := joint_error.line(records)) else []
+        total = [closing.total(records, tests) + ".", "", *joint, closing.legend(records) + ".", ""] if records else []
         lines = [*blocks, *total, *about]
         lines += [f"- {note}" for note in notes]
         self._write(self.directory / SUMMARY, "\n".join(lines) + "\n")

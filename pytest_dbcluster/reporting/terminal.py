@@ -287,13 +287,16 @@ def _write(reporter: Any, lines: Sequence[layout.Line]) -> None:
         reporter.write_line(printable(line), **({colour: True} if colour else {}))
 
 
-def last_lines(total: str, page: str, width: int) -> list[str]:
+def last_lines(total: str, page: str, width: int, joint: str = "") -> list[str]:
     """The number of claims and tests by state, and right of it, or below where it is too long, where the page is.
 
-    page: the line of ``Report.page``; one that says why there is no page stands above.
+    joint: the last line, on the chance that any claim is wrong; empty for none. page: the line of ``Report.page``; one
+    that says why there is no page stands above.
     """
+    below = wrapped(joint, width) if joint else []
     if not page.startswith(REPORT):
-        return [*filter(None, [*wrapped(printable(page), width), total])]
+        return [*filter(None, [*wrapped(printable(page), width), total]), *below]
     page = f"{REPORT}{near(Path(page.removeprefix(REPORT)))}"
     space = width - len(total) - len(page)
-    return [f"{total}{' ' * space}{page}"] if total and space >= len(entries.GAP) else [*filter(None, [total]), page]
+    first = [f"{total}{' ' * space}{page}"] if total and space >= len(entries.GAP) else [*filter(None, [total]), page]
+    return [*first, *below]

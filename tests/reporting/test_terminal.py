@@ -339,6 +339,16 @@ def test_a_command_in_a_note_is_not_broken():
         assert sum("pip install 'pytest-dbcluster[plots]'" in line for line in screen.shown) == 1
 
 
+def test_the_chance_that_any_claim_is_wrong_is_the_last_line():
+    """Below the page, in lines that fit, with and without a page."""
+    joint = "12 claims: at most .006 that any is wrong; 2 guards: at most .1 more that any holds wrongly, if rounds are"
+    for page in ("report: /reports/index.html", ""):
+        shown = terminal.last_lines("14 hold", page, 80, joint)
+        assert shown[0].startswith("14 hold")
+        assert " ".join(line.strip() for line in shown[1:]) == joint
+        assert max(map(len, shown)) <= 80
+
+
 def test_without_a_page_the_last_line_counts():
     """Why there is none stands above, in lines that fit."""
     why = "no page: RuntimeError: a word that is long and says little " * 3

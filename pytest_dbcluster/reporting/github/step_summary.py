@@ -21,7 +21,7 @@ from pytest_dbcluster.reporting.page import sources, summary, words
 from pytest_dbcluster.reporting.page.sources import Source
 from pytest_dbcluster.reporting.records import ClaimRecord
 from pytest_dbcluster.reporting.results_directory import BENCHMARK
-from pytest_dbcluster.reporting.tables import closing
+from pytest_dbcluster.reporting.tables import closing, joint_error
 from pytest_dbcluster.reporting.tables.states import COMPARED
 from pytest_dbcluster.reporting.unwritten import Unwritten, append
 
@@ -74,6 +74,7 @@ def markdown(source: Source) -> str:
     """
     ranked = sorted(source.claims, key=lambda record: ORDER.index(words.state(record)))
     head = [f"## {_text(summary.sentence([source]))}", "", _facts(source), ""]
+    head += [f"{_text(joint)}.", ""] if (joint := joint_error.line(source.claims)) else []
     notes = _fitting([f"> {_text(words.said(note))}" for note in source.notes], LIMIT // 4)
     broken = _fitting(_broken(source), LIMIT // 4)
     head += [*notes, "", *broken, *_more(len(source.tests("broken")) - len(broken), "broken test"), ""]

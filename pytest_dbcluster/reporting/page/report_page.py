@@ -32,6 +32,7 @@ from pytest_dbcluster.reporting.page.sources import Source
 from pytest_dbcluster.reporting.page.sweep_view import SweepView
 from pytest_dbcluster.reporting.records import ClaimRecord
 from pytest_dbcluster.reporting.results_directory import PAGE
+from pytest_dbcluster.reporting.tables import joint_error
 
 MISSING = "no page: {missing} {is_} not installed; pip install 'pytest-dbcluster[plots]'"
 OBJECTS = 50_000  # between two runs of the garbage collector: about ten figures
@@ -134,12 +135,14 @@ def _content(read: Sequence[Source], making: Making) -> dict[str, Any]:
     sweeps = list(_sweeps(read, making))
     forests = making.view("the plot of all claims", lambda: _forests(keyed)) or []
     comparisons = making.view("the comparison of claims", lambda: comparison_view.views(keyed)) or []
+    joint = [(source, joint_error.line(source.claims)) for source in read]
     notes = [(source.name if several else "", note) for source in read for note in source.notes]
     return {
         "style": (Path(__file__).parent / STYLES).read_text(),
         "day": colours.variables(dark=False),
         "night": colours.variables(dark=True),
         "sentence": summary.sentence(read),
+        "joint": [(source.name if several else "", line) for source, line in joint if line],
         "counts": summary.counts(read),
         "notes": [*notes, *(("", sentence) for sentence in making.failed.values())],
         "runs": [(source.name, summary.about(source)) for source in read],

@@ -1,0 +1,81 @@
+"""The chance that any claim of a run is wrong."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from pytest_dbcluster.claims import claim as claims
+from pytest_dbcluster.claims.carry_over import CarryOver
+from pytest_dbcluster.claims.cluster_difference import ClusterDifference
+from pytest_dbcluster.reporting.tables import joint_error
+from tests.support.records import failed, record, undecided
+
+GUARD = claims.no_slower_than(0.05)
+MEASURED = ClusterDifference(0.05, "measured on 24 pairs of clusters, 2026-11-22", 24)
+
+
+def apart(difference):
+    """A claim on separate clusters."""
+    made = record(cluster_difference=difference)
+    claim = dataclasses.replace(made.verdict.claim, apart=difference.bound)
+    return dataclasses.replace(made, verdict=dataclasses.replace(made.verdict, claim=claim))
+
+
+def strict(made):
+    """The claim at the other level."""
+    return dataclasses.replace(made, verdict=dataclasses.replace(made.verdict, alpha=0.0001))
+
+
+@pytest.mark.parametrize(
+    ("records", "text"),
+    [
+        ([record(), failed()], "2 claims: at most .001 that any is wrong"),
+        ([record(), failed(), undecided()], "3 claims: at most .0015 that any is wrong"),
+        ([strict(record())] * 60, "60 claims: at most .006 that any is wrong"),
+        ([record()] * 1980, "1980 claims: at most .99 that any is wrong"),
+        ([record()] * 2000, "2000 claims: no bound on the chance that any is wrong"),
+        ([record(), apart(MEASURED)], "2 claims: at most .006 that any is wrong"),
+    ],
+    ids=["two", "inconclusive", "strict", "many", "no bound", "separate clusters"],
+)
+def test_the_chances_of_all_claims_add_up(records, text):
+    """Whatever came out: a claim that was made counts, and its chance is that of its level."""
+    assert joint_error.line(records) == text
+
+
+def test_guards_count_apart():
+    """Their level is a hundred times that of claims."""
+    line = joint_error.line([record(), record(), record(GUARD, faster=1.0, sd=0.005), record(GUARD, faster=0.7)])
+
+    assert line.startswith("2 claims: at most .001 that any is wrong; 2 guards: at most .1 more that any holds wrongly")
+    assert joint_error.line([record(GUARD)] * 3).startswith("3 guards: at most .15 that any holds wrongly")
+
+
+def test_claims_without_a_known_error_are_not_covered():
+    """Found carry-over, a default difference of clusters, and stalls; each is said with its number."""
+    carried = record(carry_over=CarryOver(0.05, 0.02, 0.08, 1.2))
+    default = apart(ClusterDifference(0.05, "default, measured elsewhere: 12 pairs of clusters", 12))
+    stalls = record()
+    verdict = dataclasses.replace(stalls.verdict, claim=claims.Claim(claims.STALLS, 0.0))
+    line = joint_error.line([record(), carried, default, default, dataclasses.replace(stalls, verdict=verdict)])
+
+    assert line == (
+        "1 claim: at most .0005 that any is wrong; not covered: 1 with carry-over, 2 with a default difference of "
+        "equal clusters, 1 about stalls"
+    )
+    assert joint_error.line([carried, carried]) == "not covered: 2 with carry-over"
+
+
+def test_a_single_claim_has_its_error_in_its_message():
+    """Comparisons claim nothing."""
+    assert joint_error.line([record(), record(asserted=False)]) == ""
+    assert joint_error.line([]) == ""
+
+
+def test_a_chance_is_never_rounded_down():
+    """What is shown bounds what is promised."""
+    for number in range(2, 400):
+        shown = joint_error.line([record()] * number).split("at most ")[1].split()[0]
+        assert number * 0.0005 <= float(shown) * (1 + 1e-9) <= number * 0.00055 * (1 + 1e-6)
