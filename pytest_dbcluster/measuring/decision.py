@@ -216,12 +216,17 @@ def _judged(
     candidate, baseline = ([done.cost for done in measurement.rounds[number]] for number in numbers)
     pairs = measurement.pairs_of(numbers[0], numbers[1], metric)
     if claim.kind == verdict.STALLS_KIND:
-        if over and measurement.pairs < verdict.STALL_PAIRS:
-            needed = verdict.STALL_PAIRS * measurement.seconds(numbers) / measurement.pairs
-            over = f"{over}; the only look comes after {verdict.STALL_PAIRS} pairs, which take {needed:.0f} s"
-            terms = dataclasses.replace(terms, out_of_budget=over)
+        terms = dataclasses.replace(terms, out_of_budget=_until_the_only_look(over, measurement, numbers))
         return verdict.judge_stalls(pairs, (baseline, candidate), terms, apart=claim.apart)
     return judge(claim, pairs, terms, times=(baseline, candidate))
+
+
+def _until_the_only_look(over: str, measurement: Measurement, numbers: Sequence[int]) -> str:
+    """Why drawing must end, with what a claim about stalls needed; empty while it may go on."""
+    if not over or measurement.pairs >= verdict.STALL_PAIRS:
+        return over
+    needed = verdict.STALL_PAIRS * measurement.seconds(numbers) / measurement.pairs
+    return f"{over}; the only look comes after {verdict.STALL_PAIRS} pairs, which take {needed:.0f} s"
 
 
 def _so_far(measurement: Measurement, numbers: Sequence[int], metric: str) -> tuple[float, float, float]:

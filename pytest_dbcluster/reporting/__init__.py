@@ -18,6 +18,7 @@ Look here for:
 - The page of a run, one HTML file: ``page``. What claims were in earlier runs: ``history``.
 - Rounds as results of pytest-benchmark: ``pytest_benchmark``.
 - What a run leaves for GitHub Actions: ``github``.
+- Earlier tries of a claim that decided nothing: ``earlier_tries``.
 - Answers that a run takes over from the one that it continues: ``resume``.
 - The lock that keeps two runs out of one directory: ``results_lock``. Files that could not be written: ``unwritten``.
 - Allure's results, the only place that imports allure, and Allure's page: ``allure``.
@@ -29,6 +30,7 @@ A new report is a module here and one line in ``report``.
 __all__ = [
     "allure",
     "documents",
+    "earlier_tries",
     "history",
     "page",
     "published",

@@ -191,7 +191,6 @@ def claim_record(
         limited=load_generator.mark(rounds),
         void=tuple(map(tuple, answer.void)),
         instances=answer.instances,
-        tries=answer.tries,
         **_remarks(answer, testbed),
         **_identity(answer, testbed.load, variants, asked),
         **_swept(asked.swept),
@@ -208,6 +207,7 @@ def _remarks(answer: Answer, testbed: Testbed) -> dict[str, Any]:
         "carry_over": answer.carried,
         "network": {name: measured for name, measured in delays.items() if measured},
         "round_trips": answer.round_trips,
+        "tries": answer.tries,
     }
 
 

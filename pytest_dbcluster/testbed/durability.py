@@ -96,13 +96,18 @@ def compare(labelled: Sequence[Labelled], parts: Sequence[str] = tuple(OPTIONS))
 
 
 def compare_promises(
-    names: Sequence[str], variants: Sequence[Variant], defaults: Callable[[Variant], Mapping[str, str]]
+    names: Sequence[str],
+    variants: Sequence[Variant],
+    defaults: Callable[[Variant], Mapping[str, str]],
+    *,
+    allowed: bool,
 ) -> None:
     """Compare acknowledgement guarantees before any cluster starts; they follow mainly from the topology.
 
-    defaults: returns the variables that a variant starts with. Raises ConfigError as ``compare`` does.
+    defaults: returns the variables that a variant starts with. allowed: whether they may differ. Raises ConfigError as
+    ``compare`` does.
     """
-    if len({variant.spec.topology for variant in variants}) == 1:
+    if allowed or len({variant.spec.topology for variant in variants}) == 1:
         return
     labelled = [
         Labelled(name, variant, Durability.of(variant.topology, defaults(variant), variant.spec.nodes))

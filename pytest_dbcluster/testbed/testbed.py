@@ -101,8 +101,7 @@ class Testbed(RoundSource):
         self._network = measured_back.MeasuredBack()
         self._excused: set[Cluster] = set()
         self._used: Cluster | None = None  # by the last round
-        if not across_durability:
-            durability.compare_promises(self.names, self.variants, pool.resolution.defaults)
+        durability.compare_promises(self.names, self.variants, pool.resolution.defaults, allowed=across_durability)
 
     def _compare_labels(self, variant: int) -> None:
         """Compare all durability labels before the first round; in turns, each before the variant's own first round."""

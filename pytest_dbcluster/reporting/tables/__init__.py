@@ -5,7 +5,8 @@
 - ``states``: the words and symbols for how claims and tests end.
 - ``matrix``: claims by release, for a run on several releases.
 - ``curves``: the table and the CSV of a curve.
+- ``joint_error``: the chance that any claim of a run is wrong.
 - ``layout``: aligns and wraps a ``Block`` of rows for a terminal, or writes it as Markdown.
 """
 
-__all__ = ["closing", "curves", "entries", "interval_bar", "layout", "matrix", "states"]
+__all__ = ["closing", "curves", "entries", "interval_bar", "joint_error", "layout", "matrix", "states"]
