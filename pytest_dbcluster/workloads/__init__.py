@@ -5,8 +5,8 @@ tables, runs one round, and resets its tables before the next round. A *setting*
 cluster, the host of the load generator, the client release. A workload reports the seconds of its run;
 ``testbed/round_runner.py`` calls it.
 
-- ``workload``: the base class ``Workload``, ``Setting``, and the optional powers ``HasDataSet``, ``OpenLoop`` and
-  ``Timed``.
+- ``workload``: the base class ``Workload``, ``Setting``, the error ``LoadEnded``, and the optional powers
+  ``HasDataSet``, ``OpenLoop`` and ``Timed``.
 - ``mysqlslap``, ``sysbench``, ``tpcc/``: the workloads.
 - ``sysbench_driver``: starts sysbench, and reads the reports of its threads. ``lua/`` has the scripts it runs.
 - ``load_hosts``: several hosts of one load: who runs which terminals, their clocks, and their common begin.

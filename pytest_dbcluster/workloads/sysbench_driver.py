@@ -8,6 +8,7 @@ connection, keeps the arrival rate, and writes one report for each thread.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import itertools
 import json
@@ -16,7 +17,7 @@ import re
 import secrets
 import statistics
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +34,7 @@ from pytest_dbcluster.rounds.ledger import Ledger, LedgerEntry
 from pytest_dbcluster.rounds.round import LoadHost, RunResult
 from pytest_dbcluster.workloads import load_hosts
 from pytest_dbcluster.workloads.load_hosts import Share, Signals
-from pytest_dbcluster.workloads.workload import Setting
+from pytest_dbcluster.workloads.workload import LoadEnded, Setting
 
 if TYPE_CHECKING:
     from pytest_dbcluster.clusters.cluster import Cluster
@@ -112,15 +113,20 @@ def run(
     rate: float | None = None,
     seed: int = 1,
     outlive: bool = False,
+    heard: Callable[[Sequence[Mapping[str, Any]]], None] = lambda reports: None,
 ) -> tuple[RunResult, list[dict[str, Any]]]:
     """Run one round of the script. Returns its result, and the report of each thread with the names of nodes.
 
     seconds: in which transactions start. rate: transactions a second over all threads; None is a closed loop. seed: of
     the inputs, which differ between blocks and are the same for all variants of a block. outlive: return the reports
-    even when a server died. Several hosts of the setting divide the threads; a thread has the same number, endpoint,
-    inputs and part of the rate as on one host. Raises WorkloadError with the messages of sysbench and the servers,
-    ConfigError for more threads than connections, and NodeDied after the run when a server died, unless ``outlive`` is
-    set.
+    even when a server died. heard: called with the reports as soon as they are there, also when the run then raises.
+    Several hosts of the setting divide the threads; a thread has the same number, endpoint, inputs and part of the rate
+    as on one host.
+
+    Raises WorkloadError with the messages of sysbench and the servers. For an error of a server that no retry solves it
+    is LoadEnded, whose message has the node, the statement, and what was done until then; the threads of other load
+    hosts go on until the end of the round. Raises ConfigError for more threads than connections, and
+    NodeDied after the run when a server died, unless ``outlive`` is set.
     """
     names = {node.query("SELECT CONCAT(@@hostname, ':', @@port)")[0][0]: node.name for node in setting.cluster.nodes}
     _require_room(call, setting.cluster)
@@ -134,10 +140,14 @@ def run(
     for report in reports:  # which have nodes by address
         report["nodes"] = [names.get(address, address) for address in report["nodes"]]
         report["errors"] = [(number, names.get(address, address), times) for number, address, times in report["errors"]]
+    heard(reports)
+    result = outcome(reports, rate)
+    for share in divided:
+        name = _named(call, share) if len(divided) > 1 else call.name
+        _require_whole(name, setting.cluster, _part(share, reports), names, result)
     if any(report["lost"] for report in reports) and not outlive:
         for node in setting.cluster.nodes:
             node.survived()
-    result = outcome(reports, rate)
     if len(divided) > 1:
         used = _used(divided, reports)
         late = [min(report["late"] for report in _part(share, reports)) for share in divided]
@@ -163,7 +173,7 @@ def _run_divided(
         turned = share.first % len(call.endpoints)  # sysbench gives its first thread the first endpoint
         mine = dataclasses.replace(
             call,
-            name=f"{call.name} from load host {share.name}",
+            name=_named(call, share),
             threads=share.count,
             endpoints=[*call.endpoints[turned:], *call.endpoints[:turned]],
         )
@@ -181,13 +191,50 @@ def _run_divided(
 def _run_share(
     call: Call, setting: Setting, share: Share, own: Mapping[str, Any], names: Mapping[str, str]
 ) -> list[dict[str, Any]]:
-    """Run sysbench on one host, and return the reports of its threads."""
+    """Run sysbench on one host, and return the reports of its threads; one of them may have ended the run."""
     host, directory = share.host, _reports_directory(share.host)
     host.push(b"", f"{directory}/begun")  # makes the directory
     call = dataclasses.replace(call, options={**call.options, **own, "reports": directory})
-    _execute(call, setting, host, "run", names, 2 * own["seconds"] + GRACE)
     paths = [f"{directory}/report-{number}.json" for number in range(call.threads)]
-    return at_once(paths, lambda path: _report(call, host, path, own["token"]), [host])
+
+    def reports() -> list[dict[str, Any]]:
+        return at_once(paths, lambda path: _report(call, host, path, own["token"]), [host])
+
+    try:
+        _execute(call, setting, host, "run", names, 2 * own["seconds"] + GRACE)
+    except WorkloadError:
+        with contextlib.suppress(WorkloadError):  # of a report that is missing: then sysbench itself failed
+            left = reports()
+            if any(report.get("problem") for report in left):
+                return left
+        raise
+    return reports()
+
+
+def _require_whole(
+    name: str, cluster: Cluster, reports: Sequence[Mapping[str, Any]], names: Mapping[str, str], result: RunResult
+) -> None:
+    """Raise LoadEnded if a server's error ended a run: number, node, statement, message, and what was done before."""
+    problem = next(filter(None, (report.get("problem") for report in reports)), None)
+    if not problem:
+        return
+    node = names.get(problem["node"], problem["node"])
+    where = f"on {node} at {problem['statement'] or 'a statement'}" if node else "while connecting"
+    at = f"{where}{' (while committing)' if problem['committing'] else ''} of {problem['kind'] or 'no transaction'}"
+    ledger = result.ledger or Ledger()
+    kinds = ", ".join(f"{entry.committed} {kind}" for kind, entry in ledger.entries.items() if entry.committed)
+    errors = ", ".join(f"{code} on {node} x {count}" for (code, node), count in sorted(ledger.errors.items()))
+    total = ledger.total
+    words = (
+        f"error {problem['number']} {at}: {problem['message'][:LINE]}; until then, in {result.seconds:.2g} s: "
+        f"{total.committed} committed{f' ({kinds})' if kinds else ''}, {total.rolled_back} rolled back by design, "
+        f"{total.failed} failed, {total.unknown} unknown; errors: {errors or 'none'}"
+    )
+    raise LoadEnded(str(cluster.load_failure(f"{name} ended early on {cluster.spec}", words)), result)
+
+
+def _named(call: Call, share: Share) -> str:
+    return f"{call.name} from load host {share.name}"
 
 
 def _reports_directory(host: Host) -> str:

@@ -7,6 +7,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 
+from pytest_dbcluster.errors import WorkloadError
 from pytest_dbcluster.rounds.round import USUAL, RunResult
 
 if TYPE_CHECKING:  # what only a run needs makes the collection of tests slower
@@ -40,6 +41,14 @@ class Setting:
     def clients(self) -> tuple[Host, ...]:
         """All hosts of the load generator; ``client`` is the first."""
         return (self.client, *self.others)
+
+
+class LoadEnded(WorkloadError):
+    """An error of a server ended a workload. result: what the workload had done until then."""
+
+    def __init__(self, message: str, result: RunResult) -> None:
+        super().__init__(message)
+        self.result = result
 
 
 class Workload(abc.ABC):

@@ -118,6 +118,16 @@ local function words(t, problem)
                         problem.sql_errmsg, tostring(problem.query):sub(1, 200))
 end
 
+-- Notes the error that ends the load, for the report. committing: whether the transaction may be committed.
+local function ends(t, problem, committing)
+   local query = type(problem.query) == "string" and problem.query or ""
+   t.problem = {
+      number = problem.sql_errno, message = problem.sql_errmsg, node = t.node or "", committing = committing or false,
+      statement = query:match("^%s*(%a+)") or "", kind = load.kinds[t.kind] or "",
+   }
+   t.words = words(t, problem)
+end
+
 local function drop(t)
    local con = t.con
    t.con = nil
@@ -148,6 +158,7 @@ end
 
 -- Raises the error of a connect that failed; there is no connection then.
 local function connect(t)
+   t.node = nil
    local ok, problem = pcall(function()
       t.con = t.had_turn and t.driver:connect() or connect_in_turn(t)
       local host, port = t.con:query_row("SELECT @@hostname, @@port")
@@ -169,12 +180,17 @@ local function again(problem)
 end
 
 -- sysbench's own reconnect never gives up; a new connection also goes to the next endpoint when a node is gone.
+-- Returns false when there is no connection until the end, or an error that no retry can solve: see ends.
 local function connected(t)
    while not t.con do
       if now() >= t.limit or not ffi.C.sb_more_events(t.thread) then return false end
       local ok, problem = pcall(connect, t)
       if not ok then
-         if not again(problem) then error(words(t, problem), 0) end
+         if not again(problem) then
+            if type(problem) ~= "table" then error(problem, 0) end
+            ends(t, problem)
+            return false
+         end
          sleep_until(t, now() + PAUSE)
       end
    end
@@ -203,7 +219,8 @@ local function roll_back(t)
    return false
 end
 
--- After an attempt that ended in an error: "retry" or "unknown". Raises errors that no retry can solve.
+-- After an attempt that ended in an error: "retry", "unknown", or "failed" for an error that no list above has: then
+-- t.problem is set, and the load ends. At COMMIT such an error means unknown too.
 local function settle(t, problem, tries)
    local committing = t.committing
    t.committing = false
@@ -217,7 +234,10 @@ local function settle(t, problem, tries)
       drop(t)
       return committing and "unknown" or "retry"
    end
-   if not conflicts[number] then error(words(t, problem), 0) end
+   if not conflicts[number] then
+      ends(t, problem, committing)
+      return committing and "unknown" or "failed"
+   end
    if not roll_back(t) then
       drop(t)
       -- A server that shuts down first interrupts statements, then closes connections.
@@ -251,14 +271,16 @@ local function attempts(t, entry, kind, input, began)
       if ok then return result and "rolled_back" or "committed", tries end
       local what = settle(t, result, tries)
       began = lose(entry, began)
-      if what == "unknown" then return "unknown", tries end
+      if what ~= "retry" then return what, tries end
       if tries >= t.attempts or began >= t.limit or not ffi.C.sb_more_events(t.thread) then return "failed", tries end
    end
 end
 
--- Runs one transaction, which was due at start and begins at begins. Returns false when it could not begin.
+-- Runs one transaction, which was due at start and begins at begins. Returns false when it could not begin, or when it
+-- ends the load.
 local function transaction(t, start, begins)
    local kind, input = load.draw(t)
+   t.kind = kind
    local entry = t.entries[kind]
    local outcome, tries = attempts(t, entry, kind, input, begins)
    if not outcome then return false end
@@ -273,7 +295,7 @@ local function transaction(t, start, begins)
       end
    end
    if load.done then load.done(t, kind, input, outcome) end
-   return true
+   return not t.problem
 end
 
 local function closed_loop(t)
@@ -377,7 +399,9 @@ local function begin_thread(thread)
    mine = t
 end
 
-local function run_thread()
+local end_thread -- below
+
+local function run_thread(id)
    local t = mine
    local paced = t.mean_gap > 0
    ffi.C.prctl(SET_TIMERSLACK, 1) -- 50 us otherwise, which every latency from an intended start would contain
@@ -389,6 +413,10 @@ local function run_thread()
    if paced then open_loop(t) else closed_loop(t) end
    t.ended = now()
    t.cpu, t.process_cpu = clock(THREAD_CPU) - cpu, clock(PROCESS_CPU) - process
+   if t.problem then
+      end_thread(id) -- sysbench does not call it for a thread that failed
+      error(t.words, 0) -- ends the other threads, which leave their reports too
+   end
 end
 
 -- JSON of a report's values: numbers, strings, booleans, arrays (empty ones too) and tables with names.
@@ -418,7 +446,7 @@ local function reported(t)
    local found = {
       token = sysbench.opt.token, id = t.id, begun = t.begun, ended = t.ended, cpu = t.cpu, process_cpu = t.process_cpu,
       late = t.late, lost = t.lost, offered = t.offered, delay = t.delay, by_second = {}, by_tenth = {}, nodes = {},
-      errors = {}, kinds = {},
+      errors = {}, kinds = {}, problem = t.problem,
    }
    for node in pairs(t.nodes) do table.insert(found.nodes, node) end
    for node, numbers in pairs(t.errors) do
@@ -440,7 +468,7 @@ local function reported(t)
    return found
 end
 
-local function end_thread(id)
+function end_thread(id)
    local t = mine
    local path = string.format("%s/report-%d.json", sysbench.opt.reports, id)
    local file = assert(io.open(path, "w"))

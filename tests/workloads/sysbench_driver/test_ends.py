@@ -14,6 +14,7 @@ from pytest_dbcluster.clusters.servers.connection import Connection, SQLError
 from pytest_dbcluster.clusters.servers.node import LOAD
 from pytest_dbcluster.errors import NodeDied, WorkloadError
 from pytest_dbcluster.workloads import sysbench_driver
+from pytest_dbcluster.workloads.workload import LoadEnded
 from tests.workloads.sysbench_driver.calls import ROWS, SCHEMA, call, in_the_middle
 
 
@@ -111,15 +112,59 @@ def test_what_no_retry_cures_ends_the_run_in_the_servers_words(galera2, filled):
     setting = filled(galera2)
     dropped = in_the_middle(lambda: drop_table(galera2.nodes[0]), galera2.nodes[0])
     with pytest.raises(WorkloadError) as caught:
-        sysbench_driver.run(call(setting, "oltp_point_select"), setting, seconds=3)
+        sysbench_driver.run(call(setting, "oltp_point_select"), setting, seconds=60)
     dropped.join()
 
     first, *rest = str(caught.value).splitlines()
-    assert first.startswith("oltp_point_select ended with 1 on galera2: ")
-    assert re.search(rf"error 1146 on node[12]: Table '{SCHEMA}.sbtest1' doesn't exist", str(caught.value))
+    assert first.startswith("oltp_point_select ended early on galera2: error 1146 on node")
+    assert re.search(rf"error 1146 on node[12] at .*: Table '{SCHEMA}.sbtest1' doesn't exist", first)
     assert len(rest) < 10
-    with pytest.raises(WorkloadError, match=rf"1146 \"Table '{SCHEMA}.sbtest1' doesn't exist\""):
+    with pytest.raises(WorkloadError, match=rf"1146 \"Table '{SCHEMA}.sbtest1' doesn't exist\"") as caught:
         sysbench_driver.run(call(setting, "oltp_point_select"), setting, seconds=1)
+    assert not isinstance(caught.value, LoadEnded)
+
+
+def fill_up(node):
+    """Let the table take a few more rows."""
+    node.query("SET SESSION max_heap_table_size = 1000000")
+    node.query(f"ALTER TABLE {SCHEMA}.sbtest1 ENGINE=MEMORY")
+
+
+def use_an_id(node):
+    """A row that the load will insert: the 25th of its third terminal."""
+    node.query(f"INSERT INTO {SCHEMA}.sbtest1 (id, k, c, pad) VALUES ({ROWS + 25 * 4 + 2}, 1, '', '')")
+
+
+@pytest.mark.parametrize(
+    ("spoil", "number", "words"),
+    [
+        (fill_up, 1114, "The table 'sbtest1' is full"),
+        (use_an_id, 1062, f"Duplicate entry '{ROWS + 25 * 4 + 2}' for key"),
+    ],
+)
+def test_an_error_that_no_list_has_ends_a_load_with_what_it_has_done(standalone, filled, spoil, number, words):
+    """The node, the statement, the error, and the transactions until then: all of them are in the table."""
+    setting, node, heard = filled(standalone), standalone.nodes[0], []
+    spoil(node)
+    ((before,),) = node.query(f"SELECT COUNT(*) FROM {SCHEMA}.sbtest1")
+    began = time.monotonic()
+    with pytest.raises(LoadEnded) as caught:
+        sysbench_driver.run(call(setting, "oltp_insert"), setting, seconds=60, heard=heard.extend)
+    result, text = caught.value.result, str(caught.value)
+    total = result.ledger.total
+
+    assert time.monotonic() - began < 50
+    assert f"ended early on standalone1: error {number} on node1 at INSERT (while committing) of oltp_insert: " in text
+    assert words in text
+    assert f"{total.committed} committed ({total.committed} oltp_insert)" in text
+    assert f"errors: {number} on node1 x " in text
+    assert total.committed > 0
+    assert result.ledger.errors.keys() == {(number, "node1")}
+    # An error at a commit says nothing, so nobody claims that these rows are not there.
+    assert total.unknown == sum(result.ledger.errors.values())
+    assert node.query(f"SELECT COUNT(*) FROM {SCHEMA}.sbtest1") == [(before + total.committed,)]
+    assert len(heard) == 4
+    assert sum(report["kinds"]["oltp_insert"]["committed"] for report in heard) == total.committed
 
 
 def test_a_preparation_that_lost_a_thread_has_failed(standalone, filled):

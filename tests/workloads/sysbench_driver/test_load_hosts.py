@@ -10,7 +10,8 @@ from pytest_dbcluster.errors import WorkloadError
 from pytest_dbcluster.spec import ClusterSpec
 from pytest_dbcluster.workloads import sysbench_driver
 from pytest_dbcluster.workloads.sysbench_driver import Call
-from tests.workloads.sysbench_driver.calls import SCHEMA, call
+from pytest_dbcluster.workloads.workload import LoadEnded
+from tests.workloads.sysbench_driver.calls import ROWS, SCHEMA, call
 
 
 @pytest.fixture(scope="module")
@@ -96,3 +97,20 @@ def test_a_host_that_fails_fails_the_round_with_its_name(standalone, filled, oth
 
     with pytest.raises(WorkloadError, match=r"^wrong from load host node2 ended with 1 on .*terminal [23] gave"):
         sysbench_driver.run(wrong, setting, seconds=0.3)
+
+
+def test_what_all_hosts_did_is_told_when_an_error_ends_one_of_them(standalone, filled, others):
+    """The 25th row of the third terminal is there already; its host ends then, the other one with the round."""
+    setting = dataclasses.replace(filled(standalone), others=others[1:])
+    node, heard = standalone.nodes[0], []
+    node.query(f"INSERT INTO {SCHEMA}.sbtest1 (id, k, c, pad) VALUES ({ROWS + 25 * 4 + 2}, 1, '', '')")
+
+    with pytest.raises(LoadEnded) as caught:
+        sysbench_driver.run(call(setting, "oltp_insert"), setting, seconds=2, heard=heard.extend)
+
+    total = caught.value.result.ledger.total
+    assert str(caught.value).startswith(
+        "oltp_insert from load host node2 ended early on standalone1: error 1062 on node1"
+    )
+    assert [report["id"] for report in heard] == [0, 1, 2, 3]
+    assert node.query(f"SELECT COUNT(*) FROM {SCHEMA}.sbtest1") == [(ROWS + 1 + total.committed,)]
