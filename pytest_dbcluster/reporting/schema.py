@@ -181,7 +181,7 @@ class TypeDocument:
     """A LedgerEntry: the transactions of one type.
 
     attempts: by n (1-based), the number of transactions that ended at their n-th attempt. latencies: counts by bucket
-    (``rounds/histogram.py``).
+    (``rounds/histogram.py``). Older lines have no unknown_there and unknown_gone.
     """
 
     attempts: Mapping[int, int]
@@ -191,6 +191,8 @@ class TypeDocument:
     unknown: int
     aborted_seconds: float
     latencies: Mapping[int, int]
+    unknown_there: int = 0
+    unknown_gone: int = 0
 
 
 @dataclasses.dataclass(frozen=True)

@@ -17,9 +17,10 @@ class LedgerEntry:
     attempts: n -> the number of transactions that ended at their n-th attempt, 1-based. committed: acknowledged
     commits. rolled_back: rollbacks that the transaction itself asks for (1 % of New-Order). failed: transactions that
     are certainly not in the database, or not completely when an event commits several times. unknown: the connection
-    was lost during COMMIT, so the transaction may or may not be committed. aborted_seconds: time of attempts that ended
-    in an error, and of the waits after them. latencies: of the ``good`` transactions, with all their attempts; in an
-    open loop from the intended start.
+    was lost during COMMIT, or the server was cut from its peers then, so the transaction may or may not be committed.
+    It is not tried again. aborted_seconds: time of attempts that ended in an error, and of the waits after them.
+    latencies: of the ``good`` transactions, with all their attempts; in an open loop from the intended start.
+    unknown_there, unknown_gone: those of the unknown that were looked up after the run, and are in the database or not.
     """
 
     attempts: Mapping[int, int] = dataclasses.field(default_factory=dict)
@@ -29,6 +30,8 @@ class LedgerEntry:
     unknown: int = 0
     aborted_seconds: float = 0.0
     latencies: Histogram = dataclasses.field(default_factory=Histogram)
+    unknown_there: int = 0
+    unknown_gone: int = 0
 
     def __add__(self, other: LedgerEntry) -> LedgerEntry:
         return LedgerEntry(
@@ -39,6 +42,8 @@ class LedgerEntry:
             self.unknown + other.unknown,
             self.aborted_seconds + other.aborted_seconds,
             self.latencies + other.latencies,
+            self.unknown_there + other.unknown_there,
+            self.unknown_gone + other.unknown_gone,
         )
 
     @property

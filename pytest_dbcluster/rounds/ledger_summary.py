@@ -116,9 +116,12 @@ def _errors(summary: LedgerSummary) -> str:
 
 def _outcomes(summary: LedgerSummary) -> str:
     total = summary.total
+    known = total.unknown_there + total.unknown_gone
+    looked_up = f" (looked up: {total.unknown_there} there, {total.unknown_gone} gone)" if known else ""
     return (
         f"{total.committed} committed, {total.rolled_back} rolled back by design, {total.failed} failed, "
-        f"{total.unknown} unknown, {total.aborted_seconds:.2g} s lost in aborted attempts and the waits after them"
+        f"{total.unknown} unknown{looked_up}, "
+        f"{total.aborted_seconds:.2g} s lost in aborted attempts and the waits after them"
     )
 
 

@@ -40,6 +40,11 @@ local PER_E = PER_OCTAVE / math.log(2)
 -- interrupted by a writeset that came first (1317), a table that was being changed (1412).
 local CONFLICTS = {1020, 1047, 1180, 1205, 1213, 1317, 1412, 3100, 3101}
 local NOT_READY, INTERRUPTED = 1047, 1317
+-- At COMMIT these say nothing: the server also returns them when it is cut from its peers while it waits for them, and
+-- the peers may have committed the transaction (1180 of Galera, 3100 of Group Replication). A retry could write twice.
+local UNSURE = {1180, 3100}
+-- This 1180 is certain: InnoDB rolled the transaction back as the victim of another one, before peers were asked.
+local VICTIM = "Got error 149 "
 
 -- The connection is gone: the server shuts down (1053, 1079, 1080), it failed to read or write (1152, 1158 to 1161),
 -- it was told to end the connection (1927, 3169, 4031), the client cannot reach it or lost it (from 2002 on). 0 is the
@@ -70,7 +75,7 @@ local function set(...)
    return found
 end
 
-local lost, conflicts = set(LOST), set(CONFLICTS)
+local lost, conflicts, unsure = set(LOST), set(CONFLICTS), set(UNSURE)
 
 local function clock(which)
    ffi.C.clock_gettime(which, box)
@@ -243,6 +248,7 @@ local function settle(t, problem, tries)
       -- A server that shuts down first interrupts statements, then closes connections.
       if committing and number == INTERRUPTED then return "unknown" end
    end
+   if committing and unsure[number] and not problem.sql_errmsg:find(VICTIM, 1, true) then return "unknown" end
    local pause = number == NOT_READY and PAUSE or math.min((tries - 1) * STEP, LONGEST)
    if pause > 0 then sleep_until(t, now() + pause) end
    return "retry"

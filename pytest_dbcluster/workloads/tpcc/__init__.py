@@ -1,6 +1,7 @@
 """TPC-C: ``workload`` has the workload, ``conditions`` the consistency conditions of its tables.
 
-``digests`` are of the values that no transaction changes, ``orders`` compares the orders whose COMMIT returned.
+``digests`` are of the values that no transaction changes, ``orders`` compares reported orders with those of a node, and
+``books`` counts what is lost, invented, there or gone.
 ``failover`` takes the server away under this load, and compares the orders that were acknowledged afterwards.
 """
 

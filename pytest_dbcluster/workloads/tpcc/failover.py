@@ -11,9 +11,10 @@ from pytest_dbcluster import wait
 from pytest_dbcluster.clusters.topology import FailedOver, FailsOver, Rejoins, Topology
 from pytest_dbcluster.errors import ConfigError, WorkloadError
 from pytest_dbcluster.spec import ClusterSpec
-from pytest_dbcluster.workloads.tpcc import conditions, orders
+from pytest_dbcluster.workloads.tpcc import books, conditions, orders
+from pytest_dbcluster.workloads.tpcc.books import OrderBook
 from pytest_dbcluster.workloads.tpcc.conditions import SCHEMA
-from pytest_dbcluster.workloads.tpcc.orders import Lost
+from pytest_dbcluster.workloads.tpcc.orders import WrongOrder
 from pytest_dbcluster.workloads.tpcc.workload import TPCC
 from pytest_dbcluster.workloads.workload import Setting
 
@@ -30,17 +31,25 @@ class LoadedFailover:
     """What became of a failover under load.
 
     failover: from which node to which, with the seconds of its steps. acknowledged: the New-Orders whose commit had
-    returned. unknown: how many more were lost at their COMMIT, which may be there or not. lost: those acknowledged that
-    the new server does not have, or has with another customer or other lines. violations: the conditions of TPC-C that
-    do not hold there. rejoined: seconds until the old host was a standby again, with all data.
+    returned. lost: those of them that the new server does not have, or has with another customer or other lines.
+    invented: orders that it has and no terminal reported. unknown_there, unknown_gone: how many more had no answer to
+    their COMMIT, and are on the new server or not. violations: the conditions of TPC-C that do not hold there.
+    rejoined: seconds until the old host was a standby again, with all data.
     """
 
     failover: FailedOver
     acknowledged: int
-    unknown: int
-    lost: Sequence[Lost]
+    lost: Sequence[WrongOrder]
+    invented: Sequence[WrongOrder]
+    unknown_there: int
+    unknown_gone: int
     violations: Sequence[str]
     rejoined: float
+
+    @property
+    def unknown(self) -> int:
+        """How many orders had no answer to their COMMIT."""
+        return self.unknown_there + self.unknown_gone
 
     @property
     def seconds(self) -> float:
@@ -49,10 +58,13 @@ class LoadedFailover:
 
     def __str__(self) -> str:
         lost = f"{len(self.lost)} of them lost" + (f" ({orders.shown(self.lost)})" if self.lost else "")
+        invented = f", {len(self.invented)} invented" + (f" ({orders.shown(self.invented)})" if self.invented else "")
         wrong = f"; {'; '.join(self.violations)}" if self.violations else ""
+        there = f"({self.unknown_there} of them there)"
         return (
-            f"{self.failover}; {self.acknowledged} orders were acknowledged, {lost}, and {self.unknown} more were "
-            f"lost at their COMMIT{wrong}; the old host was a standby again after {self.rejoined:.1f} s"
+            f"{self.failover}; {self.acknowledged} orders were acknowledged, {lost}{invented}, and {self.unknown} more "
+            f"had no answer to their COMMIT {there}{wrong}; the old host was a standby again after "
+            f"{self.rejoined:.1f} s"
         )
 
 
@@ -78,20 +90,30 @@ def fail_over(load: TPCC, setting: Setting) -> LoadedFailover:
     topology = standing_by(cluster.spec, cluster.topology)
     load = dataclasses.replace(load, seconds=load.round_seconds if load.seconds else SECONDS)
     (old,) = cluster.nodes
+    own = OrderBook.begun(old)
     with wait.threads(1) as threads:
         running = threads.submit(load.observe, setting, outlive=True)
         _wait_for_orders(load, cluster, running)
         done = topology.fail_over(cluster.members)
         reports = running.result()[1]
     (new,) = cluster.nodes
-    committed = orders.reported(reports, "committed")
-    unknown = set(orders.reported(reports, "unknown")) - set(committed)
-    lost = committed.lost(new)
-    orders.kept(cluster).discard(one.order for one in lost)  # told here, and not again by the checks of later rounds
+    with own.round() as heard:
+        heard(reports)
+    found = own.balance(new)
+    books.kept(cluster).discard(found.lost)  # told here, and not again by the checks of later rounds
     violations = conditions.violations([new])
     topology.rejoin(old, cluster.members)
     rejoined = wait.until(cluster.problems, f"cluster {cluster.spec} with its old host", seconds=READY_SECONDS)
-    return LoadedFailover(done, len(committed), len(unknown), lost, violations, rejoined)
+    return LoadedFailover(
+        done,
+        found.acknowledged,
+        found.lost,
+        found.invented,
+        found.unknown_there,
+        found.unknown_gone,
+        violations,
+        rejoined,
+    )
 
 
 def _wait_for_orders(load: TPCC, cluster: Cluster, running: concurrent.futures.Future[Any]) -> None:

@@ -1,8 +1,7 @@
-"""The orders whose COMMIT returned, compared with the tables: ``kept`` has those of a cluster, over all its rounds.
+"""The orders that terminals report, compared with the tables: acknowledged ones, and those of unknown outcome.
 
 A terminal reports the number and a digest of each order (workloads/lua/tpcc_orders.lua): customer and lines. The
-server computes the same of what it has, a thousand orders in one sum, and names orders only where a sum differs. An
-order whose commit had an unknown outcome may be there or not, and is not looked up.
+server computes the same of what it has, a thousand orders in one sum, and names orders only where a sum differs.
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ from pytest_dbcluster import wait
 from pytest_dbcluster.workloads.tpcc.conditions import SCHEMA
 
 if TYPE_CHECKING:
-    from pytest_dbcluster.clusters.cluster import Cluster
     from pytest_dbcluster.clusters.servers.node import Node
 
 Order = tuple[int, int, int]  # warehouse, district, order number; all from 1
@@ -34,8 +32,11 @@ OF_LINE = TERM.format("ol_i_id", "ol_quantity", "ol_supply_w_id", "ol_number")
 
 
 @dataclasses.dataclass(frozen=True)
-class Lost:
-    """An acknowledged order that a node does not have. instead: what it has; empty for nothing."""
+class WrongOrder:
+    """An acknowledged order that a node does not have, or an order that it has and that nobody reported.
+
+    instead: what the node has; empty for nothing.
+    """
 
     order: Order
     instead: str = ""
@@ -45,24 +46,66 @@ class Lost:
         return f"{text} ({self.instead})" if self.instead else text
 
 
-def shown(lost: Sequence[Lost]) -> str:
+def shown(wrong: Sequence[WrongOrder]) -> str:
     """The first MOST_SHOWN of them."""
-    return "; ".join([*map(str, lost[:MOST_SHOWN]), *(["..."] if len(lost) > MOST_SHOWN else [])])
+    return "; ".join([*map(str, wrong[:MOST_SHOWN]), *(["..."] if len(wrong) > MOST_SHOWN else [])])
 
 
 @dataclasses.dataclass(frozen=True)
-class _Chunk:
-    """Digests of orders of one district with consecutive numbers, of which the first is ``first``."""
+class Row:
+    """An order of a node: its customer, the number of its lines, and its digest."""
+
+    customer: int
+    lines: int
+    digest: int
+
+    def __str__(self) -> str:
+        return f"customer {self.customer}, lines: {self.lines}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Stretch:
+    """The orders of one district whose numbers are ``first`` to ``last``."""
 
     warehouse: int
     district: int
     first: int
-    digests: Sequence[int]
+    last: int = 2**31 - 1
 
-    def _within(self, prefix: str, number: str) -> str:
-        last = self.first + len(self.digests) - 1
+    def within(self, prefix: str, number: str) -> str:
+        """The condition for them, where the columns have this prefix, and the number is in this column."""
         district = f"{prefix}w_id = {self.warehouse} AND {prefix}d_id = {self.district}"
-        return f"WHERE {district} AND {number} BETWEEN {self.first} AND {last}"
+        return f"WHERE {district} AND {number} BETWEEN {self.first} AND {self.last}"
+
+    @property
+    def count(self) -> str:
+        """The statement that counts them."""
+        return f"SELECT COUNT(*) FROM {SCHEMA}.orders {self.within('o_', 'o_id')}"
+
+    def rows(self, node: Node) -> dict[int, Row]:
+        """What a node has of them, by number."""
+        orders, lines = node.batch(
+            [
+                f"SELECT o_id, o_c_id, {OF_ORDER} FROM {SCHEMA}.orders {self.within('o_', 'o_id')}",
+                f"SELECT ol_o_id, COUNT(*), SUM({OF_LINE}) FROM {SCHEMA}.order_line "
+                f"{self.within('ol_', 'ol_o_id')} GROUP BY ol_o_id",
+            ],
+            wait.SLOW_SECONDS,
+        )
+        contents = {int(number): (int(count), int(digest)) for number, count, digest in lines}
+        found = {}
+        for number, customer, head in orders:
+            count, digest = contents.get(int(number), (0, 0))
+            found[int(number)] = Row(customer, count, (int(head) + digest) % PRIME)
+        return found
+
+
+@dataclasses.dataclass(frozen=True)
+class _Chunk:
+    """Digests of the orders of a stretch."""
+
+    stretch: Stretch
+    digests: Sequence[int]
 
     @property
     def total(self) -> int:
@@ -72,11 +115,11 @@ class _Chunk:
     @property
     def totals(self) -> list[str]:
         """Two statements whose second columns add up to the total, modulo PRIME; the first counts the orders."""
-        before = self.first - 1
+        before, within = self.stretch.first - 1, self.stretch.within
         return [
-            f"SELECT COUNT(*), SUM({OF_ORDER} * (o_id - {before})) FROM {SCHEMA}.orders {self._within('o_', 'o_id')}",
+            f"SELECT COUNT(*), SUM({OF_ORDER} * (o_id - {before})) FROM {SCHEMA}.orders {within('o_', 'o_id')}",
             f"SELECT COUNT(*), SUM({OF_LINE} * (ol_o_id - {before})) FROM {SCHEMA}.order_line "
-            f"{self._within('ol_', 'ol_o_id')}",
+            f"{within('ol_', 'ol_o_id')}",
         ]
 
     def holds(self, orders: Sequence[tuple[Any, ...]], lines: Sequence[tuple[Any, ...]]) -> bool:
@@ -84,25 +127,19 @@ class _Chunk:
         ((count, first),), ((_, second),) = orders, lines
         return int(count) == len(self.digests) and (int(first or 0) + int(second or 0)) % PRIME == self.total
 
-    def lost(self, node: Node) -> Iterator[Lost]:
+    def lost(self, node: Node) -> Iterator[WrongOrder]:
         """The orders that the node does not have, one by one."""
-        orders, lines = node.batch(
-            [
-                f"SELECT o_id, o_c_id, {OF_ORDER} FROM {SCHEMA}.orders {self._within('o_', 'o_id')}",
-                f"SELECT ol_o_id, COUNT(*), SUM({OF_LINE}) FROM {SCHEMA}.order_line "
-                f"{self._within('ol_', 'ol_o_id')} GROUP BY ol_o_id",
-            ]
-        )
-        customers = {int(number): (customer, int(digest)) for number, customer, digest in orders}
-        contents = {int(number): (count, int(digest)) for number, count, digest in lines}
-        for number, wanted in enumerate(self.digests, self.first):
-            customer, head = customers.get(number, (None, 0))
-            count, digest = contents.get(number, (0, 0))
-            if customer is None:
-                yield Lost((self.warehouse, self.district, number))
-            elif (head + digest) % PRIME != wanted:
-                instead = f"another one is there: customer {customer}, lines: {count}"
-                yield Lost((self.warehouse, self.district, number), instead)
+        rows = self.stretch.rows(node)
+        for number, wanted in enumerate(self.digests, self.stretch.first):
+            if problem := compared((self.stretch.warehouse, self.stretch.district, number), wanted, rows.get(number)):
+                yield problem
+
+
+def compared(order: Order, wanted: int, row: Row | None) -> WrongOrder | None:
+    """What is wrong with the row of an order with this digest; None if nothing is."""
+    if row is None:
+        return WrongOrder(order)
+    return None if row.digest == wanted else WrongOrder(order, f"another one is there: {row}")
 
 
 class Orders:
@@ -124,6 +161,17 @@ class Orders:
                 left = [packed for packed in own if (warehouse, district, packed >> 32) not in gone]
                 self._districts[warehouse, district] = array.array("Q", left)
 
+    def of_district(self, warehouse: int, district: int) -> list[tuple[int, int]]:
+        """The number and the digest of each order of a district, sorted."""
+        return [
+            (packed >> 32, packed & 0xFFFFFFFF) for packed in sorted(self._districts.get((warehouse, district), ()))
+        ]
+
+    @property
+    def counts(self) -> dict[tuple[int, int], int]:
+        """The number of orders by warehouse and district."""
+        return {place: len(own) for place, own in self._districts.items() if own}
+
     def __len__(self) -> int:
         return sum(map(len, self._districts.values()))
 
@@ -132,10 +180,10 @@ class Orders:
             for packed in sorted(own):
                 yield warehouse, district, packed >> 32
 
-    def lost(self, node: Node) -> list[Lost]:
+    def lost(self, node: Node) -> list[WrongOrder]:
         """The orders that a node does not have, sorted. Of two orders with one number one must be lost."""
         twice = [order for order, several in itertools.groupby(self) if len(list(several)) > 1]
-        found = [Lost(order, TWICE) for order in twice]
+        found = [WrongOrder(order, TWICE) for order in twice]
         chunks = iter(self._chunks(set(twice)))
         while part := list(itertools.islice(chunks, CHUNKS)):
             rows = node.batch([statement for chunk in part for statement in chunk.totals], wait.SLOW_SECONDS)
@@ -152,41 +200,23 @@ class Orders:
                 if (warehouse, district, number) in without:
                     continue
                 if digests and (number != first + len(digests) or len(digests) == CHUNK):
-                    yield _Chunk(warehouse, district, first, digests)
+                    yield _chunk(warehouse, district, first, digests)
                     digests = []
                 if not digests:
                     first = number
                 digests.append(digest)
             if digests:
-                yield _Chunk(warehouse, district, first, digests)
+                yield _chunk(warehouse, district, first, digests)
+
+
+def _chunk(warehouse: int, district: int, first: int, digests: Sequence[int]) -> _Chunk:
+    return _Chunk(Stretch(warehouse, district, first, first + len(digests) - 1), digests)
 
 
 def reported(reports: Iterable[Mapping[str, Any]], kind: str, into: Orders | None = None) -> Orders:
-    """The orders of all terminals' reports. kind: ``committed``, or ``unknown`` for those lost at their COMMIT."""
+    """The orders of all terminals' reports. kind: ``committed``, or ``unknown`` for those whose COMMIT said nothing."""
     orders = Orders() if into is None else into
     for report in reports:
         for warehouse, district, pairs in report["orders"][kind]:
             orders.add(warehouse, district, pairs)
     return orders
-
-
-def kept(cluster: Cluster) -> Orders:
-    """The orders that this cluster has acknowledged since its tables were loaded, as far as rounds reported them."""
-    orders: Orders = cluster.acknowledged.setdefault(SCHEMA, Orders())
-    return orders
-
-
-def forget(cluster: Cluster) -> None:
-    """Forget the orders of a cluster, whose tables are dropped."""
-    cluster.acknowledged.pop(SCHEMA, None)
-
-
-def violations(nodes: Sequence[Node], orders: Orders) -> list[str]:
-    """One line for each node that lacks acknowledged orders: how many, and the first ones."""
-    with wait.threads(len(nodes)) as asking:
-        found = list(asking.map(orders.lost, nodes))
-    return [
-        f"{len(lost)} of {len(orders)} acknowledged orders are lost on {node.name}: {shown(lost)}"
-        for node, lost in zip(nodes, found, strict=True)
-        if lost
-    ]

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pytest_dbcluster.rounds.ledger import Ledger
     from pytest_dbcluster.workloads.schema_mark import SchemaMark
     from pytest_dbcluster.workloads.sysbench_driver import Call
+    from pytest_dbcluster.workloads.tpcc.books import OrderBalance
 
 VERSION = 2  # of the tables; raised when tpcc_schema.lua, tpcc_load.lua or digests.py make other ones
 TABLES = ("warehouse", "district", "customer", "history", "new_order", "orders", "order_line", "item", "stock")
@@ -202,18 +203,21 @@ class TPCC(Workload):
     def observe(self, setting: Setting, *, outlive: bool = False) -> tuple[RunResult, list[dict[str, Any]]]:
         """Run one round, and return its result and the report of each thread. ``violations`` compares its orders.
 
-        outlive: return them even when a node died during the round. Raises what ``run`` raises.
+        New-Orders of unknown outcome are looked up afterwards. outlive: return even when a node died during the round,
+        and look nothing up. Raises what ``run`` raises.
         """
         from pytest_dbcluster.workloads import sysbench_driver
-        from pytest_dbcluster.workloads.tpcc import orders
+        from pytest_dbcluster.workloads.tpcc import books
 
         if isinstance(self.rate, str):
             raise ConfigError(f"{self}: the capacity of the variants must be measured before a share of it can be run")
         call = self._call(setting, self.to, threads=self.threads)
-        result, reports = sysbench_driver.run(
-            call, setting, seconds=self.round_seconds, rate=self.rate, seed=self.seed, outlive=outlive
-        )
-        orders.reported(reports, "committed", into=orders.kept(setting.cluster))
+        with books.kept(setting.cluster).round() as heard:
+            result, reports = sysbench_driver.run(
+                call, setting, seconds=self.round_seconds, rate=self.rate, seed=self.seed, outlive=outlive, heard=heard
+            )
+        if result.ledger and not outlive:
+            result = dataclasses.replace(result, ledger=books.looked_up(setting.cluster, result.ledger, reports))
         ledger = result.ledger
         entries = ledger.entries if ledger else {}
         commits = sum(entry.committed for kind, entry in entries.items() if kind not in READ_ONLY)
@@ -245,21 +249,26 @@ class TPCC(Workload):
         return [str(node.query("SELECT CONCAT(@@hostname, ':', @@port)")[0][0]) for node in cluster.writers]
 
     def violations(self, cluster: Cluster) -> list[str]:
-        """The conditions that do not hold on a node, each with the first row and both values, and orders that are lost.
+        """The conditions that do not hold on a node, each with the first row and both values, and wrong orders.
 
-        Compared are the orders that rounds on this cluster were told are committed, by customer and lines. The tables
-        are equal on all nodes (``Cluster.check``), so each question is asked on one of them.
+        All rounds on this cluster are compared: orders that are lost, or invented (``balance``). The tables are equal
+        on all nodes (``Cluster.check``), so each question is asked on one of them.
         """
-        from pytest_dbcluster.workloads.tpcc import conditions, orders
+        from pytest_dbcluster.workloads.tpcc import conditions
 
-        nodes = cluster.nodes
-        return conditions.divided(nodes) + orders.violations(nodes[-1:], orders.kept(cluster))
+        return conditions.divided(cluster.nodes) + self.balance(cluster).violations
+
+    def balance(self, cluster: Cluster) -> OrderBalance:
+        """The books of all rounds on this cluster, compared with a node; the cluster must have applied everything."""
+        from pytest_dbcluster.workloads.tpcc import books
+
+        return books.kept(cluster).balance(cluster.nodes[-1])
 
     def clean(self, setting: Setting) -> None:
         """Drop the schema, and forget its orders."""
-        from pytest_dbcluster.workloads.tpcc import orders
+        from pytest_dbcluster.workloads.tpcc import books
 
-        orders.forget(setting.cluster)
+        books.forget(setting.cluster)
         setting.cluster.writers[0].query(f"DROP DATABASE IF EXISTS {SCHEMA}", wait.SLOW_SECONDS)
 
 

@@ -167,6 +167,46 @@ def test_an_error_that_no_list_has_ends_a_load_with_what_it_has_done(standalone,
     assert sum(report["kinds"]["oltp_insert"]["committed"] for report in heard) == total.committed
 
 
+@pytest.mark.parametrize("number", [1180, 3100])
+def test_an_error_at_a_commit_that_may_have_been_made_is_never_tried_again(standalone, filled, number):
+    """A server that is cut from its peers gives it although they have the rows; a retry would write them twice."""
+    setting, node = filled(standalone), standalone.nodes[0]
+    node.query(
+        f"CREATE TRIGGER {SCHEMA}.refuse BEFORE INSERT ON {SCHEMA}.sbtest1 FOR EACH ROW "
+        f"BEGIN IF NEW.id % 7 = 0 THEN SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = {number}; END IF; END"
+    )
+    outcome, _ = sysbench_driver.run(call(setting, "oltp_insert"), setting, seconds=0.3)
+    total = outcome.ledger.total
+
+    assert total.unknown == outcome.ledger.errors[number, "node1"] > 0
+    assert total.attempts.keys() == {1}
+    assert node.query(f"SELECT COUNT(*) FROM {SCHEMA}.sbtest1") == [(ROWS + total.committed,)]
+
+
+VICTIM = "1180, MESSAGE_TEXT = 'Got error 149 - ''Lock deadlock; Retry transaction'' during COMMIT'"
+
+
+@pytest.mark.parametrize(
+    ("number", "signal", "event"),
+    [(1180, "1180", "oltp_write_only"), (3100, "3100", "oltp_write_only"), (1180, VICTIM, "oltp_insert")],
+)
+def test_what_is_certainly_not_there_is_tried_again(standalone, filled, number, signal, event):
+    """The same errors before COMMIT, and at COMMIT that of InnoDB's own victims."""
+    setting, node = filled(standalone), standalone.nodes[0]
+    node.query(f"CREATE TABLE {SCHEMA}.calls (n INT AUTO_INCREMENT PRIMARY KEY) ENGINE=MyISAM")
+    node.query(
+        f"CREATE TRIGGER {SCHEMA}.refuse BEFORE INSERT ON {SCHEMA}.sbtest1 FOR EACH ROW "
+        f"BEGIN INSERT INTO {SCHEMA}.calls VALUES (NULL); IF LAST_INSERT_ID() % 3 = 0 "
+        f"THEN SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = {signal}; END IF; END"
+    )
+    outcome, _ = sysbench_driver.run(call(setting, event), setting, seconds=0.5)
+    total = outcome.ledger.total
+
+    assert outcome.ledger.errors[number, "node1"] > 0
+    assert total.unknown == 0
+    assert max(total.attempts) > 1
+
+
 def test_a_preparation_that_lost_a_thread_has_failed(standalone, filled):
     """The tool ends with 0 then, and half of the tables are there."""
     setting = filled(standalone)

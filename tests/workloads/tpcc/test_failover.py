@@ -11,7 +11,7 @@ from pytest_dbcluster.releases import find
 from pytest_dbcluster.spec import ClusterSpec
 from pytest_dbcluster.workloads.tpcc.conditions import SCHEMA
 from pytest_dbcluster.workloads.tpcc.failover import LoadedFailover, fail_over
-from pytest_dbcluster.workloads.tpcc.orders import Lost
+from pytest_dbcluster.workloads.tpcc.orders import WrongOrder
 from pytest_dbcluster.workloads.tpcc.workload import TPCC
 from pytest_dbcluster.workloads.workload import Setting
 from tests.support.clusters import bring_up
@@ -22,21 +22,28 @@ DONE = FailedOver("node1", "node2", {"fenced": 0.01, "server answers": 2.4})
 
 def test_a_failover_under_load_is_told_in_one_line():
     """With the first orders that were lost, and what does not hold."""
-    well = LoadedFailover(DONE, 310, 2, [], [], 3.44)
-    lost = [Lost((1, 2, 3001)), Lost((1, 2, 3002), "another one"), Lost((2, 1, 7)), Lost((2, 1, 8))]
-    badly = LoadedFailover(DONE, 310, 0, lost, ["condition 1 ..."], 3.0)
+    well = LoadedFailover(DONE, 310, [], [], 2, 1, [], 3.44)
+    lost = [
+        WrongOrder((1, 2, 3001)),
+        WrongOrder((1, 2, 3002), "another one"),
+        WrongOrder((2, 1, 7)),
+        WrongOrder((2, 1, 8)),
+    ]
+    badly = LoadedFailover(DONE, 310, lost, lost[:1], 0, 0, ["condition 1 ..."], 3.0)
 
     assert well.seconds == pytest.approx(2.41)
     assert str(well) == (
         "failover from node1 to node2 took 2.41 s: fenced 0.01 s, server answers 2.40 s; 310 orders were acknowledged, "
-        "0 of them lost, and 2 more were lost at their COMMIT; the old host was a standby again after 3.4 s"
+        "0 of them lost, 0 invented, and 3 more had no answer to their COMMIT (2 of them there); the old host was a "
+        "standby again after 3.4 s"
     )
     assert (
         "4 of them lost (warehouse 1, district 2, order 3001; warehouse 1, district 2, order 3002 (another one); "
         in str(badly)
     )
     assert "warehouse 2, district 1, order 7; ...)" in str(badly)
-    assert "lost at their COMMIT; condition 1 ...; the old host" in str(badly)
+    assert "1 invented (warehouse 1, district 2, order 3001), and 0 more " in str(badly)
+    assert "their COMMIT (0 of them there); condition 1 ...; the old host" in str(badly)
 
 
 def test_a_cluster_without_a_standby_is_refused(standalone, mariadb):
@@ -73,7 +80,7 @@ def test_no_acknowledged_order_is_lost_in_a_failover(pair, old, new, rtt):
     print(done)
     assert (done.failover.old, done.failover.new) == (old, new)
     assert done.acknowledged + done.unknown >= 20
-    assert done.lost == done.violations == []
+    assert done.lost == done.invented == done.violations == []
     assert cluster.problems() == []
     assert sum(servers_in(host) for host in cluster.hosts) == 1
     assert pair.cluster.settle(60)

@@ -1,0 +1,204 @@
+"""The books of orders: what terminals were told of their New-Orders, against what a node has. They must balance.
+
+Each order that a node has is acknowledged, or its outcome was unknown (the connection was lost at COMMIT, or the server
+was cut from its peers there); otherwise it is invented, for example because it was written twice. Each acknowledged
+order must be there. An order of unknown outcome may be there or not: it is looked up by its number and its digest,
+since the number of an order that is gone is given to the next one of its district.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pytest_dbcluster import wait
+from pytest_dbcluster.errors import ConfigError, ProvisionError
+from pytest_dbcluster.formatting import counted
+from pytest_dbcluster.rounds.ledger import Ledger
+from pytest_dbcluster.workloads.tpcc import orders
+from pytest_dbcluster.workloads.tpcc.conditions import SCHEMA
+from pytest_dbcluster.workloads.tpcc.orders import TWICE, Order, Orders, Stretch, WrongOrder
+
+if TYPE_CHECKING:
+    from pytest_dbcluster.clusters.cluster import Cluster
+    from pytest_dbcluster.clusters.servers.node import Node
+
+KIND = "new_order"
+COUNTS = 100  # districts that are counted in one round trip
+LOOK_UP_SECONDS = 60.0  # until a cluster has applied everything, so that a row that is not there is gone
+
+
+@dataclasses.dataclass(frozen=True)
+class OrderBalance:
+    """The books of a node.
+
+    acknowledged: orders whose COMMIT returned. lost: those of them that the node does not have. invented: orders that
+    the node has and no terminal reported. unknown_there, unknown_gone: orders whose COMMIT said nothing, which are in
+    the tables or not. there: the orders that the node has, counted for themselves; None where some terminals left no
+    report, so that nobody knows what is invented.
+    """
+
+    node: str
+    acknowledged: int
+    lost: Sequence[WrongOrder] = ()
+    invented: Sequence[WrongOrder] = ()
+    unknown_there: int = 0
+    unknown_gone: int = 0
+    there: int | None = None
+
+    @property
+    def expected(self) -> int:
+        """The orders that the node has by the other figures."""
+        return self.acknowledged - len(self.lost) + self.unknown_there + len(self.invented)
+
+    @property
+    def violations(self) -> list[str]:
+        """A line for lost orders, for invented ones, and for figures that do not add up, and one with all figures."""
+        found = []
+        if self.lost:
+            lost = f"{len(self.lost)} of {self.acknowledged} acknowledged orders are lost on {self.node}"
+            found.append(f"{lost}: {orders.shown(self.lost)}")
+        if self.invented:
+            invented = f"{counted(len(self.invented), 'order')} on {self.node} that no terminal wrote, or wrote twice"
+            found.append(f"{invented}: {orders.shown(self.invented)}")
+        if self.there not in (None, self.expected):
+            found.append(f"{self.node} has {counted(self.there or 0, 'order')}, and the books {self.expected}")
+        return [*found, f"the orders of {self.node}: {self}"] if found else []
+
+    def __str__(self) -> str:
+        return (
+            f"{self.acknowledged} acknowledged, {len(self.lost)} lost, {len(self.invented)} invented, "
+            f"{self.unknown_there} unknown and there, {self.unknown_gone} unknown and gone"
+        )
+
+
+class OrderBook:
+    """The orders that terminals reported, of all rounds since it was begun.
+
+    first: the number of the next order of each district, by warehouse and district, when it was begun. whole: whether
+    all rounds since then left their reports.
+    """
+
+    def __init__(self, first: Mapping[tuple[int, int], int]) -> None:
+        self.first = dict(first)
+        self.acknowledged = Orders()
+        self.unknown = Orders()
+        self.whole = True
+
+    @classmethod
+    def begun(cls, node: Node) -> OrderBook:
+        """A book for the rounds that begin now; no other load may write."""
+        rows = node.query(f"SELECT d_w_id, d_id, d_next_o_id FROM {SCHEMA}.district")
+        return cls({(int(warehouse), int(district)): int(number) for warehouse, district, number in rows})
+
+    @contextlib.contextmanager
+    def round(self) -> Iterator[Callable[[Sequence[Mapping[str, Any]]], None]]:
+        """A round: what this gives takes the reports. Without them nobody knows any more what is invented."""
+        before, self.whole = self.whole, False
+
+        def add(reports: Sequence[Mapping[str, Any]]) -> None:
+            orders.reported(reports, "committed", into=self.acknowledged)
+            orders.reported(reports, "unknown", into=self.unknown)
+            self.whole = before
+
+        try:
+            yield add
+        except ConfigError:  # nothing was started
+            self.whole = before
+            raise
+
+    def discard(self, lost: Iterable[WrongOrder]) -> None:
+        """Forget acknowledged orders: it is known that they are lost, and their numbers are given to others."""
+        self.acknowledged.discard(wrong.order for wrong in lost)
+
+    def balance(self, node: Node) -> OrderBalance:
+        """Compare the book with a node that has applied everything. Reads only districts in which something differs."""
+        lost = self.acknowledged.lost(node)
+        counts = self._counts(node)
+        acknowledged = self.acknowledged.counts
+        doubtful = {wrong.order[:2] for wrong in lost} | self.unknown.counts.keys()
+        doubtful |= {place for place, count in counts.items() if count != acknowledged.get(place, 0)}
+        parts = [self.district(node, *place) for place in sorted(doubtful)]
+        return OrderBalance(
+            node.name,
+            len(self.acknowledged),
+            [wrong for part in parts for wrong in part.lost],
+            [wrong for part in parts for wrong in part.invented] if self.whole else [],
+            sum(part.unknown_there for part in parts),
+            sum(part.unknown_gone for part in parts),
+            sum(counts.values()) if self.whole else None,
+        )
+
+    def _counts(self, node: Node) -> dict[tuple[int, int], int]:
+        """The orders of each district that a node has since the book was begun."""
+        found = dict[tuple[int, int], int]()
+        districts = sorted(self.first.items())
+        for start in range(0, len(districts), COUNTS):
+            places = districts[start : start + COUNTS]
+            answers = node.batch([Stretch(*place, number).count for place, number in places], wait.SLOW_SECONDS)
+            found |= {place: int(rows[0][0]) for (place, _), rows in zip(places, answers, strict=True)}
+        return found
+
+    def district(self, node: Node, warehouse: int, district: int) -> OrderBalance:
+        """The books of one district, order by order, without the count of those acknowledged."""
+        rows = Stretch(warehouse, district, self.first.get((warehouse, district), 1)).rows(node)
+        lost, taken = list[WrongOrder](), set[int]()
+        for number, digest in self.acknowledged.of_district(warehouse, district):
+            order: Order = (warehouse, district, number)
+            if number in taken:
+                lost.append(WrongOrder(order, TWICE))
+            elif problem := orders.compared(order, digest, rows.get(number)):
+                lost.append(problem)
+            else:
+                taken.add(number)
+        there, gone = 0, 0
+        for number, digest in self.unknown.of_district(warehouse, district):
+            if number not in taken and number in rows and rows[number].digest == digest:
+                there += 1
+                taken.add(number)
+            else:
+                gone += 1
+        invented = [
+            WrongOrder((warehouse, district, number), str(row)) for number, row in rows.items() if number not in taken
+        ]
+        return OrderBalance(node.name, 0, lost, invented, there, gone)
+
+
+def kept(cluster: Cluster) -> OrderBook:
+    """The book of a cluster since its tables were loaded, or since its first round with loaded tables."""
+    if SCHEMA not in cluster.acknowledged:
+        cluster.acknowledged[SCHEMA] = OrderBook.begun(cluster.writers[0])
+    book: OrderBook = cluster.acknowledged[SCHEMA]
+    return book
+
+
+def forget(cluster: Cluster) -> None:
+    """Forget the orders of a cluster, whose tables are dropped."""
+    cluster.acknowledged.pop(SCHEMA, None)
+
+
+def looked_up(cluster: Cluster, ledger: Ledger, reports: Sequence[Mapping[str, Any]]) -> Ledger:
+    """The ledger of a round with the New-Orders of unknown outcome that are in the tables, and those that are gone.
+
+    Waits until the cluster is healthy and has applied everything; a cluster that does not become so is not asked.
+    """
+    asked = OrderBook({})
+    with asked.round() as heard:
+        heard(reports)
+    if not len(asked.unknown):
+        return ledger
+    asked.first = {place: asked.unknown.of_district(*place)[0][0] for place in asked.unknown.counts}
+    try:
+        wait.until(
+            lambda: cluster.problems() or cluster.backlog(),
+            f"cluster {cluster.spec}, to look up {counted(len(asked.unknown), 'order')} of unknown outcome,",
+            seconds=LOOK_UP_SECONDS,
+        )
+    except ProvisionError:
+        return ledger
+    parts = [asked.district(cluster.nodes[-1], *place) for place in asked.first]
+    there, gone = sum(part.unknown_there for part in parts), sum(part.unknown_gone for part in parts)
+    entry = dataclasses.replace(ledger.entries[KIND], unknown_there=there, unknown_gone=gone)
+    return dataclasses.replace(ledger, entries={**ledger.entries, KIND: entry})
