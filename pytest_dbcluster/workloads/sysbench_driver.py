@@ -38,11 +38,13 @@ from pytest_dbcluster.workloads.workload import LoadEnded, Setting
 
 if TYPE_CHECKING:
     from pytest_dbcluster.clusters.cluster import Cluster
+    from pytest_dbcluster.clusters.servers.node import Node
 
 LUA = Path(__file__).parent / "lua"
 SEEDS = 1000  # blocks with different inputs; block 1000 repeats those of block 0
 OLDEST = (1, 0)  # the first sysbench with thread_init, thread_run and thread_done in scripts
 GRACE = 120.0  # seconds added to the timeout of a run: connecting, the backlog of an open loop, locks of 50 s
+WHICH = "SELECT CONCAT(@@hostname, ':', @@port, ':', CRC32(@@datadir))"  # as in terminal.lua
 LINE = 300  # characters shown of a line of sysbench; the statement of a bulk insert has half a million
 # Our scripts end runs themselves, and sysbench warns about that.
 NOISE = re.compile(r"\s*$|\(last message repeated|WARNING: Both event and time limits are disabled")
@@ -105,6 +107,11 @@ def endpoints(cluster: Cluster, to: str | None, *, writes: bool) -> list[Endpoin
     return [dataclasses.replace(node.endpoint, user=LOAD, tls=False) for node in nodes]
 
 
+def which(node: Node) -> str:
+    """What the terminals call this node: the server's own answer to ``WHICH``."""
+    return str(node.query(WHICH)[0][0])
+
+
 def run(
     call: Call,
     setting: Setting,
@@ -128,7 +135,7 @@ def run(
     hosts go on until the end of the round. Raises ConfigError for more threads than connections, and
     NodeDied after the run when a server died, unless ``outlive`` is set.
     """
-    names = {node.query("SELECT CONCAT(@@hostname, ':', @@port)")[0][0]: node.name for node in setting.cluster.nodes}
+    names = {which(node): node.name for node in setting.cluster.nodes}
     _require_room(call, setting.cluster)
     own = {"seconds": seconds, "arrival_rate": rate or 0, "token": secrets.token_hex(4)}
     own["seed"] = seed * SEEDS + setting.block % SEEDS

@@ -13,8 +13,8 @@
 --    report     optional, (t): more fields of the thread's report
 --    conflicts  optional: error numbers of this workload after which a retry can succeed
 --
--- t is the thread's terminal: t.id (0 is the first of all load hosts), t.con (sysbench's connection), t.node
--- ("hostname:port", as the server reports it), t.random(low, high). A workload sets t.committing while COMMIT or
+-- t is the thread's terminal: t.id (0 is the first of all load hosts), t.con (sysbench's connection), t.node (which
+-- server it is, by WHICH), t.random(low, high). A workload sets t.committing while COMMIT or
 -- a statement that commits by itself is on its way.
 
 local ffi = require("ffi")
@@ -59,6 +59,9 @@ local PAUSE = 0.05 -- seconds before the next attempt, where an immediate one ca
 local STEP, LONGEST = 0.0005, 0.01 -- seconds by which each further retry waits longer
 local NAP = 0.1 -- seconds after which a sleeper looks whether the run still goes on
 local LOOK = 0.001 -- seconds between two looks for the time at which all load hosts begin
+
+-- Nodes in network namespaces of one machine have its name, and the same port. As in sysbench_driver.py.
+local WHICH = "SELECT CONCAT(@@hostname, ':', @@port, ':', CRC32(@@datadir))"
 
 local terminal = {}
 
@@ -166,8 +169,7 @@ local function connect(t)
    t.node = nil
    local ok, problem = pcall(function()
       t.con = t.had_turn and t.driver:connect() or connect_in_turn(t)
-      local host, port = t.con:query_row("SELECT @@hostname, @@port")
-      t.node = host .. ":" .. port
+      t.node = t.con:query_row(WHICH)
       t.nodes[t.node] = true
       if load.connect then load.connect(t) end
    end)

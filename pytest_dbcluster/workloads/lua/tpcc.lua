@@ -20,7 +20,7 @@ sysbench.cmdline.options = {
    thinking = {"whether terminals key and think", false},
    on_district = {"whether all terminals work on one district", false},
    endpoints = {"how many addresses threads connect to in turn", 1},
-   partitions = {"nodes (hostname:port) that share the warehouses, empty for any terminal anywhere", ""},
+   partitions = {"nodes (as t.node has them) that share the warehouses, empty for any terminal anywhere", ""},
 }
 
 local function connection()

@@ -241,12 +241,14 @@ class TPCC(Workload):
         return sysbench_driver.Call(str(self), "tpcc.lua", threads, SCHEMA, endpoints, own, prepared=False)
 
     def _partitions(self, cluster: Cluster) -> list[str]:
-        """The nodes that divide the warehouses, each as its own ``hostname:port``; empty when not partitioned."""
+        """The nodes that divide the warehouses, as terminals call them; empty when not partitioned."""
+        from pytest_dbcluster.workloads import sysbench_driver
+
         if not self.partitioned:
             return []
         if (nodes := len(cluster.writers)) > self.warehouses:
             raise ConfigError(f"{self}: {nodes} nodes divide the warehouses: take warehouses={nodes} or more")
-        return [str(node.query("SELECT CONCAT(@@hostname, ':', @@port)")[0][0]) for node in cluster.writers]
+        return [sysbench_driver.which(node) for node in cluster.writers]
 
     def violations(self, cluster: Cluster) -> list[str]:
         """The conditions that do not hold on a node, each with the first row and both values, and wrong orders.
