@@ -11,6 +11,7 @@ DBClusterError              the test could not measure or decide (Allure: broken
 +-- WorkloadError           a workload did not run to its end
 |   +-- UnreadableOutput    the output of a tool could not be parsed
 +-- SeriesVoid              the rounds were measured, but a check says that they do not count
++-- LockHeld                another process kept a lock for longer than the run waits; it ends the run
 +-- Inconclusive            a claim drew its rounds and neither holds nor fails
 ClaimFailed                 an AssertionError: the database is slower, or wrong (Allure: failed)
 """
@@ -122,6 +123,10 @@ class UnreadableOutput(WorkloadError):
 
 class SeriesVoid(DBClusterError):
     """The rounds were measured but do not count: too many were void, or a check after them found an error."""
+
+
+class LockHeld(DBClusterError):
+    """Another process kept a lock for longer than we wait for it (``--db-wait``). It ends the run."""
 
 
 class Inconclusive(DBClusterError):

@@ -13,6 +13,8 @@ from typing import Any
 # Called with one line of progress at a time; the callee shows the line to the user.
 Report = Callable[[str], None]
 UNITS = ((86400, "d"), (3600, "h"), (60, "min"))
+TIME = re.compile(r"([0-9]{1,7}(?:\.[0-9]{1,6})?)(s|m|min|h|d|)")
+SECONDS = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
 ELLIPSIS = "..."
 NO_INTERVAL = "no interval yet"
 NOTHING = "-"  # a figure that was not measured
@@ -103,6 +105,12 @@ def duration(seconds: float) -> str:
         if seconds >= 1.5 * length:
             return f"{seconds / length:.0f} {unit}"
     return f"{max(seconds, 0):.0f} s"
+
+
+def seconds_of(text: str) -> float | None:
+    """The seconds of ``90``, ``90s``, ``30m``, ``30min``, ``2h`` or ``1d``; None for any other text."""
+    found = TIME.fullmatch(text)
+    return float(found[1]) * SECONDS[found[2]] if found else None
 
 
 def milliseconds(seconds: float) -> str:

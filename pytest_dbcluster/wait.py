@@ -1,8 +1,9 @@
-"""Wait for a condition; after a timeout the error says what is still missing."""
+"""Wait for a condition; after a timeout the error says what is still missing. And how long to wait for a lock."""
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -15,6 +16,30 @@ if TYPE_CHECKING:
 
 SLOW_SECONDS = 3600.0  # the limit of a statement that reads or writes whole tables
 _of_this_thread = threading.local()
+
+
+@dataclasses.dataclass
+class LockLimit:
+    """How long this process waits for a lock that another process holds: the machine's lock, or one of the cache."""
+
+    seconds: float = 1800.0
+    option: str = "--db-wait"
+    """The option that the user gives the seconds with."""
+
+
+locks = LockLimit()
+"""The limit of this process. The command line sets it once, before anything waits."""
+
+
+@contextlib.contextmanager
+def limited(seconds: float, option: str) -> Iterator[None]:
+    """A context in which this process waits so long for a lock, as the user asked with this option."""
+    before = dataclasses.replace(locks)
+    locks.seconds, locks.option = seconds, option
+    try:
+        yield
+    finally:
+        locks.seconds, locks.option = before.seconds, before.option
 
 
 @contextlib.contextmanager

@@ -36,7 +36,7 @@ from pytest_dbcluster.cli.comparison import (
 )
 from pytest_dbcluster.cli.text import own_options, tell
 from pytest_dbcluster.clusters.topology import usual_nodes
-from pytest_dbcluster.errors import ConfigError, Inconclusive
+from pytest_dbcluster.errors import ConfigError, Inconclusive, LockHeld
 from pytest_dbcluster.formatting import amount, counted, duration
 from pytest_dbcluster.hosts import runs
 from pytest_dbcluster.hosts.given import given_elsewhere
@@ -78,7 +78,7 @@ def run_compare(arguments: argparse.Namespace) -> int:
     """``dbcluster compare``: compare two my.cnf files or two releases; return 0, 3 or 4 (see ``Result``)."""
     try:
         return _compare(arguments)
-    except Inconclusive as error:  # the time was used before anything could be measured
+    except (Inconclusive, LockHeld) as error:  # the time was used before anything could be measured
         print(f"could not tell: {error}")
         return Result.UNKNOWN.value
 

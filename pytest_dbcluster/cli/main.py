@@ -13,11 +13,11 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 
-from pytest_dbcluster import registry
+from pytest_dbcluster import registry, wait
 from pytest_dbcluster.cli.ec2 import commands as ec2
-from pytest_dbcluster.cli.text import known_size, own_options, tell, turn
+from pytest_dbcluster.cli.text import add_wait, known_size, own_options, tell, turn
 from pytest_dbcluster.errors import ConfigError, DBClusterError
-from pytest_dbcluster.hosts.given import add_ec2_options
+from pytest_dbcluster.hosts.given import LOCK_WAIT, add_ec2_options, lock_wait
 from pytest_dbcluster.reporting.tables import layout
 from pytest_dbcluster.spec import DEFAULT_RELEASE, PARITIES
 
@@ -31,6 +31,36 @@ HISTORY = "reports/history.jsonl"
 COMPARE_SECONDS = 300.0  # of a whole comparison, with the starts of its clusters
 
 
+def _command(module: str, function: str) -> Callable[[argparse.Namespace], int]:
+    """What runs a command: a function of a module of ``cli``, which is imported when the command runs."""
+
+    def run(arguments: argparse.Namespace) -> int:
+        imported = importlib.import_module(f"pytest_dbcluster.cli.{module}")
+        found: Callable[[argparse.Namespace], int] = getattr(imported, function)
+        return found(arguments)
+
+    return run
+
+
+_report = _command("report", "run_report")
+_init = _command("init", "run_init")
+_up = _command("clusters", "run_up")
+_compare = _command("compare", "run_compare")
+_calibrate = _command("calibrate", "run_calibrate")
+_ps = _command("clusters", "run_ps")
+_down = _command("clusters", "run_down")
+_reap = _command("clusters", "run_reap")
+_cache = _command("cache", "run_cache")
+_image_build = _command("images", "run_build")
+_image_list = _command("images", "run_list")
+_image_remove = _command("images", "run_remove")
+_history_list = _command("history", "run_list")
+_history_draw = _command("history", "run_draw")
+_history_export = _command("history", "run_export")
+_history_accept = _command("history", "run_accept")
+_doctor = _command("doctor", "run_doctor")
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command. The exit code is 0 for success, 2 for wrong input, 130 for Ctrl-C, 1 for other errors.
 
@@ -41,7 +71,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = _parser().parse_args(argv)
     run: Callable[[argparse.Namespace], int] = arguments.run
     try:
-        with _ending_signals():
+        limit = lock_wait("--wait", getattr(arguments, "wait", LOCK_WAIT))
+        with wait.limited(limit, "--wait"), _ending_signals():
             return run(arguments)
     except DBClusterError as error:
         from pytest_dbcluster.redaction import redact
@@ -106,6 +137,7 @@ def _parser() -> argparse.ArgumentParser:
     fetch.add_argument(
         "names", nargs="+", metavar="NAME:VERSION", help="as mariadb:11.8, or sysbench, haproxy, vm, stand-in, allure"
     )
+    add_wait(fetch)
     _add_up(add("up", _up, "start a cluster, leave it running, and print how to connect"))
     _add_compare(add("compare", _compare, "say whether one my.cnf or release is worse than another, in five minutes"))
     _add_calibrate(add("calibrate", _calibrate, "measure how far fresh equal clusters differ on this machine"))
@@ -114,6 +146,7 @@ def _parser() -> argparse.ArgumentParser:
     cached.add_argument(
         "what", nargs="?", choices=("list", "clean"), default="list", help="list (default), or clean to remove"
     )
+    add_wait(cached)
     cached.add_argument("names", nargs="*", metavar="ENTRY", help="an entry to remove, as listed (default all)")
     _add_image(add("image", _image_list, "make container images of releases, without an image registry"))
     _add_report(add("report", _report, "make the page of recorded results again, of one run or of several together"))
@@ -185,6 +218,7 @@ def _add_up(up: argparse.ArgumentParser) -> None:
         default=PARITIES[0],
         help="vendor: each server's own defaults (default); normalised: options that make vendors comparable",
     )
+    add_wait(up)
     up.add_argument("--name", default="", help="a name for dbcluster ps and down (default: topology and nodes)")
 
 
@@ -277,6 +311,7 @@ def _add_compare(compare: argparse.ArgumentParser) -> None:
         help="tpcc, sysbench:SCRIPT or mysqlslap:MODE; repeatable (default sysbench:oltp_read_write and tpcc)",
     )
     _add_how(option)
+    add_wait(compare)
 
 
 def _add_how(option: Callable[..., object]) -> None:
@@ -346,6 +381,7 @@ def _add_calibrate(calibrate: argparse.ArgumentParser) -> None:
         help="time of all pairs with the starts of their clusters (default: what --rounds takes)",
     )
     option("--again", action="store_true", help="forget the pairs that are known, and begin anew")
+    add_wait(calibrate)
     _add_where(calibrate, "container, vm, ssh, on the machines of --db-host, or ec2")
 
 
@@ -373,6 +409,7 @@ def _add_image(image: argparse.ArgumentParser) -> None:
     build.add_argument(
         "--again", action="store_true", help="make existing images again, from the mirror's current packages"
     )
+    add_wait(build)
     build.set_defaults(run=_image_build)
     actions.add_parser("list", help="list the images that build made").set_defaults(run=_image_list)
     remove = actions.add_parser("remove", help="remove images that build made")
@@ -409,42 +446,6 @@ def _add_history(history: argparse.ArgumentParser) -> None:
     accept.add_argument("reason", metavar="REASON", help='why, such as "another disk since Monday"')
 
 
-def _report(arguments: argparse.Namespace) -> int:
-    from pytest_dbcluster.cli import report
-
-    return report.run_report(arguments)
-
-
-def _init(arguments: argparse.Namespace) -> int:
-    from pytest_dbcluster.cli import init
-
-    return init.run_init(arguments)
-
-
-def _up(arguments: argparse.Namespace) -> int:
-    from pytest_dbcluster.cli import clusters
-
-    return clusters.run_up(arguments)
-
-
-def _compare(arguments: argparse.Namespace) -> int:
-    from pytest_dbcluster.cli import compare
-
-    return compare.run_compare(arguments)
-
-
-def _calibrate(arguments: argparse.Namespace) -> int:
-    from pytest_dbcluster.cli import calibrate
-
-    return calibrate.run_calibrate(arguments)
-
-
-def _cache(arguments: argparse.Namespace) -> int:
-    from pytest_dbcluster.cli import cache
-
-    return cache.run_cache(arguments)
-
-
 def _releases(arguments: argparse.Namespace) -> int:
     from pytest_dbcluster.releases import find
 
@@ -466,26 +467,6 @@ def _fetch(arguments: argparse.Namespace) -> int:
         print(f"{release.name} {release.version}: {release.bin} ({release.source})")
     return 0
 
-
-def _doctor(arguments: argparse.Namespace) -> int:
-    from pytest_dbcluster.cli import doctor
-
-    return doctor.run_doctor(arguments)
-
-
-def _later(module: str, function: str) -> Callable[[argparse.Namespace], int]:
-    """A function of a module of commands, which is imported when it is called."""
-
-    def run(arguments: argparse.Namespace) -> int:
-        return int(getattr(importlib.import_module(f"pytest_dbcluster.cli.{module}"), function)(arguments))
-
-    return run
-
-
-_ps, _down, _reap = (_later("clusters", f"run_{one}") for one in ("ps", "down", "reap"))
-_image_build, _image_list, _image_remove = (_later("images", f"run_{one}") for one in ("build", "list", "remove"))
-_history_list, _history_draw = _later("history", "run_list"), _later("history", "run_draw")
-_history_export, _history_accept = _later("history", "run_export"), _later("history", "run_accept")
 
 if __name__ == "__main__":
     sys.exit(main())

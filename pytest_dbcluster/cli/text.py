@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import argparse
 import re
 import sys
 from collections.abc import Collection
 from contextlib import AbstractContextManager
 
 from pytest_dbcluster import formatting
+from pytest_dbcluster.hosts.given import LOCK_WAIT
 
 OF_TEST_RUN = re.compile(r"(?:pytest )?--db-(?P<name>[a-z0-9]+(?:-[a-z0-9]+)*)")
 
@@ -37,6 +39,17 @@ def tell(line: str) -> None:
 def known_size(size: int) -> str:
     """Bytes as ``142 MB``; empty for 0, which means unknown."""
     return formatting.size(size) if size else ""
+
+
+def add_wait(command: argparse.ArgumentParser) -> None:
+    """Add the option of a command that waits for the lock of another process."""
+    command.add_argument(
+        "--wait",
+        default=LOCK_WAIT,
+        metavar="TIME",
+        help="how long to wait for a run that has the machine, or for a lock of the cache, such as 90s or 2h; then the "
+        f"command ends and names the process that has it (default {LOCK_WAIT})",
+    )
 
 
 def turn() -> AbstractContextManager[None]:

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.formatting import seconds_of
 
+LOCK_WAIT = "30min"  # how long a process waits for a lock of another one, by default
 TTL_MARGIN = 300.0  # seconds before the end of instances in which a run ends; a fifth of a short time to live
 
 
@@ -105,6 +107,14 @@ def given_instances(option: Any, provisioner: str) -> Mapping[str, Any]:
 
     values = {one.field: given[one.name] for one in EC2_OPTIONS}
     return {"settings": Settings.parsed(**{**values, "spot": bool(values["spot"])})}
+
+
+def lock_wait(option: str, text: str) -> float:
+    """The seconds of ``--db-wait 90s``, or of the option of a command. Raises ConfigError for another text."""
+    seconds = seconds_of(text)
+    if seconds is None:
+        raise ConfigError(f"{option} {text!r}: it takes a time in s, min, h or d, such as 90s or {LOCK_WAIT}")
+    return seconds
 
 
 def run_budget(given: float | None, elsewhere: Mapping[str, Any]) -> float | None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from pytest_dbcluster import storage_profiles
 from pytest_dbcluster.claims import critical_values
-from pytest_dbcluster.hosts.given import add_ec2_options
+from pytest_dbcluster.hosts.given import LOCK_WAIT, add_ec2_options
 from pytest_dbcluster.plugin.settings import BUDGETS, DEFAULT_PROVISIONER, DEFAULT_RESULTS
 from pytest_dbcluster.spec import DEFAULT_RELEASE, PARITIES
 
@@ -116,6 +116,13 @@ def add_options(group: Any) -> None:
         type=float,
         metavar="SECONDS",
         help="maximum time of the whole run; claims without a verdict by then are inconclusive",
+    )
+    add(
+        "--db-wait",
+        default=LOCK_WAIT,
+        metavar="TIME",
+        help="how long the run waits for another one that has the machine, or a lock of the cache, such as 90s or 2h; "
+        f"then it ends with exit code 2 and names the process that has it (default {LOCK_WAIT})",
     )
     add(
         "--db-alpha",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_dbcluster import errors
+from pytest_dbcluster import errors, wait
 from pytest_dbcluster.formatting import Message, fitting, printable
 
 if TYPE_CHECKING:
@@ -114,6 +114,9 @@ def settings(config: pytest.Config) -> Settings:
             raise _usage_error(error) from None
         worker = worker_of(config)
         config.stash[SETTINGS] = checked.of_worker(worker.began, worker.directory.parent) if worker else checked
+        limit = contextlib.ExitStack()
+        limit.enter_context(wait.limited(checked.lock_wait, "--db-wait"))
+        config.add_cleanup(limit.close)
     return config.stash[SETTINGS]
 
 
@@ -327,9 +330,12 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Report an inconclusive claim as skipped, shown as I (with --db-strict as failed), and Unsupported as skipped.
 
-    Errors of the package and failed claims are shown by their message, without a traceback.
+    Errors of the package and failed claims are shown by their message, without a traceback. A lock that another process
+    kept for too long ends the run, with exit code 2.
     """
     report = yield
+    if call.excinfo is not None and call.excinfo.errisinstance(errors.LockHeld):
+        _end_run(item.config, str(call.excinfo.value))
     if FIXTURE in getattr(item, "fixturenames", ()):
         _tell_release(item, report)
         _tell_outcome(item, call, report)
@@ -346,6 +352,13 @@ def pytest_runtest_makereport(
         report.longrepr = printable(str(call.excinfo.value), lines=True)  # a server's log may be quoted
         setattr(report, SAID, True)
     return report
+
+
+def _end_run(config: pytest.Config, why: str) -> None:
+    """End the run as Ctrl-C does, so that what was measured is written. pytest-xdist shows no reason of a worker."""
+    if worker_of(config):
+        session_of(config).report.line(why, "red")
+    pytest.exit(why, returncode=pytest.ExitCode.INTERRUPTED)
 
 
 def _tell_release(item: pytest.Item, report: pytest.TestReport) -> None:

@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_dbcluster import registry, storage_profiles
+from pytest_dbcluster import registry, storage_profiles, wait
 from pytest_dbcluster.claims import critical_values
 from pytest_dbcluster.errors import ConfigError
-from pytest_dbcluster.hosts.given import given_elsewhere, run_budget
+from pytest_dbcluster.hosts.given import given_elsewhere, lock_wait, run_budget
 from pytest_dbcluster.hosts.provisioner import given_images
 from pytest_dbcluster.spec import DEFAULT_RELEASE, PARITIES, PROFILES, ReleaseName
 
@@ -42,6 +42,7 @@ OF_RUN = (
     "--db-history",
     "--db-history-strict",
     "--db-github",
+    "--db-wait",
 )  # a command that repeats one test has none of these
 LEDGER = "ec2-cost.json"  # in the directory that the workers of a run share
 DRAWN_SEED = "db_seed_was_drawn"  # set beside the option in a worker whose seed the controller drew
@@ -56,7 +57,8 @@ class Settings:
     the directory of my.cnf fragments. results: the directory of results. moved: the line that says that another run
     holds the directory that was asked for, empty when this run has it. max_pairs, budget (measured seconds), alpha: the
     limits of a claim. fixed_budget: whether the user chose that budget, so that no mark of a test counts. run_budget:
-    seconds of the whole run, None for no limit. elsewhere: the arguments of the provisioners ssh and ec2.
+    seconds of the whole run, None for no limit. lock_wait: seconds that it waits for a
+    lock of another process. elsewhere: the arguments of the provisioners ssh and ec2.
     seed: of the orders of rounds; fixed_seed: whether the user chose it.
     began: the run's start, by ``time.monotonic``.
     """
@@ -78,6 +80,7 @@ class Settings:
     seed: int
     strict: bool
     keep: bool
+    lock_wait: float = wait.locks.seconds
     elsewhere: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     moved: str = ""
     fixed_seed: bool = False
@@ -141,6 +144,7 @@ class Settings:
             seed=random_seed() if option.db_seed is None else option.db_seed,
             strict=option.db_strict,
             keep=option.db_keep,
+            lock_wait=lock_wait("--db-wait", option.db_wait),
             elsewhere=elsewhere,
             fixed_seed=option.db_seed is not None and not getattr(option, DRAWN_SEED, False),
             fixed_budget=option.db_budget is not None,

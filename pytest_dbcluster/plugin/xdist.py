@@ -302,11 +302,13 @@ class ClusterScheduling(LoadScopeScheduling):  # type: ignore[misc]
     def remove_node(self, node: Any) -> str | None:
         """Give the tests of a lost worker to others, except the test that it was running, and return that test.
 
-        xdist 3.8 would give the running test to the next worker, which would crash too.
+        xdist 3.8 would give the running test to the next worker, which would crash too. A worker that was interrupted,
+        or that has waited for too long, did not crash: its tests have no result.
         """
         work: dict[str, dict[str, bool]] = self.assigned_work.pop(node)
         left = [(unit, nodeid) for unit in work.values() for nodeid, done in unit.items() if not done]
-        if not left:
+        ended = getattr(node, "workeroutput", None) or {}
+        if not left or ended.get("exitstatus") == pytest.ExitCode.INTERRUPTED:
             return None
         unit, crashed = left[0]
         unit[crashed] = True

@@ -20,10 +20,10 @@ from typing import Any, TypeVar
 
 import filelock
 
-from pytest_dbcluster import formatting
+from pytest_dbcluster import formatting, wait
 from pytest_dbcluster.errors import ProvisionError
 from pytest_dbcluster.formatting import Report
-from pytest_dbcluster.system import entry_files
+from pytest_dbcluster.system import entry_files, shared_directory
 
 MANIFEST = "manifest.json"
 STAGING = ".fetching-"
@@ -140,13 +140,16 @@ def lock(name: str, *, progress: Report, does: str = "fetches") -> Iterator[None
 def held(file: Path, *, progress: Report, waits_for: str) -> Iterator[None]:
     """Hold a lock in this file during the block, as ``lock`` does. ``waits_for``: the other process, for the report.
 
-    A wait below ``UNTOLD`` seconds is not reported: another process only reads the entry then.
+    A wait below ``UNTOLD`` seconds is not reported: another process only reads the entry then. Raises LockHeld after
+    ``wait.locks`` seconds.
     """
     _create(file.parent)
     guard = filelock.FileLock(file, mode=0o600)
-    if not _taken(guard, seconds=UNTOLD):
-        progress(f"waiting for {waits_for}")
-        _taken(guard, seconds=-1)
+    if not _taken(guard, seconds=min(UNTOLD, wait.locks.seconds)):
+        progress(f"waiting for {waits_for}; {shared_directory.limit()}")
+        if not _taken(guard, seconds=wait.locks.seconds):
+            who = shared_directory.named(shared_directory.lockers(file.stat()), commands=True)
+            raise shared_directory.still_held(f"{waits_for} ({who or file})")
     try:
         yield
     finally:
@@ -189,7 +192,7 @@ def _lock_file(name: str) -> Path:
 
 
 def _taken(guard: filelock.BaseFileLock, *, seconds: float) -> bool:
-    """Take a lock, at most ``seconds`` from now; a negative value waits forever. Returns whether it was taken."""
+    """Take a lock, at most ``seconds`` from now. Returns whether it was taken."""
     try:
         guard.acquire(timeout=seconds)
     except filelock.Timeout:  # a subclass of OSError

@@ -33,7 +33,7 @@ from typing import Literal
 import msgspec
 import psutil
 
-from pytest_dbcluster import formatting
+from pytest_dbcluster import formatting, wait
 from pytest_dbcluster.errors import ConfigError, Inconclusive, ProvisionError
 from pytest_dbcluster.formatting import Report
 from pytest_dbcluster.system import cache, processes, shared_directory
@@ -56,6 +56,7 @@ LINGER = 0.2  # seconds to begin the next block; judging the last block takes mi
 FINISH_SECONDS = 20.0
 NO_LOCK = "cannot use the lock that keeps measured rounds apart"
 WAITED = "{}; it was used while this run waited for the machine: {}"
+STARTS = "another run that starts servers"
 INSIDE = "a measured round would run inside a build of {}, which may disturb it: end the build first"
 
 
@@ -103,6 +104,23 @@ class MachineLock:
         self._turn = contextlib.ExitStack()
         self._guard = threading.RLock()
         self._lingers: threading.Timer | None = None
+        self._waited = 0.0
+        self._waits_since: float | None = None
+
+    def clock(self) -> float:
+        """``time.monotonic`` without the seconds that this process has waited for other processes."""
+        now, since = time.monotonic(), self._waits_since
+        return now - self._waited - (0.0 if since is None else now - since)
+
+    @contextlib.contextmanager
+    def waiting(self) -> Iterator[None]:
+        """A context in which ``clock`` stands still."""
+        self._waits_since = time.monotonic()
+        try:
+            yield
+        finally:
+            self._waited += time.monotonic() - self._waits_since
+            self._waits_since = None
 
     @contextlib.contextmanager
     def turn(
@@ -119,8 +137,9 @@ class MachineLock:
         ``over``: returns why the waiting must end, empty while it need not. Then Inconclusive is raised, with who has
         the machine. ``most``: after so many seconds of waiting the block runs without the machine; with ``over`` too,
         they count from its first reason. A turn inside a turn of this process, or of a parent process, is part of the
-        outer turn. Raises ConfigError for measuring inside a build, and ProvisionError when the lock files cannot be
-        used.
+        outer turn. Raises ConfigError for measuring inside a build, ProvisionError when the lock files cannot be
+        used, and LockHeld after ``wait.locks`` seconds of waiting; with ``most`` the block runs without the machine
+        then.
         """
         if self._depth and does == MEASURING != self._does:
             raise ConfigError(INSIDE.format(f"this process (pid {os.getpid()})"))
@@ -175,31 +194,43 @@ class MachineLock:
     def admitting(self, progress: Report, over: Callable[[], str] = lambda: "") -> Iterator[None]:
         """Hold a lock during the block, inside a turn to build: nobody else can take the memory that we saw free.
 
-        Raises Inconclusive, with who holds it, when ``over`` returns a reason to wait no longer.
+        Raises Inconclusive, with who holds it, when ``over`` returns a reason to wait no longer, and LockHeld after
+        ``wait.locks`` seconds.
         """
-        tell = time.monotonic() + TOLD_AFTER
+        began = time.monotonic()
+        tell = began + TOLD_AFTER
         with contextlib.closing(self._lock(ADMIT)) as file:
-            while not file.try_lock():
-                if reason := over():
-                    raise Inconclusive(WAITED.format(reason, _lockers(file) or "another run that starts servers"))
-                if time.monotonic() >= tell:
-                    tell = time.monotonic() + TOLD_AGAIN
-                    who = f" ({lockers})" if (lockers := _lockers(file)) else ""
-                    progress(f"waiting: another run is starting servers, which take their memory first{who}")
-                time.sleep(POLL)
+            with self.waiting():
+                while not file.try_lock():
+                    if reason := over():
+                        raise Inconclusive(WAITED.format(reason, _lockers(file) or STARTS))
+                    if time.monotonic() - began >= wait.locks.seconds:
+                        raise shared_directory.still_held(_lockers(file, commands=True) or STARTS)
+                    if time.monotonic() >= tell:
+                        tell = time.monotonic() + TOLD_AGAIN
+                        who = f"{lockers}; " if (lockers := _lockers(file)) else ""
+                        progress(
+                            "waiting: another run is starting servers, which take their memory first "
+                            f"({who}{shared_directory.limit()})"
+                        )
+                    time.sleep(POLL)
             yield
 
     def _lock(self, name: str) -> LockFile:
         return LockFile(self.directory, name, NO_LOCK)
 
-    def having(self) -> str:
-        """Who has the machine, for messages: by their notes, or else by the kernel's list of locks."""
-        noted = [str(holder) for holder in self.holders() if not holder.waits and holder.pid != os.getpid()]
+    def having(self, *, commands: bool = False) -> str:
+        """Who has the machine, for messages: by their notes, or else by the kernel's list of locks.
+
+        commands: add the command of each process, and when it began.
+        """
+        noted = [holder for holder in self.holders() if not holder.waits and holder.pid != os.getpid()]
         if noted:
-            return ", ".join(noted)
+            told = {holder: processes.command_of(holder.pid) if commands else "" for holder in noted}
+            return ", ".join(f"{holder} ({command})" if command else str(holder) for holder, command in told.items())
         for name in (WORK, NEXT):
             with contextlib.closing(self._lock(name)) as file:
-                if lockers := _lockers(file):
+                if lockers := _lockers(file, commands=commands):
                     return lockers
         return "another process has the machine"
 
@@ -260,11 +291,10 @@ def _unlink(directory: int, name: str) -> None:
         os.unlink(name, dir_fd=directory)
 
 
-def _lockers(file: LockFile) -> str:
+def _lockers(file: LockFile, *, commands: bool = False) -> str:
     """The other processes that hold a lock, by the kernel's list; empty where it names none."""
-    users = {pid: processes.user_of(pid) for pid in file.lockers() if pid != os.getpid()}
-    named = [f"pid {pid} ({processes.user_name(user)})" for pid, user in users.items() if user is not None]
-    return f"{', '.join(named)} holds {file.path}" if named else ""
+    named = shared_directory.named(file.lockers(), commands=commands)
+    return f"{named} holds {file.path}" if named else ""
 
 
 class _Waiting:
@@ -291,19 +321,26 @@ class _Waiting:
             return True
         if self._covered():
             return False
-        with self._machine.noted(self.run, self._does, waits=True):
+        with self._machine.noted(self.run, self._does, waits=True), self._machine.waiting():
             while not file.try_lock(kind):
                 if self._too_long():
                     return False
                 waited = time.monotonic() - self._began
                 if waited >= self._tell:
                     self._tell = waited + TOLD_AGAIN
-                    self._progress(f"waiting: {self._machine.having()}")
+                    self._progress(f"waiting: {self._machine.having()}; {shared_directory.limit()}")
                 time.sleep(POLL)
         return True
 
     def _too_long(self) -> bool:
-        """Whether the maximum time has passed. Raises Inconclusive when the waiting must end and there is none."""
+        """Whether the maximum time has passed.
+
+        Where there is none, raises Inconclusive when the waiting must end, and LockHeld after ``wait.locks`` seconds.
+        """
+        if time.monotonic() - self._began >= wait.locks.seconds:
+            if self._most is not None:
+                return True
+            raise shared_directory.still_held(f"the machine: {self._machine.having(commands=True)}")
         if self._counts_from is None and self._over and (reason := self._over()):
             if self._most is None:
                 raise Inconclusive(WAITED.format(reason, self._machine.having()))
@@ -345,7 +382,8 @@ def this() -> MachineLock:
 class Turns:
     """The turns of one run. ``machine`` is None when the hosts have their own cores; then nobody waits.
 
-    ``over``: returns why the run must wait no longer, such as its used time; empty while it may.
+    ``over``: returns why the run must wait no longer, such as its used time; empty while it may. A wait ends with
+    LockHeld after ``wait.locks`` seconds.
     """
 
     machine: MachineLock | None
@@ -357,6 +395,10 @@ class Turns:
     def on(cls, offers: frozenset[str], run: str, progress: Report, over: Callable[[], str] = lambda: "") -> Turns:
         """The turns of a run on hosts with these powers. Only hosts with ``shared-cores`` need turns."""
         return cls(this() if "shared-cores" in offers else None, run, progress, over)
+
+    def clock(self) -> float:
+        """``time.monotonic`` without the seconds of waiting for other runs."""
+        return self.machine.clock() if self.machine else time.monotonic()
 
     def building(self, most: float | None = None) -> AbstractContextManager[None]:
         """A turn to start, populate, check or end clusters, and for all other work that uses cores and the disk.

@@ -7,12 +7,17 @@ from __future__ import annotations
 
 import os
 import pwd
+import shlex
+import time
 from pathlib import Path
 
 import psutil
 
+from pytest_dbcluster import formatting
+
 # Tolerance for start times: a mark contains whole seconds, and the kernel corrects the clock now and then.
 BIRTH_SECONDS = 2.0
+COMMAND_LETTERS = 200
 TICKS = os.sysconf("SC_CLK_TCK")  # a second, of the CPU times in /proc
 
 
@@ -40,6 +45,19 @@ def user_of(pid: int, born: float | None = None) -> int | None:
         return process.uids().effective if same and process.status() != psutil.STATUS_ZOMBIE else None
     except (psutil.Error, ValueError, OverflowError):
         return None
+
+
+def command_of(pid: int) -> str:
+    """The command of a process and when it began: ``make bench, since 14:03:25``; empty for one that we cannot see.
+
+    The command is cut to COMMAND_LETTERS.
+    """
+    try:
+        process = psutil.Process(pid)
+        command, began = shlex.join(process.cmdline()), time.localtime(process.create_time())
+    except (psutil.Error, ValueError, OverflowError):
+        return ""
+    return f"{formatting.printable(command[:COMMAND_LETTERS])}, since {time.strftime('%H:%M:%S', began)}"
 
 
 def user_name(uid: int) -> str:

@@ -13,11 +13,12 @@ import fcntl
 import os
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from pytest_dbcluster.errors import ProvisionError
+from pytest_dbcluster import formatting, wait
+from pytest_dbcluster.errors import LockHeld, ProvisionError
 from pytest_dbcluster.system import processes
 
 OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
@@ -136,13 +137,7 @@ class LockFile:
 
     def lockers(self) -> list[int]:
         """The ids of the processes that hold the lock, by the kernel's own list; empty where we cannot see them."""
-        status = os.fstat(self._file)
-        device = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}:{status.st_ino}"
-        with contextlib.suppress(OSError):
-            # 1: FLOCK  ADVISORY  WRITE 4711 00:17:1234 0 EOF
-            lines = [line.split() for line in Path("/proc/locks").read_text().splitlines()]
-            return [int(line[4]) for line in lines if line[1] == "FLOCK" and line[5] == device and int(line[4]) > 0]
-        return []
+        return lockers(os.fstat(self._file))
 
     def close(self) -> None:
         """Release the lock and close the file."""
@@ -163,6 +158,41 @@ def _opened_or_created(directory: int, name: str) -> int:
                 raise
         time.sleep(TRY_AGAIN)
     raise OSError(errno.EAGAIN, "somebody creates and removes it all the time", name)
+
+
+def lockers(status: os.stat_result) -> list[int]:
+    """The ids of the processes that hold a lock on the file with this status, by the kernel's own list."""
+    device = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}:{status.st_ino}"
+    with contextlib.suppress(OSError):
+        # 1: FLOCK  ADVISORY  WRITE 4711 00:17:1234 0 EOF
+        lines = [line.split() for line in Path("/proc/locks").read_text().splitlines()]
+        return [int(line[4]) for line in lines if line[1] == "FLOCK" and line[5] == device and int(line[4]) > 0]
+    return []
+
+
+def named(pids: Sequence[int], *, commands: bool = False) -> str:
+    """Processes other than this one with their users, for messages: ``pid 4711 (alice)``; empty for none that runs.
+
+    commands: add the command of each process, and when it began.
+    """
+    users = {pid: user for pid in pids if pid != os.getpid() and (user := processes.user_of(pid)) is not None}
+    told = {pid: processes.command_of(pid) if commands else "" for pid in users}
+    shown = {
+        pid: f"{processes.user_name(user)}: {told[pid]}" if told[pid] else processes.user_name(user)
+        for pid, user in users.items()
+    }
+    return ", ".join(f"pid {pid} ({text})" for pid, text in shown.items())
+
+
+def limit() -> str:
+    """How long this process waits for a lock, for messages: ``30 min at most (--db-wait)``."""
+    return f"{formatting.duration(wait.locks.seconds)} at most ({wait.locks.option})"
+
+
+def still_held(who: str) -> LockHeld:
+    """The error for a lock that another process kept for all that time. who: what we waited for, and who holds it."""
+    option, waited = wait.locks.option, formatting.duration(wait.locks.seconds)
+    return LockHeld(f"waited {waited} ({option}) for {who}; end that process, or give {option} more")
 
 
 def try_lock(file: int | IO[Any], kind: int = fcntl.LOCK_EX) -> bool:

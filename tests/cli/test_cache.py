@@ -170,7 +170,7 @@ def test_a_run_that_begins_while_a_lock_is_waited_for_keeps_its_cache(data, two_
     with holder, pytest.raises(ConfigError) as caught:
         commands.clean(progress=tell)
 
-    assert waits == ["waiting for another process that makes stored-mysql-1"]
+    assert waits == ["waiting for another process that makes stored-mysql-1; 30 min at most (--db-wait)"]
     assert [path.name for path in two_data_sets.iterdir()] == ["mysql-1"]
     assert str(caught.value) == (
         "the cache is in use by run ab12; end it first: dbcluster ps, dbcluster down\n"

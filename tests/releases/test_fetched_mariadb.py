@@ -198,6 +198,6 @@ def test_a_killed_fetch_leaves_nothing_and_two_at_once_are_one(tmp_path, monkeyp
     said = [process.communicate(timeout=300)[0].splitlines() for process in (first, second)]
 
     architecture = cache.entries()[0][1].architecture
-    assert said[1][0] == f"waiting for another process that fetches haproxy-{architecture}"
+    assert said[1][0] == f"waiting for another process that fetches haproxy-{architecture}; 30 min at most (--db-wait)"
     assert said[0][-1] == said[1][-1] == str(cache.releases() / f"haproxy-{architecture}" / "bin")
     assert [path.name for path in cache.releases().iterdir()] == [f"haproxy-{architecture}"]

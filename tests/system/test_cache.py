@@ -7,14 +7,16 @@ import errno
 import functools
 import json
 import os
+import subprocess
 import threading
 import time
 from pathlib import Path
 
 import pytest
 
-from pytest_dbcluster.errors import ProvisionError
-from pytest_dbcluster.system import cache
+from pytest_dbcluster import wait
+from pytest_dbcluster.errors import LockHeld, ProvisionError
+from pytest_dbcluster.system import cache, processes, shared_directory
 
 MANIFEST = cache.Manifest(
     product="mariadb",
@@ -164,7 +166,23 @@ def test_the_second_holder_of_a_lock_says_that_it_waits():
     thread.join(10)
 
     assert order == ["first", "second"]
-    assert lines == ["waiting for another process that fetches haproxy-amd64"]
+    assert lines == ["waiting for another process that fetches haproxy-amd64; 30 min at most (--db-wait)"]
+
+
+def test_a_lock_that_stays_held_ends_the_waiting():
+    """After the time of ``--db-wait`` the error names the process that has it, with its user and command."""
+    file = cache.lock_file("haproxy-amd64")
+    with cache.lock("haproxy-amd64", progress=lambda line: None):
+        pass
+    with subprocess.Popen(["flock", file, "cat"], stdin=subprocess.PIPE) as other:
+        wait.until(lambda: [] if shared_directory.lockers(file.stat()) else ["no lock"], "the lock", seconds=60)
+        with wait.limited(0.05, "--wait"), pytest.raises(LockHeld) as caught, cache.lock("haproxy-amd64", progress=str):
+            pytest.fail("it has the lock")
+        other.stdin.close()
+
+    assert "another process that fetches haproxy-amd64" in str(caught.value)
+    assert f"pid {other.pid} ({processes.user_name(os.getuid())}: flock {file} cat, since " in str(caught.value)
+    assert "--wait" in str(caught.value)
 
 
 def test_a_short_wait_for_a_lock_is_not_reported(monkeypatch):

@@ -8,11 +8,12 @@ import re
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
 from pytest_dbcluster import wait
-from pytest_dbcluster.errors import ConfigError, Inconclusive, ProvisionError
+from pytest_dbcluster.errors import ConfigError, Inconclusive, LockHeld, ProvisionError
 from pytest_dbcluster.system import machine_lock
 from pytest_dbcluster.system.machine_lock import BUILDING, MEASURING, MachineLock, Turns
 
@@ -182,7 +183,7 @@ def test_waiting_is_told(other):
     line = other(BUILDING).stdout.readline()
 
     assert line.startswith(f"waiting: run 4f of pid {first.pid} (")
-    assert line.endswith(" s\n")
+    assert line.endswith(" s; 30 min at most (--db-wait)\n")
     assert ") has been measuring for " in line
 
 
@@ -229,6 +230,46 @@ def test_who_has_waited_long_enough_goes_on(directory, other):
 
     with MachineLock(directory).turn(BUILDING, most=0.05):
         assert {one.pid for one in MachineLock(directory).holders()} == {first.pid, os.getpid()}
+
+
+@pytest.mark.parametrize("does", [BUILDING, MEASURING])
+def test_waiting_has_a_limit(directory, other, does):
+    """After the time of ``--db-wait`` the error names the run, process, user and command that have the machine."""
+    first = other(MEASURING, "4f")
+    assert said(first) == "has it"
+
+    with wait.limited(0.05, "--wait"), pytest.raises(LockHeld) as caught:
+        MachineLock(directory).turn(does).__enter__()
+    assert f"run 4f of pid {first.pid} (" in str(caught.value)
+    assert f"{sys.executable} -c" in str(caught.value)
+    assert "--wait" in str(caught.value)
+    assert [one.pid for one in MachineLock(directory).holders()] == [first.pid]
+
+
+def test_the_last_steps_of_a_measurement_go_on_after_the_limit(directory, other):
+    """Nothing that was measured is lost because another process keeps the machine."""
+    assert said(other(MEASURING)) == "has it"
+
+    with wait.limited(0.05, "--db-wait"), Turns(MachineLock(directory)).finishing():
+        assert os.getpid() in {one.pid for one in MachineLock(directory).holders()}
+
+
+def test_waiting_takes_no_time_of_the_clock(directory, other):
+    """The clock of a lock stands still while its process waits, and goes on afterwards."""
+    assert said(other(MEASURING)) == "has it"
+    here, read = MachineLock(directory), []
+    began, clock = time.monotonic(), here.clock()
+
+    def over():
+        read.append(here.clock())
+        return "used" if len(read) == 50 else ""
+
+    with pytest.raises(Inconclusive):
+        here.turn(BUILDING, over=over).__enter__()
+    waited = 49 * machine_lock.POLL
+
+    assert max(read) - min(read) < 1e-3
+    assert (time.monotonic() - began) - (here.clock() - clock) >= 0.9 * waited
 
 
 def test_every_user_of_the_machine_may_lock(directory):

@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from pytest_dbcluster import wait
-from pytest_dbcluster.errors import ProvisionError
+from pytest_dbcluster.errors import LockHeld, ProvisionError
 from pytest_dbcluster.system import machine_lock, processes
 from pytest_dbcluster.system.machine_lock import BUILDING, MEASURING, MachineLock
 from tests.support import users
@@ -221,7 +221,7 @@ def test_an_existing_lock_file_is_not_created_again(machine, open_to_all, begin,
 
 
 def test_a_lock_without_a_note_counts_and_its_process_is_named(machine, open_to_all):
-    """Mallory only locks the file. The kernel's list has the process id."""
+    """Mallory only locks the file. The kernel's list has the process id; after ``--db-wait`` nobody waits for her."""
     with machine.turn(BUILDING):
         pass
     words = ["flock", open_to_all / machine_lock.WORK, "sleep", "600"]
@@ -233,6 +233,11 @@ def test_a_lock_without_a_note_counts_and_its_process_is_named(machine, open_to_
 
             assert not here.try_lock(fcntl.LOCK_SH)
             assert machine.having() == f"pid {pid} ({MALLORY}) holds {open_to_all / machine_lock.WORK}"
+            with wait.limited(0.05, "--db-wait"), pytest.raises(LockHeld) as caught, machine.turn(BUILDING):
+                pytest.fail("it has the machine")
+            assert f"pid {pid} ({MALLORY}: flock {open_to_all / machine_lock.WORK} sleep 600, since " in str(
+                caught.value
+            )
             here.close()
         finally:
             os.killpg(mallory.pid, 9)

@@ -7,18 +7,21 @@ torn, and any other line that cannot be read, stays where it is and is reported;
 from __future__ import annotations
 
 import dataclasses
-import fcntl
+import errno
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import IO
 
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.reporting import unwritten
 from pytest_dbcluster.reporting.documents import json_text
 from pytest_dbcluster.reporting.history.entry import ACCEPTED, CLAIM, FORMAT, KNOWN, Acceptance, Entry, SeriesKey
+from pytest_dbcluster.system import shared_directory
 
 SHOWN = 3  # lines that cannot be read, of which each is reported
+LOCK_SECONDS, POLL = 20.0, 0.01  # seconds to wait for other processes that add lines, and between two attempts
 
 
 @dataclasses.dataclass(frozen=True)
@@ -95,16 +98,26 @@ def _entry(text: bytes, where: str) -> Entry | Acceptance:
 def add(path: Path, lines: Sequence[Entry | Acceptance]) -> None:
     """Add lines to a history file, which is made where it is missing, and force them to disk.
 
-    A torn last line is ended first. Other processes that add lines wait. Raises OSError; the file then has no part of
-    these lines.
+    A torn last line is ended first. Other processes that add lines wait, for LOCK_SECONDS at most. Raises OSError; the
+    file then has no part of these lines.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a+b") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+        _lock(path, file)
         size = file.seek(0, os.SEEK_END)
         torn = bool(size) and os.pread(file.fileno(), 1, size - 1) != b"\n"
         unwritten.append(path, b"\n" * torn + b"".join(map(json_text.encoded, lines)))
         os.fsync(file.fileno())
+
+
+def _lock(path: Path, file: IO[bytes]) -> None:
+    """Lock the file until it is closed. Raises OSError after LOCK_SECONDS, with the process that has it."""
+    end = time.monotonic() + LOCK_SECONDS
+    while not shared_directory.try_lock(file):
+        if time.monotonic() > end:
+            who = shared_directory.named(shared_directory.lockers(os.fstat(file.fileno()))) or "another process"
+            raise OSError(errno.EWOULDBLOCK, f"{who} has locked it for {LOCK_SECONDS:.0f} s", str(path))
+        time.sleep(POLL)
 
 
 def accept(path: Path, claim: str, run: str, reason: str) -> list[Entry]:

@@ -142,8 +142,10 @@ def test_the_second_holder_of_a_templates_lock_says_that_it_waits(tmp_path):
     thread.join(10)
 
     assert lines == [
-        "waiting for another process that makes or removes the data template mariadb-1", "given back", "held",
-    ]  # fmt: skip
+        "waiting for another process that makes or removes the data template mariadb-1; 30 min at most (--db-wait)",
+        "given back",
+        "held",
+    ]
 
 
 def test_a_node_that_is_not_ready_yet_is_waited_for(mariadb, host, empty_templates, monkeypatch):

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 import multiprocessing
+import subprocess
 
 import pytest
 
+from pytest_dbcluster import wait
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.reporting.history import history_file
 from pytest_dbcluster.reporting.history.entry import entry_of
+from pytest_dbcluster.system import shared_directory
 from tests.support.histories import CLAIM, claimed, entries, healthy, run
 
 
@@ -122,6 +125,20 @@ def test_two_runs_at_once_lose_no_line(tmp_path):
 
     assert [writer.exitcode for writer in writers] == [0, 0, 0]
     assert (len(history.entries), history.problems) == (150, ())
+
+
+def test_a_file_that_another_process_keeps_locked_is_not_waited_for_for_ever(tmp_path, monkeypatch):
+    """The error names the process, and the file has no part of the lines."""
+    monkeypatch.setattr(history_file, "LOCK_SECONDS", 0.05)
+    path = tmp_path / "history.jsonl"
+    path.touch()
+    with subprocess.Popen(["flock", path, "cat"], stdin=subprocess.PIPE) as other:
+        wait.until(lambda: [] if shared_directory.lockers(path.stat()) else ["no lock"], "the lock", seconds=60)
+        with pytest.raises(OSError, match=rf"pid {other.pid} \(\w+\) has locked it"):
+            history_file.add(path, [])
+        other.stdin.close()
+
+    assert path.read_bytes() == b""
 
 
 def test_a_series_has_one_entry_of_each_run(tmp_path):

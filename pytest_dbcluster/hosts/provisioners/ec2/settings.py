@@ -12,7 +12,7 @@ from types import MappingProxyType
 
 from pytest_dbcluster import registry
 from pytest_dbcluster.errors import ConfigError
-from pytest_dbcluster.formatting import duration
+from pytest_dbcluster.formatting import duration, seconds_of
 from pytest_dbcluster.hosts.provisioners.ssh.access import TARGET
 
 TAG_PREFIX = "pytest-dbcluster:"  # of the tags that are ours
@@ -28,7 +28,7 @@ KINDS = {"gp3": "gp3:GIB[:IOPS[:MIB_PER_SECOND]]", "gp2": "gp2:GIB", "io1": "io1
 FORMS = (*KINDS.values(), LOCAL_DISK)
 LARGEST_GIB = 65_536
 SHORTEST, LONGEST = 300.0, 7 * 86400.0  # seconds to live
-UNITS = {"s": 1, "min": 60, "h": 3600, "d": 86400}
+UNITS = "s, min, h, d"
 TYPE = re.compile(r"[a-z][a-z0-9-]*\.[a-z0-9-]+")
 ZONE = re.compile(r"(?P<region>[a-z]{2}(?:-[a-z]+)+-\d+)(?:-[a-z0-9-]+)?[a-z0-9]")
 SUBNET = re.compile(r"subnet-[0-9a-f]{8,17}")
@@ -237,10 +237,9 @@ def _float(number: str) -> float:
 
 
 def _seconds(text: str) -> float:
-    found = re.fullmatch(r"(?P<number>[0-9]{1,7}(?:\.[0-9]{1,6})?)(?P<unit>[a-z]+)", text)
-    if not found or found["unit"] not in UNITS:
-        raise ConfigError(f"--db-ec2-ttl {text!r}: it takes a time with its unit ({', '.join(UNITS)}), such as 2h")
-    seconds = float(found["number"]) * UNITS[found["unit"]]
+    seconds = seconds_of(text)
+    if seconds is None or text[-1].isdigit():
+        raise ConfigError(f"--db-ec2-ttl {text!r}: it takes a time with its unit ({UNITS}), such as 2h")
     if not SHORTEST <= seconds <= LONGEST:
         raise ConfigError(
             f"--db-ec2-ttl {text}: instances live from {duration(SHORTEST)} to {duration(LONGEST)}, and end themselves"

@@ -20,6 +20,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from pytest_dbcluster import wait
 from pytest_dbcluster.errors import ConfigError, Inconclusive, ProvisionError, Unsupported
 from pytest_dbcluster.formatting import counted, duration, gibibytes
 from pytest_dbcluster.hosts.host import Host
@@ -33,6 +34,7 @@ from pytest_dbcluster.hosts.provisioners.ssh.machine import Machine
 from pytest_dbcluster.hosts.provisioners.ssh.programs import Programs
 from pytest_dbcluster.hosts.provisioners.ssh.session import MachineBusy, Session, closed
 from pytest_dbcluster.spec import ClusterSpec
+from pytest_dbcluster.system import shared_directory
 
 SIDE_BY_SIDE = 2  # clusters whose servers share the machines; each has an equal share of the memory
 WAIT_SECONDS = 2.0  # between two looks whether machines have become free
@@ -239,7 +241,7 @@ class SshProvisioner(Provisioner):
 
         The first call takes the machines of the load generator too, and waits while others use what it needs. A later
         one does not wait: who waits while it holds machines may wait for ever. Raises Unsupported, Inconclusive when
-        the run's time is used, and ProvisionError.
+        the run's time is used, LockHeld after ``wait.locks`` seconds, and ProvisionError.
         """
         with self._taking:
             have = self._nodes()
@@ -254,10 +256,12 @@ class SshProvisioner(Provisioner):
                         )
                     if reason := self.over():
                         raise Inconclusive(f"{reason} while it waited for machines: others use {', '.join(busy)}")
+                    if time.monotonic() - began >= wait.locks.seconds:
+                        raise shared_directory.still_held(f"machines that others use: {', '.join(busy)}")
                     if time.monotonic() - told >= TELL_SECONDS or told == began:
                         told = time.monotonic()
-                        waited = duration(told - began)
-                        self.progress(f"waiting for machines: another run uses {', '.join(busy)} ({waited} so far)")
+                        so_far = f"{duration(told - began)} so far; {shared_directory.limit()}"
+                        self.progress(f"waiting for machines: another run uses {', '.join(busy)} ({so_far})")
                     time.sleep(WAIT_SECONDS)
             return self._nodes()[:nodes]
 

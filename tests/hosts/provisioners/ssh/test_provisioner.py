@@ -6,7 +6,8 @@ import threading
 
 import pytest
 
-from pytest_dbcluster.errors import ConfigError, Inconclusive, ProvisionError, Unsupported
+from pytest_dbcluster import wait
+from pytest_dbcluster.errors import ConfigError, Inconclusive, LockHeld, ProvisionError, Unsupported
 from pytest_dbcluster.hosts.provisioners.ssh import provisioner as ssh
 from pytest_dbcluster.hosts.provisioners.ssh.machine import Machine
 from pytest_dbcluster.hosts.provisioners.ssh.provisioner import SshProvisioner
@@ -110,6 +111,15 @@ def test_a_machine_is_used_by_one_run_at_a_time(on, monkeypatch):
 
     assert lines[0].startswith("waiting for machines: another run uses host1")
     assert [host.machine for host in got] == ["host1"]
+
+
+def test_machines_that_stay_in_use_end_the_waiting(on):
+    """After the time of ``--db-wait`` the error names them."""
+    first, second = on("host1"), on("host1")
+    first.acquire(ONE)
+
+    with wait.limited(0.0, "--db-wait"), pytest.raises(LockHeld, match=r"--db-wait.*machines.*host1"):
+        second.acquire(ONE)
 
 
 def test_hosts_of_a_cluster_have_the_same_ports_and_other_clusters_others(on):

@@ -1,0 +1,84 @@
+"""A run that waits for another one: how it ends when that one keeps the machine, and when it is told to end."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from pytest_dbcluster.system import cache
+from tests.support import conftests
+from tests.support.command import ROOT
+
+HOME = cache.root().parent  # read before pytester gives its runs a home of their own
+SUITE = """
+    from pytest_dbcluster import ClusterSpec, MySQLSlap
+
+    ONE = ClusterSpec("standalone")
+
+    def test_first(measure):
+        one, other = measure(MySQLSlap("write"), on=[ONE, ONE.with_options(max_connections=200).named("other")])
+        assert other.same_as(one, within=0.2)
+
+    def test_second(measure):
+        one, other = measure(MySQLSlap("read"), on=[ONE, ONE.with_options(max_connections=200).named("other")])
+        assert other.same_as(one, within=0.2)
+"""
+COMMAND = [
+    *(sys.executable, "-m", "pytest"),
+    *("-p", "no:cacheprovider", "-p", "no:hypothesispytest", "-p", "no:benchmark"),
+]
+HOLDER = """
+import sys
+from pathlib import Path
+from pytest_dbcluster.system.machine_lock import MEASURING, MachineLock
+
+with MachineLock(Path(sys.argv[1])).turn(MEASURING):
+    print("has it", flush=True)
+    sys.stdin.read()
+"""
+HANG_SECONDS = 300
+
+
+@pytest.fixture
+def busy(pytester, monkeypatch):
+    """A suite on a machine of its own, which another process measures on; yields that process."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(HOME))
+    monkeypatch.setenv("COLUMNS", "400")
+    pytester.makeconftest(conftests.OWN_MACHINE)
+    pytester.makepyfile(test_suite=SUITE)
+    command = [sys.executable, "-c", HOLDER, str(pytester.path / "machine")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT) as holder:
+        assert holder.stdout.readline() == "has it\n"
+        yield holder
+        holder.stdin.close()
+
+
+def ran(pytester, *more):
+    """A run in a process of its own, with its output."""
+    return subprocess.run(
+        [*COMMAND, *more], cwd=pytester.path, capture_output=True, text=True, timeout=HANG_SECONDS, check=False
+    )
+
+
+@pytest.mark.parametrize("more", [(), ("-n2",)], ids=["alone", "workers"])
+def test_a_machine_that_stays_busy_ends_the_run(busy, pytester, more):
+    """The exit code is 2, and the process that has the machine is named; no test is red."""
+    done = ran(pytester, "--db-wait=1s", *more)
+
+    assert done.returncode == pytest.ExitCode.INTERRUPTED, done.stdout
+    assert f"of pid {busy.pid} (" in done.stdout
+    assert "(--db-wait)" in done.stdout
+    assert "failed" not in done.stdout
+    assert "INTERNALERROR" not in done.stdout
+
+
+def test_a_time_that_is_none_is_refused_at_once(pytester):
+    """The error shows what was given and an example."""
+    pytester.makepyfile(test_suite=SUITE)
+    done = ran(pytester, "--db-wait=soon")
+
+    assert done.returncode == pytest.ExitCode.USAGE_ERROR
+    assert "--db-wait 'soon'" in done.stderr
+    assert "30min" in done.stderr
