@@ -12,6 +12,7 @@ import os
 import platform
 import resource
 import shutil
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -29,6 +30,7 @@ from pytest_dbcluster.hosts.provisioners.ssh.checkup import Checkup, Checkups
 from pytest_dbcluster.hosts.provisioners.ssh.leftovers import Leftovers
 from pytest_dbcluster.releases import fetched
 from pytest_dbcluster.releases.catalogue import GUEST_SYSTEM
+from pytest_dbcluster.rounds import busy_machine
 from pytest_dbcluster.system import block_devices, cgroups, ports, probes
 from pytest_dbcluster.system.cgroups import POWERS, Limits
 
@@ -39,6 +41,7 @@ GUEST_MEMORY = 512 * 2**20  # of the smallest guest in which a server runs with 
 CLOCK_SECONDS = 5.0  # by which the clock of a machine elsewhere may differ
 CONNECTIONS = 4096  # open files; a proxy needs two for each connection
 GIB = 2**30
+LOOK_SECONDS = 1.0  # at least, to see what others do
 NEEDED = ("account", "credentials", "quota", "prices", "clock")  # findings without which no run on EC2 begins
 
 
@@ -78,6 +81,7 @@ def findings(directory: Path | None = None) -> list[Finding]:
     except OSError as error:
         other = "choose another one with DBCLUSTER_DATA_DIR=DIRECTORY"
         raise ConfigError(f"cannot create the data directory {path}: {error.strerror}; {other}") from None
+    began = probes.CpuReading.now()
     checks: Sequence[Callable[[], Finding]] = (
         cores,
         memory,
@@ -94,6 +98,7 @@ def findings(directory: Path | None = None) -> list[Finding]:
         lambda: Finding("Python", f"{platform.python_version()} ({platform.python_implementation()})"),
         lambda: Finding("control driver", connection.driver()),
         apt,
+        lambda: load(began),  # the last one, so that it saw the machine during all others
     )
     return [check() for check in checks]
 
@@ -118,6 +123,20 @@ def cores(count: int | None = None) -> Finding:
     number, usable = count or len(os.sched_getaffinity(0)), probes.usable_cores(count)
     value = f"{number}" if usable >= number else f"{number}, limited to {usable:g} by the cgroup"
     return Finding("cores", value, probes.shared_cores(usable))
+
+
+def load(began: probes.CpuReading) -> Finding:
+    """The load, and the cores that others have taken since a reading; it looks for LOOK_SECONDS at least."""
+    time.sleep(max(0.0, LOOK_SECONDS - (time.monotonic() - began.at)))
+    others, usable = probes.CpuReading.now().others_since(began), probes.usable_cores()
+    busy = busy_machine.busy(others, usable)
+    return Finding(
+        "load",
+        f"{os.getloadavg()[0]:.1f}; others took {others:.1f} of {usable:g} cores",
+        f"busy: rounds vary more, so claims need more pairs or stay inconclusive; {busy_machine.WHAT_HELPS}"
+        if busy
+        else "",
+    )
 
 
 def memory(total: int | None = None) -> Finding:

@@ -15,7 +15,7 @@ from pytest_dbcluster.errors import ConfigError, Inconclusive
 from pytest_dbcluster.measuring import reach, remarks, round_trips
 from pytest_dbcluster.measuring.answer import Answer, Compared
 from pytest_dbcluster.measuring.measurement import Measurement
-from pytest_dbcluster.rounds import counters, load_generator, metrics, open_loop
+from pytest_dbcluster.rounds import busy_machine, counters, load_generator, metrics, open_loop
 
 UNTIMED = ("lower", verdict.STALLS_KIND)  # claims that compare no speeds or latencies
 SHARED_STEP = ", except between variants that share their clusters"
@@ -131,6 +131,7 @@ def _answer(
     if claim.kind not in UNTIMED:
         bottleneck = load_generator.mark({variant.name: variant.rounds for variant in variants})
         decided = load_generator.trusted(decided, bottleneck)
+        decided = busy_machine.told(decided, {variant.name: variant.rounds for variant in variants})
     compared = _compared(claim, numbers)
     carried = tuple(measurement.carry_over(candidate, baseline, metric, pairs) for candidate, baseline in compared)
     named = [(source.names[candidate], source.names[baseline]) for candidate, baseline in compared]

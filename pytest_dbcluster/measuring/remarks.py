@@ -12,7 +12,7 @@ from pytest_dbcluster import formatting
 from pytest_dbcluster.claims import estimators, intervals
 from pytest_dbcluster.claims.carry_over import CarryOver
 from pytest_dbcluster.claims.wording import EQUAL
-from pytest_dbcluster.rounds import ledger_summary, load_generator, pairing
+from pytest_dbcluster.rounds import busy_machine, ledger_summary, load_generator, pairing
 from pytest_dbcluster.rounds.open_loop import ArrivalRate
 from pytest_dbcluster.rounds.round import DRAINED, SPEEDS, USUAL, Round
 
@@ -165,13 +165,14 @@ def dropped_line(pairs: int) -> list[str]:
 
 
 def round_lines(rounds: Rounds, rate: ArrivalRate | None) -> list[str]:
-    """The lines on arrival rate, conflicts and latencies, and on the load generator."""
+    """The lines on arrival rate, conflicts and latencies, on the load generator, and on a busy machine."""
     marked = load_generator.mark(rounds)
     return [
         *([rate.line] if rate else []),
         *ledger_summary.lines(rounds),
         *load_generator.line(rounds),
         *([marked] if marked else []),
+        *busy_machine.lines(rounds),
     ]
 
 

@@ -15,12 +15,14 @@ goodput, a percentile or a counter.
 - ``round_length``: how long the rounds of a claim last, chosen from its warm-up.
 - ``turned_away``: clients that servers refused, for lack of connections.
 - ``load_generator``: whether the load generator was the bottleneck.
+- ``busy_machine``: whether programs of others took cores from the rounds.
 
 To add a counter, add a line to ``counters``; to add a metric, add a name to ``metrics``. ``testbed.round_runner`` runs
 a round; ``Round.throughput`` is operations / seconds.
 """
 
 __all__ = [
+    "busy_machine",
     "counters",
     "histogram",
     "ledger",

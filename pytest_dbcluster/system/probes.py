@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import os
 import platform
@@ -11,7 +12,7 @@ import time
 from pathlib import Path
 
 from pytest_dbcluster.errors import ConfigError
-from pytest_dbcluster.system import cgroups
+from pytest_dbcluster.system import cgroups, processes
 
 BLIND_FSYNC = 50e-6  # seconds; no disk writes faster, so a shorter fsync has written nothing
 MEMORY_FILE_SYSTEMS = ("tmpfs", "ramfs")
@@ -47,6 +48,42 @@ def usable_cores(count: int | None = None) -> float:
     quota, _, period = cgroups.read(CGROUP / "cpu.max").partition(" ")
     limit = float(quota) / float(period) if quota.isdigit() and period.strip().isdigit() else float(usable)
     return min(limit, float(usable))
+
+
+@dataclasses.dataclass(frozen=True)
+class CpuReading:
+    """The CPU time that was used so far on the CPUs that this process may use.
+
+    In a container with few CPUs of a large machine, programs on its other CPUs disturb nobody here.
+    """
+
+    at: float
+    """When it was read, by ``time.monotonic``."""
+    busy: float
+    """Seconds that any program took, and those that the hypervisor gave to other machines (steal)."""
+    own: float
+    """Seconds of this run: its servers, load generators, proxies, and itself."""
+
+    @classmethod
+    def now(cls) -> CpuReading:
+        """Read it now; it takes less than a millisecond for each process of the run."""
+        return cls(time.monotonic(), busy_seconds(), processes.run_seconds())
+
+    def others_since(self, before: CpuReading) -> float:
+        """The cores that others took since an earlier reading, on average; 0.0 where no time has passed."""
+        seconds = self.at - before.at
+        return max(0.0, self.busy - before.busy - (self.own - before.own)) / seconds if seconds > 0 else 0.0
+
+
+def busy_seconds() -> float:
+    """The seconds that the CPUs that we may use were busy so far, together; stolen ones are among them (proc(5))."""
+    usable, ticks = os.sched_getaffinity(0), 0
+    for line in Path("/proc/stat").read_text().splitlines():
+        name, *fields = line.split()
+        if name.startswith("cpu") and name[3:].isdigit() and int(name[3:]) in usable:
+            user, nice, system, _, _, irq, softirq, steal = map(int, fields[:8])
+            ticks += user + nice + system + irq + softirq + steal
+    return ticks / processes.TICKS
 
 
 def shared_cores(usable: float) -> str:

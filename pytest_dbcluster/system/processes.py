@@ -18,6 +18,7 @@ from pytest_dbcluster import formatting
 # Tolerance for start times: a mark contains whole seconds, and the kernel corrects the clock now and then.
 BIRTH_SECONDS = 2.0
 COMMAND_LETTERS = 200
+RUNNING, ENDED = slice(11, 13), slice(11, 15)  # of /proc/PID/stat: a process' own time; with its ended children
 TICKS = os.sysconf("SC_CLK_TCK")  # a second, of the CPU times in /proc
 
 
@@ -92,7 +93,26 @@ def running_children_seconds() -> float:
     return _children_seconds(os.getpid())
 
 
-def _children_seconds(pid: int) -> float:
+def run_seconds() -> float:
+    """The CPU time so far of everything that this run has started, and of the run itself, in seconds.
+
+    Ended programs count too, once their parent has seen their end. In a worker of pytest-xdist the run is all workers.
+    """
+    root = os.getppid() if "PYTEST_XDIST_WORKER" in os.environ else os.getpid()
+    return _own_seconds(root, ENDED) + _children_seconds(root, ENDED)
+
+
+def _own_seconds(pid: int, fields: slice) -> float:
+    """The CPU time of a process. fields: those of /proc/PID/stat that count, from its state on."""
+    try:
+        # The name of the program is in parentheses, and may have any characters.
+        stat = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return sum(map(int, stat[fields])) / TICKS
+
+
+def _children_seconds(pid: int, fields: slice = RUNNING) -> float:
     seconds = 0.0
     for path in Path(f"/proc/{pid}/task").glob("*/children"):
         try:
@@ -100,12 +120,7 @@ def _children_seconds(pid: int) -> float:
         except OSError:  # the thread has ended, or the kernel was built without these files
             continue
         for child in children:
-            try:
-                # The name of the program is in parentheses, and may have any characters.
-                fields = Path(f"/proc/{child}/stat").read_text(errors="replace").rpartition(")")[2].split()
-            except OSError:
-                continue
-            seconds += (int(fields[11]) + int(fields[12])) / TICKS + _children_seconds(child)
+            seconds += _own_seconds(child, fields) + _children_seconds(child, fields)
     return seconds
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import concurrent.futures
+import contextlib
 import dataclasses
 import queue
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 
 from pytest_dbcluster import wait
 from pytest_dbcluster.clusters import bringing
@@ -23,6 +25,7 @@ from pytest_dbcluster.system import cache
 from pytest_dbcluster.system.machine_lock import Turns
 from pytest_dbcluster.testbed.datasets import dataset_template, disks
 from pytest_dbcluster.testbed.resolution import Resolution
+from pytest_dbcluster.testbed.sampler import BusyWatch
 from pytest_dbcluster.testbed.variants import Switch, Variant
 from pytest_dbcluster.workloads.workload import HasDataSet
 
@@ -57,6 +60,17 @@ class Pool:
         self._clients: dict[ReleaseName | None, Sequence[Host]] = {}
         self._brought: set[tuple[Host, str]] = set()  # hosts, and the keys of the releases that they have
         self.turns = Turns.on(self.provisioner.offers, self.provisioner.run_id, progress, over)
+        resolution.building = self._building
+        self._watch = BusyWatch(progress)
+
+    @contextlib.contextmanager
+    def measuring(self) -> Iterator[None]:
+        """A turn to measure, in which a machine that others keep busy is noticed."""
+        with self.turns.measuring(), self._watch.measuring() if self.turns.machine else contextlib.nullcontext():
+            yield
+
+    def _building(self) -> AbstractContextManager[None]:
+        return self.turns.building()  # tests give a pool other turns
 
     def running(self, variants: Sequence[Variant]) -> list[Running]:
         """The running cluster of each variant, in order; missing clusters are started.

@@ -6,17 +6,24 @@ import contextlib
 import os
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import psutil
 
 from pytest_dbcluster.clusters.servers.node import Node, of_each
+from pytest_dbcluster.formatting import Report
 from pytest_dbcluster.hosts.host import Host, Process, at_once
+from pytest_dbcluster.rounds import busy_machine
+from pytest_dbcluster.rounds.busy_machine import OTHERS, USABLE
 from pytest_dbcluster.rounds.counters import DELTAS, STATES, Reading
+from pytest_dbcluster.system import probes, processes
+from pytest_dbcluster.system.probes import CpuReading
 
 PRESSURE = ("cpu", "io", "memory")
+LOOK_SECONDS, TOLD_SECONDS = 0.5, 5.0  # before the first round; of rounds after which a busy machine is told
+BUSY, RUN = "cpu_busy", "cpu_run"  # the CPUs that we may use, and this run; only between two samples
 Sample = dict[str, float]
 _WANTED = ", ".join(f"'{name}'" for names in (*DELTAS.values(), *STATES.values()) for name in names)
 _STATUS = "SELECT variable_value FROM performance_schema.global_status WHERE variable_name = "
@@ -118,18 +125,67 @@ class Sampler:
         ``disk_writes`` and ``network_packets`` (sent) in operations and packets a second. ``pressure_cpu``,
         ``pressure_io`` and ``pressure_memory`` are shares from 0 to 1 of the time in which some task waited for it.
         All but ``cpu_NAME``, ``cpu_plugin`` and ``cpu_client`` are of the whole machine; where nodes are on other
-        machines, they are the sums over these. Metrics that a machine does not report are missing.
+        machines, they are the sums over these. Metrics that a machine does not report are missing. ``cpu_others`` are
+        the cores that others took, of the ``usable_cores`` of this machine.
         """
         (begin, first), (end, last) = self.samples[0], self.samples[-1]
         seconds = max(end - begin, 1e-6)
-        return {name: (last[name] - first[name]) / seconds for name in first if name in last}
+        rates = {name: (last[name] - first[name]) / seconds for name in first if name in last}
+        if BUSY in rates:
+            named = sum(rates.get(name, 0.0) for name in (*(f"cpu_{own}" for own in self._processes), "cpu_client"))
+            # Containers are no children of this process, and proxies are no named ones.
+            own = max(rates.pop(RUN), named + rates["cpu_plugin"])
+            rates |= {OTHERS: max(0.0, rates.pop(BUSY) - own), USABLE: probes.usable_cores()}
+        return rates
 
     def _now(self) -> Sample:
         def client_seconds() -> float | None:
             return load_seconds(self._clients, lambda host: host.cpu_seconds()) if self._clients else _ended_children()
 
         seconds, used = asked(self._processes, client_seconds, machines(self._hosts))
-        return sample(seconds, used.values())
+        here = {} if used else {BUSY: probes.busy_seconds(), RUN: processes.run_seconds()}
+        return sample(seconds, used.values()) | here
+
+
+class BusyWatch:
+    """Tells once in a run that others take cores of this machine: before the first rounds, or while rounds run.
+
+    Other runs of this package do not count: they wait while this one measures.
+    """
+
+    def __init__(self, progress: Report) -> None:
+        self._progress = progress
+        self._told = False
+        self._depth = 0
+        self._seconds = self._taken = 0.0  # of all turns so far; cores * seconds of others in them
+
+    @contextlib.contextmanager
+    def measuring(self) -> Iterator[None]:
+        """A context for a turn to measure. The first one looks at the machine for LOOK_SECONDS before it begins."""
+        if self._told or self._depth:
+            yield
+            return
+        before = CpuReading.now()
+        if not self._seconds:
+            time.sleep(LOOK_SECONDS)
+            self._note(CpuReading.now().others_since(before), "before the first round")
+            before = CpuReading.now()
+        self._depth += 1
+        try:
+            yield
+        finally:
+            self._depth -= 1
+        after = CpuReading.now()
+        self._seconds += after.at - before.at
+        self._taken += after.others_since(before) * (after.at - before.at)
+        if self._seconds >= TOLD_SECONDS:
+            self._note(self._taken / self._seconds, "while rounds run")
+
+    def _note(self, others: float, when: str) -> None:
+        if (taken := busy_machine.busy(others, probes.usable_cores())) and not self._told:
+            self._told = True
+            load = os.getloadavg()[0]
+            self._progress(f"busy machine: {taken} {when} (load {load:.1f}); {busy_machine.WHAT_HELPS}")
 
 
 def found(processes: Mapping[str, Process]) -> dict[str, psutil.Process]:

@@ -205,7 +205,7 @@ class Testbed(RoundSource):
             return
         self._begin(0)
         self._ready(0, 0)
-        with self._pool.turns.measuring():
+        with self._pool.measuring():
             yield
 
     def _begin(self, variant: int) -> None:
@@ -253,7 +253,7 @@ class Testbed(RoundSource):
     def _drawn(self, variant: int, block: int, position: int, began: float) -> Round:
         running = self._ready(variant, block % self.instances)
         queued = time.monotonic()
-        with self._pool.turns.measuring(), self._marked_when_ended(running.cluster):
+        with self._pool.measuring(), self._marked_when_ended(running.cluster):
             began += time.monotonic() - queued  # a round does not include the wait for the machine
             if not self.in_turns:
                 return self._round(running, variant, block, position, began)
@@ -325,7 +325,7 @@ class Testbed(RoundSource):
         Raises what it raises; nobody uses the cluster then. The servers may log errors meanwhile.
         """
         running = self._ready(0, 0)
-        with self._pool.turns.measuring(), self._marked_when_ended(running.cluster):
+        with self._pool.measuring(), self._marked_when_ended(running.cluster):
             with self._fit(running.cluster):
                 self._switch(running, 0)
             self._network.before(self.names[0], running.cluster.path, self.variants[0].network)

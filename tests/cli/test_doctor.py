@@ -19,6 +19,7 @@ from pytest_dbcluster.hosts.provisioners.ssh.checkup import Checkup
 from pytest_dbcluster.hosts.provisioners.ssh.machine import Facts
 from pytest_dbcluster.system import block_devices, probes
 from pytest_dbcluster.system.cgroups import POWERS, Limits, Tree
+from pytest_dbcluster.system.probes import CpuReading
 from tests.support import engines, stand_ins
 from tests.support.stand_ins import StandIns
 
@@ -41,9 +42,21 @@ def test_every_subject_is_answered(found):
 
     assert names == [
         "cores", "memory", "kernel", "data directory", "fsync", "containers", "netem", "guests",
-        "host limits", "ip_local_port_range", "listening", "open files", "Python", "control driver", "apt",
+        "host limits", "ip_local_port_range", "listening", "open files", "Python", "control driver", "apt", "load",
     ]  # fmt: skip
     assert all(each.value for each in found)
+
+
+@pytest.mark.parametrize(("busy", "ruled_out"), [(0.1, False), (3.0, True)])
+def test_a_busy_machine_is_named(monkeypatch, busy, ruled_out):
+    """With the load, and the cores that others took of those that may be used."""
+    monkeypatch.setattr(probes, "usable_cores", lambda: 2.0)
+    monkeypatch.setattr(CpuReading, "now", classmethod(lambda cls: CpuReading(12.0, busy, 0.0)))
+    monkeypatch.setattr(doctor, "LOOK_SECONDS", 0.0)
+    finding = doctor.load(CpuReading(10.0, 0.0, 0.0))
+
+    assert finding.value.endswith(f"; others took {busy / 2:.1f} of 2 cores")
+    assert bool(finding.rules_out) == ruled_out
 
 
 def test_it_says_who_listens_beyond_this_machine():

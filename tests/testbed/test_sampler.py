@@ -11,6 +11,9 @@ import pytest
 
 from pytest_dbcluster.hosts.host import Process
 from pytest_dbcluster.hosts.provisioners.fake import FakeHost, FakeProcess
+from pytest_dbcluster.system import probes
+from pytest_dbcluster.system.probes import CpuReading
+from pytest_dbcluster.testbed import sampler as sampler_module
 from pytest_dbcluster.testbed.sampler import Growth, Sampler, load_seconds
 
 
@@ -186,3 +189,47 @@ def test_machines_servers_and_load_generator_are_asked_at_once():
     found = changes([Waits("a", **ALL), Waits("b", **ALL)], {"node1": WaitsToo()}, Waits("c"))
 
     assert (found["cpu_all"], found["cpu_node1"], found["cpu_client"]) == (8.0, 2.0, 0.0)
+
+
+def reading(at, busy, own):
+    """A reading of this machine."""
+    return CpuReading(at, busy, own)
+
+
+@pytest.mark.parametrize(
+    ("readings", "when"),
+    [
+        ([(0, 0, 0), (1, 1.5, 0)], "before the first round"),
+        ([(0, 0, 0), (1, 0, 0), (1, 0, 0), (9, 12, 0)], "while rounds run"),
+        ([(0, 0, 0), (1, 1, 1), (1, 1, 1), (9, 17, 17)], ""),
+        ([(0, 0, 0), (1, 0, 0), (1, 0, 0), (2, 2, 0)], ""),
+    ],
+    ids=["before", "while", "own", "too short"],
+)
+def test_a_busy_machine_is_told_once(monkeypatch, readings, when):
+    """With the cores that others take; this run's own do not count, and a second of rounds is too short to tell."""
+    monkeypatch.setattr(sampler_module, "LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(probes, "usable_cores", lambda: 2.0)
+    follow = iter([*readings, *[readings[-1]] * 4])
+    monkeypatch.setattr(CpuReading, "now", classmethod(lambda cls: reading(*next(follow))))
+    said = []
+    watch = sampler_module.BusyWatch(said.append)
+    for _ in range(2):
+        with watch.measuring(), watch.measuring():
+            pass
+
+    assert len(said) == bool(when)
+    assert all(f"others take 1.5 of 2 cores {when}" in line for line in said)
+
+
+def test_a_round_has_the_cores_that_others_took():
+    """Of those that this machine may use; nothing is said of machines elsewhere."""
+    with sampled({}, None) as here:
+        pass
+    with sampled({}, Counting(None, None), [Far("a", **ALL)]) as elsewhere:
+        pass
+
+    assert here.rates()["cpu_others"] >= 0
+    assert here.rates()["usable_cores"] == probes.usable_cores()
+    assert not {"cpu_others", "usable_cores", "cpu_busy", "cpu_run"} & {*elsewhere.rates()}
+    assert not {"cpu_busy", "cpu_run"} & {*here.rates()}
