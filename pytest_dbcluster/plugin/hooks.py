@@ -9,7 +9,7 @@ import itertools
 import sys
 from collections.abc import Generator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
@@ -302,9 +302,14 @@ def measure(request: pytest.FixtureRequest, db_release: ReleaseName) -> Measure:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, object]:
-    """Check after the body of a test: each measurement has a claim, and each verdict was read. Raises ConfigError."""
+    """Check after the body of a test: each measurement has a claim, and each verdict was read. Raises ConfigError.
+
+    A lock that another process kept for too long ends the run, with exit code 2.
+    """
     try:
         result = yield
+    except errors.LockHeld as error:
+        _end_run(pyfuncitem.config, str(error))
     finally:
         for measurement in itertools.chain(*pyfuncitem.stash.get(MEASUREMENTS, [])):
             measurement.end()
@@ -330,12 +335,9 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Report an inconclusive claim as skipped, shown as I (with --db-strict as failed), and Unsupported as skipped.
 
-    Errors of the package and failed claims are shown by their message, without a traceback. A lock that another process
-    kept for too long ends the run, with exit code 2.
+    Errors of the package and failed claims are shown by their message, without a traceback.
     """
     report = yield
-    if call.excinfo is not None and call.excinfo.errisinstance(errors.LockHeld):
-        _end_run(item.config, str(call.excinfo.value))
     if FIXTURE in getattr(item, "fixturenames", ()):
         _tell_release(item, report)
         _tell_outcome(item, call, report)
@@ -354,7 +356,16 @@ def pytest_runtest_makereport(
     return report
 
 
-def _end_run(config: pytest.Config, why: str) -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(request: pytest.FixtureRequest) -> Generator[None, object, object]:
+    """A fixture that measures ends the run as a test does, where another process kept a lock for too long."""
+    try:
+        return (yield)
+    except errors.LockHeld as error:
+        _end_run(request.config, str(error))
+
+
+def _end_run(config: pytest.Config, why: str) -> NoReturn:
     """End the run as Ctrl-C does, so that what was measured is written. pytest-xdist shows no reason of a worker."""
     if worker_of(config):
         session_of(config).report.line(why, "red")

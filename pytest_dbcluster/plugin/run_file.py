@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_dbcluster import errors
-from pytest_dbcluster.formatting import counted
+from pytest_dbcluster.formatting import counted, some
 from pytest_dbcluster.hosts import runs
 from pytest_dbcluster.reporting import unwritten
 from pytest_dbcluster.reporting.documents import run_recorder
@@ -92,6 +92,13 @@ class RunFile:
         """Note what interrupted the run: Ctrl-C, a signal, ``pytest.exit``, or a worker that asked to stop."""
         self._cut_short = str(excinfo.value) or "Ctrl-C"
 
+    def not_ended(self) -> list[str]:
+        """The line that says what interrupted the run, and which tests had not ended; none for a whole run."""
+        left = [*self._waiting.elements()]
+        if not self._cut_short or not left:
+            return []
+        return [f"{self._cut_short}; {counted(len(left), 'test')} not ended: {some(left)}"]
+
     def pytest_internalerror(self, excinfo: Any) -> None:
         """Note an error of pytest or of a plugin."""
         self._cut_short = f"internal error: {excinfo.typename}: {excinfo.value}"
@@ -126,13 +133,13 @@ def begin(config: Any, directory: Path, selected: Collection[str], earlier: Earl
 
 
 def not_run(config: Any) -> list[str]:
-    """Lines that name the tests which did not run: for want of time in the run's budget, or lost between workers."""
+    """Lines on tests that did not run: for want of time in the run's budget, interrupted, or lost between workers."""
     following: RunFile | None = config.pluginmanager.get_plugin(NAME)
     if following is None:
         return []
     tests = list(dict.fromkeys(following.left_out))
     left_out = [f"{BUDGET} left no time for {counted(len(tests), 'test')}: {', '.join(tests)}"] if tests else []
-    return [*left_out, *_lost(following)]
+    return [*following.not_ended(), *left_out, *_lost(following)]
 
 
 def _lost(following: RunFile) -> list[str]:

@@ -303,10 +303,13 @@ class Results:
     ) -> list[str]:
         """Write ``summary.md`` and ``matrix.csv``; return the lines that tell the user where the results are.
 
-        Writes nothing and returns no lines when nothing was measured. ``notes`` are added at the end of the summary.
-        tests: those of the run that have ended.
+        Writes only the notes, and returns no lines, when nothing was measured; nothing without notes. ``notes`` are
+        added at the end of the summary. tests: those of the run that have ended.
         """
         if not records and not curves:
+            if notes:
+                self._begin()
+                self._write(self.directory / SUMMARY, "".join(f"- {note}\n" for note in notes))
             return []
         blocks = [layout.markdown(block) for block in closing.blocks(records, curves, tests)]
         if releases is not None:

@@ -251,7 +251,7 @@ def summary(
 
     Nothing where there is none of them. No line is wider than the screen, but for commands and paths.
     """
-    if not records and not curves and not states.unclaimed(records, tests):
+    if not records and not curves and not notes and not states.unclaimed(records, tests):
         return
     for title, shown in _blocks(records, tests, screen):
         reporter.write_sep("=", title)

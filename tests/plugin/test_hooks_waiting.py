@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import signal
 import subprocess
 import sys
 
 import pytest
 
-from pytest_dbcluster.system import cache
+from pytest_dbcluster import wait
+from pytest_dbcluster.system import cache, machine_lock
 from tests.support import conftests
-from tests.support.command import ROOT
+from tests.support.command import measuring_in
 
 HOME = cache.root().parent  # read before pytester gives its runs a home of their own
 SUITE = """
@@ -29,15 +32,6 @@ COMMAND = [
     *(sys.executable, "-m", "pytest"),
     *("-p", "no:cacheprovider", "-p", "no:hypothesispytest", "-p", "no:benchmark"),
 ]
-HOLDER = """
-import sys
-from pathlib import Path
-from pytest_dbcluster.system.machine_lock import MEASURING, MachineLock
-
-with MachineLock(Path(sys.argv[1])).turn(MEASURING):
-    print("has it", flush=True)
-    sys.stdin.read()
-"""
 HANG_SECONDS = 300
 
 
@@ -48,11 +42,8 @@ def busy(pytester, monkeypatch):
     monkeypatch.setenv("COLUMNS", "400")
     pytester.makeconftest(conftests.OWN_MACHINE)
     pytester.makepyfile(test_suite=SUITE)
-    command = [sys.executable, "-c", HOLDER, str(pytester.path / "machine")]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT) as holder:
-        assert holder.stdout.readline() == "has it\n"
+    with measuring_in(pytester.path / "machine") as holder:
         yield holder
-        holder.stdin.close()
 
 
 def ran(pytester, *more):
@@ -72,6 +63,34 @@ def test_a_machine_that_stays_busy_ends_the_run(busy, pytester, more):
     assert "(--db-wait)" in done.stdout
     assert "failed" not in done.stdout
     assert "INTERNALERROR" not in done.stdout
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_run_that_is_ended_while_it_waits_says_what_it_did_not_measure(busy, pytester, number):
+    """The summary has both tests and the signal, on the terminal and in the results."""
+    with (pytester.path / "out").open("wb") as out:
+        process = subprocess.Popen(COMMAND, cwd=pytester.path, stdout=out, stderr=subprocess.STDOUT)
+
+    def problems():
+        assert process.poll() is None, (pytester.path / "out").read_text()
+        waits = [one for one in machine_lock.MachineLock(pytester.path / "machine").holders() if one.waits]
+        return [] if waits else ["it does not wait"]
+
+    try:
+        wait.until(problems, "the run", seconds=HANG_SECONDS)
+        process.send_signal(number)
+        assert process.wait(HANG_SECONDS) == pytest.ExitCode.INTERRUPTED
+    finally:
+        process.kill()
+        process.wait()
+    shown = (pytester.path / "out").read_text()
+    results = pytester.path / "reports" / "latest"
+
+    assert f"the run was ended by {signal.Signals(number).name}" in shown
+    for text in (shown, (results / "summary.md").read_text()):
+        assert "test_first" in text
+        assert "2 tests not ended" in text
+    assert json.loads((results / "run.json").read_text())["cut_short"]
 
 
 def test_a_time_that_is_none_is_refused_at_once(pytester):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -75,3 +76,24 @@ def sleeping_run(*, leave):
         provisioner.leave()
         provisioner.close()
     return provisioner
+
+
+HOLDER = """
+import sys
+from pathlib import Path
+from pytest_dbcluster.system.machine_lock import MEASURING, MachineLock
+
+with MachineLock(Path(sys.argv[1])).turn(MEASURING):
+    print("has it", flush=True)
+    sys.stdin.read()
+"""
+
+
+@contextlib.contextmanager
+def measuring_in(directory):
+    """Another process that measures during the block, on the machine whose locks are in this directory."""
+    words = [sys.executable, "-c", HOLDER, str(directory)]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
+        assert process.stdout.readline() == "has it\n"
+        yield process
+        process.stdin.close()
