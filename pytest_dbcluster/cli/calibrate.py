@@ -76,9 +76,8 @@ def run_calibrate(arguments: argparse.Namespace) -> int:
     with contextlib.ExitStack() as stack:
         stack.callback(provisioner.close)
         stack.callback(_end, pool)
-        with pool.turns.building():
-            provisioner.expect([spec])
-            variant = resolution.resolve(spec, switched=False, client_of=[workload])
+        provisioner.expect([spec])
+        variant = resolution.resolve(spec, switched=False, client_of=[workload])
         key = Key.of(variant, workload, provisioner)
         if arguments.again:
             key.path.unlink(missing_ok=True)
@@ -147,6 +146,8 @@ def _check(pairs: int, rounds: int | None, seconds: float | None) -> None:
 
 
 def _end(pool: Pool) -> None:
+    if not pool.turns.used:  # nothing was started, as after a wrong option
+        return
     with pool.turns.building(most=LEAVE_SECONDS):
         pool.close()
 

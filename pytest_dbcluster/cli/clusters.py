@@ -175,11 +175,15 @@ def leave_running(
         raise Unsupported(f"the provisioner {where} cannot leave a cluster running")
     provisioner.logs = KeptLogs(cache.root() / "logs", "up")
     shutil.rmtree(provisioner.logs.directory / "up", ignore_errors=True)  # of the last cluster that did not start
-    with Turns.on(provisioner.offers, provisioner.run_id, progress).building(), contextlib.closing(provisioner):
+    turns = Turns.on(provisioner.offers, provisioner.run_id, progress)
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(contextlib.closing(provisioner))
         resolution = Resolution(provisioner, fragments=Path(), below=below, progress=progress)
+        resolution.building = turns.building
         variant = resolution.resolve(spec, switched=False)
         for line in resolution.overridden:
             progress(own_options(line, ("cnf", "cnf_root")))
+        stack.enter_context(turns.building())
         servers = variant.topology.servers(spec.nodes)
         progress(f"starting {servers} x {variant.release.name} {variant.release.version} as {spec.topology}")
         cluster = bring_up(variant.to_start(), provisioner, progress=progress)

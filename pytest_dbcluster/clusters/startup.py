@@ -17,7 +17,7 @@ from pytest_dbcluster.clusters.cluster import Cluster
 from pytest_dbcluster.clusters.dialects.lookup import dialect
 from pytest_dbcluster.clusters.proxy import Proxy
 from pytest_dbcluster.clusters.servers import options as opts
-from pytest_dbcluster.clusters.servers.data_template import Template, template
+from pytest_dbcluster.clusters.servers.data_template import FILE, Template, directory_of, template
 from pytest_dbcluster.clusters.servers.node import Node
 from pytest_dbcluster.clusters.topology import Topology
 from pytest_dbcluster.errors import ProvisionError, Unsupported
@@ -124,6 +124,17 @@ def _configured(
         raise
 
 
+def _initial(release: Release, options: Mapping[str, str]) -> dict[str, str]:
+    """The options that are fixed when a data directory is made."""
+    fixed_names = dialect(release.product, release.version).initial
+    return {name: value for name, value in options.items() if name in fixed_names}
+
+
+def has_template(release: Release, options: Mapping[str, str]) -> bool:
+    """Whether the cache has the template for these options, so that ``ready_template`` starts nothing."""
+    return (directory_of(release, _initial(release, options)) / FILE).exists()
+
+
 def ready_template(
     release: Release, provisioner: Provisioner, options: Mapping[str, str], progress: Report
 ) -> Template:
@@ -132,8 +143,7 @@ def ready_template(
     Only options that are fixed when a data directory is made (``Dialect.initial``) select the template. Raises
     ProvisionError.
     """
-    fixed_names = dialect(release.product, release.version).initial
-    initial = {name: value for name, value in options.items() if name in fixed_names}
+    initial = _initial(release, options)
     for attempt in itertools.count(1):
         try:
             return _template(release, provisioner, initial, progress)

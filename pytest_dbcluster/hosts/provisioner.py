@@ -104,6 +104,12 @@ class Provisioner(abc.ABC):
     def give_back(self, hosts: Sequence[Host]) -> None:
         """End every program on these hosts and remove our files. Never raises for hosts that are already gone."""
 
+    def at_hand(self, name: ReleaseName) -> bool:
+        """Whether ``supply`` fetches and starts nothing. Raises ConfigError for a release that cannot be had."""
+        from pytest_dbcluster.releases import find
+
+        return find.at_hand(name)
+
     def supply(self, name: ReleaseName, progress: Report) -> Release:
         """The release with this name, as the hosts run it. The default finds or fetches programs on this machine.
 

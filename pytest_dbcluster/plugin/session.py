@@ -70,8 +70,6 @@ class DBSession:
         self._config = config
         self._closed = False
         self._ended = False  # by Ctrl-C or a signal
-        self._begun = False  # whether clusters may exist; stopping them then needs the machine's lock
-        self._resolved: set[tuple[ClusterSpec, ReleaseName]] = set()
         self._testbeds: list[Testbed] = []  # of the test that runs
         self._claimed: dict[str, set[tuple[str, str]]] = {}  # by test
         self._curves = Curves(self._tell_curve, self.report.keep_curve, self._about, self.report.point_drawn)
@@ -177,23 +175,17 @@ class DBSession:
         """The testbed that runs the rounds of this workload. Raises ConfigError for specs that cannot be compared."""
         loads = list(workload.values()) if isinstance(workload, Mapping) else [workload]
         comparability.check_workloads(loads)
-        self._begun = True
-        wanted = {(spec, release) for spec in on}
         self.pool.provisioner.expect(on)
-        # Fetching programs and querying servers about their options is needed once for each spec and release.
-        with contextlib.nullcontext() if wanted <= self._resolved else self.pool.turns.building():
-            testbed = Testbed(
-                workload,
-                [self._variant(spec, release, () if number else loads) for number, spec in enumerate(on)],
-                self.pool,
-                self.settings.profile,
-                self.report.line,
-                across_durability=across_durability,
-                instances=instances,
-                sampled=True,
-            )
-        self._resolved |= wanted
-        return testbed
+        return Testbed(
+            workload,
+            [self._variant(spec, release, () if number else loads) for number, spec in enumerate(on)],
+            self.pool,
+            self.settings.profile,
+            self.report.line,
+            across_durability=across_durability,
+            instances=instances,
+            sampled=True,
+        )
 
     def _variant(self, spec: ClusterSpec, release: ReleaseName, client_of: Sequence[Workload]) -> Variant:
         named = spec.on_release(release).on_storage(self.settings.storage)
@@ -272,7 +264,8 @@ class DBSession:
         seconds = WORKER_LEAVE_SECONDS if hasattr(self._config, "workerinput") else LEAVE_SECONDS
         seconds = ENDED_LEAVE_SECONDS if self._ended else seconds
         with self._errors_as_lines(), contextlib.ExitStack() as stack:
-            stack.enter_context(self.pool.turns.building(most=seconds) if self._begun else contextlib.nullcontext())
+            if self.pool.turns.used:  # else nothing was started, as after a wrong option
+                stack.enter_context(self.pool.turns.building(most=seconds))
             stack.callback(self.provisioner.close)
             stack.callback(self.pool.close)
         self._closed = True  # set last: after Ctrl-C in the lines above, pytest calls close again

@@ -85,6 +85,14 @@ def check(name: ReleaseName) -> None:
             raise unknown(name)
 
 
+def at_hand(name: ReleaseName) -> bool:
+    """Whether ``find`` has nothing to fetch. Raises what ``check`` raises."""
+    from pytest_dbcluster.releases import fetched
+
+    check(name)
+    return bool(name.directory) or name.version == "path" or fetched.lookup(name.product, name.version) is not None
+
+
 def _fetched(name: ReleaseName, progress: Report, mirror: str | None) -> Release:
     from pytest_dbcluster.releases import catalogue, local_programs, sources
     from pytest_dbcluster.releases import fetched as cached

@@ -107,6 +107,11 @@ class MachineLock:
         self._waited = 0.0
         self._waits_since: float | None = None
 
+    @property
+    def used(self) -> bool:
+        """Whether this process has had a turn."""
+        return self._began > 0
+
     def clock(self) -> float:
         """``time.monotonic`` without the seconds that this process has waited for other processes."""
         now, since = time.monotonic(), self._waits_since
@@ -399,6 +404,11 @@ class Turns:
     def clock(self) -> float:
         """``time.monotonic`` without the seconds of waiting for other runs."""
         return self.machine.clock() if self.machine else time.monotonic()
+
+    @property
+    def used(self) -> bool:
+        """Whether this process has had the machine; else it has started nothing. True on hosts with their own cores."""
+        return self.machine is None or self.machine.used
 
     def building(self, most: float | None = None) -> AbstractContextManager[None]:
         """A turn to start, populate, check or end clusters, and for all other work that uses cores and the disk.

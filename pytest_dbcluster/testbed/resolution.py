@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from pytest_dbcluster.clusters import topology as topologies
@@ -13,7 +15,7 @@ from pytest_dbcluster.clusters.servers import parity
 from pytest_dbcluster.clusters.servers.cnf_file import CnfFile
 from pytest_dbcluster.clusters.servers.cnf_judge import judged
 from pytest_dbcluster.clusters.servers.data_template import Template
-from pytest_dbcluster.clusters.startup import ready_template
+from pytest_dbcluster.clusters.startup import has_template, ready_template
 from pytest_dbcluster.clusters.topology import Topology
 from pytest_dbcluster.errors import ConfigError, Unsupported
 from pytest_dbcluster.formatting import Report
@@ -21,7 +23,7 @@ from pytest_dbcluster.hosts.provisioner import Provisioner
 from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.spec import PARITIES, ClusterSpec, ReleaseName
 from pytest_dbcluster.testbed.comparability import check_client
-from pytest_dbcluster.testbed.variants import References, Variant, split
+from pytest_dbcluster.testbed.variants import Building, References, Variant, split
 from pytest_dbcluster.workloads.workload import Workload
 
 
@@ -35,7 +37,8 @@ class Resolution:
     below: the file of ``--db-cnf``, None for none. fragments: the directory of my.cnf fragments. root: the directory
     that stands for the ``/`` of the host that the my.cnf files came from.
     parity_profile: the parity profile for specs that name none. ``overridden`` collects one line for each option that
-    is overridden or not used, and for each choice that a proxy makes.
+    is overridden or not used, and for each choice that a proxy makes. ``building`` holds the machine for what is
+    fetched or started; all else is answered at once, whoever has the machine.
     """
 
     def __init__(
@@ -56,12 +59,17 @@ class Resolution:
         self._root = root
         self._parity = parity_profile
         self._releases: dict[ReleaseName, Release] = {}
-        self._references = References(provisioner, progress)
+        self.building: Building = contextlib.nullcontext
+        self._references = References(provisioner, progress, self._held)
+
+    def _held(self) -> AbstractContextManager[None]:
+        return self.building()  # set later than the references are made
 
     def release(self, name: ReleaseName) -> Release:
         """The programs of a release, looked up or downloaded once a run. Raises what ``releases.find.find`` raises."""
         if name not in self._releases:
-            self._releases[name] = self.provisioner.supply(name, self.progress)
+            with contextlib.nullcontext() if self.provisioner.at_hand(name) else self.building():
+                self._releases[name] = self.provisioner.supply(name, self.progress)
         return self._releases[name]
 
     def resolve(self, spec: ClusterSpec, *, switched: bool = True, client_of: Iterable[Workload] = ()) -> Variant:
@@ -137,7 +145,8 @@ class Resolution:
         return {name: variable.value for name, variable in variables.items()} | variant.asked
 
     def _template(self, release: Release, options: Mapping[str, str]) -> Template:
-        return ready_template(release, self.provisioner, options, self.progress)
+        with contextlib.nullcontext() if has_template(release, options) else self.building():
+            return ready_template(release, self.provisioner, options, self.progress)
 
 
 def look_up(spec: ClusterSpec, provisioner: Provisioner) -> tuple[Topology, type[Proxy] | None]:

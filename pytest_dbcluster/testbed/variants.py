@@ -12,7 +12,8 @@ import dataclasses
 import hashlib
 import json
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 
 from pytest_dbcluster import formatting, network, wait
 from pytest_dbcluster.clusters.cluster import Cluster
@@ -172,12 +173,16 @@ class Reference:
     obstacle: str
 
 
+Building = Callable[[], AbstractContextManager[None]]
+
+
 class References:
     """Finds the cold-start references of variants on small clusters of their topology, and keeps them in the cache."""
 
-    def __init__(self, provisioner: Provisioner, progress: Report) -> None:
+    def __init__(self, provisioner: Provisioner, progress: Report, building: Building = contextlib.nullcontext) -> None:
         self._provisioner = provisioner
         self._progress = progress
+        self._building = building  # a context in which servers may start
 
     def switchable(self, variant: Variant, variables: Mapping[str, Variable]) -> Variant:
         """The same variant; static are also the dynamic options that a switch cannot set or take back.
@@ -225,7 +230,11 @@ class References:
         name = f"{release.product}-{release.version}-{hashlib.sha256(key.encode()).hexdigest()[:16]}.json"
         path = cache.root() / "references" / name
         waits_for = f"another process that reads the cold-start reference {path.stem}"
-        with cache.held(path.with_name(f"{name}.lock"), progress=self._progress, waits_for=waits_for):
+        known = cache.read_manifest(path, lambda fields: Reference(**fields))
+        if known is not None:
+            return known
+        # The machine first: who waits for it must not hold a lock that the process that has it needs.
+        with self._building(), cache.held(path.with_name(f"{name}.lock"), progress=self._progress, waits_for=waits_for):
             reference = cache.read_manifest(path, lambda fields: Reference(**fields))
             if reference is None:
                 self._progress(f"reading the cold-start reference of {variant.spec} on {release.name}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
+import re
 import subprocess
 import types
 
@@ -18,6 +19,7 @@ from pytest_dbcluster.spec import ClusterSpec, ReleaseName
 from pytest_dbcluster.system import machine_lock, processes
 from pytest_dbcluster.system.machine_lock import BUILDING, MachineLock, Turns
 from pytest_dbcluster.workloads.mysqlslap import MySQLSlap
+from tests.support.command import measuring_in
 
 
 @pytest.fixture
@@ -32,8 +34,8 @@ def session(pytestconfig, tmp_path, said):
     made = DBSession(Settings.read(pytestconfig.option, tmp_path), pytestconfig)
     made.report = types.SimpleNamespace(line=lambda text, colour="": said.append(text))
     made.pool.turns = Turns(MachineLock(tmp_path / "machine"))
-    made._begun = True
-    return made
+    with made.pool.turns.building():
+        return made
 
 
 def test_logs_of_failed_clusters_are_kept_among_the_results(session):
@@ -83,8 +85,9 @@ def test_waiting_for_the_machine_ends_with_the_runs_time(pytestconfig, tmp_path,
     with subprocess.Popen(["flock", file, "cat"], stdin=subprocess.PIPE) as other:
         lock = machine_lock.LockFile(own_machine.directory, machine_lock.WORK, "no lock")
         wait.until(lambda: [] if lock.lockers() else ["no lock"], "the lock", seconds=20)
+        testbed = made.testbed(MySQLSlap("write"), [ClusterSpec("standalone")], ReleaseName("mariadb", "10.11"))
         with pytest.raises(Inconclusive) as caught:
-            made.testbed(MySQLSlap("write"), [ClusterSpec("standalone")], ReleaseName("mariadb", "10.11"))
+            testbed.round(0, block=0, position=0)
         lock.close()
         other.stdin.close()
     made.close()
@@ -93,6 +96,29 @@ def test_waiting_for_the_machine_ends_with_the_runs_time(pytestconfig, tmp_path,
         "the run's budget of 0.001 s is used (--db-run-budget); it was used while this run waited for the machine: "
         f"pid {other.pid} ({processes.user_name(os.getuid())}) holds {file}"
     )
+
+
+WRONG = {
+    "topology": (ClusterSpec("galara", nodes=3), "galara"),
+    "size": (ClusterSpec("standalone", nodes=2), "standalone"),
+    "release": (ClusterSpec("standalone", release="mariadb:10.99"), "mariadb:10.99"),
+    "option": (ClusterSpec("standalone", options={"innodb_flash_log": 2}), "innodb_flash_log"),
+    "value": (ClusterSpec("standalone", options={"max_connections": "many"}), "max_connections"),
+}
+
+
+@pytest.mark.parametrize(("spec", "named"), WRONG.values(), ids=WRONG)
+def test_what_is_wrong_in_a_spec_is_answered_while_others_have_the_machine(
+    pytestconfig, tmp_path, mariadb, spec, named
+):
+    """No lock is waited for: neither for the answer, nor at the end of the run."""
+    made = DBSession(Settings.read(pytestconfig.option, tmp_path), pytestconfig)
+    made.pool.turns = Turns(MachineLock(tmp_path / "machine"))
+    with measuring_in(tmp_path / "machine"):
+        with wait.limited(30.0, "--db-wait"), pytest.raises(ConfigError, match=re.escape(named)):
+            made.testbed(MySQLSlap("write"), [spec], ReleaseName("mariadb", "10.11"))
+        made.close()
+        assert not made.pool.turns.used
 
 
 def test_an_end_that_fails_is_a_line(session, said, monkeypatch):

@@ -82,8 +82,7 @@ def template(
     ``initial`` are the options that are fixed when a data directory is made. Two processes at once are safe: one
     makes the template, the other waits. Raises ProvisionError with the server's message if making fails.
     """
-    key = hashlib.sha256(json.dumps([FORMAT, release.key, sorted(initial.items())]).encode()).hexdigest()[:10]
-    directory = cache.root() / "templates" / f"{release.product}-{release.version}-{key}"
+    directory = directory_of(release, initial)
     with lock(directory, progress):
         cache.set_aside_if_damaged(directory, FILE, progress)
         cached = _read(directory, initial)
@@ -96,6 +95,12 @@ def template(
             f"the data template of {release.name} was made, but another program removed it from {directory}; try again"
         )
     return cached
+
+
+def directory_of(release: Release, initial: Mapping[str, str]) -> Path:
+    """The directory of the template with these initial options; it need not exist."""
+    key = hashlib.sha256(json.dumps([FORMAT, release.key, sorted(initial.items())]).encode()).hexdigest()[:10]
+    return cache.root() / "templates" / f"{release.product}-{release.version}-{key}"
 
 
 def _read(directory: Path, initial: Mapping[str, str]) -> Template | None:

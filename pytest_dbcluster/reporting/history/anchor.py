@@ -42,10 +42,9 @@ def measured(provisioner: str, images: Mapping[str, str], progress: Report) -> f
     with contextlib.ExitStack() as stack:
         stack.callback(made.close)
         stack.callback(_close, pool)
-        with pool.turns.building():
-            variant = pool.resolution.resolve(
-                ClusterSpec("standalone", release=RELEASE, options=OPTIONS, name="anchor"), switched=False
-            )
+        variant = pool.resolution.resolve(
+            ClusterSpec("standalone", release=RELEASE, options=OPTIONS, name="anchor"), switched=False
+        )
         return _speed(Testbed(LOAD, [variant], pool, "quick", progress))
 
 

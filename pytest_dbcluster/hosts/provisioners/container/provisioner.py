@@ -73,6 +73,10 @@ class ContainerProvisioner(Provisioner):
         """The file system and the disk of the data."""
         return block_devices.described(self.directory)
 
+    def at_hand(self, name: ReleaseName) -> bool:
+        """Whether the image of a release was looked into already, which takes a container."""
+        return name in self._releases
+
     def supply(self, name: ReleaseName, progress: Report) -> Release:
         """The release in its image, inspected once per run. Raises ProvisionError, Unsupported or ConfigError."""
         if name.directory or name.version == "path":

@@ -68,6 +68,10 @@ class GuestProvisioner(Provisioner):
         """Why other powers are not offered: power -> a clause with the reason."""
         return cgroups.find(self.directory.parent).missing
 
+    def at_hand(self, name: ReleaseName) -> bool:
+        """Whether the release and the system of guests are there. Raises ConfigError as the base class does."""
+        return super().at_hand(name) and (self._system or fetched.lookup(GUEST_SYSTEM, "")) is not None
+
     def supply(self, name: ReleaseName, progress: Report) -> Release:
         """The release with this name, and the system of guests, fetched if needed. Raises what ``find`` raises."""
         self._system = self._system or find(GUEST_SYSTEM, progress=progress)
