@@ -14,10 +14,8 @@ import secrets
 import shlex
 import statistics
 import sys
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
 
 from pytest_dbcluster import formatting, registry
 from pytest_dbcluster.claims import wording
@@ -28,28 +26,25 @@ from pytest_dbcluster.cli.comparison import (
     WIDEST,
     Compared,
     Comparison,
+    ComparisonResults,
     Result,
     overall,
     slower,
-    test_of,
     told_margin,
 )
 from pytest_dbcluster.cli.text import own_options, tell
 from pytest_dbcluster.clusters.topology import usual_nodes
 from pytest_dbcluster.errors import ConfigError, Inconclusive, LockHeld
 from pytest_dbcluster.formatting import amount, counted, duration
-from pytest_dbcluster.hosts import runs
 from pytest_dbcluster.hosts.given import given_elsewhere
 from pytest_dbcluster.hosts.provisioner import given_images, provisioner_class
 from pytest_dbcluster.measuring.answer import Answer
-from pytest_dbcluster.reporting import results_directory, results_lock
-from pytest_dbcluster.reporting.documents import run_document, run_recorder
-from pytest_dbcluster.reporting.documents.run_recorder import RunRecorder
-from pytest_dbcluster.reporting.page import report_page
-from pytest_dbcluster.reporting.records import Asked, ClaimRecord
-from pytest_dbcluster.reporting.results_directory import Results
-from pytest_dbcluster.reporting.tables import closing, layout
-from pytest_dbcluster.reporting.unwritten import Unwritten
+from pytest_dbcluster.reporting import results_lock
+from pytest_dbcluster.reporting.records import Asked
+from pytest_dbcluster.reporting.results_lock import ResultsLock
+from pytest_dbcluster.reporting.resume import earlier
+from pytest_dbcluster.reporting.resume.earlier import Earlier
+from pytest_dbcluster.reporting.tables import layout
 from pytest_dbcluster.rounds import metrics
 from pytest_dbcluster.spec import DEFAULT_RELEASE, ClusterSpec, ReleaseName
 from pytest_dbcluster.testbed.pool import Pool
@@ -64,9 +59,7 @@ DEFAULT_WORKLOADS = ("sysbench:oltp_read_write", "tpcc")
 LEAVE_SECONDS = 20.0  # maximum wait for the machine's lock before the servers are stopped without it
 LEAST_SECONDS = 10.0
 WIDTH = 60  # characters shown of a value
-OUTCOMES: Mapping[Result, run_document.Outcome] = MappingProxyType(
-    {Result.NO_WORSE: "holds", Result.WORSE: "refuted", Result.UNKNOWN: "inconclusive"}
-)
+RESUME = "--resume"
 ENDS = {
     Result.NO_WORSE: "{candidate} is no worse than {baseline}",
     Result.WORSE: "{candidate} is worse than {baseline}",
@@ -84,7 +77,7 @@ def run_compare(arguments: argparse.Namespace) -> int:
 
 
 def _compare(arguments: argparse.Namespace) -> int:
-    end = time.monotonic() + ROUNDS_SHARE * _seconds(arguments.seconds)
+    seconds = _seconds(arguments.seconds)
     specs = specs_of(arguments)
     workloads = [workload_of(text, arguments.threads) for text in arguments.workload or DEFAULT_WORKLOADS]
     seed = secrets.randbits(64) if arguments.seed is None else arguments.seed
@@ -93,65 +86,67 @@ def _compare(arguments: argparse.Namespace) -> int:
     machines = given_elsewhere(arguments, arguments.provisioner)
     provisioner = chosen(chosen=dict(images)) if images else chosen(**machines)
     root = Path(arguments.cnf_root) if arguments.cnf_root else None
-    place = results_lock.take(Path(arguments.results), (), option="--results")  # cleared when there are others
+    place, before = _taken(Path(arguments.results), resume=arguments.resume)
     resolution = Resolution(provisioner, fragments=Path(), below=None, root=root, progress=tell)
-    pool = Pool(resolution, lambda: "" if time.monotonic() < end else f"--seconds {arguments.seconds:g} are used")
+    pool = Pool(resolution, lambda: "" if pool.turns.clock() < end else f"--seconds {arguments.seconds:g} are used")
+    end = pool.turns.clock() + ROUNDS_SHARE * seconds
     names = tuple(str(spec) for spec in specs)
-    tell(f"comparing {names[0]} and {names[1]}, about {duration(arguments.seconds)}; seed {seed}")
+    tell(f"comparing {names[0]} and {names[1]}, about {duration(seconds)}; seed {seed}")
     with contextlib.ExitStack() as stack:
         stack.push(lambda kind, *_: place.leave_unused() if kind else None)
         stack.callback(provisioner.close)
         stack.callback(_end, pool)
-        with pool.turns.building():
-            provisioner.expect(specs)
-            equal = _same(*check(resolution, specs, workloads)) and not arguments.equal
-            variants = [] if equal else [resolution.resolve(spec) for spec in specs]
+        provisioner.expect(specs)
+        equal = _same(*check(resolution, specs, workloads)) and not arguments.equal
+        variants = [] if equal else [resolution.resolve(spec) for spec in specs]
         for line in resolution.overridden:
             print(own_options(line, vars(arguments)))
         if equal:
             print(same_effect(names, arguments.cnf))
             return Result.NO_WORSE.value
-        began = time.time()
-        asked = Asked(COMMAND, "quick", shlex.join([*COMMAND.split(), *sys.argv[2:]]), arguments.provisioner)
-        comparison = Comparison(
-            variants, pool, end=end, seconds=arguments.seconds, seed=seed, progress=tell, asked=asked
+        results = ComparisonResults(
+            place.directory, _asked(arguments), len(workloads), (arguments.provisioner, machines), before, tell
         )
+        comparison = Comparison(variants, pool, end=end, seconds=seconds, seed=seed, progress=tell, kept=results)
         compared = comparison.workloads(workloads)
     _print(differences(comparison.differences, comparison.durability, names), table(compared, names))
-    _print(filter(None, [place.line]), kept(place.directory, comparison.records, compared, began))
+    _print(filter(None, [place.line]), going_on(compared, results.asked.repeat), results.finish(compared))
     print(sentence(compared, names))
     return int(overall(compared).value)
+
+
+def _asked(arguments: argparse.Namespace) -> Asked:
+    words = [word for word in sys.argv[2:] if word != RESUME]
+    return Asked(COMMAND, "quick", shlex.join([*COMMAND.split(), *words]), arguments.provisioner)
+
+
+def _taken(directory: Path, *, resume: bool) -> tuple[ResultsLock, Earlier | None]:
+    """The locked directory of the results, and those that are there, which are continued. Raises ConfigError.
+
+    Without ``resume`` they are cleared by the first answer.
+    """
+    if not resume:
+        return results_lock.take(directory, (), option="--results"), None
+    place = results_lock.take(directory, (), alone=True, option="--results")
+    before = earlier.read(place.directory)
+    before.tidy()
+    tell(before.line.replace(earlier.OPTION, RESUME))
+    return place, before
+
+
+def going_on(compared: Sequence[Compared], command: str) -> list[str]:
+    """The line with the command that measures what has no answer yet; none where everything has one."""
+    missing = [item for item in compared if item.throughput is None or (item.p95 is None and item.reason)]
+    named = [item.workload if item.throughput is None else f"p95 of {item.workload}" for item in missing]
+    if not missing or (len(missing) == len(compared) and not any(item.throughput for item in compared)):
+        return []
+    return [f"no answer yet: {', '.join(named)}; to measure it alone, with all of --seconds: {command} {RESUME}"]
 
 
 def _print(*blocks: Iterable[str]) -> None:
     for block in blocks:
         for line in block:
             print(line)
-
-
-def kept(
-    directory: Path, records: Sequence[tuple[ClaimRecord, str]], compared: Sequence[Compared], began: float
-) -> list[str]:
-    """Write the results of a comparison and make their page; return the lines that say where, and what was not written.
-
-    records: with their timelines. began: seconds since 1970 (UTC).
-    """
-    lost, command = Unwritten(), records[0][0].repeat if records else COMMAND
-    with lost.noted(directory):
-        results_directory.clear(directory)
-    document = run_recorder.begun(Path.cwd(), runs.directory(), command, len(compared))
-    recorder = RunRecorder(directory, dataclasses.replace(document, began=began), lost)
-    results = Results(directory, lost, document.run_id)
-    for record, timeline in records:
-        recorder.measured(record.test, record.release)
-        results.add(record, timeline)
-    for item in compared:
-        recorder.part(test_of(item.workload), OUTCOMES[item.result], item.reason, 0.0)
-        recorder.ended(test_of(item.workload))
-    recorder.finish("")
-    results.finish([record for record, _ in records], [], tests=recorder.document.tests)
-    to_calibrate = closing.to_calibrate([record for record, _ in records])
-    return [*to_calibrate, *lost.lines(), report_page.make(directory, tell)]
 
 
 def check(resolution: Resolution, specs: Sequence[ClusterSpec], workloads: Sequence[Workload]) -> list[Variant]:
@@ -201,6 +196,8 @@ def same_effect(names: Sequence[str], files: Sequence[str]) -> str:
 
 
 def _end(pool: Pool) -> None:
+    if not pool.turns.used:  # nothing was started, as after a wrong option
+        return
     with pool.turns.building(most=LEAVE_SECONDS):
         pool.close()
 

@@ -8,24 +8,39 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import functools
 import math
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from pytest_dbcluster.claims import claim as claims
 from pytest_dbcluster.claims.claim import Claim, Outcome, Verdict
 from pytest_dbcluster.claims.cluster_difference import ONE_IN, percent
-from pytest_dbcluster.errors import Inconclusive, SeriesVoid
+from pytest_dbcluster.errors import DBClusterError, Inconclusive, LockHeld, SeriesVoid
 from pytest_dbcluster.formatting import Report
+from pytest_dbcluster.hosts import runs
 from pytest_dbcluster.measuring import reach
 from pytest_dbcluster.measuring.answer import Answer
 from pytest_dbcluster.measuring.measurement import Measurement, Rules
 from pytest_dbcluster.measuring.progress import RoundProgress
 from pytest_dbcluster.measuring.series import Series, series_of
-from pytest_dbcluster.reporting import schema
+from pytest_dbcluster.reporting import results_directory, schema
+from pytest_dbcluster.reporting.documents import run_document, run_recorder
+from pytest_dbcluster.reporting.documents.machine import machine
+from pytest_dbcluster.reporting.documents.run_recorder import RunRecorder
+from pytest_dbcluster.reporting.page import report_page
 from pytest_dbcluster.reporting.records import Asked, ClaimRecord, claim_record
+from pytest_dbcluster.reporting.results_directory import Results
+from pytest_dbcluster.reporting.resume.digests import Conditions
+from pytest_dbcluster.reporting.resume.earlier import Earlier, Key, key_of_line
+from pytest_dbcluster.reporting.resume.recall import Recall
+from pytest_dbcluster.reporting.tables import closing
+from pytest_dbcluster.reporting.unwritten import Unwritten
+from pytest_dbcluster.rounds import metrics
 from pytest_dbcluster.rounds.open_loop import ArrivalRate
 from pytest_dbcluster.testbed.pool import Pool
 from pytest_dbcluster.testbed.testbed import Testbed
@@ -53,6 +68,11 @@ class Result(enum.Enum):
     NO_WORSE = 0
     WORSE = 3
     UNKNOWN = 4
+
+
+OUTCOMES: Mapping[Result, run_document.Outcome] = MappingProxyType(
+    {Result.NO_WORSE: "holds", Result.WORSE: "refuted", Result.UNKNOWN: "inconclusive"}
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -126,12 +146,115 @@ def overall(compared: Sequence[Compared]) -> Result:
     return Result.NO_WORSE if results == {Result.NO_WORSE} else Result.UNKNOWN
 
 
+class ComparisonResults:
+    """The results of a comparison: each answer is written when it is there, so that no end of the command loses it.
+
+    The first answer removes the results of the comparison before. directory: of the results. asked: what the records
+    say about the command. count: of workloads. options: of the command, on which answers depend. earlier: the results
+    that are continued (``--resume``), None for none. progress: receives lines of progress.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        asked: Asked,
+        count: int,
+        options: Sequence[object],
+        earlier: Earlier | None,
+        progress: Report,
+    ) -> None:
+        self.directory = directory
+        self.asked = asked
+        self.records: list[ClaimRecord] = list(earlier.answers.values()) if earlier else []
+        self.line = progress
+        self._earlier = earlier
+        self._count = count
+        self._began = time.time()
+        self._lost = Unwritten()
+        self._conditions = Conditions(tuple(options), machine(runs.directory()))
+
+    @property
+    def continues(self) -> bool:
+        """Whether the results of an earlier comparison are continued."""
+        return self._earlier is not None
+
+    @functools.cached_property
+    def _recorder(self) -> RunRecorder:
+        before = self._earlier
+        if before is None:
+            with self._lost.noted(self.directory):
+                results_directory.clear(self.directory)
+        begun = run_recorder.begun(
+            Path.cwd(), runs.directory(), self.asked.repeat, self._count, before.continued if before else ()
+        )
+        tests = before.run.tests if before and before.run else ()
+        return RunRecorder(self.directory, dataclasses.replace(begun, began=self._began, tests=tests), self._lost)
+
+    @functools.cached_property
+    def _results(self) -> Results:
+        made = Results(self.directory, self._lost, self._recorder.document.run_id)
+        if self._earlier:
+            made.go_on(*self._earlier.numbers)
+        return made
+
+    def recall(self, testbed: Testbed, loads: Sequence[object], test: str) -> Recall:
+        """What looks up the claims of a measurement in the results that are continued. test: as ``test_of`` says."""
+        asked = dataclasses.replace(self.asked, test=test)
+        return Recall(testbed, loads, asked, self._conditions, self._earlier, self)
+
+    def finished(self, recall: Recall) -> Callable[[Answer], None]:
+        """Return the function that writes each answer of a testbed."""
+        testbed, began = recall.testbed, time.monotonic()
+
+        def finished(answer: Answer) -> None:
+            record = claim_record(answer, testbed, None, recall.asked, time.monotonic() - began)
+            numbers = [variant.number for variant in answer.variants]
+            depends_on = recall.depends_on(answer.claim, numbers, answer.metric, answer.asserted)
+            record = dataclasses.replace(record, depends_on=depends_on)
+            self.add(record, testbed.timeline(schema.claim_rounds(record)))
+
+        return finished
+
+    def add(self, record: ClaimRecord, timeline: str = "") -> None:
+        """Write one answer. timeline: every second of it as CSV."""
+        self._recorder.measured(record.test, record.release)
+        self._results.add(record, timeline)
+        self.records.append(record)
+
+    def take_over(self, key: Key, test: str, repeat: str) -> None:
+        """Note an answer of the results that are continued."""
+        assert self._earlier is not None
+        if key not in self._earlier.taken:
+            record = self._earlier.take(key, test, repeat)
+            self._recorder.took_over(key.test)
+            self._recorder.measured(test, record.release)
+            self.line(f"taken over: {record.text} ({record.load})")
+
+    def outdated(self, key: Key, changed: Sequence[str]) -> None:
+        """Drop an answer of the results that are continued, because what it depends on has changed."""
+        assert self._earlier is not None
+        before = self._earlier.answers[key]
+        self.records = [record for record in self.records if record is not before]
+        self._results.rewrite(schema.CLAIMS, lambda line: None if key_of_line(line) == key else line)
+        self.line(f"measured again ({', '.join(changed)} changed): {before.text} ({before.load})")
+
+    def finish(self, compared: Sequence[Compared]) -> list[str]:
+        """Write the end of the comparison and make its page; return what was not written, and where the page is."""
+        for item in compared:
+            self._recorder.part(test_of(item.workload), OUTCOMES[item.result], item.reason, 0.0)
+            self._recorder.ended(test_of(item.workload))
+        self._recorder.finish("")
+        self._results.finish(self.records, [], tests=self._recorder.document.tests)
+        to_calibrate = closing.to_calibrate(self.records)
+        return [*to_calibrate, *self._lost.lines(), report_page.make(self.directory, self.line)]
+
+
 class Comparison:
     """Two variants, baseline first, on clusters of ``pool``.
 
-    end: when to draw no more rounds, by ``time.monotonic``. seconds: of the whole comparison (``--seconds``). seed: of
-    the order of rounds. progress: receives lines of progress. asked: what the records of the answers say about the
-    command. records: of each answer, with its timeline as CSV.
+    end: when to draw no more rounds, by ``Turns.clock`` of the pool, which stands still while others have the machine.
+    seconds: of the whole comparison (``--seconds``). seed: of the order of rounds. progress: receives lines of
+    progress. kept: the results, where each answer is written at once, and where those of an earlier comparison are.
     """
 
     def __init__(
@@ -143,10 +266,10 @@ class Comparison:
         seconds: float,
         seed: int,
         progress: Report,
-        asked: Asked,
+        kept: ComparisonResults,
     ) -> None:
-        self.records: list[tuple[ClaimRecord, str]] = []
-        self._asked = asked
+        self._kept = kept
+        self._held = ""  # who kept the machine for so long that nothing more is measured
         self._variants = variants
         self._pool = pool
         self._end = end
@@ -163,43 +286,74 @@ class Comparison:
         return [self._one(workload, len(workloads) - number) for number, workload in enumerate(workloads)]
 
     def _one(self, workload: Workload, left: int) -> Compared:
-        """Measure one workload, of ``left`` that are left."""
-        share = max(0.0, self._end - time.monotonic()) / left
-        name, has_tail = str(workload), isinstance(workload, OpenLoop)
+        """Measure one workload, of ``left`` that are left. What was measured before an error stays."""
+        name, test, now = str(workload), test_of(workload), self._pool.turns.clock()
+        if self._held:
+            return Compared(name, None, reason=self._held)
+        end = now + max(0.0, self._end - now) / left
         try:
-            closed = self._measurement(workload, share * (CLOSED_SHARE if has_tail else 1.0))
+            closed = self._measurement(
+                workload, test, (end - now) * (CLOSED_SHARE if isinstance(workload, OpenLoop) else 1.0)
+            )
             self._note(closed)
             throughput = _no_slower(closed, None)
             closer = series_of(closed)[CANDIDATE].against(series_of(closed)[BASELINE])
+            self._note(closed)
             assert isinstance(closed.source, Testbed)
             remark = closed.source.data_fits(CANDIDATE, BASELINE)
-        except (Inconclusive, SeriesVoid) as error:
-            return Compared(name, None, reason=str(error))
+        except DBClusterError as error:
+            return Compared(name, None, reason=self._why(error))
         try:
-            p95 = self._tail(workload, closed, share * (1 - CLOSED_SHARE)) if isinstance(workload, OpenLoop) else None
+            p95 = self._tail(workload, test, closed, end) if isinstance(workload, OpenLoop) else None
             return Compared(name, throughput, closer, p95, remark=remark)
-        except (Inconclusive, SeriesVoid) as error:
-            return Compared(name, throughput, closer, reason=str(error), remark=remark)
+        except DBClusterError as error:
+            return Compared(name, throughput, closer, reason=self._why(error), remark=remark)
 
-    def _tail(self, workload: OpenLoop, closed: Measurement, seconds: float) -> Answer:
+    def _why(self, error: DBClusterError) -> str:
+        """Why there is no answer. Raises an error that ended everything, where nothing was measured before it."""
+        if isinstance(error, LockHeld):
+            self._held = str(error)
+        if not isinstance(error, Inconclusive | SeriesVoid) and not self._kept.records:
+            raise error
+        return str(error)
+
+    def _tail(self, workload: OpenLoop, test: str, closed: Measurement, end: float) -> Answer:
         """Ask for p95 at 70 % of the throughput that the slower variant just had in the closed loop.
 
-        Raises Inconclusive where the rounds would be so long that the time does not reach the first look.
+        Rounds that turn out to have too few operations for it, such as at a rate that was lowered, are lengthened.
+        Raises Inconclusive where the rounds would be so long that the time does not reach the first look. end: of the
+        workload's time, by the clock of the pool.
         """
-        medians = [statistics.median(done.goodput for done in rounds) for rounds in closed.rounds]
-        arrival_rate = ArrivalRate(SHARE).found(dict(zip(closed.source.names, medians, strict=True)))
-        assert arrival_rate.rate is not None
-        length = max(SHORTEST, OPERATIONS / arrival_rate.rate)
+        known = [closed.known(number) for number in (BASELINE, CANDIDATE)]
+        medians = [statistics.median(done.goodput for done in rounds) for rounds in known]
+        rate: ArrivalRate | None = ArrivalRate(SHARE).found(dict(zip(closed.source.names, medians, strict=True)))
         look = reach.first_look(claims.no_slower_than(MARGIN), closed.rules.alpha, closed.instances)
-        if (needed := look * 2 * length * WALL) > seconds:
-            raise Inconclusive(
-                f"p95 needs rounds of {length:.1f} s here, {needed:.0f} s in all, and {seconds:.0f} s are left for it: "
-                f"give it more --seconds, or more --threads"
-            )
-        tail: Any = dataclasses.replace(workload.at_rate(arrival_rate.rate), seconds=length)  # type: ignore[type-var]
-        return _no_slower(self._measurement(tail, seconds, arrival_rate), "p95")
+        length = 0.0
+        while True:
+            assert rate is not None
+            assert rate.rate is not None
+            length = max(SHORTEST, OPERATIONS / rate.rate, length)
+            seconds = max(0.0, end - self._pool.turns.clock())
+            if (needed := look * 2 * length * WALL) > seconds:
+                raise Inconclusive(
+                    f"p95 needs rounds of {length:.1f} s here, {needed:.0f} s in all, and {seconds:.0f} s are left for "
+                    "it: give it more --seconds, or more --threads"
+                )
+            tail: Any = dataclasses.replace(workload.at_rate(rate.rate), seconds=length)  # type: ignore[type-var]
+            measurement = self._measurement(tail, test, seconds, rate)
+            try:
+                return _no_slower(measurement, "p95")
+            except metrics.TooFewOperations as error:
+                longer = max(metrics.seconds_needed(rounds, "p95", str(tail)) for rounds in measurement.rounds)
+                if not length < longer < math.inf:
+                    raise Inconclusive(str(error)) from None
+                length, rate = longer, measurement.source.arrival_rate
+                self._progress(f"{workload}: rounds of {length:.1f} s, so that they have enough operations for p95")
 
-    def _measurement(self, workload: Workload, seconds: float, arrival_rate: ArrivalRate | None = None) -> Measurement:
+    def _measurement(
+        self, workload: Workload, test: str, seconds: float, arrival_rate: ArrivalRate | None = None
+    ) -> Measurement:
+        """A measurement of a workload for ``seconds``. test: what stands for its test in the results."""
         # Two instances of each, used in turn: two servers differ, even with the same options.
         apart = len({variant.cluster_key for variant in self._variants}) > 1
         testbed = Testbed(
@@ -213,27 +367,21 @@ class Comparison:
             sampled=True,
         )
         testbed.arrival_rate = arrival_rate  # the capacity is known, so the testbed need not measure it again
-        end = time.monotonic() + seconds
+        now = self._pool.turns.clock
+        end = now() + seconds
 
         def over() -> str:
-            return "" if time.monotonic() < end else f"{SHARE_OF_TIME} ({seconds:.0f} s) is used"
+            return "" if now() < end else f"{SHARE_OF_TIME} ({seconds:.0f} s) is used"
 
         rules = rules_of(self._seed, seconds, over, seconds_in_all=self._seconds, workloads=self._count)
-        return Measurement(testbed, rules, _Lines(self._progress), self._finished(testbed, workload))
-
-    def _finished(self, testbed: Testbed, workload: Workload) -> Callable[[Answer], None]:
-        """Return the function that keeps the record of each answer of this testbed."""
-        asked, began = dataclasses.replace(self._asked, test=test_of(workload)), time.monotonic()
-
-        def finished(answer: Answer) -> None:
-            record = claim_record(answer, testbed, None, asked, time.monotonic() - began)
-            self.records.append((record, testbed.timeline(schema.claim_rounds(record))))
-
-        return finished
+        recall = self._kept.recall(testbed, [workload] * len(self._variants), test)
+        return Measurement(
+            testbed, rules, _Lines(self._progress), self._kept.finished(recall), test=test, recall=recall
+        )
 
     def _note(self, measurement: Measurement) -> None:
-        """Keep what differs between the servers, once."""
-        if not any(self.durability):
+        """Keep what differs between the servers, once. Answers that may be taken over start no servers for it."""
+        if not any(self.durability) and (measurement.pairs or not self._kept.continues):
             source = measurement.source
             assert isinstance(source, Testbed)
             self.differences = source.differences(CANDIDATE, BASELINE)

@@ -333,6 +333,11 @@ def _add_how(option: Callable[..., object]) -> None:
         help="directory of the results and their page (default reports/compare)",
     )
     option(
+        "--resume",
+        action="store_true",
+        help="take over the answers that are in the results, and measure what has none, or has changed",
+    )
+    option(
         "--provisioner",
         default="local",
         metavar="NAME",

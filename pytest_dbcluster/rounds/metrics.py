@@ -164,8 +164,12 @@ def entry(done: Round, kind: str, metric: str, load: str) -> LedgerEntry:
     return ledger.entries[kind] if kind else ledger.total
 
 
+class TooFewOperations(ConfigError):
+    """The rounds are too short for a percentile: too few good operations in the median round."""
+
+
 def enough(rounds: Sequence[Round], metric: str, load: str) -> None:
-    """Raise ConfigError when the median round has too few good operations for the metric.
+    """Raise TooFewOperations when the median round has too few good operations for the metric.
 
     A percentile needs 10 operations beyond it. The goodput of one type needs 10 operations: rounds without any are
     equal, whatever the servers do.
@@ -177,7 +181,7 @@ def enough(rounds: Sequence[Round], metric: str, load: str) -> None:
         f"use rounds of seconds={math.ceil(ROOM * minimum / operations * seconds)}" if operations else "none at all"
     )
     beyond = f", {BEYOND} of them beyond it" if minimum > BEYOND else ""
-    raise ConfigError(
+    raise TooFewOperations(
         f"metric {metric!r} of {load}: it needs {minimum} good operations a round{beyond}; "
         f"rounds of {seconds:.2g} s had {operations:.0f}: {advice}"
     )

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import argparse
-import subprocess
-import sys
+import dataclasses
+import types
 
 import pytest
 
 from pytest_dbcluster.claims import claim as claims
 from pytest_dbcluster.cli import compare
-from pytest_dbcluster.cli.comparison import Compared
+from pytest_dbcluster.cli.comparison import Compared, ComparisonResults
 from pytest_dbcluster.cli.main import main
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.reporting import schema
 from pytest_dbcluster.reporting.documents.run_document import read_run
+from pytest_dbcluster.reporting.records import Asked
+from pytest_dbcluster.reporting.resume import earlier
 from pytest_dbcluster.system import machine_lock
 from pytest_dbcluster.workloads.mysqlslap import MySQLSlap
 from pytest_dbcluster.workloads.sysbench import SysBench
 from pytest_dbcluster.workloads.tpcc import TPCC
-from tests.support.command import alone, dbcluster
+from tests.support.command import alone, dbcluster, measuring_in
 from tests.support.records import record
 
 
@@ -198,17 +200,63 @@ def test_two_files_are_compared_on_real_servers(tmp_path):
     assert kinds == ["no_slower_than", "differs"] or done.returncode == 4  # without a round there is no record
 
 
+def results_in(directory, before=None):
+    """The results of a comparison of two workloads."""
+    asked = Asked("dbcluster compare", "quick", "dbcluster compare --cnf a b")
+    return ComparisonResults(directory, asked, 2, (), before, lambda line: None)
+
+
+def test_an_answer_is_written_when_it_is_there(tmp_path):
+    """A comparison that is killed has lost none, and the next one removes them with its own first answer."""
+    tpcc, sysbench = (record(claims.no_slower_than(0.05), test=f"dbcluster compare::{name}") for name in ("a", "b"))
+    results_in(tmp_path).add(tpcc)
+    after = results_in(tmp_path)
+    kept = [claim.test for claim in schema.read_claims(tmp_path)]
+    after.add(sysbench)
+
+    assert kept == ["dbcluster compare::a"]
+    assert [claim.test for claim in schema.read_claims(tmp_path)] == ["dbcluster compare::b"]
+
+
+def test_a_comparison_that_is_continued_keeps_its_answers(tmp_path):
+    """With ``--resume`` the answers of the comparison before stay, and its run is named."""
+    whole = record(claims.no_slower_than(0.05))
+    first, second = (
+        dataclasses.replace(whole, test=f"dbcluster compare::{name}", claim_id=f"{name} | claim") for name in ("a", "b")
+    )
+    results_in(tmp_path).add(first)
+    begun = read_run(tmp_path).run_id
+    after = results_in(tmp_path, earlier.read(tmp_path))
+    after.add(second)
+    after.finish([Compared("b", None)])
+
+    assert [claim.test for claim in schema.read_claims(tmp_path)] == ["dbcluster compare::a", "dbcluster compare::b"]
+    assert [one.run_id for one in read_run(tmp_path).continues] == [begun]
+
+
+def test_a_missing_answer_is_followed_by_the_command_that_measures_it():
+    """A comparison with all answers has no such line."""
+    whole = Compared("a", types.SimpleNamespace())
+    (line,) = compare.going_on([whole, Compared("b", types.SimpleNamespace(), reason="no time")], "dbcluster compare x")
+
+    assert "p95 of b" in line
+    assert line.endswith("dbcluster compare x --resume")
+    assert compare.going_on([whole], "dbcluster compare x") == []
+
+
 def test_a_comparison_has_the_page_of_a_run(tmp_path):
     """Its claims, its command, and a workload without an answer."""
-    claim = record(claims.no_slower_than(0.05), test="dbcluster compare::tpcc", repeat="dbcluster compare --cnf a b")
+    claim = record(claims.no_slower_than(0.05), test="dbcluster compare::tpcc")
     answered = [Compared("tpcc", None, reason="no time"), Compared("sysbench", None, reason="too slow")]
-    lines = compare.kept(tmp_path, [(claim, "")], answered, 5.0)
+    results = results_in(tmp_path)
+    results.add(claim)
+    lines = results.finish(answered)
     run = read_run(tmp_path)
 
     assert lines == [f"report: {tmp_path}/index.html"]
     assert "no_slower_than" in (tmp_path / "index.html").read_text()
     assert schema.read_claims(tmp_path)[0].run_id == run.run_id
-    assert (run.command, run.began) == ("dbcluster compare --cnf a b", 5.0)
+    assert run.command == "dbcluster compare --cnf a b"
     assert [(test.test, test.outcome, test.reason) for test in run.tests] == [
         ("dbcluster compare::tpcc", "inconclusive", "no time"),
         ("dbcluster compare::sysbench", "inconclusive", "too slow"),
@@ -301,32 +349,50 @@ def test_what_is_wrong_in_either_file_is_said_at_once(tmp_path):
     assert "cold-start reference" not in done.stderr
 
 
-HOLDER = """
-import sys
-from pathlib import Path
-from pytest_dbcluster.system.machine_lock import MEASURING, MachineLock
-
-with MachineLock(Path(sys.argv[1])).turn(MEASURING):
-    print("has it", flush=True)
-    sys.stdin.read()
-"""
-
-
 def test_a_machine_that_stays_busy_ends_the_comparison_without_an_answer(tmp_path, monkeypatch, capsys):
-    """It waits no longer than its own time, says who has the machine, and ends with the code of "could not tell"."""
+    """It waits as long as ``--wait`` says, names who has the machine, and ends with the code of "could not tell"."""
     files = two_files(tmp_path, "max_connections = 100", "max_connections = 200")
     own = machine_lock.MachineLock(tmp_path / "machine")
     monkeypatch.setattr(machine_lock, "this", lambda: own)
-    monkeypatch.setattr(compare, "LEAST_SECONDS", 0.5)
-    monkeypatch.setattr(compare, "LEAVE_SECONDS", 0.0)
-    command = [sys.executable, "-c", HOLDER, str(own.directory)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
-        assert holder.stdout.readline() == "has it\n"
+    with measuring_in(own.directory) as holder:
+        status = main(["compare", *files, "--wait=1", f"--results={tmp_path / 'results'}"])
 
-        status = main(["compare", *files, "--seconds=1", f"--results={tmp_path / 'results'}"])
-
-        holder.stdin.close()
     assert status == 4
     (line,) = capsys.readouterr().out.splitlines()
-    assert line.startswith("could not tell: --seconds 1 are used; it was used while this run waited for the machine: ")
+    assert line.startswith("could not tell: waited 1 s (--wait) for the machine: ")
     assert f"pid {holder.pid}" in line
+
+
+@pytest.mark.parametrize("wrong", ["innodb_flash=1", "binlog_format=SOMETIMES"])
+def test_a_wrong_file_is_answered_while_others_have_the_machine(tmp_path, monkeypatch, wrong, capsys):
+    """No lock is waited for."""
+    files = two_files(tmp_path, "max_connections = 100", wrong)
+    own = machine_lock.MachineLock(tmp_path / "machine")
+    monkeypatch.setattr(machine_lock, "this", lambda: own)
+    with measuring_in(own.directory):
+        status = main(["compare", *files, "--wait=30", f"--results={tmp_path / 'results'}"])
+
+    assert status == 2
+    assert "candidate.cnf" in capsys.readouterr().err
+    assert not own.used
+
+
+def test_a_comparison_goes_on_where_it_was(tmp_path):
+    """Claims of throughput and p95 are of one test that ended; ``--resume`` takes over each answer that there is."""
+    files = two_files(tmp_path, "max_connections = 100", "max_connections = 200")
+    program, results = alone(tmp_path / "bin"), tmp_path / "results"
+    words = ["compare", *files, "--workload=sysbench:oltp_point_select", "--threads=2", "--seconds=60"]
+    words.append(f"--results={results}")
+    first = dbcluster(*words, seconds=300, program=program)
+    answers, run = schema.read_claims(results), read_run(results)
+    second = dbcluster(*words, "--resume", seconds=300, program=program)
+
+    assert first.returncode in (0, 3, 4), first.stderr
+    assert second.returncode in (0, 3, 4), second.stderr
+    assert {claim.test for claim in answers} == {test.test for test in run.tests}
+    assert [test.outcome for test in run.tests if test.outcome == "cut short"] == []
+    assert len(answers) >= 2
+    assert second.stderr.count("taken over: ") == len(answers)
+    assert [claim.claim_id for claim in schema.read_claims(results)][: len(answers)] == [
+        claim.claim_id for claim in answers
+    ]

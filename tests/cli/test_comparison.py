@@ -6,6 +6,8 @@ import dataclasses
 import math
 import random
 import re
+import time
+import types
 
 import pytest
 
@@ -17,6 +19,7 @@ from pytest_dbcluster.cli import compare
 from pytest_dbcluster.cli.comparison import (
     WIDEST,
     Compared,
+    Comparison,
     Result,
     _no_slower,
     judged,
@@ -25,10 +28,15 @@ from pytest_dbcluster.cli.comparison import (
     slower,
     told_margin,
 )
-from pytest_dbcluster.errors import Inconclusive
+from pytest_dbcluster.errors import Inconclusive, LockHeld, ProvisionError
 from pytest_dbcluster.measuring.measurement import Measurement, Rules
 from pytest_dbcluster.measuring.series import series_of
+from pytest_dbcluster.rounds.histogram import Histogram, bucket
+from pytest_dbcluster.rounds.ledger import Ledger, LedgerEntry
+from pytest_dbcluster.rounds.round import RunResult
 from pytest_dbcluster.rounds.round_length import RoundLength
+from pytest_dbcluster.workloads.sysbench import SysBench
+from pytest_dbcluster.workloads.tpcc import TPCC
 from tests.support.fakes import FakeSource, noisy
 from tests.support.pairs import pairs
 
@@ -291,3 +299,84 @@ def test_a_candidate_that_is_certainly_faster_is_called_that():
         r"new is no worse than old: 1\.2\dx as fast on tpcc",
         compare.sentence([Compared("tpcc", throughput, closer)], ("old", "new")),
     )
+
+
+class Made(Comparison):
+    """A comparison on made-up rounds: each workload does ``speed`` operations a second."""
+
+    def __init__(self, speed, wrong=None):
+        turns = types.SimpleNamespace(clock=time.monotonic)
+        kept = types.SimpleNamespace(records=[], continues=True)
+        pool = types.SimpleNamespace(turns=turns)
+        self.said = []
+        super().__init__(
+            [], pool, end=time.monotonic() + 1e6, seconds=1e6, seed=1, progress=self.said.append, kept=kept
+        )
+        self.speed, self.wrong, self.lengths = speed, wrong, []
+
+    def _measurement(self, workload, test, seconds, arrival_rate=None):
+        if self.wrong and str(workload) in self.wrong:
+            raise self.wrong[str(workload)]
+        length = workload.seconds or 1.0
+        self.lengths.append(length)
+        noise = random.Random(1)
+
+        def outcome(variant, seconds):
+            number = round(self.speed * length)
+            latencies = Histogram({bucket(0.01 * math.exp(noise.gauss(0, 0.001))): number})
+            entry = LedgerEntry(committed=number, latencies=latencies)
+            return RunResult(seconds, number, number, good=number, ledger=Ledger({"point": entry}))
+
+        source = FakeSource(("base", "next"), lambda _: length, outcome=outcome, arrival_rate=arrival_rate)
+        return Measurement(source, Rules(1, budget=seconds))
+
+
+def test_rounds_with_too_few_operations_for_p95_are_lengthened():
+    """The rounds of the first try have a third of what p95 needs; those of the second have enough, and it is said."""
+    made = Made(100.0)
+    closed = made._measurement(SysBench("oltp_point_select", threads=2), "test", 100.0)
+    claims_of = series_of(closed)
+    claims_of[1].no_slower_than(claims_of[0], by=0.05)
+    made.speed, made.lengths = 23.0, []  # a rate that was lowered
+
+    answer = made._tail(SysBench("oltp_point_select", threads=2), "test", closed, time.monotonic() + 1e5)
+
+    assert answer.metric == "p95"
+    assert len(made.lengths) == 2
+    assert made.lengths[1] * 23 >= 200 > made.lengths[0] * 23
+    assert any("p95" in line for line in made.said)
+
+
+def test_rounds_that_cannot_be_lengthened_cost_p95_alone():
+    """The time that is left does not suffice: the reason has what p95 needs."""
+    made = Made(100.0)
+    closed = made._measurement(SysBench("oltp_point_select", threads=2), "test", 100.0)
+    claims_of = series_of(closed)
+    claims_of[1].no_slower_than(claims_of[0], by=0.05)
+    made.speed = 23.0
+
+    with pytest.raises(Inconclusive, match="p95 needs rounds of"):
+        made._tail(SysBench("oltp_point_select", threads=2), "test", closed, time.monotonic() + 60)
+
+
+def test_what_fails_later_does_not_cost_what_was_measured():
+    """A workload whose servers fail has a reason, where another one has an answer; alone it is an error."""
+    error = ProvisionError("node db1 died")
+    made = Made(100.0, {str(TPCC()): error})
+    made._kept.records.append("an answer")
+
+    (compared,) = made.workloads([TPCC()])
+    assert (compared.throughput, compared.reason) == (None, "node db1 died")
+    made._kept.records.clear()
+    with pytest.raises(ProvisionError):
+        made.workloads([TPCC()])
+
+
+def test_a_machine_that_stays_busy_ends_the_comparison_with_what_it_has():
+    """Later workloads do not wait again; their reason names who has the machine."""
+    made = Made(100.0, {str(TPCC()): LockHeld("waited 1 s for pid 7")})
+    made._kept.records.append("an answer")
+
+    first, second = made.workloads([TPCC(), SysBench("oltp_point_select")])
+    assert first.reason == second.reason == "waited 1 s for pid 7"
+    assert made.lengths == []

@@ -390,8 +390,11 @@ def test_no_line_of_the_closing_output_is_wider_than_the_terminal(name, load, wi
 
 
 def test_a_run_without_claims_has_no_summary():
-    """A run without records prints no closing table."""
+    """A run without records prints no closing table, and its notes alone."""
     screen = Screen(isatty=False)
     terminal.summary(screen, [], ["a note"], terminal.Screen())
 
-    assert screen.shown == [""]
+    assert [line for line in screen.shown if line] == ["a note"]
+    screen.shown.clear()
+    terminal.summary(screen, [], [], terminal.Screen())
+    assert screen.shown == []

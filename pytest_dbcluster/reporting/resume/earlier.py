@@ -127,6 +127,10 @@ class Earlier:
         claims = [str(files.rounds) for files in self.files.values()]
         return leavings.highest(claims), leavings.highest([str(path) for path in self.curve_tables])
 
+    def tidy(self) -> None:
+        """Remove what a killed run has left in the directory. Raises OSError."""
+        leavings.remove(self.directory, _named(self))
+
     def has(self, test: str, release: str) -> bool:
         """Whether a test has an answer or a drawn curve, so that it may need no cluster. test: its node id."""
         name = key_of_test(test, release)
@@ -197,7 +201,7 @@ def begin(config: Any, directory: Path, *, tidy: bool = True) -> None:
     """
     earlier = read(directory)
     if tidy:
-        leavings.remove(directory, _named(earlier))
+        earlier.tidy()
     config.pluginmanager.register(earlier, NAME)
 
 
