@@ -26,5 +26,6 @@ __all__ = [
     "ports",
     "probes",
     "processes",
+    "shared_directory",
     "worker_files",
 ]
