@@ -35,7 +35,7 @@ def find(name: ReleaseName | str, *, progress: Report | None = None, mirror: str
     Sources in this order: the directory in the name, PATH (``mariadb:path``), the cache, the apt suites of this
     machine, other suites of its mirrors or of ``mirror`` (environment: DBCLUSTER_MIRROR).
     Raises ConfigError for an unknown version; ProvisionError, or Unsupported on a machine without apt, when no source
-    has the release. The message lists what the user can do.
+    has the release, and ProvisionError for a cache that others can write. The message lists what the user can do.
     """
     from pytest_dbcluster.releases import fetched as cached
     from pytest_dbcluster.releases import local_programs
@@ -48,6 +48,7 @@ def find(name: ReleaseName | str, *, progress: Report | None = None, mirror: str
     if name.version == "path":
         return local_programs.on_path(name)
     report = progress or (lambda _: None)
+    cache.require_trusted(cache.releases())
     return cached.lookup(name.product, name.version, report) or _fetched(name, report, mirror)
 
 

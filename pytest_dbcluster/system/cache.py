@@ -23,7 +23,7 @@ import filelock
 from pytest_dbcluster import formatting, wait
 from pytest_dbcluster.errors import ProvisionError
 from pytest_dbcluster.formatting import Report
-from pytest_dbcluster.system import entry_files, shared_directory
+from pytest_dbcluster.system import entry_files, owned_files, shared_directory
 
 MANIFEST = "manifest.json"
 STAGING = ".fetching-"
@@ -46,6 +46,18 @@ def root() -> Path:
 def releases() -> Path:
     """The directory of the fetched releases."""
     return root() / "releases"
+
+
+def require_trusted(directory: Path) -> None:
+    """Raise ProvisionError if another user could have written the programs in a directory of the cache.
+
+    Root, with the cache of the user who called sudo -E, would otherwise run that user's programs.
+    """
+    if reason := owned_files.untrusted(root()) or owned_files.untrusted(directory):
+        raise ProvisionError(
+            f"the cache {root()} is not used, because another user could have changed its programs: {reason}; set "
+            "XDG_CACHE_HOME to a directory that only you can write, or correct owner and mode"
+        )
 
 
 @dataclasses.dataclass(frozen=True)

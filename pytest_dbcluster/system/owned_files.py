@@ -7,7 +7,9 @@ checks who that owner is. Directories are removed in a way that a user who repla
 from __future__ import annotations
 
 import contextlib
+import grp
 import os
+import pwd
 import shutil
 import stat
 from collections.abc import Iterator
@@ -47,6 +49,51 @@ def owner(directory: Path) -> int:
     """The id of the user who owns a directory. Raises OSError, also when other users may write to it."""
     with _entered(directory) as (_, uid):
         return uid
+
+
+def untrusted(directory: Path) -> str:
+    """Why programs below a directory may be those of another user: whose it is, with its mode; "" if nobody else can.
+
+    Root also needs every directory above it to be safe, because who may rename a directory may replace it. In a
+    directory with the sticky bit nobody renames what belongs to others. A group that has the name of the owner is taken
+    for the owner. What does not exist is safe.
+    """
+    path = directory.absolute()
+    # Every link is followed: what counts is where the programs are.
+    found = [path, path.resolve(), *(path.resolve().parents if os.geteuid() == 0 else ())]
+    for one in dict.fromkeys(found):
+        with contextlib.suppress(FileNotFoundError):
+            status = one.stat()
+            if status.st_uid not in _trusted():
+                return f"{one} belongs to {_user(status.st_uid)}, mode {stat.S_IMODE(status.st_mode):04o}"
+            sticky = status.st_mode & stat.S_ISVTX and one not in found[:2]
+            shared = status.st_mode & stat.S_IWGRP and not _own_group(status)
+            if (status.st_mode & stat.S_IWOTH or shared) and not sticky:
+                return (
+                    f"others can write to {one}, which belongs to {_user(status.st_uid)}, "
+                    f"mode {stat.S_IMODE(status.st_mode):04o}"
+                )
+    return ""
+
+
+def _trusted() -> set[int]:
+    """Root, this user, and in a user namespace everybody outside of it, root too."""
+    whole = Path("/proc/self/uid_map").read_text().split() == ["0", "0", str(2**32 - 1)]
+    return {0, os.geteuid()} | (set() if whole else {int(Path("/proc/sys/kernel/overflowuid").read_text())})
+
+
+def _user(uid: int) -> str:
+    try:
+        return f"user {pwd.getpwuid(uid).pw_name}"
+    except KeyError:
+        return f"user {uid}"
+
+
+def _own_group(status: os.stat_result) -> bool:
+    try:
+        return status.st_gid == 0 or grp.getgrgid(status.st_gid).gr_name == pwd.getpwuid(status.st_uid).pw_name
+    except KeyError:
+        return False
 
 
 @contextlib.contextmanager

@@ -213,3 +213,13 @@ def test_an_entry_is_gone_when_its_directory_is():
     shutil.rmtree(fake_entry())
 
     assert find.cached() == []
+
+
+def test_programs_of_a_cache_that_others_can_write_are_not_run(tmp_path, monkeypatch):
+    """The error names the cache, its owner and mode, and what to do; nothing is looked for or fetched."""
+    (tmp_path / "pytest-dbcluster" / "releases").mkdir(parents=True)
+    (tmp_path / "pytest-dbcluster").chmod(0o777)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+
+    with pytest.raises(ProvisionError, match=r"mode 0777; set XDG_CACHE_HOME to a directory that only you can write"):
+        find.find("mariadb:10.11")

@@ -81,6 +81,7 @@ def directory() -> Path:
 def lookup() -> Path | None:
     """Allure in the cache; None where it was not fetched, or was fetched by another version of this package."""
     entry = directory()
+    cache.require_trusted(entry.parent)
     return entry if cache.read_manifest(entry / cache.MANIFEST, _same) and (entry / SCRIPT).exists() else None
 
 
