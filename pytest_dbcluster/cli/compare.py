@@ -20,6 +20,7 @@ from pathlib import Path
 from pytest_dbcluster import formatting, registry
 from pytest_dbcluster.claims import wording
 from pytest_dbcluster.claims.claim import Outcome
+from pytest_dbcluster.cli.clusters import options_of
 from pytest_dbcluster.cli.comparison import (
     COMMAND,
     ROUNDS_SHARE,
@@ -213,11 +214,11 @@ def specs_of(arguments: argparse.Namespace) -> list[ClusterSpec]:
             f"{len(arguments.release)} releases"
         )
     nodes = usual_nodes(arguments.topology) if arguments.nodes is None else arguments.nodes
-    specs = []
+    both, specs = options_of(arguments.option), []
     for number, name in enumerate(_names(files, releases)):
         spec = ClusterSpec(arguments.topology, nodes=nodes, release=releases[number % len(releases)])
         spec = spec.with_cnf(files[number % len(files)]) if files else spec
-        specs.append(spec.named(name))
+        specs.append(spec.with_options(both).named(name))
     return specs
 
 

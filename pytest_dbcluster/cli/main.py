@@ -293,6 +293,7 @@ def _add_compare(compare: argparse.ArgumentParser) -> None:
     )
     option = compare.add_argument
     option("--cnf", action="append", default=[], metavar="FILE", help="a my.cnf; give two, the current one first")
+    option("--option", action="append", default=[], metavar="NAME=VALUE", help="a server option of both; repeatable")
     option("--cnf-root", metavar="DIR", help="a copy of the host's files: !include /etc/... is read below it")
     option(
         "--release",

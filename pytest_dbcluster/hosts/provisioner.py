@@ -151,6 +151,10 @@ class Provisioner(abc.ABC):
         """The memory that one node may use ``80 %`` of, in bytes. ``machine``: the memory of the machine, in bytes."""
         return memory_share(spec, machine)
 
+    def most_memory(self, spec: ClusterSpec, machine: int) -> int:
+        """The memory that the caches of one node may have at most, in bytes. ``machine``: as of ``node_memory``."""
+        return self.node_memory(spec, machine)
+
     def beside(self, host: Host) -> Host:
         """A host for our Python programs that ``host`` can connect to: ``host`` itself, unless it may lack Python."""
         return host

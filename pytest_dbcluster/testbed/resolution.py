@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 
+from pytest_dbcluster import formatting
 from pytest_dbcluster.clusters import topology as topologies
 from pytest_dbcluster.clusters.dialects.lookup import dialect
 from pytest_dbcluster.clusters.proxy import Proxy, proxy_class
@@ -15,6 +16,7 @@ from pytest_dbcluster.clusters.servers import parity
 from pytest_dbcluster.clusters.servers.cnf_file import CnfFile
 from pytest_dbcluster.clusters.servers.cnf_judge import judged
 from pytest_dbcluster.clusters.servers.data_template import Template
+from pytest_dbcluster.clusters.servers.variables import file_sizes, memory_sizes
 from pytest_dbcluster.clusters.startup import has_template, ready_template
 from pytest_dbcluster.clusters.topology import Topology
 from pytest_dbcluster.errors import ConfigError, Unsupported
@@ -25,6 +27,8 @@ from pytest_dbcluster.spec import PARITIES, ClusterSpec, ReleaseName
 from pytest_dbcluster.testbed.comparability import check_client
 from pytest_dbcluster.testbed.variants import Building, References, Variant, split
 from pytest_dbcluster.workloads.workload import Workload
+
+LARGE_FILES = 2**30  # bytes of files of a server's start, from which on we ask for the free space
 
 
 class ReleaseLacks(Unsupported):
@@ -125,11 +129,27 @@ class Resolution:
         settings = settings_of(topology, given.options, spec.topology)
         own = {name: value for name, value in given.options.items() if name not in settings}
         wanted = {**parity_options, **own}
+        self._require_room(spec, wanted)  # before the template, which has files of the sizes asked for
         template = self._template(release, wanted)
         options, absent = opts.fit(wanted, template, release, given.judged)
         self._note(*given.lines, *absent)
         common = {**parity_options, **given.common}
         return options, {name: value for name, value in common.items() if name in options}, template, settings
+
+    def _require_room(self, spec: ClusterSpec, options: Mapping[str, str]) -> None:
+        """Raise ConfigError if the nodes' caches exceed the memory, or the files of their start the disk."""
+        memory = self.provisioner.most_memory(spec, self.provisioner.memory().total)
+        if (wanted := memory_sizes(options)) and sum(wanted.values()) > memory:
+            raise too_large(spec, wanted, memory, "memory", "80 % of it is written as 80 %")
+        if sum((files := file_sizes(options)).values()) < LARGE_FILES:
+            return
+        host = self.provisioner.workshop(spec)
+        try:
+            free = spec.needs.disk or host.free_bytes() // (1 if host.machine else spec.nodes)
+        finally:
+            self.provisioner.give_back([host])
+        if sum(files.values()) > free:
+            raise too_large(spec, files, free, "free disk", "another disk is named by DBCLUSTER_DATA_DIR")
 
     def _note(self, *lines: str) -> None:
         self.overridden += [line for line in lines if line not in self.overridden]
@@ -147,6 +167,16 @@ class Resolution:
     def _template(self, release: Release, options: Mapping[str, str]) -> Template:
         with contextlib.nullcontext() if has_template(release, options) else self.building():
             return ready_template(release, self.provisioner, options, self.progress)
+
+
+def too_large(spec: ClusterSpec, sizes: Mapping[str, float], room: int, what: str, way_out: str) -> ConfigError:
+    """The error about options whose sizes exceed what each node has. room: bytes. what: of what."""
+    asked = " and ".join(f"{name}={formatting.gibibytes(size)}" for name, size in sizes.items())
+    return ConfigError(
+        f"{spec}: {asked} exceeds the {what} of a node, {formatting.gibibytes(room)} (its share with "
+        f"{formatting.counted(spec.nodes, 'node')}); {way_out}. Give all variants a smaller value: with_options(...) "
+        f"in a test, --option {next(iter(sizes))}=... of dbcluster compare"
+    )
 
 
 def look_up(spec: ClusterSpec, provisioner: Provisioner) -> tuple[Topology, type[Proxy] | None]:

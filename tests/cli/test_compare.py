@@ -27,8 +27,15 @@ from tests.support.records import record
 
 def given(**changes):
     """The arguments of a command line."""
-    usual = {"cnf": [], "release": [], "topology": "standalone", "nodes": None}
+    usual = {"option": [], "cnf": [], "release": [], "topology": "standalone", "nodes": None}
     return argparse.Namespace(**{**usual, **changes})
+
+
+def test_an_option_of_the_command_is_one_of_both_variants():
+    """It overrides that of both files, so that a size fits this machine."""
+    both = compare.specs_of(given(release=["mariadb:10.11", "mariadb:11.8"], option=["innodb_buffer_pool_size=1G"]))
+
+    assert [dict(spec.options) for spec in both] == [{"innodb_buffer_pool_size": "1G"}] * 2
 
 
 def test_two_releases_are_compared_with_the_first_as_baseline():

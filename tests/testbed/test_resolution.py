@@ -49,3 +49,52 @@ def test_an_image_without_mysqlslap_lacks_it(mariadb):
 
     assert "(image docker.io/mysql)" in MySQLSlap("write").lacks(image)
     assert not MySQLSlap("write").lacks(dataclasses.replace(image, files=frozenset(["/usr/bin/mariadb-slap"])))
+
+
+@pytest.fixture
+def resolution(provisioner, tmp_path):
+    """Specs are resolved for this machine; no server may start."""
+    return Resolution(provisioner, fragments=tmp_path, below=None, progress=lambda _: None)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (
+            {"innodb_buffer_pool_size": "9000G"},
+            r"innodb_buffer_pool_size=9000\.0 GiB exceeds the memory of a node, [\d.]+ GiB",
+        ),
+        (
+            {"innodb_buffer_pool_size": "1G", "key_buffer_size": "9T"},
+            r"1\.0 GiB and key_buffer_size=9216\.0 GiB exceeds",
+        ),
+        (
+            {"innodb_log_file_size": "500T"},
+            r"innodb_log_file_size=512000\.0 GiB exceeds the free disk of a node, [\d.]+ GiB",
+        ),
+        ({"innodb_data_file_path": "ibdata1:500T:autoextend"}, r"innodb_data_file_path=512000\.0 GiB"),
+    ],
+)
+def test_sizes_beyond_the_machine_are_refused_before_a_server_starts(resolution, options, words):
+    """With what was asked, what a node has, and how to lower both files of a comparison."""
+    with pytest.raises(ConfigError, match=words) as caught:
+        resolution.resolve(ONE.with_options(options), switched=False)
+    assert f"--option {next(iter(options))}=... of dbcluster compare" in str(caught.value)
+
+
+def test_sizes_that_fit_are_taken(resolution):
+    """Percent of the memory too."""
+    spec = ONE.with_options(innodb_buffer_pool_size="50 %", innodb_log_file_size="1100M")
+
+    assert dict(resolution.resolve(spec, switched=False).options)["innodb_log_file_size"] == "1100M"
+
+
+def test_each_node_has_its_share(resolution):
+    """Five servers of 30 % of the machine's memory each do not fit."""
+    total = resolution.provisioner.memory().total
+    spec = dataclasses.replace(ONE, topology="galera", nodes=5).with_options(
+        innodb_buffer_pool_size=f"{total * 3 // 10}"
+    )
+
+    with pytest.raises(ConfigError, match=r"exceeds the memory of a node.*share with 5 nodes"):
+        resolution.resolve(spec, switched=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from pytest_dbcluster.clusters.servers.data_template import Variable
 
@@ -45,6 +46,35 @@ IDENTITY_PREFIX = "wsrep_provider_"
 FACTORS = {suffix: 2 ** (10 * power) for power, suffix in enumerate(("", *"KMGTPE"))}
 TRUTH = {"on": "1", "true": "1", "off": "0", "false": "0", "": "1"}
 SIZE_SLACK = 2**27  # InnoDB rounds its buffer pool up to a chunk, 128 MiB by default
+
+
+# What a server takes of the memory for good, and the files that it writes in full when it starts.
+MEMORY_SIZES = (
+    "innodb_buffer_pool_size", "key_buffer_size", "aria_pagecache_buffer_size", "query_cache_size",
+    "innodb_log_buffer_size", "rocksdb_block_cache_size",
+)  # fmt: skip
+FILE_SIZES = ("innodb_log_file_size", "innodb_redo_log_capacity")
+FILES_OF_LOG = "innodb_log_files_in_group"
+FILE_LISTS = ("innodb_data_file_path", "innodb_temp_data_file_path")  # ibdata1:12M:autoextend
+PROVIDER_LIST = "wsrep_provider_options"
+PROVIDER_SIZES = re.compile(r"(?:^|;)\s*gcache\.size\s*=\s*([\w.]+)")
+
+
+def memory_sizes(options: Mapping[str, str]) -> dict[str, float]:
+    """Return how much memory options ask for, in bytes by name, for a server's caches; other options ask for little."""
+    return {name: size for name in MEMORY_SIZES if (size := as_number(options.get(name, "")))}
+
+
+def file_sizes(options: Mapping[str, str]) -> dict[str, float]:
+    """Return the size of the files that a server writes when it starts, in bytes by the option that asks for them."""
+    sizes = {name: as_number(options.get(name, "")) or 0.0 for name in FILE_SIZES}
+    sizes[FILE_SIZES[0]] *= as_number(options.get(FILES_OF_LOG, "")) or 1
+    for name in FILE_LISTS:
+        parts = [part.split(":")[1:2] for part in options.get(name, "").split(";")]
+        sizes[name] = sum(as_number(size) or 0.0 for part in parts for size in part)
+    if found := PROVIDER_SIZES.search(options.get(PROVIDER_LIST, "")):
+        sizes[PROVIDER_LIST] = as_number(found[1]) or 0.0
+    return {name: size for name, size in sizes.items() if size}
 
 
 def is_identity(name: str) -> bool:

@@ -169,6 +169,10 @@ class SshProvisioner(Provisioner):
         nodes = self._nodes()
         return (min(one.facts.memory for one in nodes) if nodes else machine) // SIDE_BY_SIDE
 
+    def most_memory(self, spec: ClusterSpec, machine: int) -> int:
+        """The memory of the smallest machine, in bytes."""
+        return self.node_memory(spec, machine) * SIDE_BY_SIDE
+
     def acquire(self, spec: ClusterSpec) -> Sequence[SshHost]:
         """A host on a machine of its own for each node.
 
