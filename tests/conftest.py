@@ -81,6 +81,9 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     os.environ.pop("GITHUB_ACTIONS", None)  # runs of pytest inside of tests are no steps of GitHub's
     os.environ.setdefault("SSL_CERT_FILE", os.devnull)
+    os.environ["DBCLUSTER_LEARN"] = (
+        "0"  # servers of tests share the cores: the machine's own calibrations stay as they are
+    )
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell has what it starts with & ignore it
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

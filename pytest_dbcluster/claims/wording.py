@@ -207,8 +207,7 @@ def _longer_rounds(needed: int, pairs: int, seconds: float, load: str, variants:
         change = f" (MySQLSlap(..., queries={times} times as many))"
     elif tool in TIMED and pairs:
         change = f" ({TIMED[tool]}(..., seconds={math.ceil(times * seconds / pairs / variants)}))"
-    more = f" and --db-budget {budget(needed * seconds / pairs)}" if pairs else ""
-    return f", but no run draws more than {maximum}: take rounds {times} times as long in the test{change}{more}"
+    return f", but no run draws more than {maximum}: take rounds {times} times as long in the test{change}"
 
 
 def needed_margin(verdict: Verdict) -> str:

@@ -15,6 +15,7 @@ import hashlib
 import itertools
 import json
 import math
+import os
 import re
 import statistics
 import time
@@ -42,6 +43,7 @@ from pytest_dbcluster.workloads.workload import OpenLoop, Workload
 
 FORMAT = 3  # of a calibration in the cache; raised when its fields change
 FOLDER = "calibrations"
+LEARN = "DBCLUSTER_LEARN"
 LEAST_ROUNDS = 2 * PER_EIGHT  # of each cluster: one eight for either half
 MOST_PAIRS = 200  # of a calibration: of more the latest count
 OPEN_LOOP = ", open loop"  # ends the kind of a workload with an arrival rate
@@ -324,9 +326,11 @@ def learn(rounds: Sequence[Sequence[Round]], instances: int, given: Given, used:
 
     rounds: of each variant. used: the clusters that are in a pair already; those of this call are added, so that pairs
     are independent. A pair takes ``LEAST_ROUNDS`` rounds of each instance. Where the cache cannot be written nothing is
-    added: no claim depends on it.
+    added: no claim depends on it. With 0 in the environment variable ``LEARN`` nothing is added either.
     """
     added = 0
+    if os.environ.get(LEARN) == "0":
+        return added
     for variant, workload, drawn in zip(given.variants, given.workloads, rounds, strict=True):
         key = Key.of(variant, workload, given.provisioner)
         for number in range(0, instances - 1, 2):

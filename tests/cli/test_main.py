@@ -163,13 +163,14 @@ def test_what_takes_cores_and_the_disk_is_done_in_a_turn(monkeypatch, tmp_path):
         having.append([one.does for one in own.holders()])
         raise ProvisionError("far enough")
 
+    monkeypatch.setattr("pytest_dbcluster.cli.clusters.bring_up", stop)
+    assert main.main(["up", "standalone"]) == 1  # its release is in the cache, and takes no turn
     monkeypatch.setattr(find, "find", stop)
-    monkeypatch.setattr("pytest_dbcluster.hosts.provisioner.Provisioner.supply", stop)
     monkeypatch.setattr("pytest_dbcluster.hosts.provisioners.container.images.build", stop)
     monkeypatch.setattr("pytest_dbcluster.hosts.provisioners.container.images.offer", lambda name: name)
     monkeypatch.setattr(images, "_engine", contextlib.nullcontext)
 
-    for words in (["fetch", "sysbench"], ["image", "build", "mariadb:10.11"], ["up", "standalone"]):
+    for words in (["fetch", "sysbench"], ["image", "build", "mariadb:10.11"]):
         assert main.main(words) == 1
     assert having == [["building"]] * 3
 

@@ -41,6 +41,12 @@ def pairs(*values, metric="throughput", noise=0.002):
 PAIRS = pairs(*((-1) ** number * 0.01 for number in range(24)))
 
 
+@pytest.fixture(autouse=True)
+def learning(monkeypatch):
+    """These tests calibrate, in caches of their own."""
+    monkeypatch.delenv(cluster_differences.LEARN, raising=False)
+
+
 @pytest.fixture
 def here(monkeypatch, tmp_path):
     """The key of a cluster under a workload, in a cache that is empty."""
@@ -275,6 +281,13 @@ def given(here, local):
     apart = variant_of(ClusterSpec("galera", nodes=3).with_options(innodb_buffer_pool_size="1G"), RELEASE)
     other = dataclasses.replace(apart, static=(("innodb_buffer_pool_size", "1G"),))
     return cluster_differences.Given([GALERA, other], [WRITE, WRITE], local)
+
+
+def test_a_run_that_must_not_learn_adds_nothing(given, monkeypatch):
+    """The calibrations of a machine stay those that were measured on purpose."""
+    monkeypatch.setenv(cluster_differences.LEARN, "0")
+
+    assert cluster_differences.learn([drawn((1.0, 1.1), 16, 2)] * 2, 2, given, set()) == 0
 
 
 def test_instances_of_a_variant_add_their_difference(here, given):
