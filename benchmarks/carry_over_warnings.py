@@ -2,8 +2,8 @@
 
     python benchmarks/carry_over_warnings.py [--runs 500] [--only noise waves judged uneven found]
 
-The promise is a wrong warning in at most 1 of 100 claims (``carry_over.LEVEL``), for any noise. A figure with a star is
-above it with a chance of .001 by accident.
+The promise is a wrong warning in at most 1 of 100 claims (``carry_over.LEVEL``), for noise that is the same for both.
+A figure with a star is above it with a chance of .001 by accident.
 
 - noise: two variants run in the order of ``block_order``, for each kind of noise of ``critical_values.py``; no round
   depends on the one before it. The candidate is 1.3 times as fast; equal variants have the same figures, because the

@@ -5,7 +5,7 @@
 - noise: four variants run in the order of ``block_order``: two workloads, each on a near and a far cluster. Both lose
   the same (the test does not depend on how much), and the noise of one is three times that of the other. For each kind
   of noise of ``critical_values.py``: the share of runs that a look rejects as faster, all looks together, by row of the
-  table. For rows of claims it is at most the level; the bound for any noise stands in the first row.
+  table. For rows of claims it is at most the level; the sum of the looks stands in the first row.
 - power: losses of .21x and of .21x times what n blocks "could see" (``power.detectable``, independent normal rounds).
   Fresh rounds decide by n blocks in .75 to .85 of the runs.
 """
@@ -87,7 +87,7 @@ def rejections(noise: Noise, runs: int, rng: np.random.Generator) -> list[int]:
 
 
 def check(runs: int, seed: int) -> None:
-    """Prints the error towards one side of each level: its bound for any noise, then what each noise has."""
+    """Prints the error towards one side of each level: the sum of its looks, then what each noise has."""
     print("| noise | " + " | ".join(f"{level:.3g}" for level in LEVELS) + " |")
     print("|---" * (1 + len(LEVELS)) + "|")
     silent = (None,) * LOOKS.index(RANKS_FROM)

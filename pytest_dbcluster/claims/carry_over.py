@@ -10,8 +10,8 @@ What chance does is known from the draw of the order alone (``block_order``), as
 the log times less the variant's part are fixed numbers, whatever the noise is, and every other order that could have
 been drawn meets the same numbers. So t of the order that ran is compared with t of other orders (a randomisation test,
 p as in Phipson and Smyth 2010). The variant's part itself is not known: every value is tried, and the one with which
-chance does the most counts. So the level holds for any noise and any ratio of the variants. It takes for granted that
-a variant changes every log time by the same.
+chance does the most counts. So the level holds for any ratio of the variants and any noise that is the same for both.
+It takes for granted that a variant changes every log time by the same.
 
 No verdict rests on carry-over: it is shown beside the estimate, and it warns.
 """
@@ -75,7 +75,7 @@ class CarryOver:
 
     @property
     def warned(self) -> bool:
-        """Whether the interval excludes 0; without carry-over at most 1 of 100 does, for any noise."""
+        """Whether the interval excludes 0; without carry-over at most 1 of 100 does."""
         return self.low > 0 or self.high < 0
 
 

@@ -5,9 +5,12 @@ A log ratio is log(candidate / baseline) of one pair of rounds. It compares spee
 
 Every claim makes the same promise. The chance of a wrong verdict is at most ``alpha`` towards each side, over all
 looks together: .0005 (1 in 2000), or .0001 with ``--db-alpha``. It rests on the random order of the rounds alone, so it
-holds for any noise. A guard (``no_slower_than``, ``same_as``) fails at ``alpha`` as well, but may hold at .05 where
-rounds are independent, and at .11 for any noise. A verdict is about the running instances under the load that was
-given, in the time of the measurement. ``verdict`` decides by comparing intervals with ``Claim.bounds``.
+holds for any noise that is the same for both variants. It also holds where independent rounds of the two variants have
+the same centre and different spreads: log differences that are symmetric about the bound, so not skewed ones. An
+autocorrelation or a drift of one variant alone, and carry-over, cannot be told from an effect. A guard
+(``no_slower_than``, ``same_as``) fails at ``alpha`` as well, but may hold at .05 where rounds are independent, and at
+.1 where they are not and both variants have the same noise. A verdict is about the running instances under the load
+that was given, in the time of the measurement. ``verdict`` decides by comparing intervals with ``Claim.bounds``.
 """
 
 from __future__ import annotations
@@ -210,8 +213,8 @@ def beats(by: float = 0.0) -> Claim:
 def no_slower_than(by: float) -> Claim:
     """The guard: the candidate is slower than the baseline by less than the fraction ``by``: ratio > 1 - by.
 
-    Holds when the 90 % interval lies above 1 - by, wrong with a chance of at most .05 where rounds are independent (.11
-    for any noise). Fails when the sequential interval (99.9 %) lies below. Raises ConfigError unless 0 < by < 1.
+    Holds when the 90 % interval lies above 1 - by, wrong with a chance of at most .05 where rounds are independent (.1
+    if they are not). Fails when the sequential interval (99.9 %) lies below. Raises ConfigError unless 0 < by < 1.
     """
     return _claim("no_slower_than", "by", by, 0.0, 1.0)
 
@@ -220,8 +223,8 @@ def same_as(within: float) -> Claim:
     """The guard: neither variant is slower by the fraction ``within``: ratio and 1 / ratio are above 1 - within.
 
     Holds when the 90 % interval lies inside both limits, wrong with a chance of at most .05 where rounds are
-    independent (.11 for any noise). Fails when the sequential interval (99.9 %) lies outside. Raises ConfigError unless
-    0 < within < 1.
+    independent (.1 if they are not). Fails when the sequential interval (99.9 %) lies outside. Raises ConfigError
+    unless 0 < within < 1.
     """
     return _claim("same_as", "within", within, 0.0, 1.0)
 
@@ -255,7 +258,7 @@ def fades(by: float = 0.0) -> Claim:
     """The second of two pairs of variants loses less than the first one, by more than the fraction ``by``.
 
     Of each pair candidate / baseline is what it keeps. What the second keeps / what the first keeps > 1 + by; judged
-    like ``beats``, from 14 pairs on (``pairs.of_losses``). Raises ConfigError unless 0 <= by < 2.
+    like ``beats``, from 17 pairs on (``pairs.of_losses``). Raises ConfigError unless 0 <= by < 2.
     """
     return _claim(FADES, "by", by, 0.0, FASTER, zero=True)
 

@@ -1,6 +1,6 @@
 """Estimate and interval of the log ratio of two variants, from the tests of ``critical_values``. Pure functions.
 
-A log ratio b is inside the interval when the last look does not reject it. At 4, 8 and 12 pairs the test is
+A log ratio b is inside the interval when the last look does not reject it. At 8 and 12 pairs the test is
 Mann-Whitney's, and the ends of the interval are two of the 16 differences inside each eight. From 14 pairs on it is the
 signed-rank test of ``remainders``. ``level`` is a one-sided chance of error that ``critical_values`` has; other levels
 raise ConfigError.

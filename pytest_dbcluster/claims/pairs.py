@@ -134,7 +134,7 @@ def of_losses(after: Pairs, before: Pairs) -> Pairs:
     difference of the two rounds without theta, and no draw moves it. The same place of ``before`` has its own coin t
     and its own e'. So the difference of the two log ratios is (theta - theta') + s (e - s t e'). Where both coins are
     flipped, s t stays and the last part changes its sign. The order that was drawn and the one with both coins flipped
-    are equally likely, for each place on its own. So s is a fair coin, whatever e, e' and s t are: exact for any noise,
+    are equally likely, for each place on its own. So s is a fair coin, whatever e, e' and s t are: exact,
     also where theta' is not known. That is the sharp hypothesis, that both losses differ by the bound in each round; as
     for every claim, other noise of a variant is not covered. Ties only lower the chance.
 

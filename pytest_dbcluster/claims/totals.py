@@ -2,10 +2,10 @@
 
 Ranks say little about a counter that is often 0: a pair with nothing on both sides is no evidence, and a count of 30 is
 more than a count of 1. So the baseline's values are scaled to the claim's bound, and the candidate's total is compared
-with the totals of all other orders that could have been drawn. That distribution is exact for any noise: where the
+with the totals of all other orders that could have been drawn. That distribution is exact: where the
 candidate is exactly on the bound, the scaled values are fixed numbers, and only the labels of the variants are random.
 
-- Looks at 4, 8 and 12 pairs: all 70 arrangements of each eight.
+- Looks at 8 and 12 pairs: all 70 arrangements of each eight.
 - Looks from 14 pairs on: both orders of each pair. A pair with nothing on both sides leaves first.
 
 A look rejects where the share of orders with such a total is at most the chance that the critical value of this look
@@ -43,7 +43,7 @@ def rejects(pairs: Pairs, level: float, bound: float) -> tuple[bool, bool]:
 
 @functools.lru_cache(maxsize=256)
 def chance(level: float, look: int) -> float:
-    """The exact chance of this look to reject wrongly towards one side, for any noise; 0 where it cannot speak."""
+    """The exact chance of this look to reject wrongly towards one side; 0 where it cannot speak."""
     value = critical_values.boundary(level).at(look)
     if value is None:
         return 0.0

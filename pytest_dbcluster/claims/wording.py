@@ -157,7 +157,7 @@ def _error(verdict: Verdict, seconds: float, load: str, variants: int) -> str:
         return f"error of this verdict <= 1 in {1 / verdict.alpha:.0f}{_unless(verdict.claim)}"
     if verdict.outcome is Outcome.HOLDS:
         rate = f"1 in {1 / critical_values.GUARD_LEVEL:.0f}, exactly on the margin"
-        independent = f", if rounds are independent (1 in {1 / GUARD_BOUND:.0f} for any noise)"
+        independent = f", if rounds are independent (else 1 in {1 / GUARD_BOUND:.0f})"
         return f"error of this verdict <= {rate}{independent}{_unless(verdict.claim)}"
     return f"needs {needs(verdict, seconds, load, variants)}"
 

@@ -23,7 +23,7 @@ LARGER: Callable[[int], str] = f"{round_length.BUDGET} {{}}".format  # what to a
 def first_look(claim: Claim, alpha: float, instances: int = 1) -> int:
     """The number of pairs before which no verdict is possible, however clear the difference.
 
-    At the default alpha 8, for a guard 4, for ``fades`` 14; with alpha .0001 it is 12, for ``fades`` 20. instances: of
+    At the default alpha 12, for a guard 8, for ``fades`` 17; with alpha .0001 it is 17. instances: of
     each variant, used in turn.
     """
     if claim.kind == verdict.STALLS_KIND:

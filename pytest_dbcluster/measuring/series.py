@@ -31,9 +31,10 @@ class Series:
 
     The claims below share these rules. A claim draws blocks of rounds until it is decided: 160 pairs at most
     (``--db-max-pairs``), or until its measured time (``--db-budget``) is used. The chance of a wrong verdict is at
-    most .0005 (``--db-alpha``) towards each side, over all looks together and for any noise; a guard may hold wrongly
-    with .05 where rounds are independent (.11 for any noise). That is the chance of one claim that was chosen before
-    its rounds were seen: the best of five variants, claimed afterwards, is wrong up to five times as often.
+    most .0005 (``--db-alpha``) towards each side, over all looks together (``claims.claim`` says for which
+    noise); a guard may hold wrongly with .05 where rounds are independent (.1 where they are not). That is the chance
+    of one claim that was chosen before its rounds were seen: the best of five variants, claimed afterwards, is wrong up
+    to five times as often.
     ``assert`` of the answer passes when the claim holds, raises ClaimFailed when it fails, and Inconclusive else.
     Making a claim raises ConfigError for a wrong margin or metric, for series that were not measured together or are
     the same, and for rounds too long for the budget; SeriesVoid when rounds are void too often (a tenth of the pairs)
@@ -60,7 +61,7 @@ class Series:
     def beats(self, other: Series, by: float = 0.0, *, metric: str | None = None) -> Answer:
         """Claim that this variant is faster than the other by more than the fraction ``by``: ratio > 1 + by.
 
-        Draws blocks of rounds now, until the claim is decided; the first look comes after 8 pairs. Holds when the
+        Draws blocks of rounds now, until the claim is decided; the first look comes after 12 pairs. Holds when the
         sequential interval of the ratio (99.9 % at alpha .0005) lies above 1 + by, fails when it lies below; either
         verdict is wrong with a chance of at most alpha. ``Series`` lists the errors that are raised.
 

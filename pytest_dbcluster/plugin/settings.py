@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pytest_dbcluster.measuring.measurement import Rules
 
 # Every run of pytest loads this module where the plugin is installed, so heavy modules are imported in functions.
-# Seconds by profile. A round of paper may take 30 s and the first look needs 8 pairs, so 16 rounds take 480 s.
+# Seconds by profile. A round of paper may take 30 s and the first look needs 12 pairs, so 24 rounds take 720 s.
 BUDGETS = {"quick": 120.0, "paper": 1200.0}
 DEFAULT_PROVISIONER = "local"
 DEFAULT_RESULTS = "reports/latest"  # below the root directory of the tests

@@ -6,7 +6,7 @@ as long as it takes until the first kind is no larger than the second: shorter r
 longer ones would not need fewer. All variants are pooled, and all get the same length, so it favours none.
 
 Beyond USUAL seconds a round gains little even where it is all noise inside: the time to a given precision falls by a
-tenth, and a clear difference, which 8 pairs show anyway, takes half as long again. So a round is longer than that only
+tenth, and a clear difference, which 12 pairs show anyway, takes half as long again. So a round is longer than that only
 where more than its own time goes by unmeasured between two rounds, or where a percentile needs more operations.
 """
 

@@ -1,4 +1,4 @@
-"""The total difference of a counter: exact for any noise, and silent where nothing was counted."""
+"""The total difference of a counter: exact, and silent where nothing was counted."""
 
 from __future__ import annotations
 
@@ -103,18 +103,18 @@ def test_rare_counts_of_equal_variants_are_not_judged():
     assert outcomes == {Outcome.INCONCLUSIVE}
 
 
-def test_many_against_none_hold_after_two_eights():
+def test_many_against_none_hold_after_three_eights():
     """As soon as a claim about a speed can."""
     verdict = replay(lower(by=0.5), counted([0.0] * 160, [3.0, 5.0, 4.0, 6.0] * 40))
 
-    assert (verdict.outcome, verdict.pairs, verdict.ratio) == (Outcome.HOLDS, 8, 0.0)
+    assert (verdict.outcome, verdict.pairs, verdict.ratio) == (Outcome.HOLDS, 12, 0.0)
 
 
 def test_a_higher_counter_fails():
     """Where most of the orders would have given the candidate less."""
     verdict = replay(lower(), counted([3.0, 5.0, 4.0, 6.0] * 40, [0.0] * 160))
 
-    assert (verdict.outcome, verdict.pairs, verdict.ratio) == (Outcome.FAILS, 8, math.inf)
+    assert (verdict.outcome, verdict.pairs, verdict.ratio) == (Outcome.FAILS, 12, math.inf)
 
 
 def test_few_counts_are_inconclusive_and_say_how_few():
@@ -125,7 +125,7 @@ def test_few_counts_are_inconclusive_and_say_how_few():
     assert "; 3 of " in verdict.reason
 
 
-@pytest.mark.parametrize("number", [8, 12, 14, 40, 160])
+@pytest.mark.parametrize("number", [12, 17, 40, 160])
 def test_the_interval_ends_where_the_test_rejects(number):
     """To a hundredth of a per cent, on either side."""
     source = random.Random(number)

@@ -26,12 +26,12 @@ def test_nothing_is_decided_between_looks(pairs):
 
 
 def test_a_clear_effect_holds_at_the_second_look():
-    """Seven times faster with little noise needs eight pairs; one eight cannot show it to one in 2000."""
-    assert judge(beats(), noise(math.log(7), 0.1, 4)) is None
-    answer = judge(beats(), noise(math.log(7), 0.1, 8))
+    """Seven times faster with little noise needs twelve pairs; eight cannot show it to one in 2000."""
+    assert judge(beats(), noise(math.log(7), 0.1, 8)) is None
+    answer = judge(beats(), noise(math.log(7), 0.1, 12))
 
     assert answer.outcome is Outcome.HOLDS
-    assert (answer.pairs, answer.look, answer.needed_pairs, answer.needed_margin) == (8, 2, None, None)
+    assert (answer.pairs, answer.look, answer.needed_pairs, answer.needed_margin) == (12, 2, None, None)
     assert answer.low < 7 < answer.high
 
 
@@ -74,13 +74,13 @@ def test_equality_proves_no_claim():
     assert answer.needed_pairs is None
 
 
-def test_a_guard_may_hold_after_one_eight():
-    """Where rounds hardly vary, four pairs show that nothing got slower; no claim is decided by so few."""
-    answer = judge(same_as(within=0.1), noise(0, 0.02, 4))
+def test_a_guard_may_hold_after_two_eights():
+    """Where rounds hardly vary, eight pairs show that nothing got slower; no claim is decided by so few."""
+    answer = judge(same_as(within=0.1), noise(0, 0.02, 8))
 
-    assert (answer.outcome, answer.pairs, answer.look) == (Outcome.HOLDS, 4, 1)
+    assert (answer.outcome, answer.pairs, answer.look) == (Outcome.HOLDS, 8, 1)
     assert (answer.low, answer.high) == (0, math.inf)
-    assert judge(same_as(within=0.1), noise(1, 0.02, 4)) is None
+    assert judge(same_as(within=0.1), noise(1, 0.02, 8)) is None
 
 
 def test_a_guard_may_hold_at_its_looser_level():
@@ -154,13 +154,13 @@ def test_a_budget_that_ends_between_looks_keeps_the_last_interval():
     at_look = judge(same_as(within=0.1), values.first(17), Terms(out_of_budget="budget of 120 s used"))
 
     assert (answer.low, answer.high) == (at_look.low, at_look.high)
-    assert (answer.pairs, answer.look) == (19, 5)
+    assert (answer.pairs, answer.look) == (19, 4)
     assert answer.needed_margin > answer.detectable / 2
 
 
 def test_a_budget_that_ends_at_a_look_lets_the_look_decide():
     """The last pair that the budget paid for may still answer the claim."""
-    assert judge(beats(), made([0.5, 0.51] * 4), Terms(out_of_budget="budget used")).outcome is Outcome.HOLDS
+    assert judge(beats(), made([0.5, 0.51] * 6), Terms(out_of_budget="budget used")).outcome is Outcome.HOLDS
 
 
 def test_a_blind_claim_is_never_answered():
@@ -173,11 +173,11 @@ def test_a_blind_claim_is_never_answered():
 
 
 def test_the_stricter_alpha_asks_for_more_pairs():
-    """At .0001 eight pairs cannot speak, and the interval is wider."""
+    """At .0001 twelve pairs cannot speak, and the interval is wider."""
     values = noise(1.0, 0.05, 20)
 
-    assert judge(beats(), values.first(8)).outcome is Outcome.HOLDS
-    assert judge(beats(), values.first(8), Terms(alpha=0.0001)) is None
+    assert judge(beats(), values.first(12)).outcome is Outcome.HOLDS
+    assert judge(beats(), values.first(12), Terms(alpha=0.0001)) is None
     strict, usual = judge(beats(), values, Terms(alpha=0.0001)), judge(beats(), values)
     assert strict.low < usual.low < usual.high < strict.high
 
@@ -190,9 +190,9 @@ def test_an_alpha_without_a_table_is_refused():
 
 def test_orders_and_times_fill_the_checks():
     """The order effect comes from the order that ran, the stalls from the times of the rounds."""
-    values = made([0.5, 0.6] * 4)
-    values = dataclasses.replace(values, baseline_first=(True, False) * 4)
-    calm = [1.0] * 8
+    values = made([0.5, 0.6] * 6)
+    values = dataclasses.replace(values, baseline_first=(True, False) * 6)
+    calm = [1.0] * 12
     answer = judge(beats(), values, times=(calm, [9.0, *calm[1:]]))
 
     assert answer.order_effect == pytest.approx(math.exp(-0.1) - 1)
@@ -201,12 +201,12 @@ def test_orders_and_times_fill_the_checks():
 
 
 def test_several_instances_have_no_look_that_weighs_one_more():
-    """With two instances 4 and 12 pairs are no looks, however clear the pairs; 8 are."""
+    """With two instances 12 pairs are no look, however clear the pairs; 8 are for a guard, and 17 for a claim."""
     clear = noise(1.0, 0.01, 17, eights=4, instances=2)
     for drawn in (4, 12, 16):
         assert judge(same_as(within=0.1), clear.first(drawn)) is None
-    assert judge(beats(), clear.first(8)).outcome is Outcome.HOLDS
-    assert replay(beats(), clear.first(12)).pairs == 8
+    assert judge(beats(), clear.first(12)) is None
+    assert replay(beats(), clear).pairs == 17
     assert replay(same_as(within=0.1), noise(0.0, 0.01, 17, eights=4, instances=2)).pairs == 8
 
 
@@ -243,7 +243,7 @@ def test_a_step_with_unlike_void_rounds_keeps_an_order_open():
 
 def test_an_order_holds_when_every_step_is_proven():
     """Both steps of three variants clear the step asked for; the smallest one is reported."""
-    answer = judge_ordered([noise(0.6, 0.02, 8), noise(0.4, 0.02, 8)], step=0.2)
+    answer = judge_ordered([noise(0.6, 0.02, 12), noise(0.4, 0.02, 12)], step=0.2)
 
     assert answer.outcome is Outcome.HOLDS
     assert answer.reason == "interval lies inside the claim (the smallest step, 2 of 2)"
@@ -252,7 +252,7 @@ def test_an_order_holds_when_every_step_is_proven():
 
 def test_one_refuted_step_fails_an_order():
     """A step in the wrong direction is enough."""
-    answer = judge_ordered([noise(0.6, 0.02, 12), noise(-0.4, 0.02, 12)])
+    answer = judge_ordered([noise(0.6, 0.02, 17), noise(-0.4, 0.02, 17)])
 
     assert answer.outcome is Outcome.FAILS
     assert answer.reason == "interval lies below the claim (the smallest step, 2 of 2)"
@@ -261,21 +261,21 @@ def test_one_refuted_step_fails_an_order():
 def test_one_open_step_keeps_an_order_open():
     """An order waits for its weakest step, until that is futile."""
     open_step = made([0.2, -0.2] * 28)
-    assert judge_ordered([noise(0.6, 0.02, 8), open_step.first(8)]) is None
+    assert judge_ordered([noise(0.6, 0.02, 12), open_step.first(12)]) is None
     answer = judge_ordered([noise(0.6, 0.02, 56), open_step])
     assert (answer.outcome, answer.pairs) == (Outcome.INCONCLUSIVE, 56)
 
 
 def test_a_step_of_an_order_fails_at_its_share_of_alpha():
-    """Eight pairs that refute one step alone cannot refute one of two."""
-    down = noise(-1, 0.05, 8)
+    """Twelve pairs that refute one step alone cannot refute one of two."""
+    down = noise(-1, 0.05, 12)
     assert judge_ordered([down]).outcome is Outcome.FAILS
     assert judge_ordered([down, down]) is None
 
 
 def test_a_blind_order_is_never_answered():
     """The reason of blindness replaces the answer to an order too."""
-    answer = judge_ordered([noise(0.6, 0.02, 8)] * 2, Terms(untrusted="no flushing here"))
+    answer = judge_ordered([noise(0.6, 0.02, 12)] * 2, Terms(untrusted="no flushing here"))
     assert answer.outcome is Outcome.INCONCLUSIVE
     assert answer.reason == "no flushing here (the smallest step, 1 of 2)"
 

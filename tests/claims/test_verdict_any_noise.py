@@ -101,12 +101,12 @@ def together(one, other):
 
 
 @pytest.mark.parametrize("times", MODELS.values(), ids=MODELS)
-@pytest.mark.parametrize("level", [0.05, 0.0005, 0.0005 / 2, 0.0001])
+@pytest.mark.parametrize("level", [0.05, 0.0005])
 def test_of_all_orders_no_more_reject_than_the_table_says(times, level):
-    """All 70 orders of one eight, 4900 of two and 343000 of three; without ties exactly as many as it says."""
+    """All 4900 orders of two eights and 343000 of three; without ties exactly as many as it says."""
     row = critical_values.boundary(level)
     eights = [not_faster(times[start : start + 8]) for start in range(0, ROUNDS, 8)]
-    for look, ways in zip((4, 8, 12), itertools.accumulate(eights, together), strict=True):
+    for look, ways in zip((8, 12), list(itertools.accumulate(eights, together))[1:], strict=True):
         if (value := row.at(look)) is not None:
             rejected = sum(ways[: value + 1]) / sum(ways)
             assert rejected <= chance(look, value) * (1 + 1e-12)
@@ -122,27 +122,19 @@ def joined(one, other):
 
 @pytest.mark.parametrize("name", ["wave of 4, phase 1", "few different times"])
 def test_the_verdicts_of_all_4900_orders_are_counted(name):
-    """What judge says at 8 pairs: two equal variants beat each other in one order of 4900 at most, either way."""
+    """What judge says at 8 pairs: a guard on its margin fails in none, and holds in 18 of 4900 at most."""
     times, outcomes = MODELS[name], []
+    margin = no_slower_than(by=0.05).bounds[0]
     first, second = ([eight(times[start : start + 8], places) for places in PLACES] for start in (0, 8))
     for one, other in itertools.product(first, second):
-        decided = judge(beats(), joined(one, other))
+        decided = judge(no_slower_than(by=0.05), moved(joined(one, other), margin))
         outcomes.append(decided and decided.outcome)
 
     assert len(outcomes) == 4900
-    most = 1 if len(set(times)) == ROUNDS else 0
-    assert [outcomes.count(outcome) for outcome in (Outcome.HOLDS, Outcome.FAILS)] == [most, most]
-
-
-def test_a_guard_on_its_margin_holds_in_18_of_4900_orders():
-    """At 8 pairs; with the one look before it that is far below .05."""
-    times, margin = MODELS["independent"], math.log1p(-0.05)
-    held = 0
-    first, second = ([eight(times[start : start + 8], places) for places in PLACES] for start in (0, 8))
-    for one, other in itertools.product(first, second):
-        pairs = joined(one, other)
-        held += intervals.rejects(moved(pairs, margin), 0.05, no_slower_than(by=0.05).bounds[0])[0]
-    assert held == 18
+    held = outcomes.count(Outcome.HOLDS)
+    assert held == 18 if len(set(times)) == ROUNDS else held < 18
+    assert outcomes.count(Outcome.FAILS) == 0
+    assert judge(beats(), joined(first[0], second[0])) is None
 
 
 def moved(pairs, shift):
@@ -161,7 +153,7 @@ def test_of_all_patterns_of_signs_no_more_reject_than_the_table_says(name):
         intervals.rank_sum([sign * value for sign, value in zip(signs, kept, strict=True)])
         for signs in itertools.product((1, -1), repeat=14)
     ]
-    for value in (92, 105):
+    for value in (91, 105):
         assert sum(one >= value for one in sums) <= rank_tails(14)[value]
     pattern = (1, -1) * 7
     pairs = Pairs(

@@ -39,12 +39,12 @@ def test_a_claim_that_fails_raises_its_whole_message():
         bool(answer)
     assert isinstance(caught.value, AssertionError)
     assert str(caught.value) == answer.message
-    assert str(caught.value).startswith("REFUTED flush_2.beats(default)   metric throughput   8 pairs x 2 x ")
+    assert str(caught.value).startswith("REFUTED flush_2.beats(default)   metric throughput   12 pairs x 2 x ")
 
 
 def test_a_claim_that_is_open_raises_undecided():
     """It is neither a pass nor a failure."""
-    default, flush_2 = series(1.0, 1.0, sd=0.3, cap=8)
+    default, flush_2 = series(1.0, 1.0, sd=0.3, cap=12)
 
     with pytest.raises(Inconclusive, match=r"^INCONCLUSIVE flush_2\.beats\(default\)"):
         bool(flush_2.beats(default))
@@ -72,7 +72,7 @@ def test_an_answer_equals_its_truth():
             with pytest.raises(ClaimFailed):
                 compare(flush_2.beats(default), truth)
 
-    default, flush_2 = series(1.0, 1.0, sd=0.3, cap=8)
+    default, flush_2 = series(1.0, 1.0, sd=0.3, cap=12)
     with pytest.raises(Inconclusive):
         assert flush_2.beats(default) == True  # noqa: E712
 
@@ -193,11 +193,11 @@ def test_stalls_are_counted_in_the_first_40_pairs():
 
 def test_a_count_of_stalls_draws_no_more_than_the_run_allows():
     """Its one look comes after 40 pairs; with fewer the guard is open."""
-    default, flush_2 = series(1.0, 1.0, cap=8)
+    default, flush_2 = series(1.0, 1.0, cap=12)
     answer = flush_2.no_more_stalls_than(default)
 
-    assert answer.verdict.pairs == 8
-    with pytest.raises(Inconclusive, match="cap of 8 pairs: 0 v 0"):
+    assert answer.verdict.pairs == 12
+    with pytest.raises(Inconclusive, match="cap of 12 pairs: 0 v 0"):
         bool(answer)
 
 

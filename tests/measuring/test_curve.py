@@ -75,7 +75,7 @@ def test_a_curve_that_holds_everywhere_is_true():
 
 def test_an_open_point_opens_the_curve():
     """It is neither a pass nor a failure."""
-    every = sweep(9.0, 1.0, sd=0.2, cap=8).every(lambda one, other: other.beats(one))
+    every = sweep(9.0, 1.0, sd=0.2, cap=12).every(lambda one, other: other.beats(one))
 
     with pytest.raises(
         Inconclusive, match=r"(?s)^load at 2 values of threads: 1 holds, 1 inconclusive\nthreads=2: INC"
@@ -85,7 +85,7 @@ def test_an_open_point_opens_the_curve():
 
 def test_a_failure_weighs_more_than_an_open_point():
     """The failed one is shown first."""
-    every = sweep(1.0, 0.1, sd=0.2, cap=8).every(lambda one, other: other.beats(one))
+    every = sweep(1.0, 0.1, sd=0.2, cap=12).every(lambda one, other: other.beats(one))
 
     with pytest.raises(ClaimFailed, match=r"(?s)\nthreads=2: REFUTED .*\nthreads=1: INCONCLUSIVE "):
         bool(every)
@@ -93,7 +93,7 @@ def test_a_failure_weighs_more_than_an_open_point():
 
 def test_a_point_that_was_not_drawn_opens_the_curve_and_loses_no_other():
     """The run's time was used before it: a claim that failed at another point still fails."""
-    made = sweep(0.5, 3.0, run_over=lambda: "no time" if made.points[0].measurement.pairs >= 8 else "")
+    made = sweep(0.5, 3.0, run_over=lambda: "no time" if made.points[0].measurement.pairs >= 12 else "")
     every = made.every(lambda one, other: other.beats(one))
     assert repr(every) == "<every threads of load: 1: refuted, 2: inconclusive>"
 
@@ -104,7 +104,7 @@ def test_a_point_that_was_not_drawn_opens_the_curve_and_loses_no_other():
     assert first.startswith("threads=1: REFUTED ")
     assert last == "threads=2: load of 2: no time; nothing was drawn"
 
-    made = sweep(3.0, 3.0, run_over=lambda: "no time" if made.points[0].measurement.pairs >= 8 else "")
+    made = sweep(3.0, 3.0, run_over=lambda: "no time" if made.points[0].measurement.pairs >= 12 else "")
     with pytest.raises(Inconclusive, match=r"^load at 2 values of threads: 1 holds, 1 inconclusive\nthreads=2: load"):
         bool(made.every(lambda one, other: other.beats(one)))
 
@@ -128,7 +128,7 @@ def test_drawing_claims_nothing():
             other.beats(one)
     made.draw(3)
 
-    assert [point.measurement.pairs for point in made.points] == [8, 3]
+    assert [point.measurement.pairs for point in made.points] == [12, 3]
     assert [point.measurement.source.checks for point in made.points] == [1, 1]
     assert [len(point.measurement.answers) for point in made.points] == [1, 0]
 

@@ -57,16 +57,16 @@ def test_equal_losses_are_inconclusive():
     assert len(measured(source)) <= 4 * 40
 
 
-def test_the_first_verdict_comes_after_14_blocks():
+def test_the_first_verdict_comes_after_17_blocks():
     """However clear it is; so a budget for fewer is refused before anything is drawn."""
     source, (one, one_far, many, many_far) = four(cap=160)
     answer = fades((one, one_far), (many, many_far), by=0.2)
-    assert answer.verdict.pairs >= 14
+    assert answer.verdict.pairs >= 17
 
     source = FakeSource(NAMES, noisy(1.0, 1.0, 1.0, 1.0))
     source.round_seconds = 1.0
-    (one, one_far, many, many_far) = series_of(measurement(source, budget=55.0))
-    with pytest.raises(ConfigError, match=r"after 14 blocks, and 14 x 4 rounds of 1 s take 56 s: .* is --db-budget 56"):
+    (one, one_far, many, many_far) = series_of(measurement(source, budget=67.0))
+    with pytest.raises(ConfigError, match=r"after 17 blocks, and 17 x 4 rounds of 1 s take 68 s: .* is --db-budget 68"):
         fades((one, one_far), (many, many_far))
     assert source.rounds == []
 
@@ -75,7 +75,7 @@ def test_the_first_look_speaks_by_ranks():
     """Later with a stricter level, and where instances take turns in whole eights."""
     claim = claims.fades()
 
-    assert [reach.first_look(claim, alpha) for alpha in (0.0005, 0.0001)] == [14, 20]
+    assert [reach.first_look(claim, alpha) for alpha in (0.0005, 0.0001)] == [17, 17]
     assert reach.first_look(claim, 0.0005, instances=2) == 17
 
 

@@ -52,9 +52,9 @@ def test_the_first_blocks_are_eights():
     assert fast.beats(slow)
 
     rounds = measured(source)
-    assert [block for _, block, _ in rounds] == [0] * 8 + [1] * 8
-    assert [position for _, _, position in rounds] == [*range(8)] * 2
-    for eight in (rounds[:8], rounds[8:]):
+    assert [block for _, block, _ in rounds] == [0] * 8 + [1] * 8 + [2] * 8
+    assert [position for _, _, position in rounds] == [*range(8)] * 3
+    for eight in (rounds[:8], rounds[8:16], rounds[16:]):
         assert sorted(number for number, _, _ in eight) == [0] * 4 + [1] * 4
 
 
@@ -250,13 +250,13 @@ def test_void_rounds_of_one_variant_put_a_claim_off():
 
 def test_a_claim_counts_the_void_rounds_among_its_own():
     """One that was void after the pairs of a claim is no matter of it."""
-    source = two(voids=("",) * (4 + 16) + ("the primary changed",), seconds=steady)
+    source = two(voids=("",) * (4 + 24) + ("the primary changed",), seconds=steady)
     asked = measurement(source)
     slow, fast = series_of(asked)
     assert fast.beats(slow)
     asked.draw([0, 1])
 
-    assert (len(asked.void), asked.void_blocks(8), len(asked.void_blocks(9))) == (1, [], 1)
+    assert (len(asked.void), asked.void_blocks(12), len(asked.void_blocks(13))) == (1, [], 1)
     assert fast.beats(slow).verdict.void == (0, 0)
 
 

@@ -19,9 +19,9 @@ from tests.support.measurements import measured, measurement, two
 @pytest.mark.parametrize(
     ("claim", "alpha", "look"),
     [
-        (claims.beats(), 0.0005, 8),
-        (claims.beats(), 0.0001, 12),
-        (claims.no_slower_than(by=0.1), 0.0001, 4),
+        (claims.beats(), 0.0005, 12),
+        (claims.beats(), 0.0001, 17),
+        (claims.no_slower_than(by=0.1), 0.0001, 8),
         (Claim(STALLS_KIND, 0.0), 0.0005, 40),
     ],
 )
@@ -41,9 +41,9 @@ def test_rounds_too_long_for_the_budget_are_an_error_before_anything_starts():
         with pytest.raises(ConfigError) as caught:
             ask()
         assert str(caught.value).endswith(
-            " cannot be decided: its first look comes after 8 pairs, and 8 x 2 rounds of 2 s take 32 s: more than its "
-            "budget of 20 s of measured time; the smallest budget that can decide it is --db-budget 32, "
-            "or seconds=1.25 or less"
+            " cannot be decided: its first look comes after 12 pairs, and 12 x 2 rounds of 2 s take 48 s: more than "
+            "its budget of 20 s of measured time; the smallest budget that can decide it is --db-budget 48, "
+            "or seconds=0.83 or less"
         )
     assert source.rounds == []
 
@@ -52,8 +52,8 @@ def test_a_budget_that_suffices_for_the_first_look_is_enough():
     """Exactly; a comparison beside draws what it may."""
     source = two(seconds=lambda variant: (2.0, 1.999)[variant])
     source.round_seconds = 2.0
-    slow, fast = series_of(measurement(source, budget=32.0))
-    assert fast.beats(slow).verdict.pairs == 8
+    slow, fast = series_of(measurement(source, budget=48.0))
+    assert fast.beats(slow).verdict.pairs == 12
 
     short = series_of(measurement(source, budget=20.0))
     assert short[1].against(short[0]).verdict.pairs == 4
@@ -65,7 +65,7 @@ def test_chosen_lengths_need_a_budget_for_the_shortest():
     source.free_length = True
     slow, fast = series_of(measurement(source, budget=3.0))
 
-    with pytest.raises(ConfigError, match=r"rounds of 0\.3 s take 4\.8 s: .* that can decide it is --db-budget 5$"):
+    with pytest.raises(ConfigError, match=r"rounds of 0\.3 s take 7\.2 s: .* that can decide it is --db-budget 8$"):
         fast.beats(slow)
 
 
@@ -75,7 +75,7 @@ def test_a_fixed_amount_of_work_is_judged_by_its_warm_up():
     slow, fast = series_of(measurement(source, budget=20.0))
 
     with pytest.raises(
-        Inconclusive, match=r"8 x 2 rounds of [34]\.?\d* s take 6[345]\.?\d* s: .* is --db-budget 6[3456]$"
+        Inconclusive, match=r"12 x 2 rounds of [34]\.?\d* s take 9[4567]\.?\d* s: .* is --db-budget 9[45678]$"
     ):
         fast.beats(slow)
     assert measured(source) == []
@@ -84,13 +84,13 @@ def test_a_fixed_amount_of_work_is_judged_by_its_warm_up():
 def test_a_claim_that_nearly_reaches_its_look_draws():
     """Rounds may get faster; the verdict says what the first look would have taken."""
     source = two(seconds=lambda variant: 2.0)
-    slow, fast = series_of(measurement(source, budget=24.0))
+    slow, fast = series_of(measurement(source, budget=36.0))
 
     verdict = fast.beats(slow).verdict
-    assert verdict.pairs == 4
+    assert verdict.pairs == 8
     assert verdict.reason == (
-        "budget of 24 s of measured time (--db-budget): its next 4 pairs would take longer than the 8 s left; the "
-        "first look comes after 8 pairs, which take 32 s"
+        "budget of 36 s of measured time (--db-budget): its next 4 pairs would take longer than the 4 s left; the "
+        "first look comes after 12 pairs, which take 48 s"
     )
 
 
@@ -108,7 +108,7 @@ def test_an_eight_that_does_not_fit_the_budget_is_not_begun():
     assert asked.pairs >= 14
 
 
-@pytest.mark.parametrize(("instances", "look"), [(1, 8), (2, 8), (3, 12), (4, 17)])
+@pytest.mark.parametrize(("instances", "look"), [(1, 12), (2, 17), (3, 12), (4, 17)])
 def test_instances_in_turn_have_a_later_first_look(instances, look):
     """None comes before every instance has as many eights."""
     assert reach.first_look(claims.beats(), 0.0005, instances) == look
@@ -124,8 +124,8 @@ def test_the_rest_of_the_run_is_too_short():
     with pytest.raises(Inconclusive) as caught:
         fast.beats(slow)
     assert str(caught.value) == (
-        "fake load: the run's budget has 12 s left (--db-run-budget), and this claim takes 40 s or more: 2 blocks of "
-        "warm-up and 8 that count, of 2 rounds of 2 s; nothing was started for it"
+        "fake load: the run's budget has 12 s left (--db-run-budget), and this claim takes 56 s or more: 2 blocks of "
+        "warm-up and 12 that count, of 2 rounds of 2 s; nothing was started for it"
     )
     assert source.rounds == []
     assert reach.beyond_run(6, 2, 2.0, 32.0) == ""

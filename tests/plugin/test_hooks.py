@@ -72,7 +72,7 @@ def test_two_measurements_of_a_test_have_orders_of_their_own(run):
 
 def test_an_open_claim_is_neither_pass_nor_failure(run):
     """It is shown as I with its own word, and the run does not fail."""
-    result = run(OPEN, "--db-max-pairs=8")
+    result = run(OPEN, "--db-max-pairs=12")
 
     assert result.ret == pytest.ExitCode.OK
     result.stdout.fnmatch_lines(["test_suite.py I*", "*1 inconclusive*"])
@@ -80,14 +80,14 @@ def test_an_open_claim_is_neither_pass_nor_failure(run):
 
 def test_an_open_claim_does_not_stop_a_run_at_its_first_failure(run):
     """With -x the next test still runs."""
-    result = run(OPEN + HOLDS.replace("test_it", "test_next"), "--db-max-pairs=8", "-x")
+    result = run(OPEN + HOLDS.replace("test_it", "test_next"), "--db-max-pairs=12", "-x")
 
     assert result.parseoutcomes() == {"passed": 1, "inconclusive": 1}
 
 
 def test_a_strict_run_fails_on_an_open_claim(run):
     """--db-strict is for gates that want an answer."""
-    result = run(OPEN, "--db-max-pairs=8", "--db-strict")
+    result = run(OPEN, "--db-max-pairs=12", "--db-strict")
 
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["*INCONCLUSIVE v0.beats(v1)*"])
@@ -421,7 +421,7 @@ def test_two_series_are_never_equal(run):
 )
 def test_an_answer_compared_with_true_is_the_answer(run, source, outcome):
     """What holds passes, what fails is red with its message, what is inconclusive is shown as I."""
-    result = run(source, "--db-max-pairs=8")
+    result = run(source, "--db-max-pairs=12")
 
     assert result.parseoutcomes() == {outcome: 1}
     if outcome == "failed":
@@ -465,9 +465,9 @@ def test_a_budget_too_small_for_the_rounds_is_a_usage_error(run, monkeypatch):
     monkeypatch.setattr(DBSession, "measurement", lambda *_, **__: pytest.fail("begun"))
 
     assert refusal(run(TIMED, "--db-budget=20")).endswith(
-        "test_suite.py::test_it: a claim about tpcc w1 t4 cannot be decided: its first look comes after 8 pairs, and "
-        "8 x 2 rounds of 2 s take 32 s: more than its budget of 20 s of measured time; the smallest budget that can "
-        "decide it is --db-budget 32, or seconds=1.25 or less"
+        "test_suite.py::test_it: a claim about tpcc w1 t4 cannot be decided: its first look comes after 12 pairs, and "
+        "12 x 2 rounds of 2 s take 48 s: more than its budget of 20 s of measured time; the smallest budget that can "
+        "decide it is --db-budget 48, or seconds=0.83 or less"
     )
     skipped = TIMED.replace("\ndef test_it", "\nimport pytest\n\n@pytest.mark.skipif(True, reason='no')\ndef test_it")
     run(skipped, "--db-budget=20").assert_outcomes(skipped=1)
@@ -475,8 +475,8 @@ def test_a_budget_too_small_for_the_rounds_is_a_usage_error(run, monkeypatch):
 
 def test_a_budget_that_may_be_too_small_is_a_warning(run):
     """How long a round of made-up work takes is not known before."""
-    run(HOLDS, "--db-budget=4", "--db-max-pairs=8").stdout.fnmatch_lines(
-        ["claims about rounds with a fixed amount of work*the smallest budget that can decide it is --db-budget 8"]
+    run(HOLDS, "--db-budget=4", "--db-max-pairs=12").stdout.fnmatch_lines(
+        ["claims about rounds with a fixed amount of work*the smallest budget that can decide it is --db-budget 12"]
     )
 
 
@@ -486,7 +486,7 @@ def test_the_rest_of_the_run_is_too_short_for_a_claim(run, monkeypatch):
     assert run(TIMED, "--db-run-budget=20").parseoutcomes() == {"inconclusive": 1}
     result = run(TIMED, "--db-run-budget=20", "--db-strict")
 
-    said = "*the run's budget has * s left (--db-run-budget), and this claim takes 40 s or more*"
+    said = "*the run's budget has * s left (--db-run-budget), and this claim takes 56 s or more*"
     result.stdout.fnmatch_lines([said])
 
 

@@ -18,7 +18,7 @@ WORDS = [
     "-p",
     "no:benchmark",
     "--db-seed=5",
-    "--db-max-pairs=8",
+    "--db-max-pairs=12",
 ]
 WIDTH = 80
 # Lines of pytest's own, and the command to type next, which is one line so that it can be copied.

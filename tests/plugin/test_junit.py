@@ -97,7 +97,7 @@ def test_what_pytest_writes_itself_stays(cases):
     assert "HOLDS other.beats(galera3)" in faster
     # pytest's short summary repeats the first line, cut at the terminal's width or, in CI, whole.
     shown, _, _ = result.stdout.str().partition("short test summary info")
-    assert shown.count("REFUTED galera3.beats(other)   metric throughput   8 pairs") == 1
+    assert shown.count("REFUTED galera3.beats(other)   metric throughput   12 pairs") == 1
 
 
 def test_a_property_says_why_a_claim_is_inconclusive():

@@ -183,7 +183,7 @@ EQUAL = {"FASTER": "1.0", "SD": "0.05"}
 
 def test_a_killed_claim_and_an_inconclusive_one_are_tries(run, own_cache):
     """SIGKILL after the first look leaves a try; the third says that it is the third, and a verdict ends the count."""
-    run(**EQUAL, KILLED_AT="2", BY="SIGKILL")
+    run(**EQUAL, KILLED_AT="3", BY="SIGKILL")
     assert len(list(own_cache.glob("*.json"))) == 1
 
     second, third = run(**EQUAL), run(**EQUAL)

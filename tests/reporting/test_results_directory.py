@@ -40,8 +40,8 @@ def test_a_claim_is_a_line_of_json(tmp_path):
     [kept] = lines(tmp_path)
 
     assert kept["format"] == 3
-    assert (kept["look"], kept["looks"][:4], kept["instances"]) == (2, [4, 8, 12, 14], 1)
-    assert kept["baseline_first"] == orders(1, 8)
+    assert (kept["look"], kept["looks"][:4], kept["instances"]) == (2, [8, 12, 14, 17], 1)
+    assert kept["baseline_first"] == orders(1, 12)
     assert kept["verdict"]["outcome"] == made.verdict.outcome.value
     assert kept["verdict"]["claim"] == {"kind": "same_as", "margin": 0.1, "apart": 0.0}
     assert kept["published"] == 1.1
@@ -79,7 +79,7 @@ def test_rounds_with_a_ledger_have_their_tails(tmp_path):
         "good": "99", "goodput": "49.5", "rate": "50.0", "client_seconds": "0.4", "busiest": "0.95",
         "limited": "a thread",
     }  # fmt: skip
-    assert lines(tmp_path)[0]["values"]["flush_2"] == [pytest.approx(10, rel=0.011)] * 8
+    assert lines(tmp_path)[0]["values"]["flush_2"] == [pytest.approx(10, rel=0.011)] * 12
 
 
 def test_what_a_round_does_not_have_is_an_empty_cell(tmp_path):
@@ -122,12 +122,12 @@ def test_the_rounds_are_a_table(tmp_path):
     kept = results_directory.Results(tmp_path).add(made)
     rows = list(csv.DictReader(io.StringIO(kept.rounds.read_text())))
 
-    assert len(rows) == 16
+    assert len(rows) == 24
     ran = sorted(
         (one.block, one.position, pair, name) for name, many in made.rounds.items() for pair, one in enumerate(many, 1)
     )
     assert [(int(row["block"]), int(row["position"]), int(row["pair"]), row["variant"]) for row in rows] == ran
-    assert [row["block"] for row in rows] == ["0"] * 8 + ["1"] * 8
+    assert [row["block"] for row in rows] == ["0"] * 8 + ["1"] * 8 + ["2"] * 8
     assert sorted(row["pair"] for row in rows[:8]) == ["1", "1", "2", "2", "3", "3", "4", "4"]
     by_place = {(one.block, one.position): one.seconds for many in made.rounds.values() for one in many}
     assert float(rows[0]["seconds"]) == by_place[0, 0]
@@ -166,9 +166,9 @@ def test_a_void_round_of_an_eight_stands_before_its_replacement(tmp_path):
     places = [(row["block"], row["position"], row["pair"], row["void"]) for row in rows]
     [number] = [n for n, row in enumerate(rows) if row["void"]]
     assert places[number][:3] == places[number + 1][:3] == (str(one.block), str(one.position), "3")
-    assert len(rows) == 17
+    assert len(rows) == 25
     assert lines(tmp_path)[0]["void"] == [{"block": one.block, "reason": "flush_2: the primary changed"}]
-    assert len(lines(tmp_path)[0]["seconds"]["flush_2"]) == 8
+    assert len(lines(tmp_path)[0]["seconds"]["flush_2"]) == 12
 
 
 def test_rounds_have_their_throughput_with_the_drain(tmp_path):
@@ -276,7 +276,7 @@ def test_values_follow_the_metric():
         rounds_csv.values(drained(metric="drained_throughput"), "flush_2")[0]
         < drained().rounds["flush_2"][0].throughput
     )
-    assert rounds_csv.values(record(metric="fsyncs_per_commit"), "galera3") == [3.0] * 8
+    assert rounds_csv.values(record(metric="fsyncs_per_commit"), "galera3") == [3.0] * 12
     with pytest.raises(ConfigError, match="unknown counter 'nothing'"):
         rounds_csv.values(record(metric="nothing"), "galera3")
 

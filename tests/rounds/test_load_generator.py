@@ -174,7 +174,7 @@ def test_a_claim_under_a_bottleneck_is_marked():
     answer = fast.beats(slow)
 
     assert answer
-    assert "\n  the load generator is the bottleneck: fast, 8 of 8 rounds (a thread)" in answer.message
+    assert "\n  the load generator is the bottleneck: fast, 12 of 12 rounds (a thread)" in answer.message
     assert ordered(slow, fast)
 
 

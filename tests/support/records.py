@@ -35,7 +35,7 @@ def record(
     *,
     faster=1.3,
     sd=0.05,
-    pairs=8,
+    pairs=12,
     candidate="flush_2",
     baseline="galera3",
     load="mysqlslap write c50",

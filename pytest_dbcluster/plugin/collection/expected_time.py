@@ -2,7 +2,7 @@
 
 A test that ran before takes as long as then, where the run has a history (``past_runs``). What others measure is known
 only when they run. So one without the mark ``expected_seconds`` counts as one claim of 30 pairs. At a round CV of 10 %,
-about 30 pairs decide a claim "no slower than 10 %"; 8 to 12 pairs show a gain of half or more. A claim whose test has a
+about 30 pairs decide a claim "no slower than 10 %"; 12 pairs show a gain of half or more. A claim whose test has a
 budget of its own uses the same share of it as that claim of the profile's. The factor of a profile is the wall time of
 a round / its measured time.
 """

@@ -70,7 +70,9 @@ def _widths(block: Block, width: int) -> list[int]:
         excess = sum(widths) + len(GAP) * (len(widths) - 1) - width
         if excess > 0 and name in block.columns:
             at = block.columns.index(name)
-            pieces = [len(piece.rstrip()) + 2 for cell in columns[at] for piece in PIECE.findall(cell)]
+            # Lines after the first have an indent of two spaces.
+            split = [enumerate(PIECE.findall(cell)) for cell in columns[at]]
+            pieces = [len(piece.rstrip()) + (2 if number else 0) for cell in split for number, piece in cell]
             widths[at] = max(min(widths[at], max(minimum, *pieces)), widths[at] - excess)
     return widths
 

@@ -27,6 +27,7 @@ RELEASE = "db_release"  # the property of a measuring test's report that names i
 FILE = "matrix.csv"
 TITLE = "matrix: speed ratio and verdict of each claim on each release"
 BEFORE = ("claim", "load")  # left of the releases
+NARROWEST = 28  # characters of a line beside claim and load: one release, the gaps, and what goes on below
 CSV = ("test", *BEFORE, "metric", "release", "version", "ratio", "low", "high", "verdict", "why")
 SKIPPED, BROKEN, NOT_REACHED = "skipped", "broken", "not reached"
 WORST = (BROKEN, "refuted", "inconclusive", "holds")
@@ -213,7 +214,7 @@ def parts(whole: Block, width: int) -> list[Block]:
         ends = range(len(whole.columns), start, -1)
         blocks.append(
             next((part for end in ends if _fits(part := _part(whole, start, end), width)), None)
-            or _part(whole, start, start + 1)
+            or _part(_narrowed(whole, width), start, start + 1)
         )
         start += len(blocks[-1].columns) - len(BEFORE)
     if len(blocks) == 1:
@@ -230,6 +231,17 @@ def _part(whole: Block, start: int, end: int) -> Block:
         return (*cells[: len(BEFORE)], *cells[start:end])
 
     return Block(whole.title, cut(whole.columns), tuple(Row(cut(row.cells), row.colour) for row in whole.rows))
+
+
+def _narrowed(whole: Block, width: int) -> Block:
+    """The table with long names in its claims and loads elided, so that one release fits into ``width`` characters."""
+    longest = (width - NARROWEST) // len(BEFORE)
+
+    def narrow(cells: Sequence[str]) -> tuple[str, ...]:
+        before = [re.sub(r"[^\s(]+", lambda word: formatting.elided(word[0], longest), cell) for cell in cells[:2]]
+        return (*before, *cells[len(BEFORE) :])
+
+    return dataclasses.replace(whole, rows=tuple(Row(narrow(row.cells), row.colour) for row in whole.rows))
 
 
 def _fits(part: Block, width: int) -> bool:

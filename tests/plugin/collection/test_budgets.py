@@ -110,14 +110,14 @@ def test_the_expected_time_follows_the_mark():
 
 def test_each_test_is_checked_with_its_own_budget():
     """Rounds that are too long for the budget of the profile may fit that of the mark, and the other way around."""
-    budget = {"fixed": 31.0, "work": 7.0}
+    budget = {"fixed": 47.0, "work": 11.0}
     of = lambda test: budget.get(test.function.__name__, 120.0)  # noqa: E731
-    with pytest.raises(ConfigError, match=r"8 x 2 rounds of 2 s take 32 s: more than its budget of 31 s"):
+    with pytest.raises(ConfigError, match=r"12 x 2 rounds of 2 s take 48 s: more than its budget of 47 s"):
         reachable.refuse([item(function=fixed)], of)
     (line,) = reachable.warnings([item(function=fixed), item(function=work)], of, "quick")
-    assert line.endswith("is --db-budget 8")
+    assert line.endswith("is --db-budget 12")
 
-    budget.update(fixed=32.0, work=8.0)
+    budget.update(fixed=48.0, work=12.0)
     reachable.refuse([item(function=fixed)], of)
     assert reachable.warnings([item(function=fixed), item(function=work)], of, "quick") == []
 

@@ -64,39 +64,39 @@ def test_rounds_that_are_too_long_are_refused():
         reachable.refuse([item(fixed), item(longer), item(work)], each(20.0))
     assert str(caught.value) == (
         "test_it.py::longer: a claim about sysbench oltp_read_write t16 cannot be decided: its first look comes after "
-        "8 pairs, and 8 x 2 rounds of 5 s take 80 s: more than its budget of 20 s of measured time; the smallest "
-        "budget that can decide it is --db-budget 80, or seconds=1.25 or less "
+        "12 pairs, and 12 x 2 rounds of 5 s take 120 s: more than its budget of 20 s of measured time; the smallest "
+        "budget that can decide it is --db-budget 120, or seconds=0.83 or less "
         "(2 tests of this run cannot be decided; this one needs most)"
     )
-    reachable.refuse([item(fixed), item(longer), item(work)], each(80.0))
+    reachable.refuse([item(fixed), item(longer), item(work)], each(120.0))
 
 
 def test_rounds_whose_length_is_chosen_need_a_budget_for_the_shortest():
-    """.3 s, sixteen times; a stricter level looks later."""
-    reachable.refuse([item(free)], each(4.8))
-    with pytest.raises(ConfigError, match=r"the smallest budget that can decide it is --db-budget 5$"):
-        reachable.refuse([item(free)], each(4.7))
-    with pytest.raises(ConfigError, match=r"its first look comes after 12 pairs, .* is --db-budget 8$"):
-        reachable.refuse([item(free)], each(4.8), alpha=0.0001)
+    """.3 s, twenty-four times; a stricter level looks later."""
+    reachable.refuse([item(free)], each(7.2))
+    with pytest.raises(ConfigError, match=r"the smallest budget that can decide it is --db-budget 8$"):
+        reachable.refuse([item(free)], each(7.1))
+    with pytest.raises(ConfigError, match=r"its first look comes after 17 pairs, .* is --db-budget 11$"):
+        reachable.refuse([item(free)], each(7.2), alpha=0.0001)
 
 
 def test_a_guard_needs_less_than_other_claims():
-    """Its first look comes after 4 pairs, so half the budget can decide it."""
-    reachable.refuse([item(guarded)], each(16.0))
-    with pytest.raises(ConfigError, match=r"its first look comes after 4 pairs, .* is --db-budget 16, or seconds=1.98"):
-        reachable.refuse([item(guarded)], each(15.9))
+    """Its first look comes after 8 pairs, so less of a budget can decide it."""
+    reachable.refuse([item(guarded)], each(32.0))
+    with pytest.raises(ConfigError, match=r"its first look comes after 8 pairs, .* is --db-budget 32, or seconds=1.99"):
+        reachable.refuse([item(guarded)], each(31.9))
 
 
 def test_a_test_without_a_claim_of_its_own_is_warned():
     """A curve that is only drawn decides nothing; a claim in another function is not seen."""
-    reachable.refuse([item(drawn)], each(15.0))
-    (line,) = reachable.warnings([item(drawn), item(fixed)], each(15.0), "quick")
+    reachable.refuse([item(drawn)], each(31.0))
+    (line,) = reachable.warnings([item(drawn), item(fixed)], each(31.0), "quick")
 
     assert line.startswith("test_it.py::drawn: if it claims something about tpcc w1 t4, it will not be decided: its ")
-    assert reachable.warnings([item(drawn)], each(16.0), "quick") == []
+    assert reachable.warnings([item(drawn)], each(32.0), "quick") == []
 
 
-@pytest.mark.parametrize(("profile", "budget", "smallest"), [("quick", 6.0, 8), ("paper", 120.0, 480)])
+@pytest.mark.parametrize(("profile", "budget", "smallest"), [("quick", 8.0, 12), ("paper", 120.0, 720)])
 def test_a_fixed_amount_of_work_is_warned(profile, budget, smallest):
     """How long its rounds take is known only when they run: the line says what is usual."""
     reachable.refuse([item(work)], each(budget))

@@ -250,14 +250,14 @@ def test_the_differences_of_equal_clusters_are_listed_by_workload():
 
 
 def test_a_fresh_claim_is_decided_at_its_first_look_that_holds():
-    """A candidate that is far faster holds after eight pairs; an equal one at no look."""
-    assert power.decided(beats(), power.drawn(random.Random(1), 1.0, 20)) == 8
+    """A candidate that is far faster holds after twelve pairs; an equal one at no look."""
+    assert power.decided(beats(), power.drawn(random.Random(1), 1.0, 20)) == 12
     assert power.decided(beats(), power.drawn(random.Random(1), 0.0, 20)) is None
 
 
 def test_pairs_that_would_decide_are_compared_with_the_look_before():
     """Claims hold at their number of pairs more often than one look earlier; a figure without runs is missed."""
-    enough, earlier = power.needed(beats(), 8, 20, seed=1)
+    enough, earlier = power.needed(beats(), 20, 20, seed=1)
 
     assert 0.3 < earlier < enough <= 1
     assert power.row("needs", [0.8, 0.79], 0.75, 1.0).endswith("  0.800   0.790  met")

@@ -73,7 +73,7 @@ def made(tmp_path_factory):
     (directory / "conftest.py").write_text(FAKE.read_text())
     (directory / "test_it.py").write_text(TEST)
     plugins = ["-p", "pytest_dbcluster.plugin.hooks", "-p", "allure_pytest", "-p", "no:cacheprovider"]
-    words = ["--db-release=mariadb:10.11", "--db-release=mariadb:11.8", "--db-max-pairs=8", "--db-seed=1"]
+    words = ["--db-release=mariadb:10.11", "--db-release=mariadb:11.8", "--db-max-pairs=12", "--db-seed=1"]
     environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-c", os.devnull, f"--rootdir={directory}", *plugins, *words, "test_it.py"],

@@ -67,7 +67,7 @@ def matching(result):
 
 def test_each_outcome_has_a_status_and_one_category(run, pytester):
     """Failed claims, broken tests and inconclusive claims fall into one category each."""
-    run("--db-max-pairs=8", source=SEVERAL)
+    run("--db-max-pairs=12", source=SEVERAL)
     found = results(pytester.path / "reports/latest/allure-results")
 
     assert {name: (one["status"], matching(one)) for name, one in found.items()} == {
@@ -87,7 +87,7 @@ def test_a_claim_is_a_step_with_its_figures(run, pytester):
     parameters = {one["name"]: one["value"] for one in step["parameters"]}
 
     assert re.fullmatch(
-        r"holds  flush_2\.beats\(galera3\)  mysqlslap write  1\.\d\dx \(.*\), 8 pairs, \d s", step["name"]
+        r"holds  flush_2\.beats\(galera3\)  mysqlslap write  1\.\d\dx \(.*\), 12 pairs, \d+ s", step["name"]
     )
     assert step["status"] == "passed"
     assert parameters["candidate"] == "flush_2"
@@ -99,7 +99,7 @@ def test_a_claim_is_a_step_with_its_figures(run, pytester):
         "chart": "image/svg+xml",
     }
     assert (directory / attached["verdict"]["source"]).read_text().startswith("HOLDS flush_2.beats(galera3)")
-    assert len((directory / attached["rounds"]["source"]).read_text().splitlines()) == 17
+    assert len((directory / attached["rounds"]["source"]).read_text().splitlines()) == 25
 
 
 def test_versions_are_kept_apart_and_seeds_are_not(run, pytester):
@@ -205,7 +205,7 @@ def test_no_result_says_on_which_host_or_thread_it_ran(run, pytester):
 
 def test_a_result_is_shown_with_its_ratio_its_sentence_and_its_chart(run, pytester):
     """Name and description say what was measured; nothing must be opened first."""
-    run("--db-max-pairs=8", source=SEVERAL)
+    run("--db-max-pairs=12", source=SEVERAL)
     found = results(pytester.path / "reports/latest/allure-results")
     holds, fails, undecided = (found[f"test_{name}"] for name in ("holds", "fails", "open"))
 
@@ -331,7 +331,7 @@ def test_without_allure_the_run_is_the_same(run, pytester):
 def test_strict_runs_keep_the_category(run, pytester):
     """With --db-strict an inconclusive claim is broken, and stays in the category of inconclusive claims."""
     environment = {name.upper(): str(value) for name, value in UNDECIDED.items()}
-    run("--db-max-pairs=8", "--db-strict", **environment)
+    run("--db-max-pairs=12", "--db-strict", **environment)
     [found] = results(pytester.path / "reports/latest/allure-results").values()
 
     assert found["status"] == "broken"

@@ -43,7 +43,7 @@ def test_of_several_claims_the_worst_names_the_test(many, named):
 
 def test_a_guard_is_named_by_the_interval_that_decided_it():
     """It holds by the 90 % interval, and may have no other yet."""
-    made = record(claims.no_slower_than(0.05), faster=1.02, sd=0.01, pairs=4)
+    made = record(claims.no_slower_than(0.05), faster=1.02, sd=0.01, pairs=8)
 
     assert re.fullmatch(
         r"test_it: 1\.\d\dx \(90 %: \d\.\d\d \.\. 1\.\d\d\)", description.name("test_it", [Shown(made)])

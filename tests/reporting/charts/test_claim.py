@@ -25,7 +25,7 @@ def words(svg):
 
 def with_zero_counter():
     """A claim that a counter is lower, which is zero with the candidate, and its true verdict."""
-    made = record(claims.lower(), metric="fsyncs_per_commit", pairs=14)
+    made = record(claims.lower(), metric="fsyncs_per_commit", pairs=17)
     zero = [dataclasses.replace(one, counters={"fsyncs_per_commit": 0.0}) for one in made.rounds["flush_2"]]
     made = dataclasses.replace(made, rounds={**made.rounds, "flush_2": tuple(zero)})
     found = judge(claims.lower(), rounds_csv.pairs(made, "flush_2", "galera3"), Terms(out_of_budget="budget"))
@@ -48,7 +48,7 @@ def test_a_chart_names_what_it_shows():
     """Claim, load, verdict, both variants, claimed and published ratio, interval and axes are text."""
     shown = words(claim.svg(record(published=1.5)))
 
-    assert any(text.startswith("flush_2.beats(galera3), mysqlslap write c50: holds, 1.30x (") for text in shown)
+    assert any(text.startswith("flush_2.beats(galera3), mysqlslap write c50: holds, 1.26x (") for text in shown)
     for text in ("galera3", "flush_2", "claim: 1.00x", "published: 1.50x", "99.9 % interval", "pairs of rounds"):
         assert text in shown
     assert "seconds since the first round began" in shown
@@ -168,7 +168,7 @@ def test_pairs_with_an_infinite_ratio_are_drawn():
 @pytest.mark.parametrize(("low", "high"), [(0.0, 0.5), (0.2, math.inf)])
 def test_an_interval_with_one_end_is_drawn_as_a_bar(low, high):
     """To the end of the axis; only an interval without ends is hollow."""
-    made = record(claims.lower(), metric="fsyncs_per_commit", pairs=14)
+    made = record(claims.lower(), metric="fsyncs_per_commit", pairs=17)
     found = dataclasses.replace(made.verdict, ratio=0.3, low=low, high=high)
     svg = claim.svg(dataclasses.replace(made, verdict=found))
 
@@ -181,7 +181,7 @@ def test_the_last_look_is_that_of_the_verdict():
     made = record(pairs=19)
     drawn = claim.looks(rounds_csv.pairs(made, "flush_2", "galera3"), made.verdict)
 
-    assert [look.pairs for look in drawn] == [4, 8, 12, 14, 17, 19]
+    assert [look.pairs for look in drawn] == [8, 12, 14, 17, 19]
     assert (drawn[-1].low, drawn[-1].ratio, drawn[-1].high) == (
         made.verdict.low,
         made.verdict.ratio,
@@ -192,7 +192,7 @@ def test_the_last_look_is_that_of_the_verdict():
 
 def test_a_look_that_decides_at_once_has_a_bar():
     """The interval of the only look is as visible as any other: a thick upright line."""
-    made = failed(pairs=8)
+    made = failed(pairs=12)
     svg = claim.svg(made)
 
     assert [look.bounded for look in claim.looks(rounds_csv.pairs(made, "flush_2", "galera3"), made.verdict)][-1]
@@ -210,11 +210,11 @@ def test_without_an_interval_there_is_no_bar():
 
 def test_a_guard_that_holds_is_not_hollow():
     """It holds by its 90 % interval; where the other one has no ends yet, the legend says so."""
-    svg = claim.svg(record(claims.no_slower_than(0.2), faster=1.02, sd=0.01, pairs=4))
+    svg = claim.svg(record(claims.no_slower_than(0.2), faster=1.02, sd=0.01, pairs=8))
     texts = words(svg)
 
     assert {"90 % interval", "ratio, no 99.9 % interval yet"} <= set(texts)
-    assert svg.count(colours.PAPER) < claim.svg(record(claims.beats(), faster=1.02, sd=0.01, pairs=4)).count(
+    assert svg.count(colours.PAPER) < claim.svg(record(claims.beats(), faster=1.02, sd=0.01, pairs=8)).count(
         colours.PAPER
     )
 

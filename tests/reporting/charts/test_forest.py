@@ -66,7 +66,7 @@ def test_an_interval_to_the_end_of_the_axis_is_no_hollow_mark(ratio, low, high):
 
 def test_a_guard_that_holds_has_an_interval():
     """It holds by its 90 % interval, which comes before the other one: its mark is not hollow, and the line is dark."""
-    made = record(claims.no_slower_than(0.2), faster=1.02, sd=0.01, pairs=4)
+    made = record(claims.no_slower_than(0.2), faster=1.02, sd=0.01, pairs=8)
     verdict = made.verdict
     assert (verdict.outcome.value, verdict.low, verdict.high) == ("holds", 0.0, math.inf)
     open_ = dataclasses.replace(made, verdict=dataclasses.replace(verdict, outcome=Outcome.INCONCLUSIVE))

@@ -9,7 +9,7 @@ from tests.support.results import with_counters
 
 def test_a_guard_that_holds_shows_the_interval_by_which_it_does():
     """The other one, which may have no ends yet, is a remark."""
-    made = claim_view.view(record(claims.no_slower_than(0.2), faster=1.02, sd=0.01, pairs=4), "claim1")
+    made = claim_view.view(record(claims.no_slower_than(0.2), faster=1.02, sd=0.01, pairs=8), "claim1")
 
     assert made.interval.startswith("90 %: 1.")
     assert made.remarks == ("the guard holds by its 90 % interval; that of 99.9 %: no interval yet",)

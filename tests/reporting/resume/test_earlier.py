@@ -184,7 +184,7 @@ def test_a_run_that_has_ended_has_nothing_left_to_measure(killed, latest):
     [
         ({"TIMEOUT": "41"}, [], {"write", "key", "read", "mixed"}, "its clusters or their my.cnf changed"),
         ({"VERSION": "1.2.4"}, [], {"write", "key", "read", "mixed", "update"}, "its release changed"),
-        ({}, ["--db-alpha=.0001"], {"write", "key", "read", "mixed", "update"}, "the run's options changed"),
+        ({}, ["--db-budget=119"], {"write", "key", "read", "mixed", "update"}, "the run's options changed"),
         ({"SECOND": "mysqlslap scan"}, [], {"scan"}, ""),
         ({}, ["--db-seed=7", "--db-keep"], set(), ""),
     ],

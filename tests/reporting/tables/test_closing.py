@@ -31,8 +31,8 @@ def test_a_decided_claim_is_one_row():
 
     assert " ".join(shown[1].split()) == "claim load ratio (99.9 %) published verdict pairs seconds"
     assert shown[2].split("  ")[0] == "flush_2.beats(galera3)"
-    assert shown[2].split()[-4:] == ["7.41x", "holds", "8", "7"]
-    assert "mysqlslap write c50  1.30x (1." in shown[2]
+    assert shown[2].split()[-4:] == ["7.41x", "holds", "12", "11"]
+    assert "mysqlslap write c50  1.26x (1." in shown[2]
 
 
 def test_a_default_is_named_with_the_commands_that_replace_it():
@@ -162,9 +162,9 @@ def test_the_interval_of_a_refuted_claim_does_not_reach_its_bound():
 def test_one_line_says_the_verdict():
     """A verdict on one line has ratio, interval, published ratio, pairs and time; an inconclusive one its reason."""
     assert closing.one_line(record(published=7.4)).startswith(
-        "holds  flush_2.beats(galera3)  mysqlslap write c50  1.30x (1."
+        "holds  flush_2.beats(galera3)  mysqlslap write c50  1.26x (1."
     )
-    assert closing.one_line(record(published=7.4)).endswith("), published 7.40x, 8 pairs, 7 s")
+    assert closing.one_line(record(published=7.4)).endswith("), published 7.40x, 12 pairs, 11 s")
     assert closing.one_line(undecided()).endswith(" s: budget of 120 s of measured time used (--db-budget)")
     assert "budget" not in closing.one_line(beside())
 
@@ -210,7 +210,7 @@ def test_a_result_says_its_rate_and_its_bottleneck():
     """The remark has the rate of an open loop with its share, round trips, what limited the load, and small data."""
     rate = ArrivalRate("70 %", 560.0, {"galera3": 800.0, "flush_2": 900.0})
     limited, fits = (
-        "the load generator is the bottleneck: galera3, 8 of 8 rounds (a thread)",
+        "the load generator is the bottleneck: galera3, 12 of 12 rounds (a thread)",
         "the data of the load fits",
     )
     trips = RoundTripsTaken(1.93, 1.8, 2.05, 8, (0.0, 0.01))
@@ -218,5 +218,5 @@ def test_a_result_says_its_rate_and_its_bottleneck():
 
     assert block.rows[0].remark == (
         "open loop: 560/s, 70 % of what the slowest does in a closed loop (galera3 800/s, flush_2 900/s); "
-        f"{trips}; the load generator is the bottleneck: galera3, 8 of 8 rounds (a thread); the data of the load fits"
+        f"{trips}; the load generator is the bottleneck: galera3, 12 of 12 rounds (a thread); the data of the load fits"
     )

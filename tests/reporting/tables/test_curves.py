@@ -121,7 +121,7 @@ def test_the_points_before_a_failure_are_kept(run, pytester):
 def test_an_open_curve_is_neither_pass_nor_failure(run):
     """A claim about a curve that is inconclusive is listed with the inconclusive claims."""
     result = run(
-        "assert curve.every(lambda default, flush_2: flush_2.beats(default))", "--db-max-pairs=8", faster=1.0, sd=0.3
+        "assert curve.every(lambda default, flush_2: flush_2.beats(default))", "--db-max-pairs=12", faster=1.0, sd=0.3
     )
 
     assert result.parseoutcomes() == {"inconclusive": 1}

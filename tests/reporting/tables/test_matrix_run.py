@@ -46,7 +46,7 @@ def two_vendors(tmp_path_factory):
     (path / "conftest.py").write_text(conftests.OWN_MACHINE + conftests.NO_CHARTS)
     (path / "test_suite.py").write_text(textwrap.dedent(SUITE))
     (path / "pytest.ini").write_text("[pytest]\n")
-    words = ["-p", "pytest_dbcluster.plugin.hooks", "-p", "allure_pytest", "--db-max-pairs=6", "--db-seed=1"]
+    words = ["-p", "pytest_dbcluster.plugin.hooks", "-p", "allure_pytest", "--db-max-pairs=8", "--db-seed=1"]
     releases = ["--db-release=mysql:9.7", "--db-release=mariadb:10.11"]
     environment = {
         "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
