@@ -268,6 +268,13 @@ def test_every_answer_is_shown_and_raises_nothing(throughput, p95, expected):
     assert "tpcc" in compare.sentence([item], ("old", "new"))
 
 
+def test_a_throughput_that_could_not_be_told_is_an_answer_that_p95_goes_on_from():
+    """Its truth is not asked for: that raises for an answer that is inconclusive."""
+    (line,) = compare.going_on([Compared("tpcc", UNKNOWN, UNKNOWN, None, "99 operations a round")], "dbcluster compare")
+
+    assert line.startswith("no answer yet: p95 of tpcc;")
+
+
 @pytest.mark.parametrize(
     ("seconds", "p95", "said"),
     [
