@@ -28,6 +28,7 @@ FIXED_SEED = (
     "order, and says nothing about a seed that was chosen after its result was seen"
 )
 NUMERALS = {2: "second", 3: "third", 4: "fourth", 5: "fifth"}
+NO_PROMISE = "No order of the rounds tells carry-over from an effect, so this claim has no bound on its error."
 REASONS = 3  # different reasons of void blocks that a message lists
 
 
@@ -53,7 +54,7 @@ def _carry_over_line(candidate: str, baseline: str, found: CarryOver | None) -> 
         times = 1 / times[0], 1 / times[2], 1 / times[1]
     shown = formatting.with_interval(*times, EQUAL)
     took = f"carry-over: rounds after {first} take {shown} the time of rounds after {second}, 99 % interval; {without}"
-    return f"warning: {took}. {HELP.format(first=first)}" if found.warned else took
+    return f"warning: {took}. {NO_PROMISE} {HELP.format(first=first)}" if found.warned else took
 
 
 def drains(rounds: Rounds) -> dict[str, float]:

@@ -36,9 +36,12 @@ class Series:
     of one claim that was chosen before its rounds were seen: the best of five variants, claimed afterwards, is wrong up
     to five times as often.
     ``assert`` of the answer passes when the claim holds, raises ClaimFailed when it fails, and Inconclusive else.
-    Making a claim raises ConfigError for a wrong margin or metric, for series that were not measured together or are
-    the same, and for rounds too long for the budget; SeriesVoid when rounds are void too often (a tenth of the pairs)
-    or a check of the clusters fails; and Inconclusive when the run's time, or the budget, ends before the first look.
+    Making a claim raises one of these errors:
+
+    - ConfigError for a wrong margin or metric, for series that are the same or were not measured together, and for
+      rounds too long for the budget.
+    - SeriesVoid if rounds are void too often (a tenth of the pairs), or a check of the clusters fails.
+    - Inconclusive if the run's time, or the budget, ends before the first look.
     """
 
     measurement: Measurement = dataclasses.field(repr=False)

@@ -66,7 +66,7 @@ def test_a_killed_run_ends_and_leaves_nothing(tmp_path, phase, kind):
     if kind == "stop":
         assert "a signal has stopped its server" in said
     if kind == "supervisor":
-        assert "the supervisor of the local servers" in said
+        assert "the supervisor of the local servers" in said, said
 
 
 @pytest.fixture(scope="module")

@@ -52,7 +52,7 @@ def shown(wrong: Sequence[WrongOrder]) -> str:
 
 
 @dataclasses.dataclass(frozen=True)
-class Row:
+class OrderRow:
     """An order of a node: its customer, the number of its lines, and its digest."""
 
     customer: int
@@ -82,7 +82,7 @@ class Stretch:
         """The statement that counts them."""
         return f"SELECT COUNT(*) FROM {SCHEMA}.orders {self.within('o_', 'o_id')}"
 
-    def rows(self, node: Node) -> dict[int, Row]:
+    def rows(self, node: Node) -> dict[int, OrderRow]:
         """What a node has of them, by number."""
         orders, lines = node.batch(
             [
@@ -96,7 +96,7 @@ class Stretch:
         found = {}
         for number, customer, head in orders:
             count, digest = contents.get(int(number), (0, 0))
-            found[int(number)] = Row(customer, count, (int(head) + digest) % PRIME)
+            found[int(number)] = OrderRow(customer, count, (int(head) + digest) % PRIME)
         return found
 
 
@@ -135,7 +135,7 @@ class _Chunk:
                 yield problem
 
 
-def compared(order: Order, wanted: int, row: Row | None) -> WrongOrder | None:
+def compared(order: Order, wanted: int, row: OrderRow | None) -> WrongOrder | None:
     """What is wrong with the row of an order with this digest; None if nothing is."""
     if row is None:
         return WrongOrder(order)
