@@ -3,7 +3,7 @@
     python benchmarks/parallel.py [--runs 2] [--workers 2] [-- suites/galera -k "flush and write" ...]
 
 Wall time from the start of the process to its end; programs and templates are cached (an unmeasured run first makes
-sure). The suite runs on two releases with 8 pairs per claim, so that both sides measure the same rounds. Measured
+sure). The suite runs on two releases with 12 pairs per claim, so that both sides measure the same rounds. Measured
 rounds have the machine to themselves, so workers can only save unmeasured time. The measured share is the seconds of
 all rounds in the results divided by the wall time; it excludes reset, switch, settle and warm-up.
 """
@@ -24,7 +24,7 @@ from pytest_dbcluster.reporting import schema
 
 TARGET = 0.95
 RELEASES = ("--db-release=mariadb:10.11", "--db-release=mariadb:11.8")
-PAIRS = 8
+PAIRS = 12  # the first look of a claim
 SUITE = ("suites/galera", "-k", "flush and write")
 DONE = (0, 1)  # pytest's exit status after all tests have run
 
