@@ -10,8 +10,10 @@ from __future__ import annotations
 import abc
 import concurrent.futures
 import dataclasses
+import errno
 import functools
 import os
+import select
 import shutil
 import socket
 import threading
@@ -32,6 +34,36 @@ MOST_ASKED = 256  # questions at once, those that a question asks included
 IS_STOPPED = "{{ read -r state </proc/{}/stat && case ${{state##*) }} in [Tt]*) ;; *) false ;; esac; }} 2>/dev/null"
 TELL_SECONDS = 5.0  # timeout for the answer of a host elsewhere to such a test
 DATA = "data"  # in the directory of a host: what its server keeps
+LOOK_SECONDS = 1.0  # between two looks at a host or a server that is waited for
+
+
+def connected(address: str, port: int, seconds: float, look: Callable[[], None], made: socket.socket) -> socket.socket:
+    """Connect a new socket. Raises TimeoutError after ``seconds``, another OSError, and what ``look`` raises.
+
+    ``look`` is called once a second: a host that is gone does not even refuse.
+    """
+    limit = time.monotonic() + seconds
+    try:
+        made.setblocking(False)
+        error = made.connect_ex((address, port))
+        poll = select.poll()
+        poll.register(made, select.POLLOUT)
+        while error == errno.EINPROGRESS:
+            left = limit - time.monotonic()
+            if poll.poll(1000 * max(0.0, min(LOOK_SECONDS, left))):
+                error = made.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+            elif left <= 0:
+                raise TimeoutError("timed out")
+            else:
+                wait.raise_if_ended()
+                look()
+        if error:
+            raise OSError(error, os.strerror(error))
+        made.settimeout(seconds)
+    except BaseException:
+        made.close()
+        raise
+    return made
 
 
 def through_socket(path: str) -> Connects:

@@ -18,12 +18,11 @@ from typing import Any
 
 from pytest_dbcluster import wait
 from pytest_dbcluster.errors import DBClusterError
-from pytest_dbcluster.hosts.host import Connects
+from pytest_dbcluster.hosts.host import LOOK_SECONDS, Connects, connected
 
 CLOSE_SECONDS = 2.0
 STATEMENT_SECONDS = 30.0  # without a byte of the answer, after which a statement of control has failed
 WRITE_SECONDS = 10.0  # until the server has taken a statement: it reads one into memory before it runs it
-LOOK_SECONDS = 1.0  # between two looks at a server that is waited for
 READ_TIMED_OUT = 3024  # the connector's number of it
 Result = tuple[list[str], list[tuple[Any, ...]]]  # the names of its columns in lower case, and its rows
 
@@ -59,8 +58,9 @@ def nothing_to_see() -> None:
 class Connection:
     """One connection to a server; it opens at the first statement, and again after a restart of the server.
 
-    ``name`` is shown in errors. ``seconds`` is the connection timeout. ``look`` is called once a second while a
-    statement waits for its answer. It raises an error for a server that will not answer; the connection is closed then.
+    ``name`` is shown in errors. ``seconds`` is the connection timeout. ``look`` is called once a second while it
+    connects and while a statement waits for its answer. It raises an error for a server that will not answer; the
+    connection is closed then.
 
     Every statement takes a limit of ``seconds``: without a byte of its answer for so long it raises NoAnswer.
     """
@@ -214,12 +214,16 @@ def _connector(connects: Connects | None, seconds: float, look: Callable[[], Non
     from mysql.connector.connection import MySQLConnection
     from mysql.connector.network import MySQLTCPSocket
 
-    connected = connects or (lambda host, port, seconds: socket.create_connection((host, port), seconds))
+    def reached(address: str, port: int) -> socket.socket:
+        if connects:
+            return connects(address, port, seconds)
+        family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        return connected(address, port, seconds, look, socket.socket(family))
 
     class Socket(MySQLTCPSocket):
         def open_connection(self) -> None:
             try:
-                self.sock = connected(self.server_host, self.server_port, seconds)
+                self.sock = reached(self.server_host, self.server_port)
             except OSError as error:
                 where = (self.server_host, self.server_port, str(error))
                 raise errors.InterfaceError(errno=2003, values=where) from error

@@ -19,7 +19,6 @@ from pytest_dbcluster.clusters.dialects.dialect import Dialect
 from pytest_dbcluster.clusters.dialects.lookup import dialect
 from pytest_dbcluster.clusters.servers import path_options
 from pytest_dbcluster.clusters.servers.connection import (
-    LOOK_SECONDS,
     STATEMENT_SECONDS,
     Accompanied,
     Connection,
@@ -27,7 +26,7 @@ from pytest_dbcluster.clusters.servers.connection import (
     SQLError,
 )
 from pytest_dbcluster.errors import ConfigError, NodeDied, NodeStopped, ProvisionError
-from pytest_dbcluster.hosts.host import DATA, Host, Process, at_once
+from pytest_dbcluster.hosts.host import DATA, LOOK_SECONDS, Host, Process, at_once
 from pytest_dbcluster.releases.release import Release
 
 Answer = TypeVar("Answer")

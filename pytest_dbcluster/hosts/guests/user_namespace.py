@@ -22,10 +22,12 @@ from pathlib import Path
 
 from pytest_dbcluster.errors import ProvisionError
 from pytest_dbcluster.hosts.guests import socket_maker
+from pytest_dbcluster.hosts.host import connected
 from pytest_dbcluster.hosts.local_host import LocalHost
 
 SECONDS = 20.0  # until a namespace is there, and until a socket comes
 PROGRAMS = ("unshare", "nsenter")
+GONE = "the process that holds the user namespace of the run is gone"
 # The words of a command that runs another one in a network namespace of its own.
 AS_ROOT = ("unshare", "--net")
 AS_USER = ("unshare", "--user", "--map-root-user", "--net")
@@ -144,19 +146,17 @@ class UserNamespace:
         if said == socket_maker.MADE:
             return socket.socket(fileno=files[0])
         if not said:
-            raise ConnectionError("the process that holds the user namespace of the run is gone")
+            raise ConnectionError(GONE)
         raise OSError(int(said), os.strerror(int(said)))
 
     def connect(self, address: str, port: int, seconds: float) -> socket.socket:
         """A connection over TCP to an address in the network. seconds: its timeout. Raises OSError."""
         made = self.make_socket(socket.AF_INET, socket.SOCK_STREAM)
-        try:
-            made.settimeout(seconds)
-            made.connect((address, port))
-        except BaseException:
-            made.close()
-            raise
-        return made
+        return connected(address, port, seconds, self._look, made)
+
+    def _look(self) -> None:
+        if self._holder.status() is not None:
+            raise ConnectionError(GONE)
 
     def detach(self) -> None:
         """Make no more sockets. The process that holds the namespaces sleeps from now on."""

@@ -251,6 +251,43 @@ def test_a_look_at_the_server_ends_a_statement_long_before_its_limit(standalone)
         assert connection.query("SELECT 2") == [(2,)]
 
 
+@contextlib.contextmanager
+def deaf():
+    """A port of this machine that no longer answers: it neither accepts nor refuses, as a machine that is gone."""
+    with contextlib.ExitStack() as ends:
+        listening = ends.enter_context(socket.socket())
+        listening.bind(("127.0.0.1", 0))
+        listening.listen(0)
+        error = 0
+        while error == 0:
+            waiting = ends.enter_context(socket.socket())
+            waiting.settimeout(0.2)
+            error = waiting.connect_ex(listening.getsockname())
+        yield listening.getsockname()[1]
+
+
+def test_a_look_at_the_server_ends_the_attempt_to_connect_long_before_its_limit():
+    """A machine that is gone does not even refuse."""
+    looks = []
+
+    def look():
+        looks.append(1)
+        raise ProvisionError("the host is gone")
+
+    with deaf() as port, pytest.raises(ProvisionError, match="the host is gone"):
+        Connection("node1", Endpoint("127.0.0.1", port, "root", ""), seconds=600, look=look).query("SELECT 1")
+
+    assert looks == [1]
+
+
+def test_the_attempt_to_connect_has_a_limit():
+    """The error says that it was reached, and that the statement was not refused by a server."""
+    with deaf() as port, pytest.raises(SQLError, match=rf"2003 .*127\.0\.0\.1:{port}.*timed out") as caught:
+        Connection("node1", Endpoint("127.0.0.1", port, "root", ""), seconds=1).query("SELECT 1")
+
+    assert caught.value.lost
+
+
 def test_an_interrupted_thread_ends_its_statement(standalone):
     """Whoever has asked in several threads leaves them at once, and not when the last server has answered."""
     (node,) = standalone.nodes
