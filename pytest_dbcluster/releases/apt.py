@@ -12,6 +12,7 @@ import dataclasses
 import os
 import re
 import shutil
+import signal
 import subprocess
 import time
 from collections.abc import Sequence
@@ -145,16 +146,24 @@ def architecture() -> str:
 def run(command: Sequence[str], *, seconds: float = 10 * _MINUTES, **environment: str) -> str:
     """The standard output of a command, run in the C locale. ``seconds``: its timeout. Raises CommandFailed."""
     variables = {**os.environ, "LC_ALL": "C.UTF-8", **environment}
-    try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, errors="replace", timeout=seconds, env=variables, check=False,
-            stdin=subprocess.DEVNULL,
-        )  # fmt: skip
-    except subprocess.TimeoutExpired as error:
-        raise CommandFailed(command, None, seconds=seconds) from error
-    if done.returncode:
-        raise CommandFailed(command, done.returncode, done.stdout, done.stderr)
-    return done.stdout
+    pipe, nothing = subprocess.PIPE, subprocess.DEVNULL
+    with subprocess.Popen(
+        command, stdin=nothing, stdout=pipe, stderr=pipe, text=True, errors="replace", env=variables,
+        start_new_session=True,
+    ) as process:  # fmt: skip
+        try:
+            output, errors = process.communicate(timeout=seconds)
+        except BaseException as error:
+            # Programs that apt has started would write on into directories that are removed now.
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+            if isinstance(error, subprocess.TimeoutExpired):
+                raise CommandFailed(command, None, seconds=seconds) from error
+            raise
+    if process.returncode:
+        raise CommandFailed(command, process.returncode, output, errors)
+    return output
 
 
 class PrivateApt:

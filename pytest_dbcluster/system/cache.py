@@ -340,12 +340,14 @@ def staged(name: str, *, among: Path | None = None, mode: int = 0o755) -> Iterat
     """A staging directory for the entry ``name``. It becomes the entry when the block ends without an error.
 
     ``among``: the parent of the entry, by default the directory of releases. ``mode``: permissions of the entry.
-    The caller holds the lock of ``name``. So an older staging directory of this entry is stale, and we remove it.
+    The caller holds the lock of ``name``. So an older staging directory of this entry is stale, and we remove it. So
+    is the parent, if it was made for this entry and is empty.
     """
-    parent = _create(among or releases())
+    parent = among or releases()
+    made = not parent.exists()
     for stale in parent.glob(f"{STAGING}{name}-*"):
         shutil.rmtree(stale, ignore_errors=True)
-    staging = Path(tempfile.mkdtemp(prefix=f"{STAGING}{name}-", dir=parent))
+    staging = _staging(name, parent)
     try:
         yield staging
         staging.chmod(mode)
@@ -359,6 +361,17 @@ def staged(name: str, *, among: Path | None = None, mode: int = 0o755) -> Iterat
         shutil.rmtree(entry / REPLACED, ignore_errors=True)
     finally:
         shutil.rmtree(staging, ignore_errors=True)
+        if made:
+            with contextlib.suppress(OSError):  # the entry is there
+                parent.rmdir()
+
+
+def _staging(name: str, parent: Path) -> Path:
+    prefix = f"{STAGING}{name}-"
+    try:
+        return Path(tempfile.mkdtemp(prefix=prefix, dir=_create(parent)))
+    except FileNotFoundError:  # another process has just removed the parent that it had made
+        return Path(tempfile.mkdtemp(prefix=prefix, dir=_create(parent)))
 
 
 def _create(directory: Path) -> Path:

@@ -153,6 +153,42 @@ def test_a_signal_ends_a_command_with_a_sentence(tmp_path, words, number, code):
             assert not {f"{name}={value}" for name, value in program.environ().items()} & ids
 
 
+def test_a_signal_ends_a_fetch_with_a_sentence(tmp_path):
+    """Nothing of the release stays, nor a directory that was made for it, nor a program; the lock's file does."""
+    cached = tmp_path / "pytest-dbcluster"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pytest_dbcluster.cli.main", "fetch", "haproxy"],
+        env={**os.environ, "XDG_CACHE_HOME": str(tmp_path), "DBCLUSTER_TEST_MARK": str(tmp_path)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        wait.until(
+            lambda: [] if apt_programs(tmp_path) else ["no apt"], "a program of the fetch", seconds=300, poll=0.005
+        )
+        process.terminate()
+        _, said = process.communicate(timeout=100)
+    finally:
+        process.kill()
+
+    assert process.returncode == 143
+    assert said.endswith("dbcluster: ended by SIGTERM\n")
+    assert "Traceback" not in said
+    assert [path for path in cached.rglob("*") if not path.is_relative_to(cached / "locks")] == []
+    wait.until(lambda: apt_programs(tmp_path), "the end of the programs of the fetch", seconds=60)
+
+
+def apt_programs(mark):
+    """The command lines of the programs, other than Python, that a process with this mark has started."""
+    found = []
+    for program in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            if program.environ().get("DBCLUSTER_TEST_MARK") == str(mark) and "python" not in program.name():
+                found.append(" ".join(program.cmdline()))
+    return found
+
+
 def test_what_takes_cores_and_the_disk_is_done_in_a_turn(monkeypatch, tmp_path):
     """Nobody measures beside a fetch, an image that is made, and a cluster that comes up."""
     own = machine_lock.MachineLock(tmp_path / "machine")

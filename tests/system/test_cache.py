@@ -63,12 +63,35 @@ def test_an_entry_is_there_when_its_block_has_ended():
     assert [path.name for path in cache.releases().iterdir()] == ["mariadb-10.11-amd64"]
 
 
-def test_an_error_leaves_no_entry():
-    """A block that fails leaves the cache as it was."""
+@pytest.mark.parametrize("made", [False, True])
+def test_an_error_leaves_no_entry(made):
+    """A block that fails leaves the cache as it was: the parent stays if it was there before."""
+    if made:
+        cache.releases().mkdir(parents=True)
     with pytest.raises(TypeError), cache.staged("mariadb-10.11-amd64") as staging:
         cache.write(staging, "not a manifest")
 
-    assert list(cache.releases().iterdir()) == []
+    assert cache.releases().exists() == made
+    assert [*cache.releases().glob("*")] == []
+
+
+def test_a_parent_that_another_process_removes_is_made_again(monkeypatch):
+    """The other one had made it, and failed, just when this one was about to use it."""
+    create, created = cache._create, []
+
+    def removed(directory):
+        create(directory)
+        created.append(directory)
+        if len(created) == 1:
+            directory.rmdir()
+        return directory
+
+    monkeypatch.setattr(cache, "_create", removed)
+    with cache.staged("haproxy-amd64") as staging:
+        (staging / "bin").mkdir()
+
+    assert created == [cache.releases()] * 2
+    assert (cache.releases() / "haproxy-amd64" / "bin").is_dir()
 
 
 def test_what_a_killed_fetch_left_is_removed_by_the_next_one():
