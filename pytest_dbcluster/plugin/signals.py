@@ -9,6 +9,7 @@ import signal
 import socket
 import sys
 import threading
+import time
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from types import FrameType
@@ -20,6 +21,9 @@ ENDING = (signal.SIGTERM, signal.SIGHUP)
 AGAIN_SECONDS = 0.05  # after which a signal is tried again that arrived where an exception does harm
 # pluggy's function around the end of a hook wrapper of the old style, such as those of allure-pytest.
 OLD_WRAPPER = "run_old_style_hookwrapper"
+# pytest's function that collects and runs the tests, by module and name.
+TESTS = ("_pytest.main", "_main")
+AFTERWARDS_SECONDS = 1.0
 TERMINALS = ("/dev/pts/", "/dev/tty")
 
 
@@ -31,8 +35,9 @@ class EndingSignals:
     """The handlers of one process of a run.
 
     A signal that a parent has set to be ignored (nohup), or that another plugin handles, stays as it is. The first
-    signal raises ``Ended`` in the main thread. Later ones do nothing, because the run is ending already; Ctrl-C still
-    interrupts, and SIGKILL still ends.
+    signal raises ``Ended`` in the main thread. Later ones do nothing, because the run is ending already. Ctrl-C
+    interrupts tests, and once the end of the session; otherwise it does nothing in a run that is ending, where pytest
+    would show a traceback of it and exit with another status. SIGKILL still ends.
 
     Python runs a handler wherever the main thread is. In a finalizer (``__del__``, a callback of a weak reference) an
     exception goes nowhere, and the run would go on for good; so there ``Ended`` is raised again, after the finalizer.
@@ -43,7 +48,9 @@ class EndingSignals:
     def __init__(self) -> None:
         self.name = ""  # of the signal that ended the run
         self._ends = False  # whether a signal or Ctrl-C has ended it
+        self.finishes = False  # whether Ctrl-C may interrupt the end of the session
         self._held = 0  # the depth of ``held``
+        self._interrupted = False  # whether Ctrl-C came in it
         self._waker: _Waker | None = None
         self._before: dict[signal.Signals, Callable[[int, FrameType | None], Any] | int | None] = {}
         self._lost = threading.Timer(0, int)  # raises again what was lost
@@ -75,6 +82,8 @@ class EndingSignals:
             self._waker = None
         for number, handler in self._before.items():
             signal.signal(number, handler)
+        if self._ends and signal.SIGINT in self._before:
+            signal.signal(signal.SIGINT, _Afterwards(self._before[signal.SIGINT]))
         self._before = {}
 
     def _end(self, number: int, frame: FrameType | None) -> None:
@@ -90,10 +99,16 @@ class EndingSignals:
             self._raise()
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
+        if self._ends and not self.finishes and not _in_tests(frame):
+            return
         self._ends = True
-        if not _in_old_wrapper(frame):
+        if self._held:
+            self._interrupted = True
+        elif _in_old_wrapper(frame):
+            self._later(signal.Signals(number))
+        else:
+            self.finishes = False
             raise KeyboardInterrupt
-        self._later(signal.Signals(number))
 
     def _not_raised(self, lost: Any) -> None:
         """Raise what ends the run again, a moment after the finalizer that it was lost in; report other exceptions."""
@@ -110,6 +125,7 @@ class EndingSignals:
         self._lost.start()
 
     def _again(self, number: signal.Signals) -> None:
+        self._ends = False
         if number in ENDING:
             self.name = ""  # not before: the signal may arrive twice (``_Waker``), and the second time be lost as well
         signal.pthread_kill(threading.main_thread().ident or 0, number)
@@ -119,7 +135,7 @@ class EndingSignals:
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
-        """A context that a signal does not interrupt: ``Ended`` is raised at its end. For work that must be whole."""
+        """A context for work that must be whole: a signal or Ctrl-C in it interrupts at its end."""
         ended_before = bool(self.name)
         self._held += 1
         try:
@@ -128,6 +144,9 @@ class EndingSignals:
             self._held -= 1
         if self.name and not ended_before and not self._held:
             self._raise()
+        if self._interrupted and not self._held:
+            self._interrupted = False
+            raise KeyboardInterrupt
 
 
 def _in_old_wrapper(frame: FrameType | None) -> bool:
@@ -137,6 +156,32 @@ def _in_old_wrapper(frame: FrameType | None) -> bool:
             return True
         frame = frame.f_back
     return False
+
+
+def _in_tests(frame: FrameType | None) -> bool:
+    """Whether pytest collects or runs tests."""
+    while frame:
+        if frame.f_code.co_name == TESTS[1] and frame.f_globals.get("__name__") == TESTS[0]:
+            return True
+        frame = frame.f_back
+    return False
+
+
+class _Afterwards:
+    """Ignores Ctrl-C for a moment after the end of a run that was interrupted, then restores what was there before.
+
+    Somebody who presses it twice has not seen the end of the run yet. Python would show a traceback.
+    """
+
+    def __init__(self, before: Callable[[int, FrameType | None], Any] | int | None) -> None:
+        self._before = before
+        self._until = time.monotonic() + AFTERWARDS_SECONDS
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        if time.monotonic() < self._until:
+            return
+        signal.signal(number, self._before)
+        signal.raise_signal(number)
 
 
 class _Waker:
@@ -206,13 +251,19 @@ def _is_gone(descriptor: int) -> bool:
 class InterruptedEnd:
     """The end of a session that a signal or Ctrl-C interrupts: pytest itself would show a traceback of it."""
 
+    def __init__(self, handlers: EndingSignals) -> None:
+        self._handlers = handlers
+
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_sessionfinish(self) -> Generator[None, object, object]:
         """Exit as after Ctrl-C in a test. Servers that still run are stopped by ``pytest_unconfigure``."""
         try:
-            return (yield)
+            self._handlers.finishes = True
+            result = yield
+            self._handlers.finishes = False
         except KeyboardInterrupt as error:
             raise pytest.exit.Exception(str(error) or "KeyboardInterrupt", pytest.ExitCode.INTERRUPTED) from None
+        return result
 
 
 def end_as_ctrl_c(config: Any) -> EndingSignals:
@@ -220,5 +271,5 @@ def end_as_ctrl_c(config: Any) -> EndingSignals:
     handlers = EndingSignals()
     handlers.install()
     config.add_cleanup(handlers.remove)
-    config.pluginmanager.register(InterruptedEnd())
+    config.pluginmanager.register(InterruptedEnd(handlers))
     return handlers

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from pytest_dbcluster import wait
+from pytest_dbcluster.plugin import signals
 from pytest_dbcluster.plugin.signals import Ended, EndingSignals
 from tests.support import conftests
 
@@ -142,10 +143,10 @@ def sleep_with(thread):
     time.sleep(90)
 
 
-def work(handlers, done):
+def work(handlers, done, number):
     """A signal arrives in the middle of it."""
     with handlers.held():
-        os.kill(os.getpid(), signal.SIGTERM)
+        os.kill(os.getpid(), number)
         done.append("whole")
 
 
@@ -174,17 +175,64 @@ def pytest_runtest_makereport(item, call):
     assert "1 passed" in done.stdout
 
 
-def test_work_that_must_be_whole_is_not_interrupted():
-    """A signal within it ends the run right after it, once; work after the end of the run is not stopped again."""
-    handlers, done = EndingSignals(), []
+@pytest.mark.parametrize("words", [(), ("-n2", "-p", "xdist")], ids=["alone", "workers"])
+@pytest.mark.parametrize("hook", ["pytest_keyboard_interrupt", "pytest_sessionfinish", "pytest_unconfigure"])
+def test_a_second_ctrl_c_shows_no_traceback(suite, hook, words):
+    """Whatever pytest does after the first one, in workers too. It may interrupt the end of the session alone."""
+    with (suite / "conftest.py").open("a") as conftest:
+        conftest.write(f"""
+import os
+import time
+
+@pytest.hookimpl(tryfirst=True)
+def {hook}():
+    os.kill(os.getpid(), {int(signal.SIGINT)})
+    time.sleep(0.01)
+""")
+    with running(suite, *words) as process:
+        os.killpg(process.pid, signal.SIGINT)
+        status = process.wait(180)
+
+    out = (suite / "out").read_text()
+    assert (status, "Traceback" in out, "INTERNALERROR" in out) == (2, False, False), out
+    if hook != "pytest_sessionfinish":
+        assert "\n1 holds" in out
+
+
+def test_ctrl_c_just_after_the_end_of_an_interrupted_run_is_for_the_run(handlers, monkeypatch):
+    """Later it interrupts whoever has called pytest, as before."""
+    monkeypatch.setattr(signals, "AFTERWARDS_SECONDS", 0.2)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     handlers.install()
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+    handlers.remove()
+    signal.raise_signal(signal.SIGINT)
+
+    wait.until(lambda: [] if interrupted() else ["it does not"], "Ctrl-C to interrupt", seconds=60)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def interrupted():
+    """Whether Ctrl-C interrupts this process."""
     try:
-        with pytest.raises(Ended, match="ended by SIGTERM"):
-            work(handlers, done)
-        with handlers.held():
-            done.append("after")
-    finally:
-        handlers.remove()
+        signal.raise_signal(signal.SIGINT)
+    except KeyboardInterrupt:
+        return True
+    return False
+
+
+@pytest.mark.parametrize(("number", "error"), [(signal.SIGTERM, Ended), (signal.SIGINT, KeyboardInterrupt)])
+def test_work_that_must_be_whole_is_not_interrupted(handlers, number, error):
+    """A signal within it ends the run right after it, once; work after the end of the run is not stopped again."""
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    done = []
+    handlers.install()
+    with pytest.raises(error):
+        work(handlers, done, number)
+    with handlers.held():
+        done.append("after")
 
     assert done == ["whole", "after"]
 

@@ -151,10 +151,11 @@ class KilledRun:
 
         wait.until(problems, f"the phase {self.phase}", seconds=REACH_SECONDS, poll=0.005)
 
-    def kill(self, kind: str, chance: random.Random) -> float:
+    def kill(self, kind: str, chance: random.Random, *, group: bool = False) -> float:
         """Kill it a moment after the phase has begun, and return when, by ``time.monotonic``.
 
         kind: ``TERM``, ``INT``, ``supervisor`` (kill -9) or ``stop`` (SIGSTOP to a server). ``ended`` waits.
+        group: its workers get the signal too, as at a terminal.
         """
         time.sleep(chance.uniform(0, DELAY_SECONDS))
         began = time.monotonic()
@@ -164,8 +165,10 @@ class KilledRun:
         elif kind == "supervisor":
             for child in self._supervisors():
                 child.kill()
-        else:
+        elif not group:
             self.process.send_signal(signal.Signals[f"SIG{kind}"])
+        elif self.process.poll() is None:
+            os.killpg(self.process.pid, signal.Signals[f"SIG{kind}"])
         return began
 
     def ended(self, began: float, limit: float) -> float:

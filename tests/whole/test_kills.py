@@ -69,6 +69,18 @@ def test_a_killed_run_ends_and_leaves_nothing(tmp_path, phase, kind):
         assert "the supervisor of the local servers" in said, said
 
 
+def test_two_ctrl_c_end_a_run_with_workers(tmp_path):
+    """At a terminal all of its processes get both; no traceback, and nothing stays."""
+    with kills.killed(tmp_path / "run", "warm-up", ["-n2"]) as run:
+        for _ in range(2):
+            began = run.kill("INT", random.Random(), group=True)
+        run.ended(began, BUSY)
+        wait.until(run.left, "the end of what the run has started", seconds=BUSY)
+        said = run.said()
+
+    assert (run.process.returncode, "Traceback" in said, "INTERNALERROR" in said) == (2, False, False), said
+
+
 @pytest.fixture(scope="module")
 def ssh():
     """Two stand-in hosts for servers, and one for loads; the options of a run on them."""
