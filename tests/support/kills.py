@@ -98,15 +98,23 @@ with MachineLock(Path(sys.argv[1])).turn(MEASURING):
 
 
 class KilledRun:
-    """A run of pytest in a place of its own, which is killed at a phase. words: more of its command line."""
+    """A run of pytest in a place of its own, which is killed at a phase. words: more of its command line.
 
-    def __init__(self, place: Path, phase: str, words: Sequence[str] = ()) -> None:
+    locks: the files of the locks of the machines that it uses elsewhere; a run without such machines uses this one.
+    """
+
+    def __init__(self, place: Path, phase: str, words: Sequence[str] = (), locks: Sequence[Path] = ()) -> None:
         place.mkdir(parents=True)
         self.place, self.phase, self.data = place, phase, place / "runs"
+        self._elsewhere = contextlib.ExitStack()
         (place / "test_claim.py").write_text(SUITE)
         (place / "conftest.py").write_text(conftests.OWN_MACHINE + conftests.NO_CHARTS + PLUGIN)
         self._ids: set[str] = set()
-        self._held: subprocess.Popen[str] | None = self._holder() if phase == "lock wait" else None
+        self._held: subprocess.Popen[str] | None = None
+        if phase == "lock wait" and locks:
+            self._hold(locks)
+        elif phase == "lock wait":
+            self._held = self._holder()
         slow = {"SLOW_COLLECTION": "yes"} if phase == "collection" else {}
         plain = ["-p", "no:cacheprovider", "-p", "no:hypothesispytest", "-W", "error", "--override-ini=addopts="]
         with self.output.open("wb") as out:
@@ -129,6 +137,13 @@ class KilledRun:
         """What the run printed so far."""
         return self.output.read_text(errors="replace")
 
+    def _hold(self, locks: Sequence[Path]) -> None:
+        """Use machines elsewhere, as another run does."""
+        for path in locks:
+            path.touch()
+            file = self._elsewhere.enter_context(path.open())
+            fcntl.flock(file, fcntl.LOCK_EX)
+
     def _holder(self) -> subprocess.Popen[str]:
         """Another process, which has the machine."""
         command = [sys.executable, "-c", HOLD, str(self.place / "machine")]
@@ -142,7 +157,9 @@ class KilledRun:
 
         def problems() -> list[str]:
             assert self.process.poll() is None, self.said()
-            if self.phase == "lock wait":
+            if self.phase == "lock wait" and self._held is None:
+                reached = "waiting for machines: another run uses" in self.said()
+            elif self.phase == "lock wait":
                 holders = MachineLock(self.place / "machine").holders()
                 reached = any(one.waits and one.pid == self.process.pid for one in holders)
             else:
@@ -209,14 +226,15 @@ class KilledRun:
         if self.process.poll() is None:
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait(100)
+        self._elsewhere.close()
         if self._held:
             self._held.communicate("", timeout=100)
 
 
 @contextlib.contextmanager
-def killed(place: Path, phase: str, words: Sequence[str] = ()) -> Iterator[KilledRun]:
-    """A run that has reached a phase."""
-    run = KilledRun(place, phase, words)
+def killed(place: Path, phase: str, words: Sequence[str] = (), locks: Sequence[Path] = ()) -> Iterator[KilledRun]:
+    """A run that has reached a phase. Parameters as those of ``KilledRun``."""
+    run = KilledRun(place, phase, words, locks)
     try:
         run.reach()
         run.left()  # while its files are there: they have the id by which its programs are known

@@ -11,6 +11,7 @@ import signal
 import pytest
 
 from pytest_dbcluster import wait
+from pytest_dbcluster.hosts.provisioners.ssh import access
 from tests.support import guests, kills, stand_ins
 from tests.support.stand_ins import StandIns
 
@@ -33,9 +34,9 @@ def codes(phase, kind):
     return (0, 2, -number) if phase == "checks" else (2,)  # it may have just ended by itself
 
 
-def check(place, phase, kind, words=(), *, limit=BUSY, seed=None):
-    """Kill one run, and check its end. Returns the seconds that it took to end."""
-    with kills.killed(place, phase, words) as run:
+def check(place, phase, kind, words=(), locks=(), *, limit=BUSY, seed=None):
+    """Kill one run, and check its end. Returns the seconds that it took to end, and what it said."""
+    with kills.killed(place, phase, words, locks) as run:
         seconds = run.ended(run.kill(kind, random.Random(seed)), limit)
         wait.until(run.left, f"the end of what a run killed by {kind} at {phase} has started", seconds=limit)
         said = run.said()
@@ -83,21 +84,20 @@ def test_two_ctrl_c_end_a_run_with_workers(tmp_path):
 
 @pytest.fixture(scope="module")
 def ssh():
-    """Two stand-in hosts for servers, and one for loads; the options of a run on them."""
+    """Two stand-in hosts for servers, and one for loads: the options of a run on them, and the files of their locks."""
     if reason := stand_ins.missing():
         pytest.skip(reason)
     with StandIns(count=2, load=1) as made:
-        yield ["--db-provisioner", "ssh", *made.options]
+        locks = [host.root / access.BASE.strip("/") / "pytest-dbcluster.lock" for host in made]
+        yield ["--db-provisioner", "ssh", *made.options], locks
 
 
 @pytest.fixture
 def words(request):
-    """The options of a run with a provisioner."""
+    """The options of a run with a provisioner, and the files of the locks of its machines elsewhere."""
     if request.param == "vm" and (reason := guests.missing()):
         pytest.skip(reason)
-    if request.param == "ssh" and request.node.callspec.params["phase"] == "lock wait":
-        pytest.skip("runs on other machines do not wait for the lock of this one")
-    return request.getfixturevalue("ssh") if request.param == "ssh" else ["--db-provisioner", request.param]
+    return request.getfixturevalue("ssh") if request.param == "ssh" else (["--db-provisioner", request.param], [])
 
 
 @pytest.mark.chaos
@@ -109,7 +109,7 @@ def test_no_kill_makes_a_run_hang(tmp_path, words, phase, kind):
     for number in range(TIMES):
         seed, place = secrets.randbits(32), tmp_path / f"run{number}"
         try:
-            seconds, _ = check(place, phase, kind, words, limit=HANG, seed=seed)
+            seconds, _ = check(place, phase, kind, *words, limit=HANG, seed=seed)
         except BaseException as error:
             error.add_note(f"kill {number + 1} of {TIMES}, delay of random.Random({seed})")
             raise
