@@ -7,6 +7,7 @@ import contextlib
 import dataclasses
 import queue
 import threading
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 
@@ -15,7 +16,7 @@ from pytest_dbcluster.clusters import bringing
 from pytest_dbcluster.clusters.cluster import Cluster
 from pytest_dbcluster.clusters.servers.data_template import Template
 from pytest_dbcluster.clusters.startup import bring_up
-from pytest_dbcluster.errors import Unsupported
+from pytest_dbcluster.errors import ProvisionError, Unsupported
 from pytest_dbcluster.formatting import Report, some
 from pytest_dbcluster.hosts.host import Host
 from pytest_dbcluster.releases import find
@@ -37,12 +38,14 @@ GROWTH = 128 * 2**20  # bytes that a copy of a data set may grow by: temporary t
 class Running:
     """One running cluster, and the switch that turns it from variant to variant.
 
-    prepared: the workload, without its rate, whose tables the cluster has now; None before the first.
+    prepared: the workload, without its rate, whose tables the cluster has now; None before the first. users: the
+    measurements that have used it.
     """
 
     cluster: Cluster
     switch: Switch
     prepared: object = None
+    users: weakref.WeakSet[object] = dataclasses.field(default_factory=weakref.WeakSet)
 
 
 class Pool:
@@ -72,18 +75,25 @@ class Pool:
     def _building(self) -> AbstractContextManager[None]:
         return self.turns.building()  # tests give a pool other turns
 
-    def running(self, variants: Sequence[Variant]) -> list[Running]:
+    def running(self, variants: Sequence[Variant], user: object = None) -> list[Running]:
         """The running cluster of each variant, in order; missing clusters are started.
 
-        Clusters that none of these variants needs may be ended. Raises Unsupported when memory or disk do not suffice.
+        Clusters that none of these variants needs may be ended. user: the measurement that asks, if one does. Raises
+        ProvisionError when it has used a cluster whose hosts are lost since, for it would go on with another one.
+        Raises Unsupported when memory or disk do not suffice.
         """
         keys = [variant.cluster_key for variant in variants]
+        for used in (running.cluster for running in self._running.values() if user in running.users):
+            if used.unusable and not used.dirty:
+                raise ProvisionError(f"cluster {used.spec}: {used.unusable}")
         usable = [key for key, running in self._running.items() if not running.cluster.unusable]
         if len(usable) < len(self._running) or not set(keys) <= set(usable) or len(usable) > _maximum_clusters(keys):
             with self.turns.building():
                 self._change(variants, keys)
         for key in keys:
             self._running[key] = self._running.pop(key)  # so that the most recently used cluster is ended last
+            if user is not None:
+                self._running[key].users.add(user)
         return [self._running[key] for key in keys]
 
     def _change(self, variants: Sequence[Variant], keys: Sequence[tuple[object, ...]]) -> None:

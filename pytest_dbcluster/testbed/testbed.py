@@ -136,7 +136,7 @@ class Testbed(RoundSource):
         ]
 
     def _serving(self, variant: int, instance: int = 0) -> Running:
-        clusters = self._pool.running(self._needed(variant))
+        clusters = self._pool.running(self._needed(variant), self)
         return clusters[0] if self.in_turns else clusters[instance * len(self.variants) + variant]
 
     def _setting(self, running: Running) -> Setting:
@@ -149,7 +149,7 @@ class Testbed(RoundSource):
         workload, tables = self._workloads[variant], comparability.tables(self._workloads[variant])
         alike = [number for number, other in enumerate(self._workloads) if comparability.tables(other) == tables]
         cold: list[Cluster] = []
-        for number, running in enumerate(self._pool.running(self._needed(variant))):
+        for number, running in enumerate(self._pool.running(self._needed(variant), self)):
             # A cluster that starts with the data set of another workload never runs this one.
             if (self.in_turns or number % len(self.variants) in alike) and running.prepared != tables:
                 with self._pool.turns.building(), self._marked_when_ended(running.cluster):
@@ -352,7 +352,7 @@ class Testbed(RoundSource):
         if self.in_turns:  # each turn has checked its cluster, and only the last cluster still runs
             return
         with self._pool.turns.finishing():
-            self._check(*{id(running): running for running in self._pool.running(self._everywhere)}.values())
+            self._check(*{id(running): running for running in self._pool.running(self._everywhere, self)}.values())
 
     def end(self) -> None:
         """End the thread that samples every second; the next round starts it again."""

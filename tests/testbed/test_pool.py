@@ -16,7 +16,7 @@ import pytest
 from pytest_dbcluster.clusters.dialects.lookup import dialect
 from pytest_dbcluster.clusters.servers import cnf_file
 from pytest_dbcluster.clusters.startup import bring_up
-from pytest_dbcluster.errors import ConfigError, NodeDied, Unsupported
+from pytest_dbcluster.errors import ConfigError, NodeDied, ProvisionError, Unsupported
 from pytest_dbcluster.hosts import runs
 from pytest_dbcluster.hosts.provisioners.fake import FakeProvisioner
 from pytest_dbcluster.hosts.provisioners.local import LocalProvisioner
@@ -46,9 +46,9 @@ def pool(provisioner, tmp_path, said):
     made.close()
 
 
-def running(pool, *specs):
+def running(pool, *specs, user=None):
     """The running clusters of these specs."""
-    return [one.cluster for one in pool.running([pool.resolution.resolve(spec) for spec in specs])]
+    return [one.cluster for one in pool.running([pool.resolution.resolve(spec) for spec in specs], user)]
 
 
 def test_a_proxy_without_its_program_is_said_before_anything_starts(pool, said, monkeypatch):
@@ -91,16 +91,25 @@ def test_a_dirty_cluster_is_not_used_again(pool):
     assert new.problems() == []
 
 
+class Measurement:
+    """Asks a pool for clusters."""
+
+
 def test_clusters_of_a_dead_supervisor_are_not_used_again(tmp_path, data):
-    """It died between two tests: cluster and client host of the next one are new, under another supervisor."""
+    """Whoever has used them is told; cluster and client host of the next test are new, under another supervisor."""
     with contextlib.closing(LocalProvisioner()) as own:
         lost = Pool(Resolution(own, fragments=tmp_path, below={}, progress=lambda line: None))
-        (old,) = running(lost, ONE)
+        user, other = Measurement(), Measurement()
+        (old,) = running(lost, ONE, user=user)
         client = lost.client(old.nodes[0].release)
         process = own._run.client._process  # ``client`` starts another one when this one has ended
         process.kill()
         process.wait(20)
-        (new,) = running(lost, ONE)
+        with pytest.raises(
+            ProvisionError, match=r"^cluster standalone1: the supervisor of the local servers .* is gone"
+        ):
+            running(lost, ONE, user=user)
+        (new,) = running(lost, ONE, user=other)
 
         assert new is not old
         assert new.problems() == []
