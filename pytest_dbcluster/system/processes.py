@@ -114,7 +114,11 @@ def _own_seconds(pid: int, fields: slice) -> float:
 
 def _children_seconds(pid: int, fields: slice = RUNNING) -> float:
     seconds = 0.0
-    for path in Path(f"/proc/{pid}/task").glob("*/children"):
+    try:
+        paths = [*Path(f"/proc/{pid}/task").glob("*/children")]
+    except OSError:  # the process has just ended
+        return 0.0
+    for path in paths:
         try:
             children = [int(child) for child in path.read_text().split()]
         except OSError:  # the thread has ended, or the kernel was built without these files

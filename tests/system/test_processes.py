@@ -46,3 +46,15 @@ def test_the_mark_in_a_name_says_whose_it_is():
 def test_a_name_without_a_mark_is_left_alone(name):
     """It was made by somebody else."""
     assert not processes.orphaned(Path(name))
+
+
+def test_a_child_that_ends_while_it_is_counted_counts_nothing(monkeypatch):
+    """Its directory in /proc goes at any moment."""
+
+    def ended(path, pattern):
+        raise FileNotFoundError(path)
+
+    monkeypatch.setattr(Path, "glob", ended)
+
+    assert processes.run_seconds() > 0
+    assert processes.running_children_seconds() == 0
