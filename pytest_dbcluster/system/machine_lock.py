@@ -402,8 +402,8 @@ class Turns:
         return cls(this() if "shared-cores" in offers else None, run, progress, over)
 
     def clock(self) -> float:
-        """``time.monotonic`` without the seconds of waiting for other runs."""
-        return self.machine.clock() if self.machine else time.monotonic()
+        """``time.monotonic`` without the seconds of waiting for other runs, also for hosts that those use."""
+        return (self.machine or this()).clock()
 
     @property
     def used(self) -> bool:

@@ -34,7 +34,7 @@ from pytest_dbcluster.hosts.provisioners.ssh.machine import Machine
 from pytest_dbcluster.hosts.provisioners.ssh.programs import Programs
 from pytest_dbcluster.hosts.provisioners.ssh.session import MachineBusy, Session, closed
 from pytest_dbcluster.spec import ClusterSpec
-from pytest_dbcluster.system import shared_directory
+from pytest_dbcluster.system import machine_lock, shared_directory
 
 SIDE_BY_SIDE = 2  # clusters whose servers share the machines; each has an equal share of the memory
 WAIT_SECONDS = 2.0  # between two looks whether machines have become free
@@ -248,26 +248,31 @@ class SshProvisioner(Provisioner):
         the run's time is used, LockHeld after ``wait.locks`` seconds, and ProvisionError.
         """
         with self._taking:
-            have = self._nodes()
-            if len(have) < nodes:
-                began = told = time.monotonic()
-                while busy := self._taken(nodes - len(have), load=not self._machines):
-                    if self._machines:
-                        raise Unsupported(
-                            f"a cluster of {nodes} nodes needs {counted(nodes - len(have), 'more machine')} than "
-                            f"this process has, and others use {', '.join(busy)}: name more machines with "
-                            "--db-host, or take fewer workers (-n)"
-                        )
-                    if reason := self.over():
-                        raise Inconclusive(f"{reason} while it waited for machines: others use {', '.join(busy)}")
-                    if time.monotonic() - began >= wait.locks.seconds:
-                        raise shared_directory.still_held(f"machines that others use: {', '.join(busy)}")
-                    if time.monotonic() - told >= TELL_SECONDS or told == began:
-                        told = time.monotonic()
-                        so_far = f"{duration(told - began)} so far; {shared_directory.limit()}"
-                        self.progress(f"waiting for machines: another run uses {', '.join(busy)} ({so_far})")
-                    time.sleep(WAIT_SECONDS)
+            more = nodes - len(self._nodes())
+            if more > 0 and (busy := self._taken(more, load=not self._machines)):
+                if self._machines:
+                    raise Unsupported(
+                        f"a cluster of {nodes} nodes needs {counted(more, 'more machine')} than this process has, and "
+                        f"others use {', '.join(busy)}: name more machines with --db-host, or take fewer workers (-n)"
+                    )
+                with machine_lock.this().waiting():
+                    self._wait(more, busy)
             return self._nodes()[:nodes]
+
+    def _wait(self, nodes: int, busy: list[str]) -> None:
+        """Wait for machines that others use, and take them with those of the load generator. Raises as ``_take``."""
+        began = told = time.monotonic()
+        while busy:
+            if reason := self.over():
+                raise Inconclusive(f"{reason} while it waited for machines: others use {', '.join(busy)}")
+            if time.monotonic() - began >= wait.locks.seconds:
+                raise shared_directory.still_held(f"machines that others use: {', '.join(busy)}")
+            if time.monotonic() - told >= TELL_SECONDS or told == began:
+                told = time.monotonic()
+                so_far = f"{duration(told - began)} so far; {shared_directory.limit()}"
+                self.progress(f"waiting for machines: another run uses {', '.join(busy)} ({so_far})")
+            time.sleep(WAIT_SECONDS)
+            busy = self._taken(nodes, load=True)
 
     def _taken(self, nodes: int, *, load: bool) -> list[str]:
         """Take free machines, all that are asked for or none. Returns those that others use; empty when all were taken.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 
 import pytest
 
@@ -12,6 +13,7 @@ from pytest_dbcluster.hosts.provisioners.ssh import provisioner as ssh
 from pytest_dbcluster.hosts.provisioners.ssh.machine import Machine
 from pytest_dbcluster.hosts.provisioners.ssh.provisioner import SshProvisioner
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
+from pytest_dbcluster.system.machine_lock import Turns
 from tests.support import stand_ins
 from tests.support.stand_ins import StandIns
 
@@ -111,6 +113,25 @@ def test_a_machine_is_used_by_one_run_at_a_time(on, monkeypatch):
 
     assert lines[0].startswith("waiting for machines: another run uses host1")
     assert [host.machine for host in got] == ["host1"]
+
+
+def test_waiting_for_machines_takes_no_time_of_a_run(on, monkeypatch):
+    """The clock of its turns stands still, as it does where a run waits for this machine."""
+    monkeypatch.setattr(ssh, "WAIT_SECONDS", 0.01)
+    first, second, read = on("host1"), on("host1"), []
+    first.acquire(ONE)
+    clock = Turns.on(second.offers, "-", str).clock
+
+    def over():
+        read.append((clock(), time.monotonic()))
+        return "used" if len(read) == 5 else ""
+
+    second.over = over
+    with pytest.raises(Inconclusive, match="host1"):
+        second.acquire(ONE)
+    (clock_before, before), *_, (clock_after, after) = read
+
+    assert clock_after - clock_before < 1e-3 < after - before
 
 
 def test_machines_that_stay_in_use_end_the_waiting(on):
