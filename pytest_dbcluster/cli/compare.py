@@ -137,8 +137,8 @@ def _taken(directory: Path, *, resume: bool) -> tuple[ResultsLock, Earlier | Non
 
 def going_on(compared: Sequence[Compared], command: str) -> list[str]:
     """The line with the command that measures what has no answer yet; none where everything has one."""
-    missing = [item for item in compared if item.throughput is None or (item.p95 is None and item.reason)]
-    named = [item.workload if item.throughput is None else f"p95 of {item.workload}" for item in missing]
+    missing = [item for item in compared if not item.measured or (item.p95 is None and item.reason)]
+    named = [f"p95 of {item.workload}" if item.measured else item.workload for item in missing]
     if not missing or (len(missing) == len(compared) and not any(item.throughput is not None for item in compared)):
         return []
     return [f"no answer yet: {', '.join(named)}; to measure it alone, with all of --seconds: {command} {RESUME}"]

@@ -25,6 +25,7 @@ from pytest_dbcluster.formatting import Report
 from pytest_dbcluster.hosts import runs
 from pytest_dbcluster.measuring import reach
 from pytest_dbcluster.measuring.answer import Answer
+from pytest_dbcluster.measuring.interrupted import InterruptedAnswer
 from pytest_dbcluster.measuring.measurement import Measurement, Rules
 from pytest_dbcluster.measuring.progress import RoundProgress
 from pytest_dbcluster.measuring.series import Series, series_of
@@ -90,6 +91,11 @@ class Compared:
     p95: Answer | None = None
     reason: str = ""
     remark: str = ""
+
+    @property
+    def measured(self) -> bool:
+        """Whether the throughput has an answer that was not interrupted."""
+        return self.throughput is not None and not isinstance(self.throughput, InterruptedAnswer)
 
     @property
     def result(self) -> Result:
@@ -208,9 +214,7 @@ class ComparisonResults:
 
         def finished(answer: Answer) -> None:
             record = claim_record(answer, testbed, None, recall.asked, time.monotonic() - began)
-            numbers = [variant.number for variant in answer.variants]
-            depends_on = recall.depends_on(answer.claim, numbers, answer.metric, answer.asserted)
-            record = dataclasses.replace(record, depends_on=depends_on)
+            record = dataclasses.replace(record, depends_on=recall.of_answer(answer))
             self.add(record, testbed.timeline(schema.claim_rounds(record)))
 
         return finished
@@ -291,6 +295,7 @@ class Comparison:
         if self._held:
             return Compared(name, None, reason=self._held)
         end = now + max(0.0, self._end - now) / left
+        closed: Measurement | None = None
         try:
             closed = self._measurement(
                 workload, test, (end - now) * (CLOSED_SHARE if isinstance(workload, OpenLoop) else 1.0)
@@ -302,7 +307,7 @@ class Comparison:
             assert isinstance(closed.source, Testbed)
             remark = closed.source.data_fits(CANDIDATE, BASELINE)
         except DBClusterError as error:
-            return Compared(name, None, reason=self._why(error))
+            return Compared(name, _interrupted(closed), reason=self._why(error))
         try:
             p95 = self._tail(workload, test, closed, end) if isinstance(workload, OpenLoop) else None
             return Compared(name, throughput, closer, p95, remark=remark)
@@ -386,6 +391,12 @@ class Comparison:
             assert isinstance(source, Testbed)
             self.differences = source.differences(CANDIDATE, BASELINE)
             self.durability = (source.durability(BASELINE), source.durability(CANDIDATE))
+
+
+def _interrupted(measurement: Measurement | None) -> Answer | None:
+    """The answer of a measurement that was interrupted; None where there is none."""
+    answers = measurement.answers if measurement else ()
+    return next((answer for answer in answers if isinstance(answer, InterruptedAnswer) and answer.asserted), None)
 
 
 def test_of(workload: object) -> str:

@@ -7,6 +7,7 @@ per variant. A claim about two series draws blocks until it is decided, and retu
 - ``series``: ``Series``, with the claims ``beats``, ``same_as`` and others, and ``ordered`` and ``fades``.
 - ``decision``: judges a claim after each block; ``claims.verdict`` has the rule.
 - ``measurement``: draws blocks, warms up, repeats void blocks.
+- ``interrupted``: keeps the rounds of a claim in whose midst the run ends.
 - ``answer``: a claim with its verdict, as a value.
 - ``lent_speed``: from which block on the hosts are slower than they were, so that no claim is decided any more.
 - ``curve``: one workload at several values of a field, such as 1, 4 and 16 threads.
@@ -18,4 +19,15 @@ per variant. A claim about two series draws blocks until it is decided, and retu
 Rounds are not run or timed here: ``testbed.round_runner.measured`` runs the workload, which reports its own seconds.
 """
 
-__all__ = ["answer", "curve", "measurement", "progress", "reach", "remarks", "round_source", "round_trips", "series"]
+__all__ = [
+    "answer",
+    "curve",
+    "interrupted",
+    "measurement",
+    "progress",
+    "reach",
+    "remarks",
+    "round_source",
+    "round_trips",
+    "series",
+]

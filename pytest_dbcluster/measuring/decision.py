@@ -11,8 +11,8 @@ from pytest_dbcluster.claims import critical_values, estimators, intervals, verd
 from pytest_dbcluster.claims.claim import FADES, Claim, Verdict
 from pytest_dbcluster.claims.cluster_difference import ClusterDifference
 from pytest_dbcluster.claims.pairs import of_losses
-from pytest_dbcluster.errors import ConfigError, Inconclusive
-from pytest_dbcluster.measuring import reach, remarks, round_trips
+from pytest_dbcluster.errors import ConfigError, Inconclusive, LockHeld
+from pytest_dbcluster.measuring import interrupted, reach, remarks, round_trips
 from pytest_dbcluster.measuring.answer import Answer, Compared
 from pytest_dbcluster.measuring.measurement import Measurement
 from pytest_dbcluster.rounds import busy_machine, counters, load_generator, metrics, open_loop
@@ -40,7 +40,7 @@ def ask(
     most 20 pairs, to show an estimate. Raises SeriesVoid for too many void blocks or a failed check. Raises ConfigError
     for a margin that is not larger than the difference that equal clusters can have, where the variants run on separate
     ones. Raises Inconclusive when the run's time is used before the first block, and when the warm-up shows that the
-    budget ends before the first look.
+    budget ends before the first look. Raises LockHeld; its rounds so far are an inconclusive answer, reported before.
     """
     rules, source = measurement.rules, measurement.source
     claim, difference = apart(claim, measurement, numbers, metric, asserted=asserted)
@@ -53,6 +53,7 @@ def ask(
     estimate: tuple[float, float, float] | None = None
     drawn_before = measurement.pairs
     judged = functools.partial(_judged, claim, measurement, numbers, metric, cap, untrusted)
+    answered = functools.partial(_told, claim, difference, measurement, numbers, metric, asserted, drawn_before)
     decided = judged(measurement.over(numbers), drawn_before=True) if drawn_before else None
     while decided is None:
         try:
@@ -62,15 +63,15 @@ def ask(
                 raise
             decided = judged(str(error))
             continue
+        except LockHeld as error:
+            if interrupted.keep_begun(measurement) and (decided := judged(str(error))):
+                interrupted.finish(measurement, answered(decided))
+            raise
         decided = judged(measurement.over(numbers))
         if measurement.pairs in critical_values.looks(measurement.instances) and len(numbers) == 2:
             estimate = _so_far(measurement, numbers, metric)
     measurement.check()
-    answer = _answer(claim, decided, measurement, numbers, metric, asserted=asserted)
-    answer = _repeated(answer, measurement, numbers, drawn_before)
-    if difference:
-        answer = _told(answer, difference, _apart_by_step(claim, measurement, [*itertools.pairwise(numbers)], metric))
-    measurement.finish(answer)
+    measurement.finish(answer := answered(decided))
     return answer
 
 
@@ -105,8 +106,22 @@ def _apart_by_step(
     return [difference.bound if difference else 0.0 for difference in known]
 
 
-def _told(answer: Answer, difference: ClusterDifference, by_step: Sequence[float]) -> Answer:
-    """The answer with the line about the difference of equal clusters."""
+def _told(
+    claim: Claim,
+    difference: ClusterDifference | None,
+    measurement: Measurement,
+    numbers: Sequence[int],
+    metric: str,
+    asserted: bool,
+    drawn_before: int,
+    decided: Verdict,
+) -> Answer:
+    """The answer with all its lines, also on the difference of equal clusters where it has one."""
+    answer = _answer(claim, decided, measurement, numbers, metric, asserted=asserted)
+    answer = _repeated(answer, measurement, numbers, drawn_before)
+    if difference is None:
+        return answer
+    by_step = _apart_by_step(claim, measurement, [*itertools.pairwise(numbers)], metric)
     shared = answer.claim.kind == "ordered" and 0.0 in by_step
     stalls = answer.claim.kind == verdict.STALLS_KIND
     line = f"{difference.line('stalls' if stalls else answer.metric)}{SHARED_STEP if shared else ''}"

@@ -69,12 +69,12 @@ class Measurement:
     the test so far; None where equal claims need not be told apart. recall: returns the answer of an earlier run that
     this one continues, None where the claim has to be measured. tries: knows earlier tries of claims; may be None.
 
-    Attributes of the blocks that count. Variants are numbered from 0, in the order of ``source.names``.
-    rounds: per variant its rounds; the n-th rounds of all variants belong together, as the n-th pair. blocks: the
-    blocks, in the order in which they ran. answers: of the claims so far. void: what did not count, in the order in
-    which it ran: of an eight each void round, of a later block all its rounds. length: of the rounds, once it was
-    chosen. repeat: how many times a round runs its fixed amount of work. dropped: the pairs that counted until the
-    arrival rate was lowered. taken_over: of an earlier run, the rounds of a variant that are shown where none is drawn.
+    Of the blocks that count; variants are numbered from 0, in the order of ``source.names``. rounds: per variant; the
+    n-th rounds of all variants belong together, as the n-th pair. blocks: in the order in which they ran. answers: of
+    the claims so far. void: what did not count, in the order in which it ran: of an eight each void round, of a later
+    block all its rounds. length: of the rounds, once it was chosen. repeat: how many times a round runs its fixed
+    amount of work. dropped: the pairs that counted until the rate was lowered. taken_over: of an earlier run, the
+    rounds of a variant that are shown where none is drawn. begun: the block that runs, or ran last, as drawn.
     """
 
     source: RoundSource
@@ -99,6 +99,7 @@ class Measurement:
         self.eights = 0 if self.rules.cap < PER_EIGHT else block_order.eights(self.instances)
         self._next_blocks = block_order.blocks(len(self.rounds), self._seed, self.eights)
         self._upcoming: Block | None = None
+        self.begun: tuple[Block, list[Round]] = (Block((), (0,)), [])
         self._warm = False
         self.void: list[list[Round]] = []
         self._checked = 0
@@ -201,10 +202,9 @@ class Measurement:
 
         In an eight a void round is repeated in its place; of a later block all rounds are, in the same order. When the
         arrival rate turns out too high, it is lowered once, all blocks so far are dropped, and a first one is drawn
-        anew. numbers: the variants of the claim that draws. The other arguments are for display. seen: the ratio so far
-        and the ends of its interval. cap: the maximum number of pairs. Raises SeriesVoid for more void rounds or blocks
-        than a tenth of the pairs (and more than one). Raises Inconclusive when the run's time is used before the first
-        block.
+        anew. numbers: the variants of the claim that draws. For display, seen: the ratio so far and the ends of its
+        interval, cap: the maximum number of pairs. Raises SeriesVoid for more void rounds or blocks than a tenth of the
+        pairs (and more than one), and Inconclusive when the run's time is used before the first block.
         """
         drawn = False
         while not drawn:
@@ -277,7 +277,7 @@ class Measurement:
 
         None when the rate was too high in the middle of an eight, and the measurement began again at a lower one.
         """
-        rounds: list[Round] = []
+        self.begun = block, (rounds := list[Round]())
         measured, several = self.seconds(numbers), len(self.rounds)
         for start in range(0, len(block.order), several):
             with self.source.alone():

@@ -155,9 +155,7 @@ class DBSession:
 
         def finished(answer: Answer) -> None:
             record = claim_record(answer, testbed, published, recall.asked, time.monotonic() - began)
-            numbers = [variant.number for variant in answer.variants]
-            depends_on = recall.depends_on(answer.claim, numbers, answer.metric, answer.asserted)
-            record = dataclasses.replace(record, depends_on=depends_on)
+            record = dataclasses.replace(record, depends_on=recall.of_answer(answer))
             with self.pool.turns.finishing():  # drawing a chart uses a core
                 self.report.claim(record, testbed.timeline(schema.claim_rounds(record)))
 

@@ -106,6 +106,7 @@ class MachineLock:
         self._lingers: threading.Timer | None = None
         self._waited = 0.0
         self._waits_since: float | None = None
+        self.gave_up = False  # a wait was in vain, so later ones are short
 
     @property
     def used(self) -> bool:
@@ -144,7 +145,7 @@ class MachineLock:
         they count from its first reason. A turn inside a turn of this process, or of a parent process, is part of the
         outer turn. Raises ConfigError for measuring inside a build, ProvisionError when the lock files cannot be
         used, and LockHeld after ``wait.locks`` seconds of waiting; with ``most`` the block runs without the machine
-        then.
+        then. After a wait in vain, ``most`` counts from its start.
         """
         if self._depth and does == MEASURING != self._does:
             raise ConfigError(INSIDE.format(f"this process (pid {os.getpid()})"))
@@ -317,7 +318,8 @@ class _Waiting:
         self.run = run
         self._machine, self._does, self._progress, self._most, self._over = machine, does, progress, most, over
         self._began = time.monotonic()
-        self._counts_from = self._began if over is None else None  # None: the seconds of ``most`` do not count yet
+        # None: the seconds of ``most`` do not count yet.
+        self._counts_from = self._began if over is None or machine.gave_up else None
         self._tell = TOLD_AFTER
 
     def locked(self, file: LockFile, kind: int) -> bool:
@@ -345,6 +347,7 @@ class _Waiting:
         if time.monotonic() - self._began >= wait.locks.seconds:
             if self._most is not None:
                 return True
+            self._machine.gave_up = True
             raise shared_directory.still_held(f"the machine: {self._machine.having(commands=True)}")
         if self._counts_from is None and self._over and (reason := self._over()):
             if self._most is None:

@@ -29,6 +29,7 @@ from pytest_dbcluster.cli.comparison import (
     told_margin,
 )
 from pytest_dbcluster.errors import Inconclusive, LockHeld, ProvisionError
+from pytest_dbcluster.measuring.interrupted import InterruptedAnswer
 from pytest_dbcluster.measuring.measurement import Measurement, Rules
 from pytest_dbcluster.measuring.series import series_of
 from pytest_dbcluster.rounds.histogram import Histogram, bucket
@@ -364,6 +365,16 @@ def test_rounds_that_cannot_be_lengthened_cost_p95_alone():
 
     with pytest.raises(Inconclusive, match="p95 needs rounds of"):
         made._tail(SysBench("oltp_point_select", threads=2), "test", closed, time.monotonic() + 60)
+
+
+def test_a_throughput_that_was_interrupted_is_shown_and_still_to_measure():
+    """Its ratio stands in the table; the command that goes on names it."""
+    kept = InterruptedAnswer(**vars(UNKNOWN))
+    item = Compared("tpcc", kept, None, None, "waited 30 min for pid 7")
+
+    assert any("x (" in line for line in compare.table([item], ("old", "new")))
+    (line,) = compare.going_on([item], "dbcluster compare")
+    assert line.startswith("no answer yet: tpcc;")
 
 
 def test_what_fails_later_does_not_cost_what_was_measured():

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 
 import pytest
 
-from pytest_dbcluster.errors import Inconclusive
+from pytest_dbcluster.claims.claim import Outcome
+from pytest_dbcluster.errors import Inconclusive, LockHeld
+from pytest_dbcluster.measuring.interrupted import InterruptedAnswer
+from pytest_dbcluster.measuring.measurement import Measurement, Rules
 from pytest_dbcluster.measuring.series import fades, ordered, series_of
 from tests.support.fakes import FakeSource, noisy
 from tests.support.measurements import measured, measurement, two
@@ -97,6 +101,36 @@ def test_a_block_that_waits_past_the_runs_time_ends_the_claim(blocks):
 
     assert (answer.verdict.reason, answer.verdict.pairs) == (words, blocks)
     assert source.checks == 1
+
+
+@pytest.mark.parametrize(("turns", "pairs"), [(0, 0), (1, 0), (5, 3), (9, 7), (16, 14)])
+def test_a_lock_waited_for_in_vain_ends_the_claim_with_its_rounds(turns, pairs):
+    """Whole pairs of an eight that was begun count too; the answer is reported, then the error ends the run."""
+    source, told, left = two(), [], itertools.count()
+
+    def alone():
+        if asked._warm and next(left) >= turns:
+            raise LockHeld("waited 30 min for pid 4711")
+        return contextlib.nullcontext()
+
+    source.alone = alone
+    asked = Measurement(source, Rules(seed=7, alpha=1e-4), finished=told.append)
+    slow, fast = series_of(asked)
+    with pytest.raises(LockHeld, match="pid 4711"):
+        fast.beats(slow, by=0.9)
+
+    if not pairs:
+        assert told == []
+        return
+    (answer,) = told
+    assert isinstance(answer, InterruptedAnswer)
+    assert answer.asserted
+    assert answer.verdict.outcome is Outcome.INCONCLUSIVE
+    assert answer.verdict.pairs == len(answer.variants[0].rounds) == len(answer.variants[1].rounds)
+    assert 0 < answer.verdict.pairs <= turns
+    assert "pid 4711" in answer.message
+    assert 1.8 < answer.verdict.ratio < 2.2
+    assert source.checks == 0
 
 
 def test_an_eight_that_was_interrupted_is_drawn_again():

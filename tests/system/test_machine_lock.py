@@ -254,6 +254,18 @@ def test_the_last_steps_of_a_measurement_go_on_after_the_limit(directory, other)
         assert os.getpid() in {one.pid for one in MachineLock(directory).holders()}
 
 
+def test_after_a_wait_in_vain_the_last_steps_wait_no_longer_than_theirs(directory, other, monkeypatch):
+    """Their seconds count at once, though the run's time is not used; else each would wait for the whole limit."""
+    assert said(other(MEASURING)) == "has it"
+    monkeypatch.setattr(machine_lock, "FINISH_SECONDS", 0.05)
+    here = MachineLock(directory)
+    with wait.limited(0.05, "--db-wait"), pytest.raises(LockHeld):
+        here.turn(MEASURING).__enter__()
+
+    with wait.limited(3600.0, "--db-wait"), Turns(here).finishing():
+        assert os.getpid() in {one.pid for one in MachineLock(directory).holders()}
+
+
 def test_waiting_takes_no_time_of_the_clock(directory, other):
     """The clock of a lock stands still while its process waits, and goes on afterwards."""
     assert said(other(MEASURING)) == "has it"

@@ -17,6 +17,7 @@ from pytest_dbcluster.reporting.documents.run_document import MachineDocument
 from pytest_dbcluster.reporting.history.entry import machine_key
 from pytest_dbcluster.testbed.variants import Variant
 
+ROUNDS = "number of rounds"  # a part of what an interrupted answer depends on
 LENGTH = 16  # characters of a hash
 PROGRAMS = ("mariadbd", "mysqld")
 # The parts, as messages name them.
@@ -90,8 +91,11 @@ def _measured(
 
 
 def changed(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
-    """The names of the parts that differ; all of them for an answer of an older version, which has no digests."""
-    return [name for name, digest in now.items() if before.get(name) != digest]
+    """The names of the parts that differ; all of them for an answer of an older version, which has no digests.
+
+    The rounds of an interrupted answer count as changed, since a claim whose rounds go on has more.
+    """
+    return [name for name in {**now, **before} if before.get(name) != now.get(name)]
 
 
 def _digest(*values: object) -> str:

@@ -12,9 +12,10 @@ from typing import Protocol
 from pytest_dbcluster.claims.claim import Claim
 from pytest_dbcluster.measuring.answer import Answer, Compared
 from pytest_dbcluster.measuring.curve import Curve, Drawn
+from pytest_dbcluster.measuring.interrupted import InterruptedAnswer
 from pytest_dbcluster.reporting.documents.claim_id import claim_id
 from pytest_dbcluster.reporting.records import Asked, ClaimRecord, CurveRecord, releases
-from pytest_dbcluster.reporting.resume.digests import Conditions, changed, digests, digests_of_curve
+from pytest_dbcluster.reporting.resume.digests import ROUNDS, Conditions, changed, digests, digests_of_curve
 from pytest_dbcluster.reporting.resume.earlier import Earlier, Key, curve_key
 from pytest_dbcluster.testbed.testbed import Testbed
 
@@ -58,6 +59,12 @@ class Recall:
             asserted=asserted,
             instances=self.testbed.instances,
         )
+
+    def of_answer(self, answer: Answer) -> Mapping[str, str]:
+        """What an answer depends on; an interrupted one on its rounds too, so that its claim is measured again."""
+        numbers = [variant.number for variant in answer.variants]
+        depends_on = self.depends_on(answer.claim, numbers, answer.metric, answer.asserted)
+        return {**depends_on, ROUNDS: "interrupted"} if isinstance(answer, InterruptedAnswer) else depends_on
 
     def __call__(self, claim: Claim, numbers: Sequence[int], metric: str, asserted: bool) -> Answer | None:
         """The answer of the earlier run; None where there is none, or where what it depends on has changed."""

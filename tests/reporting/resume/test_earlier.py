@@ -8,6 +8,7 @@ import os
 
 import pytest
 
+from pytest_dbcluster.claims.claim import Outcome
 from pytest_dbcluster.reporting import results_lock, schema
 from pytest_dbcluster.reporting.documents.run_document import read_run
 from pytest_dbcluster.reporting.history import history_file
@@ -219,6 +220,45 @@ def test_a_broken_test_is_measured_again(killed, latest, monkeypatch):
 
     assert drawn(killed) == {"mysqlslap update"}
     assert outcomes(latest) == OUTCOMES
+
+
+HELD = """
+import contextlib
+import itertools
+from pytest_dbcluster.errors import LockHeld
+
+turns = itertools.count()
+
+
+@contextlib.contextmanager
+def alone(self):
+    if self.load == "mysqlslap read" and next(turns) >= 7 and "HELD" in os.environ:
+        raise LockHeld("waited 30 min (--db-wait) for pid 4711")
+    yield
+
+
+FakeSource.alone = alone
+"""
+
+
+@pytest.mark.parametrize("workers", [[], ["-n2"]], ids=["one process", "two workers"])
+def test_a_lock_waited_for_in_vain_costs_no_round(suite, latest, monkeypatch, workers):
+    """The claim in progress is inconclusive with its rounds, and exit code 2; a later run measures it anew."""
+    suite.makeconftest((suite.path / "conftest.py").read_text() + HELD)
+    monkeypatch.setenv("HELD", "1")
+    ended = suite.runpytest_subprocess(*WORDS, *workers, "--db-max-pairs=12", "-k", "faster or open")
+    (held,) = [claim for claim in schema.read_claims(latest) if claim.load == "mysqlslap read"]
+    drawn(suite)
+    monkeypatch.delenv("HELD")
+    suite.runpytest_subprocess(*RESUME, "--db-max-pairs=12", "-k", "faster or open")
+    (again,) = [claim for claim in schema.read_claims(latest) if claim.load == "mysqlslap read"]
+
+    assert ended.ret == pytest.ExitCode.INTERRUPTED
+    assert held.verdict.outcome is Outcome.INCONCLUSIVE
+    assert "pid 4711" in held.message
+    assert all(0 < len(rounds) == held.verdict.pairs < 12 for rounds in held.rounds.values())
+    assert "mysqlslap read" in drawn(suite)
+    assert again.verdict.pairs == 12
 
 
 def test_another_release_adds_a_column(suite, latest):
