@@ -19,6 +19,7 @@ from pytest_dbcluster.rounds import busy_machine, counters, load_generator, metr
 
 UNTIMED = ("lower", verdict.STALLS_KIND)  # claims that compare no speeds or latencies
 SHARED_STEP = ", except between variants that share their clusters"
+NOT_LEARNED = "how far equal clusters differ is not learned from these rounds, because the machine was busy"
 SHOWN_PAIRS = 20  # the cap when no verdict can be trusted: enough to show an estimate
 
 
@@ -151,6 +152,8 @@ def _answer(
     carried = tuple(measurement.carry_over(candidate, baseline, metric, pairs) for candidate, baseline in compared)
     named = [(source.names[candidate], source.names[baseline]) for candidate, baseline in compared]
     lines = remarks.carry_over_lines(named, carried) if claim.kind not in UNTIMED else []
+    if measurement.instances > 1 and busy_machine.reason({variant.name: variant.rounds for variant in variants}):
+        lines = [*lines, NOT_LEARNED]
     lines = [*_losses(claim, measurement, numbers, metric, pairs), *lines]
     # Of all variants: a claim about two of them tells no slope between the others.
     drawn = {name: series[:pairs] for name, series in zip(source.names, measurement.rounds, strict=True)}

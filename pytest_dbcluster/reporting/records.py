@@ -27,7 +27,8 @@ from pytest_dbcluster.measuring.round_trips import RoundTripsTaken
 from pytest_dbcluster.measuring.series import series_of
 from pytest_dbcluster.reporting.documents.claim_id import SpecDocument, claim_id, shared, spec_document
 from pytest_dbcluster.reporting.published import Published
-from pytest_dbcluster.rounds import load_generator
+from pytest_dbcluster.rounds import busy_machine, load_generator
+from pytest_dbcluster.rounds.busy_machine import OthersLoad
 from pytest_dbcluster.rounds.open_loop import ArrivalRate
 from pytest_dbcluster.rounds.round import Round
 from pytest_dbcluster.spec import PARITIES
@@ -91,6 +92,7 @@ class ClaimRecord:
     data_fits: a text that says that the data fits into the smaller buffer pool, where the two variants differ in its
         size; else empty.
     tries: the number of this try; earlier tries of the claim looked at their rounds and decided nothing.
+    others: what programs of others took of this machine; None where it is not known, and for hosts elsewhere.
     """
 
     test: str
@@ -136,6 +138,7 @@ class ClaimRecord:
     network: Mapping[str, tuple[Delay, ...]] = dataclasses.field(default_factory=dict)
     round_trips: RoundTripsTaken | None = None
     tries: int = 1
+    others: OthersLoad | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -208,6 +211,7 @@ def _remarks(answer: Answer, testbed: Testbed) -> dict[str, Any]:
         "network": {name: measured for name, measured in delays.items() if measured},
         "round_trips": answer.round_trips,
         "tries": answer.tries,
+        "others": busy_machine.others_load({one.name: one.rounds for one in answer.variants}, testbed.others_before),
     }
 
 

@@ -32,6 +32,7 @@ from pytest_dbcluster.reporting.documents.run_document import TestDocument
 from pytest_dbcluster.reporting.records import ClaimRecord, CurveRecord
 from pytest_dbcluster.reporting.tables import closing, joint_error, layout, matrix
 from pytest_dbcluster.reporting.unwritten import Unwritten, append, write
+from pytest_dbcluster.rounds import busy_machine
 from pytest_dbcluster.rounds.round import Round
 
 SUMMARY = "summary.md"
@@ -345,4 +346,5 @@ def about_run(records: Sequence[ClaimRecord | CurveRecord]) -> dict[str, str]:
     """The data that all records of a run have in common, by name: releases, profile, seed, fingerprint."""
     releases = dict.fromkeys(record.release for record in records)
     first = records[0]
-    return {"release": ", ".join(releases), "profile": first.profile, "seed": str(first.seed), **first.fingerprint}
+    known = {"release": ", ".join(releases), "profile": first.profile, "seed": str(first.seed), **first.fingerprint}
+    return known | busy_machine.of_records(record.others for record in records if isinstance(record, ClaimRecord))

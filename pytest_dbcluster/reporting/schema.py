@@ -36,7 +36,7 @@ from pytest_dbcluster.reporting.documents import json_text
 from pytest_dbcluster.reporting.documents.claim_id import SpecDocument
 from pytest_dbcluster.reporting.documents.json_text import Document
 from pytest_dbcluster.reporting.records import ClaimRecord, CurvePoint, CurveRecord
-from pytest_dbcluster.rounds import pairing
+from pytest_dbcluster.rounds import busy_machine, pairing
 from pytest_dbcluster.rounds.histogram import Histogram
 from pytest_dbcluster.rounds.ledger import Ledger, LedgerEntry
 from pytest_dbcluster.rounds.open_loop import ArrivalRate
@@ -135,6 +135,7 @@ class ClaimDocument:
     network: Mapping[str, tuple[Delay, ...]] = dataclasses.field(default_factory=dict)
     round_trips: RoundTripsTaken | None = None
     tries: int = 1
+    others: busy_machine.OthersLoad | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -260,10 +261,9 @@ def claim_line(
     """The line of a claim in ``claims.jsonl``, with its line end; files are relative to the results directory."""
     numbers = _numbers(claim_rounds(record))
     by_variant = record.rounds.items()
-    every = [measured for rounds in record.rounds.values() for measured in rounds]
     document = ClaimDocument(
         format=FORMAT,
-        began=min((measured.started for measured in every), default=None),
+        began=min((measured.started for rounds in record.rounds.values() for measured in rounds), default=None),
         look=record.verdict.look,
         looks=critical_values.looks(record.instances),
         baseline_first=_baseline_first(record),

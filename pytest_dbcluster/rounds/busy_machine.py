@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from pytest_dbcluster.claims.claim import Outcome, Verdict
 from pytest_dbcluster.rounds.round import Round
@@ -20,13 +20,57 @@ def busy(others: float, usable: float) -> str:
     return f"others take {others:.1f} of {usable:g} cores" if others >= SHARE * usable else ""
 
 
-def reason(rounds: Mapping[str, Sequence[Round]]) -> str:
-    """Says that the machine was busy in the median round; empty when it was not, and where it is not known."""
+@dataclasses.dataclass(frozen=True)
+class OthersLoad:
+    """What programs of others took of the cores of this machine.
+
+    usable: the cores that we may use. measured: those that others took in the median round; None where it is not known.
+    before: the same before the first round of the run. load: the machine's load average of one minute then.
+    """
+
+    usable: float
+    measured: float | None = None
+    before: float | None = None
+    load: float | None = None
+
+    @property
+    def busy(self) -> str:
+        """Says that the machine was busy while rounds ran, or before them where those are not known; else empty."""
+        taken = self.before if self.measured is None else self.measured
+        return busy(taken or 0.0, self.usable)
+
+    def __str__(self) -> str:
+        parts = []
+        if self.measured is not None:
+            parts.append(f"{self.measured:.1f} in the median round")
+        if self.before is not None:
+            parts.append(f"{self.before:.1f} before the first round")
+        if self.load is not None:
+            parts.append(f"load {self.load:.1f} then")
+        return f"{', '.join(parts)}; {self.usable:g} cores are usable"
+
+
+def others_load(rounds: Mapping[str, Sequence[Round]], before: OthersLoad | None) -> OthersLoad | None:
+    """What others took in these rounds, and before the first; None where the run's servers are not on this machine."""
     drawn = [done for series in rounds.values() for done in series if OTHERS in done.samples]
     if not drawn:
-        return ""
+        return before
     middle = statistics.median(done.samples[OTHERS] for done in drawn)
-    taken = busy(middle, drawn[0].samples[USABLE])
+    known = before or OthersLoad(drawn[0].samples[USABLE])
+    return dataclasses.replace(known, measured=middle)
+
+
+def of_records(others: Iterable[OthersLoad | None]) -> dict[str, str]:
+    """What others took in the busiest claim of a run, by name; empty where nothing is known."""
+    known = [each for each in others if each]
+    busiest = max(known, key=lambda each: each.measured or 0.0, default=None)
+    return {"cores that others took": str(busiest)} if busiest else {}
+
+
+def reason(rounds: Mapping[str, Sequence[Round]]) -> str:
+    """Says that the machine was busy in the median round; empty when it was not, and where it is not known."""
+    known = others_load(rounds, None)
+    taken = known.busy if known else ""
     return f"the machine was busy: in the median round {taken}" if taken else ""
 
 

@@ -21,6 +21,7 @@ from pytest_dbcluster.formatting import Report, some
 from pytest_dbcluster.hosts.host import Host
 from pytest_dbcluster.releases import find
 from pytest_dbcluster.releases.release import Release
+from pytest_dbcluster.rounds.busy_machine import OthersLoad
 from pytest_dbcluster.spec import TOOLS, ClusterSpec, ReleaseName
 from pytest_dbcluster.system import cache
 from pytest_dbcluster.system.machine_lock import Turns
@@ -71,6 +72,11 @@ class Pool:
         """A turn to measure, in which a machine that others keep busy is noticed."""
         with self.turns.measuring(), self._watch.measuring() if self.turns.machine else contextlib.nullcontext():
             yield
+
+    @property
+    def others_before(self) -> OthersLoad | None:
+        """What others took of this machine before the first round; None before it, and for hosts elsewhere."""
+        return self._watch.before
 
     def _building(self) -> AbstractContextManager[None]:
         return self.turns.building()  # tests give a pool other turns

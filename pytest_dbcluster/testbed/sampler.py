@@ -16,7 +16,7 @@ from pytest_dbcluster.clusters.servers.node import Node, of_each
 from pytest_dbcluster.formatting import Report
 from pytest_dbcluster.hosts.host import Host, Process, at_once
 from pytest_dbcluster.rounds import busy_machine
-from pytest_dbcluster.rounds.busy_machine import OTHERS, USABLE
+from pytest_dbcluster.rounds.busy_machine import OTHERS, USABLE, OthersLoad
 from pytest_dbcluster.rounds.counters import DELTAS, STATES, Reading
 from pytest_dbcluster.system import probes, processes
 from pytest_dbcluster.system.probes import CpuReading
@@ -150,11 +150,13 @@ class Sampler:
 class BusyWatch:
     """Tells once in a run that others take cores of this machine: before the first rounds, or while rounds run.
 
-    Other runs of this package do not count: they wait while this one measures.
+    Other runs of this package do not count: they wait while this one measures. before: what others took before the
+    first round; None until then.
     """
 
     def __init__(self, progress: Report) -> None:
         self._progress = progress
+        self.before: OthersLoad | None = None
         self._told = False
         self._depth = 0
         self._seconds = self._taken = 0.0  # of all turns so far; cores * seconds of others in them
@@ -168,7 +170,9 @@ class BusyWatch:
         before = CpuReading.now()
         if not self._seconds:
             time.sleep(LOOK_SECONDS)
-            self._note(CpuReading.now().others_since(before), "before the first round")
+            others = CpuReading.now().others_since(before)
+            self.before = OthersLoad(probes.usable_cores(), before=others, load=os.getloadavg()[0])
+            self._note(others, "before the first round")
             before = CpuReading.now()
         self._depth += 1
         try:

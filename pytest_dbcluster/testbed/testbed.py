@@ -26,7 +26,7 @@ from pytest_dbcluster.hosts.network.measured_back import Delay
 from pytest_dbcluster.measuring.round_source import RoundSource
 from pytest_dbcluster.network import CLIENT, REST
 from pytest_dbcluster.releases.release import Release
-from pytest_dbcluster.rounds import metrics, open_loop
+from pytest_dbcluster.rounds import busy_machine, metrics, open_loop
 from pytest_dbcluster.rounds.round import Round
 from pytest_dbcluster.rounds.round_length import RoundLength
 from pytest_dbcluster.testbed import blind_spots, cluster_differences, comparability, durability, round_runner
@@ -130,9 +130,7 @@ class Testbed(RoundSource):
     def _everywhere(self) -> list[Variant]:
         """All variants on the first instance, then all variants on the next one."""
         return [
-            variant.on_instance(variant.spec.instance + number)
-            for number in range(self.instances)
-            for variant in self.variants
+            one.on_instance(one.spec.instance + number) for number in range(self.instances) for one in self.variants
         ]
 
     def _serving(self, variant: int, instance: int = 0) -> Running:
@@ -413,8 +411,8 @@ class Testbed(RoundSource):
         return cluster_differences.Given(self.variants, self._workloads, self._pool.provisioner)
 
     def learn(self, rounds: Sequence[Sequence[Round]]) -> None:
-        """As ``RoundSource.learn``; each cluster is in one pair of a calibration, however many measurements use it."""
-        if self.alternating() > 1:
+        """As ``RoundSource.learn``, of a quiet machine; each cluster is in one pair of a calibration."""
+        if self.alternating() > 1 and not busy_machine.reason(dict(zip(self.names, rounds, strict=True))):
             cluster_differences.learn(rounds, self.instances, self._given, self._pool.calibrated)
 
     def blind_spot(self, kind: str, *numbers: int) -> str:
@@ -461,6 +459,11 @@ class Testbed(RoundSource):
     def environment(self) -> Mapping[str, str]:
         """What figures depend on because of the hosts, besides this machine: name -> text."""
         return self._pool.provisioner.environment
+
+    @property
+    def others_before(self) -> busy_machine.OthersLoad | None:
+        """As ``Pool.others_before``."""
+        return self._pool.others_before
 
     def durability(self, variant: int) -> str:
         """The durability label of a variant, as text: what a commit guarantees when it returns."""

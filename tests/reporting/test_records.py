@@ -12,6 +12,7 @@ from pytest_dbcluster.measuring.measurement import Measurement, Rules
 from pytest_dbcluster.measuring.series import ordered, series_of
 from pytest_dbcluster.reporting import results_directory, schema
 from pytest_dbcluster.reporting.records import About, Asked, claim_record, curve_record
+from pytest_dbcluster.rounds.busy_machine import OthersLoad
 from pytest_dbcluster.spec import ClusterSpec
 from tests.support.fakes import FakeSource, noisy
 from tests.support.records import comparable
@@ -29,6 +30,7 @@ class RoundSource(FakeSource):
     """Three variants; what is asked about two of them says which they were."""
 
     variants = lone_servers("slow", "middle", "fast")
+    others_before = OthersLoad(2.0, before=0.5, load=1.5)
     environment = types.MappingProxyType({"guests": "user-mode Linux 7.2.7"})
 
     def data_fits(self, candidate, baseline):
@@ -91,6 +93,7 @@ def test_a_record_is_kept_whole(tmp_path):
     results_directory.Results(tmp_path).add(record)
 
     assert comparable(schema.read_claims(tmp_path)) == comparable([record])
+    assert record.others == RoundSource.others_before
     assert record.message.splitlines()[-1] == 'published: "far is slow" (a diary)'
 
 

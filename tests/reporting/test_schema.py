@@ -254,7 +254,7 @@ NAMES = """
     arrival_rate limited cluster_difference seconds values rounds void_rounds rounds_file ledgers_file chart_file
     carry_over
     claim_id kind provisioner storage parity specs sweep_field sweep_value timeline_file
-    depends_on run_id data_fits network round_trips tries
+    depends_on run_id data_fits network round_trips tries others
 """
 VERDICT = """
     outcome claim pairs ratio low high decided_low decided_high reason detectable needed_pairs pair_sd halves

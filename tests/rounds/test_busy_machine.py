@@ -8,6 +8,7 @@ from pytest_dbcluster.claims import claim as claims
 from pytest_dbcluster.claims.claim import Outcome
 from pytest_dbcluster.claims.verdict import Terms, judge
 from pytest_dbcluster.rounds import busy_machine
+from pytest_dbcluster.rounds.busy_machine import OthersLoad
 from pytest_dbcluster.rounds.round import Round, RunResult
 from tests.support.pairs import pairs
 
@@ -36,6 +37,19 @@ def test_rounds_elsewhere_say_nothing_of_it():
     """Other machines do not tell what others take."""
     assert busy_machine.reason(rounds(None, None)) == ""
     assert busy_machine.lines({"a": []}) == []
+
+
+def test_what_others_took_is_known_before_and_while_rounds_ran():
+    """The rounds decide whether the machine was busy; where they do not know, what was seen before."""
+    before = OthersLoad(2.0, before=1.0, load=3.5)
+    both = busy_machine.others_load(rounds(0.1, 0.1), before)
+
+    assert str(both) == "0.1 in the median round, 1.0 before the first round, load 3.5 then; 2 cores are usable"
+    assert both.busy == ""
+    assert before.busy == "others take 1.0 of 2 cores"
+    assert busy_machine.others_load(rounds(None), None) is None
+    assert busy_machine.of_records([None, before, both]) == {"cores that others took": str(both)}
+    assert busy_machine.of_records([None]) == {}
 
 
 @pytest.mark.parametrize("others", [0.0, 1.5])

@@ -25,6 +25,7 @@ class FakeSource(RoundSource):
     instances = 1
     metric = "throughput"
     arrival_rate = None
+    others_before = None
 
     def __init__(self, load, specs, release):
         self.load = str(load)

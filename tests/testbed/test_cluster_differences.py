@@ -16,7 +16,7 @@ from pytest_dbcluster.hosts.provisioners.fake import FakeProvisioner
 from pytest_dbcluster.hosts.provisioners.local import LocalProvisioner
 from pytest_dbcluster.measuring.measurement import Measurement, Rules
 from pytest_dbcluster.releases.release import Release
-from pytest_dbcluster.rounds import counters, metrics
+from pytest_dbcluster.rounds import busy_machine, counters, metrics
 from pytest_dbcluster.rounds.round import Round, RunResult
 from pytest_dbcluster.spec import ClusterSpec
 from pytest_dbcluster.testbed import cluster_differences
@@ -355,8 +355,10 @@ def test_what_a_cluster_never_counted_has_no_difference():
     assert not found.keys() & {"deadlocks", "recv_queue_max", "p95"}
 
 
-def test_real_instances_calibrate_by_themselves(pool, monkeypatch, tmp_path):
-    """A measurement with two instances of each variant leaves a pair of clusters for both, with all metrics."""
+@pytest.mark.parametrize(("share", "learned"), [(99.0, 2), (0.0, 0)], ids=["quiet", "busy"])
+def test_real_instances_calibrate_by_themselves(pool, monkeypatch, tmp_path, share, learned):
+    """Two instances of each variant leave a pair of clusters for both, with all metrics; none on a busy machine."""
+    monkeypatch.setattr(busy_machine, "SHARE", share)
     monkeypatch.setattr(cluster_differences.cache, "root", lambda: tmp_path)
     workload = MySQLSlap("write", concurrency=4, queries=40, rows=50, int_columns=1, char_columns=1)
     specs = [
@@ -372,5 +374,5 @@ def test_real_instances_calibrate_by_themselves(pool, monkeypatch, tmp_path):
     measurement.end()
 
     known = cluster_differences.read(Key.of(variants[0], workload, pool.provisioner))
-    assert len(known.pairs) == 2
+    assert len(known.pairs) == learned
     assert all({"throughput", "fsyncs_per_commit", "no_more_stalls_than"} <= pair.keys() for pair in known.pairs)

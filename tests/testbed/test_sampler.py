@@ -218,6 +218,7 @@ def test_a_busy_machine_is_told_once(monkeypatch, readings, when):
         with watch.measuring(), watch.measuring():
             pass
 
+    assert watch.before
     assert len(said) == bool(when)
     assert all(f"others take 1.5 of 2 cores {when}" in line for line in said)
 

@@ -44,6 +44,7 @@ class Entry:
     the noise of the rounds. medians: by variant, the median of the metric. pairs: of rounds. repeat: the command that
     repeats the test. anchor: operations/s of the run's anchor; None where it was not measured. seconds: of the whole
     test, with the starts of its clusters; None where it did not end in this run, and in lines of older versions.
+    busy: says that others took cores of the machine; empty where they did not, and in lines of older versions.
     """
 
     format: int
@@ -74,6 +75,7 @@ class Entry:
     repeat: str
     anchor: float | None = None
     seconds: float | None = None
+    busy: str = ""
 
     def __hash__(self) -> int:
         return hash((self.run, self.key))
@@ -157,4 +159,5 @@ def entry_of(record: ClaimRecord, run: RunDocument, anchor: float | None = None,
         repeat=record.repeat,
         anchor=anchor,
         seconds=seconds,
+        busy=record.others.busy if record.others else "",
     )

@@ -32,7 +32,8 @@ class Judged:
         else:
             what = f"{self.subject} itself changed by {percent}, relative to the anchor, against its level {runs}"
         where = f"{self.entry.load}, {self.entry.release}"
-        return f"{self.entry.text} ({where}): {what}; measure both in one run: {self.entry.repeat}"
+        busy = f"; the machine was busy: {self.entry.busy}" if self.entry.busy else ""
+        return f"{self.entry.text} ({where}): {what}{busy}; measure both in one run: {self.entry.repeat}"
 
 
 RATIO = "ratio"
@@ -41,7 +42,8 @@ RATIO = "ratio"
 def judged(history: History, runs: Collection[str]) -> list[Judged]:
     """Compare each claim of these runs with the earlier runs of its series, and variants' speeds with the anchor.
 
-    runs: the ids of one run and of those that it continued. A claim is judged where one of them is its newest run.
+    runs: the ids of one run and of those that it continued. A claim is judged where one of them is its newest run. Runs
+    on a busy machine count for a run on a busy machine alone.
     """
     found = []
     for entries in history.series().values():
@@ -49,6 +51,7 @@ def judged(history: History, runs: Collection[str]) -> list[Judged]:
         if not level or level[-1].run not in runs:
             continue
         *earlier, new = level
+        earlier = [entry for entry in earlier if new.busy or not entry.busy]
         found.append(_judged(new, RATIO, [entry.point for entry in earlier], new.point))
         for variant in new.medians:
             speeds = [entry.speed(variant) for entry in earlier]

@@ -24,7 +24,7 @@ from pytest_dbcluster.rounds import metrics
 COLUMNS = (
     "time", "run", "commit", "dirty", "claim_id", "text", "load", "release", "version", "machine", "provisioner",
     "profile", "outcome", "ratio", "low", "high", "error", "pairs", "candidate", "candidate_median", "baseline",
-    "baseline_median", "metric", "anchor",
+    "baseline_median", "metric", "anchor", "busy",
 )  # fmt: skip
 SHORT = 7  # characters of a commit
 
@@ -63,6 +63,9 @@ class ClaimHistory:
             yield f"new level since {day(first)}{_commit(first)}: {size} ({chance})"
         for number in self.machines:
             yield f"another machine since {day(self.entries[number])}: {self.entries[number].machine}"
+        for entry in self.entries:
+            if entry.busy:
+                yield f"busy machine on {day(entry)}: {entry.busy}; quiet runs are not compared with that one"
 
 
 def day(entry: Entry) -> str:

@@ -12,6 +12,7 @@ from pytest_dbcluster.reporting.documents.run_document import CUT_SHORT
 from pytest_dbcluster.reporting.page import words
 from pytest_dbcluster.reporting.page.sources import LISTED, Source
 from pytest_dbcluster.reporting.records import ClaimRecord, CurveRecord
+from pytest_dbcluster.rounds import busy_machine
 
 NAMED = 3  # refuted claims that the sentence names
 # Of a test without a reason: what is said instead.
@@ -117,6 +118,7 @@ def about(source: Source) -> dict[str, str]:
         "releases": releases,
         "machine": f"{machine.cpus} x {machine.cpu} ({machine.cores:g} usable), {gibibytes(machine.memory)}",
         "kernel": machine.kernel,
+        **busy_machine.of_records(claim.others for claim in source.claims),
         "data": disk,
         "commit": f"{run.commit[:12]}{changed}" if run.commit else "none",
         "profile": records[0].profile if records else "",
