@@ -23,7 +23,7 @@ from pytest_dbcluster.claims.cluster_difference import ONE_IN, percent
 from pytest_dbcluster.errors import DBClusterError, Inconclusive, LockHeld, SeriesVoid
 from pytest_dbcluster.formatting import Report
 from pytest_dbcluster.hosts import runs
-from pytest_dbcluster.measuring import reach
+from pytest_dbcluster.measuring import reach, remarks
 from pytest_dbcluster.measuring.answer import Answer
 from pytest_dbcluster.measuring.interrupted import InterruptedAnswer
 from pytest_dbcluster.measuring.measurement import Measurement, Rules
@@ -33,6 +33,7 @@ from pytest_dbcluster.reporting import results_directory, schema
 from pytest_dbcluster.reporting.documents import run_document, run_recorder
 from pytest_dbcluster.reporting.documents.machine import machine
 from pytest_dbcluster.reporting.documents.run_recorder import RunRecorder
+from pytest_dbcluster.reporting.earlier_tries import EarlierTries
 from pytest_dbcluster.reporting.page import report_page
 from pytest_dbcluster.reporting.records import Asked, ClaimRecord, claim_record
 from pytest_dbcluster.reporting.results_directory import Results
@@ -82,7 +83,7 @@ class Compared:
 
     throughput: the answer about good operations a second. p95: the answer about the latency; None without an open
     loop. closer: the ratio of the throughputs after all rounds. reason: why an answer is missing; else empty. remark:
-    on the data of the workload (``Testbed.data_fits``); else empty.
+    on the data of the workload (``Testbed.data_fits``), and on earlier tries of its throughput; else empty.
     """
 
     workload: str
@@ -305,7 +306,8 @@ class Comparison:
             closer = series_of(closed)[CANDIDATE].against(series_of(closed)[BASELINE])
             self._note(closed)
             assert isinstance(closed.source, Testbed)
-            remark = closed.source.data_fits(CANDIDATE, BASELINE)
+            again = remarks.try_line(throughput.tries, closed.rules.alpha)
+            remark = "; ".join(filter(None, (closed.source.data_fits(CANDIDATE, BASELINE), *again)))
         except DBClusterError as error:
             return Compared(name, _interrupted(closed), reason=self._why(error))
         try:
@@ -380,8 +382,9 @@ class Comparison:
 
         rules = rules_of(self._seed, seconds, over, seconds_in_all=self._seconds, workloads=self._count)
         recall = self._kept.recall(testbed, [workload] * len(self._variants), test)
+        tries = EarlierTries(recall, Path.cwd())
         return Measurement(
-            testbed, rules, _Lines(self._progress), self._kept.finished(recall), test=test, recall=recall
+            testbed, rules, _Lines(self._progress), self._kept.finished(recall), test=test, recall=recall, tries=tries
         )
 
     def _note(self, measurement: Measurement) -> None:

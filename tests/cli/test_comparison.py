@@ -15,7 +15,7 @@ from pytest_dbcluster.claims import claim as claims
 from pytest_dbcluster.claims import verdict
 from pytest_dbcluster.claims.cluster_difference import ClusterDifference
 from pytest_dbcluster.claims.verdict import Terms
-from pytest_dbcluster.cli import compare
+from pytest_dbcluster.cli import compare, comparison
 from pytest_dbcluster.cli.comparison import (
     WIDEST,
     Compared,
@@ -38,6 +38,7 @@ from pytest_dbcluster.rounds.round import RunResult
 from pytest_dbcluster.rounds.round_length import RoundLength
 from pytest_dbcluster.workloads.sysbench import SysBench
 from pytest_dbcluster.workloads.tpcc import TPCC
+from tests.reporting.test_earlier_tries import FakeRecall
 from tests.support.fakes import FakeSource, noisy
 from tests.support.pairs import pairs
 
@@ -375,6 +376,34 @@ def test_a_throughput_that_was_interrupted_is_shown_and_still_to_measure():
     assert any("x (" in line for line in compare.table([item], ("old", "new")))
     (line,) = compare.going_on([item], "dbcluster compare")
     assert line.startswith("no answer yet: tpcc;")
+
+
+class NothingKnown(FakeRecall):
+    """What looks up answers, and finds none."""
+
+    def __call__(self, claim, numbers, metric, asserted):
+        """No earlier answer."""
+
+
+def test_a_comparison_that_decided_nothing_is_a_try_of_the_next(monkeypatch, tmp_path):
+    """The second one says so, with the chance of an error that both have together; a verdict forgets the first."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    noise = [0.5]
+    monkeypatch.setattr(
+        comparison, "Testbed", lambda *_, **__: FakeSource(("old", "new"), noisy(1.0, 0.8, sd=noise[-1]))
+    )
+    kept = types.SimpleNamespace(recall=lambda *_: NothingKnown(), finished=lambda _: lambda answer: None)
+    pool = types.SimpleNamespace(turns=types.SimpleNamespace(clock=time.monotonic))
+    made = Comparison(
+        [types.SimpleNamespace(cluster_key=1)], pool, end=0.0, seconds=60.0, seed=1, progress=str, kept=kept
+    )
+    asked = [_no_slower(made._measurement(TPCC(), "test", 20.0), None) for _ in range(2)]
+    noise.append(0.01)
+    decided, fresh = [_no_slower(made._measurement(TPCC(), "test", 90.0), None) for _ in range(2)]
+
+    assert {answer.verdict.outcome for answer in asked} == {claims.Outcome.INCONCLUSIVE}
+    assert [answer.tries for answer in (*asked, decided, fresh)] == [1, 2, 3, 1]
+    assert "second try" in asked[1].message
 
 
 def test_what_fails_later_does_not_cost_what_was_measured():
