@@ -88,6 +88,8 @@ class Resolution:
         if spec.release is None:
             raise ConfigError(f"cluster {spec} names no release, and the run gave it none")
         topology, proxy = look_up(spec, self.provisioner)
+        opts.check_written(spec, fragments=self._fragments, root=self._root)
+        settings_of(topology, dict(spec.options), spec.topology)
         release = self.release(spec.release)
         check_release(release, topology, proxy)
         check_client(client_of, release)

@@ -12,7 +12,7 @@ import types
 import pytest
 
 from pytest_dbcluster import wait
-from pytest_dbcluster.errors import ConfigError, Inconclusive, ProvisionError
+from pytest_dbcluster.errors import ConfigError, Inconclusive, LockHeld, ProvisionError
 from pytest_dbcluster.plugin.session import DBSession
 from pytest_dbcluster.plugin.settings import Settings
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
@@ -116,6 +116,35 @@ def test_what_is_wrong_in_a_spec_is_answered_while_others_have_the_machine(
     made.pool.turns = Turns(MachineLock(tmp_path / "machine"))
     with measuring_in(tmp_path / "machine"):
         with wait.limited(30.0, "--db-wait"), pytest.raises(ConfigError, match=re.escape(named)):
+            made.testbed(MySQLSlap("write"), [spec], ReleaseName("mariadb", "10.11"))
+        made.close()
+        assert not made.pool.turns.used
+
+
+UNFETCHED = {
+    "topology": (ClusterSpec("galara", nodes=3), "galara"),
+    "ours": (ClusterSpec("standalone", options={"port": 3307}), "port"),
+    "path": (ClusterSpec("standalone", options={"log_bin": "ibdata1"}), "ibdata1"),
+    "missing file": (ClusterSpec("standalone").with_cnf("nowhere"), "nowhere.cnf"),
+    "bad file": (ClusterSpec("standalone").with_cnf("bad"), "bad.cnf:1"),
+}
+
+
+@pytest.mark.parametrize(("spec", "named"), UNFETCHED.values(), ids=UNFETCHED)
+def test_what_needs_no_release_is_answered_before_one_is_fetched(
+    pytestconfig, tmp_path, monkeypatch, mariadb, spec, named
+):
+    """The cache is empty, and others have the machine: what is wrong in any release waits for neither."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    fragments = tmp_path / "fixtures" / "mycnf"
+    fragments.mkdir(parents=True)
+    (fragments / "bad.cnf").write_text("max_connections = 100\n[mysqld]\n")
+    made = DBSession(
+        dataclasses.replace(Settings.read(pytestconfig.option, tmp_path), fragments=fragments), pytestconfig
+    )
+    made.pool.turns = Turns(MachineLock(tmp_path / "machine"))
+    with measuring_in(tmp_path / "machine"), wait.limited(0.0, "--db-wait"):
+        with pytest.raises((ConfigError, LockHeld), match=re.escape(named)):  # LockHeld would end this run
             made.testbed(MySQLSlap("write"), [spec], ReleaseName("mariadb", "10.11"))
         made.close()
         assert not made.pool.turns.used

@@ -78,6 +78,17 @@ def resolve(
     return Joined(options, common, names - given.keys(), lines)
 
 
+def check_written(spec: ClusterSpec, *, fragments: Path, root: Path | None = None) -> None:
+    """Raise ConfigError for what no release takes: a file that cannot be read, an option of ours, a path outside.
+
+    fragments, root: as in ``resolve``. Asks no release, so a typing error is answered before one is fetched.
+    """
+    for name in spec.cnf:
+        cnf_file.read(file_of(name, fragments), root)
+    refuse_ours(dict(spec.options))
+    path_options.moved(dict(spec.options))
+
+
 def file_of(name: str, fragments: Path) -> Path:
     """Return the file of an entry of ``ClusterSpec.cnf``: a path, or a name in the directory of fragments."""
     return Path(name) if "/" in name else fragments / f"{name}.cnf"
