@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from pytest_dbcluster.claims import critical_values
+from pytest_dbcluster.claims import critical_values, power
 from pytest_dbcluster.claims.block_order import EIGHTS, PER_EIGHT
 from pytest_dbcluster.claims.critical_values import (
     ALPHAS,
@@ -43,7 +43,7 @@ IN_EIGHTS = EIGHTS * PER_EIGHT  # the pairs of the eights
 BATCH = 2_000
 DRAWS = 20  # of the order of each simulated run, where ``redrawn`` draws
 POWER = 0.8
-LAST_OF_RANKS = 40  # pairs: from 48 on a figure without eights is less than 1 % larger
+EARLY = tuple(look for look in LOOKS if look < power.KNOWN_FROM)  # looks whose power is simulated
 ROBUST = 1.4826
 GRID_RATIO = 1.06
 GRID = tuple(12 / GRID_RATIO**step for step in range(84))  # standard deviations of a pair, down to .1
@@ -392,7 +392,7 @@ def detectable(levels: Sequence[float], runs: int, seed: int, *, eights: bool = 
     labelled, ratios, signs = drawn(normal(rng, runs, 2 * LOOKS[-1]).astype(np.float32) / math.sqrt(2), rng)
     best: Floats = np.full((len(levels), runs), -np.inf)
     found: list[list[float]] = [[] for _ in levels]
-    for number, look in enumerate(LOOKS):
+    for number, look in enumerate(EARLY):
         values = [critical_values.boundary(level).critical[number] for level in levels]
         speaking = [k for k, value in enumerate(values) if value is not None and (eights or look >= RANKS_FROM)]
         known = [value for k, value in enumerate(values) if k in speaking and value is not None]
@@ -416,12 +416,13 @@ def robust_sd(ratios: Floats) -> Floats:
 
 
 def show_power(runs: int, seed: int) -> None:
-    """Prints both tables of power.py as Python source; of the second one the looks that it has."""
-    ranks = slice(LOOKS.index(RANKS_FROM), LOOKS.index(LAST_OF_RANKS) + 1)
-    for eights, looks in ((True, slice(None)), (False, ranks)):
-        for level, found in zip(LEVELS, detectable(LEVELS, runs, seed, eights=eights), strict=True):
-            values = ", ".join("inf" if math.isinf(value) else f"{value:.3g}" for value in found[looks])
-            print(f"    {level!r}: ({values}),", flush=True)
+    """Prints the table of power.py as Python source: with and without looks at whole eights."""
+    for level, *both in zip(
+        LEVELS, *(detectable(LEVELS, runs, seed, eights=eights) for eights in (True, False)), strict=True
+    ):
+        for number, look in enumerate(EARLY):
+            if critical_values.boundary(level).critical[number] is not None:
+                print(f"    ({level!r}, {look}): ({both[0][number]:.3g}, {both[1][number]:.3g}),", flush=True)
 
 
 def show_rows(runs: int, seed: int) -> None:

@@ -65,8 +65,9 @@ def could_see(claim: Claim, pairs: int, runs: int, seed: int) -> float:
 
 def open_claims(claim: Claim, pairs: int, coin: random.Random) -> Iterator[Verdict]:
     """Verdicts of claims that are open after so many pairs, would hold at their estimate, and need 160 at most."""
-    reach = power.factor(claim.hold_level(ALPHAS[0]), pairs) * SD * math.sqrt(2)
+    level = claim.hold_level(ALPHAS[0])
     while True:
+        reach = power.detectable(drawn(coin, 0.0, pairs), level)
         drawn_so_far = drawn(coin, claim.bounds[0] + coin.uniform(0.3, 1) * reach, pairs)
         if decided(claim, drawn_so_far):
             continue

@@ -11,7 +11,7 @@ claim is judged at fixed numbers of pairs, its *looks*; each look has a *critica
 - ``critical_values``: the looks and their critical values.
 - ``pairs``: the data of a claim: pairs of rounds, and the order in which they ran. ``of_losses``: those of ``fades``.
 - ``intervals``: the estimate and its interval.
-- ``totals``: the same for a counter, from its total difference.
+- ``counts``: the same for a counter, in a typical round.
 - ``power``: the difference that a number of pairs can detect, and the pairs that would decide.
 - ``estimators``: the noise of pairs; figures that no verdict rests on.
 - ``carry_over``: whether a variant slows the round that follows it.
@@ -26,12 +26,12 @@ __all__ = [
     "carry_over",
     "claim",
     "cluster_difference",
+    "counts",
     "critical_values",
     "estimators",
     "intervals",
     "pairs",
     "power",
-    "totals",
     "verdict",
     "wording",
 ]

@@ -161,16 +161,17 @@ class Verdict:
     Ratios are candidate / baseline. Figures that the pairs cannot give are nan. The verdict on an order gives the
     figures of its smallest step.
 
-    pairs: the pairs drawn. ratio: the Hodges-Lehmann estimate, of a counter the ratio of the totals. low, high: the
+    pairs: the pairs drawn. ratio: the Hodges-Lehmann estimate, of a counter the median of the pairs. low, high: the
     sequential interval of the ratio, valid at all looks together (99.9 %; 99.98 % with alpha .0001). decided_low,
     decided_high: the interval that lets the claim hold (90 % for a guard, else the same as low and high). reason: why
-    the drawing ended. detectable: the smallest fraction that this many pairs show with power .8. needed_pairs,
-    needed_margin: what would decide an inconclusive claim; the margin is a fraction, for guards only. pair_sd: standard
-    deviation of a log ratio; below 2 pairs pair_sd and detectable are infinite. halves: the ratio of the first and of
-    the second half of the pairs. order_effect: the fraction by which pairs that ran AB (baseline first) lie above pairs
-    that ran BA. lag1: correlation of each log ratio with the next. stalls: stalled rounds of (baseline, candidate).
-    alpha: the maximum chance of a wrong verdict per side. neighbours: of an order, the verdicts on its steps, slowest
-    first. void: void rounds of (baseline, candidate), which were drawn again.
+    the drawing ended. detectable, detectable_most: the smallest fraction that this many pairs show with power .8; a
+    range where the pairs do not tell their noise, else twice the same. needed_pairs, needed_margin: what would decide
+    an inconclusive claim; the margin is a fraction, for guards only. pair_sd: standard deviation of a log ratio; below
+    2 pairs pair_sd and detectable are infinite. halves: the ratio of the first and of the second half of the pairs.
+    order_effect: the fraction by which pairs that ran AB (baseline first) lie above pairs that ran BA. lag1:
+    correlation of each log ratio with the next. stalls: stalled rounds of (baseline, candidate). alpha: the maximum
+    chance of a wrong verdict per side. neighbours: of an order, the verdicts on its steps, slowest first. void: void
+    rounds of (baseline, candidate), which were drawn again. total: of a counter the ratio of the totals of all rounds.
     """
 
     outcome: Outcome
@@ -183,6 +184,7 @@ class Verdict:
     decided_high: float
     reason: str
     detectable: float
+    detectable_most: float
     needed_pairs: int | None
     pair_sd: float
     halves: tuple[float, float]
@@ -193,6 +195,7 @@ class Verdict:
     needed_margin: float | None = None
     neighbours: tuple[Verdict, ...] = ()
     void: tuple[int, int] = (0, 0)
+    total: float | None = None
 
     @property
     def look(self) -> int:
@@ -240,8 +243,8 @@ def scales(at_least: float) -> Claim:
 def lower(by: float = 0.0) -> Claim:
     """The candidate's counter is lower than the baseline's by more than the fraction ``by``; judged like ``beats``.
 
-    The totals are compared (``totals``), so that a pair with nothing on both sides is no evidence. Raises
-    ConfigError unless 0 <= by < 1.
+    In a typical round (``counts``): in more than half of the pairs that counted anything. Inconclusive if the totals
+    of all rounds say otherwise. Raises ConfigError unless 0 <= by < 1.
     """
     return _claim("lower", "by", by, 0.0, 1.0, zero=True)
 

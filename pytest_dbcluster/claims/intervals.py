@@ -15,7 +15,7 @@ import functools
 import math
 from collections.abc import Callable, Sequence
 
-from pytest_dbcluster.claims import critical_values, totals
+from pytest_dbcluster.claims import counts, critical_values
 from pytest_dbcluster.claims.block_order import PER_EIGHT
 from pytest_dbcluster.claims.critical_values import RANKS_FROM
 from pytest_dbcluster.claims.pairs import Pairs
@@ -38,7 +38,7 @@ def interval(pairs: Pairs, level: float, within: float = 0.0) -> Interval:
     if look is None:
         return UNBOUNDED
     if pairs.counts:
-        return totals.interval(pairs.first(look), level)
+        return counts.interval(pairs.first(look), level)
     value = critical_values.boundary(level).at(look)
     return UNBOUNDED if value is None or not _speaks(pairs, look) else _at_look(pairs.first(look), value, within)
 
@@ -73,7 +73,7 @@ def rejects(pairs: Pairs, level: float, bound: float) -> tuple[bool, bool]:
     closer to it than rounding errors is neither above nor below.
     """
     if pairs.counts:
-        return totals.rejects(pairs, level, bound)
+        return counts.rejects(pairs, level, bound)
     value = critical_values.boundary(level).at(len(pairs))
     if value is None or math.isinf(bound) or not _speaks(pairs, len(pairs)):
         return bound == -math.inf, bound == math.inf
@@ -115,10 +115,14 @@ def rank_sum(values: Sequence[float]) -> int:
 
     Ties and zeros count for neither side.
     """
-    rising = sorted(values)
+    return sums_above(sorted(values), 0.0)
+
+
+def sums_above(rising: Sequence[float], limit: float) -> int:
+    """How many sums of two values, each value with itself too, are above a limit; the values in rising order."""
     total, low, high = 0, 0, len(rising) - 1
     while low <= high:
-        if rising[low] + rising[high] > 0:
+        if rising[low] + rising[high] > limit:
             total += high - low + 1
             high -= 1
         else:
@@ -131,10 +135,10 @@ def estimate(pairs: Pairs, within: float = 0.0) -> float:
 
     At whole eights it is the median of the 16 differences inside each eight, from 13 pairs on the log ratio at which
     half of all sums of two remainders are above 0, else the median of the averages of two pairs. Of a counter it is the
-    ratio of the totals.
+    ratio of the counts.
     """
     if pairs.counts:
-        return totals.estimate(pairs)
+        return counts.estimate(pairs)
     count = len(pairs)
     if 0 < count == PER_EIGHT * pairs.whole_eights < RANKS_FROM:
         return _median(sorted(pairs.crossed()))

@@ -21,7 +21,7 @@ class Pairs:
     baseline_first: for each pair whether the baseline's round ran first. eights: the eights at the beginning, of four
     pairs each; fewer may be drawn yet. instances: of each variant, used in turn by block. void: each void round of the
     two variants: (the number of pairs drawn before it, whether it was the candidate's). counts: whether the values are
-    a counter, which ``totals`` compares, and not speeds. rounding: for each pair, by how much its log ratio may be
+    a counter, which ``counts`` compares, and not speeds. rounding: for each pair, by how much its log ratio may be
     wrong because the times were printed in steps; empty where they were not. parts: the two comparisons that pairs of
     ``of_losses`` were made of; empty for pairs of rounds.
     """

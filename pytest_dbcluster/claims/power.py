@@ -1,137 +1,170 @@
 """What a number of pairs can show: detectable differences, pairs that would decide, and the chance to decide later.
 
-``DETECTABLE`` is simulated for the looks that there are (``benchmarks/critical_values.py --power``): a normal formula
-is wrong by far below 40 pairs, where a look is a count of ranks. ``level`` is a one-sided chance of error that
-``critical_values`` has; other levels raise ConfigError.
+The noise of the pairs is resampled for these figures, so that stalls and modes count (``detectable``).
+``level`` is a one-sided chance of error that ``critical_values`` has; other levels raise ConfigError.
 """
 
 from __future__ import annotations
 
+import bisect
+import functools
 import math
+import random
 import statistics
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import inf
 from types import MappingProxyType
 
-from pytest_dbcluster.claims import critical_values, estimators, totals
-from pytest_dbcluster.claims.block_order import EIGHTS
-from pytest_dbcluster.claims.critical_values import LOOKS, OF_EIGHTS
+from pytest_dbcluster.claims import counts, critical_values, estimators, intervals
+from pytest_dbcluster.claims.critical_values import LOOKS, RANKS_FROM
 from pytest_dbcluster.claims.pairs import Pairs
 
-POWER_Z = 0.84  # normal quantile of power .8
-RANK_COST = 1.05  # factor on the standard error, because the estimate uses ranks and no mean
+POWER, POWER_Z = 0.8, 0.84  # the second is its normal quantile
+KNOWN_FROM = 20  # pairs: fewer tell their noise as a range only
+DEPENDENT = 2.5  # standard errors of a correlation of neighbours that independent pairs seldom exceed
+MANY = 40  # pairs: from here on the rank sum of a look is about normal, and needs no resampling
+DRAWS = 100  # of resampled noise
+# Few pairs miss the ends of their noise: each value drawn is spread by ``SMOOTH`` over the root of their number, times
+# ``pair_sd``; and the share of the draws that counts is larger by ``FEW_PAIRS`` over their number. With these about .7
+# to .9 of fresh claims show the figure, for normal noise, stalls and modes (``benchmarks/power.py``).
+SMOOTH, FEW_PAIRS = 2.2, 1.2
+HALVINGS = 16  # of the range of a shift
+RANK_COST = 1.023  # of the standard error of ranks, in that of a mean, for normal noise: the root of pi / 3
 MOST_PAIRS = 1_000_000  # a number of pairs above it is no advice
 
-# By level, one factor per look: the log ratio, in standard deviations of a pair, that this look or one before it finds
-# with power .8, for independent normal rounds. The error of the standard deviation itself is included. Infinite before
-# the first look that can speak.
-# fmt: off
-DETECTABLE: Mapping[float, tuple[float, ...]] = MappingProxyType(
+# Of the looks before 20 pairs, where so few pairs cannot be resampled: the log ratio, in standard deviations of a pair,
+# that this look or one before it finds with power .8, for independent normal rounds, with the error of the standard
+# deviation itself. The second figure is without the looks at whole eights. Other levels have none of these looks.
+_GUARD, _FIRST, _SECOND = critical_values.GUARD_LEVEL, *critical_values.ALPHAS
+SHOWN: Mapping[tuple[float, int], tuple[float, float]] = MappingProxyType(
     {
-        0.05: (2.15, 1.55, 1.3, 1.12, 0.981, 0.851, 0.751, 0.658, 0.588,
-            0.554, 0.526, 0.478, 0.434, 0.391, 0.358, 0.326, 0.295, 0.27),
-        0.0005: (inf, 2.43, 2.33, 2.18, 1.93, 1.61, 1.41, 1.17, 1.02,
-            0.952, 0.894, 0.804, 0.72, 0.642, 0.583, 0.527, 0.477, 0.434),
-        0.0005 / 2: (inf, inf, inf, 3.64, 2.41, 1.74, 1.45, 1.18, 1.03,
-            0.953, 0.894, 0.804, 0.72, 0.642, 0.583, 0.527, 0.477, 0.434),
-        0.0005 / 3: (inf, inf, inf, 4.5, 2.57, 1.82, 1.49, 1.21, 1.04,
-            0.976, 0.913, 0.819, 0.731, 0.654, 0.593, 0.535, 0.485, 0.44),
-        0.0005 / 4: (inf, inf, inf, 4.5, 2.71, 1.85, 1.53, 1.23, 1.07,
-            0.99, 0.928, 0.834, 0.745, 0.665, 0.603, 0.544, 0.492, 0.447),
-        0.0005 / 6: (inf, inf, inf, 4.5, 2.84, 1.95, 1.57, 1.28, 1.1,
-            1.02, 0.953, 0.855, 0.764, 0.679, 0.615, 0.555, 0.502, 0.458),
-        0.0005 / 8: (inf, inf, inf, inf, 3.27, 2.01, 1.6, 1.29, 1.11,
-            1.03, 0.962, 0.862, 0.771, 0.683, 0.62, 0.559, 0.506, 0.461),
-        0.0005 / 12: (inf, inf, inf, inf, 3.27, 2.13, 1.68, 1.34, 1.15,
-            1.05, 0.984, 0.885, 0.787, 0.701, 0.633, 0.572, 0.516, 0.468),
-        0.0005 / 16: (inf, inf, inf, inf, 3.54, 2.19, 1.73, 1.36, 1.16,
-            1.07, 1, 0.897, 0.799, 0.712, 0.642, 0.579, 0.523, 0.475),
-        0.0001: (inf, inf, inf, 4.5, 2.71, 1.9, 1.55, 1.26, 1.09,
-            1.01, 0.946, 0.849, 0.756, 0.674, 0.609, 0.55, 0.497, 0.451),
-        0.0001 / 2: (inf, inf, inf, inf, 3.27, 2.07, 1.66, 1.32, 1.13,
-            1.04, 0.974, 0.876, 0.779, 0.694, 0.626, 0.567, 0.513, 0.465),
-        0.0001 / 3: (inf, inf, inf, inf, 3.54, 2.19, 1.7, 1.36, 1.16,
-            1.07, 1, 0.892, 0.795, 0.709, 0.64, 0.577, 0.521, 0.473),
-        0.0001 / 4: (inf, inf, inf, inf, 4.28, 2.29, 1.76, 1.38, 1.17,
-            1.09, 1.01, 0.905, 0.807, 0.717, 0.646, 0.583, 0.526, 0.479),
-        0.0001 / 6: (inf, inf, inf, inf, 4.28, 2.36, 1.81, 1.43, 1.21,
-            1.11, 1.03, 0.926, 0.823, 0.729, 0.658, 0.593, 0.536, 0.487),
-        0.0001 / 8: (inf, inf, inf, inf, 4.28, 2.46, 1.88, 1.46, 1.24,
-            1.13, 1.06, 0.94, 0.837, 0.74, 0.667, 0.603, 0.545, 0.493),
-        0.0001 / 12: (inf, inf, inf, inf, inf, 2.6, 1.93, 1.49, 1.25,
-            1.16, 1.07, 0.957, 0.847, 0.754, 0.678, 0.612, 0.55, 0.501),
-        0.0001 / 16: (inf, inf, inf, inf, inf, 2.74, 2, 1.52, 1.28,
-            1.17, 1.09, 0.968, 0.859, 0.763, 0.684, 0.617, 0.556, 0.505),
-    }
-)
-# fmt: on
-
-# The same where no look before 14 pairs speaks, because there are no whole eights to compare, as for ``fades``. From 14
-# pairs on; after the last of these looks it is the same.
-RANKS_ALONE: Mapping[float, tuple[float, ...]] = MappingProxyType(
-    {
-        0.05: (1.55, 1.21, 1.02, 0.865, 0.762, 0.666, 0.594),
-        0.0005: (inf, 3.64, 2.41, 1.74, 1.45, 1.18, 1.03),
-        0.0005 / 2: (inf, 3.64, 2.41, 1.74, 1.45, 1.18, 1.03),
-        0.0005 / 3: (inf, 4.5, 2.57, 1.82, 1.49, 1.21, 1.04),
-        0.0005 / 4: (inf, 4.5, 2.71, 1.85, 1.53, 1.23, 1.07),
-        0.0005 / 6: (inf, 4.5, 2.84, 1.95, 1.57, 1.28, 1.1),
-        0.0005 / 8: (inf, inf, 3.27, 2.01, 1.6, 1.29, 1.11),
-        0.0005 / 12: (inf, inf, 3.27, 2.13, 1.68, 1.34, 1.15),
-        0.0005 / 16: (inf, inf, 3.54, 2.19, 1.73, 1.36, 1.16),
-        0.0001: (inf, 4.5, 2.71, 1.9, 1.55, 1.26, 1.09),
-        0.0001 / 2: (inf, inf, 3.27, 2.07, 1.66, 1.32, 1.13),
-        0.0001 / 3: (inf, inf, 3.54, 2.19, 1.7, 1.36, 1.16),
-        0.0001 / 4: (inf, inf, 4.28, 2.29, 1.76, 1.38, 1.17),
-        0.0001 / 6: (inf, inf, 4.28, 2.36, 1.81, 1.43, 1.21),
-        0.0001 / 8: (inf, inf, 4.28, 2.46, 1.88, 1.46, 1.24),
-        0.0001 / 12: (inf, inf, inf, 2.6, 1.93, 1.49, 1.25),
-        0.0001 / 16: (inf, inf, inf, 2.74, 2, 1.52, 1.28),
+        (_GUARD, 8): (2.15, inf),
+        (_GUARD, 12): (1.55, inf),
+        (_GUARD, 14): (1.3, 1.55),
+        (_GUARD, 17): (1.12, 1.21),
+        (_FIRST, 12): (2.43, inf),
+        (_FIRST, 17): (2.18, 3.64),
+        (_FIRST / 2, 17): (3.64, 3.64),
+        (_FIRST / 3, 17): (4.5, 4.5),
+        (_FIRST / 4, 17): (4.5, 4.5),
+        (_FIRST / 6, 17): (4.5, 4.5),
+        (_SECOND, 17): (4.5, 4.5),
     }
 )
 
 
-def factor(level: float, look: int, eights: int = EIGHTS) -> float:
-    """The entry of ``DETECTABLE`` at the look of ``look`` pairs; without eights that of ``RANKS_ALONE``."""
-    critical_values.boundary(level)
-    number = LOOKS.index(look)
-    if eights or number >= len(OF_EIGHTS) + len(RANKS_ALONE[level]):
-        return DETECTABLE[level][number]
-    return inf if look in OF_EIGHTS else RANKS_ALONE[level][number - len(OF_EIGHTS)]
+def speaking(level: float, pairs: Pairs) -> list[int]:
+    """The looks of these pairs that can decide at this level, as numbers of pairs, in rising order."""
+    row, first = critical_values.boundary(level), 0 if pairs.eights else RANKS_FROM
+    return [look for look in critical_values.looks(pairs.instances) if look >= first and row.at(look) is not None]
 
 
-def detectable(pairs: Pairs, level: float) -> float:
-    """The smallest log ratio that this many pairs show with power .8; infinite before the first look."""
-    look = critical_values.last_look(len(pairs), pairs.instances)
-    if look is None or math.isinf(times := factor(level, look, pairs.eights)):
+def detectable(pairs: Pairs, level: float, look: int | None = None) -> float:
+    """The smallest log ratio that ``look`` pairs of this noise show with power .8; infinite where none can.
+
+    look: by default the last one that these pairs have reached. From 20 pairs on the noise is resampled: so many pairs
+    are drawn from these again and again, and the difference is the one that .8 of the draws would show at this look. So
+    stalls and modes count for what they cost. From 40 pairs on the sum of ranks is about normal, and its mean at a
+    difference is counted instead. Before 20 pairs it is the table's factor times ``pair_sd``.
+    """
+    known = [one for one in speaking(level, pairs) if one <= (look or len(pairs))]
+    if not known:
         return math.inf
-    return times * sd_of(pairs)
+    if pairs.counts:
+        return counts.detectable(pairs, level, known[-1])
+    return _shown(residuals(pairs), level, known[-1], eights=bool(pairs.eights))
 
 
-def sd_of(pairs: Pairs) -> float:
-    """The standard deviation of a pair: of its log ratio, or of the difference of a counter as a share of its mean."""
-    if not pairs.counts:
-        return estimators.pair_sd(pairs.ratios)
-    return totals.distance(pairs, 0.0)[1] if len(pairs) > 1 else math.inf
+def detectable_range(pairs: Pairs, level: float) -> tuple[float, float]:
+    """``detectable`` as a range; both ends are the same where the pairs tell their noise well enough.
+
+    They do not where they are fewer than 20, or depend on each other. Then the ends are the least and the most of what
+    all pairs and either half of them say.
+    """
+    figure = detectable(pairs, level)
+    if math.isinf(figure) or pairs.counts or not (len(pairs) < KNOWN_FROM or dependent(pairs)):
+        return figure, figure
+    look = [one for one in speaking(level, pairs) if one <= len(pairs)][-1]
+    around, half = residuals(pairs), len(pairs) // 2
+    figures = [
+        figure,
+        *(_shown(part, level, look, eights=bool(pairs.eights)) for part in (around[:half], around[half:])),
+    ]
+    return min(figures), max(figures)
 
 
-def pairs_needed(
-    distance: float, sd: float, level: float, *, more_than: int = 0, instances: int = 1, eights: int = EIGHTS
-) -> int | None:
-    """Pairs that show an effect with power .8, at the log distance ``distance`` from a bound, for pairs of this sd.
+def dependent(pairs: Pairs) -> bool:
+    """Whether neighbouring pairs resemble each other, or alternate: in the difference of their rounds or in its size.
 
-    instances, eights: as in ``Pairs``. Up to 160 it is the first look after ``more_than`` pairs that has this power.
-    None for a distance of 0 or infinity, and when a million pairs are not enough.
+    The draw hides it in the log ratios, so each pair's second round is compared with its first.
+    """
+    centre = intervals.quick_estimate(pairs)
+    rose = [sign * (ratio - centre) for sign, ratio in zip(pairs.signs, pairs.ratios, strict=True)]
+    limit = DEPENDENT / math.sqrt(len(pairs))
+    return any(abs(estimators.lag1(values)) > limit for values in (rose, list(map(abs, rose))))
+
+
+def residuals(pairs: Pairs) -> tuple[float, ...]:
+    """The log ratios without their centre."""
+    centre = intervals.quick_estimate(pairs)
+    return tuple(ratio - centre for ratio in pairs.ratios)
+
+
+@functools.lru_cache(maxsize=64)
+def _shown(around: tuple[float, ...], level: float, look: int, *, eights: bool) -> float:
+    """The log ratio that ``look`` pairs show with power .8, if their noise is drawn from these residuals."""
+    if look < KNOWN_FROM:
+        return SHOWN[level, look][not eights] * estimators.pair_sd(around)
+    value = critical_values.boundary(level).at(look) or 0
+    if look >= MANY:
+        sums = look * (look + 1) // 2
+        reached = value + POWER_Z * math.sqrt(sums * (2 * look + 1) / 12)
+        averages = _averages(around)
+        return -averages[math.floor(max(0.0, 1 - reached / sums) * len(averages))]
+    coin = random.Random(look)
+    spread = SMOOTH / math.sqrt(len(around)) * estimators.pair_sd(around)
+    found = sorted(_least_shift(_resampled(around, look, spread, coin), value) for _ in range(DRAWS))
+    return found[math.ceil(min(1.0, POWER + FEW_PAIRS / len(around)) * DRAWS) - 1]
+
+
+@functools.lru_cache(maxsize=8)
+def _averages(around: tuple[float, ...]) -> list[float]:
+    """The averages of any two of these residuals with a random sign each, in rising order."""
+    sums = [(a + b) / 2 for place, a in enumerate(around) for b in around[place + 1 :]]
+    less = [(a - b) / 2 for place, a in enumerate(around) for b in around[place + 1 :]]
+    return sorted([*sums, *less, *(-value for value in (*sums, *less))])
+
+
+def _resampled(around: Sequence[float], look: int, spread: float, coin: random.Random) -> list[float]:
+    """So many of these residuals, with a random sign and some normal noise each, in rising order."""
+    drawn = coin.choices(around, k=look)
+    return sorted((value if coin.random() < 0.5 else -value) + coin.gauss(0, spread) for value in drawn)
+
+
+def _least_shift(rising: Sequence[float], value: int) -> float:
+    """The smallest shift of these differences whose signed-rank sum reaches the critical value."""
+    low, high = -rising[-1], math.nextafter(-rising[0], math.inf)
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        low, high = (low, middle) if intervals.sums_above(rising, -2 * middle) >= value else (middle, high)
+    return high
+
+
+def pairs_needed(pairs: Pairs, distance: float, level: float) -> int | None:
+    """How many pairs of this noise show an effect with power .8, at the log distance ``distance`` from a bound.
+
+    More than there are. Up to 160 it is the first look that has this power. None for a distance of 0 or infinity, and
+    when a million pairs are not enough.
     """
     if not distance or math.isinf(distance):
         return None
-    for look in critical_values.looks(instances):
-        times = factor(level, look, eights)
-        if look > more_than and math.isfinite(times) and times * sd <= distance:
-            return look
-    root = factor(level, LOOKS[-1]) * sd / distance
+    later = [look for look in speaking(level, pairs) if look > len(pairs)]
+    number = bisect.bisect_left(later, True, key=lambda look: detectable(pairs, level, look) <= distance)
+    if number < len(later):
+        return later[number]
+    root = detectable(pairs, level, LOOKS[-1]) / distance
     needed = LOOKS[-1] * root**2 if root < MOST_PAIRS else math.inf
-    return max(math.ceil(needed), more_than + 1) if needed <= MOST_PAIRS else None
+    return max(math.ceil(needed), len(pairs) + 1) if needed <= MOST_PAIRS else None
 
 
 def stalls_missed(share: float, pairs: int) -> float:
@@ -144,15 +177,31 @@ def stalls_missed(share: float, pairs: int) -> float:
     return math.fsum(math.comb(pairs, k) * share**k * (1 - share) ** (pairs - k) for k in range(most + 1))
 
 
-def chance_beyond(distance: float, sd: float, drawn: int, level: float, end: int) -> float:
+def chance_beyond(distance: float, shown: float, drawn: int, level: float, end: int) -> float:
     """Chance that the interval of ``end`` pairs lies beyond a bound, if later pairs resemble the ``drawn`` pairs.
 
-    distance: how far the present estimate lies beyond the bound, as a log ratio. With a flat prior the estimate of
-    all pairs is normal around the present one, with the variance sd^2 (1/drawn - 1/end).
+    distance: how far the present estimate lies beyond the bound, as a log ratio. shown: what ``end`` pairs show with
+    power .8. With a flat prior the estimate of all pairs is normal around the present one, with the variance
+    error^2 (end/drawn - 1). The error is that of an estimate from ``end`` pairs.
     """
-    if math.isinf(factor(level, end)):
+    reach = quantile(level, end)
+    if math.isinf(reach):
         return 0.0
-    error = RANK_COST * sd
-    spread = error * math.sqrt(max(0.0, 1 / drawn - 1 / end))
-    gap = distance - (factor(level, end) * sd - POWER_Z * error / math.sqrt(end))
+    error = shown / (reach + POWER_Z)
+    gap, spread = distance - reach * error, error * math.sqrt(max(0.0, end / drawn - 1))
     return statistics.NormalDist().cdf(gap / spread) if spread else float(gap > 0)
+
+
+def quantile(level: float, look: int) -> float:
+    """How many standard errors the signed-rank test of a look takes; infinite where the look cannot speak."""
+    value = critical_values.boundary(level).at(look)
+    if value is None:
+        return math.inf
+    sums = look * (look + 1) / 2
+    return (value - sums / 2) / math.sqrt(sums * (2 * look + 1) / 12)
+
+
+def least_shown(pairs: Pairs, level: float, end: int) -> float:
+    """What ``end`` pairs show if the noise is normal, as small as ``pair_sd`` says: fast, for a first look."""
+    error = RANK_COST * estimators.pair_sd(pairs.ratios) / math.sqrt(end)
+    return error * (quantile(level, end) + POWER_Z)

@@ -15,6 +15,7 @@ from pytest_dbcluster.claims.critical_values import GUARD_BOUND
 
 SHARES = (0.1, 0.2)  # of stalled rounds, for which the message says how often they are missed
 EQUAL = (1.0,)  # the ratio of what does not differ
+UNBOUNDED = "error of this verdict has no bound: carry-over was found"
 LATENCY = "ms"  # a unit in which lower values are faster
 SPARE, STEP = 1.25, 10  # the budget of a claim / the seconds it is expected to take; seconds to which it is rounded up
 TIMED = {"sysbench": "SysBench", "tpcc": "TPCC"}  # by the first word of a workload's name: what a test writes
@@ -41,6 +42,7 @@ def message(
     unit: str = "",
     seconds: float | None = None,
     load: str = "",
+    carried: bool = False,
     extra: Sequence[str] = (),
 ) -> str:
     """The lines that a verdict prints, as one text.
@@ -48,7 +50,7 @@ def message(
     names: as in ``Claim.call``. usual: the default metric of the workload. seconds_per_round: measured seconds of one
     round. seconds: measured seconds of the whole claim, if it is not rounds times seconds_per_round. seed: the seed of
     the order of rounds. absolute: medians of candidate and baseline, in ``unit``. settle_timeouts: rounds whose servers
-    did not settle in time. load: the name of the workload. extra: more lines.
+    did not settle in time. load: the name of the workload. carried: whether carry-over was found. extra: more lines.
     """
     variants = max(2, len(names))
     total = verdict.pairs * variants * seconds_per_round if seconds is None else seconds
@@ -62,7 +64,8 @@ def message(
         _noise(verdict, names),
     ]
     lines += [f"step {k}: {_estimate(part)}" for k, part in enumerate(verdict.neighbours, 1) if len(names) > 2]
-    last_line = [_error(verdict, total, load, variants)]
+    decided = verdict.outcome is not Outcome.INCONCLUSIVE
+    last_line = [UNBOUNDED if carried and decided else _error(verdict, total, load, variants)]
     if absolute:
         shown = [formatting.amount(value) for value in absolute]
         medians = f"absolute medians {names[0]} {shown[0]} v {names[1]} {shown[1]} {unit}"
@@ -92,7 +95,9 @@ def claimed(claim: Claim) -> str:
 
 def _estimate(verdict: Verdict) -> str:
     """The ratio with its sequential interval, and for a guard also the 90 % interval that lets it hold."""
-    estimator = "totals" if verdict.claim.kind == "lower" else "Hodges-Lehmann"
+    estimator = "Hodges-Lehmann"
+    if verdict.total is not None:
+        estimator = f"median pair, totals {formatting.ratio(verdict.total, verdict.claim.limits)}"
     ratio = formatting.with_interval(verdict.ratio, verdict.low, verdict.high, verdict.claim.limits)
     return f"{ratio}, {estimator}, sequential {level(verdict)} interval{decided(verdict)}"
 
@@ -129,8 +134,7 @@ def _noise(verdict: Verdict, names: tuple[str, ...]) -> str:
     """The scatter of the pairs, the difference they could show, and the checks of their independence."""
     first, second = verdict.halves
     parts = [
-        f"noise: pair sd {_fraction(verdict.pair_sd)}, "
-        f"could see differences >= {_fraction(verdict.detectable)} (power .8)",
+        f"noise: pair sd {_fraction(verdict.pair_sd)}, could see differences >= {_could_see(verdict)} (power .8)",
         f"halves {formatting.ratio(first)} / {formatting.ratio(second)}",
         f"order AB / BA {formatting.ratio(1 + verdict.order_effect, EQUAL)}",
         f"lag-1 r {'unknown' if math.isnan(verdict.lag1) else format(verdict.lag1, '+.2f')}",
@@ -139,6 +143,12 @@ def _noise(verdict: Verdict, names: tuple[str, ...]) -> str:
         baseline, candidate = verdict.stalls
         parts.append(f"stalls {names[0]} {candidate}/{verdict.pairs} v {names[1]} {baseline}/{verdict.pairs}")
     return f"{parts[0]}; {', '.join(parts[1:])}"
+
+
+def _could_see(verdict: Verdict) -> str:
+    """The smallest difference that so many pairs show; a range where they do not tell their noise."""
+    least, most = _fraction(verdict.detectable), _fraction(verdict.detectable_most)
+    return least if least == most else f"{least} to {most}"
 
 
 def _fraction(value: float) -> str:

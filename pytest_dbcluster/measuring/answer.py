@@ -136,6 +136,7 @@ class Answer:
             unit=metrics.unit(self.metric),
             seconds=seconds,
             load=self.load,
+            carried=any(found and found.warned for found in self.carry_over),
             extra=self.notes,
         )
 

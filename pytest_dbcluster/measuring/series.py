@@ -101,7 +101,7 @@ class Series:
         """Claim that a counter of this variant is lower than the other's by more than the fraction ``by``.
 
         It shows the cause of a difference: ``flush_2.lower("fsyncs_per_commit", than=default)``. ``rounds.counters``
-        has the names. The totals are compared; rounds with nothing on both sides are no evidence.
+        has the names. Pairs of rounds are compared; one with nothing on both sides is no evidence.
         """
         if counter not in counters.NAMES:
             raise registry.unknown("counter", counter, counters.NAMES)

@@ -91,7 +91,7 @@ def of_seconds(metric: str) -> bool:
 
 
 def is_counter(metric: str) -> bool:
-    """Whether this is no speed and no latency, so that it is compared by its total (``claims.totals``)."""
+    """Whether this is no speed and no latency, so that it is compared by typical rounds (``claims.counts``)."""
     return not unit(metric)
 
 

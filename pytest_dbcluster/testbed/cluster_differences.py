@@ -299,10 +299,10 @@ def _metrics_of(done: Round) -> list[str]:
 
 
 def _log_ratio(first: Sequence[float], second: Sequence[float], metric: str) -> float:
-    """The log ratio of two clusters: of a counter that of the totals; nan where one of them is 0."""
+    """The log ratio of two clusters: of a counter the median of the rounds that counted; nan where no two did."""
     if metrics.is_counter(metric):
-        totals = math.fsum(first), math.fsum(second)
-        return math.log(totals[1] / totals[0]) if min(totals) > 0 else math.nan
+        both = [math.log(b / a) for a, b in zip(first, second, strict=True) if a > 0 and b > 0]
+        return statistics.median(both) if both else math.nan
     if min(*first, *second) <= 0:
         return math.nan
     return intervals.hodges_lehmann([math.log(b / a) for a, b in zip(first, second, strict=True)])

@@ -151,8 +151,8 @@ def test_a_carry_over_that_chance_does_not_explain_is_warned_of():
 
     assert line.startswith(
         "warning: carry-over: rounds after flush_2 take 1.04x (1.02 .. 1.06) the time of rounds after default, "
-        "99 % interval; without carry-over 1.03x. No order of the rounds tells carry-over from an effect, so this claim "
-        "has no bound on its error. flush_2 leaves work behind"
+        "99 % interval; without carry-over 1.03x. No order of the rounds tells carry-over from an effect, so this "
+        "claim has no bound on its error. flush_2 leaves work behind"
     )
     assert reverse == line
     assert "settle" in line
