@@ -27,7 +27,7 @@ from pytest_dbcluster.hosts.provisioners.ssh import remote_programs
 from pytest_dbcluster.hosts.provisioners.ssh.access import CONNECT_SECONDS, Access
 
 READY_SECONDS = 4.0 * CONNECT_SECONDS  # a jump host, and a machine that is busy
-END_SECONDS = 15.0  # a machine ends the programs of its host first, and removes its files
+END_SECONDS = 10.0  # a machine ends the programs of its host first, and removes its files; it goes on without us
 ANSWER_SECONDS = 60.0
 SMALL = 32 * 1024  # bytes of a file that goes over the agent's line; a larger one goes beside it
 LINE = 1000  # characters
