@@ -74,6 +74,24 @@ def test_a_look_at_8_pairs_would_break_the_promise():
     assert all(critical_values.boundary(level).at(GONE) is None for level in critical_values.LEVELS[1:])
 
 
+@pytest.mark.parametrize("name", noise_models.ON_THE_BOUND)
+@pytest.mark.parametrize("level", [0.05, 0.0005])
+def test_no_counter_makes_more_errors_than_promised(name, level):
+    """Twenty thousand runs of each, whose pairs lie on either side of the bound equally often."""
+    runs = 20_000
+    values = noise_models.ON_THE_BOUND[name](np.random.default_rng(4), (runs, 160))
+    for wrong in noise_models.counter_errors(values, level)[:2]:
+        assert wrong <= runs * level + 3.1 * math.sqrt(runs * level) + 1
+
+
+def test_equal_means_are_no_claim_of_a_counter():
+    """Rare bursts count as much as a steady one, and less in the typical round: it is lower in every run."""
+    values = noise_models.EQUAL_MEANS["same mean, rare bursts v steady"](np.random.default_rng(4), (1000, 160))
+    higher, lower, _, agreed = noise_models.counter_errors(values, 0.0005)
+    assert (higher, lower) == (0, 1000)
+    assert agreed < lower
+
+
 def test_the_table_is_printed(monkeypatch, capsys):
     """Each row has an error with its upper limit for every level, and the rows without a promise follow."""
     monkeypatch.setattr("sys.argv", ["noise_models", "--draws", "20000"])
@@ -82,5 +100,9 @@ def test_the_table_is_printed(monkeypatch, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("20000 draws a model")
     assert lines[3].startswith("| CV 3 v 9 % | 0.0")
-    assert [line.split(" | ")[0] for line in lines[5:]] == [f"| {name}" for name in noise_models.OUTSIDE]
+    counters = [*noise_models.ON_THE_BOUND, *noise_models.EQUAL_MEANS]
+    named = [line.split(" | ")[0] for line in lines[5:]]
+    outside = len(noise_models.OUTSIDE)
+    assert named[:outside] == [f"| {name}" for name in noise_models.OUTSIDE]
+    assert named[outside + 1 :] == [f"| {name}" for name in counters]
     assert float(lines[5].split(" | ")[2]) > 0.01
