@@ -23,6 +23,7 @@ POWER, POWER_Z = 0.8, 0.84  # the second is its normal quantile
 KNOWN_FROM = 20  # pairs: fewer tell their noise as a range only
 DEPENDENT = 2.5  # standard errors of a correlation of neighbours that independent pairs seldom exceed
 MANY = 40  # pairs: from here on the rank sum of a look is about normal, and needs no resampling
+SHIFTED = 0.9  # of the deviation of a rank sum without a difference: about what it is with one that is to be shown
 DRAWS = 100  # of resampled noise
 # Few pairs miss the ends of their noise: each value drawn is spread by ``SMOOTH`` over the root of their number, times
 # ``pair_sd``; and the share of the draws that counts is larger by ``FEW_PAIRS`` over their number. With these about .7
@@ -118,7 +119,7 @@ def _shown(around: tuple[float, ...], level: float, look: int, *, eights: bool) 
     value = critical_values.boundary(level).at(look) or 0
     if look >= MANY:
         sums = look * (look + 1) // 2
-        reached = value + POWER_Z * math.sqrt(sums * (2 * look + 1) / 12)
+        reached = value + POWER_Z * SHIFTED * math.sqrt(sums * (2 * look + 1) / 12)
         averages = _averages(around)
         return -averages[math.floor(max(0.0, 1 - reached / sums) * len(averages))]
     coin = random.Random(look)
