@@ -164,8 +164,8 @@ class Verdict:
     pairs: the pairs drawn. ratio: the Hodges-Lehmann estimate, of a counter the median of the pairs. low, high: the
     sequential interval of the ratio, valid at all looks together (99.9 %; 99.98 % with alpha .0001). decided_low,
     decided_high: the interval that lets the claim hold (90 % for a guard, else the same as low and high). reason: why
-    the drawing ended. detectable, detectable_most: the smallest fraction that this many pairs show with power .8; a
-    range where the pairs do not tell their noise, else twice the same. needed_pairs, needed_margin: what would decide
+    the drawing ended. detectable: the smallest fraction that this many pairs show with power .8; detectable_most: the
+    end of its range, where the pairs do not tell their noise, else None. needed_pairs, needed_margin: what would decide
     an inconclusive claim; the margin is a fraction, for guards only. pair_sd: standard deviation of a log ratio; below
     2 pairs pair_sd and detectable are infinite. halves: the ratio of the first and of the second half of the pairs.
     order_effect: the fraction by which pairs that ran AB (baseline first) lie above pairs that ran BA. lag1:
@@ -184,7 +184,6 @@ class Verdict:
     decided_high: float
     reason: str
     detectable: float
-    detectable_most: float
     needed_pairs: int | None
     pair_sd: float
     halves: tuple[float, float]
@@ -196,6 +195,7 @@ class Verdict:
     neighbours: tuple[Verdict, ...] = ()
     void: tuple[int, int] = (0, 0)
     total: float | None = None
+    detectable_most: float | None = None
 
     @property
     def look(self) -> int:

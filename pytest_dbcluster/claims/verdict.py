@@ -342,7 +342,6 @@ def _verdict(outcome: Outcome, reason: str, claim: Claim, pairs: Pairs, alpha: f
         decided_high=estimators.factor(decided[1]),
         reason=reason,
         detectable=estimators.factor(least) - 1,
-        detectable_most=estimators.factor(most) - 1,
         needed_pairs=_pairs_needed(claim, pairs, centre, alpha) if advised else None,
         needed_margin=_margin_needed(claim, centre, most) if advised else None,
         pair_sd=estimators.pair_sd(values),
@@ -351,6 +350,7 @@ def _verdict(outcome: Outcome, reason: str, claim: Claim, pairs: Pairs, alpha: f
         lag1=estimators.lag1(values),
         alpha=alpha,
         void=pairs.void_rounds(),
+        detectable_most=estimators.factor(most) - 1 if most > least else None,
         total=estimators.factor(counts.total(pairs)) if pairs.counts else None,
     )
 

@@ -147,8 +147,8 @@ def _noise(verdict: Verdict, names: tuple[str, ...]) -> str:
 
 def _could_see(verdict: Verdict) -> str:
     """The smallest difference that so many pairs show; a range where they do not tell their noise."""
-    least, most = _fraction(verdict.detectable), _fraction(verdict.detectable_most)
-    return least if least == most else f"{least} to {most}"
+    least, most = _fraction(verdict.detectable), verdict.detectable_most
+    return least if most is None or _fraction(most) == least else f"{least} to {_fraction(most)}"
 
 
 def _fraction(value: float) -> str:

@@ -90,7 +90,7 @@ def test_a_server_that_will_not_do_is_no_entry(fetches, server, text):
 
     with pytest.raises(ProvisionError, match=text):
         fetched.fetch(OFFER, [FIRST], print)
-    assert list(cache.releases().iterdir()) == []
+    assert not cache.releases().exists()
 
 
 def test_packages_without_a_server_are_no_entry(fetches, monkeypatch):

@@ -109,6 +109,8 @@ VERDICTS = st.builds(
     stalls=maybe(st.tuples(COUNT, COUNT)),
     alpha=FINITE,
     needed_margin=maybe(NUMBER),
+    total=maybe(NUMBER),
+    detectable_most=maybe(NUMBER),
     neighbours=st.just(()),
 )
 RATES = st.builds(ArrivalRate, FINITE | st.just("70 %"), maybe(NUMBER), COUNTERS)
@@ -258,7 +260,7 @@ NAMES = """
 """
 VERDICT = """
     outcome claim pairs ratio low high decided_low decided_high reason detectable needed_pairs pair_sd halves
-    order_effect lag1 stalls alpha needed_margin neighbours void
+    order_effect lag1 stalls alpha needed_margin neighbours void total detectable_most
 """
 ROUND = "variant block position outcome wall started settled counters samples void limited behind ledger_line"
 OUTCOME = """

@@ -14,18 +14,18 @@ from pytest_dbcluster.workloads.sysbench import SysBench
 from tests.support.testbeds import ONE, OTHER, source
 
 POINTS = SysBench("oltp_point_select", size=1000, threads=2, seconds=0.3, rate="70 %")
-PART = 0.02  # seconds: so long the process is stopped, then as long it runs
+PART = 0.02  # seconds: so long the process runs, then it is stopped for three times as long
 
 
 @contextlib.contextmanager
 def slowed(pid):
-    """The process runs half of the time during the block."""
+    """The process runs a quarter of the time during the block."""
     over = threading.Event()
 
     def take_turns():
         while not over.wait(PART):
             os.kill(pid, signal.SIGSTOP)
-            over.wait(PART)
+            over.wait(3 * PART)
             os.kill(pid, signal.SIGCONT)
 
     thread = threading.Thread(target=take_turns)

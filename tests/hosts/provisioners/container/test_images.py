@@ -167,7 +167,7 @@ def test_an_interrupted_build_leaves_nothing(answering, bootstraps, own_cache, m
 
     with pytest.raises(KeyboardInterrupt):
         images.build(OFFER, answering, print)
-    assert list((own_cache / "images").iterdir()) == []
+    assert not (own_cache / "images").exists()
     assert images.found(answering, OFFER.name) == []
 
 
