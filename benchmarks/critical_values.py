@@ -416,7 +416,7 @@ def robust_sd(ratios: Floats) -> Floats:
 
 
 def show_power(runs: int, seed: int) -> None:
-    """Prints the table of power.py as Python source: with and without looks at whole eights."""
+    """Prints the table of power.py as Python source: with and without the looks at opening blocks."""
     for level, *both in zip(
         LEVELS, *(detectable(LEVELS, runs, seed, eights=eights) for eights in (True, False)), strict=True
     ):

@@ -1,16 +1,19 @@
 """The test, estimate and interval of a counter, for ``lower``: in a typical round. Pure functions.
 
-A mean says little about a counter with bursts, and no test of equal means keeps its level under rare ones. So the
-claim is about pairs of rounds: the candidate's count is lower than the baseline's, by the margin, in more than half of
-the pairs that counted anything. That is a sign test. Its chance is exact for fixed values whose labels are drawn, and
-for independent rounds whose pairs lie on either side of the bound equally often, whatever their spread, skew or bursts.
-A pair with nothing on both sides is no evidence, and one exactly on the bound counts for neither side.
+No test of equal means keeps its level under rare bursts and has power. So the claim is about pairs of rounds: in more
+than half of those that counted anything, the candidate's count is lower by the margin. That is a sign test. A pair with
+nothing on both sides is not evidence. A pair on the bound counts for neither side.
 
-A look from 14 pairs on rejects where the chance of so many pairs on one side is at most the chance that the critical
-value of this look has (``critical_values``). At 12 pairs, where a sign test cannot reject, rounds are compared as those
-of speeds are. So all looks together keep the level.
+From 14 pairs on a look rejects if so many pairs on one side are at most as likely as its critical value
+(``critical_values``). That is exact in two cases, for any spread, skew or bursts:
 
-The totals of all rounds are shown beside. If they lie on the other side of the bound, no verdict is given.
+- the values are fixed, and only their labels are drawn;
+- rounds are independent, and their pairs lie above and below the bound equally often.
+
+At 12 pairs a sign test cannot reject. There rounds are compared as those of speeds are. In the second case its chance
+is not exact: ``benchmarks/noise_models.py`` counts the errors of all looks together.
+
+The message shows the totals of all rounds too. If they lie on the other side of the bound, there is no verdict.
 """
 
 from __future__ import annotations
@@ -23,14 +26,13 @@ from collections.abc import Iterable, Sequence
 from pytest_dbcluster.claims import critical_values, estimators
 from pytest_dbcluster.claims.block_order import PER_EIGHT
 from pytest_dbcluster.claims.critical_values import LOOKS, RANKS_FROM
+from pytest_dbcluster.claims.estimators import MOST_PAIRS, POWER, POWER_Z
 from pytest_dbcluster.claims.pairs import LARGEST_LOG, Pairs
 
 Interval = tuple[float, float]
 
 ROUNDING = 1e-12  # a log ratio this close to a bound counts as on the bound
-POWER, POWER_Z = 0.8, 0.84  # the second is its normal quantile
 HALVINGS = 30  # of a chance: to 1e-9
-MOST_PAIRS = 1_000_000  # a number of pairs above it is no advice
 
 
 def rejects(pairs: Pairs, level: float, bound: float) -> tuple[bool, bool]:

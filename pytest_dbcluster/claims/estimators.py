@@ -15,6 +15,8 @@ from pytest_dbcluster.claims.pairs import log, log_difference
 
 Interval = tuple[float, float]
 
+POWER, POWER_Z = 0.8, 0.84  # of "could see" and "needs"; the second is its normal quantile
+MOST_PAIRS = 1_000_000  # a number of pairs above it is no advice
 ROBUST = 1.4826  # standard deviation by median absolute deviation, of normal values
 BISECTIONS = 50  # of a chance: to 1e-15
 STALL_FACTOR = 2.0  # a round that took longer than this times the median of all rounds stalled

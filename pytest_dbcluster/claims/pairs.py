@@ -15,15 +15,15 @@ LARGEST_LOG = 700.0  # exp(709) is near the largest float
 
 @dataclasses.dataclass(frozen=True)
 class Pairs:
-    """Pairs of one round of each of two variants, in the order of ``block_order``: first those of the eights.
+    """Pairs of rounds, one of each variant, in the order of ``block_order``: the opening blocks come first.
 
     candidate, baseline: the natural log of each round's speed (or of the counter that ``lower`` compares), -inf for 0.
-    baseline_first: for each pair whether the baseline's round ran first. eights: the eights at the beginning, of four
-    pairs each; fewer may be drawn yet. instances: of each variant, used in turn by block. void: each void round of the
-    two variants: (the number of pairs drawn before it, whether it was the candidate's). counts: whether the values are
-    a counter, which ``counts`` compares, and not speeds. rounding: for each pair, by how much its log ratio may be
-    wrong because the times were printed in steps; empty where they were not. parts: the two comparisons that pairs of
-    ``of_losses`` were made of; empty for pairs of rounds.
+    baseline_first: for each pair whether the baseline's round ran first. eights: the number of opening blocks of four
+    pairs each; not all of them have to be drawn. instances: of each variant, used in turn by block. void: each void
+    round of the two variants: (the number of pairs drawn before it, whether it was the candidate's). counts: whether
+    the values are a counter, which ``counts`` compares, and not speeds. rounding: for each pair, by how much its log
+    ratio may be wrong because the times were printed in steps; empty where they were not. parts: the two comparisons
+    that pairs of ``of_losses`` were made of; empty for pairs of rounds.
     """
 
     candidate: tuple[float, ...]

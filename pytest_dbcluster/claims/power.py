@@ -17,9 +17,9 @@ from types import MappingProxyType
 
 from pytest_dbcluster.claims import counts, critical_values, estimators, intervals
 from pytest_dbcluster.claims.critical_values import LOOKS, RANKS_FROM
+from pytest_dbcluster.claims.estimators import MOST_PAIRS, POWER, POWER_Z
 from pytest_dbcluster.claims.pairs import Pairs
 
-POWER, POWER_Z = 0.8, 0.84  # the second is its normal quantile
 KNOWN_FROM = 20  # pairs: fewer tell their noise as a range only
 DEPENDENT = 2.5  # standard errors of a correlation of neighbours that independent pairs seldom exceed
 MANY = 40  # pairs: from here on the rank sum of a look is about normal, and needs no resampling
@@ -31,7 +31,6 @@ DRAWS = 100  # of resampled noise
 SMOOTH, FEW_PAIRS = 2.2, 1.2
 HALVINGS = 16  # of the range of a shift
 RANK_COST = 1.023  # of the standard error of ranks, in that of a mean, for normal noise: the root of pi / 3
-MOST_PAIRS = 1_000_000  # a number of pairs above it is no advice
 
 # Of the looks before 20 pairs, where so few pairs cannot be resampled: the log ratio, in standard deviations of a pair,
 # that this look or one before it finds with power .8, for independent normal rounds, with the error of the standard
@@ -63,10 +62,11 @@ def speaking(level: float, pairs: Pairs) -> list[int]:
 def detectable(pairs: Pairs, level: float, look: int | None = None) -> float:
     """The smallest log ratio that ``look`` pairs of this noise show with power .8; infinite where none can.
 
-    look: by default the last one that these pairs have reached. From 20 pairs on the noise is resampled: so many pairs
-    are drawn from these again and again, and the difference is the one that .8 of the draws would show at this look. So
-    stalls and modes count for what they cost. From 40 pairs on the sum of ranks is about normal, and its mean at a
-    difference is counted instead. Before 20 pairs it is the table's factor times ``pair_sd``.
+    look: by default the last one that these pairs have reached.
+
+    - Before 20 pairs: the factor of ``SHOWN`` times ``pair_sd``.
+    - From 20 pairs on: pairs are drawn from these many times. The figure is the difference that .8 of the draws show.
+    - From 40 pairs on the rank sum is about normal, so its mean at a difference is counted instead.
     """
     known = [one for one in speaking(level, pairs) if one <= (look or len(pairs))]
     if not known:

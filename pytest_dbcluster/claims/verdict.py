@@ -186,8 +186,8 @@ def unlike_voids(pairs: Pairs) -> str:
     if abs(candidate - baseline) <= max(MAX_UNLIKE * attempted, len(pairs) >= ONE_VOID_FROM):
         return ""
     return (
-        f"of {attempted} rounds, {candidate} of the candidate and {baseline} of the baseline were void; whether that "
-        "depends on the variant is not known, and a variant whose slow rounds go void would look faster"
+        f"of {attempted} rounds, {candidate} of the candidate and {baseline} of the baseline were void; it is not "
+        "known whether that depends on the variant; one whose slow rounds go void would look faster"
     )
 
 
@@ -249,7 +249,7 @@ def _within(claim: Claim, pairs: Pairs, level: float) -> bool:
 
 
 def _prevented(asked: ClaimsWithPairs, alpha: float) -> str:
-    """What alone prevents a verdict: equal clusters differ, totals disagree, or rounding; empty where none of them.
+    """The only reason why there is no verdict: equal clusters differ, totals disagree, or rounding; else empty.
 
     asked: claims that the last look did not decide.
     """

@@ -200,7 +200,7 @@ class Measurement:
     ) -> None:
         """Draw one block, after a warm-up before the first.
 
-        In an eight a void round is repeated in its place; of a later block all rounds are, in the same order. When the
+        Void rounds run again: in an opening block each in its place, in a later block with the whole block. When the
         arrival rate turns out too high, it is lowered once, all blocks so far are dropped, and a first one is drawn
         anew. numbers: the variants of the claim that draws. For display, seen: the ratio so far and the ends of its
         interval, cap: the maximum number of pairs. Raises SeriesVoid for more void rounds or blocks than a tenth of the
