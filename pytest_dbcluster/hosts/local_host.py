@@ -55,6 +55,11 @@ class SupervisorClient:
             )
 
     @property
+    def pid(self) -> int:
+        """The process id of the supervisor."""
+        return self._process.pid
+
+    @property
     def lost(self) -> str:
         """That the supervisor has ended although nobody asked it to, as a clause for a message; else empty."""
         if not self._closed and self._process.poll() is not None:
@@ -273,9 +278,13 @@ class LocalHost(Host, EndsCommands):
         return times.children_user + times.children_system
 
     def running_cpu_seconds(self) -> float | None:
-        """The same with the commands that still run; a kernel that lists no children gives the ended ones alone."""
+        """The same with the commands that still run; a kernel that lists no children gives the ended ones alone.
+
+        Programs of the supervisor, which are servers and proxies, are no commands.
+        """
         times = os.times()
-        return times.children_user + times.children_system + processes.running_children_seconds()
+        running = processes.running_children_seconds(without=self._client.pid)
+        return times.children_user + times.children_system + running
 
     def port(self, usual: int) -> int:
         """A free port on 127.0.0.1; ``usual`` is ignored."""

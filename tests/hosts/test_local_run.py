@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from pathlib import Path
 
 import psutil
 import pytest
@@ -83,6 +84,30 @@ def test_commands_that_run_beside_it_go_on(run):
     finally:
         os.killpg(ours.pid, signal.SIGKILL)
         ours.communicate()
+
+
+def test_servers_are_no_part_of_the_cpu_time_of_the_load(run):
+    """The kernel shows both as our children; those of the supervisor are servers and proxies."""
+    host_of_both = host(run)
+    computing = "n=0; while [ $n -lt 400000 ]; do n=$((n+1)); done; touch ended; read x"
+    begun = host_of_both.running_cpu_seconds()
+    server = host_of_both.spawn(
+        ["sh", "-c", computing.replace("read x", "sleep 600")],
+        log=f"{host_of_both.directory}/log",
+        directory=host_of_both.directory,
+    )
+    done = Path(host_of_both.directory, "ended")
+    wait.until(lambda: [] if done.exists() else ["it computes"], "the server", seconds=60)
+    served = psutil.Process(server.pid).cpu_times().user
+    assert host_of_both.running_cpu_seconds() - begun < served / 2
+
+    done.unlink()
+    load = host_of_both._begin(["sh", "-c", computing], {})
+    try:
+        wait.until(lambda: [] if done.exists() else ["it computes"], "the load", seconds=60)
+        assert host_of_both.running_cpu_seconds() - begun > served / 2
+    finally:
+        load.communicate("x")
 
 
 @pytest.mark.parametrize("again", [True, False])
