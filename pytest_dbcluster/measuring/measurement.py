@@ -71,7 +71,7 @@ class Measurement:
 
     Of the blocks that count; variants are numbered from 0, in the order of ``source.names``. rounds: per variant; the
     n-th rounds of all variants belong together, as the n-th pair. blocks: in the order in which they ran. answers: of
-    the claims so far. void: what did not count, in the order in which it ran: of an opening block each void round, of a later
+    the claims so far. void: what did not count, as it ran: of an opening block each void round, of a later
     block all its rounds. length: of the rounds, once it was chosen. repeat: how many times a round runs its fixed
     amount of work. dropped: the pairs that counted until the rate was lowered. taken_over: of an earlier run, the
     rounds of a variant that are shown where none is drawn. begun: the block that runs, or ran last, as drawn.
