@@ -247,6 +247,17 @@ class Cluster:
 
     def close(self) -> None:
         """Kill the proxy and every server. Servers that have ended already are no error."""
+        try:
+            self._kill()
+        finally:
+            self.disconnect()
+
+    def disconnect(self) -> None:
+        """Close all control connections. While one is open, ssh does not end a connection that it goes over."""
+        for node in self.members:
+            node.sql.close()
+
+    def _kill(self) -> None:
         if self.proxy:
             self.proxy.close()
         for node in self.members:  # signal all before waiting: a large process takes a while to end

@@ -268,9 +268,14 @@ class Pool:
         self.provisioner.give_back(old.cluster.hosts)
 
     def close(self) -> None:
-        """End every cluster."""
-        for key in list(self._running):
-            self._end(key)
+        """End every cluster. Where Ctrl-C or a signal interrupts this, at least no control connection stays open."""
+        clusters = self.clusters
+        try:
+            for key in list(self._running):
+                self._end(key)
+        finally:
+            for cluster in clusters:
+                cluster.disconnect()
 
 
 def _maximum_clusters(keys: Sequence[tuple[object, ...]]) -> int:

@@ -183,6 +183,26 @@ def test_closing_ends_every_cluster(pool):
     assert [cluster.nodes[0].running for cluster in clusters] == [False]
 
 
+def test_closing_that_is_interrupted_leaves_no_connection_open(pool, monkeypatch):
+    """Over ssh an open one would keep its machine's connection for seconds."""
+    clusters = running(pool, ONE, ONE.with_options(innodb_sort_buffer_size=1 << 20))
+    nodes = [node for cluster in clusters for node in cluster.nodes]
+    for node in nodes:
+        node.sql.query("SELECT 1")
+
+    def interrupted(hosts):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(pool.provisioner, "give_back", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            pool.close()
+
+    connected = [one for one in psutil.Process().net_connections() if one.status == psutil.CONN_ESTABLISHED]
+    ports = {one.raddr.port for one in connected if one.raddr}
+    assert not ports & {node.endpoint.port for node in nodes}
+
+
 def test_wrong_names_are_refused_before_anything_is_fetched_or_started(tmp_path, monkeypatch):
     """Topology and proxy are checked first, then the options."""
     monkeypatch.setattr(find, "find", lambda *_, **__: pytest.fail("nothing is fetched for a wrong name"))
