@@ -26,9 +26,10 @@ MANY = 40  # pairs: from here on the rank sum of a look is about normal, and nee
 SHIFTED = 0.9  # of the deviation of a rank sum without a difference: about what it is with one that is to be shown
 DRAWS = 100  # of resampled noise
 # Few pairs miss the ends of their noise: each value drawn is spread by ``SMOOTH`` over the root of their number, times
-# ``pair_sd``; and the share of the draws that counts is larger by ``FEW_PAIRS`` over their number. With these about .7
-# to .9 of fresh claims show the figure, for normal noise, stalls and modes (``benchmarks/power.py``).
-SMOOTH, FEW_PAIRS = 2.2, 1.2
+# ``pair_sd``; and the share of the draws that counts is larger by ``FEW_PAIRS`` over their number, of guards by the
+# second figure. With these .7 to .9 of fresh claims show the figure, for normal noise, stalls and modes
+# (``benchmarks/power.py``).
+SMOOTH, FEW_PAIRS = 2.2, (2.0, 1.2)
 HALVINGS = 16  # of the range of a shift
 RANK_COST = 1.023  # of the standard error of ranks, in that of a mean, for normal noise: the root of pi / 3
 
@@ -125,7 +126,8 @@ def _shown(around: tuple[float, ...], level: float, look: int, *, eights: bool) 
     coin = random.Random(look)
     spread = SMOOTH / math.sqrt(len(around)) * estimators.pair_sd(around)
     found = sorted(_least_shift(_resampled(around, look, spread, coin), value) for _ in range(DRAWS))
-    return found[math.ceil(min(1.0, POWER + FEW_PAIRS / len(around)) * DRAWS) - 1]
+    share = POWER + FEW_PAIRS[level == _GUARD] / len(around)
+    return found[math.ceil(min(1.0, share) * DRAWS) - 1]
 
 
 @functools.lru_cache(maxsize=8)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,6 +17,7 @@ from pytest_dbcluster.reporting.page.comparison_view import ComparisonView
 from pytest_dbcluster.reporting.page.making import Making
 from pytest_dbcluster.reporting.results_directory import PAGE, SUMMARY
 from pytest_dbcluster.reporting.tables import layout
+from pytest_dbcluster.system import probes
 
 MARKDOWN = ".md"
 SUFFIXES = (".html", ".htm", MARKDOWN)
@@ -50,7 +52,7 @@ def run_report(arguments: argparse.Namespace) -> int:
         return 0
     if lacks := report_page.missing():
         raise Unsupported(lacks)
-    report_page.write(report_page.html(read, Making(tell)), output)
+    report_page.write(report_page.html(read, Making(tell, processes=math.ceil(probes.usable_cores()))), output)
     print(f"report: {output} ({counted(len(keyed), 'claim')})")
     if view:
         _write_table(view, output.with_suffix(MARKDOWN))

@@ -1,19 +1,30 @@
 """Making: what is said while a page is made, and what becomes of a view that fails.
 
-Drawing the charts of a claim takes a third of a second, so a run with many claims says how far its page is. A view that
-fails is left out and named in the page; the others are shown.
+Drawing the charts of a claim takes a third of a second, so a run with many claims says how far its page is, and a
+command of its own draws with several processes. A view that fails is left out and named in the page; the others are
+shown.
 """
 
 from __future__ import annotations
 
+import contextlib
+import multiprocessing
+import signal
+import threading
 import time
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from multiprocessing import connection
+from multiprocessing.context import ForkProcess
 from typing import TypeVar
 
 from pytest_dbcluster.formatting import Report, counted
 
 FIRST, EVERY, SLOW = 2.0, 5.0, 20.0  # seconds: until the first line, between two lines, until a page counts as slow
+ALONE = 8  # views that one process draws as soon as several do
+SILENT = 60.0  # seconds without a view, after which the other processes are given up
 Made = TypeVar("Made")
+Pipe = connection.Connection
 
 
 def quiet(line: str) -> None:
@@ -24,11 +35,19 @@ class Making:
     """The making of one page. failed: the sentence about each view that failed, by its name.
 
     tell: shows a line of progress. again: the command that makes the page later, for a run that could end without it;
-    empty where there is no such run.
+    empty where there is no such run. processes: that draw; a process with threads, which cannot be forked, draws alone.
     """
 
-    def __init__(self, tell: Report = quiet, again: str = "", clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        tell: Report = quiet,
+        again: str = "",
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        processes: int = 1,
+    ) -> None:
         self.failed: dict[str, str] = {}
+        self._processes = processes
         self._tell = tell
         self._again = again
         self._clock = clock
@@ -59,3 +78,65 @@ class Making:
             reason = " ".join(f"{type(error).__name__}: {error}".split())
             self.failed[name] = f"{name} could not be shown ({reason}); its figures are in the results directory"
             return None
+
+    def views(self, makes: Sequence[tuple[str, Callable[[], Made]]]) -> list[Made]:
+        """What each of these returns, by name, without those that fail; ``done`` is told of each."""
+        found: dict[int, Made | None] = {}
+        many = min(self._processes, len(makes) // ALONE)
+        if many > 1 and threading.active_count() == 1:
+            for number, made, failed in _drawn_by(many, makes):
+                found[number] = made
+                if failed:
+                    self.failed[makes[number][0]] = failed
+                self.done(len(found), len(makes))
+        for number, (name, make) in enumerate(makes):
+            if number not in found:
+                found[number] = self.view(name, make)
+                self.done(len(found), len(makes))
+        return [made for number in range(len(makes)) if (made := found[number]) is not None]
+
+
+def _drawn_by(many: int, makes: Sequence[tuple[str, Callable[[], Made]]]) -> Iterator[tuple[int, Made | None, str]]:
+    """The number of each view, what it is, and why it failed, as so many processes make them; not those of a dead one.
+
+    The processes are copies of this one, so nothing is sent to them. One whose parent is gone ends with its next view.
+    """
+    forks = multiprocessing.get_context("fork")
+    drawing: list[ForkProcess] = []
+    pipes: list[Pipe] = []
+    try:
+        for first in range(many):
+            ours, theirs = forks.Pipe(duplex=False)
+            process = forks.Process(target=_draw, args=(theirs, [*pipes, ours], makes, first, many), daemon=True)
+            with warnings.catch_warnings():  # threads of numpy count too, which are ready for a fork
+                warnings.simplefilter("ignore", DeprecationWarning)
+                process.start()
+            theirs.close()
+            drawing.append(process)
+            pipes.append(ours)
+        while pipes and (ready := connection.wait(pipes, SILENT)):
+            for pipe in [one for one in pipes if one in ready]:
+                try:
+                    yield pipe.recv()
+                except EOFError:
+                    pipes.remove(pipe)
+    finally:
+        for process in drawing:
+            process.kill()
+            process.join()
+
+
+def _draw(
+    pipe: Pipe, others: Sequence[Pipe], makes: Sequence[tuple[str, Callable[[], Made]]], first: int, step: int
+) -> None:
+    """Make every so many-th of these views. others: our parent's ends of pipes, which would outlive it here."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal: our parent ends us
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+    for one in others:
+        one.close()
+    making = Making()
+    with contextlib.suppress(BrokenPipeError):
+        for place in range(first, len(makes), step):
+            name, make = makes[place]
+            pipe.send((place, making.view(name, make), making.failed.get(name, "")))

@@ -129,7 +129,7 @@ def _content(read: Sequence[Source], making: Making) -> dict[str, Any]:
     """The values of the template, by name. Charts are SVG text, which the template inserts as it is."""
     keyed = _keyed(read)
     several = len(read) > 1
-    claims = list(_claims(read, keyed, making))
+    claims = _claims(read, keyed, making)
     linked = {claim.key for claim in claims}
     keyed = [(source, record, key if key in linked else "") for source, record, key in keyed]
     sweeps = list(_sweeps(read, making))
@@ -156,15 +156,15 @@ def _content(read: Sequence[Source], making: Making) -> dict[str, Any]:
     }
 
 
-def _claims(read: Sequence[Source], keyed: Keyed, making: Making) -> Iterator[ClaimView]:
+def _claims(read: Sequence[Source], keyed: Keyed, making: Making) -> list[ClaimView]:
     """The views of the claims, without those that fail."""
     samples = {id(record): source.timeline(number) for source in read for number, record in enumerate(source.claims)}
+    makes = []
     for number, (source, record, key) in enumerate(keyed, 1):
         place = source.name if len(read) > 1 else ""
         make = functools.partial(claim_view.view, record, key, place, samples[id(record)])
-        if made := making.view(f"claim {number} ({record.text}, {record.load})", make):
-            yield made
-        making.done(number, len(keyed))
+        makes.append((f"claim {number} ({record.text}, {record.load})", make))
+    return making.views(makes)
 
 
 def _sweeps(read: Sequence[Source], making: Making) -> Iterator[SweepView]:

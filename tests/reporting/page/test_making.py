@@ -1,6 +1,31 @@
 """What is said while a page is made, and what becomes of a view that fails."""
 
-from pytest_dbcluster.reporting.page.making import Making
+from __future__ import annotations
+
+import functools
+import os
+import signal
+import subprocess
+import sys
+
+import psutil
+
+from pytest_dbcluster import wait
+from pytest_dbcluster.reporting.page.making import ALONE, Making
+
+MANY = 2 * ALONE
+# Draws views in two processes, each of which says who it is and then waits.
+SLOW = """
+import os, time
+from pytest_dbcluster.reporting.page.making import ALONE, Making
+def draw(number):
+    os.write(1, f"{os.getpid()}\\n".encode())
+    time.sleep(1 if number < 2 else 600)
+    return number
+def view(number):
+    return lambda: draw(number)
+Making(processes=2).views([(str(number), view(number)) for number in range(2 * ALONE)])
+"""
 
 
 class Clock:
@@ -65,3 +90,64 @@ def test_a_view_that_fails_is_noted_and_left_out():
     assert list(making.failed.values()) == [
         "claim 4 could not be shown (ValueError: no values); its figures are in the results directory"
     ]
+
+
+def whose(number, broken=()):
+    """The process that makes the view; one that is broken has failed there."""
+    if number in broken:
+        raise ValueError(f"view {number} is broken")
+    return number, os.getpid()
+
+
+def views(processes, make, many=MANY):
+    """Views by so many processes, and what they said that failed."""
+    making = Making(processes=processes)
+    return making.views([(f"view {n}", functools.partial(make, n)) for n in range(many)]), making.failed
+
+
+def test_several_processes_make_views_in_their_order():
+    """Each makes about as many; one that fails is left out and named, as in one process."""
+    made, failed = views(2, functools.partial(whose, broken=(3, 10)))
+
+    assert [number for number, _ in made] == [n for n in range(MANY) if n not in (3, 10)]
+    assert len({process for _, process in made} - {os.getpid()}) == 2
+    assert sorted(failed) == ["view 10", "view 3"]
+    assert "ValueError: view 3 is broken" in failed["view 3"]
+
+
+def test_few_views_are_made_by_one_process():
+    """Others would take longer to start."""
+    made, _ = views(8, whose, ALONE)
+
+    assert {process for _, process in made} == {os.getpid()}
+
+
+def test_what_a_killed_process_leaves_is_made_here():
+    """No view is lost, and nothing waits for it."""
+    here = os.getpid()
+
+    def mortal(number):
+        if number == 4 and os.getpid() != here:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return whose(number)
+
+    made, failed = views(2, mortal)
+
+    assert ([number for number, _ in made], failed) == ([*range(MANY)], {})
+    assert made[4][1] == here
+
+
+def runs(pid):
+    """Whether a process has not ended."""
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def test_processes_end_with_the_one_that_began_them():
+    """It was killed, so it could not end them."""
+    with subprocess.Popen([sys.executable, "-c", SLOW], stdout=subprocess.PIPE, text=True) as begun:
+        drawing = {int(begun.stdout.readline()) for _ in range(2)}
+        begun.kill()
+        wait.until(lambda: [f"{one} runs" for one in drawing if runs(one)], "the end of both", seconds=60)
