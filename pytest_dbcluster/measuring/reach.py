@@ -7,10 +7,10 @@ functions here use numbers alone, so a claim without a chance ends before a clus
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 from pytest_dbcluster.claims import critical_values, verdict
-from pytest_dbcluster.claims.claim import FADES, Claim
+from pytest_dbcluster.claims.claim import FADES, GUARDS, Claim
 from pytest_dbcluster.rounds import round_length
 from pytest_dbcluster.rounds.round import Round
 
@@ -33,9 +33,9 @@ def first_look(claim: Claim, alpha: float, instances: int = 1) -> int:
     return next(look for look in critical_values.looks(instances) if look >= first and row.at(look) is not None)
 
 
-def earliest(kinds: Iterable[str], alpha: float) -> int:
-    """The earliest first look of claims of these kinds."""
-    return min(first_look(Claim(kind, 0.0), alpha) for kind in kinds)
+def earliest(alpha: float) -> int:
+    """The number of pairs before which no claim of any kind can be decided: the first look of a guard."""
+    return first_look(Claim(GUARDS[0], 0.0), alpha)
 
 
 def shortest(given: float | None, free: bool) -> float | None:

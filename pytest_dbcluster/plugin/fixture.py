@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pytest_dbcluster.workloads.tpcc.failover import LoadedFailover
     from pytest_dbcluster.workloads.workload import Workload
 
+VARIANTS = 2  # of a claim, at least
 ALONE = (
     "measure(workload, on=[{spec}]) has nothing to compare {spec} with: a claim needs two variants. Compare two "
     "clusters, default, other = measure(workload, on=[{spec}, other_spec]), or two workloads on one cluster, "
@@ -55,11 +56,12 @@ class Measure:
         across_durability: True permits variants with different guarantees of a commit that come from topology, vendor
         or release and not from the test's options. instances: the number of fresh clusters of each variant, used in
         turn by block; by default 2 when topologies or releases are compared, else 1. Raises ConfigError for variants
-        that cannot be compared, and for a single one, Inconclusive when the run's time is used.
+        that cannot be compared, for a single one, and for rounds so long that the budget decides no claim. Raises
+        Inconclusive when the run's time is used.
         """
         if isinstance(on, list | tuple) and len(on) == 1 and not isinstance(workload, Mapping):
             raise ConfigError(ALONE.format(spec=on[0]))
-        self._check_time(workload)
+        self._check_reach(workload)
         measurement = self._measurement(workload, on, across_durability, instances)
         self._asked.append([measurement])
         return series_of(measurement)
@@ -114,21 +116,27 @@ class Measure:
             raise Inconclusive(f"{why}; nothing was started")
         return self._session.failover(workload, on, self._release)
 
-    def _check_time(self, workload: Workload | Mapping[str, Workload]) -> None:
-        """Raise Inconclusive when the run's time ends before any claim could be decided, before anything starts.
+    def _check_reach(self, workload: Workload | Mapping[str, Workload]) -> None:
+        """End a test whose rounds are too long for any claim, before a release is fetched or anything starts.
 
-        A test with answers of a run that this one continues is left to its claims.
+        Which claims the test will make is not known yet, so the earliest first look of all counts; each claim checks
+        its own. A test with answers of a run that this one continues is left to its claims. Raises ConfigError if the
+        budget of a claim is too small, and Inconclusive if the rest of the run's time is.
         """
         if self._answered():
             return
-        from pytest_dbcluster.plugin.collection import reachable
+        from pytest_dbcluster.plugin.collection import budgets
         from pytest_dbcluster.testbed import comparability
 
         loads = list(workload.values()) if isinstance(workload, Mapping) else [workload]
-        seconds = reach.shortest(*comparability.seconds(loads))
-        rules = self._session.settings.rules()
-        look, left = reachable.first_look(self._item, rules.alpha), rules.run_left()
-        if seconds and left > 0 and (why := reach.beyond_run(look, reachable.VARIANTS, seconds, left)):
+        given, free = comparability.seconds(loads)
+        if (seconds := reach.shortest(given, free)) is None:
+            return
+        rules = budgets.rules(self._item, self._session.settings)
+        look, left = reach.earliest(rules.alpha), rules.run_left()
+        if why := reach.beyond_budget(look, VARIANTS, seconds, rules.budget, given=not free):
+            raise ConfigError(f"{' and '.join(map(str, loads))}: no claim can be decided: {why}")
+        if left > 0 and (why := reach.beyond_run(look, VARIANTS, seconds, left)):
             raise Inconclusive(f"{why}; nothing was started")
 
     def _answered(self) -> bool:

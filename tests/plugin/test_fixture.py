@@ -78,6 +78,11 @@ WRONG = {
         lambda measure: measure(SysBench(rate=0.7), on=[ONE, OTHER]),
         'rate=0.7 is 0.7 operations a second; 70 % of what the slowest variant can do is written rate="70 %"',
     ),
+    "rounds too long for any claim": (
+        lambda measure: measure(TPCC(seconds=10.0), on=[ONE, OTHER]),
+        "tpcc w1 t4: no claim can be decided: its first look comes after 8 pairs, and 8 x 2 rounds of 10 s take 160 s: "
+        "more than its budget of 120 s",
+    ),
     "a sweep of a name": (
         lambda measure: measure.sweep("write", on=[ONE, OTHER], threads=(1, 2)),
         "measure.sweep(workload, on=[...]) takes a workload, such as SysBench(), got 'write'",
@@ -109,6 +114,17 @@ def test_a_wrong_call_is_one_sentence(made, name):
         call(made)
 
     assert str(caught.value).startswith(words)
+
+
+def test_the_mark_of_a_test_is_the_budget_of_its_rounds(made, monkeypatch, request):
+    """A larger budget permits longer rounds, a smaller one refuses rounds that the run's budget permits."""
+    monkeypatch.setattr(DBSession, "measurement", lambda *_, **__: pytest.skip("far enough"))
+    request.node.add_marker(pytest.mark.budget(160))
+    with pytest.raises(pytest.skip.Exception, match="far enough"):
+        made(TPCC(seconds=10.0), on=[ONE, OTHER])
+    request.node.add_marker(pytest.mark.budget(31), append=False)
+    with pytest.raises(ConfigError, match="more than its budget of 31 s"):
+        made(TPCC(seconds=2.0), on=[ONE, OTHER])
 
 
 def test_a_sweep_of_one_cluster_is_a_curve(made, monkeypatch):

@@ -13,12 +13,15 @@ import pytest
 
 from pytest_dbcluster import wait
 from pytest_dbcluster.errors import ConfigError, Inconclusive, LockHeld, ProvisionError
+from pytest_dbcluster.measuring.series import ordered
+from pytest_dbcluster.plugin.fixture import Measure
 from pytest_dbcluster.plugin.session import DBSession
 from pytest_dbcluster.plugin.settings import Settings
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
 from pytest_dbcluster.system import machine_lock, processes
 from pytest_dbcluster.system.machine_lock import BUILDING, MachineLock, Turns
 from pytest_dbcluster.workloads.mysqlslap import MySQLSlap
+from pytest_dbcluster.workloads.tpcc import TPCC
 from tests.support.command import measuring_in
 
 
@@ -146,6 +149,38 @@ def test_what_needs_no_release_is_answered_before_one_is_fetched(
     with measuring_in(tmp_path / "machine"), wait.limited(0.0, "--db-wait"):
         with pytest.raises((ConfigError, LockHeld), match=re.escape(named)):  # LockHeld would end this run
             made.testbed(MySQLSlap("write"), [spec], ReleaseName("mariadb", "10.11"))
+        made.close()
+        assert not made.pool.turns.used
+
+
+ONE = ClusterSpec("standalone")
+POOL = ONE.with_options(innodb_buffer_pool_size="64M")
+PRIMARY = ClusterSpec("async_replication", nodes=2)
+WRITE = MySQLSlap("write")
+REFUSED = {
+    "budget": (TPCC(seconds=6.0), [ONE, POOL], lambda a, b: b.beats(a), "12 x 2 rounds of 6 s take 144 s"),
+    "guard": (WRITE, [ONE, POOL], lambda a, b: b.no_slower_than(a, by=0.01), "by which equal clusters can differ"),
+    "topologies": (WRITE, [ONE, PRIMARY], lambda a, b: b.same_as(a, within=0.01), "by which equal clusters can differ"),
+    "steps": (WRITE, [ONE, POOL], lambda a, b: ordered(a, b, step=0.01), "by which equal clusters can differ"),
+    "status": (WRITE, [ONE, POOL], lambda a, b: b.lower("recv_queue_max", than=a), "on separate clusters"),
+}
+
+
+@pytest.mark.parametrize(("load", "on", "claim", "named"), REFUSED.values(), ids=REFUSED)
+def test_a_claim_that_cannot_be_decided_is_refused_while_others_have_the_machine(
+    pytestconfig, tmp_path, mariadb, request, load, on, claim, named
+):
+    """A budget too small and a margin that equal clusters can differ by wait for no lock, and nothing starts."""
+    made = DBSession(Settings.read(pytestconfig.option, tmp_path), pytestconfig)
+    with made.pool.turns.building():  # the template, which the cache keeps
+        made.testbed(load, on, ReleaseName("mariadb", "10.11"), across_durability=True)
+    made.pool.turns = Turns(MachineLock(tmp_path / "machine"))
+    with measuring_in(tmp_path / "machine"), wait.limited(0.0, "--db-wait"):
+        first, second = Measure(made, ReleaseName("mariadb", "10.11"), request.node, [])(
+            load, on=on, across_durability=True
+        )
+        with pytest.raises((ConfigError, LockHeld), match=re.escape(named)):  # LockHeld would end this run
+            claim(first, second)
         made.close()
         assert not made.pool.turns.used
 

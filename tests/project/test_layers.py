@@ -27,7 +27,6 @@ OPTIONAL = {
 KNOWS_PYTEST = {
     "plugin.benchmarks",
     "plugin.collection.checks",
-    "plugin.collection.code_of_test",
     "plugin.collection.own_provisioner",
     "plugin.hooks",
     "plugin.signals",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import functools
 import json
@@ -11,6 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from pytest_dbcluster.claims import claim
 from pytest_dbcluster.claims.cluster_difference import upper
 from pytest_dbcluster.hosts.provisioners.fake import FakeProvisioner
 from pytest_dbcluster.hosts.provisioners.local import LocalProvisioner
@@ -26,6 +28,7 @@ from pytest_dbcluster.workloads.mysqlslap import MySQLSlap
 from pytest_dbcluster.workloads.sysbench import SysBench
 from pytest_dbcluster.workloads.tpcc import TPCC
 from tests.support.clusters import variant_of
+from tests.support.command import ROOT
 
 RELEASE = Release("mariadb:10.11", "mariadb", "10.11.19", Path("/usr/bin"))
 GALERA = variant_of(ClusterSpec("galera", nodes=3), RELEASE)
@@ -376,3 +379,29 @@ def test_real_instances_calibrate_by_themselves(pool, monkeypatch, tmp_path, sha
     known = cluster_differences.read(Key.of(variants[0], workload, pool.provisioner))
     assert len(known.pairs) == learned
     assert all({"throughput", "fsyncs_per_commit", "no_more_stalls_than"} <= pair.keys() for pair in known.pairs)
+
+
+MARGINS = {"no_slower_than": "by", "same_as": "within", "beats": "by", "scales": "at_least"}
+
+
+def margins_of_the_suites():
+    """Each claim about speed in the suites that has a margin: where it stands, and the claim."""
+    for path in sorted((ROOT / "suites").rglob("test_*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+                continue
+            option = MARGINS.get(node.func.attr)
+            for keyword in node.keywords:
+                if option and keyword.arg == option:
+                    where = f"{path.relative_to(ROOT)}:{node.lineno}"
+                    yield where, getattr(claim, node.func.attr)(ast.literal_eval(keyword.value))
+
+
+@pytest.mark.parametrize("kind", sorted(cluster_differences.DEFAULTS))
+def test_every_margin_of_the_suites_lies_above_what_equal_clusters_can_differ_by(kind):
+    """Also with one instance of each variant: no option that becomes static makes a claim of the suites impossible."""
+    difference = cluster_differences.default(kind, frozenset({"shared-cores"}), "throughput")
+    found = list(margins_of_the_suites())
+
+    assert len(found) >= 8
+    assert {where: why for where, made in found if (why := difference.refuses(made.kind, made.margins))} == {}

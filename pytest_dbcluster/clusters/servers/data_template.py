@@ -115,18 +115,6 @@ def _read(directory: Path, initial: Mapping[str, str]) -> Template | None:
     return cache.read_manifest(directory / FILE, parse)
 
 
-def known_variables(product: str, version: str) -> Mapping[str, Variable]:
-    """The variables of a release by name, from a template in the cache; empty when there is none. Makes nothing.
-
-    version: of the release as the user names it, such as ``10.11``; ``path`` and the like are not known.
-    """
-    templates = cache.root() / "templates"
-    for directory in sorted(templates.glob(f"{product}-{version}[.-]*")) if version[:1].isdigit() else ():
-        if directory.is_dir() and (found := _read(directory, {})):
-            return found.variables
-    return {}
-
-
 def lock(directory: Path, progress: Report) -> contextlib.AbstractContextManager[None]:
     """Return the lock for making or removing the template in this directory; reports a wait. Raises ProvisionError."""
     waits_for = f"another process that makes or removes the data template {directory.name}"

@@ -29,18 +29,15 @@ def refuse(config: pytest.Config, settings: Settings, measuring: Sequence[pytest
             raise ConfigError(
                 f"{item.nodeid}: a measuring test must not be rerun until it passes; drop the flaky mark or --reruns"
             )
-    from pytest_dbcluster.plugin.collection import budgets, expected_time, reachable
+    from pytest_dbcluster.plugin.collection import expected_time
 
-    running = [item for item in measuring if not has_skip_mark(item)]
     if not config.option.collectonly:  # listing tests stays fast
-        from pytest_dbcluster.plugin.collection import expected_cost, refusals, small_margins
+        from pytest_dbcluster.plugin.collection import expected_cost, refusals
 
         refusals.check(settings, measuring)
-        small_margins.refuse(running, settings)
         refusals.refuse_equal_tests(measuring, settings.releases[0])
-        expected_cost.refuse(settings, running)
+        expected_cost.refuse(settings, [item for item in measuring if not has_skip_mark(item)])
     expected_time.check_marks(measuring)
-    reachable.refuse(running, lambda item: budgets.of(item, settings), settings.alpha)
 
 
 def has_skip_mark(item: pytest.Item) -> bool:
@@ -54,23 +51,16 @@ def has_skip_mark(item: pytest.Item) -> bool:
 
 
 def expected(config: pytest.Config, settings: Settings, measuring: Sequence[pytest.Item]) -> list[str]:
-    """The lines about the expected time and cost of the measuring tests, and about budgets that may be too small.
+    """The lines about the expected time and cost of the measuring tests. Raises ConfigError for a wrong mark."""
+    from pytest_dbcluster.plugin.collection import budgets, expected_cost, expected_time
 
-    Raises ConfigError for a wrong mark.
-    """
-    from pytest_dbcluster.plugin.collection import budgets, expected_cost, expected_time, reachable
-    from pytest_dbcluster.plugin.collection.expected_clusters import ExpectedClusters, OfRun
-
-    # A list of tests does not wait for the modules that know servers and their options.
-    known = ExpectedClusters(has_skip_mark) if config.option.collectonly else OfRun(settings, has_skip_mark)
-    seconds = {item: past.seconds for item in measuring if (past := _past(config, settings, item))}
-    own = {item: found for item in measuring if not has_skip_mark(item) and (found := budgets.own(item, settings))}
-    times = expected_time.expected(measuring, settings.profile, known, seconds.get, own.get)
-    if not (lines := expected_time.lines(times, settings.budget, [*own.values()])):
-        return []
-    warnings = reachable.warnings(measuring, lambda item: budgets.of(item, settings), settings.profile, settings.alpha)
-    costs = expected_cost.lines(settings, [item for item in measuring if not has_skip_mark(item)])
-    return [*lines, *costs, *warnings]
+    running = [item for item in measuring if not has_skip_mark(item)]
+    seconds = {item: past.seconds for item in running if (past := _past(config, settings, item))}
+    own = {item: found for item in running if (found := budgets.own(item, settings))}
+    skipped = len(measuring) - len(running)
+    times = expected_time.expected(running, settings.profile, seconds.get, own.get, skipped=skipped)
+    lines = expected_time.lines(times, settings.budget, [*own.values()])
+    return [*lines, *expected_cost.lines(settings, running)] if lines else []
 
 
 def by_cost(

@@ -1,7 +1,9 @@
 """The most that the instances of a run can cost, printed before it begins; a cap that is too low ends it there.
 
-Nothing is asked of AWS for this. What only AWS knows is taken as usual: the root volume of the image, and a public
-address for each instance, unless a jump host leads to them. The line before a launch has the figures of AWS.
+The clusters are those among the constants of a test's module and its parameters (``grouping.specs``); a cluster that a
+test makes in its body is not seen. Nothing is asked of AWS for this. What only AWS knows is taken as usual: the root
+volume of the image, and a public address for each instance, unless a jump host leads to them. The line before a launch
+has the figures of AWS.
 """
 
 from __future__ import annotations
@@ -11,8 +13,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from pytest_dbcluster.errors import ConfigError
-from pytest_dbcluster.plugin.collection.code_of_test import code_of
-from pytest_dbcluster.spec import ClusterSpec
+from pytest_dbcluster.plugin import grouping
 
 if TYPE_CHECKING:
     from pytest_dbcluster.hosts.provisioners.ec2.money.cost import Cost
@@ -22,17 +23,18 @@ PROVISIONER = "ec2"
 
 
 def refuse(settings: Settings, running: Sequence[Any]) -> None:
-    """Raise ConfigError where --db-max-cost does not allow even what is sure to be paid for, or a price is unknown.
+    """Raise ConfigError if --db-max-cost does not allow even the smallest possible launch, or a price is unknown.
 
-    settings: of the run. running: the measuring tests that will not be skipped by a mark.
+    That launch has the nodes of the smallest cluster of the tests, without what only AWS knows. settings: of the run.
+    running: the measuring tests that will not be skipped by a mark.
     """
-    if settings.provisioner != PROVISIONER or not (servers := _servers(running)):
+    if settings.provisioner != PROVISIONER or not (sizes := _sizes(running)):
         return
     from pytest_dbcluster.hosts.provisioners.ec2.money.cost import MICRO
 
-    cost, cap = _cost(settings, servers, least=True), settings.elsewhere["settings"].max_cost
+    cost, cap = _cost(settings, min(sizes), least=True), settings.elsewhere["settings"].max_cost
     if cap is None or cost.most > round(cap * MICRO):
-        raise ConfigError(_cost(settings, servers).refusal(cap))
+        raise ConfigError(_cost(settings, max(sizes)).refusal(cap))
 
 
 def lines(settings: Settings, running: Sequence[Any]) -> list[str]:
@@ -42,22 +44,22 @@ def lines(settings: Settings, running: Sequence[Any]) -> list[str]:
     """
     if settings.provisioner != PROVISIONER or not running:
         return []
-    if not (servers := _servers(running)):
+    if not (sizes := _sizes(running)):
         return [
-            "ec2: the code of the tests does not show how many nodes their clusters have, so neither what they cost"
+            "ec2: the cost is not known yet: the modules of the tests have no ClusterSpec among their constants or "
+            "parameters"
         ]
     try:
-        line = _cost(settings, servers).line
+        line = _cost(settings, max(sizes)).line
     except ConfigError as error:
         return [f"ec2: {error}"]
     workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     return [f"{line}{f'; this for each of {workers} workers' if workers > 1 else ''}"]
 
 
-def _servers(running: Sequence[Any]) -> int:
-    """The nodes of the largest cluster that the code of the tests shows; 0 for none."""
-    specs = [spec for item in running for call in code_of(item).calls for spec in call.on]
-    return max((spec.nodes for spec in specs if isinstance(spec, ClusterSpec)), default=0)
+def _sizes(running: Sequence[Any]) -> set[int]:
+    """The numbers of nodes of the clusters of these tests; none if no spec is known before they run."""
+    return {spec.nodes for item in running for spec in grouping.specs(item)}
 
 
 def _cost(settings: Settings, servers: int, *, least: bool = False) -> Cost:

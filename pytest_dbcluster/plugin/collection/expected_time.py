@@ -15,8 +15,8 @@ from types import MappingProxyType
 from typing import Any
 
 from pytest_dbcluster.formatting import counted, duration
+from pytest_dbcluster.plugin import grouping
 from pytest_dbcluster.plugin.collection import budgets
-from pytest_dbcluster.plugin.collection.expected_clusters import ExpectedClusters, starts_of
 from pytest_dbcluster.plugin.settings import BUDGETS
 
 MARK = "expected_seconds"
@@ -51,27 +51,25 @@ class Expected:
 def expected(
     items: Sequence[Any],
     profile: str,
-    known: ExpectedClusters | None = None,
     past: Callable[[Any], float | None] = lambda item: None,
     own: Callable[[Any], float | None] = lambda item: None,
+    *,
+    skipped: int = 0,
 ) -> Expected:
-    """The expected time of these measuring tests, in the order in which they run.
+    """The expected time of these measuring tests.
 
-    known: finds the clusters of each test, and the tests that will be skipped; without it each file and release has one
-    cluster. past: the seconds of a test in earlier runs, with the starts of its clusters; None where they are not
-    known. own: the budget of a test's own, None where it has none. Raises ConfigError for a wrong mark.
+    Each file and release counts as one cluster. past: the seconds of a test in earlier runs, with the starts of its
+    clusters; None if they are not known. own: the budget of a test's own, None if it has none. skipped: the number of
+    further tests, which will be skipped. Raises ConfigError for a wrong mark.
     """
     factor = FACTORS.get(profile, FACTORS["quick"])
-    known = known or ExpectedClusters()
-    running = [item for item in items if not known.skips(item)]
-    before = [seconds for item in running if (seconds := past(item)) is not None]
-    others = [item for item in running if past(item) is None]
+    before = [seconds for item in items if (seconds := past(item)) is not None]
+    others = [item for item in items if past(item) is None]
     declared = sum(_declared(item) is not None for item in others)
     budgeted = [seconds_of(item, profile, own(item)) for item in others if own(item) and _declared(item) is None]
-    starts = starts_of([keys for item in others for keys in known.of(item)])
+    starts = len({(item.path, str(grouping.params(item).get("db_release"))) for item in others})
     total = sum(before) + sum(seconds_of(item, profile, own(item)) for item in others) + starts * CLUSTER_START
-    skipped = len(items) - len(running)
-    return Expected(len(running), len(before), declared, budgeted, skipped, starts, _per_test(profile), total, factor)
+    return Expected(len(items), len(before), declared, budgeted, skipped, starts, _per_test(profile), total, factor)
 
 
 def _per_test(profile: str) -> float:

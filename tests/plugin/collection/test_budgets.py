@@ -9,8 +9,7 @@ import pytest
 
 import pytest_dbcluster.plugin.session  # noqa: F401 (imported once, not in each run)
 from pytest_dbcluster.errors import ConfigError
-from pytest_dbcluster.plugin.collection import budgets, expected_time, reachable
-from tests.plugin.collection.test_reachable import fixed, work
+from pytest_dbcluster.plugin.collection import budgets, expected_time
 from tests.support import conftests
 
 FAKE = Path(__file__).parents[2] / "support" / "fake_session.py"
@@ -43,11 +42,11 @@ def run(pytester, monkeypatch):
     return run
 
 
-def item(*arguments, function=None, **named):
+def item(*arguments, **named):
     """A measuring test; arguments are those of its mark, if it has any."""
     mark = types.SimpleNamespace(args=arguments, kwargs=named) if arguments or named else None
     return types.SimpleNamespace(
-        nodeid="test_it.py::test", path=Path("test_it.py"), function=function, get_closest_marker={"budget": mark}.get
+        nodeid="test_it.py::test", path=Path("test_it.py"), get_closest_marker={"budget": mark}.get
     )
 
 
@@ -106,20 +105,6 @@ def test_the_expected_time_follows_the_mark():
         "a claim without a verdict ends after 120 s of measured time (--db-budget), those of 2 tests after 12 to 600 s "
         "(mark budget)"
     )
-
-
-def test_each_test_is_checked_with_its_own_budget():
-    """Rounds that are too long for the budget of the profile may fit that of the mark, and the other way around."""
-    budget = {"fixed": 47.0, "work": 11.0}
-    of = lambda test: budget.get(test.function.__name__, 120.0)  # noqa: E731
-    with pytest.raises(ConfigError, match=r"12 x 2 rounds of 2 s take 48 s: more than its budget of 47 s"):
-        reachable.refuse([item(function=fixed)], of)
-    (line,) = reachable.warnings([item(function=fixed), item(function=work)], of, "quick")
-    assert line.endswith("is --db-budget 12")
-
-    budget.update(fixed=48.0, work=12.0)
-    reachable.refuse([item(function=fixed)], of)
-    assert reachable.warnings([item(function=fixed), item(function=work)], of, "quick") == []
 
 
 @pytest.mark.parametrize("workers", [(), ("-p", "xdist", "-n1")], ids=["one process", "a worker"])

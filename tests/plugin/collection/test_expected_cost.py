@@ -19,24 +19,14 @@ SLAP = MySQLSlap("write")
 PRICES = ["r6i.large=0.1", "ipv4=0.1", "gp3=0.000001", "gp3-iops=0.000001"]
 
 
-def three(measure):
-    """A test of three nodes and of two."""
-    measure(SLAP, on=[PRIMARY, GALERA])
+def item(*constants, **params):
+    """A collected test of a module with these constants."""
+    module = types.SimpleNamespace(**{f"C{number}": value for number, value in enumerate(constants)})
+    return types.SimpleNamespace(module=module, callspec=types.SimpleNamespace(params=params))
 
 
-def two(measure):
-    """A test of two nodes."""
-    measure(SLAP, on=[PRIMARY])
-
-
-def unseen(measure, nodes):
-    """A test whose clusters are made by functions of its own."""
-    measure(SLAP, on=[galera(nodes)])  # noqa: F821
-
-
-def item(function):
-    """A collected test, as far as its code is looked at."""
-    return types.SimpleNamespace(function=function, obj=function, module=types.SimpleNamespace(**globals()))
+TWO = item(PRIMARY)
+THREE = item(SLAP, [GALERA])
 
 
 @pytest.fixture(autouse=True)
@@ -63,16 +53,16 @@ def settings(pytestconfig, tmp_path):
 
 def test_the_line_has_the_servers_of_the_largest_cluster_and_a_load_host(settings):
     """Three nodes and the load host, with an address for each."""
-    (line,) = expected_cost.lines(settings(), [item(two), item(three)])
+    (line,) = expected_cost.lines(settings(), [TWO, THREE])
 
     assert line.startswith("ec2: 3 x r6i.large (servers), 1 x r6i.large (load) in eu-central-1a; they end themselves")
     assert "after 1 h; at most 0.81 USD (4 x r6i.large 0.40, public IPv4 0.40, volumes under 0.01)" in line
-    assert expected_cost.lines(settings(), [item(two)])[0].startswith("ec2: 2 x r6i.large (servers), 1 x")
+    assert expected_cost.lines(settings(), [TWO])[0].startswith("ec2: 2 x r6i.large (servers), 1 x")
 
 
 def test_behind_a_jump_host_no_address_is_paid_for(settings):
     """Instances of a private subnet have none."""
-    (line,) = expected_cost.lines(settings(jump="admin@bastion"), [item(three)])
+    (line,) = expected_cost.lines(settings(jump="admin@bastion"), [THREE])
 
     assert "public IPv4" not in line
 
@@ -80,23 +70,38 @@ def test_behind_a_jump_host_no_address_is_paid_for(settings):
 def test_each_worker_has_instances_of_its_own(settings, monkeypatch):
     """The line says how often it is to be taken."""
     monkeypatch.setenv("PYTEST_XDIST_WORKER_COUNT", "2")
-    (line,) = expected_cost.lines(settings(), [item(three)])
+    (line,) = expected_cost.lines(settings(), [THREE])
 
     assert line.endswith("; this for each of 2 workers")
 
 
 def test_another_provisioner_costs_nothing(settings):
     """There is no line, and nothing is refused."""
-    assert expected_cost.lines(settings("local"), [item(three)]) == []
-    expected_cost.refuse(settings("local"), [item(three)])
+    assert expected_cost.lines(settings("local"), [THREE]) == []
+    expected_cost.refuse(settings("local"), [THREE])
+
+
+def test_the_specs_of_parameters_count(settings):
+    """A test may have its clusters from its parameters alone."""
+    (line,) = expected_cost.lines(settings(), [item(spec=GALERA)])
+
+    assert "3 x r6i.large (servers)" in line
 
 
 def test_clusters_that_are_not_seen_have_no_cost_yet(settings):
     """The line says so, and the launch itself is held below the cap."""
-    (line,) = expected_cost.lines(settings(), [item(unseen)])
+    (line,) = expected_cost.lines(settings(), [item(SLAP, nodes=3)])
 
-    assert line.startswith("ec2: the code of the tests does not show how many nodes their clusters have")
-    expected_cost.refuse(settings(), [item(unseen)])
+    assert "the cost is not known yet" in line
+    expected_cost.refuse(settings(), [item(SLAP, nodes=3)])
+
+
+def test_a_cap_is_compared_with_the_smallest_cluster(settings):
+    """A module may hold a spec that no test of the run uses; the refusal names what suffices for the largest one."""
+    both = item(PRIMARY, GALERA)
+    expected_cost.refuse(settings(max_cost="0.32"), [both])
+    with pytest.raises(ConfigError, match=r"--db-max-cost allows 0\.29: .* or --db-max-cost 0\.81"):
+        expected_cost.refuse(settings(max_cost="0.29"), [both])
 
 
 @pytest.mark.parametrize(
@@ -109,7 +114,7 @@ def test_clusters_that_are_not_seen_have_no_cost_yet(settings):
 )
 def test_the_line_says_why_the_most_is_not_known(settings, values, words):
     """A list of tests is not refused: it says what is missing."""
-    (line,) = expected_cost.lines(settings(**values), [item(three)])
+    (line,) = expected_cost.lines(settings(**values), [THREE])
 
     assert words in line
 
@@ -117,22 +122,22 @@ def test_the_line_says_why_the_most_is_not_known(settings, values, words):
 def test_a_run_without_a_cap_is_refused(settings):
     """The refusal names the amount that permits it."""
     with pytest.raises(ConfigError, match=r"launches nothing without --db-max-cost.*--db-max-cost 0\.81 permits them"):
-        expected_cost.refuse(settings(), [item(three)])
+        expected_cost.refuse(settings(), [THREE])
 
 
 def test_a_cap_below_what_is_sure_is_refused(settings):
     """Three servers and a load host cost 0.40 USD without any address: a lower cap cannot suffice."""
     with pytest.raises(ConfigError, match=r"--db-max-cost allows 0\.39: .* or --db-max-cost 0\.81"):
-        expected_cost.refuse(settings(max_cost="0.39"), [item(three)])
+        expected_cost.refuse(settings(max_cost="0.39"), [THREE])
 
 
 def test_a_cap_that_may_suffice_is_not_refused(settings):
     """Whether there are public addresses is known when AWS is asked, before the launch."""
-    expected_cost.refuse(settings(max_cost="0.42"), [item(three)])
-    expected_cost.refuse(settings(max_cost="0.32"), [item(two)])
+    expected_cost.refuse(settings(max_cost="0.42"), [THREE])
+    expected_cost.refuse(settings(max_cost="0.32"), [TWO])
 
 
 def test_an_unknown_price_of_the_type_is_refused(settings):
     """No test begins."""
     with pytest.raises(ConfigError, match=r"the price of r9i\.large in eu-central-1 is unknown"):
-        expected_cost.refuse(settings(type="r9i.large", max_cost="100"), [item(three)])
+        expected_cost.refuse(settings(type="r9i.large", max_cost="100"), [THREE])

@@ -53,6 +53,14 @@ def test_each_release_starts_its_own_cluster():
     assert found.starts == 2
 
 
+def test_tests_that_will_be_skipped_are_shown_apart():
+    """They take no time and start nothing."""
+    found = expected_time.expected([item()], "quick", skipped=3)
+
+    assert (found.tests, found.starts, found.seconds) == (1, 1, 45 + 4)
+    assert expected_time.lines(found, 120.0)[0].endswith("; 1 cluster start x 4 s; 3 tests will be skipped)")
+
+
 def test_the_paper_profile_costs_more():
     """The published command line makes its table anew each time."""
     assert expected_time.expected([item()], "paper").per_test == 390
