@@ -257,7 +257,7 @@ def test_a_fresh_claim_is_decided_at_its_first_look_that_holds():
 
 def test_pairs_that_would_decide_are_compared_with_the_look_before():
     """Claims hold at their number of pairs more often than one look earlier; a figure without runs is missed."""
-    enough, earlier = power.needed(beats(), 20, 20, seed=1)
+    enough, earlier = power.needed(beats(), 20, 100, seed=1)
 
     assert 0.3 < earlier < enough <= 1
     assert power.row("needs", [0.8, 0.79], 0.75, 1.0).endswith("  0.800   0.790  met")
