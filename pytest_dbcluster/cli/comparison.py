@@ -25,7 +25,6 @@ from pytest_dbcluster.formatting import Report
 from pytest_dbcluster.hosts import runs
 from pytest_dbcluster.measuring import reach, remarks
 from pytest_dbcluster.measuring.answer import Answer
-from pytest_dbcluster.measuring.interrupted import InterruptedAnswer
 from pytest_dbcluster.measuring.measurement import Measurement, Rules
 from pytest_dbcluster.measuring.progress import RoundProgress
 from pytest_dbcluster.measuring.series import Series, series_of
@@ -96,7 +95,7 @@ class Compared:
     @property
     def measured(self) -> bool:
         """Whether the throughput has an answer that was not interrupted."""
-        return self.throughput is not None and not isinstance(self.throughput, InterruptedAnswer)
+        return self.throughput is not None and not self.throughput.interrupted
 
     @property
     def result(self) -> Result:
@@ -399,7 +398,7 @@ class Comparison:
 def _interrupted(measurement: Measurement | None) -> Answer | None:
     """The answer of a measurement that was interrupted; None where there is none."""
     answers = measurement.answers if measurement else ()
-    return next((answer for answer in answers if isinstance(answer, InterruptedAnswer) and answer.asserted), None)
+    return next((answer for answer in answers if answer.interrupted and answer.asserted), None)
 
 
 def test_of(workload: object) -> str:

@@ -14,6 +14,7 @@ from pytest_dbcluster.claims.claim import Claim, Outcome, Verdict
 from pytest_dbcluster.claims.cluster_difference import ClusterDifference
 from pytest_dbcluster.claims.wording import STATES, message
 from pytest_dbcluster.errors import ClaimFailed, Inconclusive
+from pytest_dbcluster.measuring.question import Question
 from pytest_dbcluster.measuring.round_trips import RoundTripsTaken
 from pytest_dbcluster.rounds import metrics
 from pytest_dbcluster.rounds.open_loop import ArrivalRate
@@ -35,10 +36,10 @@ class Compared:
 class Tries(Protocol):
     """Knows the tries of claims: measurements that looked at their rounds and decided nothing."""
 
-    def begin(self, claim: Claim, numbers: Sequence[int], metric: str) -> int:
+    def begin(self, question: Question) -> int:
         """Note a try whose first look comes now; return its number, from 1."""
 
-    def decide(self, claim: Claim, numbers: Sequence[int], metric: str) -> None:
+    def decide(self, question: Question) -> None:
         """Forget the tries of a claim that has a verdict."""
 
 
@@ -60,8 +61,9 @@ class Answer:
     ``variants``, for ``fades`` of the two in each pair; None where it is not known. round_trips: that an operation
     takes, of variants that differ in their round-trip time alone; else None. tries: the number of this try, after
     earlier ones that decided nothing. read: whether ``bool`` was called; an answer that nobody reads is an error of the
-    test. told: the message of an answer that was taken over from an earlier run; empty for an answer of this run.
-    reported: is called once, before the answer is read.
+    test. interrupted: the run ended while its rounds were drawn; a run that goes on measures it again. told: the
+    message of an answer that was taken over from an earlier run; empty for an answer of this run. reported: is called
+    once, before the answer is read.
     """
 
     claim: Claim
@@ -80,9 +82,16 @@ class Answer:
     carry_over: Sequence[CarryOver | None] = ()
     round_trips: RoundTripsTaken | None = None
     tries: int = 1
+    interrupted: bool = False
     read: bool = False
     told: str = ""
     reported: Callable[[Answer], None] | None = None
+
+    @property
+    def question(self) -> Question:
+        """What was asked."""
+        candidate, baseline, *others = (variant.number for variant in self.variants)
+        return Question(self.claim, candidate, baseline, self.metric, tuple(others), self.asserted)
 
     @property
     def compared(self) -> tuple[Compared, Compared]:

@@ -8,13 +8,14 @@ import itertools
 from collections.abc import Sequence
 
 from pytest_dbcluster.claims import critical_values, estimators, intervals, verdict, wording
-from pytest_dbcluster.claims.claim import FADES, Claim, Verdict
+from pytest_dbcluster.claims.claim import FADES, Verdict
 from pytest_dbcluster.claims.cluster_difference import ClusterDifference
 from pytest_dbcluster.claims.pairs import of_losses
 from pytest_dbcluster.errors import ConfigError, Inconclusive, LockHeld
 from pytest_dbcluster.measuring import interrupted, reach, remarks, round_trips
 from pytest_dbcluster.measuring.answer import Answer, Compared
 from pytest_dbcluster.measuring.measurement import Measurement
+from pytest_dbcluster.measuring.question import Question
 from pytest_dbcluster.rounds import busy_machine, counters, load_generator, metrics, open_loop
 
 UNTIMED = ("lower", verdict.STALLS_KIND)  # claims that compare no speeds or latencies
@@ -23,42 +24,33 @@ NOT_LEARNED = "how far equal clusters differ is not learned from these rounds, b
 SHOWN_PAIRS = 20  # the cap when no verdict can be trusted: enough to show an estimate
 
 
-def ask(
-    claim: Claim,
-    measurement: Measurement,
-    numbers: Sequence[int],
-    metric: str,
-    *,
-    cap: int | None = None,
-    asserted: bool = True,
-) -> Answer:
+def ask(question: Question, measurement: Measurement, *, cap: int | None = None) -> Answer:
     """Draw blocks until the claim is decided, check the clusters, and return the answer.
 
-    numbers: the 0-based variants: candidate and baseline, all variants of an order, fastest first, or of ``fades``
-    candidate and baseline of the second pair, then of the first. cap: a lower maximum of pairs than the run's.
-    asserted: False for a comparison without a claim. Pairs that another claim has drawn are replayed look by look, so
-    the order of the claims in a test changes no verdict. When no verdict can be trusted on this machine, it draws at
-    most 20 pairs, to show an estimate. Raises SeriesVoid for too many void blocks or a failed check. Raises ConfigError
+    cap: a lower maximum of pairs than the run's. Pairs that another claim has drawn are replayed look by look, so the
+    order of the claims in a test changes no verdict. When no verdict can be trusted on this machine, it draws at most
+    20 pairs, to show an estimate. Raises SeriesVoid for too many void blocks or a failed check. Raises ConfigError
     for a margin that is not larger than the difference that equal clusters can have, where the variants run on separate
     ones. Raises Inconclusive when the run's time is used before the first block, and when the warm-up shows that the
     budget ends before the first look. Raises LockHeld; its rounds so far are an inconclusive answer, reported before.
     """
     rules, source = measurement.rules, measurement.source
-    claim, difference = apart(claim, measurement, numbers, metric, asserted=asserted)
+    question, difference = apart(question, measurement)
+    claim, variants = question.claim, question.variants
     cap = min(cap or rules.cap, rules.cap)
-    untrusted = source.blind_spot(claim.kind, *numbers) if claim.kind != "lower" else ""
-    untrusted = untrusted or metrics.near_capacity(metric, source.arrival_rate)
+    untrusted = source.blind_spot(claim.kind, *variants) if claim.kind != "lower" else ""
+    untrusted = untrusted or metrics.near_capacity(question.metric, source.arrival_rate)
     cap = min(cap, SHOWN_PAIRS) if untrusted else cap
-    if asserted and not untrusted and (why := measurement.too_slow(claim, numbers)):
+    if question.asserted and not untrusted and (why := measurement.too_slow(question)):
         raise Inconclusive(f"{source.load}: {claim.kind} cannot be decided: {why}")
     estimate: tuple[float, float, float] | None = None
     drawn_before = measurement.pairs
-    judged = functools.partial(_judged, claim, measurement, numbers, metric, cap, untrusted)
-    answered = functools.partial(_told, claim, difference, measurement, numbers, metric, asserted, drawn_before)
-    decided = judged(measurement.over(numbers), drawn_before=True) if drawn_before else None
+    judged = functools.partial(_judged, question, measurement, cap, untrusted)
+    answered = functools.partial(_told, question, difference, measurement, drawn_before)
+    decided = judged(measurement.over(variants), drawn_before=True) if drawn_before else None
     while decided is None:
         try:
-            measurement.draw(numbers, estimate, cap)
+            measurement.draw(variants, estimate, cap)
         except Inconclusive as error:  # the run's time was used while it waited for the machine
             if not measurement.pairs:
                 raise
@@ -66,95 +58,90 @@ def ask(
             continue
         except LockHeld as error:
             if interrupted.keep_begun(measurement) and (decided := judged(str(error))):
-                interrupted.finish(measurement, answered(decided))
+                answer = dataclasses.replace(answered(decided), interrupted=True)
+                measurement.finish(answer)
+                answer.report()  # its test never reads it
             raise
-        decided = judged(measurement.over(numbers))
-        if measurement.pairs in critical_values.looks(measurement.instances) and len(numbers) == 2:
-            estimate = _so_far(measurement, numbers, metric)
+        decided = judged(measurement.over(variants))
+        if measurement.pairs in critical_values.looks(measurement.instances) and not question.others:
+            estimate = _so_far(question, measurement)
     measurement.check()
     measurement.finish(answer := answered(decided))
     return answer
 
 
-def apart(
-    claim: Claim, measurement: Measurement, numbers: Sequence[int], metric: str, *, asserted: bool = True
-) -> tuple[Claim, ClusterDifference | None]:
-    """The claim with the difference that equal clusters can have; None where its variants share a cluster.
+def apart(question: Question, measurement: Measurement) -> tuple[Question, ClusterDifference | None]:
+    """The question with the difference that equal clusters can have; None where its variants share a cluster.
 
-    Starts nothing. The arguments are those of ``ask``. Raises ConfigError on separate clusters for a margin that is not
+    Starts nothing. Raises ConfigError on separate clusters for a margin that is not
     larger than the difference, and for a counter that depends on what a cluster did before its rounds.
     """
-    source = measurement.source
-    named = claim.kind if claim.kind == verdict.STALLS_KIND else metric
-    why = counters.not_across(metric) if claim.kind == "lower" else ""
-    if why and source.cluster_difference(*numbers, metric=measurement.metric):
+    source, claim, variants = measurement.source, question.claim, question.variants
+    named = claim.kind if claim.kind == verdict.STALLS_KIND else question.metric
+    why = counters.not_across(question.metric) if claim.kind == "lower" else ""
+    if why and source.cluster_difference(*variants, metric=measurement.metric):
         raise ConfigError(f"{source.load}: {claim.kind} on separate clusters: {why}")
-    difference = source.cluster_difference(*numbers, metric=named)
+    difference = source.cluster_difference(*variants, metric=named)
     if difference is None:
-        return claim, None
-    if asserted and (why := difference.refuses(claim.kind, claim.margins)):
+        return question, None
+    if question.asserted and (why := difference.refuses(claim.kind, claim.margins)):
         raise ConfigError(f"{source.load}: {why}")
-    return dataclasses.replace(claim, apart=difference.bound), difference
+    return dataclasses.replace(question, claim=dataclasses.replace(claim, apart=difference.bound)), difference
 
 
-def _apart_by_step(
-    claim: Claim, measurement: Measurement, neighbours: Sequence[tuple[int, int]], metric: str
-) -> list[float]:
-    """How far the clusters of two neighbours can differ, for each of them; 0 for two that share their clusters."""
-    if not claim.apart:
+def _apart_by_step(question: Question, measurement: Measurement) -> list[float]:
+    """How far the clusters of each two neighbours can differ; 0 for two that share their clusters."""
+    if not question.claim.apart:
         return []
-    known = [measurement.source.cluster_difference(*two, metric=metric) for two in neighbours]
+    known = [
+        measurement.source.cluster_difference(*two, metric=question.metric)
+        for two in itertools.pairwise(question.variants)
+    ]
     return [difference.bound if difference else 0.0 for difference in known]
 
 
 def _told(
-    claim: Claim,
+    question: Question,
     difference: ClusterDifference | None,
     measurement: Measurement,
-    numbers: Sequence[int],
-    metric: str,
-    asserted: bool,
     drawn_before: int,
     decided: Verdict,
 ) -> Answer:
     """The answer with all its lines, also on the difference of equal clusters where it has one."""
-    answer = _answer(claim, decided, measurement, numbers, metric, asserted=asserted)
-    answer = _repeated(answer, measurement, numbers, drawn_before)
+    answer = _repeated(_answer(question, decided, measurement), question, measurement, drawn_before)
     if difference is None:
         return answer
-    by_step = _apart_by_step(claim, measurement, [*itertools.pairwise(numbers)], metric)
-    shared = answer.claim.kind == "ordered" and 0.0 in by_step
-    stalls = answer.claim.kind == verdict.STALLS_KIND
-    line = f"{difference.line('stalls' if stalls else answer.metric)}{SHARED_STEP if shared else ''}"
+    shared = question.claim.kind == "ordered" and 0.0 in _apart_by_step(question, measurement)
+    stalls = question.claim.kind == verdict.STALLS_KIND
+    line = f"{difference.line('stalls' if stalls else question.metric)}{SHARED_STEP if shared else ''}"
     return dataclasses.replace(answer, difference=difference, notes=[line, *answer.notes])
 
 
-def _repeated(answer: Answer, measurement: Measurement, numbers: Sequence[int], drawn_before: int) -> Answer:
+def _repeated(answer: Answer, question: Question, measurement: Measurement, drawn_before: int) -> Answer:
     """The answer with the lines about earlier tries, and about rounds by which the claim may have been chosen."""
-    if not answer.asserted:
+    if not question.asserted:
         return answer
-    number = measurement.tried.get((answer.claim.kind, tuple(numbers), answer.metric), 1)
-    choice = len(measurement.source.names) if drawn_before and len(numbers) == 2 else 0
+    number = measurement.tried.get(question.key, 1)
+    choice = len(measurement.source.names) if drawn_before and not question.others else 0
     lines = [*remarks.chosen_line(choice), *remarks.try_line(number, measurement.rules.alpha)]
     return dataclasses.replace(answer, notes=[*answer.notes, *lines], tries=number)
 
 
-def _answer(
-    claim: Claim, decided: Verdict, measurement: Measurement, numbers: Sequence[int], metric: str, *, asserted: bool
-) -> Answer:
+def _answer(question: Question, decided: Verdict, measurement: Measurement) -> Answer:
     source, pairs = measurement.source, decided.pairs
+    claim, numbers, metric = question.claim, question.variants, question.metric
     variants = tuple(Compared(number, source.names[number], measurement.rounds[number][:pairs]) for number in numbers)
     if claim.kind not in UNTIMED:
         bottleneck = load_generator.mark({variant.name: variant.rounds for variant in variants})
         decided = load_generator.trusted(decided, bottleneck)
         decided = busy_machine.told(decided, {variant.name: variant.rounds for variant in variants})
-    compared = _compared(claim, numbers)
+    compared = question.comparisons
     carried = tuple(measurement.carry_over(candidate, baseline, metric, pairs) for candidate, baseline in compared)
     named = [(source.names[candidate], source.names[baseline]) for candidate, baseline in compared]
     lines = remarks.carry_over_lines(named, carried) if claim.kind not in UNTIMED else []
     if measurement.instances > 1 and busy_machine.reason({variant.name: variant.rounds for variant in variants}):
         lines = [*lines, NOT_LEARNED]
-    lines = [*_losses(claim, measurement, numbers, metric, pairs), *lines]
+    lines = [*_losses(question, measurement, pairs), *lines]
     # Of all variants: a claim about two of them tells no slope between the others.
     drawn = {name: series[:pairs] for name, series in zip(source.names, measurement.rounds, strict=True)}
     taken = round_trips.taken(drawn, source.rtts(), source.load)
@@ -168,7 +155,7 @@ def _answer(
         seed=measurement.rules.seed,
         instances=measurement.instances,
         arrival_rate=source.arrival_rate,
-        asserted=asserted,
+        asserted=question.asserted,
         notes=[*lines, *([str(taken)] if taken else []), *measurement.notes(numbers, metric, pairs)],
         void=measurement.void_blocks(pairs),
         carry_over=carried,
@@ -176,29 +163,21 @@ def _answer(
     )
 
 
-def _compared(claim: Claim, numbers: Sequence[int]) -> list[tuple[int, int]]:
-    """The comparisons of a claim, each with candidate and baseline; all neighbours, for ``fades`` those of a pair."""
-    neighbours = [*itertools.pairwise(numbers)]
-    return neighbours[::2] if claim.kind == FADES else neighbours
-
-
-def _losses(claim: Claim, measurement: Measurement, numbers: Sequence[int], metric: str, pairs: int) -> list[str]:
+def _losses(question: Question, measurement: Measurement, pairs: int) -> list[str]:
     """Of ``fades`` one line with the two ratios that it compares; else none."""
-    if claim.kind != FADES:
+    if question.claim.kind != FADES:
         return []
     after, before = (
-        estimators.factor(intervals.estimate(measurement.pairs_of(*two, metric).first(pairs)))
-        for two in _compared(claim, numbers)
+        estimators.factor(intervals.estimate(measurement.pairs_of(*two, question.metric).first(pairs)))
+        for two in question.comparisons
     )
-    names = [measurement.source.names[number] for number in reversed(numbers)]
-    return [wording.losses(names, (after, before), metric, metrics.unit(metric))]
+    names = [measurement.source.names[number] for number in reversed(question.variants)]
+    return [wording.losses(names, (after, before), question.metric, metrics.unit(question.metric))]
 
 
 def _judged(
-    claim: Claim,
+    question: Question,
     measurement: Measurement,
-    numbers: Sequence[int],
-    metric: str,
     cap: int,
     untrusted: str,
     over: str,
@@ -209,9 +188,10 @@ def _judged(
 
     ``over`` says why drawing must end now, ``untrusted`` why no verdict can be trusted; empty for no reason.
     """
+    claim, numbers, metric = question.claim, question.variants, question.metric
     look = reach.first_look(claim, measurement.rules.alpha, measurement.instances)
     if claim.kind != "differs" and measurement.pairs >= look:
-        measurement.look(claim, numbers, metric)
+        measurement.look(question)
     if over and measurement.pairs < look and claim.kind != verdict.STALLS_KIND and measurement.spent(numbers):
         needed = look * measurement.seconds(numbers) / measurement.pairs
         over = f"{over}; the first look comes after {look} pairs, which take {needed:.0f} s"
@@ -223,17 +203,16 @@ def _judged(
         untrusted, over, lasted = lent.reason, over or lent.reason, lent.pairs
     terms = verdict.Terms(measurement.rules.alpha, cap, over, untrusted, lasted)
     if claim.kind == "ordered":
-        neighbours = [*itertools.pairwise(numbers)][::-1]
-        steps = [measurement.pairs_of(*two, metric) for two in neighbours]
+        steps = [measurement.pairs_of(*two, metric) for two in reversed(question.comparisons)]
         judge_order = verdict.replay_ordered if drawn_before else verdict.judge_ordered
-        by_step = _apart_by_step(claim, measurement, neighbours, metric)
+        by_step = _apart_by_step(question, measurement)[::-1]
         return judge_order(steps, terms, step=claim.margin, apart=by_step)
     judge = verdict.replay if drawn_before else verdict.judge
     if claim.kind == FADES:
-        after, before = (measurement.pairs_of(*two, metric) for two in _compared(claim, numbers))
+        after, before = (measurement.pairs_of(*two, metric) for two in question.comparisons)
         return judge(claim, of_losses(after, before), terms)
     candidate, baseline = ([done.cost for done in measurement.rounds[number]] for number in numbers)
-    pairs = measurement.pairs_of(numbers[0], numbers[1], metric)
+    pairs = measurement.pairs_of(question.candidate, question.baseline, metric)
     if claim.kind == verdict.STALLS_KIND:
         terms = dataclasses.replace(terms, out_of_budget=_until_the_only_look(over, measurement, numbers))
         return verdict.judge_stalls(pairs, (baseline, candidate), terms, apart=claim.apart)
@@ -248,8 +227,8 @@ def _until_the_only_look(over: str, measurement: Measurement, numbers: Sequence[
     return f"{over}; the only look comes after {verdict.STALL_PAIRS} pairs, which take {needed:.0f} s"
 
 
-def _so_far(measurement: Measurement, numbers: Sequence[int], metric: str) -> tuple[float, float, float]:
+def _so_far(question: Question, measurement: Measurement) -> tuple[float, float, float]:
     """The ratio of the pairs drawn so far, and the two ends of its sequential interval."""
-    pairs = measurement.pairs_of(numbers[0], numbers[1], metric)
+    pairs = measurement.pairs_of(question.candidate, question.baseline, question.metric)
     low, high = intervals.interval(pairs, measurement.rules.alpha)
     return estimators.factor(intervals.estimate(pairs)), estimators.factor(low), estimators.factor(high)

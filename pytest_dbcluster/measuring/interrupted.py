@@ -3,18 +3,7 @@
 from __future__ import annotations
 
 from pytest_dbcluster.claims.block_order import Block
-from pytest_dbcluster.measuring.answer import Answer
 from pytest_dbcluster.measuring.measurement import Measurement
-
-
-class InterruptedAnswer(Answer):
-    """The inconclusive answer of such a claim; a run that goes on measures it again."""
-
-
-def finish(measurement: Measurement, answer: Answer) -> None:
-    """Keep and report the answer now: its test never reads it."""
-    measurement.finish(InterruptedAnswer(**vars(answer)))
-    measurement.answers[-1].report()
 
 
 def keep_begun(measurement: Measurement) -> int:

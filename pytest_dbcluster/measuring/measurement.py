@@ -14,13 +14,14 @@ from collections.abc import Callable, Sequence
 from pytest_dbcluster.claims import block_order, carry_over, verdict
 from pytest_dbcluster.claims.block_order import PER_EIGHT, Block
 from pytest_dbcluster.claims.carry_over import CarryOver
-from pytest_dbcluster.claims.claim import Claim, Outcome
+from pytest_dbcluster.claims.claim import Outcome
 from pytest_dbcluster.claims.pairs import Pairs, log
 from pytest_dbcluster.errors import ConfigError, Inconclusive, SeriesVoid
 from pytest_dbcluster.measuring import reach, remarks
 from pytest_dbcluster.measuring.answer import Answer, Tries
 from pytest_dbcluster.measuring.lent_speed import LentSpeed
 from pytest_dbcluster.measuring.progress import RoundProgress
+from pytest_dbcluster.measuring.question import Question
 from pytest_dbcluster.measuring.round_source import RoundSource
 from pytest_dbcluster.rounds import metrics, open_loop, pairing, round_length
 from pytest_dbcluster.rounds.round import Round
@@ -55,7 +56,7 @@ class Rules:
     larger_budget: Callable[[int], str] = reach.LARGER
 
 
-Recall = Callable[[Claim, Sequence[int], str, bool], Answer | None]
+Recall = Callable[[Question], Answer | None]
 
 
 @dataclasses.dataclass
@@ -85,7 +86,7 @@ class Measurement:
     release: str = ""
     number: int = 0
     claimed: set[tuple[str, str]] | None = None
-    recall: Recall = lambda claim, numbers, metric, asserted: None
+    recall: Recall = lambda question: None
     tries: Tries | None = None
 
     def __post_init__(self) -> None:
@@ -129,45 +130,43 @@ class Measurement:
         if not self.pairs and (why := self.rules.run_over()):
             raise Inconclusive(f"{self.source.load}: {why}; nothing was drawn")
 
-    def check_reach(self, claim: Claim, numbers: Sequence[int], metric: str, *, asserted: bool = True) -> None:
+    def check_reach(self, question: Question) -> None:
         """Before the first block: end a claim that cannot reach its first look. Starts and draws nothing.
 
-        numbers: its variants. asserted: False for a comparison without a claim, which draws what its budget allows.
-        Raises ConfigError when the budget is too small for the rounds, and Inconclusive when the rest of the run's
-        time is.
+        A comparison without a claim draws what its budget allows. Raises ConfigError when the budget is too small for
+        the rounds, and Inconclusive when the rest of the run's time is.
         """
-        self._asked = metric
+        self._asked = question.metric
         self._begin()
         seconds = reach.shortest(self.source.round_seconds, self.source.free_length)
-        if self.pairs or not asserted or seconds is None:
+        if self.pairs or not question.asserted or seconds is None:
             return
+        claim, several = question.claim, len(question.variants)
         look, given = reach.first_look(claim, self.rules.alpha, self.instances), not self.source.free_length
         if why := reach.beyond_budget(
-            look, len(numbers), seconds, self.rules.budget, given=given, larger=self.rules.larger_budget
+            look, several, seconds, self.rules.budget, given=given, larger=self.rules.larger_budget
         ):
             raise ConfigError(f"{self.source.load}: {claim.kind} cannot be decided: {why}")
-        if why := reach.beyond_run(look, len(numbers), seconds, self.rules.run_left()):
+        if why := reach.beyond_run(look, several, seconds, self.rules.run_left()):
             raise Inconclusive(f"{self.source.load}: {why}; nothing was started for it")
 
-    def take_over(self, claim: Claim, numbers: Sequence[int], metric: str, *, asserted: bool) -> Answer | None:
+    def take_over(self, question: Question) -> Answer | None:
         """The answer of an earlier run that this one continues; None where the claim has to be measured.
 
         Its rounds are shown where none were drawn. No claim is judged by them: a later claim draws its own.
         """
-        answer = self.recall(claim, numbers, metric, asserted)
+        answer = self.recall(question)
         if answer is not None:
             self.answers.append(answer)
             self.taken_over |= {variant.number: variant.rounds for variant in answer.variants}
         return answer
 
-    def declare(self, claim: Claim, numbers: Sequence[int], metric: str) -> None:
+    def declare(self, question: Question) -> None:
         """Note a claim before it draws. Raises ConfigError when its test has made it before, whatever the margin.
 
-        Two equal claims of one test could not be told apart in results and over time. numbers: its variants as in
-        ``decision.ask``.
+        Two equal claims of one test could not be told apart in results and over time.
         """
-        names = tuple(self.source.names[number] for number in numbers)
-        identity = claim.identity(names[::-1] if claim.candidate_last else names, metric)
+        identity = question.identity(self.source.names)
         if self.claimed is None:
             return
         if (self.source.load, identity) in self.claimed:
@@ -177,17 +176,17 @@ class Measurement:
             )
         self.claimed.add((self.source.load, identity))
 
-    def too_slow(self, claim: Claim, numbers: Sequence[int]) -> str:
+    def too_slow(self, question: Question) -> str:
         """Why rounds as long as those of the warm-up cannot reach the first look of a claim; warms up where needed."""
         if self.pairs:
             return ""
         self._begin()
-        self._warm_up(numbers)
+        self._warm_up(question.variants)
         if self.length:
             return ""
-        look = reach.first_look(claim, self.rules.alpha, self.instances)
+        look = reach.first_look(question.claim, self.rules.alpha, self.instances)
         return reach.measured_too_slow(
-            self._warm_ups, numbers, look, self.rules.budget, larger=self.rules.larger_budget
+            self._warm_ups, question.variants, look, self.rules.budget, larger=self.rules.larger_budget
         )
 
     @property
@@ -449,21 +448,20 @@ class Measurement:
         """The rounds of a variant that are known: those drawn, else those of an answer that was taken over."""
         return self.rounds[number] or self.taken_over.get(number, ())
 
-    def look(self, claim: Claim, numbers: Sequence[int], metric: str) -> None:
+    def look(self, question: Question) -> None:
         """Note before its first look that a claim is tried: ``tried`` has the number of the try, from 1.
 
         From now on the arrival rate stays: a look at rounds that are dropped later has a chance of error of its own.
         """
         self._looked = True
-        known = (claim.kind, tuple(numbers), metric)
-        if self.tries and known not in self.tried:
-            self.tried[known] = self.tries.begin(claim, numbers, metric)
+        if self.tries and question.key not in self.tried:
+            self.tried[question.key] = self.tries.begin(question)
 
     def finish(self, answer: Answer) -> None:
         """Keep the answer. A claim is reported when its test reads it: only then it is a verdict of the test."""
         self.answers.append(answer)
         if self.tries and answer.asserted and answer.verdict.outcome is not Outcome.INCONCLUSIVE:
-            self.tries.decide(answer.claim, [variant.number for variant in answer.variants], answer.metric)
+            self.tries.decide(answer.question)
         answer.reported = self.finished
         if not answer.asserted:
             answer.report()

@@ -19,6 +19,7 @@ from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.measuring import decision
 from pytest_dbcluster.measuring.answer import Answer
 from pytest_dbcluster.measuring.measurement import Measurement
+from pytest_dbcluster.measuring.question import Question
 from pytest_dbcluster.rounds import counters
 from pytest_dbcluster.rounds.round import Round
 
@@ -136,7 +137,8 @@ class Series:
             )
         if other.number == self.number:
             raise ConfigError(f"{self.name} is compared with itself; a claim needs two variants")
-        return _answer(claim, self.measurement, (self.number, other.number), metric, cap=cap, asserted=asserted)
+        question = Question(claim, self.number, other.number, metric, asserted=asserted)
+        return _answer(question, self.measurement, cap=cap)
 
     @calls.written('candidate.values("throughput")')
     def values(self, metric: str) -> list[float]:
@@ -224,23 +226,16 @@ def _answer_last_first(claim: Claim, series: Sequence[Series], metric: str | Non
     measurement = series[0].measurement
     metric = measurement.metric if metric is None else metric
     measurement.check_metric(metric)
-    return _answer(claim, measurement, [one.number for one in reversed(series)], metric)
+    candidate, baseline, *others = (one.number for one in reversed(series))
+    return _answer(Question(claim, candidate, baseline, metric, tuple(others)), measurement)
 
 
-def _answer(
-    claim: Claim,
-    measurement: Measurement,
-    numbers: Sequence[int],
-    metric: str,
-    *,
-    cap: int | None = None,
-    asserted: bool = True,
-) -> Answer:
+def _answer(question: Question, measurement: Measurement, *, cap: int | None = None) -> Answer:
     """The answer of a claim: that of the run which this one continues, else drawn now. The rest is as in ``ask``."""
-    measurement.declare(claim, numbers, metric)
-    if (known := measurement.take_over(claim, numbers, metric, asserted=asserted)) is not None:
+    measurement.declare(question)
+    if (known := measurement.take_over(question)) is not None:
         return known
-    measurement.check_reach(claim, numbers, metric, asserted=asserted)
-    decision.apart(claim, measurement, numbers, metric, asserted=asserted)
-    measurement.source.permit(metric)
-    return decision.ask(claim, measurement, numbers, metric, cap=cap, asserted=asserted)
+    measurement.check_reach(question)
+    decision.apart(question, measurement)
+    measurement.source.permit(question.metric)
+    return decision.ask(question, measurement, cap=cap)

@@ -13,11 +13,9 @@ import dataclasses
 import hashlib
 import time
 import uuid
-from collections.abc import Sequence
 from pathlib import Path
 
-from pytest_dbcluster.claims.claim import Claim
-from pytest_dbcluster.reporting.documents.claim_id import claim_id
+from pytest_dbcluster.measuring.question import Question
 from pytest_dbcluster.reporting.resume import digests
 from pytest_dbcluster.reporting.resume.recall import Recall
 from pytest_dbcluster.system import cache
@@ -39,12 +37,12 @@ class EarlierTries:
     recall: Recall
     root: Path
 
-    def begin(self, claim: Claim, numbers: Sequence[int], metric: str) -> int:
+    def begin(self, question: Question) -> int:
         """Note a try whose first look comes now; return its number, from 1.
 
-        numbers: its variants, as in ``decision.ask``. Where the cache cannot be written, nothing is noted.
+        Where the cache cannot be written, nothing is noted.
         """
-        key = self._key(claim, numbers, metric)
+        key = self._key(question)
         before = _of(key)
         with contextlib.suppress(OSError):
             _directory().mkdir(parents=True, exist_ok=True)
@@ -54,21 +52,18 @@ class EarlierTries:
             cache.write_manifest(_directory() / f"{key}-{uuid.uuid4().hex}.json", {"test": self.recall.asked.test})
         return 1 + len(before)
 
-    def decide(self, claim: Claim, numbers: Sequence[int], metric: str) -> None:
+    def decide(self, question: Question) -> None:
         """Remove the tries of a claim that has a verdict."""
-        for path in _of(self._key(claim, numbers, metric)):
+        for path in _of(self._key(question)):
             with contextlib.suppress(OSError):
                 path.unlink(missing_ok=True)
 
-    def _key(self, claim: Claim, numbers: Sequence[int], metric: str) -> str:
-        recall, testbed = self.recall, self.recall.testbed
-        names = tuple(testbed.names[number] for number in numbers)
-        identity = claim.identity(names[::-1] if claim.candidate_last else names, metric)
-        releases = [str(testbed.variants[number].release.name) for number in numbers]
-        depends_on = recall.depends_on(claim, numbers, metric, True)
+    def _key(self, question: Question) -> str:
+        recall = self.recall
+        depends_on = recall.depends_on(question)
         parts = (
             str(self.root),
-            claim_id(recall.asked.test, releases, identity, testbed.load),
+            recall.id_of(question),
             recall.asked.profile,
             recall.asked.provisioner,
             *(depends_on[part] for part in (digests.CLUSTERS, digests.RELEASE, digests.MACHINE)),

@@ -9,7 +9,6 @@ import pytest
 
 from pytest_dbcluster.claims.claim import Outcome
 from pytest_dbcluster.errors import Inconclusive, LockHeld
-from pytest_dbcluster.measuring.interrupted import InterruptedAnswer
 from pytest_dbcluster.measuring.measurement import Measurement, Rules
 from pytest_dbcluster.measuring.series import fades, ordered, series_of
 from tests.support.fakes import FakeSource, noisy
@@ -123,8 +122,7 @@ def test_a_lock_waited_for_in_vain_ends_the_claim_with_its_rounds(turns, pairs):
         assert told == []
         return
     (answer,) = told
-    assert isinstance(answer, InterruptedAnswer)
-    assert answer.asserted
+    assert (answer.interrupted, answer.asserted) == (True, True)
     assert answer.verdict.outcome is Outcome.INCONCLUSIVE
     assert answer.verdict.pairs == len(answer.variants[0].rounds) == len(answer.variants[1].rounds)
     assert 0 < answer.verdict.pairs <= turns

@@ -12,14 +12,23 @@ import pytest
 
 from pytest_dbcluster.claims import claim as claims
 from pytest_dbcluster.cli import cache as cache_command
+from pytest_dbcluster.measuring.question import Question
 from pytest_dbcluster.reporting import earlier_tries, schema
 from pytest_dbcluster.reporting.earlier_tries import DAYS, MOST, EarlierTries
 from pytest_dbcluster.reporting.records import Asked
 from pytest_dbcluster.reporting.resume import digests
+from pytest_dbcluster.reporting.resume.recall import Recall
 from tests.support import conftests
 from tests.support.resumed import FAKE, WORDS
 
 BEATS = claims.beats()
+
+
+def question(claim, variants=(1, 0), metric="throughput"):
+    """A question about two variants."""
+    return Question(claim, *variants, metric)
+
+
 ASKED = Asked("suites/test_flush.py::test_it[write]", "quick", "pytest", "local")
 
 
@@ -36,10 +45,14 @@ class FakeRecall:
         release = types.SimpleNamespace(release=types.SimpleNamespace(name="mariadb:10.11"))
         return types.SimpleNamespace(names=["old", "new"], load="write", variants=[release] * 2)
 
-    def depends_on(self, claim, numbers, metric, asserted):
+    def id_of(self, question):
+        """The id of the claim."""
+        return Recall.id_of(self, question)
+
+    def depends_on(self, question):
         """The digests; the margin is in one, and the budget in another."""
         parts = {digests.CLUSTERS: self.clusters, digests.RELEASE: "r", digests.MACHINE: "m"}
-        return parts | {digests.CLAIM: str(claim.margin), digests.OPTIONS: str(time.monotonic())}
+        return parts | {digests.CLAIM: str(question.claim.margin), digests.OPTIONS: str(time.monotonic())}
 
 
 @pytest.fixture
@@ -57,17 +70,17 @@ def tries(own_cache, tmp_path):
 
 def test_each_try_without_a_verdict_counts(tries):
     """From its first look on, whatever ended it; another margin or budget is another try of the same claim."""
-    assert [tries.begin(claim, (1, 0), "throughput") for claim in (BEATS, BEATS, claims.beats(0.1))] == [1, 2, 3]
+    assert [tries.begin(question(claim)) for claim in (BEATS, BEATS, claims.beats(0.1))] == [1, 2, 3]
 
 
 def test_a_verdict_forgets_the_tries_before_it(tries):
     """A claim that was decided may be repeated: no look was wasted."""
-    tries.begin(BEATS, (1, 0), "throughput")
-    tries.begin(BEATS, (1, 0), "p95")
-    tries.decide(BEATS, (1, 0), "throughput")
+    tries.begin(question(BEATS))
+    tries.begin(question(BEATS, metric="p95"))
+    tries.decide(question(BEATS))
 
-    assert tries.begin(BEATS, (1, 0), "throughput") == 1
-    assert tries.begin(BEATS, (1, 0), "p95") == 2
+    assert tries.begin(question(BEATS)) == 1
+    assert tries.begin(question(BEATS, metric="p95")) == 2
 
 
 @pytest.mark.parametrize(
@@ -82,29 +95,29 @@ def test_a_verdict_forgets_the_tries_before_it(tries):
 )
 def test_another_experiment_is_another_claim(tries, tmp_path, change):
     """It has no earlier try; neither has the same test of another project."""
-    tries.begin(BEATS, (1, 0), "throughput")
+    tries.begin(question(BEATS))
 
-    assert EarlierTries(FakeRecall(**change), tmp_path).begin(BEATS, (1, 0), "throughput") == 1
-    assert EarlierTries(FakeRecall(), tmp_path / "other").begin(BEATS, (1, 0), "throughput") == 1
-    assert tries.begin(BEATS, (0, 1), "throughput") == 1
-    assert tries.begin(claims.no_slower_than(0.1), (1, 0), "throughput") == 1
+    assert EarlierTries(FakeRecall(**change), tmp_path).begin(question(BEATS)) == 1
+    assert EarlierTries(FakeRecall(), tmp_path / "other").begin(question(BEATS)) == 1
+    assert tries.begin(question(BEATS, (0, 1))) == 1
+    assert tries.begin(question(claims.no_slower_than(0.1))) == 1
 
 
 def test_old_tries_go(tries, own_cache):
     """After a week they say nothing about this attempt; any later try removes them."""
-    tries.begin(BEATS, (1, 0), "throughput")
+    tries.begin(question(BEATS))
     (file,) = own_cache.glob("*.json")
     before = time.time() - DAYS * 86400 - 60
     os.utime(file, (before, before))
 
-    assert tries.begin(BEATS, (1, 0), "p95") == 1
+    assert tries.begin(question(BEATS, metric="p95")) == 1
     assert not file.exists()
-    assert tries.begin(BEATS, (1, 0), "throughput") == 1
+    assert tries.begin(question(BEATS)) == 1
 
 
 def test_the_files_of_a_claim_have_a_limit(tries, own_cache):
     """A loop that asks the same claim for ever fills no disk."""
-    numbers = [tries.begin(BEATS, (1, 0), "throughput") for _ in range(MOST + 5)]
+    numbers = [tries.begin(question(BEATS)) for _ in range(MOST + 5)]
 
     assert len(list(own_cache.glob("*.json"))) == MOST
     assert numbers[-1] == MOST + 1
@@ -113,9 +126,9 @@ def test_the_files_of_a_claim_have_a_limit(tries, own_cache):
 def test_runs_at_the_same_time_lose_no_try(tries):
     """Each has a file of its own."""
     with concurrent.futures.ThreadPoolExecutor(8) as threads:
-        list(threads.map(lambda _: tries.begin(BEATS, (1, 0), "throughput"), range(8)))
+        list(threads.map(lambda _: tries.begin(question(BEATS)), range(8)))
 
-    assert tries.begin(BEATS, (1, 0), "throughput") == 9
+    assert tries.begin(question(BEATS)) == 9
 
 
 def test_a_cache_that_cannot_be_written_ends_no_claim(tries, own_cache):
@@ -123,13 +136,13 @@ def test_a_cache_that_cannot_be_written_ends_no_claim(tries, own_cache):
     own_cache.parent.mkdir(parents=True)
     own_cache.write_text("")
 
-    assert [tries.begin(BEATS, (1, 0), "throughput") for _ in range(2)] == [1, 1]
-    tries.decide(BEATS, (1, 0), "throughput")
+    assert [tries.begin(question(BEATS)) for _ in range(2)] == [1, 1]
+    tries.decide(question(BEATS))
 
 
 def test_the_cache_lists_and_removes_them(tries, own_cache):
     """With ``dbcluster cache``."""
-    tries.begin(BEATS, (1, 0), "throughput")
+    tries.begin(question(BEATS))
     (entry,) = cache_command.cached()
 
     assert (entry.name, entry.holds) == ("tries", "claims that were tried and not decided")

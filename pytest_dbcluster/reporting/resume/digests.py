@@ -11,7 +11,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from pytest_dbcluster.claims.claim import Claim
+from pytest_dbcluster.measuring.question import Question
 from pytest_dbcluster.redaction import redact
 from pytest_dbcluster.reporting.documents.run_document import MachineDocument
 from pytest_dbcluster.reporting.history.entry import machine_key
@@ -44,21 +44,19 @@ class Conditions:
 
 
 def digests(
-    claim: Claim,
-    metric: str,
+    question: Question,
     variants: Sequence[Variant],
     loads: Sequence[object],
     conditions: Conditions,
     *,
-    asserted: bool,
     instances: int,
 ) -> Mapping[str, str]:
     """The digest of each part.
 
-    variants, loads: of the claim, in its order. asserted: whether it is a claim, and no comparison that is only
-    printed. instances: of each variant.
+    variants, loads: of the question, in its order. instances: of each variant.
     """
-    asked = {CLAIM: _digest(claim.kind, claim.margin, metric, asserted)}
+    claim = question.claim
+    asked = {CLAIM: _digest(claim.kind, claim.margin, question.metric, question.asserted)}
     return asked | _measured(variants, loads, conditions, instances)
 
 

@@ -9,10 +9,9 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
-from pytest_dbcluster.claims.claim import Claim
 from pytest_dbcluster.measuring.answer import Answer, Compared
 from pytest_dbcluster.measuring.curve import Curve, Drawn
-from pytest_dbcluster.measuring.interrupted import InterruptedAnswer
+from pytest_dbcluster.measuring.question import Question
 from pytest_dbcluster.reporting.documents.claim_id import claim_id
 from pytest_dbcluster.reporting.records import Asked, ClaimRecord, CurveRecord, releases
 from pytest_dbcluster.reporting.resume.digests import ROUNDS, Conditions, changed, digests, digests_of_curve
@@ -48,48 +47,47 @@ class Recall:
     earlier: Earlier | None
     report: Told
 
-    def depends_on(self, claim: Claim, numbers: Sequence[int], metric: str, asserted: bool) -> Mapping[str, str]:
-        """What the answer of a claim depends on. numbers: its variants, as in ``decision.ask``."""
+    def depends_on(self, question: Question) -> Mapping[str, str]:
+        """What the answer to a question depends on."""
         return digests(
-            claim,
-            metric,
-            [self.testbed.variants[number] for number in numbers],
-            [self.loads[number] for number in numbers],
+            question,
+            [self.testbed.variants[number] for number in question.variants],
+            [self.loads[number] for number in question.variants],
             self.conditions,
-            asserted=asserted,
             instances=self.testbed.instances,
         )
 
+    def id_of(self, question: Question) -> str:
+        """The id of the claim, as in results and history."""
+        releases = [str(self.testbed.variants[number].release.name) for number in question.variants]
+        return claim_id(self.asked.test, releases, question.identity(self.testbed.names), self.testbed.load)
+
     def of_answer(self, answer: Answer) -> Mapping[str, str]:
         """What an answer depends on; an interrupted one on its rounds too, so that its claim is measured again."""
-        numbers = [variant.number for variant in answer.variants]
-        depends_on = self.depends_on(answer.claim, numbers, answer.metric, answer.asserted)
-        return {**depends_on, ROUNDS: "interrupted"} if isinstance(answer, InterruptedAnswer) else depends_on
+        depends_on = self.depends_on(answer.question)
+        return {**depends_on, ROUNDS: "interrupted"} if answer.interrupted else depends_on
 
-    def __call__(self, claim: Claim, numbers: Sequence[int], metric: str, asserted: bool) -> Answer | None:
+    def __call__(self, question: Question) -> Answer | None:
         """The answer of the earlier run; None where there is none, or where what it depends on has changed."""
         if self.earlier is None:
             return None
-        names = tuple(self.testbed.names[number] for number in numbers)
-        identity = claim.identity(names[::-1] if claim.candidate_last else names, metric)
-        releases = [str(self.testbed.variants[number].release.name) for number in numbers]
-        wanted = claim_id(self.asked.test, releases, identity, self.testbed.load)
-        depends_on = self.depends_on(claim, numbers, metric, asserted)
+        wanted, depends_on = self.id_of(question), self.depends_on(question)
         key = self.earlier.find(wanted, depends_on)
         if key is None:
+            releases = [str(self.testbed.variants[number].release.name) for number in question.variants]
             for other in self.earlier.replaced(wanted, list(dict.fromkeys(releases)), depends_on):
                 self.report.outdated(other, self.earlier.outdated[other])
             return None
         self.report.take_over(key, self.asked.test, self.asked.repeat)
-        return _answer(self.earlier.answers[key], claim, numbers, self.testbed.metric)
+        return _answer(self.earlier.answers[key], question, self.testbed.metric)
 
 
-def _answer(record: ClaimRecord, claim: Claim, numbers: Sequence[int], usual: str) -> Answer:
-    """The answer of a record. claim, numbers: as they are made now. usual: the default metric of the workload."""
-    by_name = list(record.rounds.items())
-    variants = tuple(Compared(number, name, rounds) for number, (name, rounds) in zip(numbers, by_name, strict=True))
+def _answer(record: ClaimRecord, question: Question, usual: str) -> Answer:
+    """The answer of a record to the question as it is asked now. usual: the default metric of the workload."""
+    by_name = zip(question.variants, record.rounds.items(), strict=True)
+    variants = tuple(Compared(number, name, rounds) for number, (name, rounds) in by_name)
     return Answer(
-        claim,
+        question.claim,
         record.verdict,
         variants,
         record.metric,
@@ -101,7 +99,7 @@ def _answer(record: ClaimRecord, claim: Claim, numbers: Sequence[int], usual: st
         difference=record.cluster_difference,
         asserted=record.asserted,
         void=record.void,
-        carry_over=[record.carry_over] * (len(numbers) - 1),
+        carry_over=[record.carry_over] * (len(variants) - 1),
         told=record.message,
     )
 

@@ -1,0 +1,53 @@
+"""Question: a claim about variants of one measurement, as a test asks it."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Sequence
+
+from pytest_dbcluster.claims.claim import FADES, Claim
+
+
+@dataclasses.dataclass(frozen=True)
+class Question:
+    """What is asked of a measurement. Variants are numbered from 0, in the order of its names."""
+
+    claim: Claim
+    """The claim; from its first look on with the difference that equal clusters can have (``Claim.apart``)."""
+
+    candidate: int
+    """The variant that is claimed to be better; of an order the fastest, of ``fades`` that of the second pair."""
+
+    baseline: int
+    """The variant that it is compared with."""
+
+    metric: str
+    """What is compared: a metric of the workload, or a counter."""
+
+    others: tuple[int, ...] = ()
+    """Of an order all slower variants, fastest first; of ``fades`` candidate and baseline of the first pair."""
+
+    asserted: bool = True
+    """False for a comparison without a claim (``against``)."""
+
+    @property
+    def variants(self) -> tuple[int, ...]:
+        """All variants: candidate, baseline and the others."""
+        return self.candidate, self.baseline, *self.others
+
+    @property
+    def comparisons(self) -> list[tuple[int, int]]:
+        """The comparisons, each with candidate and baseline: of all neighbours, for ``fades`` of each pair."""
+        neighbours = [*itertools.pairwise(self.variants)]
+        return neighbours[::2] if self.claim.kind == FADES else neighbours
+
+    def identity(self, names: Sequence[str]) -> str:
+        """``Claim.identity``; names: of all variants of the measurement."""
+        asked = tuple(names[number] for number in self.variants)
+        return self.claim.identity(asked[::-1] if self.claim.candidate_last else asked, self.metric)
+
+    @property
+    def key(self) -> tuple[str, tuple[int, ...], str]:
+        """The same for all questions of a measurement that differ in their margin alone."""
+        return self.claim.kind, self.variants, self.metric
