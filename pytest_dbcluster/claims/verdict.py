@@ -43,19 +43,13 @@ class Terms:
 
     alpha: the maximum chance of a wrong verdict per side, one of ``critical_values.ALPHAS``. cap: the maximum number
     of pairs, 160 or less. out_of_budget: why drawing must end now; empty while it may go on. untrusted: why no verdict
-    can be trusted, however many pairs are drawn; empty when verdicts can be trusted. trusted_pairs: the first pairs, up
-    to which a verdict can be trusted all the same: what made the later ones unfit came after them.
+    can be trusted, however many pairs are drawn; empty when verdicts can be trusted.
     """
 
     alpha: float = ALPHA
     cap: int = CAP
     out_of_budget: str = ""
     untrusted: str = ""
-    trusted_pairs: int = 0
-
-    def distrust(self, pairs: int) -> str:
-        """Why a verdict from the first so many pairs cannot be trusted; empty when it can be."""
-        return self.untrusted if pairs > self.trusted_pairs else ""
 
 
 USUAL = Terms()
@@ -75,7 +69,7 @@ def judge(claim: Claim, pairs: Pairs, terms: Terms = USUAL, *, times: Times | No
         verdict = dataclasses.replace(verdict, reason=f"{verdict.reason}; {few}")
     if times is not None:
         verdict = dataclasses.replace(verdict, stalls=estimators.stall_test(*times)[:2])
-    return inconclusive(verdict, terms.distrust(len(pairs)))
+    return inconclusive(verdict, terms.untrusted)
 
 
 def replay(claim: Claim, pairs: Pairs, terms: Terms = USUAL, *, times: Times | None = None) -> Verdict | None:
@@ -116,7 +110,7 @@ def judge_ordered(
     decision = _decide(asked, terms)
     if decision is None:
         return None
-    why = terms.distrust(len(steps[0]))
+    why = terms.untrusted
     parts = tuple(inconclusive(_verdict(*decision, claim, pairs, terms.alpha), why) for claim, pairs in asked)
     smallest = weakest(parts)
     where = f" (the smallest step, {smallest + 1} of {len(steps)})" if len(steps) > 1 else ""
@@ -425,7 +419,7 @@ def judge_stalls(pairs: Pairs, times: Times, terms: Terms = USUAL, *, apart: flo
         needed_pairs=STALL_PAIRS if too_few and outcome is Outcome.INCONCLUSIVE else None,
         needed_margin=None,
     )
-    return inconclusive(verdict, terms.distrust(len(pairs)) or unlike_voids(pairs))
+    return inconclusive(verdict, terms.untrusted or unlike_voids(pairs))
 
 
 def _stall_answer(with_more: float, with_fewer: float, alpha: float, too_few: str) -> tuple[Outcome, str]:

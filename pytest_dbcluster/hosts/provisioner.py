@@ -127,12 +127,13 @@ class Provisioner(abc.ABC):
         """
         return {}
 
-    def lent(self) -> str:
-        """Why the hosts are slower now than they were: they have used up a speed that they were lent, as by credits.
+    @property
+    def remarks(self) -> Sequence[str]:
+        """Lines about the hosts for every message of a claim; the default is none."""
+        return ()
 
-        Empty while it lasts, and for hosts that are lent nothing. It is asked before and after every block of rounds;
-        the blocks from then on decide no claim.
-        """
+    def notice(self) -> str:
+        """Why the hosts will soon be gone; empty while they stay. It is asked after every block of rounds."""
         return ""
 
     @property

@@ -9,7 +9,6 @@ per variant. A claim about two series draws blocks until it is decided, and retu
 - ``measurement``: draws blocks, warms up, repeats void blocks.
 - ``interrupted``: keeps the rounds of a claim in whose midst the run ends.
 - ``answer``: a claim with its verdict, as a value.
-- ``lent_speed``: from which block on the hosts are slower than they were, so that no claim is decided any more.
 - ``curve``: one workload at several values of a field, such as 1, 4 and 16 threads.
 - ``reach``: whether a claim can reach its first look before its budget ends.
 - ``round_trips``: how many round trips an operation takes, of variants that differ in their round-trip time.

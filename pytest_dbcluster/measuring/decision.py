@@ -198,10 +198,7 @@ def _judged(
     late = next(filter(None, (open_loop.above_capacity(measurement.rounds[number]) for number in numbers)), "")
     if late and metrics.unit(metric) == metrics.LATENCY:
         untrusted, over = untrusted or late, over or late
-    lent, lasted = measurement.lent_speed, 0
-    if lent.reason and not untrusted and claim.kind != "lower":
-        untrusted, over, lasted = lent.reason, over or lent.reason, lent.pairs
-    terms = verdict.Terms(measurement.rules.alpha, cap, over, untrusted, lasted)
+    terms = verdict.Terms(measurement.rules.alpha, cap, over, untrusted)
     if claim.kind == "ordered":
         steps = [measurement.pairs_of(*two, metric) for two in reversed(question.comparisons)]
         judge_order = verdict.replay_ordered if drawn_before else verdict.judge_ordered

@@ -19,7 +19,6 @@ from pytest_dbcluster.claims.pairs import Pairs, log
 from pytest_dbcluster.errors import ConfigError, Inconclusive, SeriesVoid
 from pytest_dbcluster.measuring import reach, remarks
 from pytest_dbcluster.measuring.answer import Answer, Tries
-from pytest_dbcluster.measuring.lent_speed import LentSpeed
 from pytest_dbcluster.measuring.progress import RoundProgress
 from pytest_dbcluster.measuring.question import Question
 from pytest_dbcluster.measuring.round_source import RoundSource
@@ -114,7 +113,6 @@ class Measurement:
         self.repeat = 1
         self.dropped = 0
         self._values: dict[tuple[str, str, int], list[float]] = {}
-        self.lent_speed = LentSpeed(self.source)
         self.taken_over: dict[int, Sequence[Round]] = {}
 
     @property
@@ -209,9 +207,7 @@ class Measurement:
         while not drawn:
             self._begin()
             self._warm_up(numbers)
-            self.lent_speed.look(before := self.pairs)
             drawn = self._counted(numbers, seen, cap) and not self._begun_again()
-        self.lent_speed.look(before)
 
     def _counted(self, numbers: Sequence[int], seen: tuple[float, float, float] | None, cap: int | None) -> bool:
         """Draw the next block until it counts; False when the measurement began again at a lower rate instead.
@@ -245,7 +241,6 @@ class Measurement:
         if not self._lowered(late):
             return False
         self.dropped = self.pairs
-        self.lent_speed.drop()
         self.rounds = [[] for _ in self.source.names]
         self.blocks, self.void, self._checked = [], [], 0
         self._values.clear()
@@ -489,8 +484,8 @@ class Measurement:
         return sum(item.seconds for number in numbers for item in self.rounds[number])
 
     def over(self, numbers: Sequence[int]) -> str:
-        """Why a claim about these variants must draw no more: its budget or the run's time is used; else empty."""
-        return self.spent(numbers) or self.rules.run_over()
+        """Why a claim about these variants must draw no more: budget or time is used, or its hosts will be gone."""
+        return self.source.notice() or self.spent(numbers) or self.rules.run_over()
 
     def spent(self, numbers: Sequence[int]) -> str:
         """Why the budget of a claim about these variants allows no other block; empty while it does."""

@@ -84,8 +84,8 @@ class RoundSource(abc.ABC):
         """Why no claim of this kind about these variants can be trusted on this machine; empty when it can be."""
         return ""
 
-    def lent(self) -> str:
-        """Why rounds now do not show what the hosts can do for long; empty while they do. It is asked around blocks."""
+    def notice(self) -> str:
+        """Why the hosts will soon be gone; empty while they stay. It is asked after every block."""
         return ""
 
     def end(self) -> None:  # noqa: B027 (numbers need no end)

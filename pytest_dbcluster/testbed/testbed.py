@@ -428,9 +428,9 @@ class Testbed(RoundSource):
             hosts = [self._pool.data_host(variant, self.client) for variant in variants]
             return blind_spots.flushing(variants, hosts)
 
-    def lent(self) -> str:
-        """Why the hosts have used up a speed that they were lent; empty while it lasts."""
-        return self._pool.provisioner.lent()
+    def notice(self) -> str:
+        """Why the hosts will soon be gone; empty while they stay."""
+        return self._pool.provisioner.notice()
 
     def differences(self, candidate: int, baseline: int) -> dict[str, tuple[str, str]]:
         """The effective server variables on which two variants differ: their values in (baseline, candidate)."""
@@ -487,7 +487,8 @@ class Testbed(RoundSource):
             lines += [differing_line(*names, differ), *filter(None, [self.data_fits(candidate, baseline)])]
         if len({(variant.release.name, variant.release.version) for variant in self.variants}) > 1:
             lines.append(f"client of all variants: that of {self.client.name} {self.client.version}")
-        return [*lines, *comparability.undivided_lines(self._workloads, self._pool.clients(self.client))]
+        lines += comparability.undivided_lines(self._workloads, self._pool.clients(self.client))
+        return [*lines, *self._pool.provisioner.remarks]
 
     def delays(self, variant: int) -> list[Delay]:
         """The round trips of a variant's network, asked and measured; empty for one without a network."""

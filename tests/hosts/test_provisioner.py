@@ -33,7 +33,7 @@ def test_a_plain_provisioner_has_the_defaults_of_all_optional_methods():
     assert (plain.run_id, plain.missing, plain.brings_programs) == ("-", {}, False)
     assert plain.beside(host) is host
     assert plain.close() is None
-    assert plain.lent() == ""
+    assert (plain.remarks, plain.notice()) == ((), "")
 
 
 def test_the_memory_of_hosts_is_that_of_this_machine_unless_they_are_elsewhere():

@@ -55,6 +55,21 @@ def test_the_runs_budget_ends_every_claim():
     assert asked.pairs == 4
 
 
+def test_a_notice_that_the_hosts_will_be_gone_ends_a_claim():
+    """No block is drawn after it, with its reason; a claim that earlier rounds decide is decided."""
+    why, source = "AWS takes the spot instance of server1 back", two()
+    asked = measurement(source)
+    slow, fast = series_of(asked)
+    decided = fast.beats(slow).verdict
+    source.notice = lambda: why
+    drawn = asked.pairs
+
+    assert fast.beats(slow).verdict == decided
+    undecided = fast.beats(slow, by=0.97).verdict
+    assert (undecided.outcome, undecided.reason) == (Outcome.INCONCLUSIVE, why)
+    assert asked.pairs == drawn
+
+
 @pytest.mark.parametrize("claim", ["beats", "lower", "ordered", "fades", "no_slower_than", "against"])
 def test_nothing_is_begun_when_the_runs_budget_is_used(claim):
     """No cluster, capacity, warm-up or block: the claim is open, with the run's reason."""

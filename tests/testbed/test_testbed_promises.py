@@ -23,6 +23,14 @@ def test_the_message_says_what_was_durable_and_what_differed(pool):
     ]
 
 
+def test_the_message_has_the_remarks_about_the_hosts(pool, monkeypatch):
+    """Such as that a volume has burst credits; the provisioner knows them."""
+    made = source(pool, WRITE, ONE, OTHER)
+    monkeypatch.setattr(type(pool.provisioner), "remarks", ("burst credits: t3.medium is a burstable type",))
+
+    assert made.notes(1, 0)[-1] == "burst credits: t3.medium is a burstable type"
+
+
 def test_many_variables_that_differ_are_cut(pool, monkeypatch):
     """Those of two vendors are hundreds: the message has the first ones and their number."""
     made = source(pool, WRITE, ONE, OTHER)
@@ -120,13 +128,13 @@ def test_flushing_is_not_judged_where_it_costs_nothing(pool, monkeypatch):
     assert made.blind_spot("beats", 1, 0) == ""
 
 
-def test_a_lent_speed_is_that_of_the_hosts(pool, monkeypatch):
-    """A measurement asks the provisioner, which knows its hosts; this machine lends nothing."""
+def test_a_notice_is_that_of_the_hosts(pool, monkeypatch):
+    """A measurement asks the provisioner, which knows its hosts; this machine stays."""
     made = source(pool, WRITE, ONE)
-    assert made.lent() == ""
-    monkeypatch.setattr(pool.provisioner, "lent", lambda: "server1: its credits are used up")
+    assert made.notice() == ""
+    monkeypatch.setattr(pool.provisioner, "notice", lambda: "AWS takes server1 back")
 
-    assert made.lent() == "server1: its credits are used up"
+    assert made.notice() == "AWS takes server1 back"
     assert pool.clusters == []
 
 

@@ -19,7 +19,6 @@ from pytest_dbcluster.formatting import duration, printable
 # Every request that we make; `dbcluster ec2 policy` permits these. ``Account.call`` takes no other.
 OPERATIONS = frozenset(
     {
-        "cloudwatch:GetMetricStatistics",
         "ec2:AuthorizeSecurityGroupIngress",
         "ec2:CancelSpotInstanceRequests",
         "ec2:CreatePlacementGroup",

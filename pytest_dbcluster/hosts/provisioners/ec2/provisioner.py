@@ -24,6 +24,7 @@ from pytest_dbcluster.formatting import duration, some
 from pytest_dbcluster.hosts.provisioner import NO_DISKS, Stay
 from pytest_dbcluster.hosts.provisioners.ec2 import user_data, way
 from pytest_dbcluster.hosts.provisioners.ec2.aws import Account, AwsError
+from pytest_dbcluster.hosts.provisioners.ec2.hardware import facts
 from pytest_dbcluster.hosts.provisioners.ec2.hardware.of_run import Hardware
 from pytest_dbcluster.hosts.provisioners.ec2.launch import LOAD, Fleet, Image, Instance, Keys, Plan, name, reason
 from pytest_dbcluster.hosts.provisioners.ec2.money.prices import Prices
@@ -81,6 +82,7 @@ class Ec2Provisioner(SshProvisioner):
         self._image: Image | None = None
         self._written: dict[str, Written] = {}  # of data volumes that have not grown, by machine
         self._made: Account | None = None
+        self._remarks: tuple[str, ...] = ()
         self._notice, self._asked = "", float("-inf")  # that AWS takes an instance back, and when that was asked last
         self._cleaned = self._left = False  # whether the supervisor knows what to do, and whether we have done it
 
@@ -112,11 +114,12 @@ class Ec2Provisioner(SshProvisioner):
         """A message with what a cluster needs and the instances have not; empty when they have it."""
         return self._hardware.unmet(spec)
 
-    def lent(self) -> str:
-        """Why an instance has no longer a speed that its type has for some time only; empty while all have."""
-        return self._taken_back() or self._hardware.lent()
+    @property
+    def remarks(self) -> Sequence[str]:
+        """Which instances and volumes of this run can be faster at first than later."""
+        return self._remarks
 
-    def _taken_back(self) -> str:
+    def notice(self) -> str:
         """That AWS takes a spot instance back, which it says two minutes before; empty without. Asked now and then."""
         if not self._settings.spot or self._fleet is None:
             return ""
@@ -204,7 +207,9 @@ class Ec2Provisioner(SshProvisioner):
         plan = fleet.plan(servers, load=not self._load_targets, expires=self._expires)
         self._image = plan.image
         cost = cost_of(plan, self._settings, fleet.account.region, Prices(self._settings.prices))
-        self._tell(cost.line)
+        self._remarks = facts.bursts(plan.types.values(), self._settings.volume)
+        for line in (cost.line, *self._remarks):
+            self._tell(line)
         self._check_way()
         self._clean_up_later(fleet.account)
         reservation = self._spending.reserve(cost)

@@ -165,7 +165,7 @@ def test_servers_are_divided_between_zones(aws):
     assert "placement groups" not in aws.left()
 
 
-def test_types_whose_cpus_are_lent_have_no_cluster_placement_group(aws):
+def test_burstable_types_have_no_cluster_placement_group(aws):
     """AWS refuses it for them; their credits are unlimited, as the most that they cost is counted."""
     launched(fleet(type="t3.medium"))
 

@@ -244,17 +244,17 @@ def test_instances_end_themselves_when_the_run_does(machines, run):
 
 @pytest.mark.remote
 def test_a_spot_notice_ends_what_is_measured(machines, run, monkeypatch):
-    """AWS gives it two minutes before; rounds from then on decide no claim, and the reason names the machine."""
+    """AWS gives it two minutes before; no block is drawn after it, and the reason names the machine."""
     monkeypatch.setattr("pytest_dbcluster.hosts.provisioners.ec2.provisioner.SPOT_SECONDS", 0.0)
     provisioner, lines = run(spot=True)
     provisioner.acquire(TWO)
-    before = provisioner.lent()
+    before = provisioner.notice()
     second = next(one for one in machines.instances() if one.id == provisioner._instances["server2"].id)
     machines.notice(second)
 
     words = "AWS takes the spot instance of server2 back: try again later, or leave out --db-ec2-spot"
     assert before == ""
-    assert [provisioner.lent(), provisioner.lent()] == [words, words]
+    assert [provisioner.notice(), provisioner.notice()] == [words, words]
     assert lines.count(words) == 1
     provisioner.close()
     assert machines.left() == {}

@@ -6,8 +6,7 @@ import contextlib
 
 import pytest
 
-from pytest_dbcluster.errors import ProvisionError, Unsupported
-from pytest_dbcluster.hosts.provisioners.ec2.hardware import lent_speed
+from pytest_dbcluster.errors import DBClusterError, ProvisionError, Unsupported
 from pytest_dbcluster.hosts.provisioners.ec2.provisioner import Ec2Provisioner
 from pytest_dbcluster.hosts.provisioners.ec2.settings import Settings
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
@@ -24,24 +23,30 @@ def run(**options):
     return contextlib.closing(Ec2Provisioner(settings=Settings.parsed(**asked)))
 
 
-def test_instances_are_told_and_watched(machines, monkeypatch):
-    """Results have what AWS and the machines say of them; the kernels of the machines count what is used."""
-    monkeypatch.setattr(lent_speed, "FRESH_SECONDS", -1.0)
-    with run(volume="gp2:100") as provisioner:
-        assert provisioner.lent() == ""
+def test_instances_are_told(machines):
+    """Results have what AWS and the machines say of them."""
+    with run() as provisioner:
         provisioner.acquire(ONE)
         told = provisioner.environment
-        (balance,) = [one for one in provisioner._hardware._lent.balances["server1"] if "gp2" in one.loan.what]
-        provisioner.lent()  # counts what this machine has used since its boot: the stand-in has its kernel
-        balance.left, balance._gone, before = balance.loan.full, False, balance._up
-        assert provisioner.lent() == ""
 
         assert told["instance server1"].startswith("r6i.large in euc1-az")
         assert {"instance load", "image", "machine server1"} <= told.keys()
-        assert balance._up > before
-        balance.left = balance._used = 0.0
-        monkeypatch.setattr(balance, "_up", balance._up + 10**6)  # as if it had earned nothing for long
-        assert provisioner.lent().startswith("server1: the speed that its gp2 volume of 100 GiB is lent is used up")
+        assert provisioner.remarks == ()
+
+
+def test_burst_credits_are_named_before_a_launch(machines):
+    """Of a burstable type and of a small gp2 volume; each message has the same lines. CPU credits are unlimited."""
+    lines = []
+    with run(type="t3.medium", volume="gp2:100", max_cost=0.01) as provisioner:
+        provisioner.progress = lines.append
+        with pytest.raises(DBClusterError, match="--db-max-cost"):
+            provisioner.acquire(ONE)
+
+        kind, volume = provisioner.remarks
+        assert "t3.medium is a burstable type" in kind
+        assert "gp2, 100 GiB" in volume
+        assert {kind, volume} <= set(lines)
+        assert "ec2:RunInstances" not in machines.requests
 
 
 def test_what_another_type_has_is_not_launched(machines):

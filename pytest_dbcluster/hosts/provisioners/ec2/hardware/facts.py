@@ -6,7 +6,7 @@ Nothing here is a name of this run or of this account: equal hardware gives equa
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from pytest_dbcluster.errors import ProvisionError
@@ -16,6 +16,7 @@ from pytest_dbcluster.hosts.provisioners.ec2.settings import LOCAL_DISK, Volume
 
 MICROCODE = "sed -n 's/^microcode[[:space:]]*: //p' /proc/cpuinfo | head -n 1"
 PINGS = 10
+GP2_BURSTS_BELOW, GP2_BURST = 1000, 3000  # GiB, operations/s
 PING = f"ping -n -q -c {PINGS} -i 0.2 -w 15 %s 2>&1 | tail -n 1"
 # `rtt min/avg/max/mdev = 0.051/0.060/0.070/0.007 ms` of iputils; busybox says round-trip min/avg/max
 TIMES = re.compile(r"(?:rtt|round-trip) min/avg/max\S* = [\d.]+/(?P<mean>[\d.]+)/")
@@ -69,6 +70,26 @@ def volume(facts: Mapping[str, Any], root: str = "") -> str:
 def disk(asked: Volume, kind: InstanceType) -> str:
     """What kind of disk the data lie on, for results: that of --db-ec2-volume."""
     return f"the disk of {kind.name} itself ({kind.disks})" if asked.kind == LOCAL_DISK else f"EBS {asked}"
+
+
+def bursts(types: Iterable[Mapping[str, Any]], asked: Volume) -> tuple[str, ...]:
+    """What of a launch can be faster at first than later, a line each.
+
+    types: entries in the answer of ``DescribeInstanceTypes``. asked: the data volume of each server. Source of the
+    figures of gp2: docs.aws.amazon.com/ebs/latest/userguide/general-purpose.html.
+    """
+    burstable = sorted(one["InstanceType"] for one in types if one.get("BurstablePerformanceSupported"))
+    lines = [
+        f"burst credits: {name} is a burstable type, so it can be faster at first than later. Its credit mode is "
+        "unlimited: CPU time beyond its credits costs more"
+        for name in burstable
+    ]
+    if asked.kind == "gp2" and asked.gib < GP2_BURSTS_BELOW:
+        lines.append(
+            f"burst credits: the data volume of each server (gp2, {asked.gib} GiB) is faster at first than later: up "
+            f"to {GP2_BURST} operations/s, then {asked.iops}"
+        )
+    return tuple(lines)
 
 
 def round_trips(

@@ -20,7 +20,7 @@ class Speed:
     burst: float = 0.0
 
     @property
-    def lent(self) -> bool:
+    def bursts(self) -> bool:
         """Whether the instance has the higher one for some time only."""
         return 0 < self.baseline < self.burst
 
@@ -28,15 +28,15 @@ class Speed:
         """Both, for the fingerprint: ``3600 operations/s, for a time 40000``; empty where AWS says nothing."""
         if not self.burst and not self.baseline:
             return ""
-        return f"{self.baseline:g} {unit}" + (f", for a time {self.burst:g}" if self.lent else "")
+        return f"{self.baseline:g} {unit}" + (f", for a time {self.burst:g}" if self.bursts else "")
 
 
 @dataclasses.dataclass(frozen=True)
 class InstanceType:
     """A type. memory: bytes. ebs_operations: of EBS volumes, per second. ebs_megabytes: MB/s of them.
 
-    network: Gbit/s in each direction. burstable: whether the CPUs are lent (t2, t3, t3a, t4g). disks: the disks of the
-    instance itself, as text; empty for none. architectures: AWS's names.
+    network: Gbit/s in each direction. burstable: whether the CPUs have burst credits (t2, t3, t3a, t4g). disks: the
+    disks of the instance itself, as text; empty for none. architectures: AWS's names.
     """
 
     name: str

@@ -13,10 +13,8 @@ from typing import Any
 
 from pytest_dbcluster.hosts.host import Host
 from pytest_dbcluster.hosts.provisioners.ec2.aws import Account, AwsError
-from pytest_dbcluster.hosts.provisioners.ec2.hardware import facts, lent_speed, needs
+from pytest_dbcluster.hosts.provisioners.ec2.hardware import facts, needs
 from pytest_dbcluster.hosts.provisioners.ec2.hardware.instance_type import InstanceType
-from pytest_dbcluster.hosts.provisioners.ec2.hardware.lent_speed import LentSpeed
-from pytest_dbcluster.hosts.provisioners.ec2.hardware.loans import UNLIMITED, Loan, loans_of
 from pytest_dbcluster.hosts.provisioners.ec2.launch import DEFAULT_TYPE, SERVER, Image, Instance, described_types
 from pytest_dbcluster.hosts.provisioners.ec2.settings import Settings
 from pytest_dbcluster.spec import ClusterSpec
@@ -44,7 +42,6 @@ class Hardware:
         self._instances: dict[str, Instance] = {}  # by machine
         self._silent = False  # AWS did not answer; it is not asked for each cluster again
         self._modes: dict[str, str] = {}  # of CPU credits, by instance
-        self._lent = LentSpeed({}, ask)
         self.environment: dict[str, str] = {}
 
     def kind(self, name: str) -> InstanceType:
@@ -101,15 +98,10 @@ class Hardware:
             for machine, instance in new.items():
                 self.environment[f"instance {machine}"] = self._told(machine, instance, volumes)
             self.environment["image"] = f"{image.id} {image.name}".strip()
-            self._watch(volumes)
             self._between_zones()
 
-    def lent(self) -> str:
-        """Why a machine has no longer a speed that it was lent; empty while all of them have."""
-        return self._lent.look()
-
     def _ask_modes(self, machines: Mapping[str, Instance]) -> None:
-        """Ask AWS for the credit mode of instances whose CPUs are lent. One that it does not tell stays unknown."""
+        """Ask AWS for the credit mode of burstable instances. One that AWS does not tell stays unknown."""
         ids = [one.id for one in machines.values() if self.kind(one.type).burstable]
         if not ids:
             return
@@ -140,25 +132,6 @@ class Hardware:
                 for attached in volume.get("Attachments", []):
                     found.setdefault(attached["InstanceId"], []).append(volume)
         return found
-
-    def _loans(self, instance: Instance) -> Sequence[Loan]:
-        volume, kind = self._settings.volume, self.kind(instance.type)
-        own = (volume.kind, volume.gib) if instance.role == SERVER else ("", 0)
-        return loans_of(kind, mode=self._modes.get(instance.id, ""), volume=own[0], gib=own[1])
-
-    def _watch(self, volumes: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
-        """Watch the new machines too, and go on with the balances of the others."""
-        loans = {machine: self._loans(instance) for machine, instance in self._instances.items()}
-        watched = dict(self._lent.watched)
-        for machine, instance in self._instances.items():
-            if machine not in watched:
-                counts = self._modes.get(instance.id, UNLIMITED) != UNLIMITED
-                small = [one["VolumeId"] for one in volumes.get(instance.id, []) if one.get("VolumeType") == "gp2"]
-                own = [(*metric, instance.id) for metric in lent_speed.instance_metrics(credit_counts=counts)]
-                watched[machine] = [*own, *((*metric, id_) for id_ in small for metric in lent_speed.VOLUME_METRICS)]
-        balances = self._lent.balances
-        self._lent = LentSpeed(loans, self._ask, watched, self._account().call)
-        self._lent.balances |= balances
 
     def _between_zones(self) -> None:
         """Measure and tell the round trips between zones, where there are several."""

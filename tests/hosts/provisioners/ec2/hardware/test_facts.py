@@ -32,7 +32,7 @@ def told(more: dict[str, Any] | None = None, kind: InstanceType = R6I, **how: An
 
 
 def test_every_fact_of_an_instance_is_told() -> None:
-    """Type, place, tenancy, how it was bought, microcode, volumes, and speeds with those that are lent."""
+    """Type, place, tenancy, how it was bought, microcode, volumes, and speeds with those that it has for a time."""
     assert told() == (
         "r6i.large in euc1-az2, in a cluster placement group, default tenancy, on demand, microcode 0xd0003f5, data on "
         "gp3 50 GiB 3000 operations/s 125 MiB/s, root on gp2 8 GiB 100 operations/s, to volumes 3600 operations/s, "
@@ -126,3 +126,23 @@ def test_the_ping_of_this_machine_is_understood() -> None:
     )  # fmt: skip
 
     assert facts.TIMES.search(done.stdout), done.stdout
+
+
+@pytest.mark.parametrize(
+    ("types", "volume", "named"),
+    [
+        (["r6i.large"], "gp2:100", [("gp2, 100 GiB", "3000 operations/s, then 300")]),
+        (["r6i.large"], "gp2:10", [("gp2, 10 GiB", "then 100")]),
+        (["r6i.large"], "gp2:1000", []),
+        (["r6i.large"], "gp3:50", []),
+        (["t3.medium", "r6i.large"], "gp3:50", [("t3.medium", "unlimited")]),
+        (["t3.medium"], "gp2:100", [("t3.medium", "unlimited"), ("gp2, 100 GiB", "then 300")]),
+    ],
+)
+def test_what_is_faster_at_first_is_named(types: list[str], volume: str, named: list[tuple[str, str]]) -> None:
+    """Burstable types, and gp2 volumes below 1000 GiB with both speeds; a line each, and none for others."""
+    lines = facts.bursts([described(one) for one in types], Volume.parsed(volume))
+
+    assert len(lines) == len(named)
+    for line, words in zip(lines, named, strict=True):
+        assert all(word in line for word in (*words, "faster at first than later"))

@@ -22,7 +22,7 @@ def test_a_type_has_its_speeds() -> None:
 
 
 def test_a_type_may_have_disks_or_credits() -> None:
-    """m5d has a disk of its own, and the CPUs of t3 are lent."""
+    """m5d has a disk of its own, and t3 is burstable."""
     assert InstanceType.of(described("m5d.xlarge")).disks == "1 x 150 GB ssd"
     assert InstanceType.of(described("t3.medium")).burstable
 
@@ -32,18 +32,18 @@ def test_what_aws_does_not_say_is_empty() -> None:
     kind = InstanceType.of({"InstanceType": "x1.old"})
 
     assert kind.ebs_operations == kind.network == Speed()
-    assert not kind.network.lent
+    assert not kind.network.bursts
     assert kind.network.text("Gbit/s") == ""
 
 
 @pytest.mark.parametrize(
-    ("speed", "text", "lent"),
+    ("speed", "text", "bursts"),
     [
         (Speed(3600, 40000), "3600 operations/s, for a time 40000", True),
         (Speed(5000, 5000), "5000 operations/s", False),
         (Speed(), "", False),
     ],
 )
-def test_a_speed_as_text(speed: Speed, text: str, lent: bool) -> None:
+def test_a_speed_as_text(speed: Speed, text: str, bursts: bool) -> None:
     """Both speeds where they differ."""
-    assert (speed.text("operations/s"), speed.lent) == (text, lent)
+    assert (speed.text("operations/s"), speed.bursts) == (text, bursts)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import datetime
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -14,7 +13,7 @@ import pytest
 from pytest_dbcluster.errors import ProvisionError
 from pytest_dbcluster.hosts.host import Completed
 from pytest_dbcluster.hosts.provisioners.ec2.aws import Account, AwsError
-from pytest_dbcluster.hosts.provisioners.ec2.hardware import counts, facts, lent_speed
+from pytest_dbcluster.hosts.provisioners.ec2.hardware import facts
 from pytest_dbcluster.hosts.provisioners.ec2.hardware.of_run import Hardware
 from pytest_dbcluster.hosts.provisioners.ec2.launch import LOAD, SERVER, Image, Instance, Subnet
 from pytest_dbcluster.hosts.provisioners.ec2.settings import Settings
@@ -23,7 +22,6 @@ from pytest_dbcluster.spec import ClusterSpec
 REGION = "eu-central-1"
 GALERA = ClusterSpec("galera", nodes=3)
 IMAGE = "ami-12c6146b"  # one that moto has
-BUSY = "up 100.0\ncpu 9 9 9 9 9 9 9 9\ndisk nvme0n1 0 0 0 0 {} 0 0 0 0 0 0 : Amazon Elastic Block Store\nend\n"
 
 
 @pytest.fixture(scope="module")
@@ -65,10 +63,9 @@ def launched(kind: str, number: int, zones: Sequence[str] = ("a",), role: str = 
 
 
 class Machines:
-    """What machines print. operations: of their volume since the boot."""
+    """What machines print."""
 
     def __init__(self) -> None:
-        self.operations = 0
         self.asked: list[tuple[str, str]] = []
 
     def __call__(self, machine: str, script: str) -> str:
@@ -76,8 +73,6 @@ class Machines:
         self.asked.append((machine, script))
         if script == facts.MICROCODE:
             return "0xd0003f5\n"
-        if script == counts.SCRIPT:
-            return BUSY.format(self.operations)
         return "rtt min/avg/max/mdev = 0.551/0.620/0.700/0.050 ms\n"
 
 
@@ -116,50 +111,16 @@ def test_every_machine_is_told_once(account: Account) -> None:
     assert run.lines == []
 
 
-def test_what_is_lent_is_watched(account: Account, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A gp2 volume of 100 GiB is lent 5.4 million operations; balances go on when machines join."""
-    monkeypatch.setattr(lent_speed, "FRESH_SECONDS", -1.0)
-    run = made(account, volume="gp2:100")
-    servers = launched("r6i.large", 2)
-    run.hardware.join({"server1": servers["server1"]}, IMAGE_FACTS)
-    assert run.hardware.lent() == ""
-    run.machines.operations = 6_000_000
-    assert "server1: the speed that its gp2 volume of 100 GiB is lent is used up" in run.hardware.lent()
-    run.hardware.join(servers, IMAGE_FACTS)
-
-    assert "server1: the speed that its gp2 volume" in run.hardware.lent()
-
-
-def test_cloudwatch_is_asked_about_these_instances(account: Account) -> None:
-    """About the burst balance of the gp2 volumes that AWS described, with the account's own requests."""
-    run = made(account, volume="gp2:100")
-    servers = launched("r6i.large", 1)
-    of_it = [{"Name": "attachment.instance-id", "Values": [servers["server1"].id]}]
-    volumes = boto3.client("ec2", region_name=REGION).describe_volumes(Filters=of_it)["Volumes"]
-    (volume,) = [one["VolumeId"] for one in volumes if one["Size"] == 100]
-    point = {
-        "MetricName": "BurstBalance",
-        "Dimensions": [{"Name": "VolumeId", "Value": volume}],
-        "Value": 0.5,
-        "Timestamp": datetime.datetime.now(datetime.UTC) - datetime.timedelta(minutes=6),
-    }
-    boto3.client("cloudwatch", region_name=REGION).put_metric_data(Namespace="AWS/EBS", MetricData=[point])
-    run.hardware.join(servers, IMAGE_FACTS)
-
-    assert run.hardware.lent() == "server1: CloudWatch says that its BurstBalance is 0.5: a lent speed is used up"
-
-
 def test_the_credit_mode_is_what_aws_says(account: Account) -> None:
-    """Standard, which moto says of every instance: then the speed of the CPUs is lent."""
+    """Standard, which moto says of every instance."""
     run = made(account, type="t3.medium")
     run.hardware.join(launched("t3.medium", 1), IMAGE_FACTS)
 
     assert run.hardware.environment["instance server1"].endswith("credit mode standard")
-    assert any("CPUs" in balance.loan.what for balance in run.hardware._lent.balances["server1"])
 
 
 def test_without_permission_to_describe_less_is_told(account: Account, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What AWS does not tell is missing, and ends no test. A credit mode that is not known counts as lent."""
+    """What AWS does not tell is missing, and ends no test."""
     run = made(account)
     servers = launched("t3.medium", 1)
     asked = account.all
@@ -174,7 +135,6 @@ def test_without_permission_to_describe_less_is_told(account: Account, monkeypat
 
     assert "GiB" not in run.hardware.environment["instance server1"]
     assert run.hardware.environment["instance server1"].endswith("credit mode not known")
-    assert any("CPUs" in balance.loan.what for balance in run.hardware._lent.balances["server1"])
 
 
 def test_round_trips_between_zones_are_told_and_kept(account: Account) -> None:
@@ -187,16 +147,6 @@ def test_round_trips_between_zones_are_told_and_kept(account: Account) -> None:
     )
     assert run.lines == [line]
     assert run.hardware.environment["zones"] == line
-
-
-def test_a_load_host_is_lent_its_network_and_no_data_volume(account: Account) -> None:
-    """Its speed counts as that of the servers does, but it has no data."""
-    run = made(account, volume="gp2:100")
-    run.hardware.join(launched("r6i.large", 1, role=LOAD), IMAGE_FACTS)
-
-    lent = [balance.loan.what for balance in run.hardware._lent.balances["load"]]
-    assert any("network" in what for what in lent)
-    assert not any("gp2" in what for what in lent)
 
 
 def test_needs_are_those_of_the_type(account: Account) -> None:
