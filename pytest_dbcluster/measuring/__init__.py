@@ -5,6 +5,7 @@ testbed in a run, made-up numbers in a test. A block runs each variant once, in 
 per variant. A claim about two series draws blocks until it is decided, and returns an *answer*.
 
 - ``series``: ``Series``, with the claims ``beats``, ``same_as`` and others, and ``ordered`` and ``fades``.
+- ``question``: what a test asks: a claim, its variants and its metric, as a value.
 - ``decision``: judges a claim after each block; ``claims.verdict`` has the rule.
 - ``measurement``: draws blocks, warms up, repeats void blocks.
 - ``interrupted``: keeps the rounds of a claim in whose midst the run ends.
@@ -24,6 +25,7 @@ __all__ = [
     "interrupted",
     "measurement",
     "progress",
+    "question",
     "reach",
     "remarks",
     "round_source",

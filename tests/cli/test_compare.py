@@ -243,8 +243,10 @@ def test_a_comparison_that_is_continued_keeps_its_answers(tmp_path):
 
 def test_a_missing_answer_is_followed_by_the_command_that_measures_it():
     """A comparison with all answers has no such line."""
-    whole = Compared("a", types.SimpleNamespace())
-    (line,) = compare.going_on([whole, Compared("b", types.SimpleNamespace(), reason="no time")], "dbcluster compare x")
+    whole = Compared("a", types.SimpleNamespace(interrupted=False))
+    (line,) = compare.going_on(
+        [whole, Compared("b", types.SimpleNamespace(interrupted=False), reason="no time")], "dbcluster compare x"
+    )
 
     assert "p95 of b" in line
     assert line.endswith("dbcluster compare x --resume")
