@@ -64,6 +64,12 @@ class Cluster:
         return self.dirty or next(filter(None, (host.lost() for host in self.hosts)), "")
 
     @property
+    def lost_host(self) -> str:
+        """Why a host is lost while others are there; empty else. Those of a dead supervisor are lost all at once."""
+        lost = [why for host in self.hosts if (why := host.lost())]
+        return lost[0] if 0 < len(lost) < len(self.hosts) else ""
+
+    @property
     def writers(self) -> Sequence[Node]:
         """The nodes that take writes now; without a proxy, load goes to the first. Raises ProvisionError for none."""
         return self.topology.writers(self.nodes)

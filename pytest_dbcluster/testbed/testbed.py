@@ -263,7 +263,7 @@ class Testbed(RoundSource):
             return done
 
     def _round(self, running: Running, variant: int, block: int, position: int, began: float) -> Round:
-        """One round; void where the network between the nodes was lost before its end. Then nobody uses the cluster."""
+        """One round; void where the network between the nodes, or a host, was lost. Then nobody uses the cluster."""
         cluster = running.cluster
         try:
             done = self._on_path(running, variant, block, position, began)
@@ -272,8 +272,8 @@ class Testbed(RoundSource):
                 raise
             done = round_runner.unmeasured(lost, variant=self.names[variant], block=block, position=position)
         if cluster.path and (lost := cluster.path.lost()):
-            cluster.dirty = lost
-            done = dataclasses.replace(done, void=lost)
+            cluster.dirty, done = lost, dataclasses.replace(done, void=lost)
+        cluster.dirty = cluster.dirty or (cluster.lost_host if done.void else "")
         return done
 
     def _on_path(self, running: Running, variant: int, block: int, position: int, began: float) -> Round:

@@ -7,10 +7,12 @@ import signal
 import socket
 import subprocess
 import time
+import types
 
 import pytest
 
 from pytest_dbcluster import wait
+from pytest_dbcluster.clusters.cluster import Cluster
 from pytest_dbcluster.clusters.startup import ready_template
 from pytest_dbcluster.errors import CommandFailed, NodeDied, NodeStopped, ProvisionError, Unsupported
 from pytest_dbcluster.hosts.kept_logs import KeptLogs
@@ -229,6 +231,17 @@ def test_a_statement_ends_with_the_supervisor(own, mariadb):
     own._run.client._process.kill()
     with pytest.raises(ProvisionError, match=r"the supervisor of the local servers .* is gone"):
         node.query("SELECT SLEEP(600)", 3600)
+
+
+@pytest.mark.parametrize(
+    ("lost", "said"),
+    [(["", "guest node2 has ended"], "guest node2 has ended"), (["", ""], ""), (["gone", "gone"], "")],
+)
+def test_one_lost_host_among_others_is_named(lost, said):
+    """All are lost at once when their supervisor dies, which ends a measurement."""
+    hosts = [types.SimpleNamespace(lost=lambda why=why: why) for why in lost]
+
+    assert Cluster.lost_host.fget(types.SimpleNamespace(hosts=hosts)) == said
 
 
 def test_close_is_no_error_when_everything_is_gone_already(own, mariadb):
