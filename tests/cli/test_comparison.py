@@ -29,7 +29,6 @@ from pytest_dbcluster.cli.comparison import (
     told_margin,
 )
 from pytest_dbcluster.errors import Inconclusive, LockHeld, ProvisionError
-from pytest_dbcluster.measuring.interrupted import InterruptedAnswer
 from pytest_dbcluster.measuring.measurement import Measurement, Rules
 from pytest_dbcluster.measuring.series import series_of
 from pytest_dbcluster.rounds.histogram import Histogram, bucket
@@ -370,7 +369,7 @@ def test_rounds_that_cannot_be_lengthened_cost_p95_alone():
 
 def test_a_throughput_that_was_interrupted_is_shown_and_still_to_measure():
     """Its ratio stands in the table; the command that goes on names it."""
-    kept = InterruptedAnswer(**vars(UNKNOWN))
+    kept = dataclasses.replace(UNKNOWN, interrupted=True)
     item = Compared("tpcc", kept, None, None, "waited 30 min for pid 7")
 
     assert any("x (" in line for line in compare.table([item], ("old", "new")))
@@ -381,7 +380,7 @@ def test_a_throughput_that_was_interrupted_is_shown_and_still_to_measure():
 class NothingKnown(FakeRecall):
     """What looks up answers, and finds none."""
 
-    def __call__(self, claim, numbers, metric, asserted):
+    def __call__(self, question):
         """No earlier answer."""
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import functools
-import os
-import signal
+import json
 import subprocess
 import sys
 
@@ -14,6 +12,18 @@ from pytest_dbcluster import wait
 from pytest_dbcluster.reporting.page.making import ALONE, Making
 
 MANY = 2 * ALONE
+MAKING = """
+import functools, json, os, signal, threading, time
+from pytest_dbcluster.reporting.page.making import Making
+here = os.getpid()
+{before}
+def make(number):
+    {body}
+    return number, os.getpid()
+making = Making(processes={processes})
+made = making.views([(f"view {{n}}", functools.partial(make, n)) for n in range({many})])
+print(json.dumps([made, making.failed, here]))
+"""
 # Draws views in two processes, each of which says who it is and then waits.
 SLOW = """
 import os, time
@@ -92,46 +102,45 @@ def test_a_view_that_fails_is_noted_and_left_out():
     ]
 
 
-def whose(number, broken=()):
-    """The process that makes the view; one that is broken has failed there."""
-    if number in broken:
-        raise ValueError(f"view {number} is broken")
-    return number, os.getpid()
+def views(processes, body, many=MANY, before=""):
+    """Views by so many processes: (number, process) of each, what failed, and the process that began them.
 
-
-def views(processes, make, many=MANY):
-    """Views by so many processes, and what they said that failed."""
-    making = Making(processes=processes)
-    return making.views([(f"view {n}", functools.partial(make, n)) for n in range(many)]), making.failed
+    A process of the test's own begins them, since one with threads makes them alone. body: of the function that makes
+    view ``number`` there. before: what that process does first.
+    """
+    script = MAKING.format(processes=processes, many=many, body=body, before=before)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=100)
+    return json.loads(done.stdout)
 
 
 def test_several_processes_make_views_in_their_order():
     """Each makes about as many; one that fails is left out and named, as in one process."""
-    made, failed = views(2, functools.partial(whose, broken=(3, 10)))
+    broken = "if number in (3, 10): raise ValueError(f'view {number} is broken')"
+    made, failed, here = views(2, broken)
 
     assert [number for number, _ in made] == [n for n in range(MANY) if n not in (3, 10)]
-    assert len({process for _, process in made} - {os.getpid()}) == 2
+    assert len({process for _, process in made} - {here}) == 2
     assert sorted(failed) == ["view 10", "view 3"]
     assert "ValueError: view 3 is broken" in failed["view 3"]
 
 
 def test_few_views_are_made_by_one_process():
     """Others would take longer to start."""
-    made, _ = views(8, whose, ALONE)
+    made, _, here = views(8, "pass", ALONE)
 
-    assert {process for _, process in made} == {os.getpid()}
+    assert {process for _, process in made} == {here}
+
+
+def test_a_process_with_threads_makes_all_views():
+    """A copy of it could wait for ever for a lock that one of them has."""
+    made, _, here = views(2, "pass", before="threading.Thread(target=time.sleep, args=(2,)).start()")
+
+    assert {process for _, process in made} == {here}
 
 
 def test_what_a_killed_process_leaves_is_made_here():
     """No view is lost, and nothing waits for it."""
-    here = os.getpid()
-
-    def mortal(number):
-        if number == 4 and os.getpid() != here:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return whose(number)
-
-    made, failed = views(2, mortal)
+    made, failed, here = views(2, "if number == 4 and os.getpid() != here: os.kill(os.getpid(), signal.SIGKILL)")
 
     assert ([number for number, _ in made], failed) == ([*range(MANY)], {})
     assert made[4][1] == here
