@@ -19,7 +19,7 @@ class Pairs:
 
     candidate, baseline: the natural log of each round's speed (or of the counter that ``lower`` compares), -inf for 0.
     baseline_first: for each pair whether the baseline's round ran first. eights: the number of opening blocks of four
-    pairs each; not all of them have to be drawn. instances: of each variant, used in turn by block. void: each void
+    pairs each, drawn or to be drawn. instances: of each variant, used in turn by block. void: each void
     round of the two variants: (the number of pairs drawn before it, whether it was the candidate's). counts: whether
     the values are a counter, which ``counts`` compares, and not speeds. rounding: for each pair, by how much its log
     ratio may be wrong because the times were printed in steps; empty where they were not. parts: the two comparisons

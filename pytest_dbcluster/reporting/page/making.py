@@ -80,7 +80,7 @@ class Making:
             return None
 
     def views(self, makes: Sequence[tuple[str, Callable[[], Made]]]) -> list[Made]:
-        """What each of these returns, by name, without those that fail; ``done`` is told of each."""
+        """Make all these views, by name, and return those that did not fail. ``done`` counts each."""
         found: dict[int, Made | None] = {}
         many = min(self._processes, len(makes) // ALONE)
         if many > 1 and threading.active_count() == 1:
@@ -97,7 +97,7 @@ class Making:
 
 
 def _drawn_by(many: int, makes: Sequence[tuple[str, Callable[[], Made]]]) -> Iterator[tuple[int, Made | None, str]]:
-    """The number of each view, what it is, and why it failed, as so many processes make them; not those of a dead one.
+    """Make views in so many processes; yield the number, the view and why it failed. A dead process leaves views out.
 
     The processes are copies of this one, so nothing is sent to them. One whose parent is gone ends with its next view.
     """

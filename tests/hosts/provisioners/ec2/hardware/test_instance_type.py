@@ -22,7 +22,7 @@ def test_a_type_has_its_speeds() -> None:
 
 
 def test_a_type_may_have_disks_or_credits() -> None:
-    """m5d has a disk of its own, and t3 is burstable."""
+    """m5d has an instance store, and t3 has burst credits."""
     assert InstanceType.of(described("m5d.xlarge")).disks == "1 x 150 GB ssd"
     assert InstanceType.of(described("t3.medium")).burstable
 
