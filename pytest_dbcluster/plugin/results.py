@@ -56,7 +56,7 @@ def measure_anchor(session: Any, checked: Settings, report: Any, stop: Callable[
     """
     if not session.config.option.db_history or not report.measured or session.exitstatus not in DECIDED:
         return
-    from pytest_dbcluster.reporting.history import anchor
+    from pytest_dbcluster.testbed import anchor
 
     stop()
     try:

@@ -11,9 +11,10 @@ the running clusters of a run. A *data set* is a populated data directory in the
 - ``pool``: starts clusters when they are needed, and reuses them.
 - ``variants``: variants, their cold-start references, and the switch.
 - ``datasets``: data sets in the cache, and how they are populated.
-- ``durability``, ``comparability``: which variants and workloads may not be compared, and lines about variants.
-- ``blind_spots``: claims that stay inconclusive on this machine.
+- ``comparability``: which workloads may not be compared, and lines about variants.
+- ``evidence``: which variants may not be compared, and claims that stay inconclusive on this machine.
+- ``anchor``: the speed of a pinned server, to which a history compares the speed of each variant.
 - ``cluster_differences``: how far equal clusters can differ, as calibrated on this machine or by default.
 """
 
-__all__ = ["cluster_differences", "comparability", "datasets", "pool", "resolution", "testbed", "variants"]
+__all__ = ["anchor", "cluster_differences", "comparability", "datasets", "pool", "resolution", "testbed", "variants"]

@@ -29,10 +29,10 @@ from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.rounds import busy_machine, metrics, open_loop
 from pytest_dbcluster.rounds.round import Round
 from pytest_dbcluster.rounds.round_length import RoundLength
-from pytest_dbcluster.testbed import blind_spots, cluster_differences, comparability, durability, round_runner
+from pytest_dbcluster.testbed import cluster_differences, comparability, round_runner
 from pytest_dbcluster.testbed.comparability import differing_line, hosts_line, shapes_line
 from pytest_dbcluster.testbed.datasets import read_whole
-from pytest_dbcluster.testbed.durability import Durability, Labelled
+from pytest_dbcluster.testbed.evidence import blind_spots, durability
 from pytest_dbcluster.testbed.pool import Pool, Running
 from pytest_dbcluster.testbed.timeline import Timeline
 from pytest_dbcluster.testbed.variants import Variant, on_one_path, shared_unequally
@@ -97,7 +97,7 @@ class Testbed(RoundSource):
         self._coin, self._last, self._repeat = random.Random(0), 0.0, 1
         self._timeline = Timeline() if sampled else None
         self._variables: dict[int, dict[str, str]] = {}
-        self._labels: dict[int, Durability] = {}
+        self._labels: dict[int, durability.Durability] = {}
         self._network = measured_back.MeasuredBack()
         self._excused: set[Cluster] = set()
         self._used: Cluster | None = None  # by the last round
@@ -112,7 +112,7 @@ class Testbed(RoundSource):
                 self.durability(number)
         if not self._across_durability:
             known = sorted(self._labels.items())
-            durability.compare([Labelled(self.names[n], self.variants[n], label) for n, label in known])
+            durability.compare([durability.Labelled(self.names[n], self.variants[n], label) for n, label in known])
 
     @functools.cached_property
     def in_turns(self) -> bool:
@@ -469,7 +469,7 @@ class Testbed(RoundSource):
         """The durability label of a variant, as text: what a commit guarantees when it returns."""
         if variant not in self._labels:
             resolved, variables = self.variants[variant], self._effective(variant)
-            self._labels[variant] = Durability.of(resolved.topology, variables, resolved.spec.nodes)
+            self._labels[variant] = durability.Durability.of(resolved.topology, variables, resolved.spec.nodes)
         return str(self._labels[variant])
 
     def notes(self, *numbers: int) -> list[str]:

@@ -25,7 +25,7 @@ from pytest_dbcluster.hosts.provisioners.vm.host import GuestHost
 from pytest_dbcluster.hosts.runs import Run
 from pytest_dbcluster.releases import find
 from pytest_dbcluster.testbed import timeline
-from pytest_dbcluster.testbed.durability import Durability
+from pytest_dbcluster.testbed.evidence.durability import Durability
 from tests.support.guests import servers_in
 from tests.support.hostile import contents, hostile_cnf, open_for_writing
 from tests.support.sockets import beyond_this_machine, open_ports, open_ports_elsewhere

@@ -22,9 +22,9 @@ SUITE = """
         assert other.beats(one)
 """
 
-# The real one starts a server: tests/reporting/history/test_anchor.py.
+# The real one starts a server: tests/testbed/test_anchor.py.
 ANCHOR = """
-from pytest_dbcluster.reporting.history import anchor
+from pytest_dbcluster.testbed import anchor
 anchor.measured = lambda provisioner, images, progress: 1000.0
 """
 

@@ -23,7 +23,7 @@ def test_flush_2_saves_fsyncs(measure):
 COUNTED = """
 import psutil
 
-from pytest_dbcluster.reporting.history import anchor
+from pytest_dbcluster.testbed import anchor
 from pytest_dbcluster.testbed.pool import Pool
 
 

@@ -27,7 +27,7 @@ FILES = {
 }
 # A few rounds of the anchor, instead of those of 15 s.
 SHORT_ANCHOR = """
-from pytest_dbcluster.reporting.history import anchor
+from pytest_dbcluster.testbed import anchor
 
 anchor.SECONDS = 0.0
 """

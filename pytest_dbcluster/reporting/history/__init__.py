@@ -5,11 +5,10 @@
   other: one claim on one release, machine, provisioner and profile (``SeriesKey``).
 - ``record_history``: adds a run to its history, at the end of the run.
 - ``guard``: the drift guard, the sentences about the claims of a new run. ``drift``: its statistics.
-- ``anchor``: the speed of a pinned server, to which the speed of each variant is compared.
 - ``change_points``: where a series changed its level for good.
 - ``views``: the series as text, as CSV, and as charts.
 
 Another way to look at a series is a function of ``views``.
 """
 
-__all__ = ["anchor", "change_points", "drift", "entry", "guard", "history_file", "record_history", "views"]
+__all__ = ["change_points", "drift", "entry", "guard", "history_file", "record_history", "views"]

@@ -17,7 +17,7 @@ from tests.support.records import comparable
 from tests.support.resumed import COUNTED, FAKE, RESUME, WORDS, drawn
 
 ANCHOR = """
-from pytest_dbcluster.reporting.history import anchor
+from pytest_dbcluster.testbed import anchor
 anchor.measured = lambda provisioner, images, progress: 1000.0
 """
 SUITE = """

@@ -12,7 +12,7 @@ from pytest_dbcluster.hosts.provisioners.fake import FakeProvisioner
 from pytest_dbcluster.hosts.provisioners.local import LocalProvisioner
 from pytest_dbcluster.hosts.provisioners.ssh.provisioner import SshProvisioner
 from pytest_dbcluster.spec import ClusterSpec
-from pytest_dbcluster.testbed.durability import Durability
+from pytest_dbcluster.testbed.evidence.durability import Durability
 from pytest_dbcluster.testbed.resolution import look_up, settings_of
 
 PAIR = ClusterSpec("drbd", nodes=2)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_dbcluster import wait
-from pytest_dbcluster.testbed.durability import Durability
+from pytest_dbcluster.testbed.evidence.durability import Durability
 from tests.support.guests import servers_in
 
 pytestmark = pytest.mark.guests

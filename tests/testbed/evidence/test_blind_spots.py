@@ -10,7 +10,7 @@ from pytest_dbcluster.hosts.provisioner import own_cores
 from pytest_dbcluster.hosts.provisioners.container.provisioner import ContainerProvisioner
 from pytest_dbcluster.spec import ClusterSpec, HostNeeds
 from pytest_dbcluster.system import probes
-from pytest_dbcluster.testbed import blind_spots
+from pytest_dbcluster.testbed.evidence import blind_spots
 
 ALONE = ClusterSpec("standalone")
 ONE, TWO, FOUR = (ClusterSpec("galera", nodes=number) for number in (1, 2, 4))

@@ -11,7 +11,7 @@ from pytest_dbcluster.clusters.topology import topology
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.spec import ClusterSpec
-from pytest_dbcluster.testbed.durability import Durability, Labelled, compare
+from pytest_dbcluster.testbed.evidence.durability import Durability, Labelled, compare
 from tests.support.clusters import variant_of
 
 MARIADB = Release("mariadb:10.11", "mariadb", "10.11.19", Path("/opt/mariadb/bin"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_dbcluster.errors import ConfigError
-from pytest_dbcluster.reporting.history import anchor
+from pytest_dbcluster.testbed import anchor
 
 
 def test_the_anchor_is_the_speed_of_a_pinned_server(monkeypatch):
