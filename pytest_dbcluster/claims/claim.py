@@ -23,7 +23,6 @@ from dataclasses import dataclass
 from pytest_dbcluster.claims.critical_values import ALPHAS, GUARD_LEVEL, LOOKS
 from pytest_dbcluster.errors import ConfigError
 
-STALLS = "no_more_stalls_than"  # counts rounds that took more than twice the median; compares no ratio
 FADES = "fades"  # compares the ratios of two pairs of variants
 GUARDS = ("no_slower_than", "same_as")
 FASTER = 2.0  # a margin of ``beats`` lies below it: 2 would be 200 %, and mostly is a mistake for 2 %

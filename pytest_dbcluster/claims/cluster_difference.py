@@ -4,7 +4,7 @@ Two servers with the same release and options differ: their memory and files lie
 long as the servers run, so more rounds do not remove it. A claim between variants on separate clusters therefore holds
 only when its interval lies beyond the bound of the claim by more than f, fails only when it lies short of the bound by
 more than f, and is inconclusive between. Each metric has a separate f: equal clusters differ more in a latency than in
-throughput. For a claim about stalls f is a share of the rounds.
+throughput.
 
 f is the .995 quantile of the log ratio of two fresh equal clusters: 1 pair of clusters in 200 differs by more towards
 one side. ``upper`` estimates it from pairs of clusters that were measured.
@@ -48,7 +48,7 @@ class ClusterDifference:
 
     @property
     def share(self) -> float:
-        """The difference as a fraction; for stalls the share of the rounds."""
+        """The difference as a fraction."""
         return math.expm1(self.bound)
 
     def line(self, metric: str) -> str:

@@ -153,21 +153,10 @@ def slope(places: Sequence[float], values: Sequence[float]) -> float:
     return statistics.linear_regression(places, values).slope
 
 
-def stall_test(baseline: Sequence[float], candidate: Sequence[float], more: int = 0) -> tuple[int, int, float]:
-    """Return the stalled rounds of baseline and of candidate, and the chance of so many stalls of the candidate.
+def stalled(baseline: Sequence[float], candidate: Sequence[float]) -> tuple[int, int]:
+    """The stalled rounds of baseline and of candidate, from seconds per operation of each round.
 
-    more: stalled rounds that are added to those of the candidate, for the chance alone; below 0 they are taken away.
-
-    Takes seconds per operation or per round, pair by pair. A round stalled when it took more than twice the median of
-    all rounds; a median of its own would depend on the variant, so that equal variants looked different. Without an
-    effect, each variant is equally likely to be the stalled one of a pair with one stall. The third number is the exact
-    one-sided binomial chance of at least so many such pairs of the candidate (McNemar 1947). Raises ValueError for
-    series of different lengths.
+    A round stalled when it took more than twice the median of all rounds of both.
     """
     limit = STALL_FACTOR * statistics.median([*baseline, *candidate]) if baseline else 0.0
-    slow_baseline, slow_candidate = ([value > limit for value in seconds] for seconds in (baseline, candidate))
-    pairs = list(zip(slow_baseline, slow_candidate, strict=True))
-    only_candidate = max(0, more + sum(c and not b for b, c in pairs))
-    discordant = only_candidate + sum(b and not c for b, c in pairs)
-    at_least = sum(math.comb(discordant, k) for k in range(only_candidate, discordant + 1))
-    return sum(slow_baseline), sum(slow_candidate), at_least / 2**discordant
+    return sum(value > limit for value in baseline), sum(value > limit for value in candidate)

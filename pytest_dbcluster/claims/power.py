@@ -170,16 +170,6 @@ def pairs_needed(pairs: Pairs, distance: float, level: float) -> int | None:
     return max(math.ceil(needed), len(pairs) + 1) if needed <= MOST_PAIRS else None
 
 
-def stalls_missed(share: float, pairs: int) -> float:
-    """The chance that ``no_more_stalls_than`` holds all the same: the candidate stalls in this share of its rounds.
-
-    The baseline does not stall. Exact: the claim holds up to the largest number of stalls whose chance, one half to its
-    power, is above .05.
-    """
-    most = math.ceil(-math.log2(critical_values.GUARD_LEVEL)) - 1
-    return math.fsum(math.comb(pairs, k) * share**k * (1 - share) ** (pairs - k) for k in range(most + 1))
-
-
 def chance_beyond(distance: float, shown: float, drawn: int, level: float, end: int) -> float:
     """Chance that the interval of ``end`` pairs lies beyond a bound, if later pairs resemble the ``drawn`` pairs.
 

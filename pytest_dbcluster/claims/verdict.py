@@ -31,11 +31,6 @@ ONE_VOID_FROM = critical_values.RANKS_FROM  # pairs: from here on they may diffe
 ClaimsWithPairs = Sequence[tuple[Claim, Pairs]]
 Times = tuple[Sequence[float], Sequence[float]]
 
-STALLS_KIND = claims.STALLS
-ROUNDING = 1e-9  # of a number of stalls
-STALL_PAIRS = 40  # pairs of the only look of a claim about stalls
-STALL_HOLD_LEVEL = critical_values.GUARD_LEVEL
-
 
 @dataclasses.dataclass(frozen=True)
 class Terms:
@@ -68,7 +63,7 @@ def judge(claim: Claim, pairs: Pairs, terms: Terms = USUAL, *, times: Times | No
     if pairs.counts and verdict.outcome is Outcome.INCONCLUSIVE and (few := counts.too_little(pairs)):
         verdict = dataclasses.replace(verdict, reason=f"{verdict.reason}; {few}")
     if times is not None:
-        verdict = dataclasses.replace(verdict, stalls=estimators.stall_test(*times)[:2])
+        verdict = dataclasses.replace(verdict, stalls=estimators.stalled(*times))
     return inconclusive(verdict, terms.untrusted)
 
 
@@ -383,54 +378,3 @@ def inconclusive(verdict: Verdict, untrusted: str) -> Verdict:
     return dataclasses.replace(
         verdict, outcome=Outcome.INCONCLUSIVE, reason=untrusted, needed_pairs=None, needed_margin=None
     )
-
-
-def judge_stalls(pairs: Pairs, times: Times, terms: Terms = USUAL, *, apart: float = 0.0) -> Verdict | None:
-    """Judge whether the candidate stalls more often than the baseline, at one look after 40 pairs.
-
-    apart: as in ``Claim``; on separate clusters the candidate may have so many stalls more, or fewer, by its cluster.
-
-    times: seconds per operation of each round of baseline and candidate, pair by pair. Only the first 40 pairs count
-    (fewer at a lower cap), so pairs drawn for other claims make no difference. With the chance of so many stalls from
-    ``estimators.stall_test``: fails at ``alpha`` or less; holds above .05. Inconclusive between the two, when 40 pairs
-    may not be drawn, when the void rounds depend on the variant, and when ``terms.untrusted`` gives a reason. None
-    while pairs are missing.
-    """
-    most = min(terms.cap, STALL_PAIRS)
-    wanted = max((look for look in critical_values.looks(pairs.instances) if look <= most), default=most)
-    pairs, baseline, candidate = pairs.first(wanted), times[0][:wanted], times[1][:wanted]
-    too_few = ""
-    if len(pairs) < STALL_PAIRS:
-        too_few = f"cap of {terms.cap} pairs" if len(pairs) == wanted else terms.out_of_budget
-        if not too_few:
-            return None
-    base = judge(claims.differs(), pairs, Terms(terms.alpha, out_of_budget=too_few or "one look"))
-    assert base is not None
-    by_cluster = math.ceil(math.expm1(apart) * len(pairs) - ROUNDING)
-    baseline_stalls, candidate_stalls, with_more = estimators.stall_test(baseline, candidate, by_cluster)
-    with_fewer = estimators.stall_test(baseline, candidate, -by_cluster)[2]
-    outcome, reason = _stall_answer(with_more, with_fewer, terms.alpha, too_few)
-    verdict = dataclasses.replace(
-        base,
-        outcome=outcome,
-        claim=Claim(STALLS_KIND, 0.0, apart),
-        reason=f"{reason}: {candidate_stalls} v {baseline_stalls}",
-        stalls=(baseline_stalls, candidate_stalls),
-        needed_pairs=STALL_PAIRS if too_few and outcome is Outcome.INCONCLUSIVE else None,
-        needed_margin=None,
-    )
-    return inconclusive(verdict, terms.untrusted or unlike_voids(pairs))
-
-
-def _stall_answer(with_more: float, with_fewer: float, alpha: float, too_few: str) -> tuple[Outcome, str]:
-    """Outcome and reason for the chance of so many stalls.
-
-    with_more, with_fewer: with the stalls that the candidate's cluster may have too few, and without those that it may
-    have too many. too_few: why 40 pairs are not there, else empty.
-    """
-    apart = " and a difference between equal clusters" if with_more != with_fewer else ""
-    if with_fewer <= alpha:
-        return Outcome.FAILS, f"more stalls than chance{apart} {'explain' if apart else 'explains'}"
-    if with_more > STALL_HOLD_LEVEL and not too_few:
-        return Outcome.HOLDS, "no more stalls than chance explains"
-    return Outcome.INCONCLUSIVE, too_few or f"chance{apart} may or may not explain the stalls"

@@ -9,11 +9,10 @@ import math
 from collections.abc import Sequence
 
 from pytest_dbcluster import formatting
-from pytest_dbcluster.claims import cluster_difference, critical_values, power
-from pytest_dbcluster.claims.claim import STALLS, Claim, Outcome, Verdict, as_ratio
+from pytest_dbcluster.claims import cluster_difference, critical_values
+from pytest_dbcluster.claims.claim import Claim, Outcome, Verdict, as_ratio
 from pytest_dbcluster.claims.critical_values import GUARD_BOUND
 
-SHARES = (0.1, 0.2)  # of stalled rounds, for which the message says how often they are missed
 EQUAL = (1.0,)  # the ratio of what does not differ
 UNBOUNDED = "error of this verdict has no bound: carry-over was found"
 LATENCY = "ms"  # a unit in which lower values are faster
@@ -84,8 +83,6 @@ def _word(verdict: Verdict) -> str:
 def claimed(claim: Claim) -> str:
     """The range of ratios that a claim asserts, printed like the measured ratio."""
     low, high = (as_ratio(math.exp(bound)) for bound in claim.bounds)
-    if claim.kind == STALLS:
-        return "no more stalls than the other"
     if claim.kind == "differs":
         return "nothing"
     if claim.guard and math.isfinite(high):
@@ -103,19 +100,8 @@ def _estimate(verdict: Verdict) -> str:
 
 
 def estimate(verdict: Verdict) -> str:
-    """The ratio with its sequential interval, ``1.84x (1.18 .. 3.08)``; ``-`` where no pair was measured.
-
-    A claim about stalls is about no ratio: ``stalls 0 v 9 of 39``, those of the candidate first.
-    """
-    if verdict.claim.kind == STALLS:
-        return f"stalls {stalls(verdict)}"
+    """The ratio with its sequential interval, ``1.84x (1.18 .. 3.08)``; ``-`` where no pair was measured."""
     return formatting.with_interval(verdict.ratio, verdict.low, verdict.high, verdict.claim.limits)
-
-
-def stalls(verdict: Verdict) -> str:
-    """The stalled rounds of candidate and baseline, and the rounds of each: ``0 v 9 of 39``."""
-    baseline, candidate = verdict.stalls or (0, 0)
-    return f"{candidate} v {baseline} of {verdict.pairs}"
 
 
 def level(verdict: Verdict) -> str:
@@ -158,11 +144,6 @@ def _fraction(value: float) -> str:
 
 def _error(verdict: Verdict, seconds: float, load: str, variants: int) -> str:
     """The error rate of the verdict, or what would decide an inconclusive claim."""
-    if verdict.claim.kind == STALLS and verdict.outcome is Outcome.HOLDS:
-        excess = f"chance alone gives such an excess in more than 1 of {1 / critical_values.GUARD_LEVEL:.0f} runs"
-        missed = [f"{100 * power.stalls_missed(share, verdict.pairs):.0f} %" for share in SHARES]
-        chances = " and ".join(f"{missed[n]} if {100 * share:.0f} %" for n, share in enumerate(SHARES))
-        return f"{excess}; it holds with a chance of {chances} of its rounds stall, and none of the other's"
     if verdict.outcome is Outcome.FAILS or (verdict.outcome is Outcome.HOLDS and not verdict.claim.guard):
         return f"error of this verdict <= 1 in {1 / verdict.alpha:.0f}{_unless(verdict.claim)}"
     if verdict.outcome is Outcome.HOLDS:
@@ -262,8 +243,6 @@ def said(claim: Claim, names: Sequence[str], metric: str, unit: str, *, true: bo
         case "ordered":
             by = f" by more than {share}" if claim.margin else ""
             return f"{'' if true else 'not '}each of {', '.join(names)} is faster than the one before it{by}{of}"
-    if claim.kind == STALLS:
-        return f"{candidate} stalls {'no more often' if true else 'more often'} than {baseline}"
     faster = f"more than {share} faster" if claim.margin else "faster"
     return f"{candidate} is {no}{faster} than {baseline}{of}"
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
-from collections.abc import Sequence
 
 from pytest_dbcluster.claims import critical_values, estimators, intervals, verdict, wording
 from pytest_dbcluster.claims.claim import FADES, Verdict
@@ -18,7 +17,6 @@ from pytest_dbcluster.measuring.measurement import Measurement
 from pytest_dbcluster.measuring.question import Question
 from pytest_dbcluster.rounds import busy_machine, counters, load_generator, metrics, open_loop
 
-UNTIMED = ("lower", verdict.STALLS_KIND)  # claims that compare no speeds or latencies
 SHARED_STEP = ", except between variants that share their clusters"
 NOT_LEARNED = "how far equal clusters differ is not learned from these rounds, because the machine was busy"
 SHOWN_PAIRS = 20  # the cap when no verdict can be trusted: enough to show an estimate
@@ -77,11 +75,10 @@ def apart(question: Question, measurement: Measurement) -> tuple[Question, Clust
     larger than the difference, and for a counter that depends on what a cluster did before its rounds.
     """
     source, claim, variants = measurement.source, question.claim, question.variants
-    named = claim.kind if claim.kind == verdict.STALLS_KIND else question.metric
     why = counters.not_across(question.metric) if claim.kind == "lower" else ""
     if why and source.cluster_difference(*variants, metric=measurement.metric):
         raise ConfigError(f"{source.load}: {claim.kind} on separate clusters: {why}")
-    difference = source.cluster_difference(*variants, metric=named)
+    difference = source.cluster_difference(*variants, metric=question.metric)
     if difference is None:
         return question, None
     if question.asserted and (why := difference.refuses(claim.kind, claim.margins)):
@@ -112,8 +109,7 @@ def _told(
     if difference is None:
         return answer
     shared = question.claim.kind == "ordered" and 0.0 in _apart_by_step(question, measurement)
-    stalls = question.claim.kind == verdict.STALLS_KIND
-    line = f"{difference.line('stalls' if stalls else question.metric)}{SHARED_STEP if shared else ''}"
+    line = f"{difference.line(question.metric)}{SHARED_STEP if shared else ''}"
     return dataclasses.replace(answer, difference=difference, notes=[line, *answer.notes])
 
 
@@ -131,14 +127,14 @@ def _answer(question: Question, decided: Verdict, measurement: Measurement) -> A
     source, pairs = measurement.source, decided.pairs
     claim, numbers, metric = question.claim, question.variants, question.metric
     variants = tuple(Compared(number, source.names[number], measurement.rounds[number][:pairs]) for number in numbers)
-    if claim.kind not in UNTIMED:
+    if claim.kind != "lower":
         bottleneck = load_generator.mark({variant.name: variant.rounds for variant in variants})
         decided = load_generator.trusted(decided, bottleneck)
         decided = busy_machine.told(decided, {variant.name: variant.rounds for variant in variants})
     compared = question.comparisons
     carried = tuple(measurement.carry_over(candidate, baseline, metric, pairs) for candidate, baseline in compared)
     named = [(source.names[candidate], source.names[baseline]) for candidate, baseline in compared]
-    lines = remarks.carry_over_lines(named, carried) if claim.kind not in UNTIMED else []
+    lines = remarks.carry_over_lines(named, carried) if claim.kind != "lower" else []
     if measurement.instances > 1 and busy_machine.reason({variant.name: variant.rounds for variant in variants}):
         lines = [*lines, NOT_LEARNED]
     lines = [*_losses(question, measurement, pairs), *lines]
@@ -192,7 +188,7 @@ def _judged(
     look = reach.first_look(claim, measurement.rules.alpha, measurement.instances)
     if claim.kind != "differs" and measurement.pairs >= look:
         measurement.look(question)
-    if over and measurement.pairs < look and claim.kind != verdict.STALLS_KIND and measurement.spent(numbers):
+    if over and measurement.pairs < look and measurement.spent(numbers):
         needed = look * measurement.seconds(numbers) / measurement.pairs
         over = f"{over}; the first look comes after {look} pairs, which take {needed:.0f} s"
     late = next(filter(None, (open_loop.above_capacity(measurement.rounds[number]) for number in numbers)), "")
@@ -210,18 +206,7 @@ def _judged(
         return judge(claim, of_losses(after, before), terms)
     candidate, baseline = ([done.cost for done in measurement.rounds[number]] for number in numbers)
     pairs = measurement.pairs_of(question.candidate, question.baseline, metric)
-    if claim.kind == verdict.STALLS_KIND:
-        terms = dataclasses.replace(terms, out_of_budget=_until_the_only_look(over, measurement, numbers))
-        return verdict.judge_stalls(pairs, (baseline, candidate), terms, apart=claim.apart)
     return judge(claim, pairs, terms, times=(baseline, candidate))
-
-
-def _until_the_only_look(over: str, measurement: Measurement, numbers: Sequence[int]) -> str:
-    """Why drawing must end, with what a claim about stalls needed; empty while it may go on."""
-    if not over or measurement.pairs >= verdict.STALL_PAIRS:
-        return over
-    needed = verdict.STALL_PAIRS * measurement.seconds(numbers) / measurement.pairs
-    return f"{over}; the only look comes after {verdict.STALL_PAIRS} pairs, which take {needed:.0f} s"
 
 
 def _so_far(question: Question, measurement: Measurement) -> tuple[float, float, float]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from pytest_dbcluster.claims import critical_values, verdict
+from pytest_dbcluster.claims import critical_values
 from pytest_dbcluster.claims.claim import FADES, GUARDS, Claim
 from pytest_dbcluster.rounds import round_length
 from pytest_dbcluster.rounds.round import Round
@@ -26,8 +26,6 @@ def first_look(claim: Claim, alpha: float, instances: int = 1) -> int:
     At the default alpha 12, for a guard 8, for ``fades`` 17; with alpha .0001 it is 17. instances: of
     each variant, used in turn.
     """
-    if claim.kind == verdict.STALLS_KIND:
-        return verdict.STALL_PAIRS
     row = critical_values.boundary(claim.hold_level(alpha))
     first = critical_values.RANKS_FROM if claim.kind == FADES else 0
     return next(look for look in critical_values.looks(instances) if look >= first and row.at(look) is not None)

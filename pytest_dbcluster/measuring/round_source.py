@@ -52,7 +52,7 @@ class RoundSource(abc.ABC):
     def cluster_difference(self, *numbers: int, metric: str) -> ClusterDifference | None:
         """How far equal clusters can differ in a metric, where these variants run on separate ones.
 
-        None where they share one. metric: as claims name it, or ``verdict.STALLS_KIND``.
+        None where they share one. metric: as claims name it.
         """
         return None
 

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, NoReturn
 
 from pytest_dbcluster import calls, registry
 from pytest_dbcluster.claims import claim as claims
-from pytest_dbcluster.claims import verdict
 from pytest_dbcluster.claims.claim import Claim
 from pytest_dbcluster.claims.critical_values import MAX_STEPS
 from pytest_dbcluster.errors import ConfigError
@@ -107,14 +106,6 @@ class Series:
         if counter not in counters.NAMES:
             raise registry.unknown("counter", counter, counters.NAMES)
         return self._claim(claims.lower(by), than, counter)
-
-    @calls.written("candidate.no_more_stalls_than(baseline)")
-    def no_more_stalls_than(self, other: Series) -> Answer:
-        """Guard that this variant stalls no more often than the other, judged once, after 40 pairs.
-
-        A round stalls when its seconds per operation are more than twice the median of both variants.
-        """
-        return self._claim(Claim(verdict.STALLS_KIND, 0.0), other, None)
 
     @calls.written("candidate.against(baseline)")
     def against(self, other: Series, *, metric: str | None = None) -> Answer:

@@ -30,8 +30,6 @@ from pytest_dbcluster import formatting
 from pytest_dbcluster.claims import intervals
 from pytest_dbcluster.claims.block_order import PER_EIGHT
 from pytest_dbcluster.claims.cluster_difference import ASSUMED, LEAST_PAIRS, ClusterDifference, together, upper
-from pytest_dbcluster.claims.estimators import STALL_FACTOR
-from pytest_dbcluster.claims.verdict import STALL_PAIRS, STALLS_KIND
 from pytest_dbcluster.errors import ConfigError, ProvisionError
 from pytest_dbcluster.hosts.provisioner import Provisioner, name_of
 from pytest_dbcluster.rounds import counters, metrics
@@ -47,7 +45,6 @@ LEARN = "DBCLUSTER_LEARN"
 LEAST_ROUNDS = 2 * PER_EIGHT  # of each cluster: one eight for either half
 MOST_PAIRS = 200  # of a calibration: of more the latest count
 OPEN_LOOP = ", open loop"  # ends the kind of a workload with an arrival rate
-LEAST_STALLS = 1 / STALL_PAIRS  # of the rounds: no claim about stalls tells less
 LOCAL = "local"
 SPEED = "speed"  # the name of all of SPEEDS in DEFAULTS
 CALIBRATED = ("tpcc", "sysbench", "mysqlslap")  # tools that the command takes
@@ -85,7 +82,7 @@ class Default:
 # with more rounds can give smaller figures.
 # Other metrics: 12 pairs with 24 rounds of each cluster, under write (rounds of .3 s) and under oltp_read_write in an
 # open loop (.5 s), on a machine with five times as many runnable tasks as cores. ``work`` is the largest figure of any
-# such counter (log_bytes); row_lock_waits had 8 pairs. Stalls: all 24 pairs together. Of ``drain_seconds`` and of
+# such counter (log_bytes); row_lock_waits had 8 pairs. Of ``drain_seconds`` and of
 # latencies the rounds' noise (10 to 26 %) was as large as the differences, so a calibration can give smaller figures.
 # No exchange of places half-way is offered: the cluster that was started first was neither faster nor slower (means of
 # the signed differences -.2, -.3 and .6 %, standard errors .8, .7 and .8 %). More instances lower the difference.
@@ -120,12 +117,11 @@ _READ_WRITE = _busy(
     drain_seconds=0.728,
 )
 _LOCKS = {"row_lock_waits": Default(2.727, "2026-11-24", _BUSY, 8)}
-_STALLS = {STALLS_KIND: Default(0.109, "2026-11-24", _BUSY, 24)}
 DEFAULTS: Mapping[str, Mapping[str, Default]] = MappingProxyType(
     {
-        "mysqlslap": {SPEED: Default(0.051, "2026-11-23", _ON, 12), **_WRITE, **_STALLS},
+        "mysqlslap": {SPEED: Default(0.051, "2026-11-23", _ON, 12), **_WRITE},
         "mysqlslap:key": {SPEED: Default(0.030, "2026-11-23", _ON, 13)},
-        "sysbench": {SPEED: Default(0.068, "2026-11-23", _ON, 24), **_READ_WRITE, **_LOCKS, **_STALLS},
+        "sysbench": {SPEED: Default(0.068, "2026-11-23", _ON, 24), **_READ_WRITE, **_LOCKS},
         "sysbench:oltp_point_select": {SPEED: Default(0.055, "2026-11-24", _ON, 12)},
         "tpcc": {SPEED: Default(0.076, "2026-11-23", _ON, 48)},
     }
@@ -139,7 +135,6 @@ _ASSUMED = {
     "p999": 0.50,
     "work": 0.45,
     "timing": 3.00,
-    STALLS_KIND: 0.20,
 }
 UNKNOWN = {family: Default(fraction, "", "for this kind of workload") for family, fraction in _ASSUMED.items()}
 ELSEWHERE = {family: Default(fraction, "", "for hosts on other machines") for family, fraction in _ASSUMED.items()}
@@ -199,7 +194,7 @@ class Calibration:
     """The pairs of fresh equal clusters that were measured for a key.
 
     pairs: of each pair of clusters, by metric, the log ratio of the two and the standard error that comes from the
-    rounds; of stalls the difference of their shares of the rounds. date: of the last pair, such as ``2026-11-22``.
+    rounds. date: of the last pair, such as ``2026-11-22``.
     """
 
     key: Key
@@ -225,7 +220,6 @@ class Calibration:
         if len(found) < LEAST_PAIRS:
             return None
         f, source = upper(found, self.noise(metric)), f"measured on {len(found)} pairs of clusters, {self.date}"
-        f = math.log1p(max(LEAST_STALLS, f)) if metric == STALLS_KIND else f
         return ClusterDifference(f, source, len(found))
 
     def write(self) -> None:
@@ -282,9 +276,7 @@ def found_in(first: Sequence[Round], second: Sequence[Round], load: str) -> dict
         whole, *parts = (_log_ratio(values[0][part], values[1][part], metric) for part in halves)
         if all(map(math.isfinite, (whole, *parts))):
             found[metric] = (whole, abs(parts[0] - parts[1]) / 2)
-    limit = STALL_FACTOR * statistics.median(done.cost for done in (*first, *second))
-    shares = [_stalled(second[part], limit) - _stalled(first[part], limit) for part in halves]
-    return found | {STALLS_KIND: (shares[0], abs(shares[1] - shares[2]) / 2)}
+    return found
 
 
 def _metrics_of(done: Round) -> list[str]:
@@ -306,10 +298,6 @@ def _log_ratio(first: Sequence[float], second: Sequence[float], metric: str) -> 
     if min(*first, *second) <= 0:
         return math.nan
     return intervals.hodges_lehmann([math.log(b / a) for a, b in zip(first, second, strict=True)])
-
-
-def _stalled(rounds: Sequence[Round], limit: float) -> float:
-    return statistics.fmean(done.cost > limit for done in rounds)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -369,9 +357,9 @@ def default(kind: str, offers: frozenset[str], metric: str) -> ClusterDifference
 
 
 def family_of(metric: str) -> str:
-    """The name under which DEFAULTS has a metric: ``SPEED``, a latency, the nature of a counter, or stalls."""
+    """The name under which DEFAULTS has a metric: ``SPEED``, a latency, or the nature of a counter."""
     name = metric.partition(":")[0]
-    if metric == STALLS_KIND or name in metrics.QUANTILES:
+    if name in metrics.QUANTILES:
         return name
     return SPEED if name in SPEEDS else counters.NATURES[name].name.lower()
 

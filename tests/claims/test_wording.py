@@ -8,10 +8,8 @@ import pytest
 
 from pytest_dbcluster.claims import wording
 from pytest_dbcluster.claims.claim import beats, differs, no_slower_than
-from pytest_dbcluster.claims.pairs import Pairs
-from pytest_dbcluster.claims.verdict import Terms, judge, judge_ordered, judge_stalls
+from pytest_dbcluster.claims.verdict import Terms, judge, judge_ordered
 from pytest_dbcluster.claims.wording import counted, message
-from tests.support.pairs import orders
 from tests.support.pairs import pairs as made
 
 
@@ -141,31 +139,6 @@ def test_no_message_holds_a_bare_p_value():
     """A reader gets a ratio and an interval, never a significance."""
     assert "p =" not in words(judge(beats(), noise(0.3, 0.02, 20)))
     assert "p-value" not in words(judge(beats(), noise(0.3, 0.02, 20)))
-
-
-def stalls(ours, pairs=40, **terms):
-    """The message of a count of stalls, the baseline without any."""
-    seconds = [3.0] * ours + [1.0] * (pairs - ours)
-    drawn = Pairs.of([1 / one for one in seconds], [1.0] * pairs, orders(1, pairs))
-    return words(judge_stalls(drawn, ([1.0] * pairs, seconds), Terms(**terms)))
-
-
-def test_the_message_of_a_count_of_stalls_promises_no_more_than_its_test():
-    """It claims nothing about the ratio, and chance is no proof that there is no difference."""
-    held = stalls(2)
-
-    assert "HOLDS a.no_more_stalls_than(b)" in held
-    assert "claimed no more stalls than the other   -> no more stalls than chance explains: 2 v 0" in held
-    assert "chance alone gives such an excess in more than 1 of 20 runs" in held
-    assert "error of this verdict" not in held
-    assert "error of this verdict <= 1 in 2000" in stalls(15)
-
-
-def test_an_open_count_of_stalls_needs_its_40_pairs():
-    """It looks once: where all pairs were there, more of them are no way out."""
-    assert "needs about 40 pairs in all" in stalls(0, 10, out_of_budget="budget of 3 s used")
-    assert "no number of pairs is known to decide it" in stalls(7)
-    assert "needs about 40 pairs in all" in stalls(0, 0, out_of_budget="budget of 3 s used")
 
 
 def test_the_message_of_a_comparison_beside_speaks_of_no_claim():

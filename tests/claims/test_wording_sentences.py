@@ -3,7 +3,7 @@
 import pytest
 
 from pytest_dbcluster.claims import claim as claims
-from pytest_dbcluster.claims.claim import STALLS, Claim, Outcome
+from pytest_dbcluster.claims.claim import Outcome
 from pytest_dbcluster.claims.wording import sentence
 
 NAMES = ("new", "old")
@@ -30,7 +30,6 @@ NAMES = ("new", "old")
             "each of new, old is faster than the one before it",
             "not each of new, old is faster than the one before it",
         ),
-        (Claim(STALLS, 0.0), "new stalls no more often than old", "new stalls more often than old"),
     ],
 )
 def test_each_claim_has_its_sentence(claim, holds, fails):

@@ -116,7 +116,6 @@ def test_a_shown_answer_is_not_read():
         (lambda a, b: a.same_as(b, within=0.1), "flush_2.same_as(default, within=0.1)"),
         (lambda a, b: a.scales(b, at_least=1.5), "flush_2.scales(default, at_least=1.5)"),
         (lambda a, b: a.lower("fsyncs", than=b), 'flush_2.lower("fsyncs", than=default)'),
-        (lambda a, b: a.no_more_stalls_than(b), "flush_2.no_more_stalls_than(default)"),
     ],
 )
 def test_the_text_is_the_claim_as_a_test_writes_it(claim, text):
@@ -179,28 +178,6 @@ def test_an_order_that_is_asked_again_answers_as_before():
     assert slow.measurement.pairs > first.verdict.pairs
 
 
-def test_stalls_are_counted_in_the_first_40_pairs():
-    """However many were drawn before for another claim."""
-    default, flush_2 = series(1.0, 1.0, sd=0.3)
-    assert flush_2.against(default).verdict.pairs <= 20
-    with pytest.raises(Inconclusive):
-        bool(flush_2.beats(default, by=0.001))
-    answer = flush_2.no_more_stalls_than(default)
-
-    assert flush_2.measurement.pairs > 40
-    assert answer.verdict.pairs == 40
-
-
-def test_a_count_of_stalls_draws_no_more_than_the_run_allows():
-    """Its one look comes after 40 pairs; with fewer the guard is open."""
-    default, flush_2 = series(1.0, 1.0, cap=12)
-    answer = flush_2.no_more_stalls_than(default)
-
-    assert answer.verdict.pairs == 12
-    with pytest.raises(Inconclusive, match="cap of 12 pairs: 0 v 0"):
-        bool(answer)
-
-
 def test_an_order_of_two_gives_each_name_its_own_median():
     """The message names the slowest first, and so stand the medians."""
     slow, fast = series(1.0, 0.5, names=("slow", "fast"))
@@ -209,20 +186,6 @@ def test_an_order_of_two_gives_each_name_its_own_median():
     medians = [statistics.median(one.values("throughput")[:pairs]) for one in (slow, fast)]
 
     assert f"absolute medians slow {medians[0]:.4g} v fast {medians[1]:.4g}" in answer.message
-
-
-def test_a_blind_source_says_nothing_of_stalls():
-    """Whichever claim is asked first; 20 pairs show what was seen."""
-    source = FakeSource(("default", "flush_2"), noisy(1.0, 1.0))
-    default, flush_2 = series(source=source)
-    flush_2.same_as(default, within=0.017)
-    assert flush_2.measurement.pairs >= 40
-    source.why_blind = "nodes share the cores"
-    answer = flush_2.no_more_stalls_than(default)
-
-    assert answer.verdict.pairs == 20
-    with pytest.raises(Inconclusive, match="nodes share the cores"):
-        bool(answer)
 
 
 class Lingering(FakeSource):

@@ -187,14 +187,13 @@ class ByMetric(Apart):
 
 
 def test_each_metric_has_a_difference():
-    """A fifth more is a finding in throughput, and none in the drained throughput; stalls have theirs."""
+    """A fifth more is a finding in throughput, and none in the drained throughput."""
     source = ByMetric(("old", "new"), noisy(1.0, 1 / 1.2, sd=0.005))
     old, new = series_of(Measurement(source, Rules(seed=1)))
 
     assert outcome(new.beats(old)) is Outcome.HOLDS
     assert outcome(new.beats(old, metric="drained_throughput")) is Outcome.INCONCLUSIVE
-    assert outcome(new.no_more_stalls_than(old)) is Outcome.HOLDS
-    assert source.asked == {"throughput", "drained_throughput", "no_more_stalls_than"}
+    assert source.asked == {"throughput", "drained_throughput"}
 
 
 def test_a_default_names_the_command_that_replaces_it():

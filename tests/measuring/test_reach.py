@@ -7,8 +7,7 @@ import dataclasses
 import pytest
 
 from pytest_dbcluster.claims import claim as claims
-from pytest_dbcluster.claims.claim import Claim, Outcome
-from pytest_dbcluster.claims.verdict import STALLS_KIND
+from pytest_dbcluster.claims.claim import Outcome
 from pytest_dbcluster.errors import ConfigError, Inconclusive
 from pytest_dbcluster.measuring import reach
 from pytest_dbcluster.measuring.series import ordered, series_of
@@ -22,11 +21,10 @@ from tests.support.measurements import measured, measurement, two
         (claims.beats(), 0.0005, 12),
         (claims.beats(), 0.0001, 17),
         (claims.no_slower_than(by=0.1), 0.0001, 8),
-        (Claim(STALLS_KIND, 0.0), 0.0005, 40),
     ],
 )
 def test_the_first_look_is_the_first_that_can_decide(claim, alpha, look):
-    """A stricter level says nothing at the first look; a claim about stalls has one look only."""
+    """A stricter level says nothing at the first look."""
     assert reach.first_look(claim, alpha) == look
 
 

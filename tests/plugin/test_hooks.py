@@ -434,7 +434,7 @@ def test_the_list_of_fixtures_names_every_claim(run):
     text = result.stdout.str().partition("measure -- ")[2].partition("\n\n")[0]
 
     claims = [name for name, value in vars(Series).items() if callable(value) and not name.startswith("_")]
-    assert {"beats", "no_slower_than", "same_as", "scales", "lower", "no_more_stalls_than", "against"} <= set(claims)
+    assert {"beats", "no_slower_than", "same_as", "scales", "lower", "against"} <= set(claims)
     assert [name for name in claims if name != "values" and f".{name}(" not in text] == []
     for words in ("on=[spec, other_spec]) gives", "ordered(", "measure.sweep(", "curve.every(", "measure: Measure"):
         assert words in text, words

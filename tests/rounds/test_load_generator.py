@@ -184,7 +184,6 @@ def test_a_guard_under_a_bottleneck_is_open():
 
     with pytest.raises(Inconclusive, match="lies inside the claim, but the load generator is the bottleneck: fast, "):
         bool(fast.same_as(slow, within=0.2))
-    assert fast.no_more_stalls_than(slow)
 
 
 def test_a_counter_is_counted_all_the_same():

@@ -10,7 +10,7 @@ from pytest_dbcluster.reporting.history import history_file
 from pytest_dbcluster.reporting.results_directory import HISTORY
 from tests.support.curves import curve, point
 from tests.support.histories import entries, healthy
-from tests.support.records import beside, record, stalled
+from tests.support.records import beside, record
 from tests.support.results import results
 
 LONG = {
@@ -79,6 +79,6 @@ def awkward(directory):
     """Write the results directory of a run with all of this, and with a history of its first claim."""
     guard = record(claims.same_as(0.1), faster=1.02, sd=0.2, pairs=40, load="mysqlslap key c50", **LONG)
     noisy = record(faster=1.05, sd=0.3, pairs=160, load="mysqlslap write c50", published=7.41)
-    results(directory, [*counters(), order(), guard, noisy, stalled(), beside()], sweeps=[sweep()], timelines=True)
+    results(directory, [*counters(), order(), guard, noisy, beside()], sweeps=[sweep()], timelines=True)
     history_file.add(directory / HISTORY, entries([*healthy(12), *healthy(12, seed=2, level=1.5)], low=1.2, high=2.2))
     return directory

@@ -5,7 +5,7 @@ import math
 import random
 
 from pytest_dbcluster.claims import claim as claims
-from pytest_dbcluster.claims.verdict import Terms, judge, judge_stalls
+from pytest_dbcluster.claims.verdict import Terms, judge
 from pytest_dbcluster.measuring import remarks
 from pytest_dbcluster.reporting.records import ClaimRecord
 from pytest_dbcluster.rounds.pairing import pairs_of
@@ -101,23 +101,6 @@ def undecided(**changes):
 def failed(**changes):
     """A claim that is refuted."""
     return record(**{"faster": 0.8, "sd": 0.03, "pairs": 20, "load": "mysqlslap update c50", **changes})
-
-
-def stalled(stalls=9, pairs=40, **changes):
-    """A claim about stalls, of which the candidate had none, with its true verdict."""
-    made = record(faster=1.5, pairs=pairs, **changes)
-
-    def late(number, one):
-        slow = 5 if number < stalls else 1
-        return dataclasses.replace(one, outcome=dataclasses.replace(one.outcome, seconds=slow * one.outcome.seconds))
-
-    slow = tuple(late(number, one) for number, one in enumerate(made.rounds[made.baseline]))
-    rounds = {**made.rounds, made.baseline: slow}
-    found = pairs_of(rounds[made.candidate], slow, [[one.throughput for one in many] for many in rounds.values()])
-    times = [one.cost for one in slow], [one.cost for one in rounds[made.candidate]]
-    verdict = judge_stalls(found, times, Terms(out_of_budget="budget of 120 s of measured time used (--db-budget)"))
-    text = verdict.claim.call((made.candidate, made.baseline), "throughput")
-    return dataclasses.replace(made, rounds=rounds, verdict=verdict, text=text)
 
 
 def beside(**changes):

@@ -128,13 +128,6 @@ def test_one_calibration_has_every_metric(here, local):
     assert bytes_.source.startswith("default, ")
 
 
-def test_a_claim_about_stalls_tells_no_less_than_one_round(here, local):
-    """Clusters without any stall say nothing about rare ones."""
-    Calibration(here, pairs(*[0.0] * 24, metric="no_more_stalls_than"), "2026-11-22").write()
-
-    assert cluster_differences.of(GALERA, WRITE, local, "no_more_stalls_than").share == pytest.approx(1 / 40)
-
-
 @pytest.mark.parametrize(
     "text",
     ["", "{", "[]", "null", '{"format": 3}', '{"format": 3, "key": {}, "pairs": [{"p95": "x"}], "date": ""}'],
@@ -168,7 +161,7 @@ def test_defaults_are_by_kind_of_workload_and_place():
     assert default("tpcc", frozenset()).source == "default, assumed, for hosts on other machines"
 
 
-METRICS = (*metrics.NAMES, "goodput:new_order", "p95:new_order", "no_more_stalls_than")
+METRICS = (*metrics.NAMES, "goodput:new_order", "p95:new_order")
 
 
 @pytest.mark.parametrize("offers", [SHARED, frozenset()], ids=["here", "elsewhere"])
@@ -378,7 +371,7 @@ def test_real_instances_calibrate_by_themselves(pool, monkeypatch, tmp_path, sha
 
     known = cluster_differences.read(Key.of(variants[0], workload, pool.provisioner))
     assert len(known.pairs) == learned
-    assert all({"throughput", "fsyncs_per_commit", "no_more_stalls_than"} <= pair.keys() for pair in known.pairs)
+    assert all({"throughput", "fsyncs_per_commit"} <= pair.keys() for pair in known.pairs)
 
 
 MARGINS = {"no_slower_than": "by", "same_as": "within", "beats": "by", "scales": "at_least"}

@@ -65,28 +65,3 @@ def test_warm_up_that_never_ends_is_said():
 
     line = "\n  warm-up ended after 5 blocks; the last block was still 2.00x as fast as the one before"
     assert line in fast.against(slow).message
-
-
-def test_stalls_are_counted_in_40_pairs_and_that_takes_time():
-    """Pairs of 4 s are more than the usual budget; the message says how much they take."""
-    slow, fast = series_of(measurement(two(fixed(1000)), budget=120.0))
-    reason = slow.no_more_stalls_than(fast).verdict.reason
-
-    assert reason == (
-        "budget of 120 s of measured time used (--db-budget); the only look comes after 40 pairs, "
-        "which take 160 s: 0 v 0"
-    )
-
-
-def test_stalls_of_rounds_of_fixed_time_are_rounds_that_did_little():
-    """Less than half of the usual; as a time of one operation more than twice the usual."""
-    source = iter(range(10**6))
-
-    def outcome(variant, seconds):
-        return RunResult(2.0, 1000, 1000, good=300 if variant and next(source) % 4 == 0 else 1000)
-
-    slow, fast = series_of(measurement(two(outcome), budget=1000.0))
-    answer = slow.no_more_stalls_than(fast)
-
-    assert answer
-    assert answer.verdict.stalls == (10, 0)

@@ -50,7 +50,7 @@ def name(test: str, shown: Sequence[Shown], *, inconclusive: bool = False) -> st
     first = min(asserted, key=lambda record: RANKS[record.verdict.outcome])
     more = f" and {len(asserted) - 1} more" if len(asserted) > 1 else ""
     state = INCONCLUSIVE if words.state(first) == "inconclusive" else ""
-    metric = "" if first.metric == "throughput" or words.about_stalls(first) else f"{first.metric} "
+    metric = "" if first.metric == "throughput" else f"{first.metric} "
     return f"{test}: {state}{metric}{_estimate(first)}{more}"
 
 
@@ -93,9 +93,7 @@ def _estimate(record: ClaimRecord) -> str:
 
 
 def _measured(record: ClaimRecord) -> str:
-    """The ratio with the sequential interval and its level, or the stalled rounds."""
-    if words.about_stalls(record):
-        return _estimate(record)
+    """The ratio with the sequential interval and its level."""
     return f"{words.ratio(record)} ({wording.level(record.verdict)}: {words.interval(record)})"
 
 

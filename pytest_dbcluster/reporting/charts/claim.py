@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import statistics
 from collections.abc import Sequence
 from typing import Any
 
 from pytest_dbcluster import formatting
 from pytest_dbcluster.claims import critical_values, estimators, intervals, wording
-from pytest_dbcluster.claims.claim import FADES, STALLS, Verdict
+from pytest_dbcluster.claims.claim import FADES, Verdict
 from pytest_dbcluster.claims.pairs import Pairs, log_difference
 from pytest_dbcluster.errors import ConfigError
-from pytest_dbcluster.formatting import amount
 from pytest_dbcluster.reporting import rounds_csv
 from pytest_dbcluster.reporting.charts import drawing, scales
 from pytest_dbcluster.reporting.charts.colours import GRID, INK, MARGIN, PAPER, PUBLISHED, SOFT, Style, style
@@ -112,21 +110,11 @@ def _draw_rounds(axes: Any, record: ClaimRecord) -> None:
             highest, last = max([highest, *values]), max([last, *middles])
     drawing.upright_label(axes, metrics.label(record.metric))
     axes.set_xlabel("seconds since the first round began", labelpad=1)
-    if limit := _stalled_below(record):
-        axes.axhline(limit, color=INK, linewidth=0.9, linestyle=(0, (4, 2)), label=f"stalled: below {amount(limit)}")
     axes.set_xlim(0, max(last * 1.02, 1.0))
     axes.set_ylim(0, 1.08 * highest or 1.0)
     drawing.few_ticks(axes.yaxis, 4)
     drawing.few_ticks(axes.xaxis, 7)
     drawing.legend(axes, 4)
-
-
-def _stalled_below(record: ClaimRecord) -> float:
-    """Of a claim about stalls the speed below which a round counts as one; 0 for others, and where it is no speed."""
-    if record.verdict.claim.kind != STALLS or metrics.unit(record.metric) != "/s":
-        return 0.0
-    pairs = (record.rounds[name][: record.verdict.pairs] for name in (record.candidate, record.baseline))
-    return 1 / (estimators.STALL_FACTOR * statistics.median(drawn.cost for many in pairs for drawn in many))
 
 
 def _shown(drawn: Round, record: ClaimRecord) -> float | None:
@@ -262,7 +250,7 @@ def _draw_lines(axes: Any, record: ClaimRecord, scale: scales.Scale) -> None:
 
 
 def bounds(record: ClaimRecord) -> list[float]:
-    """The finite bounds of the claim as ratios; empty for a claim about stalls, which counts, and without a claim."""
-    if record.verdict.claim.kind == STALLS or not record.asserted:
+    """The finite bounds of the claim as ratios; empty without a claim."""
+    if not record.asserted:
         return []
     return list(record.verdict.claim.ratios)

@@ -10,8 +10,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from pytest_dbcluster.claims import wording
-from pytest_dbcluster.claims.claim import STALLS, Outcome
+from pytest_dbcluster.claims.claim import Outcome
 from pytest_dbcluster.reporting.charts import drawing, scales
 from pytest_dbcluster.reporting.charts.claim import bounded, bounds
 from pytest_dbcluster.reporting.charts.colours import GRID, HOLDS, INK, MARGIN, OPEN, PAPER, PUBLISHED, REFUTED, SOFT
@@ -70,8 +69,6 @@ def svg(lines: Sequence[Line], name: str = "forest", shape: Shape = WIDE) -> str
         scale = scales.ratios([_inside(end, limits) for end in ends], least=1.5, ends=limits)
         for place, line in enumerate(reversed(shown)):
             _draw(axes, line, place, limits, shape)
-            if line.record.verdict.claim.kind == STALLS:
-                _draw_stalls(axes, line.record, place, scale)
         _draw_axis(axes, scale, counted=counted, many=len(shown) > MANY)
         _draw_names(axes, shown, shape)
         return drawn.svg()
@@ -82,21 +79,12 @@ def counter(record: ClaimRecord) -> bool:
     return not metrics.unit(record.metric)
 
 
-def _draw_stalls(axes: Any, record: ClaimRecord, place: int, scale: scales.Scale) -> None:
-    """Write the stalled rounds of a claim about them on that side of 1 that has more room."""
-    right = scale.low * scale.high > 1
-    given = {"textcoords": "offset points", "fontsize": 9, "va": "center", "ha": "left" if right else "right"}
-    axes.annotate(wording.estimate(record.verdict), (1.0, place), (8 if right else -8, 0), **given)
-
-
 def _draw(axes: Any, line: Line, place: int, limits: tuple[float, float], shape: Shape) -> None:
-    """Draw one claim: what it allows for, its interval, its ratio, and the published ratio; nothing of stalls.
+    """Draw one claim: what it allows for, its interval, its ratio, and the published ratio.
 
     limits: where 0 and infinity are drawn.
     """
     verdict = line.record.verdict
-    if verdict.claim.kind == STALLS:
-        return
     marker, colour = MARKS[verdict.outcome] if line.record.asserted else BESIDE
     if bounds(line.record):
         low, high = (min(max(bound, -40.0), 40.0) for bound in verdict.claim.bounds)
@@ -168,8 +156,6 @@ def _draw_names(axes: Any, shown: Sequence[Line], shape: Shape) -> None:
 def _ends(record: ClaimRecord) -> list[float]:
     """The ratios that the axis must show for a claim."""
     verdict = record.verdict
-    if verdict.claim.kind == STALLS:
-        return []
     allowed = bounds(record)
     intervals = [end for low, high, _ in _intervals(record) for end in (low, high)]
     return [verdict.ratio, *intervals, record.published or 1.0, *allowed]

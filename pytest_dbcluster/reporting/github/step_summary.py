@@ -138,7 +138,7 @@ def bar(record: ClaimRecord) -> str:
     """The interval of a ratio on an axis of logarithms from 1/8 to 8: ``·····│──●──·``, cut off at the ends."""
     least, most, _ = closing.deciding(record)
     low, at, high = (_place(value) for value in (least, record.verdict.ratio, most))
-    if at is None or words.about_stalls(record):
+    if at is None:
         return " " * BAR
     ends = (low if low is not None else 0, high if high is not None else BAR - 1)
     known = words.decided(record) != formatting.NO_INTERVAL

@@ -36,9 +36,9 @@ class Table:
 class ClaimView:
     """One claim as texts, tables and charts for the template; an empty one is left out.
 
-    key: its address in the page. state: a word of ``words.SYMBOLS``. figure: what ``measured`` is; interval: with its
-    level. why: what moved; why_note: why there is no such
-    table. source: its results directory, where the page has several. folded: noise figures.
+    key: its address in the page. state: a word of ``words.SYMBOLS``. interval: with its level. why: what moved;
+    why_note: why there is no such table. source: its results directory, where the page has several. folded: noise
+    figures.
     """
 
     key: str
@@ -50,7 +50,6 @@ class ClaimView:
     release: str
     source: str
     test: str
-    figure: str
     measured: str
     interval: str
     published: str
@@ -88,8 +87,7 @@ def view(record: ClaimRecord, key: str, source: str = "", samples: Samples | Non
         release=", ".join(filter(None, (record.release, record.provisioner, record.storage))),
         source=source,
         test=record.test,
-        figure="stalled rounds" if words.about_stalls(record) else "measured ratio",
-        measured=words.ratio(record).removeprefix("stalls "),
+        measured=words.ratio(record),
         interval=interval(record),
         published="" if record.published is None else formatting.ratio(record.published),
         difference=difference(record),
@@ -113,9 +111,7 @@ def view(record: ClaimRecord, key: str, source: str = "", samples: Samples | Non
 
 
 def interval(record: ClaimRecord) -> str:
-    """The interval that decided, with its level; of a claim about stalls the rounds that were counted."""
-    if words.about_stalls(record):
-        return f"{words.decided(record)} of {record.candidate} and {record.baseline}"
+    """The interval that decided, with its level."""
     low, high, level = closing.deciding(record)
     return f"{level}: {formatting.interval(low, high, record.verdict.claim.limits)}"
 
@@ -216,10 +212,6 @@ def _durability(record: ClaimRecord) -> Table | None:
 def _remarks(record: ClaimRecord) -> list[str]:
     """What a reader must know besides: a narrower interval, and what there is to say about the rounds."""
     found = []
-    if words.about_stalls(record):
-        verdict = record.verdict
-        ratio = formatting.with_interval(verdict.ratio, verdict.low, verdict.high, EQUAL)
-        found.append(f"the claim is not about speed, of which the ratio is {ratio}")
     if closing.holds_as_guard(record):
         level = wording.level(record.verdict)
         found.append(f"the guard holds by its 90 % interval; that of {level}: {words.interval(record)}")

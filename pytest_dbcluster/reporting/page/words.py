@@ -7,7 +7,6 @@ import time
 
 from pytest_dbcluster import formatting
 from pytest_dbcluster.claims import wording
-from pytest_dbcluster.claims.claim import STALLS
 from pytest_dbcluster.formatting import NOTHING
 from pytest_dbcluster.reporting.records import ClaimRecord
 from pytest_dbcluster.reporting.tables import closing
@@ -30,15 +29,8 @@ def sentence(record: ClaimRecord) -> str:
     return wording.sentence(verdict.claim, verdict.outcome, names(record), record.metric, unit)
 
 
-def about_stalls(record: ClaimRecord) -> bool:
-    """Whether the claim counts stalled rounds, so that its answer is no ratio."""
-    return record.verdict.claim.kind == STALLS
-
-
 def ratio(record: ClaimRecord) -> str:
-    """The measured ratio: ``1.84x``; a dash where nothing was measured. Of a claim about stalls: ``stalls 0 v 9``."""
-    if about_stalls(record):
-        return wording.estimate(record.verdict).partition(" of ")[0]
+    """The measured ratio: ``1.84x``; a dash where nothing was measured."""
     return formatting.ratio(record.verdict.ratio, record.verdict.claim.limits)
 
 
@@ -49,12 +41,7 @@ def interval(record: ClaimRecord) -> str:
 
 
 def decided(record: ClaimRecord) -> str:
-    """The interval that decided: ``90 %: 0.96 .. 1.08`` of a guard that holds, else that of ``interval``.
-
-    Of a claim about stalls the number of rounds: ``of 39``.
-    """
-    if about_stalls(record):
-        return f"of {record.verdict.pairs}"
+    """The interval that decided: ``90 %: 0.96 .. 1.08`` of a guard that holds, else that of ``interval``."""
     guarded = closing.guarded(record)
     return f"90 %: {guarded}" if guarded else interval(record)
 

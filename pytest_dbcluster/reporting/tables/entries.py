@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 
 from pytest_dbcluster import formatting
 from pytest_dbcluster.claims import critical_values, wording
-from pytest_dbcluster.claims.claim import FADES, STALLS, Claim, Outcome
+from pytest_dbcluster.claims.claim import FADES, Claim, Outcome
 from pytest_dbcluster.claims.wording import EQUAL
 from pytest_dbcluster.formatting import elided, printable
 from pytest_dbcluster.reporting import rounds_csv
@@ -75,7 +75,7 @@ def of_claim(
         names=tuple(record.rounds),
         load=record.load,
         details=(*_details(record, low, high, level), *([record.release] if release else [])),
-        bar="" if verdict.claim.kind == STALLS else interval_bar.bar(verdict.ratio, low, high, bounds, letters=letters),
+        bar=interval_bar.bar(verdict.ratio, low, high, bounds, letters=letters),
         below=(*(closing.remarks(record) if remarks else []), *_why(record, command, remarks=remarks)),
         command=command,
     )
@@ -88,14 +88,10 @@ def of_test(test: TestDocument) -> Entry:
 
 def _headline(record: ClaimRecord) -> str:
     """The answer with its figure, ``flush_2 is 1.84x as fast as galera3``, or the claim as the test writes it."""
-    verdict, unit = record.verdict, metrics.unit(record.metric)
+    verdict = record.verdict
     kind = verdict.claim.kind
     if kind == "ordered" or states.state(record) == "inconclusive" or math.isnan(verdict.ratio):
         return record.text
-    if kind == STALLS:
-        return wording.said(
-            verdict.claim, (record.candidate, record.baseline), record.metric, unit, true=_holds(record)
-        )
     if kind == FADES:
         far, _, other_far, _ = record.rounds  # four names would fit no terminal
         return f"{far} {'loses' if _holds(record) else 'does not lose'} less than {other_far}{_by(record)}"
@@ -120,9 +116,7 @@ def _details(record: ClaimRecord, low: float, high: float, level: str) -> list[s
     between = shown if shown == formatting.NO_INTERVAL else f"{level}: {shown}"
     ratio = formatting.ratio(verdict.ratio, verdict.claim.limits)
     details = []
-    if verdict.claim.kind == STALLS:
-        details.append(wording.estimate(verdict))
-    elif verdict.claim.kind == "ordered":
+    if verdict.claim.kind == "ordered":
         details += [f"smallest step {ratio}", between]
     elif verdict.claim.kind == FADES and states.state(record) != "inconclusive":
         second, first = (formatting.ratio(kept, EQUAL) for kept in rounds_csv.losses(record))

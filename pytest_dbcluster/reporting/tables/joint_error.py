@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from pytest_dbcluster.claims.claim import STALLS
 from pytest_dbcluster.claims.cluster_difference import ONE_IN
 from pytest_dbcluster.claims.critical_values import GUARD_LEVEL
 from pytest_dbcluster.formatting import counted
@@ -22,8 +21,8 @@ LEAST = 2  # claims: the message of a single claim says its error
 def line(records: Sequence[ClaimRecord]) -> str:
     """``58 claims: at most .029 that any is wrong; 2 guards: at most .1 more``; empty for fewer than two claims.
 
-    A claim whose error nobody knows is counted apart: its rounds carried over, its clusters differ by a default, or it
-    is about stalls, whose absence has no level.
+    A claim whose error nobody knows is counted apart: its rounds carried over, or its clusters differ by a
+    default.
     """
     made = [record for record in records if record.asserted]
     if len(made) < LEAST:
@@ -52,7 +51,7 @@ def uncovered(record: ClaimRecord) -> str:
         return "with carry-over"
     if record.cluster_difference is not None and not record.cluster_difference.source.startswith("measured"):
         return "with a default difference of equal clusters"
-    return "about stalls" if record.verdict.claim.kind == STALLS else ""
+    return ""
 
 
 def _chance(record: ClaimRecord) -> float:

@@ -9,7 +9,7 @@ from pytest_dbcluster.claims import claim as claims
 from pytest_dbcluster.reporting.allure import description
 from pytest_dbcluster.reporting.allure.description import Shown
 from tests.support.curves import curve, point
-from tests.support.records import beside, failed, record, stalled, undecided
+from tests.support.records import beside, failed, record, undecided
 
 
 def ratio(made):
@@ -55,14 +55,6 @@ def test_an_inconclusive_test_without_a_claim_is_named_too():
     """Its budget was too small for a first look: Allure's list shows nothing but its name."""
     assert description.name("test_it", [], inconclusive=True) == "test_it: inconclusive"
     assert description.name("test_it", []) == "test_it"
-
-
-def test_a_claim_about_stalls_has_its_stalls():
-    """In the name of the test, and in its table."""
-    made = stalled(metric="goodput")
-
-    assert description.name("test_it", [Shown(made)]) == "test_it: stalls 0 v 9 (of 40)"
-    assert "stalls 0 v 9 (of 40)</td>" in description.html("", [Shown(made)])
 
 
 def test_a_counter_is_named():

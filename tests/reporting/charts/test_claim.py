@@ -15,7 +15,7 @@ from pytest_dbcluster.reporting import rounds_csv
 from pytest_dbcluster.reporting.charts import claim, colours, drawing
 from pytest_dbcluster.rounds.histogram import Histogram
 from pytest_dbcluster.rounds.ledger import Ledger, LedgerEntry
-from tests.support.records import beside, failed, record, rounds, stalled, undecided
+from tests.support.records import beside, failed, record, rounds, undecided
 
 
 def words(svg):
@@ -252,18 +252,6 @@ def test_an_order_shows_each_step():
 def test_any_number_of_pairs_can_be_drawn(pairs):
     """A chart can be drawn for one pair, and for the maximum number of pairs."""
     assert claim.svg(record(pairs=pairs))
-
-
-def test_a_claim_about_stalls_shows_which_rounds_stalled():
-    """Those below half of the median speed of both variants."""
-    made = stalled()
-    [said] = [text for text in words(claim.svg(made)) if text.startswith("stalled: below ")]
-    limit = float(said.rpartition(" ")[2])
-    below = [one.variant for many in made.rounds.values() for one in many if one.throughput < limit]
-
-    assert below == ["galera3"] * 9
-    assert any("holds, stalls 0 v 9 of 40" in text for text in words(claim.svg(made)))
-    assert not any("stalled" in text for text in words(claim.svg(record())))
 
 
 def test_without_pairs_there_is_no_chart():

@@ -9,7 +9,7 @@ import pytest
 from pytest_dbcluster.claims import claim as claims
 from pytest_dbcluster.claims.claim import Outcome
 from pytest_dbcluster.reporting.charts import colours, forest
-from tests.support.records import beside, failed, record, stalled, undecided
+from tests.support.records import beside, failed, record, undecided
 
 
 def words(svg):
@@ -88,14 +88,6 @@ def test_a_claim_without_a_ratio_has_no_line():
 
     assert plot(none) is None
     assert words(plot(none, made)).count("claim 0") == 0
-
-
-def test_a_claim_about_stalls_has_its_numbers():
-    """A mark at the ratio of speed could stand on the side that contradicts the verdict."""
-    svg = plot(stalled(), record())
-
-    assert "stalls 0 v 9 of 40" in words(svg)
-    assert svg.count(colours.HOLDS) == plot(record()).count(colours.HOLDS)
 
 
 def test_on_a_phone_names_are_above_their_lines():

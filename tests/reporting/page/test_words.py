@@ -7,7 +7,7 @@ import pytest
 
 from pytest_dbcluster.claims import claim as claims
 from pytest_dbcluster.reporting.page import words
-from tests.support.records import beside, failed, record, stalled, undecided
+from tests.support.records import beside, failed, record, undecided
 
 
 def test_each_outcome_has_its_word():
@@ -41,11 +41,6 @@ def test_an_interval_has_one_end_at_least(low, high, shown):
     found = dataclasses.replace(made.verdict, low=low, high=high)
 
     assert words.interval(dataclasses.replace(made, verdict=found)) == shown
-
-
-def test_a_claim_about_stalls_has_no_ratio():
-    """Wherever its answer is shown, it is the number of stalled rounds."""
-    assert (words.ratio(stalled()), words.decided(stalled())) == ("stalls 0 v 9", "of 40")
 
 
 def test_nothing_measured_is_a_dash():

@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_dbcluster.claims import claim as claims
-from pytest_dbcluster.claims.claim import Claim
 from pytest_dbcluster.measuring.round_trips import RoundTripsTaken
 from pytest_dbcluster.reporting.documents.run_document import TestDocument
 from pytest_dbcluster.reporting.tables import entries
@@ -97,17 +96,6 @@ def test_an_order_shows_its_smallest_step():
 
     assert shown(made)[0].startswith("✓ holds  ordered(a, b, c)")
     assert shown(made)[1].startswith("         smallest step 1.08x   99.9 %: ")
-
-
-def test_stalls_are_counted():
-    """They have no ratio and no bar."""
-    made = record()
-    verdict = dataclasses.replace(made.verdict, claim=Claim("no_more_stalls_than", 0.0), stalls=(1, 2))
-
-    assert shown(dataclasses.replace(made, verdict=verdict)) == [
-        "✓ holds  flush_2 stalls no more often than galera3   mysqlslap write c50",
-        "         stalls 2 v 1 of 12",
-    ]
 
 
 def test_an_inconclusive_claim_has_the_command_to_type():

@@ -54,16 +54,14 @@ def test_guards_count_apart():
 
 
 def test_claims_without_a_known_error_are_not_covered():
-    """Found carry-over, a default difference of clusters, and stalls; each is said with its number."""
+    """Found carry-over and a default difference of clusters; each is said with its number."""
     carried = record(carry_over=CarryOver(0.05, 0.02, 0.08, 1.2))
     default = apart(ClusterDifference(0.05, "default, measured elsewhere: 12 pairs of clusters", 12))
-    stalls = record()
-    verdict = dataclasses.replace(stalls.verdict, claim=claims.Claim(claims.STALLS, 0.0))
-    line = joint_error.line([record(), carried, default, default, dataclasses.replace(stalls, verdict=verdict)])
+    line = joint_error.line([record(), carried, default, default])
 
     assert line == (
         "1 claim: at most .0005 that any is wrong; not covered: 1 with carry-over, 2 with a default difference of "
-        "equal clusters, 1 about stalls"
+        "equal clusters"
     )
     assert joint_error.line([carried, carried]) == "not covered: 2 with carry-over"
 
