@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
 from collections.abc import Sequence
 
 from pytest_dbcluster.hosts.host import Host
 from pytest_dbcluster.hosts.network import local_paths
 from pytest_dbcluster.hosts.network.guest_router import GuestRouter
+from pytest_dbcluster.hosts.network.kernel_settings import KernelSettings
 from pytest_dbcluster.hosts.network.path import NetworkPath, RoundTrips
-from pytest_dbcluster.hosts.network.traffic import Burst, Pings
 from pytest_dbcluster.hosts.provisioners.fake import FakeHost
 from pytest_dbcluster.network import REST, NetworkNeeds, Pair
 from tests.support import guests
@@ -17,8 +19,8 @@ from tests.support import guests
 class FakePath(NetworkPath):
     """Takes ``own`` seconds at rest, and ``adds`` seconds more than asked for any delay.
 
-    shaped: all that was asked, in order. disturbed: seconds on top of each measurement, in turn. loses: the share of
-    the pings that each call of ``pings`` loses, in turn; pinged: how many calls there were. gone: what ``lost`` says.
+    shaped: all that was asked, in order. disturbed: seconds on top of each measurement, in turn. sets: what the
+    kernel has set instead of what was asked. gone: what ``lost`` says.
     """
 
     def __init__(
@@ -28,8 +30,7 @@ class FakePath(NetworkPath):
         self.ends = tuple(ends)
         self.shaped: list[NetworkNeeds] = []
         self.gone = ""
-        self.loses: list[float] = []
-        self.pinged = 0
+        self.sets: dict[str, float] = {}
         self._own, self._adds, self._disturbed = own, adds, list(disturbed)
 
     def shape(self, needs: NetworkNeeds) -> None:
@@ -49,17 +50,11 @@ class FakePath(NetworkPath):
         )
         return RoundTrips(seconds, seconds)
 
-    def pings(self, pair: Pair, count: int, interval: float) -> Pings:
-        """All come back, but for the share that the test says for this call."""
-        self.pinged += 1
-        missing = self.loses.pop(0) if self.loses else 0.0
-        return Pings(count, (0.01,) * int(count * (1 - missing)))
-
-    def burst(self, pair: Pair, rate: float) -> Burst:
-        """As asked, or faster without a rate."""
-        bits, asked = rate / 1000, self.shaped[-1].between(*pair)
-        each = bits / (asked.rate or 2 * rate) / (1 - asked.loss)  # seconds; others take as long, and are lost
-        return Burst(bits, [(0.0, asked.rtt + (number + 2) * each) for number in range(100)])
+    def settings(self) -> dict[tuple[str, str], KernelSettings]:
+        """As asked, and what the test sets."""
+        shapes = {way: self.shaped[-1].between(*way) for way in itertools.permutations(self.ends, 2)}
+        asked = {way: KernelSettings(shape.loss, shape.jitter, shape.rate) for way, shape in shapes.items()}
+        return {way: dataclasses.replace(one, **self.sets) for way, one in asked.items()}
 
     def lost(self) -> str:
         """What the test says."""

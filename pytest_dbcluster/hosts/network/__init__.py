@@ -6,7 +6,7 @@ generator, lead straight into each namespace, unless a link names ``client``.
 
 - ``path``: the base class of such a network, and how its delays are measured back.
 - ``measured_back``: the delays of one measurement, before its rounds and after them.
-- ``traffic``: loss, jitter and rate of a link, asked and measured.
+- ``kernel_settings``: loss, jitter and rate of a link, as the kernel has them set.
 - ``routed_path``: namespaces of this machine around a router. ``router``: what a router is told.
 - ``namespaces``: network namespaces; each lives as long as a process of the run. ``namespace_host``: a host in one.
 - ``probes``: round trips between two namespaces.

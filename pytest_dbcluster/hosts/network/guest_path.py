@@ -6,16 +6,16 @@ Nodes that have a link for replication alone are apart on that link, and near on
 from __future__ import annotations
 
 import concurrent.futures
-import math
+import itertools
 import re
 from collections.abc import Mapping, Sequence
 
 from pytest_dbcluster.errors import CommandFailed, ProvisionError
 from pytest_dbcluster.hosts.host import Host, replication_address
-from pytest_dbcluster.hosts.network import router
+from pytest_dbcluster.hosts.network import kernel_settings, router
+from pytest_dbcluster.hosts.network.kernel_settings import KernelSettings, Ways
 from pytest_dbcluster.hosts.network.path import NetworkPath, OnPath, RoundTrips
 from pytest_dbcluster.hosts.network.router import BANDS
-from pytest_dbcluster.hosts.network.traffic import Burst, Pings
 from pytest_dbcluster.network import BESIDE_NODES, REST, NetworkNeeds, Pair
 
 LINK, REPLICATION_LINK = "vec0", "vec1"  # the links of a guest
@@ -23,25 +23,8 @@ LOAD = """
 for name in sch_prio sch_netem cls_u32; do
     test -e /sys/module/$name || insmod /usr/lib/uml/modules/$name.ko || exit
 done
-echo 8388608 >/proc/sys/net/core/rmem_max  # a program may ask for so many bytes of packets that wait for it
 """
-# Several at once: a guest that waits for an answer wakes each 10 ms.
-PINGS = """
-for number in 1 2 3 4; do /bin/ping "$@" >pings.$number 2>&1 & done
-wait
-cat pings.1 pings.2 pings.3 pings.4
-rm pings.?
-"""
-AT_ONCE = 4
-SENT = re.compile(r"^([0-9]+) packets transmitted, .* time ([0-9]+)ms$", re.MULTILINE)
-ANSWER = re.compile(r" icmp_seq=([0-9]+) .*time=([0-9.]+) ms$", re.MULTILINE)
-LEAST = re.compile(r"^(?:rtt|round-trip) min/avg/max\S* = ([0-9.]+)/([0-9.]+)/", re.MULTILINE)
-SHORTEST = 0.001  # seconds between two pings
-LAST_SECONDS = 1  # to wait for the last answer
-BURST_SECONDS = 0.4  # of a burst at the asked rate
-FEWEST, MOST = 20, 2000  # pings of a burst
-SMALL, LARGE, FAST = 1400, 8000, 2e7  # bytes that a ping of a burst carries; large ones from this rate on
-HEADERS, PIECE = 34, 1480  # bytes of a packet on the link, beside what it carries; longer ones are sent in pieces
+LEAST = re.compile(r"^(?:rtt|round-trip) min/avg/max\S* = ([0-9.]+)/", re.MULTILINE)
 SECONDS = 60.0
 WAIT = 10  # seconds until a ping counts as lost
 PINGS_SECONDS = 300.0  # for a command that pings, on a machine that does much else
@@ -108,44 +91,28 @@ class GuestPath(NetworkPath):
         return self._hosts[end]
 
     def round_trips(self, pair: Pair, samples: int) -> RoundTrips:
-        """The shortest of so many pings from the first end."""
-        said = self._pinged(pair, "-q", "-c", str(samples), "-i", "0.01", "-W", str(WAIT))
-        return RoundTrips(self._found(LEAST, said, pair)[0] / 1000, None)
-
-    def pings(self, pair: Pair, count: int, interval: float) -> Pings:
-        """Pings of one program, or of several at once."""
-        several = AT_ONCE if interval < SHORTEST * AT_ONCE else 1
-        options = ["-i", f"{max(SHORTEST, interval):.3f}", "-c", str(count // several), "-W", str(LAST_SECONDS)]
-        said = self._pinged(pair, *options, script=PINGS if several > 1 else "")
-        return Pings(
-            sum(int(sent) for sent, _ in SENT.findall(said)),
-            tuple(float(time) / 1000 for _, time in ANSWER.findall(said)),
-        )
-
-    def burst(self, pair: Pair, rate: float) -> Burst:
-        """Send pings at once: what comes back, comes at the rate. When each was sent is not known exactly."""
-        size = SMALL if rate < FAST or self._needs.between(*pair).loss else LARGE  # a loss would be that of each piece
-        bits = 8 * (size + 8 + HEADERS * math.ceil((size + 8) / PIECE))
-        count = min(MOST, max(FEWEST, int(rate * BURST_SECONDS / bits)))
-        said = self._pinged(pair, "-c", str(count), "-l", str(count), "-s", str(size), "-W", str(LAST_SECONDS))
-        sent, sending = self._found(SENT, said, pair)
-        back = [(int(number) / sent * sending / 1000, float(time) / 1000) for number, time in ANSWER.findall(said)]
-        return Burst(bits, [(at, at + time) for at, time in back], unsure=sending / 1000)
-
-    def _pinged(self, pair: Pair, *options: str, script: str = "") -> str:
-        """What pings from the first end print. Raises ProvisionError when none comes back."""
-        arguments = ["-n", *options, self._way(*pair)[1]]
-        command = ["/bin/sh", "-c", script, "ping", *arguments] if script else ["/bin/ping", *arguments]
+        """The shortest of so many pings from the first end. Raises ProvisionError when none comes back."""
+        one, other = pair
+        options = ["-n", "-q", "-c", str(samples), "-i", "0.01", "-W", str(WAIT), self._way(one, other)[1]]
         try:
-            return self._hosts[pair[0]].run(command, seconds=PINGS_SECONDS).stdout
+            said = self._hosts[one].run(["/bin/ping", *options], seconds=PINGS_SECONDS).stdout
         except CommandFailed as error:
-            raise ProvisionError(f"no answer to pings from {pair[0]} to {pair[1]}: {error}") from None
+            raise ProvisionError(f"no answer to pings from {one} to {other}: {error}") from None
+        if not (found := LEAST.search(said)):
+            raise ProvisionError(f"ping from {one} to {other} printed no round trips: {said.strip()[-200:]}")
+        return RoundTrips(float(found[1]) / 1000, None)
 
-    @staticmethod
-    def _found(pattern: re.Pattern[str], said: str, pair: Pair) -> tuple[float, float]:
-        if not (found := pattern.search(said)):
-            raise ProvisionError(f"ping from {pair[0]} to {pair[1]} printed no round trips: {said.strip()[-200:]}")
-        return float(found[1]), float(found[2])
+    def settings(self) -> Ways:
+        """What the kernels of all guests have set."""
+        with concurrent.futures.ThreadPoolExecutor(len(self.ends)) as threads:
+            return dict(itertools.chain.from_iterable(threads.map(self._settings, self.ends)))
+
+    def _settings(self, end: str) -> list[tuple[tuple[str, str], KernelSettings]]:
+        """What the kernel of one guest has set for packets to each peer."""
+        shown = self._hosts[end].run(["/sbin/tc", *kernel_settings.SHOW], seconds=SECONDS).stdout
+        found = kernel_settings.read(shown)
+        ways = [(peer, (self._way(end, peer)[0], f"1:{band:x}")) for band, peer in self._bands(end)]
+        return [((end, peer), found[way]) for peer, way in ways if way in found]
 
     def lost(self) -> str:
         """Why an end has gone; empty while all are there."""

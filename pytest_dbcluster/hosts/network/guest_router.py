@@ -15,7 +15,7 @@ from pytest_dbcluster.formatting import Report
 from pytest_dbcluster.hosts import agent
 from pytest_dbcluster.hosts.guests.guest import Guest, Machine
 from pytest_dbcluster.hosts.local_host import LocalHost
-from pytest_dbcluster.hosts.network import namespaces
+from pytest_dbcluster.hosts.network import kernel_settings, namespaces
 from pytest_dbcluster.hosts.network.namespaces import Namespace
 from pytest_dbcluster.hosts.network.router import GUEST_LATE, MTU, Port, Router
 from pytest_dbcluster.releases import find
@@ -77,22 +77,27 @@ class GuestRouter(Router):
         """Give these lines to ``tc`` in the guest."""
         self._batch("tc", lines)
 
+    def show_queues(self) -> str:
+        """What ``tc`` prints in the guest."""
+        return self._run(["/sbin/tc", *kernel_settings.SHOW])
+
     def _batch(self, program: str, lines: Sequence[str]) -> None:
         path = f"{self._files.directory}/{program}.batch"
         self._files.push(("\n".join(lines) + "\n").encode(), path)
         self._run([f"/sbin/{program}", "-batch", path])
 
-    def _run(self, command: Sequence[str]) -> None:
+    def _run(self, command: Sequence[str]) -> str:
         assert self._guest
         output = f"{self._files.directory}/output"
         Path(output).unlink(missing_ok=True)
         begin = agent.script(command, directory="/", environment=PATH, output=output)
         status = self._guest.agent.wait(self._guest.agent.begin(begin), SECONDS)
+        said = Path(output).read_text(errors="replace") if Path(output).exists() else ""
         if status:
-            said = Path(output).read_text(errors="replace") if Path(output).exists() else ""
             raise CommandFailed(command, status, said, host="the router guest", seconds=SECONDS)
         if status is None:
             raise ProvisionError(f"the router guest has not ended {' '.join(command)} within {SECONDS:g} s")
+        return said
 
     def lost(self) -> str:
         """Why the guest forwards no more; empty while it does."""

@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Sequence
 
 from pytest_dbcluster.hosts.guests import user_namespace
+from pytest_dbcluster.hosts.network import kernel_settings
 from pytest_dbcluster.hosts.network.namespaces import SYSTEM_PATH, Namespace
 from pytest_dbcluster.hosts.network.router import Port, Router
 
@@ -41,6 +42,10 @@ class KernelRouter(Router):
     def tc(self, lines: Sequence[str]) -> None:
         """Give these lines to ``tc`` in the namespace."""
         self._namespace.batch("tc", lines)
+
+    def show_queues(self) -> str:
+        """What ``tc`` prints in the namespace."""
+        return self._namespace.output("tc", kernel_settings.SHOW)
 
     def lost(self) -> str:
         """A kernel is never lost while we run."""

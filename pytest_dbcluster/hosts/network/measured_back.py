@@ -6,9 +6,8 @@ import dataclasses
 from collections.abc import Sequence
 
 from pytest_dbcluster.formatting import milliseconds
-from pytest_dbcluster.hosts.network import traffic
+from pytest_dbcluster.hosts.network.kernel_settings import KernelSettings
 from pytest_dbcluster.hosts.network.path import MeasuredLink, NetworkPath, RoundTrips
-from pytest_dbcluster.hosts.network.traffic import Traffic
 from pytest_dbcluster.network import NetworkNeeds, Pair
 
 
@@ -16,21 +15,21 @@ from pytest_dbcluster.network import NetworkNeeds, Pair
 class Delay:
     """The round trips between two ends: asked, in seconds, and measured before the rounds and after them.
 
-    traffic: what else was asked, measured before the rounds and after them; empty for nothing.
+    kernel_settings: what else was asked, as the kernel has it set; None for nothing.
     """
 
     pair: Pair
     asked: float
     before: RoundTrips
     after: RoundTrips | None
-    traffic: tuple[Traffic, ...] = ()
+    kernel_settings: KernelSettings | None = None
 
     def __str__(self) -> str:
         trips = [self.before, *([self.after] if self.after else [])]
         pings = " and ".join(milliseconds(measured.ping) for measured in trips)
         exchanges = [milliseconds(measured.exchange) for measured in trips if measured.exchange is not None]
         over_tcp = f", {' and '.join(exchanges)} over TCP" if exchanges else ""
-        more = "".join(f", {text}" for text in traffic.both(self.traffic))
+        more = f", set in the kernel: {self.kernel_settings}" if self.kernel_settings else ""
         return f"{'-'.join(self.pair)} {milliseconds(self.asked)} asked, {pings} by ping{over_tcp}{more}"
 
 
@@ -69,7 +68,7 @@ class MeasuredBack:
                 first.asked,
                 first.measured,
                 last.measured if last else None,
-                tuple(link.traffic for link in (first, last) if link and link.traffic),
+                first.kernel_settings,
             )
             for first, last in zip(self._before[key], after, strict=True)
         ]
@@ -79,6 +78,6 @@ def line(name: str, needs: NetworkNeeds | None, delays: Sequence[Delay]) -> str:
     """What a message says about the network of a variant; empty for a variant without one."""
     if needs is None:
         return ""
-    shown = [delay for delay in delays if delay.asked or delay.traffic] or delays[:1]
+    shown = [delay for delay in delays if delay.asked or delay.kernel_settings] or delays[:1]
     measured = "; ".join(map(str, shown)) or "no link was measured"
     return f"network of {name}: {needs}; {measured}"

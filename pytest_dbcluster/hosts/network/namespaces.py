@@ -152,16 +152,21 @@ class Namespace:
         """Give these lines to ``ip`` in the network that this process reaches. Raises ProvisionError."""
         self._batch(self._beside([program(name), "-batch", "-"]), lines)
 
+    def output(self, name: str, arguments: Sequence[str]) -> str:
+        """What ``ip`` or ``tc`` prints in this namespace. Raises ProvisionError."""
+        return self._run(self.entering([program(name), *arguments]))
+
     def _batch(self, command: Sequence[str], lines: Sequence[str]) -> None:
         self._run(command, "\n".join(lines) + "\n")
 
-    def _run(self, command: Sequence[str], text: str) -> None:
+    def _run(self, command: Sequence[str], text: str = "") -> str:
         try:
             done = subprocess.run(command, input=text, capture_output=True, text=True, check=False, timeout=SECONDS)
         except subprocess.TimeoutExpired:
             raise CommandFailed(command, None, host=self.name, seconds=SECONDS) from None
         if done.returncode:
             raise CommandFailed(command, done.returncode, done.stdout, done.stderr, host=self.name)
+        return done.stdout
 
     def make_socket(self, family: int, kind: int, protocol: int = 0) -> socket.socket:
         """A socket in this namespace, to which it belongs whoever uses it. Raises OSError."""

@@ -11,14 +11,15 @@ from pytest_dbcluster import network
 from pytest_dbcluster.errors import ProvisionError
 from pytest_dbcluster.formatting import milliseconds
 from pytest_dbcluster.hosts.host import Host
-from pytest_dbcluster.hosts.network import traffic
-from pytest_dbcluster.hosts.network.traffic import Burst, Pings, Traffic
-from pytest_dbcluster.network import NetworkNeeds, Pair
+from pytest_dbcluster.hosts.network import kernel_settings
+from pytest_dbcluster.hosts.network.kernel_settings import KernelSettings, Ways
+from pytest_dbcluster.network import NetworkNeeds, Pair, Shape
 
 SAMPLES = 5  # pings, and exchanges over TCP, of one measurement
 REST_SAMPLES = 25  # of the path at rest, which are short; a rest that seems too long makes every delay too short
 TRIES = 5  # measurements of a link that seems wrong: what else runs on the machine only adds time
 REASONS = "a machine that does too much else delays packets, and a router that does not keep up too"
+PING_BITS = 8 * 98  # of a ping on the link
 OFF_SHARE, OFF_SECONDS = 0.1, 0.0002  # a round trip is wrong where it is off by more than both
 
 
@@ -47,13 +48,13 @@ class RoundTrips:
 class MeasuredLink:
     """The round trips between two ends: what was asked, in seconds, and what was measured above the path at rest.
 
-    traffic: what else was asked of the link; None for nothing.
+    kernel_settings: what else was asked of the link, as the kernel has it set; None for nothing.
     """
 
     pair: Pair
     asked: float
     measured: RoundTrips
-    traffic: Traffic | None = None
+    kernel_settings: KernelSettings | None = None
 
     @property
     def short(self) -> bool:
@@ -115,12 +116,8 @@ class NetworkPath(abc.ABC):
         """The shortest of so many round trips between two ends, now. Raises ProvisionError."""
 
     @abc.abstractmethod
-    def pings(self, pair: Pair, count: int, interval: float) -> Pings:
-        """So many pings from the first end to the other, one each ``interval`` seconds. Raises ProvisionError."""
-
-    @abc.abstractmethod
-    def burst(self, pair: Pair, rate: float) -> Burst:
-        """Pings that need more than this rate, in bits a second. Raises ProvisionError."""
+    def settings(self) -> Ways:
+        """What the kernel has set, by the ends from which and to which packets have gone. Raises ProvisionError."""
 
     def lost(self) -> str:
         """Why packets take this path no more, as a clause for a message; empty while they do."""
@@ -136,17 +133,19 @@ class NetworkPath(abc.ABC):
         """Delay packets of an end as before, whose host has lost its power. Raises ProvisionError."""
 
     def measured(self, needs: NetworkNeeds) -> list[MeasuredLink]:
-        """Shape the path, and measure the round trips between each two ends, and what else is asked of them.
+        """Shape the path, measure the round trips between each two ends, and read what else the kernel has set.
 
-        The path stays shaped. Raises ProvisionError for a link that is off by more than 10 % and 0.2 ms, or by more
-        than chance and this machine explain, and for a path that is lost.
+        The path stays shaped. Raises ProvisionError for a link that is off by more than 10 % and 0.2 ms, or for which
+        the kernel has something else set, and for a path that is lost.
         """
         links = network.pairs(self.ends)
         if len(self._rest) < len(links):
             for _ in range(self.rests):
                 self._measure_rest(links)
         self.shape(needs)
-        return [self._measured(pair, needs) for pair in links]
+        found = [self._measured(pair, needs) for pair in links]
+        ways = self.settings()
+        return [dataclasses.replace(link, kernel_settings=_settings(link.pair, needs, ways)) for link in found]
 
     def _measure_rest(self, links: Sequence[Pair]) -> None:
         self.shape(network.REST)
@@ -156,28 +155,32 @@ class NetworkPath(abc.ABC):
 
     def _measured(self, pair: Pair, needs: NetworkNeeds) -> MeasuredLink:
         shape = needs.between(*pair)
-        more = shape.jitter + traffic.ping_seconds(shape)
+        more = shape.jitter + _ping_seconds(shape)
         now = self.round_trips(pair, SAMPLES)
         for _ in range(self.tries):
             link = MeasuredLink(pair, shape.rtt, now.above(self._rest[pair]))
             wrong = link.wrong(more)
             if not wrong:
-                return dataclasses.replace(link, traffic=self._traffic(pair, needs))
+                return link
             if link.short:  # the path at rest was disturbed when it was measured
                 self._measure_rest([pair])
                 self.shape(needs)
             now = now.shorter(self.round_trips(pair, SAMPLES))
-        raise ProvisionError(
-            f"the network between the nodes is not as the cluster asks for it ({needs}): {wrong}, as a difference to "
-            f"the path at rest; {REASONS}"
-        )
+        raise _otherwise(needs, f"{wrong}, as a difference to the path at rest; {REASONS}")
 
-    def _traffic(self, pair: Pair, needs: NetworkNeeds) -> Traffic | None:
-        found = traffic.measured(self, pair, needs)
-        wrong = found.wrong() if found else ""
-        if not wrong:
-            return found
-        raise ProvisionError(
-            f"the network between the nodes is not as the cluster asks for it ({needs}): {' and '.join(pair)} {wrong}; "
-            f"{REASONS}"
-        )
+
+def _ping_seconds(shape: Shape) -> float:
+    """How long a ping is on its way because of the rate alone, there and back."""
+    return 2 * PING_BITS / shape.rate if shape.rate else 0.0
+
+
+def _settings(pair: Pair, needs: NetworkNeeds, ways: Ways) -> KernelSettings | None:
+    """What the kernel has set for a link; None if nothing was asked. Raises ProvisionError for something else."""
+    shape = needs.between(*pair)
+    if wrong := kernel_settings.wrong(pair, shape, ways):
+        raise _otherwise(needs, wrong)
+    return ways[pair] if shape.loss or shape.jitter or shape.rate else None
+
+
+def _otherwise(needs: NetworkNeeds, wrong: str) -> ProvisionError:
+    return ProvisionError(f"the network between the nodes is not as the cluster asks for it ({needs}): {wrong}")

@@ -17,11 +17,11 @@ from pytest_dbcluster.errors import ProvisionError, Unsupported
 from pytest_dbcluster.hosts.guests.user_namespace import UserNamespace
 from pytest_dbcluster.hosts.host import Host
 from pytest_dbcluster.hosts.network import probes, router
+from pytest_dbcluster.hosts.network.kernel_settings import Ways
 from pytest_dbcluster.hosts.network.namespace_host import MakesHost
 from pytest_dbcluster.hosts.network.namespaces import Namespace, Spawns, ahead, apart, come_first
 from pytest_dbcluster.hosts.network.path import NetworkPath, OnPath, RoundTrips
 from pytest_dbcluster.hosts.network.router import MTU, Port, Router
-from pytest_dbcluster.hosts.network.traffic import TOGETHER, Burst, Pings
 from pytest_dbcluster.hosts.subnets import free_subnet
 from pytest_dbcluster.network import BESIDE_NODES, REST, NetworkNeeds, Pair
 
@@ -33,12 +33,6 @@ NONE: Mapping[str, tuple[int, Host]] = MappingProxyType({})
 # How often a connection whose program was killed says goodbye to a peer that is not there any more. It keeps the
 # namespace as long: with the kernel's own 8 for 100 s.
 ORPHAN_RETRIES = "3"
-HEADERS = 14 + 20 + 8  # bytes of a ping on the link, beside what it carries
-SMALL, SMALL_BURST, LARGE = 56, 1400, 8900  # bytes that a ping carries
-FAST = 2e7  # bits a second, from which on a burst has large packets
-FEWEST, MOST = 20, 10_000  # packets of a burst
-BURST_SECONDS, FASTER = 0.3, 1.3  # a burst is so long at the asked rate, and is sent so much faster
-LATE_SECONDS = 0.5  # after which a packet is lost, beyond the time that it should take
 FIRST_MAC = 0x020000000000  # locally administered
 
 
@@ -206,34 +200,14 @@ class RoutedPath(NetworkPath):
             self._require("no round trip could be measured")
             raise
 
-    def pings(self, pair: Pair, count: int, interval: float) -> Pings:
-        """Pings from the namespace of the first end."""
-        flights = self._train(pair, count, SMALL, interval, TOGETHER)
-        return Pings(len(flights), tuple(one.back - one.sent for one in flights if one.back))
-
-    def burst(self, pair: Pair, rate: float) -> Burst:
-        """Send packets faster than the rate; what comes back, comes at the rate."""
-        size = SMALL_BURST if rate < FAST else LARGE
-        bits, loss = 8 * (size + HEADERS), (self._needs or REST).between(*pair).loss
-        count = min(MOST, max(FEWEST, int(rate * BURST_SECONDS / bits)))
-        flights = self._train(pair, count, size, bits * (1 - loss) / rate / FASTER, window=count)
-        return Burst(bits, [(one.sent, one.back) for one in flights if one.back])
-
-    def _train(self, pair: Pair, count: int, size: int, interval: float, window: int) -> list[probes.Flight]:
-        address, shape = self._port(pair[1]).address, (self._needs or REST).between(*pair)
-        queued = count * 8 * (size + HEADERS) / shape.rate if shape.rate else 0.0
-        plan = probes.Plan(count, interval, window, shape.rtt + shape.jitter + queued + LATE_SECONDS)
-
-        def sent() -> list[probes.Flight]:
-            come_first()
-            return probes.train(self._namespaces[pair[0]], address, bytes(size), plan)
-
-        self._require("its packets cannot be counted")
+    def settings(self) -> Ways:
+        """What the router has set."""
+        assert self._router
         try:
-            return apart(sent)
-        except OSError as error:
-            self._require("its packets could not be counted")
-            raise ProvisionError(f"no pings from {pair[0]} to {pair[1]}: {error}") from None
+            return self._router.settings()
+        except ProvisionError:
+            self._require("its queues could not be read")
+            raise
 
     def _require(self, so: str) -> None:
         """Raise ProvisionError when the path is lost."""

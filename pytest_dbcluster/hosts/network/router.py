@@ -10,6 +10,8 @@ import abc
 import dataclasses
 from collections.abc import Sequence
 
+from pytest_dbcluster.hosts.network import kernel_settings
+from pytest_dbcluster.hosts.network.kernel_settings import KernelSettings
 from pytest_dbcluster.network import REST, NetworkNeeds, Shape
 
 MTU = 9000  # bytes: fewer packets, so that the router costs less
@@ -61,6 +63,10 @@ class Router(abc.ABC):
         """Give these lines to ``tc`` in the router. Raises ProvisionError."""
 
     @abc.abstractmethod
+    def show_queues(self) -> str:
+        """What ``tc`` prints of the router's queues. Raises ProvisionError."""
+
+    @abc.abstractmethod
     def lost(self) -> str:
         """Why the router forwards no more, as a clause for a message; empty while it does."""
 
@@ -71,6 +77,16 @@ class Router(abc.ABC):
     def shape(self, needs: NetworkNeeds) -> None:
         """Delay packets between each two ends as ``needs`` say from now on. Raises ProvisionError."""
         self.tc(self.shaping("change", needs))
+
+    def settings(self) -> dict[tuple[str, str], KernelSettings]:
+        """What is set, by the ends from which and to which packets go. Raises ProvisionError."""
+        found = kernel_settings.read(self.show_queues())
+        return {
+            (source.end, port.end): found[way]
+            for port in self.ports
+            for band, source in self._bands(port)
+            if (way := (self.interface(port), f"1:{band:x}")) in found
+        }
 
     def forwarding(self) -> list[str]:
         """The lines for ``ip`` with which the router knows the end at each port. It asks for no address."""

@@ -1,8 +1,6 @@
-"""Paths through a router of this machine, for tests of what packets do on them."""
+"""A path through a router of this machine, for tests of what packets do on it."""
 
 from __future__ import annotations
-
-import contextlib
 
 import pytest
 
@@ -11,8 +9,8 @@ from pytest_dbcluster.spec import ClusterSpec
 from tests.support import paths
 
 
-@contextlib.contextmanager
-def made():
+@pytest.fixture
+def path():
     """The path of two nodes and a load generator, which all begin at rest."""
     if reason := paths.missing():
         pytest.skip(reason)
@@ -24,17 +22,3 @@ def made():
     yield path
     provisioner.give_back(hosts)
     provisioner.close()
-
-
-@pytest.fixture
-def path():
-    """A path of its own."""
-    with made() as path:
-        yield path
-
-
-@pytest.fixture(scope="module")
-def same_path():
-    """One path for all tests of a module."""
-    with made() as path:
-        yield path

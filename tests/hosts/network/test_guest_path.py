@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import pytest
 
 from pytest_dbcluster.errors import ProvisionError
+from pytest_dbcluster.hosts.network import kernel_settings
 from pytest_dbcluster.hosts.provisioners.vm.provisioner import GuestProvisioner
-from pytest_dbcluster.network import NetworkNeeds
+from pytest_dbcluster.network import NetworkNeeds, Shape
 from pytest_dbcluster.spec import ClusterSpec
 from tests.support import guests
 from tests.support.guests import reachable
@@ -39,21 +38,17 @@ def test_packets_between_guests_wait_and_ours_do_not(pair):
     path.measured(NetworkNeeds(rtt=0.05))
 
 
-def test_loss_jitter_and_rate_between_guests_are_measured_back(pair, monkeypatch):
-    """They are as asked, or it would be an error; a loss that guests do not keep is one, whatever they were told."""
-    path, shape = pair[0].path, pair[0].path.shape
-    (link,) = path.measured(NetworkNeeds(rtt=0.04, loss=0.1, jitter=0.02))
-    (slow,) = path.measured(NetworkNeeds(rtt=0.005, rate=1e7))
-    monkeypatch.setattr(path, "shape", lambda needs: shape(dataclasses.replace(needs, loss=0.0)))
+def test_loss_jitter_and_rate_are_read_from_the_kernels_of_guests(pair):
+    """Both guests have what was asked, or it is an error that names the way between them."""
+    path = pair[0].path
+    (link,) = path.measured(NetworkNeeds(rtt=0.04, loss=0.1, jitter=0.02, rate=1e7))
+    path._tc("node2", path._queues("change", "node2", NetworkNeeds(loss=0.01)))
 
-    assert link.traffic.loss.low <= 0.1 <= link.traffic.loss.high < 0.4
-    assert link.traffic.jitter.unknown or link.traffic.jitter.high > 0.0178
-    assert slow.traffic.rate.unknown or slow.traffic.rate.high > 0.9e7
-
-    with pytest.raises(
-        ProvisionError, match=r"node1 and node2 lose 0 % \(0 \.\. \S+\) of the packets each way, and 10 %"
-    ):
-        path.measured(NetworkNeeds(loss=0.1))
+    assert (link.kernel_settings.loss, link.kernel_settings.jitter) == pytest.approx((0.1, 0.02), rel=1e-3)
+    assert link.kernel_settings.rate == 1e7
+    assert kernel_settings.wrong(link.pair, Shape(0.04, 0.1, 0.02, 1e7), path.settings()) == (
+        "from node2 to node1 loss 10 % was asked, and the kernel has 1 % set"
+    )
 
 
 def test_a_guest_that_lost_its_power_delays_as_before(pair):

@@ -71,14 +71,14 @@ def test_a_message_says_what_was_asked_and_measured():
     )
 
 
-def test_a_message_says_what_else_was_asked_and_measured():
+def test_a_message_says_what_else_the_kernel_has_set():
     """Also of links without a delay."""
     path, measured = FakePath(["node1", "node2", "node3"]), MeasuredBack()
-    slow = NetworkNeeds(rate=1e8)
+    slow = NetworkNeeds(loss=0.01, jitter=0.0, rate=1e8)
     measured.before("slow", path, slow)
     measured.after(path)
 
-    assert [len(delay.traffic) for delay in measured.of("slow")] == [2, 2, 2]
+    assert [delay.kernel_settings.rate for delay in measured.of("slow")] == [1e8] * 3
     last = line("slow", slow, measured.of("slow")).rpartition("; ")[2]
     assert last.startswith("node2-node3 0.00 ms asked, 0.00 ms and 0.00 ms by ping, ")
-    assert last.endswith(" over TCP, rate 100 Mbit/s asked, 100 Mbit/s and 100 Mbit/s measured")
+    assert last.endswith(" over TCP, set in the kernel: loss 1 %, rate 100 Mbit/s")

@@ -6,6 +6,7 @@ import pytest
 
 from pytest_dbcluster import network
 from pytest_dbcluster.errors import ProvisionError
+from pytest_dbcluster.hosts.network.kernel_settings import KernelSettings
 from pytest_dbcluster.hosts.network.path import MeasuredLink, RoundTrips, path_of
 from pytest_dbcluster.hosts.provisioners.fake import FakeHost
 from pytest_dbcluster.network import NetworkNeeds
@@ -108,47 +109,25 @@ def test_a_delay_that_is_too_short_is_an_error():
         path.measured(FAR)
 
 
-def test_what_else_was_asked_is_measured_too():
+def test_what_else_was_asked_is_read_from_the_kernel():
     """Of each link that asks for more than a delay."""
+    (link,) = FakePath(["node1", "node2"]).measured(NetworkNeeds(loss=0.1, rate=1e8))
+
+    assert link.kernel_settings == KernelSettings(loss=0.1, rate=1e8)
+    assert FakePath(["node1", "node2"]).measured(FAR)[0].kernel_settings is None
+
+
+@pytest.mark.parametrize("asked", [NetworkNeeds(loss=0.1), FAR])
+def test_settings_that_were_not_asked_are_an_error(asked):
+    """Also on a link that asks for none. The message names the ends, and what was asked and is set."""
     path = FakePath(["node1", "node2"])
-    path.loses = [0.19]
-    (link,) = path.measured(NetworkNeeds(loss=0.1, rate=1e8))
-
-    assert link.traffic.loss.asked == 0.1
-    assert link.traffic.rate.measured == pytest.approx(1e8)
-    assert path.shaped[-1] == NetworkNeeds(loss=0.1, rate=1e8)
-    assert FakePath(["node1", "node2"]).measured(FAR)[0].traffic is None
-
-
-def test_a_loss_that_was_disturbed_once_is_measured_again():
-    """What else runs on the machine may lose packets."""
-    path = FakePath(["node1", "node2"])
-    path.loses = [0.5, 0.0, 0.19]
-    (link,) = path.measured(NetworkNeeds(loss=0.1))
-
-    assert link.traffic.loss.measured == pytest.approx(0.1)
-    assert path.pinged == 3
-
-
-def test_a_loss_of_the_machine_is_no_error():
-    """It loses packets without being asked, so nobody knows how many the network loses."""
-    path = FakePath(["node1", "node2"])
-    path.loses = [0.5, 0.003]
-    (link,) = path.measured(NetworkNeeds(loss=0.1))
-
-    assert link.traffic.loss.unknown == "this machine loses 3 of 1000 pings on its own"
-
-
-def test_a_loss_that_is_not_what_was_asked_is_an_error():
-    """It names both ends, the share with its interval, and what was asked."""
-    path = FakePath(["node1", "node2"])
-    path.loses = [0.51, 0.0] * 3
+    path.sets = {"loss": 0.3}
 
     with pytest.raises(ProvisionError) as caught:
-        path.measured(NetworkNeeds(loss=0.1))
-    assert str(caught.value).startswith(
-        "the network between the nodes is not as the cluster asks for it (rtt=0, loss=0.1): node1 and node2 lose 30 % "
-        "(26 .. 34) of the packets each way, and 10 % were asked; a machine that does too much else "
+        path.measured(asked)
+    assert str(caught.value) == (
+        f"the network between the nodes is not as the cluster asks for it ({asked}): from node1 to node2 loss "
+        f"{100 * asked.loss:g} % was asked, and the kernel has 30 % set"
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import signal
 import socket
@@ -24,6 +25,7 @@ from pytest_dbcluster.spec import ClusterSpec
 from tests.support import guests, paths
 
 FAR = NetworkNeeds(rtt=0.02, links=((("client", "node1"), 0.05),))
+LOSSY = NetworkNeeds(rtt=0.04, loss=0.05, jitter=0.02, rate=2e7)
 HELD = """
 import sys, time
 from pytest_dbcluster.hosts.provisioners.local import LocalProvisioner
@@ -63,6 +65,18 @@ def test_packets_of_peers_wait_and_ours_do_not(path):
     path.measured(NetworkNeeds())
 
 
+def test_loss_jitter_and_rate_are_read_from_the_kernel(path, monkeypatch):
+    """Between nodes, which alone have them; a router that does something else is an error."""
+    links = {link.pair: link.kernel_settings for link in path.measured(LOSSY)}
+    found, shape = links["node1", "node2"], path.shape
+
+    assert links["client", "node1"] is links["client", "node2"] is None
+    assert (found.loss, found.jitter, found.rate) == (pytest.approx(0.05), pytest.approx(0.02), 2e7)
+    monkeypatch.setattr(path, "shape", lambda needs: shape(dataclasses.replace(needs, rate=5e6)))
+    with pytest.raises(ProvisionError, match=r"rate 20 Mbit/s was asked, and the kernel has 5 Mbit/s set$"):
+        path.measured(LOSSY)
+
+
 def test_a_router_that_ends_is_said(path):
     """Wherever the path is used from then on; a host on it cannot be used any more."""
     assert path.lost() == path.hosts[0].lost() == ""
@@ -75,6 +89,8 @@ def test_a_router_that_ends_is_said(path):
     assert path.hosts[1].lost() == path.lost()
     with pytest.raises(ProvisionError, match=r"^the router .* is gone .*; so its delays could not be changed$"):
         path.shape(FAR)
+    with pytest.raises(ProvisionError, match=r"^the router .* is gone .*; so its queues could not be read$"):
+        path.settings()
     with pytest.raises(ProvisionError, match=r"^the router .* is gone .*; so no round trip can be measured$"):
         path.round_trips(("node1", "node2"), 1)
 

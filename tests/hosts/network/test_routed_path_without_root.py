@@ -40,14 +40,6 @@ def test_all_that_holds_for_networks_holds_without_root(home):
 
 
 @pytest.mark.guests
-def test_loss_jitter_and_rate_are_no_error_without_root(home):
-    """Nothing runs before other programs then, so more could not be measured back."""
-    last = home.passed("-W", "error", f"{ROOT}/tests/hosts/network/test_routed_path_traffic.py", seconds=600)
-
-    assert re.match(r"5 passed", last)
-
-
-@pytest.mark.guests
 def test_a_path_between_guests_is_the_same_without_root(home):
     """Their own kernels delay packets."""
     last = home.passed("-W", "error", f"{ROOT}/tests/hosts/network/test_guest_path.py", seconds=600)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 
+from pytest_dbcluster.hosts.network.kernel_settings import KernelSettings
 from pytest_dbcluster.hosts.network.router import Port, Router
 from pytest_dbcluster.network import NetworkNeeds
 
@@ -17,6 +19,7 @@ class Noted(Router):
             for number, end in enumerate(ends, start=1)
         ]
         self.told: list[str] = []
+        self.shown = "[]"
 
     @staticmethod
     def interface(port):
@@ -29,6 +32,10 @@ class Noted(Router):
     def tc(self, lines):
         """Note them."""
         self.told = list(lines)
+
+    def show_queues(self):
+        """What the test says."""
+        return self.shown
 
     def lost(self):
         """Never."""
@@ -74,3 +81,12 @@ def test_half_of_a_round_trip_is_waited_for_each_way():
         f"qdisc change dev p3 parent 1:1 handle 11: netem limit 100000 delay 10000us {varied}",
         f"qdisc change dev p3 parent 1:2 handle 12: netem limit 100000 delay 2500us {varied}",
     ]
+
+
+def test_a_router_knows_which_queue_is_of_which_way():
+    """By the port's interface and the number of the queue, in hexadecimal digits; others are left out."""
+    router = Noted([f"node{number}" for number in range(1, 12)])
+    queue = {"kind": "netem", "packets": 1, "options": {}}
+    router.shown = json.dumps([queue | {"dev": "p11", "parent": "1:a"}, queue | {"dev": "p2", "parent": "1:f"}])
+
+    assert router.settings() == {("node10", "node11"): KernelSettings()}

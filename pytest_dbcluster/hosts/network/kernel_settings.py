@@ -1,0 +1,88 @@
+"""Loss, jitter and rate of a link as the kernel has them set: read from ``tc``, and compared with what was asked.
+
+They are not measured: a busy machine loses and delays packets too.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from pytest_dbcluster.errors import ProvisionError
+from pytest_dbcluster.network import Pair, Shape
+
+SHOW = ("-s", "-j", "qdisc", "show")  # arguments of tc
+SHARE = 1e-4  # by which a value may be off: tc prints six digits
+# The smallest steps: of the kernel's share, of the whole microseconds each way that we set, of the kernel's bytes.
+STEPS = {"loss": 1e-9, "jitter": 2e-6, "rate": 8.0}
+
+Ways = Mapping[tuple[str, str], "KernelSettings"]  # by two names: of an interface and its queue, or from and to an end
+
+
+@dataclasses.dataclass(frozen=True)
+class KernelSettings:
+    """What the kernel does to the packets of a link besides delaying them: as it is set, not measured.
+
+    loss: share of the packets that is lost, each way. jitter: seconds by which a round trip varies either way. rate:
+    bits a second, each way; None without a limit.
+    """
+
+    loss: float = 0.0
+    jitter: float = 0.0
+    rate: float | None = None
+
+    def __str__(self) -> str:
+        return ", ".join(f"{name} {_text(name, value)}" for name, value in vars(self).items() if value)
+
+
+def read(text: str) -> dict[tuple[str, str], KernelSettings]:
+    """The settings of the queues through which packets have gone, by interface and parent.
+
+    text: what ``tc`` prints for ``SHOW``. Raises ProvisionError for a text of another form.
+    """
+    try:
+        return {
+            (queue["dev"], queue["parent"]): _settings(queue["options"])
+            for queue in json.loads(text)
+            if queue["kind"] == "netem" and queue["packets"]
+        }
+    except (LookupError, TypeError, ValueError) as error:
+        raise ProvisionError(
+            f"tc {' '.join(SHOW)} did not print queues as iproute2 does from 5.3 on ({error!r}): {text[:300]!r}"
+        ) from None
+
+
+def _settings(options: Mapping[str, Any]) -> KernelSettings:
+    """What the options of one queue say; tc prints no group of options that is not set."""
+    rate = options["rate"]["rate"] * 8.0 if "rate" in options else None
+    jitter = options["delay"]["jitter"] * 2 if "delay" in options else 0.0  # half of it is set each way
+    return KernelSettings(options["loss-random"]["loss"] if "loss-random" in options else 0.0, jitter, rate)
+
+
+def wrong(pair: Pair, asked: Shape, ways: Ways) -> str:
+    """Why the kernel's settings of a link are not what was asked, as a clause; empty if they are.
+
+    ways: by the ends from which and to which packets go.
+    """
+    for one, other in (pair, pair[::-1]):
+        if (found := ways.get((one, other))) is None:
+            return f"packets from {one} to {other} pass no queue of the kernel"
+        for name, value in vars(found).items():
+            if not _same(name, getattr(asked, name) or 0.0, value or 0.0):
+                texts = _text(name, getattr(asked, name)), _text(name, value)
+                return f"from {one} to {other} {name} {texts[0]} was asked, and the kernel has {texts[1]} set"
+    return ""
+
+
+def _same(name: str, asked: float, found: float) -> bool:
+    return bool(asked) == bool(found) and math.isclose(asked, found, rel_tol=SHARE, abs_tol=STEPS[name])
+
+
+def _text(name: str, value: float | None) -> str:
+    if value is None:
+        return "no limit"
+    factor, unit = {"loss": (100, "%"), "jitter": (1e3, "ms"), "rate": (1e-6, "Mbit/s")}[name]
+    return f"{value * factor:.6g} {unit}"
