@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from pytest_dbcluster.claims.pairs import log, log_difference
 
@@ -18,7 +18,6 @@ Interval = tuple[float, float]
 POWER, POWER_Z = 0.8, 0.84  # of "could see" and "needs"; the second is its normal quantile
 MOST_PAIRS = 1_000_000  # a number of pairs above it is no advice
 ROBUST = 1.4826  # standard deviation by median absolute deviation, of normal values
-BISECTIONS = 50  # of a chance: to 1e-15
 STALL_FACTOR = 2.0  # a round that took longer than this times the median of all rounds stalled
 
 
@@ -95,42 +94,6 @@ def median_interval(values: Sequence[float], level: float = 0.95) -> Interval | 
             break
         lowest = rank
     return (rising[lowest], rising[count - 1 - lowest]) if lowest >= 0 else None
-
-
-def quantile_interval(values: Sequence[float], share: float, level: float = 0.95) -> Interval:
-    """A confidence interval of a quantile, for any distribution; its ends are two of the values, or infinite.
-
-    share: of the distribution that lies below the quantile. Each end is wrong with a chance of (1 - ``level``) / 2 at
-    most: the number of values below the quantile is binomial.
-    """
-    rising, count, tail = sorted(values), len(values), (1 - level) / 2
-    below, above = _unlikely(count, share, tail), _unlikely(count, 1 - share, tail)
-    return rising[below - 1] if below else -math.inf, rising[count - above] if above else math.inf
-
-
-def _unlikely(count: int, chance: float, tail: float) -> int:
-    """The number of tries of which at most one less succeed with a chance of ``tail`` or less."""
-    total, number = 0.0, 0
-    while number < count and (total := total + _exactly(number, count, chance)) <= tail:
-        number += 1
-    return number
-
-
-def share_interval(hits: int, of: int, level: float = 0.95) -> Interval:
-    """A confidence interval of a chance, from how often it happened (Clopper and Pearson 1934)."""
-    tail = (1 - level) / 2
-    low = _root(lambda chance: 1 - binomial(hits - 1, of, chance) - tail) if hits else 0.0
-    high = _root(lambda chance: tail - binomial(hits, of, chance)) if hits < of else 1.0
-    return low, high
-
-
-def _root(rising: Callable[[float], float]) -> float:
-    """Where a function of a chance that rises from below 0 is 0."""
-    low, high = 0.0, 1.0
-    for _ in range(BISECTIONS):
-        middle = (low + high) / 2
-        low, high = (low, middle) if rising(middle) > 0 else (middle, high)
-    return (low + high) / 2
 
 
 def binomial(most: int, count: int, chance: float) -> float:

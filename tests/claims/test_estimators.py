@@ -90,24 +90,3 @@ def test_the_interval_of_a_median_covers_it():
 
     assert found[0] == (sorted(samples[0])[5], sorted(samples[0])[14])
     assert 0.95 <= sum(low <= 1.0 <= high for low, high in found) / 2000 < 0.97
-
-
-def test_a_chance_has_the_interval_of_clopper_and_pearson():
-    """Figures of a table; nothing that happened, and nothing that failed, leave one end open."""
-    assert estimators.share_interval(4, 20) == pytest.approx((0.05733, 0.43661), abs=1e-5)
-    assert estimators.share_interval(0, 10) == pytest.approx((0.0, 0.30850), abs=1e-5)
-    assert estimators.share_interval(10, 10) == pytest.approx((0.69150, 1.0), abs=1e-5)
-    assert estimators.share_interval(20, 1000, 0.999)[0] < estimators.share_interval(20, 1000)[0] < 0.02
-
-
-def test_a_quantile_lies_in_its_interval():
-    """As often as the level says, for any distribution; few values leave an end open."""
-    draw = random.Random(2)
-    samples = [[draw.expovariate(1.0) for _ in range(60)] for _ in range(500)]
-    quartile = -math.log(0.75)
-    inside = [low <= quartile <= high for low, high in (estimators.quantile_interval(one, 0.25) for one in samples)]
-
-    assert 0.95 <= sum(inside) / len(inside) < 1
-    assert estimators.quantile_interval([1.0, 2.0], 0.5) == (-math.inf, math.inf)
-    assert estimators.quantile_interval([], 0.5) == (-math.inf, math.inf)
-    assert estimators.quantile_interval(range(100), 0.5) == (39, 60)
