@@ -19,7 +19,7 @@ from pytest_dbcluster.hosts.provisioners.container import images
 from pytest_dbcluster.reporting import earlier_tries
 from pytest_dbcluster.reporting.tables import layout
 from pytest_dbcluster.system import cache
-from pytest_dbcluster.testbed import cluster_differences, datasets
+from pytest_dbcluster.testbed import calibrations, datasets
 
 FOLDERS = ("releases", "images", "templates", "stored", "tools")  # of the cache; stored/ has the data sets
 
@@ -56,7 +56,7 @@ def cached() -> list[Cached]:
         entries += [Cached(path, cache.size(path), holds) for path, holds in left.items() if _is_left(path)]
     for name, holds in (
         ("references", ""),
-        (cluster_differences.FOLDER, "how far equal clusters differ here"),
+        (calibrations.FOLDER, "how far equal clusters differ here"),
         (earlier_tries.FOLDER, "claims that were tried and not decided"),
     ):
         directory = cache.root() / name

@@ -32,8 +32,8 @@ from pytest_dbcluster.measuring.round_source import RoundSource
 from pytest_dbcluster.rounds import round_length
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
 from pytest_dbcluster.system import cache
-from pytest_dbcluster.testbed import cluster_differences
-from pytest_dbcluster.testbed.cluster_differences import LEAST_ROUNDS, Calibration, Found, Key
+from pytest_dbcluster.testbed import calibrations
+from pytest_dbcluster.testbed.calibrations import LEAST_ROUNDS, Calibration, Found, Key
 from pytest_dbcluster.testbed.comparability import lasting, metric
 from pytest_dbcluster.testbed.pool import Pool
 from pytest_dbcluster.testbed.resolution import Resolution
@@ -87,7 +87,7 @@ def run_calibrate(arguments: argparse.Namespace) -> int:
             fresh = FreshPairs(variant, workload, pool)
             plan = Plan(arguments.pairs, arguments.rounds, arguments.seconds)
             ended = calibrated(key, fresh, plan, metric([workload]), progress=tell)
-    for line in summary(cluster_differences.read(key), arguments.pairs, metric([workload])):
+    for line in summary(calibrations.read(key), arguments.pairs, metric([workload])):
         print(line)
     return 130 if ended else 0
 
@@ -187,7 +187,7 @@ def calibrated(
     pair is kept in the cache as soon as it is measured. A pair whose rounds are void is left out; three in a row raise
     its error. Raises ProvisionError when the cache cannot be written.
     """
-    known, failures, began, pairs = cluster_differences.read(key), 0, time.monotonic(), plan.pairs
+    known, failures, began, pairs = calibrations.read(key), 0, time.monotonic(), plan.pairs
     had = len(known.pairs)
     if had:
         progress(f"{key}: {had} pairs of clusters are known from {known.date}")
@@ -219,13 +219,13 @@ def calibrated(
 
 def _kept(key: Key, found: Mapping[str, Found]) -> Calibration:
     try:
-        return cluster_differences.add(key, found)
+        return calibrations.add(key, found)
     except OSError as error:
         raise ProvisionError(f"cannot keep the calibration in {key.path}: {error.strerror}") from error
 
 
 def difference_of(source: RoundSource, rounds: int, until: float = math.inf) -> dict[str, Found]:
-    """How the two clusters of a source differ, by metric, as ``cluster_differences.found_in``.
+    """How the two clusters of a source differ, by metric, as ``calibrations.found_in``.
 
     rounds: of each cluster, as many more as the last block has. until: when to draw no more, by ``time.monotonic``;
     LEAST_ROUNDS are drawn in any case. Raises SeriesVoid, and Inconclusive when the pair takes too long.
@@ -243,7 +243,7 @@ def difference_of(source: RoundSource, rounds: int, until: float = math.inf) -> 
         measurement.draw((0, 1))
     measurement.check()
     first, second = measurement.rounds
-    return cluster_differences.found_in(first, second, source.load)
+    return calibrations.found_in(first, second, source.load)
 
 
 def _line(known: Calibration, metric: str, pairs: int, seconds: float, measured: int) -> str:

@@ -13,8 +13,9 @@ the running clusters of a run. A *data set* is a populated data directory in the
 - ``datasets``: data sets in the cache, and how they are populated.
 - ``comparability``: which workloads may not be compared, and lines about variants.
 - ``evidence``: which variants may not be compared, and claims that stay inconclusive on this machine.
+- ``names``: a unique name for each variant.
 - ``anchor``: the speed of a pinned server, to which a history compares the speed of each variant.
-- ``cluster_differences``: how far equal clusters can differ, as calibrated on this machine or by default.
+- ``calibrations``: how far equal clusters can differ, as calibrated on this machine or by default.
 """
 
-__all__ = ["anchor", "cluster_differences", "comparability", "datasets", "pool", "resolution", "testbed", "variants"]
+__all__ = ["anchor", "calibrations", "comparability", "datasets", "names", "pool", "resolution", "testbed", "variants"]

@@ -29,7 +29,7 @@ from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.rounds import busy_machine, metrics, open_loop
 from pytest_dbcluster.rounds.round import Round
 from pytest_dbcluster.rounds.round_length import RoundLength
-from pytest_dbcluster.testbed import cluster_differences, comparability, round_runner
+from pytest_dbcluster.testbed import calibrations, comparability, names, round_runner
 from pytest_dbcluster.testbed.comparability import differing_line, hosts_line, shapes_line
 from pytest_dbcluster.testbed.datasets import read_whole
 from pytest_dbcluster.testbed.evidence import blind_spots, durability
@@ -74,7 +74,7 @@ class Testbed(RoundSource):
         instances: int | None = None,
         sampled: bool = False,
     ) -> None:
-        self._workloads, self.names = comparability.pairs(workload, variants)
+        self._workloads, self.names = names.pairs(workload, variants)
         self.mode = "" if isinstance(workload, Mapping) else workload.mode_name
         self.load = " and ".join(dict.fromkeys(map(str, self._workloads)))
         self.metric = comparability.metric(self._workloads)
@@ -86,7 +86,7 @@ class Testbed(RoundSource):
         ]
         # All variants are measured with the same client release; clients of either vendor reach servers of both.
         self.client: Release = self.variants[0].release
-        # Variants of one topology and release can share an instance; others differ by it (cluster_differences.py).
+        # Variants of one topology and release can share an instance; others differ by it (calibrations.py).
         kinds = {(variant.spec.topology, variant.release.name) for variant in variants}
         self.instances = (INSTANCES if len(kinds) > 1 else 1) if instances is None else instances
         self._pool = pool
@@ -403,17 +403,17 @@ class Testbed(RoundSource):
         The largest one of all neighbours. None for clusters that take turns: each turn is a fresh cluster, so their
         differences are part of the noise that the interval shows.
         """
-        known = cluster_differences.between(numbers, self._given, self.instances, metric)
+        known = calibrations.between(numbers, self._given, self.instances, metric)
         return None if known is None or self.in_turns else known
 
     @property
-    def _given(self) -> cluster_differences.Given:
-        return cluster_differences.Given(self.variants, self._workloads, self._pool.provisioner)
+    def _given(self) -> calibrations.Given:
+        return calibrations.Given(self.variants, self._workloads, self._pool.provisioner)
 
     def learn(self, rounds: Sequence[Sequence[Round]]) -> None:
         """As ``RoundSource.learn``, of a quiet machine; each cluster is in one pair of a calibration."""
         if self.alternating() > 1 and not busy_machine.reason(dict(zip(self.names, rounds, strict=True))):
-            cluster_differences.learn(rounds, self.instances, self._given, self._pool.calibrated)
+            calibrations.learn(rounds, self.instances, self._given, self._pool.calibrated)
 
     def blind_spot(self, kind: str, *numbers: int) -> str:
         """Why this machine cannot decide a claim of this kind about these variants (0-based); empty where it can.

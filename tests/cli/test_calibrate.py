@@ -18,8 +18,8 @@ from pytest_dbcluster.cli.calibrate import Plan
 from pytest_dbcluster.errors import ProvisionError, SeriesVoid
 from pytest_dbcluster.rounds import counters
 from pytest_dbcluster.spec import ClusterSpec
-from pytest_dbcluster.testbed import cluster_differences
-from pytest_dbcluster.testbed.cluster_differences import Calibration, Key
+from pytest_dbcluster.testbed import calibrations
+from pytest_dbcluster.testbed.calibrations import Calibration, Key
 from pytest_dbcluster.workloads.mysqlslap import MySQLSlap
 from tests.support.command import ROOT, alone, dbcluster
 from tests.support.fakes import FakeSource, noisy
@@ -72,7 +72,7 @@ def test_f_is_computed_from_as_many_pairs_of_clusters_as_asked(said):
     fresh = Fresh()
 
     assert calibrate.calibrated(KEY, fresh, Plan(24, 24), "throughput", progress=said.append) is False
-    known = cluster_differences.read(KEY)
+    known = calibrations.read(KEY)
     assert fresh.begun == fresh.left == list(range(24))
     f, noise = known.difference("throughput").log_ratio, known.noise("throughput")
     assert f == upper(known.differences("throughput"), noise)
@@ -110,7 +110,7 @@ def test_clusters_that_do_not_differ_have_a_small_f(said):
     """What is left is the noise of the rounds."""
     calibrate.calibrated(KEY, Fresh(sd=0.0), Plan(24, 24), "throughput", progress=said.append)
 
-    assert cluster_differences.read(KEY).difference("throughput").bound < 0.015
+    assert calibrations.read(KEY).difference("throughput").bound < 0.015
 
 
 def test_an_interrupted_calibration_keeps_what_it_has_and_goes_on(said):
@@ -120,24 +120,24 @@ def test_an_interrupted_calibration_keeps_what_it_has_and_goes_on(said):
     assert calibrate.calibrated(KEY, fresh, Plan(12, 8), "throughput", progress=said.append) is True
     assert fresh.left == [0, 1, 2, 3, 4, 5]
     assert said[-1] == "interrupted: 5 of 12 pairs of clusters are kept; the same command goes on"
-    five = cluster_differences.read(KEY).pairs
+    five = calibrations.read(KEY).pairs
     assert len(five) == 5
 
     assert calibrate.calibrated(KEY, Fresh(), Plan(12, 8), "throughput", progress=said.append) is False
-    assert cluster_differences.read(KEY).pairs[:5] == five
-    assert len(cluster_differences.read(KEY).pairs) == 12
+    assert calibrations.read(KEY).pairs[:5] == five
+    assert len(calibrations.read(KEY).pairs) == 12
     assert any(line.startswith("galera of 3 x mariadb:10.11, mysqlslap:write, fake: 5 pairs of") for line in said)
 
 
 def test_a_pair_that_fails_is_left_out(said):
     """One is a mishap; three in a row are an error, and what was measured before is kept."""
     calibrate.calibrated(KEY, Fresh(wrong=(2, 4)), Plan(9, 8), "throughput", progress=said.append)
-    assert len(cluster_differences.read(KEY).pairs) == 9
+    assert len(calibrations.read(KEY).pairs) == 9
     assert said.count("a pair of clusters is left out: tables differ") == 2
 
     with pytest.raises(SeriesVoid):
         calibrate.calibrated(KEY, Fresh(wrong=(1, 2, 3)), Plan(20, 8), "throughput", progress=said.append)
-    assert len(cluster_differences.read(KEY).pairs) == 10
+    assert len(calibrations.read(KEY).pairs) == 10
 
 
 def test_a_cache_that_cannot_be_written_is_an_error(said, monkeypatch):

@@ -1,46 +1,80 @@
-"""How the variants of one measurement are told apart."""
+"""Which workloads may be compared, and the lines about variants that a claim's message has."""
 
 from __future__ import annotations
-
-import types
 
 import pytest
 
 from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.hosts.provisioners.fake import FakeHost
 from pytest_dbcluster.spec import ClusterSpec
-from pytest_dbcluster.testbed.comparability import check_loads, pair_names, unique_names
+from pytest_dbcluster.testbed import comparability
+from pytest_dbcluster.workloads.mysqlslap import MySQLSlap
+from pytest_dbcluster.workloads.sysbench import SysBench
+from pytest_dbcluster.workloads.tpcc import TPCC
 
 GALERA = ClusterSpec("galera", nodes=3)
 
 
-def variants(*several):
-    """Variants of these specs, each on the release that is given with it, or on one release."""
-    pairs = [one if isinstance(one, tuple) else (one, "mariadb:10.11") for one in several]
-    return [types.SimpleNamespace(spec=s, release=types.SimpleNamespace(name=r)) for s, r in pairs]
+def test_many_variables_that_differ_are_cut():
+    """Twenty of them, and how many more; none is said too."""
+    differ = {f"v{number:02}": ("0", "1") for number in range(23)}
+
+    assert comparability.differing_line("a", "b", {}) == "variables that differ (a -> b): none"
+    assert comparability.differing_line("a", "b", differ).startswith(
+        "variables that differ (a -> b): v00: 0 -> 1, v01: 0 -> 1"
+    )
+    assert comparability.differing_line("a", "b", differ).endswith(", v19: 0 -> 1, and 3 more")
+
+
+SMALL, LARGE = str(128 * 2**20), str(2**30)
+
+
+def test_data_that_fits_into_both_buffer_pools_is_said():
+    """A claim about the size of the buffer pool then says nothing about a load with more data."""
+    line = comparability.data_fits_line({"innodb_buffer_pool_size": (SMALL, LARGE)}, ("galera3", "big"), 2_400_000)
+
+    assert line == (
+        "the data of the load (3 MiB) fits into the smaller buffer pool (galera3 128 MiB, big 1024 MiB), so this says "
+        "nothing about a load with more data; one that does not fit would show what the size of the buffer pool does"
+    )
 
 
 @pytest.mark.parametrize(
-    ("specs", "expected"),
+    ("differ", "data"),
     [
-        ([GALERA, ClusterSpec("galera", nodes=2)], ["galera3", "galera2"]),
-        ([GALERA, (GALERA, "mariadb:11.4")], ["galera3@mariadb:10.11", "galera3@mariadb:11.4"]),
-        ([GALERA, ClusterSpec("galera", nodes=3, proxy="haproxy")], ["galera3", "galera3+haproxy"]),
-        (
-            [GALERA, GALERA.with_needs(cores=0.5, iops=300).named("")],
-            ["galera3", "galera3+cores_0.5+iops_300"],
-        ),
-        (
-            [GALERA, ClusterSpec("galera", nodes=3, proxy="haproxy"), (GALERA, "mariadb:11.4")],
-            ["galera3@mariadb:10.11", "galera3@mariadb:10.11+haproxy", "galera3@mariadb:11.4"],
-        ),
-        ([GALERA, ClusterSpec("galera", nodes=3, options=(("x", "1"),))], ["galera3#1", "galera3#2"]),
-        ([GALERA, GALERA, GALERA.named("galera3#1")], ["galera3#1#1", "galera3#2", "galera3#1#2"]),
+        ({"innodb_buffer_pool_size": (SMALL, LARGE)}, 129 * 2**20),
+        ({"innodb_buffer_pool_size": (LARGE, SMALL)}, 129 * 2**20),
+        ({"innodb_buffer_pool_size": (SMALL, LARGE)}, 0),
+        ({"innodb_buffer_pool_size": ("", LARGE)}, 2_400_000),
+        ({"sync_binlog": ("0", "1")}, 2_400_000),
     ],
-    ids=["short", "release", "proxy", "needs", "release and proxy", "number", "number of a name that is taken"],
+    ids=["larger", "larger than the candidate's", "not known", "only one has it", "another variable"],
 )
-def test_each_variant_has_a_name_of_its_own(specs, expected):
-    """Rounds, tables and files are kept by it: release, proxy and needs tell variants apart, and else a number."""
-    assert unique_names(variants(*specs)) == expected
+def test_other_data_and_equal_buffer_pools_have_no_such_line(differ, data):
+    """Where a buffer pool is too small for the data, its size matters."""
+    assert comparability.data_fits_line(differ, ("galera3", "big"), data) == ""
+
+
+def test_clusters_of_other_shapes_are_shown():
+    """A proxy is one more hop and a node one more server: a difference in speed may come from there."""
+    group = ClusterSpec("group_replication", nodes=3, proxy="mysql_router")
+    lone = ClusterSpec("standalone")
+
+    assert comparability.shapes_line({"group": group, "tuned": group.with_options(max_connections=99)}) == []
+    assert comparability.shapes_line({"group": group, "alone": lone}) == [
+        "clusters: group 3 nodes behind mysql_router, alone 1 node behind no proxy"
+    ]
+
+
+def test_a_load_that_several_hosts_do_not_divide_is_said():
+    """Whoever named two load hosts would think that both ran it."""
+    loads, hosts = [MySQLSlap("write"), TPCC(), MySQLSlap("write")], [FakeHost("a"), FakeHost("b")]
+
+    assert comparability.undivided_lines(loads, hosts) == [
+        "load from 1 of 2 hosts: mysqlslap write c50 cannot be divided, because its tool times its own clients alone"
+    ]
+    assert comparability.undivided_lines(loads, hosts[:1]) == []
+    assert comparability.undivided_lines([TPCC(), SysBench("oltp_read_only")], hosts) == []
 
 
 @pytest.mark.parametrize("loads", [{1: "a", 16: "b"}, {"a": "a", "": "b"}])
@@ -48,33 +82,20 @@ def test_a_load_has_a_name_that_is_text(loads):
     """Known before anything starts: tables and files are made of it after all rounds are drawn."""
     pattern = r"^measure\(\{name: workload, \.\.\.\}, on=\[spec, \.\.\.\]\): a name is a text, got "
     with pytest.raises(ConfigError, match=pattern):
-        check_loads(loads, [GALERA])
-
-
-def test_pairs_of_a_load_and_a_cluster_are_named_after_both():
-    """All clusters of the first load come first; on a single cluster a load keeps its name."""
-    near, far = GALERA.named("near"), GALERA.named("far")
-
-    assert pair_names(["few", "many"], variants(near, far)) == [
-        "few on near", "few on far", "many on near", "many on far",
-    ]  # fmt: skip
-    assert pair_names(["few", "many"], variants(near)) == ["few", "many"]
-
-
-def test_pairs_of_one_name_are_refused():
-    """Their rounds could not be told apart."""
-    with pytest.raises(ConfigError) as caught:
-        pair_names(["a", "a on b"], variants(GALERA.named("b on c"), GALERA.named("c")))
-    assert str(caught.value) == "two pairs of a workload and a cluster are called 'a on b on c'; rename the workload"
+        comparability.check_loads(loads, [GALERA])
 
 
 @pytest.mark.parametrize(
-    ("on", "advice"), [([GALERA], "name another one"), ([GALERA] * 2, "write measure(workload, on=[...])")]
+    ("on", "advice"),
+    [
+        ([GALERA], "name another one"),
+        ([GALERA] * 2, "write measure(workload, on=[...])"),
+    ],
 )
 def test_one_load_by_name_is_refused(on, advice):
     """It would be compared with nothing, or needs no name."""
     with pytest.raises(ConfigError) as caught:
-        check_loads({"few": "load"}, on)
+        comparability.check_loads({"few": "load"}, on)
     assert str(caught.value) == (
         f"measure({{name: workload, ...}}, on=[spec, ...]) takes two or more workloads, got 1: {advice}"
     )

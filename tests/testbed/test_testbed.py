@@ -21,7 +21,7 @@ from pytest_dbcluster.errors import NodeDied, NotReady, SeriesVoid, WorkloadErro
 from pytest_dbcluster.hosts.kept_logs import KeptLogs
 from pytest_dbcluster.rounds.round import RunResult
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
-from pytest_dbcluster.testbed.comparability import unique_names
+from pytest_dbcluster.testbed.names import unique_names
 from tests.support.clusters import variant_of
 from tests.support.fakes import Failing, Idle
 from tests.support.testbeds import MYSQL, ONE, OTHER, TWO, WRITE, source

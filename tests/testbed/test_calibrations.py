@@ -1,4 +1,4 @@
-"""Tests of pytest_dbcluster.testbed.cluster_differences."""
+"""Tests of pytest_dbcluster.testbed.calibrations."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.rounds import busy_machine, counters, metrics
 from pytest_dbcluster.rounds.round import Round, RunResult
 from pytest_dbcluster.spec import ClusterSpec
-from pytest_dbcluster.testbed import cluster_differences
-from pytest_dbcluster.testbed.cluster_differences import DEFAULTS, Calibration, Default, Key
+from pytest_dbcluster.testbed import calibrations
+from pytest_dbcluster.testbed.calibrations import DEFAULTS, Calibration, Default, Key
 from pytest_dbcluster.testbed.testbed import Testbed
 from pytest_dbcluster.workloads.mysqlslap import MySQLSlap
 from pytest_dbcluster.workloads.sysbench import SysBench
@@ -47,14 +47,14 @@ PAIRS = pairs(*((-1) ** number * 0.01 for number in range(24)))
 @pytest.fixture(autouse=True)
 def learning(monkeypatch):
     """These tests calibrate, in caches of their own."""
-    monkeypatch.delenv(cluster_differences.LEARN, raising=False)
+    monkeypatch.delenv(calibrations.LEARN, raising=False)
 
 
 @pytest.fixture
 def here(monkeypatch, tmp_path):
     """The key of a cluster under a workload, in a cache that is empty."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(cluster_differences, "machine", lambda hosts: "2 x CPU, 24.0 GiB")
+    monkeypatch.setattr(calibrations, "machine", lambda hosts: "2 x CPU, 24.0 GiB")
     return Key("2 x CPU, 24.0 GiB", "local", "galera", 3, "mariadb:10.11", "", "mysqlslap:write")
 
 
@@ -68,14 +68,14 @@ def local():
 
 def test_a_calibration_replaces_the_default(here, local):
     """It says how many pairs of clusters it rests on, and when they were measured."""
-    default = cluster_differences.of(GALERA, WRITE, local, "throughput")
+    default = calibrations.of(GALERA, WRITE, local, "throughput")
     assert default.source.startswith("default, measured elsewhere: 12 pairs of clusters")
     assert default.command == (
         "dbcluster calibrate galera --nodes 3 --release mariadb:10.11 --workload mysqlslap:write"
     )
     Calibration(here, PAIRS, "2026-11-22").write()
 
-    found = cluster_differences.of(GALERA, WRITE, local, "throughput")
+    found = calibrations.of(GALERA, WRITE, local, "throughput")
     differences = Calibration(here, PAIRS).differences("throughput")
     assert found.log_ratio == pytest.approx(upper(differences, 0.002))
     assert (found.log_ratio < upper(differences), found.command) == (True, "")
@@ -100,17 +100,17 @@ def test_a_calibration_of_anything_else_is_not_used(here, local, other):
     key = dataclasses.replace(here, **other)
     Calibration(key, PAIRS, "2026-11-22").write()
 
-    assert cluster_differences.of(GALERA, WRITE, local, "throughput").pairs == DEFAULTS["mysqlslap"]["speed"].pairs
-    assert cluster_differences.read(key).pairs == PAIRS
+    assert calibrations.of(GALERA, WRITE, local, "throughput").pairs == DEFAULTS["mysqlslap"]["speed"].pairs
+    assert calibrations.read(key).pairs == PAIRS
 
 
 def test_seven_pairs_of_clusters_are_too_few(here, local):
     """They are kept, and the default holds until the eighth."""
     Calibration(here, PAIRS[:7], "2026-11-22").write()
-    assert cluster_differences.of(GALERA, WRITE, local, "throughput").source.startswith("default, ")
+    assert calibrations.of(GALERA, WRITE, local, "throughput").source.startswith("default, ")
 
-    cluster_differences.add(here, PAIRS[7])
-    found = cluster_differences.of(GALERA, WRITE, local, "throughput")
+    calibrations.add(here, PAIRS[7])
+    found = calibrations.of(GALERA, WRITE, local, "throughput")
     assert (found.pairs, found.source.split(",")[0]) == (8, "measured on 8 pairs of clusters")
 
 
@@ -120,8 +120,7 @@ def test_one_calibration_has_every_metric(here, local):
     Calibration(here, (*PAIRS, *both), "2026-11-22").write()
 
     speed, fsyncs, bytes_ = (
-        cluster_differences.of(GALERA, WRITE, local, metric)
-        for metric in ("throughput", "fsyncs_per_commit", "log_bytes")
+        calibrations.of(GALERA, WRITE, local, metric) for metric in ("throughput", "fsyncs_per_commit", "log_bytes")
     )
     assert (speed.pairs, fsyncs.pairs) == (33, 9)
     assert speed.log_ratio < 0.05 < 0.2 <= fsyncs.log_ratio
@@ -137,7 +136,7 @@ def test_a_file_that_is_no_calibration_counts_as_none(here, text):
     here.path.parent.mkdir(parents=True)
     here.path.write_text(text)
 
-    assert cluster_differences.read(here) == Calibration(here)
+    assert calibrations.read(here) == Calibration(here)
 
 
 @pytest.mark.parametrize(
@@ -148,12 +147,12 @@ def test_a_calibration_that_is_damaged_counts_as_none(here, change):
     Calibration(here, PAIRS, "2026-11-22").write()
     here.path.write_text(json.dumps(json.loads(here.path.read_text()) | change))
 
-    assert cluster_differences.read(here) == Calibration(here)
+    assert calibrations.read(here) == Calibration(here)
 
 
 def test_defaults_are_by_kind_of_workload_and_place():
     """The kind in full comes first, then the tool; hosts elsewhere have 10 %."""
-    default = functools.partial(cluster_differences.default, metric="goodput")
+    default = functools.partial(calibrations.default, metric="goodput")
 
     assert default("mysqlslap:write", SHARED) == DEFAULTS["mysqlslap"]["speed"].difference
     assert default("other", SHARED).source == "default, assumed, for this kind of workload"
@@ -169,7 +168,7 @@ METRICS = (*metrics.NAMES, "goodput:new_order", "p95:new_order")
 def test_every_metric_has_a_default(kind, offers):
     """Of each workload, here and elsewhere; a latency's is larger than that of throughput."""
     names = (*METRICS, *(name for name in counters.NAMES if not counters.not_across(name)))
-    found = {name: cluster_differences.default(kind, offers, name).log_ratio for name in names}
+    found = {name: calibrations.default(kind, offers, name).log_ratio for name in names}
 
     assert min(found.values()) > 0
     assert all(found[name] > found["throughput"] for name in metrics.QUANTILES)
@@ -190,7 +189,7 @@ def test_a_default_says_whether_it_was_measured():
 def test_kinds_of_workloads_are_named_as_on_the_command_line():
     """So that what the command measures is what a test looks up."""
     loads = (WRITE, SysBench("oltp_read_write"), TPCC(), TPCC(rate="70 %"))
-    kinds = [cluster_differences.kind_of(load) for load in loads]
+    kinds = [calibrations.kind_of(load) for load in loads]
 
     assert kinds == ["mysqlslap:write", "sysbench:oltp_read_write", "tpcc", "tpcc, open loop"]
 
@@ -276,50 +275,48 @@ def given(here, local):
     """Two variants of Galera on clusters of their own, under writes."""
     apart = variant_of(ClusterSpec("galera", nodes=3).with_options(innodb_buffer_pool_size="1G"), RELEASE)
     other = dataclasses.replace(apart, static=(("innodb_buffer_pool_size", "1G"),))
-    return cluster_differences.Given([GALERA, other], [WRITE, WRITE], local)
+    return calibrations.Given([GALERA, other], [WRITE, WRITE], local)
 
 
 def test_a_run_that_must_not_learn_adds_nothing(given, monkeypatch):
     """The calibrations of a machine stay those that were measured on purpose."""
-    monkeypatch.setenv(cluster_differences.LEARN, "0")
+    monkeypatch.setenv(calibrations.LEARN, "0")
 
-    assert cluster_differences.learn([drawn((1.0, 1.1), 16, 2)] * 2, 2, given, set()) == 0
+    assert calibrations.learn([drawn((1.0, 1.1), 16, 2)] * 2, 2, given, set()) == 0
 
 
 def test_instances_of_a_variant_add_their_difference(here, given):
     """Of each variant one pair; the rounds of an instance are those of the blocks that used it."""
     rounds = [drawn((1.0, 1.1), 16, 2), drawn((1.0, 0.9), 16, 2)]
 
-    assert cluster_differences.learn(rounds, 2, given, set()) == 2
-    found = cluster_differences.read(here)
+    assert calibrations.learn(rounds, 2, given, set()) == 2
+    found = calibrations.read(here)
     assert found.differences("throughput") == pytest.approx([math.log(1.1), math.log(0.9)])
-    assert cluster_differences.read(here).difference("throughput") is None
-    assert cluster_differences.of(GALERA, WRITE, given.provisioner, "throughput").source.startswith("default, ")
+    assert calibrations.read(here).difference("throughput") is None
+    assert calibrations.of(GALERA, WRITE, given.provisioner, "throughput").source.startswith("default, ")
 
 
 def test_a_cluster_is_in_one_pair(here, given):
     """Later measurements on the same clusters add none: pairs are independent. Four instances are two pairs."""
     used = set()
 
-    assert cluster_differences.learn([drawn((1.0, 1.1, 1.2, 1.3), 32, 4)] * 2, 4, given, used) == 4
-    assert cluster_differences.learn([drawn((1.0, 1.1), 16, 2)] * 2, 2, given, used) == 0
-    assert cluster_differences.read(here).differences("throughput")[:2] == pytest.approx(
-        [math.log(1.1), math.log(1.3 / 1.2)]
-    )
+    assert calibrations.learn([drawn((1.0, 1.1, 1.2, 1.3), 32, 4)] * 2, 4, given, used) == 4
+    assert calibrations.learn([drawn((1.0, 1.1), 16, 2)] * 2, 2, given, used) == 0
+    assert calibrations.read(here).differences("throughput")[:2] == pytest.approx([math.log(1.1), math.log(1.3 / 1.2)])
 
 
 def test_variants_that_share_their_clusters_add_one_pair(here, local):
     """They ran on the same two."""
-    shared = cluster_differences.Given([GALERA, GALERA], [WRITE, WRITE], local)
+    shared = calibrations.Given([GALERA, GALERA], [WRITE, WRITE], local)
 
-    assert cluster_differences.learn([drawn((1.0, 1.1), 16, 2)] * 2, 2, shared, set()) == 1
+    assert calibrations.learn([drawn((1.0, 1.1), 16, 2)] * 2, 2, shared, set()) == 1
 
 
 @pytest.mark.parametrize(("rounds", "instances"), [(15, 2), (16, 1), (0, 2)])
 def test_few_rounds_and_a_single_instance_add_nothing(here, given, rounds, instances):
     """Less than two eights of an instance say nothing about the noise of its rounds."""
-    assert cluster_differences.learn([drawn((1.0, 1.1), rounds, instances)] * 2, instances, given, set()) == 0
-    assert cluster_differences.read(here).pairs == ()
+    assert calibrations.learn([drawn((1.0, 1.1), rounds, instances)] * 2, instances, given, set()) == 0
+    assert calibrations.read(here).pairs == ()
 
 
 def test_a_cache_that_cannot_be_written_ends_no_test(here, given, monkeypatch):
@@ -329,14 +326,14 @@ def test_a_cache_that_cannot_be_written_ends_no_test(here, given, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(Calibration, "write", full)
-    assert cluster_differences.learn([drawn((1.0, 1.1), 16, 2)] * 2, 2, given, set()) == 0
+    assert calibrations.learn([drawn((1.0, 1.1), 16, 2)] * 2, 2, given, set()) == 0
 
 
 def test_a_calibration_keeps_the_latest_pairs(here):
     """What measurements add has a limit."""
-    known = Calibration(here, pairs(*[0.01] * cluster_differences.MOST_PAIRS)).with_pair({"throughput": (0.5, 0.0)})
+    known = Calibration(here, pairs(*[0.01] * calibrations.MOST_PAIRS)).with_pair({"throughput": (0.5, 0.0)})
 
-    assert len(known.pairs) == cluster_differences.MOST_PAIRS
+    assert len(known.pairs) == calibrations.MOST_PAIRS
     assert known.differences("throughput")[-1] == 0.5
 
 
@@ -344,7 +341,7 @@ def test_what_a_cluster_never_counted_has_no_difference():
     """Neither have statuses of a server, nor latencies of a closed loop; totals of counters are compared."""
     counted = [{"fsyncs": 10.0, "deadlocks": 0.0, "recv_queue_max": 3.0}, {"fsyncs": 11.0, "deadlocks": 2.0}]
     first, second = (drawn((1.0,), 8, 1, counters=values) for values in counted)
-    found = cluster_differences.found_in(first, second, "load")
+    found = calibrations.found_in(first, second, "load")
 
     assert found["fsyncs"] == pytest.approx((math.log(1.1), 0.0))
     assert found["throughput"] == (0.0, 0.0)
@@ -355,7 +352,7 @@ def test_what_a_cluster_never_counted_has_no_difference():
 def test_real_instances_calibrate_by_themselves(pool, monkeypatch, tmp_path, share, learned):
     """Two instances of each variant leave a pair of clusters for both, with all metrics; none on a busy machine."""
     monkeypatch.setattr(busy_machine, "SHARE", share)
-    monkeypatch.setattr(cluster_differences.cache, "root", lambda: tmp_path)
+    monkeypatch.setattr(calibrations.cache, "root", lambda: tmp_path)
     workload = MySQLSlap("write", concurrency=4, queries=40, rows=50, int_columns=1, char_columns=1)
     specs = [
         ClusterSpec("standalone", release="mariadb:10.11", options=given)
@@ -369,7 +366,7 @@ def test_real_instances_calibrate_by_themselves(pool, monkeypatch, tmp_path, sha
     measurement.end()
     measurement.end()
 
-    known = cluster_differences.read(Key.of(variants[0], workload, pool.provisioner))
+    known = calibrations.read(Key.of(variants[0], workload, pool.provisioner))
     assert len(known.pairs) == learned
     assert all({"throughput", "fsyncs_per_commit"} <= pair.keys() for pair in known.pairs)
 
@@ -390,10 +387,10 @@ def margins_of_the_suites():
                     yield where, getattr(claim, node.func.attr)(ast.literal_eval(keyword.value))
 
 
-@pytest.mark.parametrize("kind", sorted(cluster_differences.DEFAULTS))
+@pytest.mark.parametrize("kind", sorted(calibrations.DEFAULTS))
 def test_every_margin_of_the_suites_lies_above_what_equal_clusters_can_differ_by(kind):
     """Also with one instance of each variant: no option that becomes static makes a claim of the suites impossible."""
-    difference = cluster_differences.default(kind, frozenset({"shared-cores"}), "throughput")
+    difference = calibrations.default(kind, frozenset({"shared-cores"}), "throughput")
     found = list(margins_of_the_suites())
 
     assert len(found) >= 8
