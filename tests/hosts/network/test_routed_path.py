@@ -18,7 +18,8 @@ from pytest_dbcluster.cli import clusters, main
 from pytest_dbcluster.errors import ProvisionError
 from pytest_dbcluster.hosts import runs
 from pytest_dbcluster.hosts.guests import user_namespace
-from pytest_dbcluster.hosts.network import local_paths
+from pytest_dbcluster.hosts.network import kernel_settings, local_paths
+from pytest_dbcluster.hosts.network.kernel_router import KernelRouter
 from pytest_dbcluster.hosts.provisioners.local import LocalProvisioner
 from pytest_dbcluster.network import NetworkNeeds
 from pytest_dbcluster.spec import ClusterSpec
@@ -75,6 +76,14 @@ def test_loss_jitter_and_rate_are_read_from_the_kernel(path, monkeypatch):
     monkeypatch.setattr(path, "shape", lambda needs: shape(dataclasses.replace(needs, rate=5e6)))
     with pytest.raises(ProvisionError, match=r"rate 20 Mbit/s was asked, and the kernel has 5 Mbit/s set$"):
         path.measured(LOSSY)
+
+
+def test_this_machine_prints_queues_in_the_same_form(path):
+    """The namespace of the ports has queues of the kernel, but none that delays where a guest is the router."""
+    path.measured(FAR)
+    found = kernel_settings.read(KernelRouter(path.hub).show_queues())
+
+    assert bool(found) is local_paths.kernel_delays()
 
 
 def test_a_router_that_ends_is_said(path):
