@@ -28,8 +28,9 @@ from benchmarks.critical_values import CHECKED, Floats, Noise, normal, wave
 from pytest_dbcluster.claims import carry_over, critical_values, intervals
 from pytest_dbcluster.claims.block_order import blocks
 from pytest_dbcluster.claims.carry_over import LEVEL, Placed
-from pytest_dbcluster.claims.claim import Claim, beats, no_slower_than
+from pytest_dbcluster.claims.claim import Claim
 from pytest_dbcluster.claims.critical_values import ALPHAS
+from pytest_dbcluster.claims.kinds import beats, no_slower_than
 
 SIZES = (8, 12, 20, 40, 80)  # pairs
 SIGMAS = 3.1  # of the binomial count: .001 by accident
@@ -41,8 +42,8 @@ NOISY = 0.05  # the noise where rounds are judged
 JUDGED: dict[str, tuple[Claim, float]] = {
     "beats, 1.1 x": (beats(), math.log(1.1)),
     "beats, 1.2 x": (beats(), math.log(1.2)),
-    "no slower, 1 x": (no_slower_than(by=0.05), 0.0),
-    "no slower, 1.1 x": (no_slower_than(by=0.05), math.log(1.1)),
+    "no slower, 1 x": (no_slower_than(0.05), 0.0),
+    "no slower, 1.1 x": (no_slower_than(0.05), math.log(1.1)),
 }
 PARTS = ("noise", "waves", "judged", "uneven", "found")
 

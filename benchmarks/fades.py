@@ -22,8 +22,8 @@ import numpy as np
 from benchmarks.critical_values import CHECKED, RANK_LOOKS, Floats, Noise, bound, rank_sums
 from pytest_dbcluster.claims import critical_values, intervals, power
 from pytest_dbcluster.claims.block_order import blocks
-from pytest_dbcluster.claims.claim import fades
 from pytest_dbcluster.claims.critical_values import ALPHAS, GUARD_LEVEL, LOOKS, RANKS_FROM
+from pytest_dbcluster.claims.kinds import fades
 from pytest_dbcluster.claims.pairs import Pairs, of_losses
 
 VARIANTS = 4  # one near, one far, many near, many far

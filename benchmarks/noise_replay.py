@@ -24,11 +24,12 @@ from pathlib import Path
 
 from pytest_dbcluster.claims import critical_values
 from pytest_dbcluster.claims.block_order import blocks
-from pytest_dbcluster.claims.claim import Claim, Outcome, Verdict, beats, no_slower_than, same_as
+from pytest_dbcluster.claims.claim import Claim, Outcome, Verdict
+from pytest_dbcluster.claims.kinds import beats, no_slower_than, same_as
 from pytest_dbcluster.claims.pairs import Pairs
 from pytest_dbcluster.claims.verdict import Terms, replay
 
-CLAIMS = (beats(), no_slower_than(by=0.05), same_as(within=0.10))
+CLAIMS = (beats(), no_slower_than(0.05), same_as(0.10))
 CONFIDENCE = 0.95
 
 

@@ -21,13 +21,14 @@ from collections.abc import Callable, Iterator, Sequence
 
 from pytest_dbcluster.claims import critical_values, intervals, power
 from pytest_dbcluster.claims.block_order import blocks
-from pytest_dbcluster.claims.claim import Claim, Verdict, beats, no_slower_than
+from pytest_dbcluster.claims.claim import Claim, Verdict
 from pytest_dbcluster.claims.critical_values import ALPHAS
+from pytest_dbcluster.claims.kinds import beats, no_slower_than
 from pytest_dbcluster.claims.pairs import Pairs
 from pytest_dbcluster.claims.verdict import Terms, judge
 
 SIZES = (20, 28, 40, 80)  # pairs; fewer tell a range
-CLAIMS = (beats(), no_slower_than(by=0.05))
+CLAIMS = (beats(), no_slower_than(0.05))
 POWER, WIDE, NEAR = 0.8, 0.1, 0.05
 SD = 0.05  # of the log time of a round
 LAST = critical_values.LOOKS[-1]

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from benchmarks import ratios, stage
 from fixtures.clusters import FLUSH_2, GALERA
 from pytest_dbcluster import ClusterSpec, MySQLSlap
-from pytest_dbcluster.claims import claim, critical_values, estimators, intervals, verdict
+from pytest_dbcluster.claims import critical_values, estimators, intervals, kinds, verdict
 from pytest_dbcluster.claims.pairs import Pairs
 from pytest_dbcluster.spec import PROFILES
 from pytest_dbcluster.testbed.pool import Pool
@@ -114,7 +114,7 @@ def ratio_row(pool: Pool, mode: str, runs: int, budget: float) -> str:
         pairs = compared(values, paper_first)
         over = f"budget of {budget:g} s used" if time.monotonic() > limit else ""
         terms = verdict.Terms(cap=min(runs, verdict.CAP), out_of_budget=over)
-        decided = verdict.judge(claim.same_as(WITHIN), pairs, terms)
+        decided = verdict.judge(kinds.same_as(WITHIN), pairs, terms)
     sides = " | ".join(
         f"{estimators.factor(statistics.median(speed_ratio(block, profile) for block in drawn)):.3g}"
         for profile in PROFILES

@@ -4,7 +4,8 @@ A *claim* is a statement about two variants: ``flush_2.beats(default)``. Its *ve
 claim holds, fails, or is inconclusive. The *estimate* is a ratio with its interval. Rounds are compared in *pairs*. A
 claim is judged at fixed numbers of pairs, its *looks*; each look has a *critical value*.
 
-- ``claim``: the claims a test can make, and what each one promises.
+- ``claim``: what a claim, its kind and its verdict are, and what every claim promises.
+- ``kinds``: one file for each kind of claim.
 - ``verdict``: decides; start at ``judge``.
 - ``block_order``: the random order of the rounds, and which rounds make a pair. The promised errors rest on this draw.
 - ``cluster_difference``: how far equal clusters can differ, which decides nothing.
@@ -17,9 +18,11 @@ claim is judged at fixed numbers of pairs, its *looks*; each look has a *critica
 - ``carry_over``: whether a variant slows the round that follows it.
 - ``wording``: the message of a verdict.
 
-To add a kind of claim, write a function and its bounds in ``claim``; ``verdict.judge`` decides from the bounds. The
-functions here use their arguments alone: no server, no file, no clock. An import contract checks this rule.
+To add a kind of claim, write a file of ``kinds``; ``verdict.judge`` decides from its bounds. The functions here use
+their arguments alone: no server, no file, no clock. An import contract checks this rule.
 """
+
+from pytest_dbcluster.claims import kinds  # a claim of a record finds its kind, whatever was imported
 
 __all__ = [
     "block_order",
@@ -30,6 +33,7 @@ __all__ = [
     "critical_values",
     "estimators",
     "intervals",
+    "kinds",
     "pairs",
     "power",
     "verdict",

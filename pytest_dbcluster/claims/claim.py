@@ -15,25 +15,171 @@ that was given, in the time of the measurement. ``verdict`` decides by comparing
 
 from __future__ import annotations
 
+import abc
 import dataclasses
 import enum
+import itertools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar, TypeVar
 
+from pytest_dbcluster import formatting
 from pytest_dbcluster.claims.critical_values import ALPHAS, GUARD_LEVEL, LOOKS
+from pytest_dbcluster.claims.pairs import Pairs
 from pytest_dbcluster.errors import ConfigError
 
-FADES = "fades"  # compares the ratios of two pairs of variants
-GUARDS = ("no_slower_than", "same_as")
-FASTER = 2.0  # a margin of ``beats`` lies below it: 2 would be 200 %, and mostly is a mistake for 2 %
-OPTIONS = {"no_slower_than": "by", "same_as": "within", "scales": "at_least", "ordered": "step"}
+T = TypeVar("T")
+AnyKind = TypeVar("AnyKind", bound="Kind")
+EQUAL = (1.0,)  # the ratio of what does not differ
+
+
+class Shape(enum.Enum):
+    """What a claim compares."""
+
+    RATIO = "ratio"
+    """Speeds, or latencies as speeds."""
+
+    COUNTER = "counter"
+    """What the servers count in a round; a lower count is no higher speed."""
+
+
+class Outcome(enum.Enum):
+    """The three possible outcomes of a claim."""
+
+    HOLDS = "holds"
+    FAILS = "fails"
+    INCONCLUSIVE = "inconclusive"
+
+
+# The words for the outcomes of claims wherever people read.
+STATES = {Outcome.HOLDS: "holds", Outcome.FAILS: "refuted", Outcome.INCONCLUSIVE: "inconclusive"}
+KINDS: dict[str, Kind] = {}  # the kinds that are known, by name
+
+
+class Kind(abc.ABC):
+    """A kind of claim, one file of ``claims.kinds``. Claims of this kind are made by calling it with their margin."""
+
+    name: ClassVar[str]
+    """The name of the method or function with which a test makes the claim."""
+
+    option: ClassVar[str] = "by"
+    """The name of the margin."""
+
+    shape: ClassVar[Shape] = Shape.RATIO
+    """What it compares."""
+
+    minimum: ClassVar[float] = 0.0
+    """The margin is larger than this, or equal to it with ``no_margin``."""
+
+    below: ClassVar[float] = math.inf
+    """The margin is smaller than this."""
+
+    no_margin: ClassVar[bool] = False
+    """Whether the margin may be left out; it is ``minimum`` then."""
+
+    guard: ClassVar[bool] = False
+    """Whether it says that nothing got worse. Such a claim may hold at the level .05."""
+
+    claims_nothing: ClassVar[bool] = False
+    """Whether it only asks if the variants differ, so that it never fails."""
+
+    candidate_last: ClassVar[bool] = False
+    """Whether a test writes the variants in the reverse order: the baseline, or the slowest, first."""
+
+    composed: ClassVar[bool] = False
+    """Whether its ratio is that of two measured ratios, so that no medians of two variants belong to it."""
+
+    about_size: ClassVar[bool] = False
+    """Whether it is about the number of nodes, also between different topologies."""
+
+    looks_from: ClassVar[int] = 0
+    """The number of pairs before which no look decides."""
+
+    @abc.abstractmethod
+    def bounds(self, margin: float) -> tuple[float, float]:
+        """The open range of theta, in natural logs, in which the claim is true."""
+
+    @abc.abstractmethod
+    def says(self, claim: Claim, names: Sequence[str], metric: str, unit: str, *, true: bool = True) -> str:
+        """What the claim says in words, or with ``true=False`` the opposite; arguments as in ``sentence``."""
+
+    def __call__(self, margin: float | None = None) -> Claim:
+        """The claim with this margin. Raises ConfigError for one that is out of range, and names the range."""
+        margin = self.minimum if margin is None and self.no_margin else margin
+        sign = "<=" if self.no_margin else "<"
+        allowed = f"{self.minimum:g} {sign} {self.option} < {self.below:g}"
+        if not isinstance(margin, int | float) or isinstance(margin, bool):
+            hint = "; a guard needs its margin, .05 and .10 are usual" if self.guard else ""
+            raise ConfigError(f"{self.name}({self.option}={margin!r}): {self.option} must be a number, {allowed}{hint}")
+        if not (self.minimum < margin < self.below or (self.no_margin and margin == self.minimum)):
+            why = f"{self.option} is out of range, {allowed}{self.hint(margin)}"
+            raise ConfigError(f"{self.name}({self.option}={margin!r}): {why}")
+        return Claim(self.name, float(margin))
+
+    def hint(self, margin: float) -> str:
+        """What a margin of 1 or more means, for people who meant per cent; empty for other margins."""
+        if not 1 <= margin < math.inf:
+            return ""
+        return f"; it is a fraction: {margin:g} means {100 * margin:g} % and {margin:g} % is {margin / 100:g}"
+
+    def comparisons(self, variants: Sequence[T]) -> list[tuple[T, T]]:
+        """The comparisons, each with candidate and baseline: of all neighbours. variants: the candidate first."""
+        return [*itertools.pairwise(variants)]
+
+    def asked(self, claim: Claim, parts: Sequence[Pairs], apart: Sequence[float]) -> list[tuple[Claim, Pairs]]:
+        """What is judged together: the claim holds if all of these hold, and fails if one of them fails.
+
+        parts: the pairs of each comparison, in the order in which a test writes them. apart: of each comparison as in
+        ``Claim``; empty if all variants share a cluster.
+        """
+        (pairs,) = parts
+        return [(claim, pairs)]
+
+    def call(self, claim: Claim, names: tuple[str, ...], metric: str, usual: str) -> str:
+        """The claim as a test writes it; see ``Claim.call``."""
+        return f"{names[0]}.{self.name}({', '.join([names[1], *self.keywords(claim, metric, usual)])})"
+
+    def keywords(self, claim: Claim, metric: str, usual: str) -> list[str]:
+        """The keyword arguments of the call: margin and metric, without those that have their default."""
+        margin = [f"{self.option}={claim.margin:g}"] if claim.margin else []
+        return margin if metric == usual else [*margin, f'metric="{metric}"']
+
+    def claimed(self, claim: Claim) -> str:
+        """The range of ratios that the claim asserts, printed like a measured ratio."""
+        low, high = (as_ratio(math.exp(bound)) for bound in claim.bounds)
+        if math.isinf(high):
+            return f"more than {formatting.bound(low)}"
+        less = f"less than {formatting.bound(high)}"
+        return f"between {formatting.bound(low)} and {formatting.bound(high)}" if low else less
+
+    def word(self, outcome: Outcome) -> str:
+        """The outcome in a word or two."""
+        return STATES[outcome]
+
+    def sentence(self, claim: Claim, outcome: Outcome, names: Sequence[str], metric: str, unit: str) -> str:
+        """The answer as a sentence; see ``Claim.sentence``."""
+        if outcome is Outcome.INCONCLUSIVE:
+            return f"not decided: whether {self.says(claim, names, metric, unit)}"
+        return self.says(claim, names, metric, unit, true=outcome is Outcome.HOLDS)
+
+    def headline(self, ratio: str, names: Sequence[str], metric: str, unit: str, *, holds: bool) -> str:
+        """The answer of a decided claim with its ratio; empty if only the call of the claim is short enough.
+
+        names: of all variants, the candidate first.
+        """
+        return f"{names[0]} is {ratio} as fast as {names[1]}{by_metric(metric, unit)}"
+
+    def figure(self, ratio: str) -> str:
+        """The ratio with what it is; empty if the headline has it."""
+        return ""
 
 
 @dataclass(frozen=True)
 class Claim:
     """A statement about theta, the log ratio of candidate and baseline.
 
-    kind: name of the function below that makes the claim. margin: a fraction (``by``, ``within``, ``step``); for
+    kind: ``Kind.name``. margin: a fraction (``by``, ``within``, ``step``); for
     ``scales`` the ratio ``at_least``. apart: how far two equal clusters can differ (``cluster_difference``), as a
     natural log, where the variants run on separate clusters; else 0.
     """
@@ -42,15 +188,24 @@ class Claim:
     margin: float
     apart: float = 0.0
 
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise ValueError(f"unknown kind of claim {self.kind!r}; known: {', '.join(sorted(KINDS))}")
+
+    @property
+    def of_kind(self) -> Kind:
+        """What all claims of this kind have in common."""
+        return KINDS[self.kind]
+
     @property
     def guard(self) -> bool:
         """Whether the claim says that nothing got worse. Such a claim may hold at the level .05."""
-        return self.kind in GUARDS
+        return self.of_kind.guard
 
     @property
-    def candidate_last(self) -> bool:
-        """Whether a test writes the variants in the reverse order: the baseline, or the slowest, first."""
-        return self.kind in ("ordered", FADES)
+    def counts(self) -> bool:
+        """Whether the claim is about a counter, not about speeds or latencies."""
+        return self.of_kind.shape is Shape.COUNTER
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -58,18 +213,7 @@ class Claim:
 
         For ``differs`` both ends are 0, the only point at which the claim is false.
         """
-        match self.kind:
-            case "no_slower_than":
-                return math.log1p(-self.margin), math.inf
-            case "same_as":
-                return math.log1p(-self.margin), -math.log1p(-self.margin)
-            case "scales":
-                return math.log(self.margin), math.inf
-            case "lower":
-                return -math.inf, math.log1p(-self.margin)
-            case "differs":
-                return 0.0, 0.0
-        return math.log1p(self.margin), math.inf
+        return self.of_kind.bounds(self.margin)
 
     @property
     def hold_bounds(self) -> tuple[float, float]:
@@ -101,7 +245,7 @@ class Claim:
     @property
     def margins(self) -> list[float]:
         """The margins of speed or time, as absolute log ratios; none for a claim without one or about a counter."""
-        if self.kind == "lower":
+        if self.counts:
             return []
         return [abs(bound) for bound in self.bounds if math.isfinite(bound) and bound]
 
@@ -119,18 +263,15 @@ class Claim:
         its baseline first. usual: the default metric of the workload, which the text leaves out. A comparison without a
         claim (``differs``) gets its name in the table.
         """
-        if self.kind == "differs":
-            return f"{names[0]} against {names[1]}" + ("" if metric == usual else f" ({metric})")
-        option = OPTIONS.get(self.kind, "by")
-        keywords = [f"{option}={self.margin:g}"] if self.margin else []
-        if self.kind != "lower" and metric != usual:
-            keywords.append(f'metric="{metric}"')
-        if self.kind == "ordered":
-            return f"ordered({', '.join([*names, *keywords])})"
-        if self.kind == FADES:
-            return f"fades({', '.join([f'({names[0]}, {names[1]})', f'({names[2]}, {names[3]})', *keywords])})"
-        first = [f'"{metric}"', f"than={names[1]}"] if self.kind == "lower" else [names[1]]
-        return f"{names[0]}.{self.kind}({', '.join([*first, *keywords])})"
+        return self.of_kind.call(self, names, metric, usual)
+
+    def sentence(self, outcome: Outcome, names: Sequence[str], metric: str, unit: str) -> str:
+        """The answer as a sentence without its full stop: ``flush_2 is not faster than galera3``.
+
+        names: as in ``call``. metric, unit: of the claim; the unit is ``/s`` for speeds, ``ms`` for latencies, and
+        empty for counters.
+        """
+        return self.of_kind.sentence(self, outcome, names, metric, unit)
 
     def identity(self, names: tuple[str, ...], metric: str) -> str:
         """The claim without its margin, and with its metric: the same for all claims that share one history.
@@ -140,17 +281,20 @@ class Claim:
         return dataclasses.replace(self, margin=0.0).call(names, metric, usual="")
 
 
+def register(kind: AnyKind) -> AnyKind:
+    """Add a kind to those that are known, and return it."""
+    KINDS[kind.name] = kind
+    return kind
+
+
 def as_ratio(value: float) -> float:
     """The ratio without the last digits, which are wrong where it is the exponential of a logarithm."""
     return float(f"{value:.12g}")
 
 
-class Outcome(enum.Enum):
-    """The three possible outcomes of a claim."""
-
-    HOLDS = "holds"
-    FAILS = "fails"
-    INCONCLUSIVE = "inconclusive"
+def by_metric(metric: str, unit: str) -> str:
+    """The metric, where it is not simply the speed: ``, by p95``."""
+    return "" if unit == "/s" and metric == "throughput" else f", by {metric}"
 
 
 @dataclass(frozen=True)
@@ -200,92 +344,3 @@ class Verdict:
     def look(self) -> int:
         """The number of the look that decided, 1-based; 0 before the first look."""
         return sum(look <= self.pairs for look in LOOKS)
-
-
-def beats(by: float = 0.0) -> Claim:
-    """The candidate is faster than the baseline by more than the fraction ``by``: ratio > 1 + by.
-
-    Holds when the whole sequential interval of the ratio (99.9 % at alpha .0005) lies above 1 + by, and fails when it
-    lies below. Either verdict is wrong with a chance of at most alpha. Raises ConfigError unless 0 <= by < 2, because
-    ``scales`` claims more.
-    """
-    return _claim("beats", "by", by, 0.0, FASTER, zero=True)
-
-
-def no_slower_than(by: float) -> Claim:
-    """The guard: the candidate is slower than the baseline by less than the fraction ``by``: ratio > 1 - by.
-
-    Holds when the 90 % interval lies above 1 - by, wrong with a chance of at most .05 where rounds are independent (.1
-    if they are not). Fails when the sequential interval (99.9 %) lies below. Raises ConfigError unless 0 < by < 1.
-    """
-    return _claim("no_slower_than", "by", by, 0.0, 1.0)
-
-
-def same_as(within: float) -> Claim:
-    """The guard: neither variant is slower by the fraction ``within``: ratio and 1 / ratio are above 1 - within.
-
-    Holds when the 90 % interval lies inside both limits, wrong with a chance of at most .05 where rounds are
-    independent (.1 if they are not). Fails when the sequential interval (99.9 %) lies outside. Raises ConfigError
-    unless 0 < within < 1.
-    """
-    return _claim("same_as", "within", within, 0.0, 1.0)
-
-
-def scales(at_least: float) -> Claim:
-    """The candidate is more than ``at_least`` times as fast as the baseline; judged like ``beats``.
-
-    Raises ConfigError unless ``at_least`` is above 0.
-    """
-    return _claim("scales", "at_least", at_least, 0.0, math.inf)
-
-
-def lower(by: float = 0.0) -> Claim:
-    """The candidate's counter is lower than the baseline's by more than the fraction ``by``; judged like ``beats``.
-
-    In a typical round (``counts``): in more than half of the pairs that counted anything. Inconclusive if the totals
-    of all rounds say otherwise. Raises ConfigError unless 0 <= by < 1.
-    """
-    return _claim("lower", "by", by, 0.0, 1.0, zero=True)
-
-
-def ordered(step: float = 0.0) -> Claim:
-    """Each variant is faster than the variant before it by more than the fraction ``step``; see ``judge_ordered``.
-
-    Raises ConfigError unless 0 <= step < 2.
-    """
-    return _claim("ordered", "step", step, 0.0, FASTER, zero=True)
-
-
-def fades(by: float = 0.0) -> Claim:
-    """The second of two pairs of variants loses less than the first one, by more than the fraction ``by``.
-
-    Of each pair candidate / baseline is what it keeps. What the second keeps / what the first keeps > 1 + by; judged
-    like ``beats``, from 17 pairs on (``pairs.of_losses``). Raises ConfigError unless 0 <= by < 2.
-    """
-    return _claim(FADES, "by", by, 0.0, FASTER, zero=True)
-
-
-def differs() -> Claim:
-    """The two variants are not equally fast. The outcome is that it holds or is inconclusive; it never fails."""
-    return Claim("differs", 0.0)
-
-
-def _claim(kind: str, option: str, margin: float, minimum: float, below: float, *, zero: bool = False) -> Claim:
-    """Return the claim when its margin is in range; else raise ConfigError that names the range."""
-    sign = "<=" if zero else "<"
-    allowed = f"{minimum:g} {sign} {option} < {below:g}"
-    if not isinstance(margin, int | float) or isinstance(margin, bool):
-        hint = "; a guard needs its margin, .05 and .10 are usual" if kind in GUARDS else ""
-        raise ConfigError(f"{kind}({option}={margin!r}): {option} must be a number, {allowed}{hint}")
-    if not (minimum < margin < below or (zero and margin == minimum)):
-        raise ConfigError(f"{kind}({option}={margin!r}): {option} is out of range, {allowed}{_percent(kind, margin)}")
-    return Claim(kind, float(margin))
-
-
-def _percent(kind: str, margin: float) -> str:
-    """What a margin of 1 or more means, for people who meant per cent; empty for other margins."""
-    if kind == "scales" or not 1 <= margin < math.inf:
-        return ""
-    times = f", {1 + margin:g} times as fast," if kind in ("beats", "ordered") else ""
-    more = f"; {1 + margin:g} times as fast is scales(..., at_least={1 + margin:g})" if kind == "beats" else ""
-    return f"; it is a fraction: {margin:g} means {100 * margin:g} %{times} and {margin:g} % is {margin / 100:g}{more}"

@@ -14,12 +14,10 @@ import math
 from collections.abc import Callable, Sequence
 
 from pytest_dbcluster import formatting
-from pytest_dbcluster.claims import claim as claims
 from pytest_dbcluster.claims import cluster_difference, counts, critical_values, estimators, intervals, power
 from pytest_dbcluster.claims.block_order import PER_EIGHT
 from pytest_dbcluster.claims.claim import Claim, Outcome, Verdict
 from pytest_dbcluster.claims.pairs import Pairs
-from pytest_dbcluster.errors import ConfigError
 
 ALPHA = critical_values.ALPHAS[0]
 CAP = critical_values.LOOKS[-1]
@@ -50,93 +48,72 @@ class Terms:
 USUAL = Terms()
 
 
-def judge(claim: Claim, pairs: Pairs, terms: Terms = USUAL, *, times: Times | None = None) -> Verdict | None:
+def judge(
+    claim: Claim,
+    drawn: Pairs | Sequence[Pairs],
+    terms: Terms = USUAL,
+    *,
+    times: Times | None = None,
+    apart: Sequence[float] = (),
+) -> Verdict | None:
     """Return the verdict after these pairs, or None: then draw another block and call again.
 
-    None between two looks, and at a look that does not decide. times: seconds per operation of each round of baseline
-    and candidate, to count stalls. Raises ConfigError for an alpha without critical values.
+    None between two looks, and at a look that does not decide. drawn: the pairs, or those of each comparison of the
+    claim, in the order in which a test writes them. times: seconds per operation of each round of baseline and
+    candidate, to count stalls. apart: of each comparison as in ``Claim``; empty if all variants share a cluster. Of
+    several comparisons the verdict has the figures of the smallest ratio, the largest ``apart``, and all verdicts in
+    ``neighbours``. Raises ConfigError for an alpha without critical values, ValueError for comparisons of different
+    lengths.
     """
-    decision = _decide([(claim, pairs)], terms)
+    asked = [(claim, drawn)] if isinstance(drawn, Pairs) else claim.of_kind.asked(claim, drawn, apart)
+    if len({len(pairs) for _, pairs in asked}) > 1:
+        raise ValueError("every comparison of a claim needs the same number of pairs")
+    decision = _decide(asked, terms)
     if decision is None:
         return None
-    verdict = _verdict(*decision, claim, pairs, terms.alpha)
-    if pairs.counts and verdict.outcome is Outcome.INCONCLUSIVE and (few := counts.too_little(pairs)):
-        verdict = dataclasses.replace(verdict, reason=f"{verdict.reason}; {few}")
-    if times is not None:
-        verdict = dataclasses.replace(verdict, stalls=estimators.stalled(*times))
-    return inconclusive(verdict, terms.untrusted)
+    parts = tuple(inconclusive(_verdict(*decision, one, pairs, terms.alpha), terms.untrusted) for one, pairs in asked)
+    if len(parts) > 1:
+        return _together(claim, parts)
+    return parts[0] if times is None else dataclasses.replace(parts[0], stalls=estimators.stalled(*times))
 
 
-def replay(claim: Claim, pairs: Pairs, terms: Terms = USUAL, *, times: Times | None = None) -> Verdict | None:
+def _together(claim: Claim, parts: tuple[Verdict, ...]) -> Verdict:
+    """The verdict of several comparisons that were judged together."""
+    smallest = weakest(parts)
+    reason = f"{parts[smallest].reason} (the smallest step, {smallest + 1} of {len(parts)})"
+    whole = dataclasses.replace(claim, apart=max(part.claim.apart for part in parts))
+    return dataclasses.replace(parts[smallest], claim=whole, reason=reason, neighbours=parts)
+
+
+def replay(
+    claim: Claim,
+    drawn: Pairs | Sequence[Pairs],
+    terms: Terms = USUAL,
+    *,
+    times: Times | None = None,
+    apart: Sequence[float] = (),
+) -> Verdict | None:
     """Return the verdict of a claim whose pairs are drawn already, or None when these pairs decide nothing.
 
     Takes the arguments of ``judge``. Judges the looks one by one; the first look that decides gives the verdict. A used
     budget counts only after all pairs. So a claim that is asked second gets the verdict it would have got first.
     """
     past = dataclasses.replace(terms, out_of_budget="")
+    pairs = drawn if isinstance(drawn, Pairs) else drawn[0]
 
     def judged(look: int) -> Verdict | None:
         past_times = None if times is None else (times[0][:look], times[1][:look])
-        return judge(claim, pairs.first(look), past, times=past_times)
+        first = drawn.first(look) if isinstance(drawn, Pairs) else [one.first(look) for one in drawn]
+        return judge(claim, first, past, times=past_times, apart=apart)
 
-    return _first(judged, pairs, terms.cap) or judge(claim, pairs, terms, times=times)
-
-
-def judge_ordered(
-    steps: Sequence[Pairs], terms: Terms = USUAL, *, step: float = 0.0, apart: Sequence[float] = ()
-) -> Verdict | None:
-    """Return the verdict on an order of variants, slowest first, or None: then draw another block and call again.
-
-    steps: for each step the pairs of its faster (candidate) and slower variant (baseline). The order holds when every
-    step holds at ``alpha``; an intersection-union test needs no correction. It fails when one step fails at ``alpha`` /
-    number of steps (Bonferroni). apart: of each step as in ``Claim``; empty where all variants share a cluster. The
-    verdict has the figures of the smallest step, the largest ``apart``, and the verdicts of all steps in
-    ``neighbours``. Raises ConfigError for fewer than 2 or more than 5 variants, ValueError for series of different
-    lengths.
-    """
-    if not 1 <= len(steps) <= critical_values.MAX_STEPS:
-        raise ConfigError(f"ordered takes 2 to {critical_values.MAX_STEPS + 1} variants, not {len(steps) + 1}")
-    if len(set(map(len, steps))) > 1:
-        raise ValueError("every step of an order needs the same number of pairs")
-    apart = apart or [0.0] * len(steps)
-    asked = [
-        (dataclasses.replace(claims.ordered(step), apart=own), pairs) for own, pairs in zip(apart, steps, strict=True)
-    ]
-    decision = _decide(asked, terms)
-    if decision is None:
-        return None
-    why = terms.untrusted
-    parts = tuple(inconclusive(_verdict(*decision, claim, pairs, terms.alpha), why) for claim, pairs in asked)
-    smallest = weakest(parts)
-    where = f" (the smallest step, {smallest + 1} of {len(steps)})" if len(steps) > 1 else ""
-    whole = dataclasses.replace(claims.ordered(step), apart=max(apart))
-    reason = parts[smallest].reason + where
-    return dataclasses.replace(parts[smallest], claim=whole, reason=reason, neighbours=parts)
+    reached = (look for look in critical_values.looks(pairs.instances) if look <= min(len(pairs), terms.cap))
+    found = next(filter(None, map(judged, reached)), None)
+    return found or judge(claim, drawn, terms, times=times, apart=apart)
 
 
-def weakest(steps: Sequence[Verdict]) -> int:
-    """The 0-based number of the step with the smallest ratio."""
-    return min(range(len(steps)), key=lambda k: steps[k].ratio)
-
-
-def replay_ordered(
-    steps: Sequence[Pairs], terms: Terms = USUAL, *, step: float = 0.0, apart: Sequence[float] = ()
-) -> Verdict | None:
-    """``replay`` for an order: takes the arguments of ``judge_ordered``, whose blocks are drawn already."""
-    past = dataclasses.replace(terms, out_of_budget="")
-
-    def judged(look: int) -> Verdict | None:
-        return judge_ordered([pairs.first(look) for pairs in steps], past, step=step, apart=apart)
-
-    return (_first(judged, steps[0], terms.cap) if steps else None) or judge_ordered(
-        steps, terms, step=step, apart=apart
-    )
-
-
-def _first(judged: Callable[[int], Verdict | None], pairs: Pairs, cap: int) -> Verdict | None:
-    """The verdict of the first look that decides, among the looks that these pairs have reached."""
-    reached = (look for look in critical_values.looks(pairs.instances) if look <= min(len(pairs), cap))
-    return next(filter(None, map(judged, reached)), None)
+def weakest(parts: Sequence[Verdict]) -> int:
+    """The 0-based number of the comparison with the smallest ratio."""
+    return min(range(len(parts)), key=lambda k: parts[k].ratio)
 
 
 def _decide(asked: ClaimsWithPairs, terms: Terms) -> tuple[Outcome, str] | None:
@@ -197,7 +174,7 @@ def _answer(claim: Claim, pairs: Pairs, alpha: float, alpha_fail: float) -> tupl
     def below(level: float, bound: float) -> bool:
         return intervals.rejects(pairs, level, bound - blur)[1]
 
-    if claim.kind == "differs":
+    if claim.of_kind.claims_nothing:
         if above(hold, low) or below(hold, high):
             return Outcome.HOLDS, "interval excludes equal speed"
         return (Outcome.INCONCLUSIVE, _near(claim)) if _within(claim, pairs, hold) else None
@@ -296,7 +273,7 @@ def _chance_by(asked: ClaimsWithPairs, alpha: float, end: int, shown_by: Callabl
         centre = intervals.quick_estimate(pairs)
         above, below = centre - claim.hold_bounds[0], claim.hold_bounds[1] - centre
         held = [power.chance_beyond(gap - pairs.blur, shown, len(pairs), level, end) for gap in (above, below)]
-        if claim.kind == "differs":
+        if claim.of_kind.claims_nothing:
             holds.append(sum(held))
             continue
         holds.append(max(0.0, sum(held) - 1))
@@ -320,6 +297,7 @@ def _verdict(outcome: Outcome, reason: str, claim: Claim, pairs: Pairs, alpha: f
     first, second = estimators.halves(values)
     # Neither more pairs nor a wider margin is an answer to void rounds that depend on the variant.
     advised = outcome is Outcome.INCONCLUSIVE and not unlike_voids(pairs)
+    few = counts.too_little(pairs) if pairs.counts and outcome is Outcome.INCONCLUSIVE else ""
     return Verdict(
         outcome=outcome,
         claim=claim,
@@ -329,7 +307,7 @@ def _verdict(outcome: Outcome, reason: str, claim: Claim, pairs: Pairs, alpha: f
         high=estimators.factor(high),
         decided_low=estimators.factor(decided[0]),
         decided_high=estimators.factor(decided[1]),
-        reason=reason,
+        reason=f"{reason}; {few}" if few else reason,
         detectable=estimators.factor(least) - 1,
         needed_pairs=_pairs_needed(claim, pairs, centre, alpha) if advised else None,
         needed_margin=_margin_needed(claim, centre, most) if advised else None,
@@ -356,7 +334,7 @@ def _pairs_needed(claim: Claim, pairs: Pairs, centre: float, alpha: float) -> in
     if distance <= 0:
         return None
     low, high = claim.bounds
-    inside = claim.kind == "differs" or low < centre < high
+    inside = claim.of_kind.claims_nothing or low < centre < high
     return power.pairs_needed(pairs, distance, claim.hold_level(alpha) if inside else alpha)
 
 
@@ -367,7 +345,8 @@ def _margin_needed(claim: Claim, centre: float, detectable: float) -> float | No
     """
     if not claim.guard or math.isinf(detectable):
         return None
-    shift = abs(centre) if claim.kind == "same_as" else max(0.0, -centre)
+    low, high = claim.bounds
+    shift = max(0.0, -centre if math.isfinite(low) else 0.0, centre if math.isfinite(high) else 0.0)
     return -math.expm1(-(shift + detectable + claim.apart))
 
 

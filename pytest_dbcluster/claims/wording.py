@@ -1,6 +1,6 @@
 """The message of a verdict: ratio, interval, claim, detectable difference and seed; never a bare p-value.
 
-``sentence`` is the answer in words that need no knowledge of this package.
+``Claim.sentence`` is the answer in words that need no knowledge of this package.
 """
 
 from __future__ import annotations
@@ -10,17 +10,13 @@ from collections.abc import Sequence
 
 from pytest_dbcluster import formatting
 from pytest_dbcluster.claims import cluster_difference, critical_values
-from pytest_dbcluster.claims.claim import Claim, Outcome, Verdict, as_ratio
+from pytest_dbcluster.claims.claim import EQUAL, Claim, Outcome, Verdict, by_metric
 from pytest_dbcluster.claims.critical_values import GUARD_BOUND
 
-EQUAL = (1.0,)  # the ratio of what does not differ
 UNBOUNDED = "error of this verdict has no bound: carry-over was found"
 LATENCY = "ms"  # a unit in which lower values are faster
 SPARE, STEP = 1.25, 10  # the budget of a claim / the seconds it is expected to take; seconds to which it is rounded up
 TIMED = {"sysbench": "SysBench", "tpcc": "TPCC"}  # by the first word of a workload's name: what a test writes
-# The words for the outcomes of claims wherever people read.
-STATES = {Outcome.HOLDS: "holds", Outcome.FAILS: "refuted", Outcome.INCONCLUSIVE: "inconclusive"}
-COMPARISON_WORDS = {Outcome.HOLDS: "differ", Outcome.FAILS: "differ", Outcome.INCONCLUSIVE: "unclear"}
 
 
 def counted(word: str, number: int) -> str:
@@ -59,7 +55,7 @@ def message(
         f"{_word(verdict)} {verdict.claim.call(names, metric, usual)}   metric {metric}{inverse}   "
         f"{verdict.pairs} {blocks} x {variants} x {seconds_per_round:.2g} s = {total:.0f} s, "
         f"look {verdict.look} of {len(critical_values.LOOKS)}, seed {seed}",
-        f"measured {_estimate(verdict)}   claimed {claimed(verdict.claim)}   -> {verdict.reason}",
+        f"measured {_estimate(verdict)}   claimed {verdict.claim.of_kind.claimed(verdict.claim)}   -> {verdict.reason}",
         _noise(verdict, names),
     ]
     lines += [f"step {k}: {_estimate(part)}" for k, part in enumerate(verdict.neighbours, 1) if len(names) > 2]
@@ -75,19 +71,8 @@ def message(
 
 def _word(verdict: Verdict) -> str:
     """The first word of the message: the outcome, or for a comparison without a claim whether the variants differ."""
-    return (
-        f"{COMPARISON_WORDS[verdict.outcome]} " if verdict.claim.kind == "differs" else STATES[verdict.outcome].upper()
-    )
-
-
-def claimed(claim: Claim) -> str:
-    """The range of ratios that a claim asserts, printed like the measured ratio."""
-    low, high = (as_ratio(math.exp(bound)) for bound in claim.bounds)
-    if claim.kind == "differs":
-        return "nothing"
-    if claim.guard and math.isfinite(high):
-        return f"between {formatting.bound(low)} and {formatting.bound(high)}"
-    return f"more than {formatting.bound(low)}" if math.isinf(high) else f"less than {formatting.bound(high)}"
+    kind, outcome = verdict.claim.of_kind, verdict.outcome
+    return f"{kind.word(outcome)} " if kind.claims_nothing else kind.word(outcome).upper()
 
 
 def _estimate(verdict: Verdict) -> str:
@@ -206,47 +191,6 @@ def needed_margin(verdict: Verdict) -> str:
     return "" if verdict.needed_margin is None else f"a margin >= {_fraction(verdict.needed_margin)}"
 
 
-def sentence(claim: Claim, outcome: Outcome, names: Sequence[str], metric: str, unit: str) -> str:
-    """The answer as a sentence without its full stop: ``flush_2 is not faster than galera3``.
-
-    names: as in ``Claim.call``. metric, unit: of the claim; the unit is ``/s`` for speeds, ``ms`` for latencies, and
-    empty for counters.
-    """
-    if claim.kind == "differs":
-        by = by_metric(metric, unit)
-        if outcome is Outcome.INCONCLUSIVE:
-            return f"no difference between {names[0]} and {names[1]}{by} is shown"
-        return f"{names[0]} and {names[1]} differ{by}"
-    if outcome is Outcome.INCONCLUSIVE:
-        return f"not decided: whether {said(claim, names, metric, unit)}"
-    return said(claim, names, metric, unit, true=outcome is Outcome.HOLDS)
-
-
-def said(claim: Claim, names: Sequence[str], metric: str, unit: str, *, true: bool = True) -> str:
-    """What the claim says, or with ``true=False`` the opposite."""
-    candidate, baseline = names[0], names[1]
-    no, of, share = "" if true else "not ", by_metric(metric, unit), f"{100 * claim.margin:.4g} %"
-    match claim.kind:
-        case "no_slower_than":
-            return f"{candidate} is {no}less than {share} slower than {baseline}{of}"
-        case "same_as":
-            return f"{candidate} and {baseline} are {no}equally fast within {share}{of}"
-        case "scales":
-            return f"{candidate} is {no}more than {claim.margin:g} times as fast as {baseline}{of}"
-        case "lower":
-            than = f"more than {share} lower" if claim.margin else "lower"
-            return f"{metric} is {no}{than} with {candidate} than with {baseline}"
-        case "fades":
-            by = f" by more than {share}" if claim.margin else ""
-            verb = "loses less" if true else "does not lose less"
-            return f"{names[3]} {verb} against {names[2]} than {names[1]} against {names[0]}{by}{of}"
-        case "ordered":
-            by = f" by more than {share}" if claim.margin else ""
-            return f"{'' if true else 'not '}each of {', '.join(names)} is faster than the one before it{by}{of}"
-    faster = f"more than {share} faster" if claim.margin else "faster"
-    return f"{candidate} is {no}{faster} than {baseline}{of}"
-
-
 def losses(names: Sequence[str], ratios: tuple[float, float], metric: str, unit: str) -> str:
     """Both ratios that ``fades`` compares: ``many_far is 0.42x as fast as many, one_far 0.21x as fast as one``.
 
@@ -255,8 +199,3 @@ def losses(names: Sequence[str], ratios: tuple[float, float], metric: str, unit:
     second, first = (formatting.ratio(ratio, EQUAL) for ratio in ratios)
     of = by_metric(metric, unit)
     return f"{names[3]} is {second} as fast as {names[2]}, {names[1]} {first} as fast as {names[0]}{of}"
-
-
-def by_metric(metric: str, unit: str) -> str:
-    """The metric, where it is not simply the speed: ``, by p95``."""
-    return "" if unit == "/s" and metric == "throughput" else f", by {metric}"

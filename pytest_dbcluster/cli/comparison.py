@@ -17,7 +17,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from pytest_dbcluster.claims import claim as claims
+from pytest_dbcluster.claims import kinds
 from pytest_dbcluster.claims.claim import Claim, Outcome, Verdict
 from pytest_dbcluster.claims.cluster_difference import ONE_IN, percent
 from pytest_dbcluster.errors import DBClusterError, Inconclusive, LockHeld, SeriesVoid
@@ -333,7 +333,7 @@ class Comparison:
         known = [closed.known(number) for number in (BASELINE, CANDIDATE)]
         medians = [statistics.median(done.goodput for done in rounds) for rounds in known]
         rate: ArrivalRate | None = ArrivalRate(SHARE).found(dict(zip(closed.source.names, medians, strict=True)))
-        look = reach.first_look(claims.no_slower_than(MARGIN), closed.rules.alpha, closed.instances)
+        look = reach.first_look(kinds.no_slower_than(MARGIN), closed.rules.alpha, closed.instances)
         length = 0.0
         while True:
             assert rate is not None
@@ -429,7 +429,7 @@ def _no_slower(measurement: Measurement, metric: str | None) -> Answer:
     difference = measurement.source.cluster_difference(CANDIDATE, BASELINE, metric=metric or measurement.metric)
     wider = [] if difference is None or metric is None else [-math.expm1(-ROOM * difference.bound)]
     for margin in (MARGIN, WIDEST, *wider):
-        guard = claims.no_slower_than(margin)
+        guard = kinds.no_slower_than(margin)
         if difference is None or not difference.refuses(guard.kind, guard.margins):
             _require_time(measurement, guard)
             answer = series[CANDIDATE].no_slower_than(series[BASELINE], by=margin, metric=metric)

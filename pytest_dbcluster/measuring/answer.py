@@ -10,9 +10,9 @@ from typing import Protocol
 
 from pytest_dbcluster.claims import verdict
 from pytest_dbcluster.claims.carry_over import CarryOver
-from pytest_dbcluster.claims.claim import Claim, Outcome, Verdict
+from pytest_dbcluster.claims.claim import STATES, Claim, Outcome, Verdict
 from pytest_dbcluster.claims.cluster_difference import ClusterDifference
-from pytest_dbcluster.claims.wording import STATES, message
+from pytest_dbcluster.claims.wording import message
 from pytest_dbcluster.errors import ClaimFailed, Inconclusive
 from pytest_dbcluster.measuring.question import Question
 from pytest_dbcluster.measuring.round_trips import RoundTripsTaken
@@ -122,7 +122,7 @@ class Answer:
     @property
     def _as_written(self) -> Sequence[Compared]:
         """The variants as a test writes them: candidate and baseline, or last the candidate (``candidate_last``)."""
-        return self.variants[::-1] if self.claim.candidate_last else self.variants
+        return self.variants[::-1] if self.claim.of_kind.candidate_last else self.variants
 
     @property
     def message(self) -> str:

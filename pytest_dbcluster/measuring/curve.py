@@ -13,7 +13,7 @@ from typing import Any
 
 from pytest_dbcluster import calls, registry
 from pytest_dbcluster.claims import wording
-from pytest_dbcluster.claims.claim import Outcome
+from pytest_dbcluster.claims.claim import STATES, Outcome
 from pytest_dbcluster.errors import ClaimFailed, ConfigError, Inconclusive
 from pytest_dbcluster.measuring.answer import Answer
 from pytest_dbcluster.measuring.measurement import Measurement
@@ -188,9 +188,7 @@ class Every:
         """The number of points of each outcome, then these messages, each with its value."""
         outcomes = [outcome for _, outcome in self._outcomes()]
         counts = [
-            wording.counted(wording.STATES[outcome], outcomes.count(outcome))
-            for outcome in Outcome
-            if outcome in outcomes
+            wording.counted(STATES[outcome], outcomes.count(outcome)) for outcome in Outcome if outcome in outcomes
         ]
         head = f"{self.curve.load} at {len(outcomes)} values of {self.curve.field}: {', '.join(counts)}"
         return "\n".join([head, *(f"{self.curve.field}={value}: {message}" for value, message in messages)])
@@ -201,7 +199,7 @@ class Every:
         return [*answered, *((value, Outcome.INCONCLUSIVE) for value, _ in self.missing)]
 
     def __repr__(self) -> str:
-        outcomes = ", ".join(f"{value}: {wording.STATES[outcome]}" for value, outcome in self._outcomes())
+        outcomes = ", ".join(f"{value}: {STATES[outcome]}" for value, outcome in self._outcomes())
         return f"<every {self.curve.field} of {self.curve.load}: {outcomes}>"
 
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import itertools
 
 from pytest_dbcluster.claims import critical_values, estimators, intervals, verdict, wording
-from pytest_dbcluster.claims.claim import FADES, Verdict
+from pytest_dbcluster.claims.claim import Verdict
 from pytest_dbcluster.claims.cluster_difference import ClusterDifference
-from pytest_dbcluster.claims.pairs import of_losses
 from pytest_dbcluster.errors import ConfigError, Inconclusive, LockHeld
 from pytest_dbcluster.measuring import interrupted, reach, remarks, round_trips
 from pytest_dbcluster.measuring.answer import Answer, Compared
@@ -36,7 +34,7 @@ def ask(question: Question, measurement: Measurement, *, cap: int | None = None)
     question, difference = apart(question, measurement)
     claim, variants = question.claim, question.variants
     cap = min(cap or rules.cap, rules.cap)
-    untrusted = source.blind_spot(claim.kind, *variants) if claim.kind != "lower" else ""
+    untrusted = "" if claim.counts else source.blind_spot(*variants, by_size=claim.of_kind.about_size)
     untrusted = untrusted or metrics.near_capacity(question.metric, source.arrival_rate)
     cap = min(cap, SHOWN_PAIRS) if untrusted else cap
     if question.asserted and not untrusted and (why := measurement.too_slow(question)):
@@ -75,7 +73,7 @@ def apart(question: Question, measurement: Measurement) -> tuple[Question, Clust
     larger than the difference, and for a counter that depends on what a cluster did before its rounds.
     """
     source, claim, variants = measurement.source, question.claim, question.variants
-    why = counters.not_across(question.metric) if claim.kind == "lower" else ""
+    why = counters.not_across(question.metric) if claim.counts else ""
     if why and source.cluster_difference(*variants, metric=measurement.metric):
         raise ConfigError(f"{source.load}: {claim.kind} on separate clusters: {why}")
     difference = source.cluster_difference(*variants, metric=question.metric)
@@ -86,14 +84,11 @@ def apart(question: Question, measurement: Measurement) -> tuple[Question, Clust
     return dataclasses.replace(question, claim=dataclasses.replace(claim, apart=difference.bound)), difference
 
 
-def _apart_by_step(question: Question, measurement: Measurement) -> list[float]:
-    """How far the clusters of each two neighbours can differ; 0 for two that share their clusters."""
+def _apart(question: Question, measurement: Measurement) -> list[float]:
+    """How far the clusters of each comparison can differ; 0 for two that share their clusters."""
     if not question.claim.apart:
         return []
-    known = [
-        measurement.source.cluster_difference(*two, metric=question.metric)
-        for two in itertools.pairwise(question.variants)
-    ]
+    known = [measurement.source.cluster_difference(*two, metric=question.metric) for two in question.comparisons]
     return [difference.bound if difference else 0.0 for difference in known]
 
 
@@ -108,7 +103,7 @@ def _told(
     answer = _repeated(_answer(question, decided, measurement), question, measurement, drawn_before)
     if difference is None:
         return answer
-    shared = question.claim.kind == "ordered" and 0.0 in _apart_by_step(question, measurement)
+    shared = bool(decided.neighbours) and 0.0 in _apart(question, measurement)
     line = f"{difference.line(question.metric)}{SHARED_STEP if shared else ''}"
     return dataclasses.replace(answer, difference=difference, notes=[line, *answer.notes])
 
@@ -127,14 +122,14 @@ def _answer(question: Question, decided: Verdict, measurement: Measurement) -> A
     source, pairs = measurement.source, decided.pairs
     claim, numbers, metric = question.claim, question.variants, question.metric
     variants = tuple(Compared(number, source.names[number], measurement.rounds[number][:pairs]) for number in numbers)
-    if claim.kind != "lower":
+    if not claim.counts:
         bottleneck = load_generator.mark({variant.name: variant.rounds for variant in variants})
         decided = load_generator.trusted(decided, bottleneck)
         decided = busy_machine.told(decided, {variant.name: variant.rounds for variant in variants})
     compared = question.comparisons
     carried = tuple(measurement.carry_over(candidate, baseline, metric, pairs) for candidate, baseline in compared)
     named = [(source.names[candidate], source.names[baseline]) for candidate, baseline in compared]
-    lines = remarks.carry_over_lines(named, carried) if claim.kind != "lower" else []
+    lines = [] if claim.counts else remarks.carry_over_lines(named, carried)
     if measurement.instances > 1 and busy_machine.reason({variant.name: variant.rounds for variant in variants}):
         lines = [*lines, NOT_LEARNED]
     lines = [*_losses(question, measurement, pairs), *lines]
@@ -161,7 +156,7 @@ def _answer(question: Question, decided: Verdict, measurement: Measurement) -> A
 
 def _losses(question: Question, measurement: Measurement, pairs: int) -> list[str]:
     """Of ``fades`` one line with the two ratios that it compares; else none."""
-    if question.claim.kind != FADES:
+    if not question.claim.of_kind.composed:
         return []
     after, before = (
         estimators.factor(intervals.estimate(measurement.pairs_of(*two, question.metric).first(pairs)))
@@ -186,7 +181,7 @@ def _judged(
     """
     claim, numbers, metric = question.claim, question.variants, question.metric
     look = reach.first_look(claim, measurement.rules.alpha, measurement.instances)
-    if claim.kind != "differs" and measurement.pairs >= look:
+    if not claim.of_kind.claims_nothing and measurement.pairs >= look:
         measurement.look(question)
     if over and measurement.pairs < look and measurement.spent(numbers):
         needed = look * measurement.seconds(numbers) / measurement.pairs
@@ -195,18 +190,11 @@ def _judged(
     if late and metrics.unit(metric) == metrics.LATENCY:
         untrusted, over = untrusted or late, over or late
     terms = verdict.Terms(measurement.rules.alpha, cap, over, untrusted)
-    if claim.kind == "ordered":
-        steps = [measurement.pairs_of(*two, metric) for two in reversed(question.comparisons)]
-        judge_order = verdict.replay_ordered if drawn_before else verdict.judge_ordered
-        by_step = _apart_by_step(question, measurement)[::-1]
-        return judge_order(steps, terms, step=claim.margin, apart=by_step)
+    parts = [measurement.pairs_of(*two, metric) for two in reversed(question.comparisons)]
+    candidate, baseline = ([done.cost for done in measurement.rounds[number]] for number in numbers[:2])
+    times = None if question.others else (baseline, candidate)
     judge = verdict.replay if drawn_before else verdict.judge
-    if claim.kind == FADES:
-        after, before = (measurement.pairs_of(*two, metric) for two in question.comparisons)
-        return judge(claim, of_losses(after, before), terms)
-    candidate, baseline = ([done.cost for done in measurement.rounds[number]] for number in numbers)
-    pairs = measurement.pairs_of(question.candidate, question.baseline, metric)
-    return judge(claim, pairs, terms, times=(baseline, candidate))
+    return judge(claim, parts, terms, times=times, apart=_apart(question, measurement)[::-1])
 
 
 def _so_far(question: Question, measurement: Measurement) -> tuple[float, float, float]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from pytest_dbcluster import formatting
 from pytest_dbcluster.claims import critical_values
-from pytest_dbcluster.claims.wording import EQUAL
+from pytest_dbcluster.claims.claim import EQUAL
 from pytest_dbcluster.rounds.round import Round
 
 

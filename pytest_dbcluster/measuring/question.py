@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 from collections.abc import Sequence
 
-from pytest_dbcluster.claims.claim import FADES, Claim
+from pytest_dbcluster.claims.claim import Claim
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,14 +37,13 @@ class Question:
 
     @property
     def comparisons(self) -> list[tuple[int, int]]:
-        """The comparisons, each with candidate and baseline: of all neighbours, for ``fades`` of each pair."""
-        neighbours = [*itertools.pairwise(self.variants)]
-        return neighbours[::2] if self.claim.kind == FADES else neighbours
+        """The comparisons, each with candidate and baseline; the last one is what a test writes first."""
+        return self.claim.of_kind.comparisons(self.variants)
 
     def identity(self, names: Sequence[str]) -> str:
         """``Claim.identity``; names: of all variants of the measurement."""
         asked = tuple(names[number] for number in self.variants)
-        return self.claim.identity(asked[::-1] if self.claim.candidate_last else asked, self.metric)
+        return self.claim.identity(asked[::-1] if self.claim.of_kind.candidate_last else asked, self.metric)
 
     @property
     def key(self) -> tuple[str, tuple[int, ...], str]:

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from pytest_dbcluster.claims import critical_values
-from pytest_dbcluster.claims.claim import FADES, GUARDS, Claim
+from pytest_dbcluster.claims.claim import Claim
 from pytest_dbcluster.rounds import round_length
 from pytest_dbcluster.rounds.round import Round
 
@@ -26,14 +26,17 @@ def first_look(claim: Claim, alpha: float, instances: int = 1) -> int:
     At the default alpha 12, for a guard 8, for ``fades`` 17; with alpha .0001 it is 17. instances: of
     each variant, used in turn.
     """
-    row = critical_values.boundary(claim.hold_level(alpha))
-    first = critical_values.RANKS_FROM if claim.kind == FADES else 0
-    return next(look for look in critical_values.looks(instances) if look >= first and row.at(look) is not None)
+    return _first_look(claim.hold_level(alpha), instances, claim.of_kind.looks_from)
 
 
-def earliest(alpha: float) -> int:
+def earliest() -> int:
     """The number of pairs before which no claim of any kind can be decided: the first look of a guard."""
-    return first_look(Claim(GUARDS[0], 0.0), alpha)
+    return _first_look(critical_values.GUARD_LEVEL, 1, 0)
+
+
+def _first_look(level: float, instances: int, least: int) -> int:
+    row = critical_values.boundary(level)
+    return next(look for look in critical_values.looks(instances) if look >= least and row.at(look) is not None)
 
 
 def shortest(given: float | None, free: bool) -> float | None:

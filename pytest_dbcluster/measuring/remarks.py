@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pytest_dbcluster import formatting
 from pytest_dbcluster.claims import estimators, intervals
 from pytest_dbcluster.claims.carry_over import CarryOver
-from pytest_dbcluster.claims.wording import EQUAL
+from pytest_dbcluster.claims.claim import EQUAL
 from pytest_dbcluster.rounds import busy_machine, ledger_summary, load_generator, pairing
 from pytest_dbcluster.rounds.open_loop import ArrivalRate
 from pytest_dbcluster.rounds.round import DRAINED, SPEEDS, USUAL, Round

@@ -80,8 +80,11 @@ class RoundSource(abc.ABC):
     def permit(self, metric: str) -> None:  # noqa: B027 (by default every metric is permitted)
         """Raise ConfigError for a metric or counter that the workload does not have on these variants."""
 
-    def blind_spot(self, kind: str, *numbers: int) -> str:
-        """Why no claim of this kind about these variants can be trusted on this machine; empty when it can be."""
+    def blind_spot(self, *numbers: int, by_size: bool = False) -> str:
+        """Why no claim about these variants can be trusted on this machine; empty when it can be.
+
+        by_size: as in ``claims.claim.Kind.about_size``.
+        """
         return ""
 
     def notice(self) -> str:

@@ -7,12 +7,13 @@ what each claim promises, ``claims.verdict`` decides it.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NoReturn
 
 from pytest_dbcluster import calls, registry
-from pytest_dbcluster.claims import claim as claims
-from pytest_dbcluster.claims.claim import Claim
+from pytest_dbcluster.claims import kinds
+from pytest_dbcluster.claims.claim import KINDS, Claim
 from pytest_dbcluster.claims.critical_values import MAX_STEPS
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.measuring import decision
@@ -73,7 +74,7 @@ class Series:
         ``p95``, ``p99`` and ``p999``, of all transactions or of one type (``p95:new_order``): the lower latency is
         the faster.
         """
-        return self._claim(claims.beats(by), other, metric)
+        return self._claim(kinds.beats(by), other, metric)
 
     @calls.written("candidate.no_slower_than(baseline, by=0.05)")
     def no_slower_than(self, other: Series, by: float, *, metric: str | None = None) -> Answer:
@@ -81,7 +82,7 @@ class Series:
 
         Holds when the 90 % interval lies above 1 - by, fails when the sequential interval lies below.
         """
-        return self._claim(claims.no_slower_than(by), other, metric)
+        return self._claim(kinds.no_slower_than(by), other, metric)
 
     @calls.written("candidate.same_as(baseline, within=0.05)")
     def same_as(self, other: Series, within: float, *, metric: str | None = None) -> Answer:
@@ -89,12 +90,12 @@ class Series:
 
         Holds when the 90 % interval lies within both limits, fails when the sequential interval lies outside.
         """
-        return self._claim(claims.same_as(within), other, metric)
+        return self._claim(kinds.same_as(within), other, metric)
 
     @calls.written("four.scales(one, at_least=2)")
     def scales(self, other: Series, at_least: float, *, metric: str | None = None) -> Answer:
         """Claim that this variant is more than ``at_least`` times as fast as the other."""
-        return self._claim(claims.scales(at_least), other, metric)
+        return self._claim(kinds.scales(at_least), other, metric)
 
     @calls.written('candidate.lower("fsyncs_per_commit", than=baseline)')
     def lower(self, counter: str, than: Series, by: float = 0.0) -> Answer:
@@ -105,7 +106,7 @@ class Series:
         """
         if counter not in counters.NAMES:
             raise registry.unknown("counter", counter, counters.NAMES)
-        return self._claim(claims.lower(by), than, counter)
+        return self._claim(kinds.lower(by), than, counter)
 
     @calls.written("candidate.against(baseline)")
     def against(self, other: Series, *, metric: str | None = None) -> Answer:
@@ -113,14 +114,14 @@ class Series:
 
         Draws 20 pairs at most, and fewer when the interval excludes equal speed.
         """
-        claim, cap = claims.differs(), min(COMPARISON_PAIRS, self.measurement.rules.cap)
+        claim, cap = kinds.differs(), min(COMPARISON_PAIRS, self.measurement.rules.cap)
         return self._claim(claim, other, metric, cap=cap, asserted=False)
 
     def _claim(
         self, claim: Claim, other: Series, metric: str | None, *, cap: int | None = None, asserted: bool = True
     ) -> Answer:
         metric = self.measurement.metric if metric is None else metric
-        if claim.kind != "lower":
+        if not claim.counts:
             self.measurement.check_metric(metric)
         if not isinstance(other, Series) or other.measurement is not self.measurement:
             raise ConfigError(
@@ -144,6 +145,17 @@ class Series:
             )
         return self.measurement.shown(self.number, metric)
 
+    def claim(self, kind: str, other: Series, *, metric: str | None = None, **margin: float) -> Answer:
+        """Claim of a kind by its name: ``fast.claim("beats", slow, by=0.1)``. Other kinds than the methods use this.
+
+        The margin has the name that the kind gives it. Raises ConfigError for unknown kinds and margins.
+        """
+        if (known := KINDS.get(kind)) is None:
+            raise registry.unknown("kind of claim", kind, [*KINDS])
+        if wrong := [name for name in margin if name != known.option]:
+            raise ConfigError(f"{kind}({wrong[0]}=...): its margin is {known.option}=")
+        return self._claim(known(margin.get(known.option)), other, metric)
+
     if not TYPE_CHECKING:  # so mypy goes on refusing ``fast > slow``
 
         def _compared(self, other: object) -> NoReturn:
@@ -152,7 +164,9 @@ class Series:
                 f"assert {self.name}.beats({getattr(other, 'name', 'other')})"
             )
 
-        def __getattr__(self, name: str) -> NoReturn:
+        def __getattr__(self, name: str) -> object:
+            if name in KINDS:
+                return functools.partial(self.claim, name)
             # Also called for what Python and pytest look for, so the error has to be an AttributeError.
             known = [claim for claim, value in vars(Series).items() if callable(value) and not claim.startswith("_")]
             raise AttributeError(f"a series has no {name!r}; known: {', '.join(known)}")
@@ -179,7 +193,7 @@ def ordered(*slowest_first: Series, step: float = 0.0, metric: str | None = None
         raise ConfigError(f"ordered takes 2 to {MAX_STEPS + 1} variants, not {len(slowest_first)}")
     if twice := next((series for k, series in enumerate(slowest_first) if series in slowest_first[:k]), None):
         raise ConfigError(f"{twice.name} is compared with itself; a claim needs two variants")
-    return _answer_last_first(claims.ordered(step), slowest_first, metric)
+    return _answer_last_first(kinds.ordered(step), slowest_first, metric)
 
 
 @calls.written("fades((one, one_far), (many, many_far), by=0.1)")
@@ -199,7 +213,7 @@ def fades(
         raise ConfigError("fades(...) takes four series of one measure(..., on=[...])")
     if twice := next((series for k, series in enumerate(four) if series in four[:k]), None):
         raise ConfigError(f"fades(...): {twice.name} is in it twice; it takes four series, two pairs of two")
-    return _answer_last_first(claims.fades(by), four, metric)
+    return _answer_last_first(kinds.fades(by), four, metric)
 
 
 def _two(pair: object) -> tuple[Series, Series]:

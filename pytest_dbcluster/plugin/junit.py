@@ -11,7 +11,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from pytest_dbcluster.claims import wording
-from pytest_dbcluster.claims.claim import Outcome, Verdict
+from pytest_dbcluster.claims.claim import STATES, Outcome, Verdict
 from pytest_dbcluster.formatting import printable
 from pytest_dbcluster.redaction import redact
 from pytest_dbcluster.reporting.tables import matrix
@@ -37,7 +37,7 @@ def said(answers: Iterable[Any]) -> list[dict[str, str]]:
 def _result(verdict: Verdict) -> str:
     """State and ratio, and why it is inconclusive."""
     reason = f": {verdict.reason}" if verdict.outcome is Outcome.INCONCLUSIVE else ""
-    return f"{wording.STATES[verdict.outcome]} {wording.estimate(verdict)}{reason}"
+    return f"{STATES[verdict.outcome]} {wording.estimate(verdict)}{reason}"
 
 
 class JUnit:

@@ -16,7 +16,7 @@ import psutil
 from pytest_dbcluster import formatting, redaction
 from pytest_dbcluster.claims import estimators
 from pytest_dbcluster.claims.carry_over import CarryOver
-from pytest_dbcluster.claims.claim import FADES, Verdict
+from pytest_dbcluster.claims.claim import Verdict
 from pytest_dbcluster.claims.cluster_difference import ClusterDifference
 from pytest_dbcluster.clusters.servers import connection
 from pytest_dbcluster.hosts.network.measured_back import Delay
@@ -189,7 +189,7 @@ def claim_record(
         rounds=rounds,
         published_seconds=seconds,
         drains=remarks.drains(rounds),
-        drained=None if answer.claim.kind == FADES else remarks.drained_ratio(compared, answer.metric),
+        drained=None if answer.claim.of_kind.composed else remarks.drained_ratio(compared, answer.metric),
         arrival_rate=answer.arrival_rate,
         limited=load_generator.mark(rounds),
         void=tuple(map(tuple, answer.void)),
@@ -243,7 +243,7 @@ def _published_beside(
     answer: Answer, variants: Mapping[str, Variant], mode: str, published: Published | None
 ) -> tuple[float | None, dict[str, tuple[float, ...]]]:
     """The published ratio of the two compared variants, and the published seconds of each variant."""
-    if published is None or answer.claim.kind == FADES:
+    if published is None or answer.claim.of_kind.composed:
         return None, {}
     candidate, baseline = (variants[variant.name] for variant in answer.compared)
     seconds = {name: published.seconds(variant, mode) for name, variant in variants.items()}
@@ -437,7 +437,7 @@ def _points(point: Point) -> list[CurvePoint]:
 def _not_comparable(curve: Curve) -> list[str]:
     """The reason why the variants cannot be compared on this machine; empty when they can."""
     source = curve.points[0].measurement.source
-    reason = source.blind_spot("differs", *range(len(source.names)))
+    reason = source.blind_spot(*range(len(source.names)))
     return [reason] if reason else []
 
 

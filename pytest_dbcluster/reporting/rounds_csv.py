@@ -8,8 +8,7 @@ import itertools
 import math
 
 from pytest_dbcluster.claims import estimators, intervals
-from pytest_dbcluster.claims.claim import FADES
-from pytest_dbcluster.claims.pairs import Pairs, of_losses
+from pytest_dbcluster.claims.pairs import Pairs
 from pytest_dbcluster.measuring import remarks
 from pytest_dbcluster.reporting.records import ClaimRecord
 from pytest_dbcluster.rounds import metrics, pairing
@@ -52,8 +51,9 @@ def pairs(record: ClaimRecord, candidate: str, baseline: str) -> Pairs:
 
 def compared(record: ClaimRecord) -> Pairs:
     """The pairs that the ratio of the verdict compares; for ``fades`` those of its two pairs of variants together."""
-    if record.verdict.claim.kind == FADES:
-        return of_losses(*(pairs(record, *two) for two in steps(record)))
+    if record.verdict.claim.of_kind.composed:
+        parts = [pairs(record, *two) for two in reversed(steps(record))]
+        return record.verdict.claim.of_kind.asked(record.verdict.claim, parts, ())[0][1]
     return pairs(record, record.candidate, record.baseline)
 
 
@@ -64,8 +64,7 @@ def losses(record: ClaimRecord) -> list[float]:
 
 def steps(record: ClaimRecord) -> list[tuple[str, str]]:
     """The pairs of variants that are compared, candidate first; a claim about an order compares all neighbours."""
-    neighbours = list(itertools.pairwise(record.rounds))
-    return neighbours[::2] if record.verdict.claim.kind == FADES else neighbours
+    return record.verdict.claim.of_kind.comparisons(tuple(record.rounds))
 
 
 def as_csv(record: ClaimRecord) -> str:

@@ -134,7 +134,7 @@ def _stands(verdict: Verdict) -> bool:
         return False
     low, high = (low, math.inf) if low > 0 else (-math.inf, high)
     lower_bound, upper_bound = verdict.claim.bounds
-    if verdict.claim.kind == "differs":
+    if verdict.claim.of_kind.claims_nothing:
         return True
     if held:
         return lower_bound <= low and high <= upper_bound

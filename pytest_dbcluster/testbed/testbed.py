@@ -415,13 +415,13 @@ class Testbed(RoundSource):
         if self.alternating() > 1 and not busy_machine.reason(dict(zip(self.names, rounds, strict=True))):
             calibrations.learn(rounds, self.instances, self._given, self._pool.calibrated)
 
-    def blind_spot(self, kind: str, *numbers: int) -> str:
-        """Why this machine cannot decide a claim of this kind about these variants (0-based); empty where it can.
+    def blind_spot(self, *numbers: int, by_size: bool = False) -> str:
+        """Why this machine cannot decide a claim about these variants (0-based); empty where it can.
 
         A claim about flushing is inconclusive where a flush costs nothing, one about scaling where nodes share cores.
         """
         variants = [self.variants[number] for number in numbers]
-        shared = blind_spots.scaling(kind, [variant.spec for variant in variants], self._pool.provisioner.offers)
+        shared = blind_spots.scaling([one.spec for one in variants], self._pool.provisioner.offers, by_size=by_size)
         if shared:
             return shared
         with self._pool.turns.building():  # this may start a container for the client, and measures the disk

@@ -5,9 +5,8 @@ import math
 
 import pytest
 
-from pytest_dbcluster.claims import claim as claims
-from pytest_dbcluster.claims.claim import beats, differs, lower, no_slower_than, same_as, scales
-from pytest_dbcluster.claims.wording import claimed
+from pytest_dbcluster.claims import kinds
+from pytest_dbcluster.claims.kinds import beats, differs, lower, no_slower_than, same_as, scales
 from pytest_dbcluster.errors import ConfigError
 
 
@@ -18,7 +17,7 @@ def test_a_guard_without_a_number_is_refused(make, option, margin):
     with pytest.raises(ConfigError) as refused:
         make(margin)
     assert str(refused.value) == (
-        f"{make.__name__}({option}={margin!r}): {option} must be a number, 0 < {option} < 1; "
+        f"{make.name}({option}={margin!r}): {option} must be a number, 0 < {option} < 1; "
         "a guard needs its margin, .05 and .10 are usual"
     )
 
@@ -35,8 +34,8 @@ def test_a_guard_without_a_number_is_refused(make, option, margin):
         (
             same_as,
             1.0,
-            "same_as(within=1.0): within is out of range, 0 < within < 1; it is a fraction: 1 means 100 % and 1 % is "
-            "0.01",
+            "same_as(within=1.0): within is out of range, 0 < within < 1; it is a fraction: 1 means 100 % "
+            "and 1 % is 0.01",
         ),
         (beats, -0.1, "beats(by=-0.1): by is out of range, 0 <= by < 2"),
         (beats, math.nan, "beats(by=nan): by is out of range, 0 <= by < 2"),
@@ -56,11 +55,11 @@ def test_a_guard_without_a_number_is_refused(make, option, margin):
             "lower(by=1): by is out of range, 0 <= by < 1; it is a fraction: 1 means 100 % and 1 % is 0.01",
         ),
         (
-            claims.fades,
+            kinds.fades,
             2,
             "fades(by=2): by is out of range, 0 <= by < 2; it is a fraction: 2 means 200 % and 2 % is 0.02",
         ),
-        (claims.ordered, -1, "ordered(step=-1): step is out of range, 0 <= step < 2"),
+        (kinds.ordered, -1, "ordered(step=-1): step is out of range, 0 <= step < 2"),
     ],
 )
 def test_an_absurd_margin_is_refused_with_its_range(make, margin, text):
@@ -74,36 +73,36 @@ def test_an_absurd_margin_is_refused_with_its_range(make, margin, text):
     ("claim", "call", "says"),
     [
         (beats(), "a.beats(b)", "more than 1.00x"),
-        (beats(by=1.5), "a.beats(b, by=1.5)", "more than 2.50x"),
-        (no_slower_than(by=0.05), "a.no_slower_than(b, by=0.05)", "more than 0.95x"),
-        (same_as(within=0.1), "a.same_as(b, within=0.1)", "between 0.90x and 1.1111x"),
-        (scales(at_least=1.5), "a.scales(b, at_least=1.5)", "more than 1.50x"),
-        (lower(by=0.5), 'a.lower("fsyncs", than=b, by=0.5)', "less than 0.50x"),
+        (beats(1.5), "a.beats(b, by=1.5)", "more than 2.50x"),
+        (no_slower_than(0.05), "a.no_slower_than(b, by=0.05)", "more than 0.95x"),
+        (same_as(0.1), "a.same_as(b, within=0.1)", "between 0.90x and 1.1111x"),
+        (scales(1.5), "a.scales(b, at_least=1.5)", "more than 1.50x"),
+        (lower(0.5), 'a.lower("fsyncs", than=b, by=0.5)', "less than 0.50x"),
         (differs(), "a against b", "nothing"),
     ],
 )
 def test_a_claim_prints_as_it_was_written(claim, call, says):
     """The call of the test and the range that it means."""
     assert claim.call(("a", "b"), "fsyncs" if claim.kind == "lower" else "throughput") == call
-    assert claimed(claim) == says
+    assert claim.of_kind.claimed(claim) == says
 
 
 def test_another_metric_is_part_of_the_call():
     """The claim is about that one, so it is printed as the test wrote it."""
-    assert beats(by=0.5).call(("a", "b"), "drained_throughput") == 'a.beats(b, by=0.5, metric="drained_throughput")'
+    assert beats(0.5).call(("a", "b"), "drained_throughput") == 'a.beats(b, by=0.5, metric="drained_throughput")'
 
 
 def test_only_guards_may_hold_at_the_looser_level():
     """The two guards hold at .05, every other claim at alpha."""
-    assert [no_slower_than(by=0.05).hold_level(0.0005), same_as(within=0.1).hold_level(0.0001)] == [0.05, 0.05]
-    assert [claim.hold_level(0.0005) for claim in (beats(), scales(at_least=2), lower(), differs())] == [0.0005] * 4
+    assert [no_slower_than(0.05).hold_level(0.0005), same_as(0.1).hold_level(0.0001)] == [0.05, 0.05]
+    assert [claim.hold_level(0.0005) for claim in (beats(), scales(2), lower(), differs())] == [0.0005] * 4
 
 
 def test_bounds_are_logs_of_the_margin():
     """The range of theta is open and written in logs; same_as is symmetric in them."""
-    assert beats(by=0.5).bounds == (math.log(1.5), math.inf)
-    assert lower(by=0.5).bounds == (-math.inf, math.log(0.5))
-    assert same_as(within=0.1).bounds == pytest.approx((math.log(0.9), -math.log(0.9)))
+    assert beats(0.5).bounds == (math.log(1.5), math.inf)
+    assert lower(0.5).bounds == (-math.inf, math.log(0.5))
+    assert same_as(0.1).bounds == pytest.approx((math.log(0.9), -math.log(0.9)))
 
 
 def test_a_comparison_beside_names_an_unusual_metric():
@@ -115,10 +114,10 @@ def test_a_comparison_beside_names_an_unusual_metric():
     ("claim", "limits"),
     [
         (beats(), (1.0,)),
-        (beats(by=0.055), (1.055,)),
-        (no_slower_than(by=0.05), (0.95,)),
-        (same_as(within=0.2), (0.8, 1.25)),
-        (lower(by=0.5), (0.5,)),
+        (beats(0.055), (1.055,)),
+        (no_slower_than(0.05), (0.95,)),
+        (same_as(0.2), (0.8, 1.25)),
+        (lower(0.5), (0.5,)),
         (differs(), (1.0,)),
         (dataclasses.replace(beats(), apart=math.log(1.25)), (0.8, 1.0, 1.25)),
     ],

@@ -8,8 +8,9 @@ import statistics
 
 import pytest
 
-from pytest_dbcluster.claims.claim import Claim, beats, lower, no_slower_than, same_as, scales
+from pytest_dbcluster.claims.claim import Claim
 from pytest_dbcluster.claims.cluster_difference import ClusterDifference, student_quantile, together, upper
+from pytest_dbcluster.claims.kinds import beats, lower, no_slower_than, same_as, scales
 
 SEVEN = ClusterDifference(math.log(1.07), "measured on 24 pairs of clusters, 2026-11-22", 24)
 

@@ -10,7 +10,8 @@ import pytest
 
 from benchmarks import critical_values as counting
 from pytest_dbcluster.claims import counts, critical_values, intervals, power
-from pytest_dbcluster.claims.claim import Outcome, lower
+from pytest_dbcluster.claims.claim import Outcome
+from pytest_dbcluster.claims.kinds import lower
 from pytest_dbcluster.claims.pairs import Pairs
 from pytest_dbcluster.claims.verdict import Terms, replay
 from tests.support.pairs import orders
@@ -50,7 +51,7 @@ def test_no_order_of_14_pairs_is_wrong_more_often_than_the_look_may_be(values, l
 
 def test_nothing_on_both_sides_is_no_evidence():
     """For no bound; the claim stops once it is futile and says that there was nothing to count."""
-    verdict = replay(lower(by=0.1), counted([0.0] * 160, [0.0] * 160))
+    verdict = replay(lower(0.1), counted([0.0] * 160, [0.0] * 160))
 
     assert (verdict.outcome, verdict.pairs) == (Outcome.INCONCLUSIVE, 28)
     assert verdict.reason.endswith("; 0 of 28 pairs counted anything")
@@ -78,7 +79,7 @@ def test_rare_counts_of_equal_variants_are_not_judged():
 
 def test_many_against_none_hold_after_three_eights():
     """As soon as a claim about a speed can."""
-    verdict = replay(lower(by=0.5), counted([0.0] * 160, [3.0, 5.0, 4.0, 6.0] * 40))
+    verdict = replay(lower(0.5), counted([0.0] * 160, [3.0, 5.0, 4.0, 6.0] * 40))
 
     assert (verdict.outcome, verdict.pairs, verdict.ratio) == (Outcome.HOLDS, 12, 0.0)
 
@@ -135,7 +136,7 @@ def bursts(seed, number, burst=300.0, every=20):
 
 def test_totals_that_disagree_leave_it_open_with_both_figures():
     """Most rounds of the candidate count less, but a few have nearly all counts."""
-    answer = replay(lower(by=0.1), counted(bursts(1, 60), [8.0] * 60), Terms(cap=56))
+    answer = replay(lower(0.1), counted(bursts(1, 60), [8.0] * 60), Terms(cap=56))
 
     assert answer.outcome is Outcome.INCONCLUSIVE
     assert "the typical round and the totals disagree: 0.25x in the median pair" in answer.reason
@@ -145,7 +146,7 @@ def test_totals_that_disagree_leave_it_open_with_both_figures():
 def test_bursts_of_both_alike_do_not_hide_a_difference():
     """The typical round counts a quarter, and the bursts are a quarter as large."""
     theirs = [8.0 if value < 100 else 1200.0 for value in bursts(2, 60)]
-    answer = replay(lower(by=0.5), counted(bursts(2, 60), theirs))
+    answer = replay(lower(0.5), counted(bursts(2, 60), theirs))
 
     assert (answer.outcome, answer.ratio) == (Outcome.HOLDS, pytest.approx(0.25))
     assert answer.total == pytest.approx(0.25, rel=0.1)

@@ -9,8 +9,7 @@ import pytest
 
 from benchmarks import fades as simulated
 from benchmarks.critical_values import rank_tails
-from pytest_dbcluster.claims import claim as claims
-from pytest_dbcluster.claims import critical_values, intervals, power
+from pytest_dbcluster.claims import critical_values, intervals, kinds, power
 from pytest_dbcluster.claims.block_order import EIGHTS, PER_EIGHT, blocks
 from pytest_dbcluster.claims.claim import Outcome
 from pytest_dbcluster.claims.pairs import Pairs, of_losses
@@ -38,14 +37,14 @@ def part_with(part, changes):
 
 def test_the_second_loss_is_compared_with_the_first():
     """The ratio is what the second workload keeps / what the first one keeps."""
-    found = judge(claims.fades(), made(LOOK, sd=0.001))
+    found = judge(kinds.fades(), made(LOOK, sd=0.001))
 
     assert found.outcome is Outcome.HOLDS
     assert found.ratio == pytest.approx(2, rel=0.01)
     assert found.low < 2 < found.high
-    assert judge(claims.fades(by=0.9), made(LOOK, sd=0.001)).outcome is Outcome.HOLDS
-    assert judge(claims.fades(by=1.1), made(LOOK, sd=0.001)).outcome is Outcome.FAILS
-    assert judge(claims.fades(), made(LOOK, kept=(0.4, 0.2), sd=0.001)).outcome is Outcome.FAILS
+    assert judge(kinds.fades(0.9), made(LOOK, sd=0.001)).outcome is Outcome.HOLDS
+    assert judge(kinds.fades(1.1), made(LOOK, sd=0.001)).outcome is Outcome.FAILS
+    assert judge(kinds.fades(), made(LOOK, kept=(0.4, 0.2), sd=0.001)).outcome is Outcome.FAILS
 
 
 def test_no_look_comes_before_17_blocks():
@@ -53,11 +52,11 @@ def test_no_look_comes_before_17_blocks():
     clear = made(160, sd=1e-6)
 
     for count in range(LOOK):
-        assert judge(claims.fades(), clear.first(count)) is None
+        assert judge(kinds.fades(), clear.first(count)) is None
         assert intervals.interval(clear.first(count), ALPHA) == intervals.UNBOUNDED
         assert power.detectable(clear.first(count), ALPHA) == math.inf
-    assert judge(claims.fades(), clear.first(LOOK)).outcome is Outcome.HOLDS
-    assert judge(claims.fades(), clear.first(8), Terms(out_of_budget="budget")).needed_pairs == LOOK
+    assert judge(kinds.fades(), clear.first(LOOK)).outcome is Outcome.HOLDS
+    assert judge(kinds.fades(), clear.first(8), Terms(out_of_budget="budget")).needed_pairs == LOOK
 
 
 NOISES = {
@@ -124,11 +123,9 @@ def test_the_error_is_held_under_each_kind_of_noise():
 def test_claims_that_are_asked_second_get_the_same_verdict():
     """Looks are replayed one by one."""
     pairs = made(60, sd=0.1)
-    first = next(
-        verdict for count in range(61) if (verdict := judge(claims.fades(), pairs.first(count), Terms(cap=60)))
-    )
+    first = next(verdict for count in range(61) if (verdict := judge(kinds.fades(), pairs.first(count), Terms(cap=60))))
 
-    assert replay(claims.fades(), pairs, Terms(cap=60)) == first
+    assert replay(kinds.fades(), pairs, Terms(cap=60)) == first
 
 
 def test_void_rounds_of_either_workload_must_not_depend_on_the_variant():
@@ -136,8 +133,8 @@ def test_void_rounds_of_either_workload_must_not_depend_on_the_variant():
     far = ((2, True), (3, True), (5, True))
     unlike = made(LOOK, sd=0.001, void=far)
 
-    assert judge(claims.fades(), unlike) is None
-    assert "3 of the candidate and 0 of the baseline" in judge(claims.fades(), unlike, Terms(cap=LOOK)).reason
+    assert judge(kinds.fades(), unlike) is None
+    assert "3 of the candidate and 0 of the baseline" in judge(kinds.fades(), unlike, Terms(cap=LOOK)).reason
     assert unlike.first(3).void_rounds() == (0, 1)
 
 
@@ -152,13 +149,13 @@ def test_printed_times_blur_both_ratios():
 def test_a_wrong_margin_is_refused(by, said):
     """It is a fraction below 2, as for ``beats``."""
     with pytest.raises(ConfigError, match=rf"^fades\(by={said}\): by "):
-        claims.fades(by)
+        kinds.fades(by)
 
 
 def test_a_claim_is_written_with_the_first_pair_first():
     """The margin and another metric follow."""
     names = ("one", "one_far", "many", "many_far")
 
-    assert claims.fades().call(names, "throughput") == "fades((one, one_far), (many, many_far))"
-    assert claims.fades(0.5).call(names, "p95") == 'fades((one, one_far), (many, many_far), by=0.5, metric="p95")'
+    assert kinds.fades().call(names, "throughput") == "fades((one, one_far), (many, many_far))"
+    assert kinds.fades(0.5).call(names, "p95") == 'fades((one, one_far), (many, many_far), by=0.5, metric="p95")'
     assert critical_values.RANKS_FROM == COUNTED

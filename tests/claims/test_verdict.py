@@ -7,8 +7,9 @@ import random
 import pytest
 
 from pytest_dbcluster.claims import critical_values, verdict
-from pytest_dbcluster.claims.claim import Outcome, beats, differs, lower, no_slower_than, same_as, scales
-from pytest_dbcluster.claims.verdict import Terms, judge, judge_ordered, replay
+from pytest_dbcluster.claims.claim import Outcome
+from pytest_dbcluster.claims.kinds import beats, differs, lower, no_slower_than, ordered, same_as, scales
+from pytest_dbcluster.claims.verdict import Terms, judge, replay
 from pytest_dbcluster.errors import ConfigError
 from tests.support.pairs import pairs as made
 
@@ -39,15 +40,15 @@ def test_a_clear_effect_holds_at_the_second_look():
     ("claim", "effect", "outcome", "reason"),
     [
         (beats(), 0.5, Outcome.HOLDS, "interval lies inside the claim"),
-        (beats(by=0.1), -0.5, Outcome.FAILS, "interval lies below the claim"),
-        (no_slower_than(by=0.05), 0.0, Outcome.HOLDS, "interval lies inside the claim"),
-        (no_slower_than(by=0.05), -0.5, Outcome.FAILS, "interval lies below the claim"),
-        (same_as(within=0.1), 0.0, Outcome.HOLDS, "interval lies inside the claim"),
-        (same_as(within=0.1), 0.5, Outcome.FAILS, "interval lies above the claim"),
-        (same_as(within=0.1), -0.5, Outcome.FAILS, "interval lies below the claim"),
-        (scales(at_least=1.5), math.log(1.9), Outcome.HOLDS, "interval lies inside the claim"),
-        (scales(at_least=1.5), math.log(1.1), Outcome.FAILS, "interval lies below the claim"),
-        (lower(by=0.5), math.log(0.1), Outcome.HOLDS, "interval lies inside the claim"),
+        (beats(0.1), -0.5, Outcome.FAILS, "interval lies below the claim"),
+        (no_slower_than(0.05), 0.0, Outcome.HOLDS, "interval lies inside the claim"),
+        (no_slower_than(0.05), -0.5, Outcome.FAILS, "interval lies below the claim"),
+        (same_as(0.1), 0.0, Outcome.HOLDS, "interval lies inside the claim"),
+        (same_as(0.1), 0.5, Outcome.FAILS, "interval lies above the claim"),
+        (same_as(0.1), -0.5, Outcome.FAILS, "interval lies below the claim"),
+        (scales(1.5), math.log(1.9), Outcome.HOLDS, "interval lies inside the claim"),
+        (scales(1.5), math.log(1.1), Outcome.FAILS, "interval lies below the claim"),
+        (lower(0.5), math.log(0.1), Outcome.HOLDS, "interval lies inside the claim"),
         (lower(), 0.5, Outcome.FAILS, "interval lies above the claim"),
         (differs(), -0.5, Outcome.HOLDS, "interval excludes equal speed"),
     ],
@@ -76,16 +77,16 @@ def test_equality_proves_no_claim():
 
 def test_a_guard_may_hold_after_two_eights():
     """Where rounds hardly vary, eight pairs show that nothing got slower; no claim is decided by so few."""
-    answer = judge(same_as(within=0.1), noise(0, 0.02, 8))
+    answer = judge(same_as(0.1), noise(0, 0.02, 8))
 
     assert (answer.outcome, answer.pairs, answer.look) == (Outcome.HOLDS, 8, 1)
     assert (answer.low, answer.high) == (0, math.inf)
-    assert judge(same_as(within=0.1), noise(1, 0.02, 8)) is None
+    assert judge(same_as(0.1), noise(1, 0.02, 8)) is None
 
 
 def test_a_guard_may_hold_at_its_looser_level():
     """The 90 % interval lets a guard hold although the 99.9 % interval reaches below the margin."""
-    answer = replay(no_slower_than(by=0.05), noise(0, 0.1, 160))
+    answer = replay(no_slower_than(0.05), noise(0, 0.1, 160))
 
     assert answer.outcome is Outcome.HOLDS
     assert answer.low < 0.95 < answer.decided_low < answer.ratio < answer.decided_high < answer.high
@@ -104,14 +105,10 @@ def test_futility_stops_from_28_pairs_on():
 
 def test_futility_stops_few_claims_that_would_be_decided(monkeypatch):
     """At a CV of 25 % equal variants are seldom given up on where 160 pairs would show that they are equal."""
-    stopped = [
-        seed for seed in range(40) if replay(same_as(within=0.1), noise(0, 0.35, 160, seed)).reason[:6] == "futile"
-    ]
+    stopped = [seed for seed in range(40) if replay(same_as(0.1), noise(0, 0.35, 160, seed)).reason[:6] == "futile"]
     monkeypatch.setattr(verdict, "FUTILE", -1.0)
     missed = [
-        seed
-        for seed in stopped
-        if replay(same_as(within=0.1), noise(0, 0.35, 160, seed)).outcome.value != "inconclusive"
+        seed for seed in stopped if replay(same_as(0.1), noise(0, 0.35, 160, seed)).outcome.value != "inconclusive"
     ]
 
     assert stopped
@@ -150,8 +147,8 @@ def test_a_budget_that_ends_before_the_first_look_bounds_nothing(pairs):
 def test_a_budget_that_ends_between_looks_keeps_the_last_interval():
     """Pairs after the last look count for the estimate and not for the interval."""
     values = noise(0.1, 0.3, 19)
-    answer = judge(same_as(within=0.1), values, Terms(out_of_budget="budget of 120 s used"))
-    at_look = judge(same_as(within=0.1), values.first(17), Terms(out_of_budget="budget of 120 s used"))
+    answer = judge(same_as(0.1), values, Terms(out_of_budget="budget of 120 s used"))
+    at_look = judge(same_as(0.1), values.first(17), Terms(out_of_budget="budget of 120 s used"))
 
     assert (answer.low, answer.high) == (at_look.low, at_look.high)
     assert (answer.pairs, answer.look) == (19, 4)
@@ -204,10 +201,10 @@ def test_several_instances_have_no_look_that_weighs_one_more():
     """With two instances 12 pairs are no look, however clear the pairs; 8 are for a guard, and 17 for a claim."""
     clear = noise(1.0, 0.01, 17, eights=4, instances=2)
     for drawn in (4, 12, 16):
-        assert judge(same_as(within=0.1), clear.first(drawn)) is None
+        assert judge(same_as(0.1), clear.first(drawn)) is None
     assert judge(beats(), clear.first(12)) is None
     assert replay(beats(), clear).pairs == 17
-    assert replay(same_as(within=0.1), noise(0.0, 0.01, 17, eights=4, instances=2)).pairs == 8
+    assert replay(same_as(0.1), noise(0.0, 0.01, 17, eights=4, instances=2)).pairs == 8
 
 
 def test_void_rounds_that_depend_on_the_variant_decide_nothing():
@@ -236,13 +233,13 @@ def test_void_rounds_of_both_variants_alike_do_no_harm():
 def test_a_step_with_unlike_void_rounds_keeps_an_order_open():
     """Each step needs void rounds that do not depend on the variant."""
     steps = [noise(0.6, 0.02, 20), noise(0.4, 0.02, 20, void=((3, False), (4, False)))]
-    assert judge_ordered(steps) is None
-    assert "2 of the baseline" in judge_ordered(steps, Terms(out_of_budget="budget used")).reason
+    assert judge(ordered(), steps) is None
+    assert "2 of the baseline" in judge(ordered(), steps, Terms(out_of_budget="budget used")).reason
 
 
 def test_an_order_holds_when_every_step_is_proven():
     """Both steps of three variants clear the step asked for; the smallest one is reported."""
-    answer = judge_ordered([noise(0.6, 0.02, 12), noise(0.4, 0.02, 12)], step=0.2)
+    answer = judge(ordered(0.2), [noise(0.6, 0.02, 12), noise(0.4, 0.02, 12)])
 
     assert answer.outcome is Outcome.HOLDS
     assert answer.reason == "interval lies inside the claim (the smallest step, 2 of 2)"
@@ -251,7 +248,7 @@ def test_an_order_holds_when_every_step_is_proven():
 
 def test_one_refuted_step_fails_an_order():
     """A step in the wrong direction is enough."""
-    answer = judge_ordered([noise(0.6, 0.02, 17), noise(-0.4, 0.02, 17)])
+    answer = judge(ordered(), [noise(0.6, 0.02, 17), noise(-0.4, 0.02, 17)])
 
     assert answer.outcome is Outcome.FAILS
     assert answer.reason == "interval lies below the claim (the smallest step, 2 of 2)"
@@ -260,21 +257,21 @@ def test_one_refuted_step_fails_an_order():
 def test_one_open_step_keeps_an_order_open():
     """An order waits for its weakest step, until that is futile."""
     open_step = made([0.2, -0.2] * 28)
-    assert judge_ordered([noise(0.6, 0.02, 12), open_step.first(12)]) is None
-    answer = judge_ordered([noise(0.6, 0.02, 56), open_step])
+    assert judge(ordered(), [noise(0.6, 0.02, 12), open_step.first(12)]) is None
+    answer = judge(ordered(), [noise(0.6, 0.02, 56), open_step])
     assert (answer.outcome, answer.pairs) == (Outcome.INCONCLUSIVE, 56)
 
 
 def test_a_step_of_an_order_fails_at_its_share_of_alpha():
     """Twelve pairs that refute one step alone cannot refute one of two."""
     down = noise(-1, 0.05, 12)
-    assert judge_ordered([down]).outcome is Outcome.FAILS
-    assert judge_ordered([down, down]) is None
+    assert judge(ordered(), [down]).outcome is Outcome.FAILS
+    assert judge(ordered(), [down, down]) is None
 
 
 def test_a_blind_order_is_never_answered():
     """The reason of blindness replaces the answer to an order too."""
-    answer = judge_ordered([noise(0.6, 0.02, 12)] * 2, Terms(untrusted="no flushing here"))
+    answer = judge(ordered(), [noise(0.6, 0.02, 12)] * 2, Terms(untrusted="no flushing here"))
     assert answer.outcome is Outcome.INCONCLUSIVE
     assert answer.reason == "no flushing here (the smallest step, 1 of 2)"
 
@@ -283,10 +280,10 @@ def test_a_blind_order_is_never_answered():
 def test_an_order_takes_two_to_five_variants(steps, variants):
     """There are critical values for up to four steps."""
     with pytest.raises(ConfigError, match=f"ordered takes 2 to 5 variants, not {variants}"):
-        judge_ordered([made([0.1] * 8)] * steps)
+        judge(ordered(), [made([0.1] * 8)] * steps)
 
 
 def test_the_steps_of_an_order_share_their_blocks():
     """Series of different length do not belong to one measurement."""
-    with pytest.raises(ValueError, match="every step of an order needs the same number of pairs"):
-        judge_ordered([made([0.1] * 8), made([0.1] * 9)])
+    with pytest.raises(ValueError, match="same number of pairs"):
+        judge(ordered(), [made([0.1] * 8), made([0.1] * 9)])

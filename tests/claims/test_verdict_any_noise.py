@@ -12,7 +12,8 @@ import pytest
 
 from benchmarks.critical_values import arrangements, chance, rank_tails
 from pytest_dbcluster.claims import critical_values, intervals
-from pytest_dbcluster.claims.claim import Outcome, beats, no_slower_than
+from pytest_dbcluster.claims.claim import Outcome
+from pytest_dbcluster.claims.kinds import beats, no_slower_than
 from pytest_dbcluster.claims.pairs import Pairs
 from pytest_dbcluster.claims.verdict import judge
 
@@ -124,10 +125,10 @@ def joined(one, other):
 def test_the_verdicts_of_all_4900_orders_are_counted(name):
     """What judge says at 8 pairs: a guard on its margin fails in none, and holds in 18 of 4900 at most."""
     times, outcomes = MODELS[name], []
-    margin = no_slower_than(by=0.05).bounds[0]
+    margin = no_slower_than(0.05).bounds[0]
     first, second = ([eight(times[start : start + 8], places) for places in PLACES] for start in (0, 8))
     for one, other in itertools.product(first, second):
-        decided = judge(no_slower_than(by=0.05), moved(joined(one, other), margin))
+        decided = judge(no_slower_than(0.05), moved(joined(one, other), margin))
         outcomes.append(decided and decided.outcome)
 
     assert len(outcomes) == 4900

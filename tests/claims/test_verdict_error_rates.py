@@ -13,7 +13,8 @@ import pytest
 from benchmarks import critical_values, noise_replay
 from benchmarks.noise_replay import at_most
 from pytest_dbcluster.claims import critical_values as critical
-from pytest_dbcluster.claims.claim import Outcome, beats, no_slower_than, same_as
+from pytest_dbcluster.claims.claim import Outcome
+from pytest_dbcluster.claims.kinds import beats, no_slower_than, same_as
 from pytest_dbcluster.claims.verdict import replay
 
 CHANCE = 1e-6
@@ -89,7 +90,7 @@ def test_a_variant_does_not_beat_itself(noise, cv):
     assert rate_kept(count(verdicts, Outcome.FAILS), 400, 0.0005)
 
 
-@pytest.mark.parametrize("claim", [no_slower_than(by=0.05), same_as(within=0.1)])
+@pytest.mark.parametrize("claim", [no_slower_than(0.05), same_as(0.1)])
 def test_guards_of_equal_variants_are_not_red(claim):
     """A guard fails between equal variants no more than once in 2000, and is usually proven."""
     verdicts = answers(claim, 300, cv=0.05)
@@ -101,7 +102,7 @@ def test_guards_of_equal_variants_are_not_red(claim):
 
 def test_a_guard_on_its_margin_is_green_one_time_in_twenty():
     """A candidate slower by exactly the margin passes in no more than 5 % of the measurements."""
-    verdicts = answers(no_slower_than(by=0.05), 300, cv=0.1, effect=-0.05)
+    verdicts = answers(no_slower_than(0.05), 300, cv=0.1, effect=-0.05)
 
     assert rate_kept(count(verdicts, Outcome.HOLDS), 300, 0.05)
     assert rate_kept(count(verdicts, Outcome.FAILS), 300, 0.0005)
@@ -116,7 +117,7 @@ def test_seven_times_faster_is_proven_in_twelve_pairs():
 
 def test_half_faster_is_proven_in_22_pairs():
     """A claim of 10 % about a true 50 % at a CV of 10 % holds, in 22 pairs on average."""
-    verdicts = answers(beats(by=0.1), 300, cv=0.1, effect=0.5)
+    verdicts = answers(beats(0.1), 300, cv=0.1, effect=0.5)
 
     assert count(verdicts, Outcome.HOLDS) >= 299
     assert sum(verdict.pairs for verdict in verdicts) / 300 <= 22

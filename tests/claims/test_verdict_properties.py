@@ -9,17 +9,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_dbcluster.claims import critical_values, wording
-from pytest_dbcluster.claims.claim import Outcome, beats, differs, lower, no_slower_than, same_as, scales
+from pytest_dbcluster.claims.claim import Outcome
+from pytest_dbcluster.claims.kinds import beats, differs, lower, no_slower_than, ordered, same_as, scales
 from pytest_dbcluster.claims.pairs import bounded
-from pytest_dbcluster.claims.verdict import Terms, judge, judge_ordered, replay, replay_ordered
+from pytest_dbcluster.claims.verdict import Terms, judge, replay
 from tests.support.pairs import pairs as made
 
 CLAIMS = (
     beats(),
-    beats(by=0.1),
-    no_slower_than(by=0.05),
-    same_as(within=0.1),
-    scales(at_least=1.5),
+    beats(0.1),
+    no_slower_than(0.05),
+    same_as(0.1),
+    scales(1.5),
     lower(),
     differs(),
 )
@@ -123,17 +124,17 @@ def test_replay_under_a_budget_decides_no_earlier(claim, values):
 def test_replay_of_an_order_is_asking_after_every_block(values, step):
     """An order asked of drawn blocks answers as one that was asked while they were drawn."""
     series = [values, made(values.ratios[::-1], 2)]
-    asked = (judge_ordered([one.first(n) for one in series], Terms(cap=40), step=step) for n in range(len(values) + 1))
+    asked = (judge(ordered(step), [one.first(n) for one in series], Terms(cap=40)) for n in range(len(values) + 1))
     first = next((answer for answer in asked if answer is not None), None)
 
-    assert repr(replay_ordered(series, Terms(cap=40), step=step)) == repr(first)
+    assert repr(replay(ordered(step), series, Terms(cap=40))) == repr(first)
 
 
 @settings(max_examples=50, deadline=None)
 @given(plausible(looks), st.integers(2, 5))
 def test_an_order_of_equal_steps_is_no_stronger_than_one(values, variants):
     """With the same series as every step an order holds when one step does, and fails only if that one fails."""
-    one, order = judge_ordered([values]), judge_ordered([values] * (variants - 1))
+    one, order = judge(ordered(), [values]), judge(ordered(), [values] * (variants - 1))
 
     if order is not None and order.outcome is not Outcome.INCONCLUSIVE:
         # At 12 pairs a half of alpha asks for less than alpha itself, which has spent its part at 8 pairs.

@@ -8,7 +8,7 @@ import random
 
 import pytest
 
-from pytest_dbcluster.claims import claim as claims
+from pytest_dbcluster.claims import kinds
 from pytest_dbcluster.claims.claim import Outcome
 from pytest_dbcluster.claims.verdict import Terms, judge, replay
 from pytest_dbcluster.rounds import pairing
@@ -39,25 +39,25 @@ def judged(claim, pairs):
 def test_a_guard_does_not_hold_because_of_rounding():
     """10.34 against 9.55 ms are 7.6 % slower, and both are printed as 10 ms. Rounds of a second say that it fails."""
     pairs = printed(0.01034, 0.00955)
-    found = judged(claims.no_slower_than(0.05), pairs)
+    found = judged(kinds.no_slower_than(0.05), pairs)
 
-    assert judged(claims.no_slower_than(0.05), pairs.exact()).outcome is Outcome.HOLDS
+    assert judged(kinds.no_slower_than(0.05), pairs.exact()).outcome is Outcome.HOLDS
     assert found.outcome is Outcome.INCONCLUSIVE
     assert SENTENCE.format("11 %") in found.reason
     assert found.reason.endswith("make the rounds longer")
     assert found.needed_pairs is None
     assert found.needed_margin == pytest.approx(1 - 0.95**2)
-    assert judged(claims.no_slower_than(0.05), printed(1.034, 0.955)).outcome is Outcome.FAILS
+    assert judged(kinds.no_slower_than(0.05), printed(1.034, 0.955)).outcome is Outcome.FAILS
 
 
 @pytest.mark.parametrize(
     ("claim", "candidate"),
     [
-        (claims.no_slower_than(0.05), 0.0111),
-        (claims.same_as(0.05), 0.0100),
-        (claims.beats(), 0.0092),
-        (claims.beats(0.1), 0.0097),
-        (claims.differs(), 0.0092),
+        (kinds.no_slower_than(0.05), 0.0111),
+        (kinds.same_as(0.05), 0.0100),
+        (kinds.beats(), 0.0092),
+        (kinds.beats(0.1), 0.0097),
+        (kinds.differs(), 0.0092),
     ],
     ids=str,
 )
@@ -73,12 +73,12 @@ def test_a_verdict_within_a_step_of_the_bound_is_inconclusive(claim, candidate):
 @pytest.mark.parametrize(
     ("claim", "candidate", "outcome"),
     [
-        (claims.no_slower_than(0.05), 0.0150, Outcome.FAILS),
-        (claims.no_slower_than(0.20), 0.0100, Outcome.HOLDS),
-        (claims.same_as(0.30), 0.0100, Outcome.HOLDS),
-        (claims.beats(), 0.0050, Outcome.HOLDS),
-        (claims.beats(), 0.0150, Outcome.FAILS),
-        (claims.differs(), 0.0150, Outcome.HOLDS),
+        (kinds.no_slower_than(0.05), 0.0150, Outcome.FAILS),
+        (kinds.no_slower_than(0.20), 0.0100, Outcome.HOLDS),
+        (kinds.same_as(0.30), 0.0100, Outcome.HOLDS),
+        (kinds.beats(), 0.0050, Outcome.HOLDS),
+        (kinds.beats(), 0.0150, Outcome.FAILS),
+        (kinds.differs(), 0.0150, Outcome.HOLDS),
     ],
     ids=str,
 )
@@ -90,7 +90,7 @@ def test_what_rounding_cannot_change_is_decided(claim, candidate, outcome):
 def test_rounds_of_half_a_second_decide_as_exact_ones():
     """Their steps are a fifth of a percent."""
     pairs = printed(0.5, 0.5, sd=0.02)
-    found, exact = (judged(claims.no_slower_than(0.05), one) for one in (pairs, pairs.exact()))
+    found, exact = (judged(kinds.no_slower_than(0.05), one) for one in (pairs, pairs.exact()))
 
     assert (found.outcome, found.pairs, found.low) == (exact.outcome, exact.pairs, exact.low)
     assert 0.001 < found.detectable - exact.detectable < 0.003
@@ -98,7 +98,7 @@ def test_rounds_of_half_a_second_decide_as_exact_ones():
 
 def test_a_claim_that_rounding_keeps_open_is_futile():
     """No number of pairs makes the steps smaller, so that it does not go on to the cap."""
-    found = judged(claims.no_slower_than(0.05), printed(0.010, 0.010))
+    found = judged(kinds.no_slower_than(0.05), printed(0.010, 0.010))
 
     assert found.reason.startswith("futile: ")
     assert "rounding could decide" in found.reason
@@ -108,7 +108,7 @@ def test_a_claim_that_rounding_keeps_open_is_futile():
 def test_a_round_within_one_step_decides_nothing():
     """A time of 1 ms is anything from half of it on."""
     pairs = dataclasses.replace(printed(0.010, 0.005), rounding=(math.inf,) * 160)
-    found = judged(claims.beats(), pairs)
+    found = judged(kinds.beats(), pairs)
 
     assert found.outcome is Outcome.INCONCLUSIVE
     assert SENTENCE.format("a whole round").removesuffix(" of a round") in found.reason
@@ -117,7 +117,7 @@ def test_a_round_within_one_step_decides_nothing():
 def test_exact_times_are_judged_as_ever():
     """Nothing is said of rounding where the claim is open for another reason."""
     pairs = printed(0.5, 0.5, pairs=8, sd=0.3)
-    found = judge(claims.beats(), pairs, Terms(cap=8))
+    found = judge(kinds.beats(), pairs, Terms(cap=8))
 
     assert found.outcome is Outcome.INCONCLUSIVE
     assert found.reason == "cap of 8 pairs"

@@ -7,8 +7,8 @@ import random
 import pytest
 
 from pytest_dbcluster.claims import wording
-from pytest_dbcluster.claims.claim import beats, differs, no_slower_than
-from pytest_dbcluster.claims.verdict import Terms, judge, judge_ordered
+from pytest_dbcluster.claims.kinds import beats, differs, no_slower_than, ordered
+from pytest_dbcluster.claims.verdict import Terms, judge
 from pytest_dbcluster.claims.wording import counted, message
 from tests.support.pairs import pairs as made
 
@@ -39,7 +39,7 @@ def test_the_message_of_a_failure_is_whole():
     """Ratio, interval, claim, detectable difference, noise, checks, error, medians, seed and place of the rounds."""
     values = made([math.log(1.3) + 0.02 * sign for sign in (1, -1) * 6])
     values = dataclasses.replace(values, baseline_first=(True, False) * 6)
-    answer = judge(beats(by=0.5), values, times=([1.0] * 12, [5.0, *[1.0] * 11]))
+    answer = judge(beats(0.5), values, times=([1.0] * 12, [5.0, *[1.0] * 11]))
     text = words(
         answer,
         names=("flush_2", "default"),
@@ -56,7 +56,7 @@ def test_the_message_of_a_failure_is_whole():
 
 def test_an_inconclusive_message_says_what_would_decide():
     """Pairs with their time, those drawn included, and for a guard the margin that these pairs could have proven."""
-    answer = judge(no_slower_than(by=0.05), noise(0, 0.1, 20), Terms(out_of_budget="budget of 120 s used"))
+    answer = judge(no_slower_than(0.05), noise(0, 0.1, 20), Terms(out_of_budget="budget of 120 s used"))
     text = words(answer)
 
     assert text.startswith("INCONCLUSIVE a.no_slower_than(b, by=0.05)   metric throughput   20 pairs x 2 x 2 s = 80 s")
@@ -68,7 +68,7 @@ def test_an_inconclusive_message_says_what_would_decide():
 
 def test_a_message_says_when_no_run_draws_so_many_pairs():
     """What helps then are rounds that scatter less, and a guard with a larger margin."""
-    for claim, rest in ((beats(by=0.05), ""), (no_slower_than(by=0.05), " or a margin >= ")):
+    for claim, rest in ((beats(0.05), ""), (no_slower_than(0.05), " or a margin >= ")):
         answer = judge(claim, noise(0, 0.6, 20), Terms(out_of_budget="budget of 120 s used"))
         many = f"about {answer.needed_pairs} pairs in all ({4 * answer.needed_pairs} s)"
         assert answer.needed_pairs > 160
@@ -89,7 +89,7 @@ def test_a_message_says_when_no_run_draws_so_many_pairs():
 )
 def test_the_advice_names_the_argument_that_makes_rounds_longer(load, change):
     """Four times as long for 559 pairs, of rounds that took 2 s."""
-    answer = judge(beats(by=0.05), noise(0, 0.6, 20), Terms(out_of_budget="budget of 120 s used"))
+    answer = judge(beats(0.05), noise(0, 0.6, 20), Terms(out_of_budget="budget of 120 s used"))
     answer = dataclasses.replace(answer, needed_pairs=559)
     text = wording.needs(answer, 80.0, load)
 
@@ -106,7 +106,7 @@ def test_an_inconclusive_message_may_know_no_way_out():
 
 def test_a_message_about_one_pair_claims_to_see_nothing():
     """Its scatter is unknown, and so are the margin that a guard could prove and the pairs that it would take."""
-    answer = judge(no_slower_than(by=0.05), made([0.1]), Terms(out_of_budget="budget of 120 s used"))
+    answer = judge(no_slower_than(0.05), made([0.1]), Terms(out_of_budget="budget of 120 s used"))
 
     assert (answer.needed_pairs, answer.needed_margin) == (None, None)
     assert "noise: pair sd unknown, could see differences >= unknown (power .8);" in words(answer)
@@ -122,13 +122,13 @@ def test_the_message_of_a_proof_gives_its_error():
     strict = words(judge(beats(), values, Terms(alpha=0.0001)))
     assert "error of this verdict <= 1 in 10000;" in strict
     assert "sequential 99.98 % interval" in strict
-    guard = words(judge(no_slower_than(by=0.05), values))
+    guard = words(judge(no_slower_than(0.05), values))
     assert "error of this verdict <= 1 in 20, exactly on the margin, if rounds are independent (else 1 in 10)" in guard
 
 
 def test_the_message_of_an_order_lists_its_steps():
     """Three variants run in blocks of three rounds, and each step has its line."""
-    text = words(judge_ordered([made([0.6, 0.61] * 6), made([0.4, 0.41] * 6)], step=0.2), names=("one", "two", "three"))
+    text = words(judge(ordered(0.2), [made([0.6, 0.61] * 6), made([0.4, 0.41] * 6)]), names=("one", "two", "three"))
 
     assert text.startswith("HOLDS ordered(one, two, three, step=0.2)   metric throughput   12 blocks x 3 x 2 s = 72 s")
     assert "\n  step 1: 1.83x (" in text

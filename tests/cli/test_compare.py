@@ -8,7 +8,7 @@ import types
 
 import pytest
 
-from pytest_dbcluster.claims import claim as claims
+from pytest_dbcluster.claims import kinds
 from pytest_dbcluster.cli import compare
 from pytest_dbcluster.cli.comparison import Compared, ComparisonResults
 from pytest_dbcluster.cli.main import main
@@ -215,7 +215,7 @@ def results_in(directory, before=None):
 
 def test_an_answer_is_written_when_it_is_there(tmp_path):
     """A comparison that is killed has lost none, and the next one removes them with its own first answer."""
-    tpcc, sysbench = (record(claims.no_slower_than(0.05), test=f"dbcluster compare::{name}") for name in ("a", "b"))
+    tpcc, sysbench = (record(kinds.no_slower_than(0.05), test=f"dbcluster compare::{name}") for name in ("a", "b"))
     results_in(tmp_path).add(tpcc)
     after = results_in(tmp_path)
     kept = [claim.test for claim in schema.read_claims(tmp_path)]
@@ -227,7 +227,7 @@ def test_an_answer_is_written_when_it_is_there(tmp_path):
 
 def test_a_comparison_that_is_continued_keeps_its_answers(tmp_path):
     """With ``--resume`` the answers of the comparison before stay, and its run is named."""
-    whole = record(claims.no_slower_than(0.05))
+    whole = record(kinds.no_slower_than(0.05))
     first, second = (
         dataclasses.replace(whole, test=f"dbcluster compare::{name}", claim_id=f"{name} | claim") for name in ("a", "b")
     )
@@ -255,7 +255,7 @@ def test_a_missing_answer_is_followed_by_the_command_that_measures_it():
 
 def test_a_comparison_has_the_page_of_a_run(tmp_path):
     """Its claims, its command, and a workload without an answer."""
-    claim = record(claims.no_slower_than(0.05), test="dbcluster compare::tpcc")
+    claim = record(kinds.no_slower_than(0.05), test="dbcluster compare::tpcc")
     answered = [Compared("tpcc", None, reason="no time"), Compared("sysbench", None, reason="too slow")]
     results = results_in(tmp_path)
     results.add(claim)

@@ -12,7 +12,7 @@ import types
 import pytest
 
 from pytest_dbcluster.claims import claim as claims
-from pytest_dbcluster.claims import verdict
+from pytest_dbcluster.claims import kinds, verdict
 from pytest_dbcluster.claims.cluster_difference import ClusterDifference
 from pytest_dbcluster.claims.verdict import Terms
 from pytest_dbcluster.cli import compare, comparison
@@ -41,7 +41,7 @@ from tests.reporting.test_earlier_tries import FakeRecall
 from tests.support.fakes import FakeSource, noisy
 from tests.support.pairs import pairs
 
-GUARD = claims.no_slower_than(0.05)
+GUARD = kinds.no_slower_than(0.05)
 
 
 def guard(ratio, sd, number, void=(), **terms):

@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from pytest_dbcluster.claims import claim as claims
+from pytest_dbcluster.claims import kinds
 from pytest_dbcluster.claims.claim import Outcome
 from pytest_dbcluster.errors import ClaimFailed, ConfigError, Inconclusive
 from pytest_dbcluster.measuring import reach
@@ -73,7 +73,7 @@ def test_the_first_verdict_comes_after_17_blocks():
 
 def test_the_first_look_speaks_by_ranks():
     """Later with a stricter level, and where instances take turns in whole eights."""
-    claim = claims.fades()
+    claim = kinds.fades()
 
     assert [reach.first_look(claim, alpha) for alpha in (0.0005, 0.0001)] == [17, 17]
     assert reach.first_look(claim, 0.0005, instances=2) == 17

@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from pytest_dbcluster.claims import claim as claims
+from pytest_dbcluster.claims import kinds
 from pytest_dbcluster.claims.claim import Outcome
 from pytest_dbcluster.errors import ConfigError, Inconclusive
 from pytest_dbcluster.measuring import reach
@@ -18,9 +18,9 @@ from tests.support.measurements import measured, measurement, two
 @pytest.mark.parametrize(
     ("claim", "alpha", "look"),
     [
-        (claims.beats(), 0.0005, 12),
-        (claims.beats(), 0.0001, 17),
-        (claims.no_slower_than(by=0.1), 0.0001, 8),
+        (kinds.beats(), 0.0005, 12),
+        (kinds.beats(), 0.0001, 17),
+        (kinds.no_slower_than(0.1), 0.0001, 8),
     ],
 )
 def test_the_first_look_is_the_first_that_can_decide(claim, alpha, look):
@@ -109,7 +109,7 @@ def test_an_eight_that_does_not_fit_the_budget_is_not_begun():
 @pytest.mark.parametrize(("instances", "look"), [(1, 12), (2, 17), (3, 12), (4, 17)])
 def test_instances_in_turn_have_a_later_first_look(instances, look):
     """None comes before every instance has as many eights."""
-    assert reach.first_look(claims.beats(), 0.0005, instances) == look
+    assert reach.first_look(kinds.beats(), 0.0005, instances) == look
 
 
 def test_the_rest_of_the_run_is_too_short():

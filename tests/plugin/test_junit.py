@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from pytest_dbcluster.claims.claim import beats
+from pytest_dbcluster.claims.kinds import beats
 from pytest_dbcluster.claims.verdict import Terms, judge
 from pytest_dbcluster.plugin import junit
 from tests.support import conftests

@@ -10,7 +10,7 @@ import types
 
 import pytest
 
-from pytest_dbcluster.claims import claim as claims
+from pytest_dbcluster.claims import kinds
 from pytest_dbcluster.cli import cache as cache_command
 from pytest_dbcluster.measuring.question import Question
 from pytest_dbcluster.reporting import earlier_tries, schema
@@ -21,7 +21,7 @@ from pytest_dbcluster.reporting.resume.recall import Recall
 from tests.support import conftests
 from tests.support.resumed import FAKE, WORDS
 
-BEATS = claims.beats()
+BEATS = kinds.beats()
 
 
 def question(claim, variants=(1, 0), metric="throughput"):
@@ -70,7 +70,7 @@ def tries(own_cache, tmp_path):
 
 def test_each_try_without_a_verdict_counts(tries):
     """From its first look on, whatever ended it; another margin or budget is another try of the same claim."""
-    assert [tries.begin(question(claim)) for claim in (BEATS, BEATS, claims.beats(0.1))] == [1, 2, 3]
+    assert [tries.begin(question(claim)) for claim in (BEATS, BEATS, kinds.beats(0.1))] == [1, 2, 3]
 
 
 def test_a_verdict_forgets_the_tries_before_it(tries):
@@ -100,7 +100,7 @@ def test_another_experiment_is_another_claim(tries, tmp_path, change):
     assert EarlierTries(FakeRecall(**change), tmp_path).begin(question(BEATS)) == 1
     assert EarlierTries(FakeRecall(), tmp_path / "other").begin(question(BEATS)) == 1
     assert tries.begin(question(BEATS, (0, 1))) == 1
-    assert tries.begin(question(claims.no_slower_than(0.1))) == 1
+    assert tries.begin(question(kinds.no_slower_than(0.1))) == 1
 
 
 def test_old_tries_go(tries, own_cache):

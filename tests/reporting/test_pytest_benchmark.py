@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from pytest_dbcluster.claims import claim as claims
+from pytest_dbcluster.claims import kinds
 from pytest_dbcluster.reporting.pytest_benchmark import variants
 from pytest_dbcluster.rounds.histogram import Histogram
 from pytest_dbcluster.rounds.ledger import Ledger, LedgerEntry
@@ -15,7 +15,7 @@ from tests.support.records import record
 
 def test_a_variant_of_two_claims_is_one_result_with_most_rounds():
     """Claims of a test share rounds; the longer one has all of them."""
-    short, long = record(pairs=8), record(claims.no_slower_than(0.1), pairs=20)
+    short, long = record(pairs=8), record(kinds.no_slower_than(0.1), pairs=20)
     found = {one.name: one for one in variants([short, long, record(pairs=12)])}
 
     assert {name: len(one.seconds) for name, one in found.items()} == {"flush_2": 20, "galera3": 20}

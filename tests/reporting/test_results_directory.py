@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from pytest_dbcluster.claims import claim as claims
+from pytest_dbcluster.claims import kinds
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.reporting import results_directory, rounds_csv
 from pytest_dbcluster.reporting.charts import claim as claim_chart
@@ -35,7 +35,7 @@ def lines(directory):
 
 def test_a_claim_is_a_line_of_json(tmp_path):
     """The line has all fields of the record, the seconds of its rounds, and the path of their CSV."""
-    made = record(claims.same_as(within=0.1), published=1.1)
+    made = record(kinds.same_as(0.1), published=1.1)
     results_directory.Results(tmp_path).add(made)
     [kept] = lines(tmp_path)
 

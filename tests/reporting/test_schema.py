@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pytest_dbcluster.claims.carry_over import CarryOver
-from pytest_dbcluster.claims.claim import Claim, Outcome, Verdict
+from pytest_dbcluster.claims.claim import KINDS, Claim, Outcome, Verdict
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.measuring.round_trips import RoundTripsTaken
 from pytest_dbcluster.reporting import results_directory, schema
@@ -98,7 +98,7 @@ VOID = st.tuples(ROUNDS.map(lambda one: dataclasses.replace(one, void="the prima
 VERDICTS = st.builds(
     Verdict,
     outcome=st.sampled_from(Outcome),
-    claim=st.builds(Claim, TEXT, FINITE),
+    claim=st.builds(Claim, st.sampled_from(sorted(KINDS)), FINITE),
     pairs=COUNT,
     **dict.fromkeys(
         ("ratio", "low", "high", "decided_low", "decided_high", "detectable", "pair_sd", "order_effect", "lag1"), NUMBER

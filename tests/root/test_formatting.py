@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from pytest_dbcluster import formatting
 from pytest_dbcluster.claims import claim as claims
+from pytest_dbcluster.claims import kinds
 
 MARGINS = st.integers(1, 9999).map(lambda tenth: tenth / 10000)
 RATIOS = st.floats(0, exclude_min=True, allow_infinity=True, allow_nan=False)
@@ -19,7 +20,7 @@ NEAR = st.floats(-1e-3, 1e-3).map(math.exp)
 @st.composite
 def limits_and_ends(draw):
     """The limits of a claim, on one cluster or on separate ones, and three ratios, mostly near a limit, in order."""
-    make = draw(st.sampled_from([claims.beats, claims.no_slower_than, claims.same_as, claims.lower, claims.ordered]))
+    make = draw(st.sampled_from([kinds.beats, kinds.no_slower_than, kinds.same_as, kinds.lower, kinds.ordered]))
     apart = draw(st.sampled_from([0.0, 0.055]))
     limits = claims.Claim(make(draw(MARGINS)).kind, draw(MARGINS), apart).limits
     near = st.builds(lambda limit, times: limit * times, st.sampled_from(limits), NEAR)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_dbcluster.claims import claim as claims
+from pytest_dbcluster.claims import kinds
 from pytest_dbcluster.claims.claim import Outcome
 from pytest_dbcluster.claims.verdict import Terms, judge
 from pytest_dbcluster.rounds import busy_machine
@@ -56,7 +56,7 @@ def test_what_others_took_is_known_before_and_while_rounds_ran():
 def test_an_inconclusive_verdict_names_a_busy_machine(others):
     """Its own reason stays first."""
     values = [0.3, -0.3] * 4
-    verdict = judge(claims.no_slower_than(0.05), pairs(values), Terms(out_of_budget="the time is used"))
+    verdict = judge(kinds.no_slower_than(0.05), pairs(values), Terms(out_of_budget="the time is used"))
     told = busy_machine.told(verdict, rounds(others))
 
     assert verdict.outcome is Outcome.INCONCLUSIVE
@@ -66,7 +66,7 @@ def test_an_inconclusive_verdict_names_a_busy_machine(others):
 
 def test_a_decided_verdict_stays_as_it_is():
     """Noise of others makes no verdict wrong."""
-    verdict = judge(claims.no_slower_than(0.05), pairs([0.5] * 12), Terms())
+    verdict = judge(kinds.no_slower_than(0.05), pairs([0.5] * 12), Terms())
 
     assert verdict.outcome is Outcome.HOLDS
     assert busy_machine.told(verdict, rounds(1.9)) == verdict

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from pytest_dbcluster.claims import claim as claims
+from pytest_dbcluster.claims import kinds
 from pytest_dbcluster.claims.claim import Outcome as Verdict
 from pytest_dbcluster.claims.verdict import judge
 from pytest_dbcluster.errors import Inconclusive
@@ -134,19 +134,19 @@ def verdict(claim, ratio, sd=0.02):
 @pytest.mark.parametrize(
     ("claim", "ratio", "outcome", "stands"),
     [
-        (claims.beats(), 1.3, Verdict.HOLDS, True),  # without the limit the ratio is 1.3 or more
-        (claims.beats(), 0.7, Verdict.FAILS, True),
-        (claims.beats(by=0.5), 1.2, Verdict.FAILS, False),  # it may be 1.6 without the limit
-        (claims.beats(by=0.5), 0.8, Verdict.FAILS, True),
-        (claims.scales(1.5), 1.8, Verdict.HOLDS, True),
-        (claims.scales(1.5), 1.2, Verdict.FAILS, False),
-        (claims.same_as(within=0.1), 1.0, Verdict.HOLDS, False),
-        (claims.same_as(within=0.1), 1.04, Verdict.HOLDS, False),
-        (claims.same_as(within=0.1), 1.5, Verdict.FAILS, True),
-        (claims.no_slower_than(by=0.1), 1.0, Verdict.HOLDS, False),
-        (claims.no_slower_than(by=0.1), 1.3, Verdict.HOLDS, True),
-        (claims.no_slower_than(by=0.1), 0.7, Verdict.FAILS, True),
-        (claims.differs(), 1.3, Verdict.HOLDS, True),
+        (kinds.beats(), 1.3, Verdict.HOLDS, True),  # without the limit the ratio is 1.3 or more
+        (kinds.beats(), 0.7, Verdict.FAILS, True),
+        (kinds.beats(0.5), 1.2, Verdict.FAILS, False),  # it may be 1.6 without the limit
+        (kinds.beats(0.5), 0.8, Verdict.FAILS, True),
+        (kinds.scales(1.5), 1.8, Verdict.HOLDS, True),
+        (kinds.scales(1.5), 1.2, Verdict.FAILS, False),
+        (kinds.same_as(0.1), 1.0, Verdict.HOLDS, False),
+        (kinds.same_as(0.1), 1.04, Verdict.HOLDS, False),
+        (kinds.same_as(0.1), 1.5, Verdict.FAILS, True),
+        (kinds.no_slower_than(0.1), 1.0, Verdict.HOLDS, False),
+        (kinds.no_slower_than(0.1), 1.3, Verdict.HOLDS, True),
+        (kinds.no_slower_than(0.1), 0.7, Verdict.FAILS, True),
+        (kinds.differs(), 1.3, Verdict.HOLDS, True),
     ],
 )
 def test_a_bottleneck_hides_differences_and_makes_none(claim, ratio, outcome, stands):

@@ -3,8 +3,8 @@
 import dataclasses
 import random
 
-from pytest_dbcluster.claims import claim as claims
-from pytest_dbcluster.claims.verdict import Terms, judge, judge_ordered
+from pytest_dbcluster.claims import kinds
+from pytest_dbcluster.claims.verdict import Terms, judge
 from pytest_dbcluster.reporting import rounds_csv
 from pytest_dbcluster.reporting.history import history_file
 from pytest_dbcluster.reporting.results_directory import HISTORY
@@ -22,7 +22,7 @@ LONG = {
 def counted(metric, candidate, baseline, *, pairs=14, **changes):
     """A claim that a counter is lower, with its true verdict. candidate, baseline: make a value of a random source."""
     source = random.Random(3)
-    made = record(claims.lower(), metric=metric, pairs=pairs, **changes)
+    made = record(kinds.lower(), metric=metric, pairs=pairs, **changes)
     makes = {made.candidate: candidate, made.baseline: baseline}
     many = {
         name: tuple(dataclasses.replace(one, counters={metric: makes[name](source)}) for one in rounds)
@@ -64,7 +64,7 @@ def order():
     made = dataclasses.replace(made, rounds={third: tuple(fast), **made.rounds})
     steps = [rounds_csv.pairs(made, *step) for step in rounds_csv.steps(made)[::-1]]
     names = (made.baseline, made.candidate, third)
-    verdict = judge_ordered(steps, Terms(out_of_budget="budget"))
+    verdict = judge(kinds.ordered(), steps, Terms(out_of_budget="budget"))
     return dataclasses.replace(made, verdict=verdict, text=verdict.claim.call(names, "throughput"))
 
 
@@ -77,7 +77,7 @@ def sweep():
 
 def awkward(directory):
     """Write the results directory of a run with all of this, and with a history of its first claim."""
-    guard = record(claims.same_as(0.1), faster=1.02, sd=0.2, pairs=40, load="mysqlslap key c50", **LONG)
+    guard = record(kinds.same_as(0.1), faster=1.02, sd=0.2, pairs=40, load="mysqlslap key c50", **LONG)
     noisy = record(faster=1.05, sd=0.3, pairs=160, load="mysqlslap write c50", published=7.41)
     results(directory, [*counters(), order(), guard, noisy, beside()], sweeps=[sweep()], timelines=True)
     history_file.add(directory / HISTORY, entries([*healthy(12), *healthy(12, seed=2, level=1.5)], low=1.2, high=2.2))

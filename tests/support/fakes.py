@@ -60,7 +60,7 @@ class FakeSource(RoundSource):
         if self.wrong:
             raise self.wrong
 
-    def blind_spot(self, kind: str, *numbers: int) -> str:
+    def blind_spot(self, *numbers: int, by_size: bool = False) -> str:
         """What ``why_blind`` says."""
         return self.why_blind
 

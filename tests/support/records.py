@@ -4,7 +4,7 @@ import dataclasses
 import math
 import random
 
-from pytest_dbcluster.claims import claim as claims
+from pytest_dbcluster.claims import kinds
 from pytest_dbcluster.claims.verdict import Terms, judge
 from pytest_dbcluster.measuring import remarks
 from pytest_dbcluster.reporting.records import ClaimRecord
@@ -47,7 +47,7 @@ def record(
     **changes,
 ):
     """A claim about ``pairs`` pairs of a candidate that is ``faster`` times as fast, with its true verdict."""
-    claim = claim or claims.beats()
+    claim = claim or kinds.beats()
     source = random.Random(seed)
     slow = [0.5 * math.exp(source.gauss(0, sd)) for _ in range(pairs)]
     fast = [0.5 / faster * math.exp(source.gauss(0, sd)) for _ in range(pairs)]
@@ -105,7 +105,7 @@ def failed(**changes):
 
 def beside(**changes):
     """A comparison that claims nothing."""
-    return record(claims.differs(), **{"asserted": False, "faster": 1.0, "pairs": 20, **changes})
+    return record(kinds.differs(), **{"asserted": False, "faster": 1.0, "pairs": 20, **changes})
 
 
 def comparable(value):

@@ -3,7 +3,7 @@
 import dataclasses
 import json
 
-from pytest_dbcluster.claims import claim as claims
+from pytest_dbcluster.claims import kinds
 from pytest_dbcluster.reporting.documents.run_document import run_text
 from pytest_dbcluster.reporting.results_directory import Results
 from pytest_dbcluster.reporting.tables import curves
@@ -46,7 +46,7 @@ def five_claims():
         holds,
         dataclasses.replace(refuted, void=((lost,),)),
         undecided(),
-        record(claims.no_slower_than(0.05), faster=1.02, sd=0.01, pairs=20, load="mysqlslap key c50"),
+        record(kinds.no_slower_than(0.05), faster=1.02, sd=0.01, pairs=20, load="mysqlslap key c50"),
         beside(),
         record(pairs=3, load="mysqlslap read c50"),
     ]

@@ -121,11 +121,11 @@ def test_flushing_is_not_judged_where_it_costs_nothing(pool, monkeypatch):
     made = source(pool, WRITE, ONE, ONE.with_options(innodb_flush_log_at_trx_commit=2), ONE.with_options(back_log=90))
     monkeypatch.setattr(probes, "fsync_seconds", lambda directory: 3e-6)
 
-    assert made.blind_spot("beats", 1, 0).startswith("an fsync takes 3 us in ")
-    assert made.blind_spot("beats", 1, 0).endswith(": this disk cannot show what flushing costs")
-    assert made.blind_spot("beats", 2, 0) == ""
+    assert made.blind_spot(1, 0).startswith("an fsync takes 3 us in ")
+    assert made.blind_spot(1, 0).endswith(": this disk cannot show what flushing costs")
+    assert made.blind_spot(2, 0) == ""
     monkeypatch.setattr(probes, "fsync_seconds", lambda directory: 1e-3)
-    assert made.blind_spot("beats", 1, 0) == ""
+    assert made.blind_spot(1, 0) == ""
 
 
 def test_a_notice_is_that_of_the_hosts(pool, monkeypatch):
@@ -143,5 +143,5 @@ def test_scaling_is_not_judged_where_nodes_share_cores(pool):
     one = dataclasses.replace(TWO, nodes=1)
     made = source(pool, WRITE, TWO, one)
 
-    assert "(galera2 has 2 nodes, galera1 1 node)" in made.blind_spot("scales", 0, 1)
+    assert "(galera2 has 2 nodes, galera1 1 node)" in made.blind_spot(0, 1, by_size=True)
     assert pool.clusters == []

@@ -9,7 +9,7 @@ from typing import Any
 
 from pytest_dbcluster import formatting
 from pytest_dbcluster.claims import critical_values, estimators, intervals, wording
-from pytest_dbcluster.claims.claim import FADES, Verdict
+from pytest_dbcluster.claims.claim import Verdict
 from pytest_dbcluster.claims.pairs import Pairs, log_difference
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.reporting import rounds_csv
@@ -182,7 +182,7 @@ def _draw_looks(axes: Any, record: ClaimRecord) -> None:
     drawing.ratio_axis(axes.yaxis, scale)
     one, other = (formatting.elided(name, NAME) for name in (record.candidate, record.baseline))
     label = f"ratio {one}\n/ {other}" if len(steps) == 1 else "ratio"
-    axes.set_ylabel(LOSSES if record.verdict.claim.kind == FADES else label, linespacing=1.35)
+    axes.set_ylabel(LOSSES if record.verdict.claim.of_kind.composed else label, linespacing=1.35)
     axes.set_xlabel("pairs of rounds", labelpad=1)
     axes.set_xlim(0, record.verdict.pairs * 1.04 + 1)
     drawing.few_ticks(axes.xaxis, 7, integers=True)

@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from pytest_dbcluster.claims.wording import STATES
+from pytest_dbcluster.claims.claim import STATES
 from pytest_dbcluster.reporting.charts import drawing, scales
 from pytest_dbcluster.reporting.charts.claim import bounded
 from pytest_dbcluster.reporting.charts.colours import HOLDS, INK, OPEN, PAPER, REFUTED, SOFT

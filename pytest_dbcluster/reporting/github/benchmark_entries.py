@@ -10,8 +10,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from pytest_dbcluster import formatting
-from pytest_dbcluster.claims import wording
-from pytest_dbcluster.claims.claim import FADES
+from pytest_dbcluster.claims.claim import STATES
 from pytest_dbcluster.reporting.records import ClaimRecord
 from pytest_dbcluster.rounds import metrics
 
@@ -35,11 +34,11 @@ def _entries(records: Sequence[ClaimRecord]) -> Iterator[dict[str, object]]:
         if metrics.is_counter(record.metric) or not math.isfinite(verdict.ratio):
             continue
         low, high = (formatting.ratio(end) for end in (verdict.low, verdict.high))
-        said = f"{wording.STATES[verdict.outcome]} after {formatting.counted(verdict.pairs, 'pair')}"
+        said = f"{STATES[verdict.outcome]} after {formatting.counted(verdict.pairs, 'pair')}"
         yield {
             # The name is the series of the action, so it has all that tells claims apart, and nothing that changes.
             "name": f"{record.claim_id} | {', '.join(_names(record))}",
-            "unit": UNIT_OF_LOSSES if verdict.claim.kind == FADES else UNIT,
+            "unit": UNIT_OF_LOSSES if verdict.claim.of_kind.composed else UNIT,
             "value": verdict.ratio,
             "range": f"{low} .. {high}",
             "extra": f"{said}\n{record.repeat}",

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from pytest_dbcluster import formatting
 from pytest_dbcluster.claims import wording
-from pytest_dbcluster.claims.wording import EQUAL
+from pytest_dbcluster.claims.claim import EQUAL
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.formatting import NOTHING
 from pytest_dbcluster.measuring import remarks

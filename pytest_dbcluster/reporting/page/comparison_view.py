@@ -14,7 +14,6 @@ import statistics
 from collections.abc import Callable, Iterator, Sequence
 
 from pytest_dbcluster import registry
-from pytest_dbcluster.claims.claim import FADES
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.reporting import rounds_csv
 from pytest_dbcluster.reporting.documents import claim_id
@@ -235,7 +234,7 @@ def _cell(record: ClaimRecord, key: str) -> ComparedCell:
 
 def _medians(record: ClaimRecord) -> str:
     """``2610 v 1980 /s``: candidate and baseline; empty for ``fades``, and where a round has no such figure."""
-    if record.verdict.claim.kind == FADES:
+    if record.verdict.claim.of_kind.composed:
         return ""
     try:
         values = [rounds_csv.values(record, name) for name in (record.candidate, record.baseline)]

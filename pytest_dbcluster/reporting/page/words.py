@@ -6,7 +6,6 @@ import math
 import time
 
 from pytest_dbcluster import formatting
-from pytest_dbcluster.claims import wording
 from pytest_dbcluster.formatting import NOTHING
 from pytest_dbcluster.reporting.records import ClaimRecord
 from pytest_dbcluster.reporting.tables import closing
@@ -17,7 +16,7 @@ from pytest_dbcluster.rounds import metrics
 
 def names(record: ClaimRecord) -> tuple[str, ...]:
     """The variants as the claim writes them (``Claim.call``)."""
-    if record.verdict.claim.candidate_last:
+    if record.verdict.claim.of_kind.candidate_last:
         return tuple(record.rounds)[::-1]
     return record.candidate, record.baseline
 
@@ -26,7 +25,7 @@ def sentence(record: ClaimRecord) -> str:
     """The answer in words: ``flush_2 is faster than galera3``."""
     verdict = record.verdict
     unit = metrics.unit(record.metric)
-    return wording.sentence(verdict.claim, verdict.outcome, names(record), record.metric, unit)
+    return verdict.claim.sentence(verdict.outcome, names(record), record.metric, unit)
 
 
 def ratio(record: ClaimRecord) -> str:

@@ -19,7 +19,6 @@ from pytest_dbcluster.reporting.tables import curves, states
 from pytest_dbcluster.reporting.tables.layout import Block, Row
 from pytest_dbcluster.rounds.round import DRAINED, Round
 
-BESIDE_WORDS = wording.COMPARISON_WORDS
 UNREAD = "not asserted"  # of a claim that its test did not read
 # The titles under which claims and tests stand, by their state.
 DECIDED, OPEN = "performance claims", "inconclusive: neither pass nor failure"
@@ -85,7 +84,8 @@ def word(record: ClaimRecord) -> str:
     """The verdict in one or two words: of a comparison that claims nothing, whether the variants differ."""
     if record.asserted:
         return states.state(record)
-    return BESIDE_WORDS[record.verdict.outcome] if record.verdict.claim.kind == "differs" else UNREAD
+    kind = record.verdict.claim.of_kind
+    return kind.word(record.verdict.outcome) if kind.claims_nothing else UNREAD
 
 
 def _remarks(record: ClaimRecord) -> list[str]:

@@ -16,8 +16,7 @@ from collections.abc import Callable, Sequence
 
 from pytest_dbcluster import formatting
 from pytest_dbcluster.claims import critical_values, wording
-from pytest_dbcluster.claims.claim import FADES, Claim, Outcome
-from pytest_dbcluster.claims.wording import EQUAL
+from pytest_dbcluster.claims.claim import EQUAL, Claim, Outcome
 from pytest_dbcluster.formatting import elided, printable
 from pytest_dbcluster.reporting import rounds_csv
 from pytest_dbcluster.reporting.documents.run_document import TestDocument
@@ -89,24 +88,11 @@ def of_test(test: TestDocument) -> Entry:
 def _headline(record: ClaimRecord) -> str:
     """The answer with its figure, ``flush_2 is 1.84x as fast as galera3``, or the claim as the test writes it."""
     verdict = record.verdict
-    kind = verdict.claim.kind
-    if kind == "ordered" or states.state(record) == "inconclusive" or math.isnan(verdict.ratio):
+    if states.state(record) == "inconclusive" or math.isnan(verdict.ratio):
         return record.text
-    if kind == FADES:
-        far, _, other_far, _ = record.rounds  # four names would fit no terminal
-        return f"{far} {'loses' if _holds(record) else 'does not lose'} less than {other_far}{_by(record)}"
-    ratio = formatting.ratio(verdict.ratio, verdict.claim.limits)
-    if kind == "lower":
-        return f"{record.metric} of {record.candidate} is {ratio} that of {record.baseline}"
-    return f"{record.candidate} is {ratio} as fast as {record.baseline}{_by(record)}"
-
-
-def _by(record: ClaimRecord) -> str:
-    return wording.by_metric(record.metric, metrics.unit(record.metric))
-
-
-def _holds(record: ClaimRecord) -> bool:
-    return record.verdict.outcome is Outcome.HOLDS
+    ratio, holds = formatting.ratio(verdict.ratio, verdict.claim.limits), verdict.outcome is Outcome.HOLDS
+    names, unit = tuple(record.rounds), metrics.unit(record.metric)
+    return verdict.claim.of_kind.headline(ratio, names, record.metric, unit, holds=holds) or record.text
 
 
 def _details(record: ClaimRecord, low: float, high: float, level: str) -> list[str]:
@@ -116,9 +102,9 @@ def _details(record: ClaimRecord, low: float, high: float, level: str) -> list[s
     between = shown if shown == formatting.NO_INTERVAL else f"{level}: {shown}"
     ratio = formatting.ratio(verdict.ratio, verdict.claim.limits)
     details = []
-    if verdict.claim.kind == "ordered":
-        details += [f"smallest step {ratio}", between]
-    elif verdict.claim.kind == FADES and states.state(record) != "inconclusive":
+    if figure := verdict.claim.of_kind.figure(ratio):
+        details += [figure, between]
+    elif verdict.claim.of_kind.composed and states.state(record) != "inconclusive":
         second, first = (formatting.ratio(kept, EQUAL) for kept in rounds_csv.losses(record))
         details += [f"{second} v {first}", f"ratio {ratio}", between]
     elif states.state(record) == "inconclusive" and not math.isnan(verdict.ratio):

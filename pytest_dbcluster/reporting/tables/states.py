@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from pytest_dbcluster.claims.wording import STATES
+from pytest_dbcluster.claims.claim import STATES
 from pytest_dbcluster.reporting.documents.run_document import CUT_SHORT, TestDocument
 from pytest_dbcluster.reporting.records import ClaimRecord
 

@@ -35,17 +35,17 @@ def flushing(variants: Sequence[Variant], hosts: Sequence[Host]) -> str:
     return f"an fsync takes {seconds * 1e6:.0f} us in {directory}: this disk cannot show what flushing costs"
 
 
-def scaling(kind: str, specs: Sequence[ClusterSpec], offers: frozenset[str]) -> str:
+def scaling(specs: Sequence[ClusterSpec], offers: frozenset[str], *, by_size: bool = False) -> str:
     """Why a claim that depends on the number of nodes is inconclusive: the nodes share cores. Empty for other claims.
 
     A claim depends on the number of nodes when clusters of one topology differ in it, when one server is compared with
-    several, and when the claim is about scaling. One node of a cluster has as many cores as a standalone server.
+    several, and with ``by_size``. One node of a cluster has as many cores as a standalone server.
     """
     usable = probes.usable_cores()
     for first, second in itertools.combinations(specs, 2):
         servers = [topology(spec.topology).servers(spec.nodes) for spec in (first, second)]
         alike = first.topology == second.topology or 1 in servers
-        compared = servers[0] != servers[1] and (kind == "scales" or alike)
+        compared = servers[0] != servers[1] and (by_size or alike)
         if compared and not all(own_cores(offers, spec, usable) for spec in (first, second)):
             return (
                 f"{probes.shared_cores(usable)} ({first} has {counted(first.nodes, 'node')}, "

@@ -8,7 +8,8 @@ import pytest
 from benchmarks import noise_models
 from benchmarks.critical_values import IN_EIGHTS, RANK_LOOKS, drawn, mann_whitney, rank_sums
 from pytest_dbcluster.claims import critical_values, intervals
-from pytest_dbcluster.claims.claim import Outcome, beats
+from pytest_dbcluster.claims.claim import Outcome
+from pytest_dbcluster.claims.kinds import beats
 from pytest_dbcluster.claims.pairs import Pairs
 from pytest_dbcluster.claims.verdict import replay
 

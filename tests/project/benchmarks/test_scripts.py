@@ -26,7 +26,8 @@ from benchmarks import (
     time_to_verdict,
 )
 from benchmarks.noise_replay import read_trace
-from pytest_dbcluster.claims.claim import Outcome, beats
+from pytest_dbcluster.claims.claim import Outcome
+from pytest_dbcluster.claims.kinds import beats
 from pytest_dbcluster.cli.comparison import Result
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.reporting.tables import entries

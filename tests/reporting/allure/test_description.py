@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from pytest_dbcluster.claims import claim as claims
+from pytest_dbcluster.claims import kinds
 from pytest_dbcluster.reporting.allure import description
 from pytest_dbcluster.reporting.allure.description import Shown
 from tests.support.curves import curve, point
@@ -43,7 +43,7 @@ def test_of_several_claims_the_worst_names_the_test(many, named):
 
 def test_a_guard_is_named_by_the_interval_that_decided_it():
     """It holds by the 90 % interval, and may have no other yet."""
-    made = record(claims.no_slower_than(0.05), faster=1.02, sd=0.01, pairs=8)
+    made = record(kinds.no_slower_than(0.05), faster=1.02, sd=0.01, pairs=8)
 
     assert re.fullmatch(
         r"test_it: 1\.\d\dx \(90 %: \d\.\d\d \.\. 1\.\d\d\)", description.name("test_it", [Shown(made)])
@@ -59,7 +59,7 @@ def test_an_inconclusive_test_without_a_claim_is_named_too():
 
 def test_a_counter_is_named():
     """A ratio of anything but throughput says of what."""
-    made = record(claims.lower(), metric="fsyncs_per_commit")
+    made = record(kinds.lower(), metric="fsyncs_per_commit")
 
     assert description.name("test_it", [Shown(made)]).startswith("test_it: fsyncs_per_commit ")
 

@@ -10,7 +10,8 @@ from xml.etree import ElementTree
 import pytest
 
 from pytest_dbcluster.claims import claim as claims
-from pytest_dbcluster.claims.verdict import Terms, judge, judge_ordered
+from pytest_dbcluster.claims import kinds
+from pytest_dbcluster.claims.verdict import Terms, judge
 from pytest_dbcluster.reporting import rounds_csv
 from pytest_dbcluster.reporting.charts import claim, colours, drawing
 from pytest_dbcluster.rounds.histogram import Histogram
@@ -25,10 +26,10 @@ def words(svg):
 
 def with_zero_counter():
     """A claim that a counter is lower, which is zero with the candidate, and its true verdict."""
-    made = record(claims.lower(), metric="fsyncs_per_commit", pairs=17)
+    made = record(kinds.lower(), metric="fsyncs_per_commit", pairs=17)
     zero = [dataclasses.replace(one, counters={"fsyncs_per_commit": 0.0}) for one in made.rounds["flush_2"]]
     made = dataclasses.replace(made, rounds={**made.rounds, "flush_2": tuple(zero)})
-    found = judge(claims.lower(), rounds_csv.pairs(made, "flush_2", "galera3"), Terms(out_of_budget="budget"))
+    found = judge(kinds.lower(), rounds_csv.pairs(made, "flush_2", "galera3"), Terms(out_of_budget="budget"))
     return dataclasses.replace(made, verdict=found)
 
 
@@ -56,7 +57,7 @@ def test_a_chart_names_what_it_shows():
 
 def test_no_label_runs_out_of_the_chart():
     """The ratio of a counter has wide ticks, and two lines of text beside them."""
-    made = record(claims.lower(), metric="fsyncs_per_commit", faster=1.0)
+    made = record(kinds.lower(), metric="fsyncs_per_commit", faster=1.0)
     found = dataclasses.replace(made.verdict, ratio=0.0005, low=0.0001, high=0.001)
     root = ElementTree.fromstring(claim.svg(dataclasses.replace(made, verdict=found)))
     texts = {text.text: text for text in root.iter("{http://www.w3.org/2000/svg}text")}
@@ -70,7 +71,7 @@ def test_no_label_runs_out_of_the_chart():
 
 def test_the_name_of_a_counter_is_as_long_as_its_axis():
     """A longer one is broken into two lines; it would run into the chart below."""
-    made = record(claims.lower(), metric="semisync_wait_us_per_commit")
+    made = record(kinds.lower(), metric="semisync_wait_us_per_commit")
     rounds_ = {
         name: tuple(dataclasses.replace(one, counters={made.metric: 9.0}) for one in many)
         for name, many in made.rounds.items()
@@ -120,7 +121,7 @@ def test_a_published_ratio_far_away_leaves_the_intervals_readable():
 
 def test_a_guard_shows_both_margins_and_the_interval_that_decides():
     """A guard has two edges, and holds by its 90 % interval."""
-    shown = words(claim.svg(undecided(claim=claims.same_as(within=0.1))))
+    shown = words(claim.svg(undecided(claim=kinds.same_as(0.1))))
 
     assert {"claim: 0.90x", "claim: 1.1111x", "90 % interval"} <= set(shown)
 
@@ -157,7 +158,7 @@ def test_pairs_with_an_infinite_ratio_are_drawn():
             "galera3": tuple(dataclasses.replace(one, variant="galera3") for one in made.rounds["flush_2"]),
         },
     )
-    found = judge(claims.lower(), rounds_csv.pairs(made, "flush_2", "galera3"), Terms(out_of_budget="budget"))
+    found = judge(kinds.lower(), rounds_csv.pairs(made, "flush_2", "galera3"), Terms(out_of_budget="budget"))
     svg = claim.svg(dataclasses.replace(made, verdict=found))
 
     assert found.ratio == math.inf
@@ -168,7 +169,7 @@ def test_pairs_with_an_infinite_ratio_are_drawn():
 @pytest.mark.parametrize(("low", "high"), [(0.0, 0.5), (0.2, math.inf)])
 def test_an_interval_with_one_end_is_drawn_as_a_bar(low, high):
     """To the end of the axis; only an interval without ends is hollow."""
-    made = record(claims.lower(), metric="fsyncs_per_commit", pairs=17)
+    made = record(kinds.lower(), metric="fsyncs_per_commit", pairs=17)
     found = dataclasses.replace(made.verdict, ratio=0.3, low=low, high=high)
     svg = claim.svg(dataclasses.replace(made, verdict=found))
 
@@ -210,11 +211,11 @@ def test_without_an_interval_there_is_no_bar():
 
 def test_a_guard_that_holds_is_not_hollow():
     """It holds by its 90 % interval; where the other one has no ends yet, the legend says so."""
-    svg = claim.svg(record(claims.no_slower_than(0.2), faster=1.02, sd=0.01, pairs=8))
+    svg = claim.svg(record(kinds.no_slower_than(0.2), faster=1.02, sd=0.01, pairs=8))
     texts = words(svg)
 
     assert {"90 % interval", "ratio, no 99.9 % interval yet"} <= set(texts)
-    assert svg.count(colours.PAPER) < claim.svg(record(claims.beats(), faster=1.02, sd=0.01, pairs=8)).count(
+    assert svg.count(colours.PAPER) < claim.svg(record(kinds.beats(), faster=1.02, sd=0.01, pairs=8)).count(
         colours.PAPER
     )
 
@@ -243,7 +244,7 @@ def test_an_order_shows_each_step():
     three = {"fast": tuple(rounds("fast", [0.2] * 14, 1.0, 1)), **made.rounds}
     made = dataclasses.replace(made, rounds=three)
     steps = [rounds_csv.pairs(made, *step) for step in rounds_csv.steps(made)[::-1]]
-    made = dataclasses.replace(made, verdict=judge_ordered(steps, Terms(out_of_budget="budget")))
+    made = dataclasses.replace(made, verdict=judge(kinds.ordered(), steps, Terms(out_of_budget="budget")))
 
     assert {"fast / flush_2", "flush_2 / galera3"} <= set(words(claim.svg(made)))
 

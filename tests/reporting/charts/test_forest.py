@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from pytest_dbcluster.claims import claim as claims
+from pytest_dbcluster.claims import kinds
 from pytest_dbcluster.claims.claim import Outcome
 from pytest_dbcluster.reporting.charts import colours, forest
 from tests.support.records import beside, failed, record, undecided
@@ -39,14 +39,14 @@ def test_verdicts_have_markers_of_their_own():
 
 def test_counters_have_no_faster_side():
     """A counter is lower or higher."""
-    made = record(claims.lower(), metric="fsyncs_per_commit")
+    made = record(kinds.lower(), metric="fsyncs_per_commit")
 
     assert {"← lower", "higher →"} <= set(words(plot(made)))
 
 
 def test_a_ratio_of_0_is_drawn_at_the_end_of_the_axis():
     """A claim that removes a counter altogether has its line, with an interval that is no hollow mark."""
-    made = record(claims.lower(), metric="fsyncs_per_commit")
+    made = record(kinds.lower(), metric="fsyncs_per_commit")
     none = dataclasses.replace(made, verdict=dataclasses.replace(made.verdict, ratio=0.0, low=0.0, high=0.001))
     unknown = dataclasses.replace(made, verdict=dataclasses.replace(none.verdict, high=math.inf))
 
@@ -57,7 +57,7 @@ def test_a_ratio_of_0_is_drawn_at_the_end_of_the_axis():
 @pytest.mark.parametrize(("ratio", "low", "high"), [(0.2, 0.0, 0.5), (5.0, 2.0, math.inf), (math.inf, 2.0, math.inf)])
 def test_an_interval_to_the_end_of_the_axis_is_no_hollow_mark(ratio, low, high):
     """That of a counter may reach from 0, or to infinity where the baseline counted nothing: it proves as much."""
-    made = record(claims.lower(), metric="fsyncs_per_commit")
+    made = record(kinds.lower(), metric="fsyncs_per_commit")
     one_sided = dataclasses.replace(made, verdict=dataclasses.replace(made.verdict, ratio=ratio, low=low, high=high))
 
     assert plot(one_sided).count(colours.PAPER) == plot(made).count(colours.PAPER)
@@ -66,7 +66,7 @@ def test_an_interval_to_the_end_of_the_axis_is_no_hollow_mark(ratio, low, high):
 
 def test_a_guard_that_holds_has_an_interval():
     """It holds by its 90 % interval, which comes before the other one: its mark is not hollow, and the line is dark."""
-    made = record(claims.no_slower_than(0.2), faster=1.02, sd=0.01, pairs=8)
+    made = record(kinds.no_slower_than(0.2), faster=1.02, sd=0.01, pairs=8)
     verdict = made.verdict
     assert (verdict.outcome.value, verdict.low, verdict.high) == ("holds", 0.0, math.inf)
     open_ = dataclasses.replace(made, verdict=dataclasses.replace(verdict, outcome=Outcome.INCONCLUSIVE))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_dbcluster import redaction
-from pytest_dbcluster.claims import claim as claims
+from pytest_dbcluster.claims import kinds
 from pytest_dbcluster.reporting.documents import claim_id
 from pytest_dbcluster.spec import ClusterSpec
 
@@ -30,7 +30,7 @@ def test_the_release_is_taken_out_of_a_test(test, release, left):
 
 def test_an_id_is_the_same_on_every_release_and_in_every_directory():
     """It can be read."""
-    claim = claims.beats().identity(("flush_2", "galera3"), "throughput")
+    claim = kinds.beats().identity(("flush_2", "galera3"), "throughput")
     ids = {
         claim_id.claim_id(test, [release], claim, "mysqlslap write c50")
         for test, release in (
@@ -74,10 +74,10 @@ def test_two_files_with_equal_tests_have_two_ids():
 @pytest.mark.parametrize(
     ("first", "second", "same"),
     [
-        (claims.beats(), claims.beats(by=0.5), True),
-        (claims.same_as(within=0.05), claims.same_as(within=0.1), True),
-        (claims.beats(), claims.no_slower_than(by=0.05), False),
-        (claims.beats(), claims.differs(), False),
+        (kinds.beats(), kinds.beats(0.5), True),
+        (kinds.same_as(0.05), kinds.same_as(0.1), True),
+        (kinds.beats(), kinds.no_slower_than(0.05), False),
+        (kinds.beats(), kinds.differs(), False),
     ],
 )
 def test_a_margin_is_no_part_of_what_a_claim_is(first, second, same):

@@ -6,7 +6,7 @@ import dataclasses
 import json
 import math
 
-from pytest_dbcluster.claims import claim as claims
+from pytest_dbcluster.claims import kinds
 from pytest_dbcluster.reporting.github import benchmark_entries
 from tests.support.records import failed, record
 
@@ -38,6 +38,6 @@ def test_what_has_no_larger_and_better_value_is_left_out():
     """Of a counter less is better, and a claim without an estimate has no value: JSON has no nan."""
     made = record()
     unknown = dataclasses.replace(made, verdict=dataclasses.replace(made.verdict, ratio=math.nan))
-    lower = dataclasses.replace(record(claims.lower()), metric="fsyncs_per_commit")
+    lower = dataclasses.replace(record(kinds.lower()), metric="fsyncs_per_commit")
 
     assert entries(unknown, lower) == []

@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from pytest_dbcluster.claims import claim as claims
+from pytest_dbcluster.claims import kinds
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.reporting.documents.run_document import TestDocument
 from pytest_dbcluster.reporting.github import step_summary
@@ -61,7 +61,7 @@ def test_a_bar_shows_the_interval_on_a_fixed_axis(ratio, low, high, drawn):
 
 def test_a_guard_that_holds_shows_the_interval_by_which_it_does(source):
     """That of 90 %; the other one may have no ends yet."""
-    made = record(claims.no_slower_than(0.2), faster=1.02, sd=0.01, pairs=8)
+    made = record(kinds.no_slower_than(0.2), faster=1.02, sd=0.01, pairs=8)
     [row] = [line for line in step_summary.markdown(source([made])).splitlines() if line.startswith("| ✓")]
 
     assert "(90 %: 1." in row

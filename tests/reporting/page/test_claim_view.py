@@ -1,6 +1,6 @@
 """What the page says about one claim."""
 
-from pytest_dbcluster.claims import claim as claims
+from pytest_dbcluster.claims import kinds
 from pytest_dbcluster.measuring.round_trips import RoundTripsTaken
 from pytest_dbcluster.reporting.page import claim_view
 from tests.support.records import record
@@ -9,7 +9,7 @@ from tests.support.results import with_counters
 
 def test_a_guard_that_holds_shows_the_interval_by_which_it_does():
     """The other one, which may have no ends yet, is a remark."""
-    made = claim_view.view(record(claims.no_slower_than(0.2), faster=1.02, sd=0.01, pairs=8), "claim1")
+    made = claim_view.view(record(kinds.no_slower_than(0.2), faster=1.02, sd=0.01, pairs=8), "claim1")
 
     assert made.interval.startswith("90 %: 1.")
     assert made.remarks == ("the guard holds by its 90 % interval; that of 99.9 %: no interval yet",)

@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from pytest_dbcluster.claims import claim as claims
+from pytest_dbcluster.claims import kinds
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.reporting.documents.claim_id import SpecDocument
 from pytest_dbcluster.reporting.page import comparison_view
@@ -72,7 +72,7 @@ def test_a_claim_is_one_row_with_a_column_for_each_release(keyed):
 def test_a_guard_shows_the_interval_by_which_it_holds(keyed):
     """It may hold after four pairs, before the wider interval has an end."""
     guards = [
-        on(release, claim=claims.no_slower_than(0.2), faster=1.0, sd=0.01, pairs=8, claim_id="x")
+        on(release, claim=kinds.no_slower_than(0.2), faster=1.0, sd=0.01, pairs=8, claim_id="x")
         for release in (OLD, NEW)
     ]
     shown = comparison_view.view(keyed(guards))

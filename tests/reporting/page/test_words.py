@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from pytest_dbcluster.claims import claim as claims
+from pytest_dbcluster.claims import kinds
 from pytest_dbcluster.reporting.page import words
 from tests.support.records import beside, failed, record, undecided
 
@@ -37,7 +37,7 @@ def test_few_pairs_have_no_interval():
 )
 def test_an_interval_has_one_end_at_least(low, high, shown):
     """That of a counter may reach from 0, or to infinity."""
-    made = record(claims.lower(), metric="fsyncs_per_commit")
+    made = record(kinds.lower(), metric="fsyncs_per_commit")
     found = dataclasses.replace(made.verdict, low=low, high=high)
 
     assert words.interval(dataclasses.replace(made, verdict=found)) == shown
@@ -53,7 +53,7 @@ def test_nothing_measured_is_a_dash():
 
 def test_an_order_is_said_slowest_first():
     """As the test writes it."""
-    made = record(claims.ordered())
+    made = record(kinds.ordered())
     made = dataclasses.replace(made, rounds={"fast": (), "middle": (), "slow": ()})
 
     assert words.sentence(made) == "each of slow, middle, fast is faster than the one before it"

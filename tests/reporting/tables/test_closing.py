@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from pytest_dbcluster.claims import claim as claims
+from pytest_dbcluster.claims import kinds
 from pytest_dbcluster.claims.cluster_difference import ClusterDifference
 from pytest_dbcluster.measuring.round_trips import RoundTripsTaken
 from pytest_dbcluster.reporting.documents.run_document import TestDocument
@@ -65,7 +65,7 @@ def test_inconclusive_claims_stand_apart():
 
 def test_an_inconclusive_guard_names_the_margin_it_could_prove():
     """The remark of an inconclusive guard gives pairs or a margin."""
-    [block] = closing.blocks([undecided(claim=claims.same_as(within=0.05), sd=0.3)])
+    [block] = closing.blocks([undecided(claim=kinds.same_as(0.05), sd=0.3)])
 
     assert " or a margin >= " in block.rows[0].remark
 
@@ -140,14 +140,14 @@ def test_colours(made, colour):
 
 def test_a_guard_that_holds_shows_the_interval_that_decided():
     """The interval of all claims may be wider than a guard that holds, so the 90 % interval is shown as well."""
-    held = record(claims.no_slower_than(0.1), faster=1.0, sd=0.03, pairs=20)
+    held = record(kinds.no_slower_than(0.1), faster=1.0, sd=0.03, pairs=20)
     [block] = closing.blocks([held])
     low, high = held.verdict.decided_low, held.verdict.decided_high
 
     assert held.verdict.low < low
     assert block.rows[0].remark == f"a guard holds by its 90 % interval: {low:.2f} .. {high:.2f}"
     assert f"), 90 % ({low:.2f} .. {high:.2f}), 20 pairs" in closing.one_line(held)
-    assert closing.guarded(record()) == closing.guarded(undecided(claim=claims.no_slower_than(0.1))) == ""
+    assert closing.guarded(record()) == closing.guarded(undecided(claim=kinds.no_slower_than(0.1))) == ""
 
 
 def test_the_interval_of_a_refuted_claim_does_not_reach_its_bound():

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_dbcluster.claims import claim as claims
+from pytest_dbcluster.claims import kinds
 from pytest_dbcluster.measuring.round_trips import RoundTripsTaken
 from pytest_dbcluster.reporting.documents.run_document import TestDocument
 from pytest_dbcluster.reporting.tables import entries
@@ -53,7 +53,7 @@ def test_a_terminal_without_utf_8_gets_ascii():
 def test_a_refuted_claim_does_not_reach_its_bound():
     """Neither in its numbers nor in its bar; a bound that is not 1 is named."""
     made = with_figures(failed(), ratio=0.92, low=0.84, high=0.9973)
-    bound = shown(failed(claim=claims.beats(0.5), faster=1.3, sd=0.01))
+    bound = shown(failed(claim=kinds.beats(0.5), faster=1.3, sd=0.01))
 
     assert shown(made)[1].split() == ["99.9", "%:", "0.84", "..", "0.997", "1/2", "─●─┼", "4"]
     assert "claimed > 1.50x   1/2 " in bound[1]
@@ -62,7 +62,7 @@ def test_a_refuted_claim_does_not_reach_its_bound():
 
 @pytest.mark.parametrize(
     ("claim", "said"),
-    [(claims.same_as(0.1), "claimed 0.90 .. 1.1111x"), (claims.no_slower_than(0.1), "claimed > 0.90x")],
+    [(kinds.same_as(0.1), "claimed 0.90 .. 1.1111x"), (kinds.no_slower_than(0.1), "claimed > 0.90x")],
 )
 def test_a_guard_that_holds_shows_the_interval_that_decided(claim, said):
     """The sequential interval may contain a margin that the 90 % interval excludes."""
@@ -76,7 +76,7 @@ def test_a_guard_that_holds_shows_the_interval_that_decided(claim, said):
 
 def test_a_counter_is_compared_as_such():
     """It is no speed: lower is what the claim says."""
-    made = record(claims.lower(), faster=0.02, metric="fsyncs_per_commit")
+    made = record(kinds.lower(), faster=0.02, metric="fsyncs_per_commit")
 
     assert shown(made)[0] == "✓ holds  fsyncs_per_commit of flush_2 is 0.0194x that of galera3"
     assert shown(made)[1].strip() == "mysqlslap write c50"
@@ -92,7 +92,7 @@ def test_a_latency_names_its_metric():
 
 def test_an_order_shows_its_smallest_step():
     """The claim as the test writes it, because it has several ratios."""
-    made = dataclasses.replace(with_figures(record(claims.ordered()), ratio=1.08), text="ordered(a, b, c)")
+    made = dataclasses.replace(with_figures(record(kinds.ordered()), ratio=1.08), text="ordered(a, b, c)")
 
     assert shown(made)[0].startswith("✓ holds  ordered(a, b, c)")
     assert shown(made)[1].startswith("         smallest step 1.08x   99.9 %: ")
@@ -101,7 +101,7 @@ def test_an_order_shows_its_smallest_step():
 def test_an_inconclusive_claim_has_the_command_to_type():
     """Its reason, the seconds that are missing, and the command on a line of its own with enough budget for them."""
     made = undecided(
-        claim=claims.no_slower_than(0.05),
+        claim=kinds.no_slower_than(0.05),
         sd=0.06,
         faster=1.0,
         repeat="pytest 'suites/a.py::test_b[c]' --db-budget 12 --db-release=mysql:9.7 --db-max-pairs=20 --db-seed=813",

@@ -6,13 +6,13 @@ import dataclasses
 
 import pytest
 
-from pytest_dbcluster.claims import claim as claims
+from pytest_dbcluster.claims import kinds
 from pytest_dbcluster.claims.carry_over import CarryOver
 from pytest_dbcluster.claims.cluster_difference import ClusterDifference
 from pytest_dbcluster.reporting.tables import joint_error
 from tests.support.records import failed, record, undecided
 
-GUARD = claims.no_slower_than(0.05)
+GUARD = kinds.no_slower_than(0.05)
 MEASURED = ClusterDifference(0.05, "measured on 24 pairs of clusters, 2026-11-22", 24)
 
 

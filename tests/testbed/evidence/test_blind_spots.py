@@ -29,10 +29,10 @@ def limited(nodes, cores):
     return ClusterSpec("galera", nodes=nodes, needs=HostNeeds(cores=cores))
 
 
-@pytest.mark.parametrize("kind", ["beats", "no_slower_than", "same_as", "scales", "ordered", "differs"])
-def test_node_counts_are_not_compared_on_shared_cores(kind):
+@pytest.mark.parametrize("by_size", [False, True])
+def test_node_counts_are_not_compared_on_shared_cores(by_size):
     """Whatever is claimed of them; the reason names the cores and says what would help."""
-    assert blind_spots.scaling(kind, [FOUR, ONE], LOCAL) == (
+    assert blind_spots.scaling([FOUR, ONE], LOCAL, by_size=by_size) == (
         "nodes share 8 cores: a claim about node scaling means nothing here (galera4 has 4 nodes, galera1 1 node); "
         "it takes separate hosts, or cores= where the provisioner offers it and there are enough for all nodes"
     )
@@ -40,7 +40,7 @@ def test_node_counts_are_not_compared_on_shared_cores(kind):
 
 def test_the_reason_is_the_doctors(monkeypatch):
     """What `dbcluster doctor` says of this machine and what a claim says are one sentence."""
-    assert probes.shared_cores(8.0) in blind_spots.scaling("beats", [FOUR, ONE], LOCAL)
+    assert probes.shared_cores(8.0) in blind_spots.scaling([FOUR, ONE], LOCAL)
     monkeypatch.undo()
     assert doctor.cores().rules_out == probes.shared_cores(probes.usable_cores())
 
@@ -48,39 +48,39 @@ def test_the_reason_is_the_doctors(monkeypatch):
 @pytest.mark.parametrize("specs", [(ONE, ALONE), (TWO, TWO.with_options(back_log=90)), (ONE, ONE)])
 def test_as_many_nodes_are_compared(specs):
     """One node of a cluster has as many cores as a server alone, and settings have nothing to do with it."""
-    assert blind_spots.scaling("scales", specs, LOCAL) == ""
+    assert blind_spots.scaling(specs, LOCAL, by_size=True) == ""
 
 
 def test_one_server_is_not_compared_with_several():
     """It has all the cores for itself, whatever the claim."""
-    for kind in ("beats", "scales"):
-        assert "galera4 has 4 nodes, standalone1 1 node" in blind_spots.scaling(kind, [FOUR, ALONE], LOCAL)
+    for by_size in (False, True):
+        assert "galera4 has 4 nodes, standalone1 1 node" in blind_spots.scaling([FOUR, ALONE], LOCAL, by_size=by_size)
 
 
 def test_topologies_are_compared_and_do_not_scale():
     """A pair against a group of three is a question about topologies, unless the claim says how they scale."""
     pair = ClusterSpec("async_replication", nodes=2)
 
-    assert blind_spots.scaling("beats", [FOUR, pair], LOCAL) == ""
-    assert "galera4 has 4 nodes, async_replication2 2 nodes" in blind_spots.scaling("scales", [FOUR, pair], LOCAL)
+    assert blind_spots.scaling([FOUR, pair], LOCAL) == ""
+    assert "galera4 has 4 nodes, async_replication2 2 nodes" in blind_spots.scaling([FOUR, pair], LOCAL, by_size=True)
 
 
 def test_one_pair_in_an_order_is_enough():
     """Whichever two of them have as many nodes."""
-    assert blind_spots.scaling("ordered", [TWO, TWO.named("again"), FOUR], LOCAL)
+    assert blind_spots.scaling([TWO, TWO.named("again"), FOUR], LOCAL)
 
 
 def test_separate_hosts_have_their_own_cores():
     """There the claim means something."""
-    assert blind_spots.scaling("scales", [FOUR, ONE], frozenset({"root"})) == ""
+    assert blind_spots.scaling([FOUR, ONE], frozenset({"root"}), by_size=True) == ""
 
 
 def test_limits_make_it_meaningful():
     """Where the provisioner enforces them, both clusters have them, and the machine has enough for all nodes."""
-    assert blind_spots.scaling("scales", [limited(4, 2), limited(1, 2)], LIMITS) == ""
-    assert blind_spots.scaling("scales", [limited(4, 2), ONE], LIMITS)
-    assert blind_spots.scaling("scales", [limited(4, 2.5), limited(1, 2.5)], LIMITS)
-    assert blind_spots.scaling("scales", [limited(4, 2), limited(1, 2)], LOCAL)
+    assert blind_spots.scaling([limited(4, 2), limited(1, 2)], LIMITS, by_size=True) == ""
+    assert blind_spots.scaling([limited(4, 2), ONE], LIMITS, by_size=True)
+    assert blind_spots.scaling([limited(4, 2.5), limited(1, 2.5)], LIMITS, by_size=True)
+    assert blind_spots.scaling([limited(4, 2), limited(1, 2)], LOCAL, by_size=True)
     assert own_cores(LIMITS, limited(4, 2), 8.0)
 
 
@@ -90,5 +90,5 @@ def test_the_suite_of_scaling_is_answered_in_containers(nodes, monkeypatch):
     monkeypatch.setattr(probes, "usable_cores", lambda: 2.0)
     several = quarters(nodes)
 
-    assert blind_spots.scaling("scales", [several, quarters(1)], ContainerProvisioner.offers) == ""
+    assert blind_spots.scaling([several, quarters(1)], ContainerProvisioner.offers, by_size=True) == ""
     assert several.needs.cores * several.nodes <= 1
