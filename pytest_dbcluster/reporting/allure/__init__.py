@@ -2,7 +2,8 @@
 
 - ``allure_results``: adds claims and curves to the results that allure-pytest writes, in the run.
 - ``description``: how a test is shown: its name, its description, its message.
-- ``allure_page``: makes Allure's page of results directories, and changes what is wrong with it.
+- ``performance``: the figures of claims as numbers, for Allure's section Metrics.
+- ``allure_page``: makes Allure's page of results directories.
 - ``earlier_results``: those of a run that is continued; each stays until its test ends again.
 - ``unfinished``: the results of tests that had not ended when their run was killed.
 - ``program``: finds Node.js, and fetches Allure with npm (``npm/``). ``allurerc.mjs`` is Allure's configuration.

@@ -1,26 +1,22 @@
 """Allure's page of one or several results directories: one file that opens at once and asks nobody for anything.
 
-Allure 3 makes it of copies of the results (``stage``). Then it is changed (``cured``): Allure puts the data behind the
-program that reads them, so that one opening in eight stays blank, and the page tells a service on the network about
-every opening. A link leads to the page of the run; Allure's own links cannot, because they must be whole addresses.
+Allure 3 makes it of copies of the results (``stage``), and ``mended`` corrects what no configuration of Allure does.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import json
 import re
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from html import escape
 from pathlib import Path
 from typing import Any
 
 from pytest_dbcluster.errors import ConfigError, DBClusterError, ProvisionError
 from pytest_dbcluster.formatting import Report
-from pytest_dbcluster.reporting.allure import allure_results, program, unfinished
+from pytest_dbcluster.reporting.allure import allure_results, performance, program, unfinished
 from pytest_dbcluster.reporting.allure.allure_results import CATEGORIES, DIRECTORY, ENVIRONMENT
 from pytest_dbcluster.reporting.page import report_page, summary, words
 from pytest_dbcluster.reporting.page.sources import Source
@@ -31,33 +27,10 @@ FOLDERS = ("parentSuite", "suite", "subSuite")  # labels by which Allure makes f
 FORBIDDEN, LONGEST = re.compile(r"[/\\\x00-\x1f\x7f-\x9f]"), 56  # in a name of an environment; Allure takes 64
 STAGED = (RESULT, "*-container.json", "*-globals.json", "*-attachment*")
 SETTINGS, CONFIGURATION = "settings.json", "allurerc.mjs"
-CHARSET = '<meta charset="utf-8">'  # browsers look for it in the first kilobyte only
-BODY = "<body>"
-END = "</script>"
-ANALYTICS, DATA = '<script async src="https://', "<script async>\n      window.allureReportData"
-SCRIPTS = 2  # the analytics are two scripts, and so are the data
-# Allure's program is as high as the window, so the bar above it takes a part of it.
-STYLE = (
-    "@media screen { body { display: flex; flex-direction: column; height: 100vh; overflow: hidden }"
-    " #app { flex: 1; min-height: 0 } #app > * { height: 100% !important; min-height: 0 !important } }"
-    " #dbcluster { font: 14px/1.5 sans-serif; padding: 6px 24px; background: white; color: black }"
-    " #dbcluster a { color: #0550ae }"
-    " @media screen and (prefers-color-scheme: dark) { #dbcluster { background: #16191d; color: #e8ebee }"
-    " #dbcluster a { color: #7cc6f0 } }"
-)
-BAR = '<style>{style}</style><nav id="dbcluster">{sentence} <a href="{address}">Open the page of the run</a></nav>'
-
-
-@dataclasses.dataclass(frozen=True)
-class Staged:
-    """Copies of results.
-
-    environments: their labels -> how Allure shows them, older versions first. notes: sentences about files that are
-    left out.
-    """
-
-    environments: Mapping[str, str]
-    notes: tuple[str, ...]
+CHARSET = '<meta charset="utf-8">'  # the first lines of the page
+CALL = re.compile(r'<script async src="https://.*?</script>\s*<script>.*?</script>', re.DOTALL)
+# Allure's program waits for its data if it finds this object; else it asks a server for them, and the page is blank.
+WAIT = "<script>window.allureReportData = {};</script>"
 
 
 def path(page: Path) -> Path:
@@ -99,59 +72,53 @@ def try_to_make(read: Sequence[Source], page: Path, progress: Report) -> str:
 def make(read: Sequence[Source], page: Path, entry: Path, progress: Report) -> str:
     """Make Allure's page of these directories; return the line that says where it is.
 
-    page: that of the run, to which it has a link. entry: Allure in the cache. Raises ConfigError for results that
+    page: that of the run, which Allure's page names. entry: Allure in the cache. Raises ConfigError for results that
     cannot be copied, or where the page cannot be written; Unsupported without Node.js; ProvisionError when Allure
     fails.
     """
     with tempfile.TemporaryDirectory(prefix="dbcluster-allure-") as name:
         working = Path(name)
         (working / "results").mkdir()
-        staged = stage(read, working / "results")
-        for note in staged.notes:
-            progress(note)
+        environments = stage(read, working / "results", page.name, progress)
         settings = {
             "name": "Performance claims",
             "categories": CATEGORIES,
             "label": ENVIRONMENT,
-            "environments": staged.environments,
+            "environments": environments,
         }
         (working / SETTINGS).write_text(json.dumps(settings), encoding="utf-8")
         shutil.copyfile(Path(__file__).parent / CONFIGURATION, working / CONFIGURATION)
         made = program.generate(entry, working / CONFIGURATION, working / "results")
-    several = len(read) > 1
-    notes = [
-        f"{name}: {note}." if several else words.said(note)
-        for name, source in _named(read).items()
-        for note in source.notes
-    ]
-    report_page.write(cured(made, " ".join([summary.sentence(read), *notes]), page.name), path(page))
+    report_page.write(mended(made), path(page))
     return f"Allure report: {path(page)}"
 
 
-def stage(read: Sequence[Source], into: Path) -> Staged:
-    """Copy the results of these directories ``into`` one; what is no result is left out.
+def stage(read: Sequence[Source], into: Path, page: str, progress: Report) -> dict[str, str]:
+    """Copy the results of these directories ``into`` one; return how Allure shows each label of an environment.
 
-    Raises ConfigError for a file that cannot be copied.
+    Labels of older versions come first. page: the name of the run's own page. progress: gets a sentence about each
+    file that is not a result, which is left out. Raises ConfigError for a file that cannot be copied.
     """
     named = _named(read)
     labels: set[str] = set()
-    notes: list[str] = []
     try:
         for name, source in named.items():
-            documents = _copied(source.directory / DIRECTORY, into, notes)
+            documents = _copied(source.directory / DIRECTORY, into, progress)
             known = {str(document.get("historyId")) for document in documents.values()}
             more = {f"{one['uuid']}-result.json": one for one in unfinished.results(source, known)}
             for file, document in {**documents, **more}.items():
                 _place(document, name if len(read) > 1 else "")
                 labels.update(str(label.get("value")) for label in _labels(document))
                 (into / file).write_text(json.dumps(document), encoding="utf-8")
-        (into / "environment.properties").write_text(_about(named), encoding="utf-8")
+        (into / "environment.properties").write_text(_about(named, page), encoding="utf-8")
+        claims = {name if len(read) > 1 else "": source.claims for name, source in named.items()}
+        (into / performance.FILE).write_text(performance.text(claims), encoding="utf-8")
     except OSError as error:
         raise ConfigError(f"cannot copy {error.filename}: {error.strerror}") from None
-    return Staged(_names(sorted(labels, key=_by_version)), tuple(notes))
+    return _names(sorted(labels, key=_by_version))
 
 
-def _copied(directory: Path, into: Path, notes: list[str]) -> dict[str, dict[str, Any]]:
+def _copied(directory: Path, into: Path, progress: Report) -> dict[str, dict[str, Any]]:
     """Copy what belongs to the results of a directory; return the results by file name. Raises OSError."""
     documents = {}
     for file in _files(directory):
@@ -160,7 +127,7 @@ def _copied(directory: Path, into: Path, notes: list[str]) -> dict[str, dict[str
         elif (document := _result(file)) is not None:
             documents[file.name] = document
         else:
-            notes.append(f"{file} is no result of Allure: it is left out")
+            progress(f"{file} is no result of Allure: it is left out")
     return documents
 
 
@@ -232,44 +199,29 @@ def _labels(document: dict[str, Any]) -> list[dict[str, Any]]:
     return [label for label in named if label.get("name") == ENVIRONMENT]
 
 
-def _about(named: Mapping[str, Source]) -> str:
-    """What the runs were, as Allure's environment.properties; with the directory where there are several."""
-    return "".join(
-        allure_results.properties({(f"{directory}: {title}" if len(named) > 1 else title): text})
+def _about(named: Mapping[str, Source], page: str) -> str:
+    """Allure's environment.properties: what the runs were and found, with the directory where there are several."""
+    found = [
+        (f"{directory}: {title}" if len(named) > 1 else title, text)
         for directory, source in named.items()
-        for title, text in summary.about(source).items()
+        for title, text in _found(source).items()
         if text
-    )
+    ]
+    return allure_results.properties({"page of the run": page, **dict(found)})
 
 
-def cured(page: str, sentence: str, address: str) -> str:
-    """Allure's page with its data before its program, without analytics, and with a link to the page of the run.
+def _found(source: Source) -> dict[str, str]:
+    """What a run found, what is missing in it, and what it was."""
+    notes = " ".join(map(words.said, source.notes))
+    return {"claims": summary.sentence([source]), "notes": notes, **summary.about(source)}
 
-    sentence: what holds. address: of the page of the run, relative to this one. Raises ProvisionError for a page that
-    has another shape, because it might ask the network for something.
+
+def mended(page: str) -> str:
+    """Allure's page without the call of an analytics service, and never blank.
+
+    Raises ProvisionError for a page of another shape, because it might ask the network for something.
     """
-    page, _ = _cut(page, ANALYTICS)
-    page, data = _cut(page, DATA)
-    bar = BAR.format(style=STYLE, sentence=escape(sentence), address=escape(address))
-    for mark, more in ((BODY, bar), (CHARSET, data)):
-        before, found, after = page.partition(mark)
-        if not found:
-            raise _other_shape(mark)
-        page = f"{before}{mark}{more}{after}"
-    return page
-
-
-def _cut(page: str, mark: str) -> tuple[str, str]:
-    """The page without the scripts that begin with a mark, and these scripts."""
-    begin = end = page.find(mark)
-    for _ in range(SCRIPTS):
-        end = page.find(END, end) + len(END)
-    if begin < 0 or end < begin:
-        raise _other_shape(mark)
-    return page[:begin] + page[end:], page[begin:end]
-
-
-def _other_shape(mark: str) -> ProvisionError:
-    return ProvisionError(
-        f"Allure made a page of another shape than that of version {program.VERSION}: {mark!r} is not in it"
-    )
+    page, calls = CALL.subn("", page)
+    if calls != 1 or page.count(CHARSET) != 1:
+        raise ProvisionError(f"Allure made a page of another shape than that of version {program.VERSION}")
+    return page.replace(CHARSET, CHARSET + WAIT)

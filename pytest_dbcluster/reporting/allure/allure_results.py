@@ -24,7 +24,7 @@ from pytest_dbcluster import formatting
 from pytest_dbcluster.claims import wording
 from pytest_dbcluster.claims.claim import Outcome
 from pytest_dbcluster.reporting import unwritten
-from pytest_dbcluster.reporting.allure import description, earlier_results
+from pytest_dbcluster.reporting.allure import description, earlier_results, performance
 from pytest_dbcluster.reporting.allure.description import Shown
 from pytest_dbcluster.reporting.allure.earlier_results import EarlierResults
 from pytest_dbcluster.reporting.documents.claim_id import bare, key_of_test
@@ -40,14 +40,6 @@ RELEASE, ENVIRONMENT = "db_release", "env"  # the parameter and the label with a
 SEVERAL = "several releases"  # the environment of tests that name the releases which they compare
 NAMELESS = "::<lambda>"
 MACHINE = ("host", "thread")  # labels that say only where a test has run
-OURS = (  # files of the run before that are removed
-    "*-result.json",
-    "*-container.json",
-    "*-globals.json",
-    "*-attachment*",
-    "environment.properties",
-    "categories.json",
-)
 UNKNOWN = "unknown"  # Allure's status of an inconclusive claim
 INCONCLUSIVE = rf"^{description.INCONCLUSIVE}[\s\S]*"
 UNSUPPORTED = r"^pytest_dbcluster\.errors\.Unsupported: [\s\S]*"
@@ -106,7 +98,7 @@ def clear(results: Path, *, resume: bool = False) -> None:
     if resume:
         earlier_results.tidy(results / DIRECTORY)
         return
-    for pattern in OURS:
+    for pattern in earlier_results.OURS:
         for path in (results / DIRECTORY).glob(pattern):
             path.unlink()
 
@@ -310,11 +302,15 @@ def _parameters(record: ClaimRecord) -> dict[str, str]:
 
 
 def finish(config: Any, records: Sequence[ClaimRecord | CurveRecord], releases: matrix.Matrix | None = None) -> None:
-    """Write Allure's environment and categories, and attach the matrix of releases."""
+    """Write Allure's environment, categories and metrics, and attach the matrix of releases."""
     directory = Path(config.option.allure_report_dir or "") if listener(config) else None
     if directory is None or not records:
         return
-    files = {"categories.json": categories(), "environment.properties": properties(about_run(records))}
+    files = {
+        "categories.json": categories(),
+        "environment.properties": properties(about_run(records)),
+        performance.FILE: performance.text({"": [one for one in records if isinstance(one, ClaimRecord)]}),
+    }
     for name, text in files.items():
         with unwritten.of(config).noted(directory / name):
             write(directory / name, text)

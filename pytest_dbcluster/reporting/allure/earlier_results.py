@@ -11,8 +11,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from pytest_dbcluster.reporting.allure import performance
+
 RESULT, CONTAINER, ATTACHMENT = "*-result.json", "*-container.json", "*-attachment*"
-MADE_AGAIN = ("*-globals.json", "environment.properties", "categories.json")  # at the end of a run
+MADE_AGAIN = ("*-globals.json", "environment.properties", "categories.json", performance.FILE)  # at the end of a run
+OURS = (RESULT, CONTAINER, ATTACHMENT, *MADE_AGAIN)  # the files of a run
 
 
 class EarlierResults:

@@ -275,14 +275,22 @@ def test_a_matrix_has_a_result_for_each_release(run, pytester):
 
 
 def test_the_run_says_what_it_ran_on(run, pytester):
-    """Environment and categories lie beside the results."""
+    """Environment, categories and metrics lie beside the results."""
     run("--db-seed=5")
     directory = pytester.path / "reports/latest/allure-results"
+    metrics = json.loads((directory / "claims-perf.json").read_text())
     environment = (directory / "environment.properties").read_text().splitlines()
 
     assert environment[:3] == ["release=mariadb\\:10.11\\ 1.2.3", "profile=quick", "seed=5"]
     assert any(line.startswith("control\\ driver=") for line in environment)
     assert (directory / "categories.json").read_text() == allure.categories()
+    assert [one["title"] for one in metrics] == [
+        "mariadb:10.11: ratio",
+        "mariadb:10.11: ratio, from",
+        "mariadb:10.11: ratio, to",
+        "mariadb:10.11: throughput of flush_2, median",
+        "mariadb:10.11: throughput of galera3, median",
+    ]
 
 
 def test_a_directory_that_the_user_names_is_theirs(run, pytester):

@@ -24,6 +24,7 @@ def directory(tmp_path):
         "4-container.json": {"uuid": "d", "children": ["one", "two"]},
         "5-globals.json": {},
         "categories.json": [],
+        "claims-perf.json": [],
     }
     for name, content in files.items():
         (tmp_path / name).write_text(json.dumps(content))
@@ -44,7 +45,8 @@ def test_a_test_that_runs_again_loses_what_it_had(directory):
         earlier.replace("first")
 
     assert names(directory) == [
-        "2-result.json", "4-container.json", "5-globals.json", "b-attachment.csv", "categories.json", "my.txt"
+        "2-result.json", "4-container.json", "5-globals.json", "b-attachment.csv", "categories.json",
+        "claims-perf.json", "my.txt",
     ]  # fmt: skip
 
 
@@ -54,7 +56,7 @@ def test_fixtures_of_several_tests_stay_with_the_last_of_them(directory):
     earlier.replace("first")
     earlier.replace("second")
 
-    assert names(directory) == ["5-globals.json", "categories.json", "my.txt"]
+    assert names(directory) == ["5-globals.json", "categories.json", "claims-perf.json", "my.txt"]
 
 
 def test_an_unknown_test_removes_nothing(directory):
