@@ -1,5 +1,7 @@
 """NetworkNeeds: round-trip times, loss and rate between the ends of a cluster, as a spec asks for them.
 
+``Delay``: what was measured of them.
+
 An *end* is a node (``node1``), the ``proxy`` or the ``client``, where the load generator runs. Nodes are peers: what a
 spec asks of its network holds between each two of them. Proxy and client are near unless a link names them.
 """
@@ -13,6 +15,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.formatting import milliseconds
 
 CLIENT, PROXY = "client", "proxy"
 BESIDE_NODES = (CLIENT, PROXY)  # the ends that are no nodes
@@ -145,3 +148,70 @@ def texts(
     values = {"rtt": rtt, "loss": loss, "jitter": jitter, "rate": rate}
     given = [f"{name}={value:.9g}" for name, value in values.items() if value is not None]
     return [*given, *(f"{'-'.join(pair)}={value:g}" for pair, value in linked)]
+
+
+@dataclasses.dataclass(frozen=True)
+class RoundTrips:
+    """The shortest round trips between two ends, in seconds: of pings, and of exchanges of one byte over TCP.
+
+    exchange: None where an end has no program that exchanges bytes.
+    """
+
+    ping: float
+    exchange: float | None
+
+    def shorter(self, other: RoundTrips) -> RoundTrips:
+        """The shortest of both measurements."""
+        both = None if self.exchange is None or other.exchange is None else min(self.exchange, other.exchange)
+        return RoundTrips(min(self.ping, other.ping), both)
+
+    def above(self, rest: RoundTrips) -> RoundTrips:
+        """What a delay adds to the round trips of the same path at rest."""
+        both = None if self.exchange is None or rest.exchange is None else self.exchange - rest.exchange
+        return RoundTrips(self.ping - rest.ping, both)
+
+
+@dataclasses.dataclass(frozen=True)
+class KernelSettings:
+    """What the kernel does to the packets of a link besides delaying them: as it is set, not measured.
+
+    loss: share of the packets that is lost, each way. jitter: seconds by which a round trip varies either way. rate:
+    bits a second, each way; None without a limit.
+    """
+
+    loss: float = 0.0
+    jitter: float = 0.0
+    rate: float | None = None
+
+    def __str__(self) -> str:
+        return ", ".join(f"{name} {setting(name, value)}" for name, value in vars(self).items() if value)
+
+
+def setting(name: str, value: float | None) -> str:
+    """A value of ``KernelSettings`` as text, such as ``10 ms`` of jitter; ``no limit`` for none."""
+    if value is None:
+        return "no limit"
+    factor, unit = {"loss": (100, "%"), "jitter": (1e3, "ms"), "rate": (1e-6, "Mbit/s")}[name]
+    return f"{value * factor:.6g} {unit}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Delay:
+    """The round trips between two ends: asked, in seconds, and measured before the rounds and after them.
+
+    kernel_settings: what else was asked, as the kernel has it set; None for nothing.
+    """
+
+    pair: Pair
+    asked: float
+    before: RoundTrips
+    after: RoundTrips | None
+    kernel_settings: KernelSettings | None = None
+
+    def __str__(self) -> str:
+        trips = [self.before, *([self.after] if self.after else [])]
+        pings = " and ".join(milliseconds(measured.ping) for measured in trips)
+        exchanges = [milliseconds(measured.exchange) for measured in trips if measured.exchange is not None]
+        over_tcp = f", {' and '.join(exchanges)} over TCP" if exchanges else ""
+        more = f", set in the kernel: {self.kernel_settings}" if self.kernel_settings else ""
+        return f"{'-'.join(self.pair)} {milliseconds(self.asked)} asked, {pings} by ping{over_tcp}{more}"

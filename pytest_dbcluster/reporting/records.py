@@ -19,12 +19,12 @@ from pytest_dbcluster.claims.carry_over import CarryOver
 from pytest_dbcluster.claims.claim import Verdict
 from pytest_dbcluster.claims.cluster_difference import ClusterDifference
 from pytest_dbcluster.clusters.servers import connection
-from pytest_dbcluster.hosts.network.measured_back import Delay
 from pytest_dbcluster.measuring import remarks
 from pytest_dbcluster.measuring.answer import Answer
 from pytest_dbcluster.measuring.curve import Curve, Point
 from pytest_dbcluster.measuring.round_trips import RoundTripsTaken
 from pytest_dbcluster.measuring.series import series_of
+from pytest_dbcluster.network import Delay
 from pytest_dbcluster.reporting.documents.claim_id import SpecDocument, claim_id, shared, spec_document
 from pytest_dbcluster.reporting.published import Published
 from pytest_dbcluster.rounds import busy_machine, load_generator

@@ -28,9 +28,9 @@ from pytest_dbcluster.claims.carry_over import CarryOver
 from pytest_dbcluster.claims.claim import Verdict
 from pytest_dbcluster.claims.cluster_difference import ClusterDifference
 from pytest_dbcluster.errors import ConfigError
-from pytest_dbcluster.hosts.network.measured_back import Delay
 from pytest_dbcluster.measuring import remarks
 from pytest_dbcluster.measuring.round_trips import RoundTripsTaken
+from pytest_dbcluster.network import Delay
 from pytest_dbcluster.reporting import rounds_csv
 from pytest_dbcluster.reporting.documents import json_text
 from pytest_dbcluster.reporting.documents.claim_id import SpecDocument

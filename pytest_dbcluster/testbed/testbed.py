@@ -22,9 +22,8 @@ from pytest_dbcluster.clusters.servers.galera_options import differing
 from pytest_dbcluster.errors import DBClusterError, SeriesVoid
 from pytest_dbcluster.formatting import Report
 from pytest_dbcluster.hosts.network import measured_back
-from pytest_dbcluster.hosts.network.measured_back import Delay
 from pytest_dbcluster.measuring.round_source import RoundSource
-from pytest_dbcluster.network import CLIENT, REST
+from pytest_dbcluster.network import CLIENT, REST, Delay
 from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.rounds import busy_machine, metrics, open_loop
 from pytest_dbcluster.rounds.round import Round

@@ -9,10 +9,9 @@ from collections.abc import Sequence
 from pytest_dbcluster.hosts.host import Host
 from pytest_dbcluster.hosts.network import local_paths
 from pytest_dbcluster.hosts.network.guest_router import GuestRouter
-from pytest_dbcluster.hosts.network.kernel_settings import KernelSettings
-from pytest_dbcluster.hosts.network.path import NetworkPath, RoundTrips
+from pytest_dbcluster.hosts.network.path import NetworkPath
 from pytest_dbcluster.hosts.provisioners.fake import FakeHost
-from pytest_dbcluster.network import REST, NetworkNeeds, Pair
+from pytest_dbcluster.network import REST, KernelSettings, NetworkNeeds, Pair, RoundTrips
 from tests.support import guests
 
 

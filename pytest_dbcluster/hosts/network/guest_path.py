@@ -13,10 +13,10 @@ from collections.abc import Mapping, Sequence
 from pytest_dbcluster.errors import CommandFailed, ProvisionError
 from pytest_dbcluster.hosts.host import Host, replication_address
 from pytest_dbcluster.hosts.network import kernel_settings, router
-from pytest_dbcluster.hosts.network.kernel_settings import KernelSettings, Ways
-from pytest_dbcluster.hosts.network.path import NetworkPath, OnPath, RoundTrips
+from pytest_dbcluster.hosts.network.kernel_settings import Ways
+from pytest_dbcluster.hosts.network.path import NetworkPath, OnPath
 from pytest_dbcluster.hosts.network.router import BANDS
-from pytest_dbcluster.network import BESIDE_NODES, REST, NetworkNeeds, Pair
+from pytest_dbcluster.network import BESIDE_NODES, REST, KernelSettings, NetworkNeeds, Pair, RoundTrips
 
 LINK, REPLICATION_LINK = "vec0", "vec1"  # the links of a guest
 LOAD = """

@@ -5,37 +5,20 @@ They are not measured: a busy machine loses and delays packets too.
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import math
 from collections.abc import Mapping
 from typing import Any
 
 from pytest_dbcluster.errors import ProvisionError
-from pytest_dbcluster.network import Pair, Shape
+from pytest_dbcluster.network import KernelSettings, Pair, Shape, setting
 
 SHOW = ("-s", "-j", "qdisc", "show")  # arguments of tc
 SHARE = 1e-4  # by which a value may be off: tc prints six digits
 # The smallest steps: of the kernel's share, of the whole microseconds each way that we set, of the kernel's bytes.
 STEPS = {"loss": 1e-9, "jitter": 2e-6, "rate": 8.0}
 
-Ways = Mapping[tuple[str, str], "KernelSettings"]  # by two names: of an interface and its queue, or from and to an end
-
-
-@dataclasses.dataclass(frozen=True)
-class KernelSettings:
-    """What the kernel does to the packets of a link besides delaying them: as it is set, not measured.
-
-    loss: share of the packets that is lost, each way. jitter: seconds by which a round trip varies either way. rate:
-    bits a second, each way; None without a limit.
-    """
-
-    loss: float = 0.0
-    jitter: float = 0.0
-    rate: float | None = None
-
-    def __str__(self) -> str:
-        return ", ".join(f"{name} {_text(name, value)}" for name, value in vars(self).items() if value)
+Ways = Mapping[tuple[str, str], KernelSettings]  # by two names: of an interface and its queue, or from and to an end
 
 
 def read(text: str) -> dict[tuple[str, str], KernelSettings]:
@@ -72,17 +55,10 @@ def wrong(pair: Pair, asked: Shape, ways: Ways) -> str:
             return f"packets from {one} to {other} pass no queue of the kernel"
         for name, value in vars(found).items():
             if not _same(name, getattr(asked, name) or 0.0, value or 0.0):
-                texts = _text(name, getattr(asked, name)), _text(name, value)
+                texts = setting(name, getattr(asked, name)), setting(name, value)
                 return f"from {one} to {other} {name} {texts[0]} was asked, and the kernel has {texts[1]} set"
     return ""
 
 
 def _same(name: str, asked: float, found: float) -> bool:
     return bool(asked) == bool(found) and math.isclose(asked, found, rel_tol=SHARE, abs_tol=STEPS[name])
-
-
-def _text(name: str, value: float | None) -> str:
-    if value is None:
-        return "no limit"
-    factor, unit = {"loss": (100, "%"), "jitter": (1e3, "ms"), "rate": (1e-6, "Mbit/s")}[name]
-    return f"{value * factor:.6g} {unit}"

@@ -2,35 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 
-from pytest_dbcluster.formatting import milliseconds
-from pytest_dbcluster.hosts.network.kernel_settings import KernelSettings
-from pytest_dbcluster.hosts.network.path import MeasuredLink, NetworkPath, RoundTrips
-from pytest_dbcluster.network import NetworkNeeds, Pair
-
-
-@dataclasses.dataclass(frozen=True)
-class Delay:
-    """The round trips between two ends: asked, in seconds, and measured before the rounds and after them.
-
-    kernel_settings: what else was asked, as the kernel has it set; None for nothing.
-    """
-
-    pair: Pair
-    asked: float
-    before: RoundTrips
-    after: RoundTrips | None
-    kernel_settings: KernelSettings | None = None
-
-    def __str__(self) -> str:
-        trips = [self.before, *([self.after] if self.after else [])]
-        pings = " and ".join(milliseconds(measured.ping) for measured in trips)
-        exchanges = [milliseconds(measured.exchange) for measured in trips if measured.exchange is not None]
-        over_tcp = f", {' and '.join(exchanges)} over TCP" if exchanges else ""
-        more = f", set in the kernel: {self.kernel_settings}" if self.kernel_settings else ""
-        return f"{'-'.join(self.pair)} {milliseconds(self.asked)} asked, {pings} by ping{over_tcp}{more}"
+from pytest_dbcluster.hosts.network.path import MeasuredLink, NetworkPath
+from pytest_dbcluster.network import Delay, NetworkNeeds
 
 
 class MeasuredBack:

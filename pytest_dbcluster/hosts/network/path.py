@@ -12,8 +12,8 @@ from pytest_dbcluster.errors import ProvisionError
 from pytest_dbcluster.formatting import milliseconds
 from pytest_dbcluster.hosts.host import Host
 from pytest_dbcluster.hosts.network import kernel_settings
-from pytest_dbcluster.hosts.network.kernel_settings import KernelSettings, Ways
-from pytest_dbcluster.network import NetworkNeeds, Pair, Shape
+from pytest_dbcluster.hosts.network.kernel_settings import Ways
+from pytest_dbcluster.network import KernelSettings, NetworkNeeds, Pair, RoundTrips, Shape
 
 SAMPLES = 5  # pings, and exchanges over TCP, of one measurement
 REST_SAMPLES = 25  # of the path at rest, which are short; a rest that seems too long makes every delay too short
@@ -21,27 +21,6 @@ TRIES = 5  # measurements of a link that seems wrong: what else runs on the mach
 REASONS = "a machine that does too much else delays packets, and a router that does not keep up too"
 PING_BITS = 8 * 98  # of a ping on the link
 OFF_SHARE, OFF_SECONDS = 0.1, 0.0002  # a round trip is wrong where it is off by more than both
-
-
-@dataclasses.dataclass(frozen=True)
-class RoundTrips:
-    """The shortest round trips between two ends, in seconds: of pings, and of exchanges of one byte over TCP.
-
-    exchange: None where an end has no program that exchanges bytes.
-    """
-
-    ping: float
-    exchange: float | None
-
-    def shorter(self, other: RoundTrips) -> RoundTrips:
-        """The shortest of both measurements."""
-        both = None if self.exchange is None or other.exchange is None else min(self.exchange, other.exchange)
-        return RoundTrips(min(self.ping, other.ping), both)
-
-    def above(self, rest: RoundTrips) -> RoundTrips:
-        """What a delay adds to the round trips of the same path at rest."""
-        both = None if self.exchange is None or rest.exchange is None else self.exchange - rest.exchange
-        return RoundTrips(self.ping - rest.ping, both)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -20,10 +20,10 @@ from pytest_dbcluster.hosts.network import probes, router
 from pytest_dbcluster.hosts.network.kernel_settings import Ways
 from pytest_dbcluster.hosts.network.namespace_host import MakesHost
 from pytest_dbcluster.hosts.network.namespaces import Namespace, Spawns, ahead, apart, come_first
-from pytest_dbcluster.hosts.network.path import NetworkPath, OnPath, RoundTrips
+from pytest_dbcluster.hosts.network.path import NetworkPath, OnPath
 from pytest_dbcluster.hosts.network.router import MTU, Port, Router
 from pytest_dbcluster.hosts.subnets import free_subnet
-from pytest_dbcluster.network import BESIDE_NODES, REST, NetworkNeeds, Pair
+from pytest_dbcluster.network import BESIDE_NODES, REST, NetworkNeeds, Pair, RoundTrips
 
 OURS, GATEWAY = 254, 253  # numbers of two addresses: of this machine, and of the router's ports
 PEERS, CONTROL = "peers", "control"  # the interfaces of an end: to the router, and to this machine

@@ -11,8 +11,7 @@ import dataclasses
 from collections.abc import Sequence
 
 from pytest_dbcluster.hosts.network import kernel_settings
-from pytest_dbcluster.hosts.network.kernel_settings import KernelSettings
-from pytest_dbcluster.network import REST, NetworkNeeds, Shape
+from pytest_dbcluster.network import REST, KernelSettings, NetworkNeeds, Shape
 
 MTU = 9000  # bytes: fewer packets, so that the router costs less
 LIMIT = 100_000  # packets that wait in a queue; netem's own 1000 would be lost at a high rate and a long delay

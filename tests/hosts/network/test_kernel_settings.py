@@ -9,8 +9,7 @@ import pytest
 
 from pytest_dbcluster.errors import ProvisionError
 from pytest_dbcluster.hosts.network import kernel_settings
-from pytest_dbcluster.hosts.network.kernel_settings import KernelSettings
-from pytest_dbcluster.network import Shape
+from pytest_dbcluster.network import KernelSettings, Shape
 
 PAIR = ("node1", "node2")
 ASKED = Shape(rtt=0.04, loss=0.05, jitter=0.02, rate=2e7)

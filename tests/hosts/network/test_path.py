@@ -6,10 +6,9 @@ import pytest
 
 from pytest_dbcluster import network
 from pytest_dbcluster.errors import ProvisionError
-from pytest_dbcluster.hosts.network.kernel_settings import KernelSettings
-from pytest_dbcluster.hosts.network.path import MeasuredLink, RoundTrips, path_of
+from pytest_dbcluster.hosts.network.path import MeasuredLink, path_of
 from pytest_dbcluster.hosts.provisioners.fake import FakeHost
-from pytest_dbcluster.network import NetworkNeeds
+from pytest_dbcluster.network import KernelSettings, NetworkNeeds, RoundTrips
 from tests.support.paths import FakePath
 
 FAR = NetworkNeeds(rtt=0.01)

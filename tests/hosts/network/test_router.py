@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from pytest_dbcluster.hosts.network.kernel_settings import KernelSettings
 from pytest_dbcluster.hosts.network.router import Port, Router
-from pytest_dbcluster.network import NetworkNeeds
+from pytest_dbcluster.network import KernelSettings, NetworkNeeds
 
 
 class Noted(Router):
