@@ -14,7 +14,7 @@ import secrets
 import shlex
 import statistics
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from pytest_dbcluster import formatting, registry
@@ -40,6 +40,7 @@ from pytest_dbcluster.formatting import amount, counted, duration
 from pytest_dbcluster.hosts.given import given_elsewhere
 from pytest_dbcluster.hosts.provisioner import given_images, provisioner_class
 from pytest_dbcluster.measuring.answer import Answer
+from pytest_dbcluster.measuring.evidence import Evidence
 from pytest_dbcluster.reporting import results_lock
 from pytest_dbcluster.reporting.records import Asked
 from pytest_dbcluster.reporting.results_lock import ResultsLock
@@ -110,7 +111,7 @@ def _compare(arguments: argparse.Namespace) -> int:
         )
         comparison = Comparison(variants, pool, end=end, seconds=seconds, seed=seed, progress=tell, kept=results)
         compared = comparison.workloads(workloads)
-    _print(differences(comparison.differences, comparison.durability, names), table(compared, names))
+    _print(differences(comparison.evidence, names), table(compared, names))
     _print(filter(None, [place.line]), going_on(compared, results.asked.repeat), results.finish(compared))
     print(sentence(compared, names))
     return int(overall(compared).value)
@@ -267,13 +268,13 @@ def workload_of(text: str, threads: int | None) -> Workload:
     return dataclasses.replace(workload, threads=threads)
 
 
-def differences(
-    variables: Mapping[str, tuple[str, str]], durability: tuple[str, str], names: tuple[str, ...]
-) -> list[str]:
+def differences(evidence: Evidence, names: tuple[str, ...]) -> list[str]:
     """What differs between the running servers: each variable with both values, and what a commit guarantees.
 
     Variables that only one server has are counted, because another release has dozens of them.
     """
+    baseline, candidate = names
+    variables = evidence.differences.get((candidate, baseline), {})
     both = [(name, *map(_short, pair)) for name, pair in sorted(variables.items()) if all(pair) and _tells(name)]
     lines = ["", "differs in effect:", *layout.plain(("variable", *names), both).splitlines()]
     if not both:
@@ -283,8 +284,8 @@ def differences(
             lines.append(
                 f"only {name} has a value for {counted(len(own), 'variable')}: {_short(', '.join(sorted(own)))}"
             )
-    if durability[0] != durability[1]:
-        lines.append(f"a commit guarantees: {names[0]} {durability[0]}; {names[1]} {durability[1]}")
+    if len(set(evidence.durability.values())) > 1:
+        lines.append(f"a commit guarantees: {'; '.join(f'{name} {evidence.durability[name]}' for name in names)}")
     return lines
 
 

@@ -25,8 +25,10 @@ from pytest_dbcluster.formatting import Report
 from pytest_dbcluster.hosts import runs
 from pytest_dbcluster.measuring import reach, remarks
 from pytest_dbcluster.measuring.answer import Answer
+from pytest_dbcluster.measuring.evidence import Evidence
 from pytest_dbcluster.measuring.measurement import Measurement, Rules
 from pytest_dbcluster.measuring.progress import RoundProgress
+from pytest_dbcluster.measuring.question import Question
 from pytest_dbcluster.measuring.series import Series, series_of
 from pytest_dbcluster.reporting import results_directory, schema
 from pytest_dbcluster.reporting.documents import run_document, run_recorder
@@ -82,7 +84,7 @@ class Compared:
 
     throughput: the answer about good operations a second. p95: the answer about the latency; None without an open
     loop. closer: the ratio of the throughputs after all rounds. reason: why an answer is missing; else empty. remark:
-    on the data of the workload (``Testbed.data_fits``), and on earlier tries of its throughput; else empty.
+    on the data of the workload (``Evidence.data_fits``), and on earlier tries of its throughput; else empty.
     """
 
     workload: str
@@ -210,12 +212,12 @@ class ComparisonResults:
 
     def finished(self, recall: Recall) -> Callable[[Answer], None]:
         """Return the function that writes each answer of a testbed."""
-        testbed, began = recall.testbed, time.monotonic()
+        began = time.monotonic()
 
         def finished(answer: Answer) -> None:
-            record = claim_record(answer, testbed, None, recall.asked, time.monotonic() - began)
+            record = claim_record(answer, None, recall.asked, time.monotonic() - began)
             record = dataclasses.replace(record, depends_on=recall.of_answer(answer))
-            self.add(record, testbed.timeline(schema.claim_rounds(record)))
+            self.add(record, recall.source.timeline(schema.claim_rounds(record)))
 
         return finished
 
@@ -281,8 +283,7 @@ class Comparison:
         self._count = 1  # workloads of the comparison
         self._seed = seed
         self._progress = progress
-        self.differences: Mapping[str, tuple[str, str]] = {}
-        self.durability: tuple[str, str] = ("", "")
+        self.evidence = Evidence()  # of the first workload that has any
 
     def workloads(self, workloads: Sequence[Workload]) -> list[Compared]:
         """Measure the workloads one after the other; each gets an equal share of the time that is left."""
@@ -304,9 +305,8 @@ class Comparison:
             throughput = _no_slower(closed, None)
             closer = series_of(closed)[CANDIDATE].against(series_of(closed)[BASELINE])
             self._note(closed)
-            assert isinstance(closed.source, Testbed)
             again = remarks.try_line(throughput.tries, closed.rules.alpha)
-            remark = "; ".join(filter(None, (closed.source.data_fits(CANDIDATE, BASELINE), *again)))
+            remark = "; ".join(filter(None, (*closer.evidence.data_fits.values(), *again)))
         except DBClusterError as error:
             return Compared(name, _interrupted(closed), reason=self._why(error))
         try:
@@ -388,11 +388,9 @@ class Comparison:
 
     def _note(self, measurement: Measurement) -> None:
         """Keep what differs between the servers, once. Answers that may be taken over start no servers for it."""
-        if not any(self.durability) and (measurement.pairs or not self._kept.continues):
-            source = measurement.source
-            assert isinstance(source, Testbed)
-            self.differences = source.differences(CANDIDATE, BASELINE)
-            self.durability = (source.durability(BASELINE), source.durability(CANDIDATE))
+        if not self.evidence.durability and (measurement.pairs or not self._kept.continues):
+            question = Question(kinds.differs(), CANDIDATE, BASELINE, measurement.metric)
+            self.evidence = measurement.source.evidence(question)
 
 
 def _interrupted(measurement: Measurement | None) -> Answer | None:

@@ -8,12 +8,11 @@ per variant. A claim about two series draws blocks until it is decided, and retu
 - ``question``: what a test asks: a claim, its variants and its metric, as a value.
 - ``decision``: judges a claim after each block; ``claims.verdict`` has the rule.
 - ``measurement``: draws blocks, warms up, repeats void blocks.
-- ``interrupted``: keeps the rounds of a claim in whose midst the run ends.
 - ``answer``: a claim with its verdict, as a value.
 - ``curve``: one workload at several values of a field, such as 1, 4 and 16 threads.
 - ``reach``: whether a claim can reach its first look before its budget ends.
 - ``round_trips``: how many round trips an operation takes, of variants that differ in their round-trip time.
-- ``round_source``: the interface that rounds come from.
+- ``round_source``: the interface that rounds come from. ``evidence``: what it knows about their clusters, as a value.
 - ``progress``, ``remarks``: what is shown while rounds are drawn, and the lines below a verdict.
 
 Rounds are not run or timed here: ``testbed.round_runner.measured`` runs the workload, which reports its own seconds.
@@ -22,7 +21,7 @@ Rounds are not run or timed here: ``testbed.round_runner.measured`` runs the wor
 __all__ = [
     "answer",
     "curve",
-    "interrupted",
+    "evidence",
     "measurement",
     "progress",
     "question",

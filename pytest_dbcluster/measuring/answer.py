@@ -14,6 +14,7 @@ from pytest_dbcluster.claims.claim import STATES, Claim, Outcome, Verdict
 from pytest_dbcluster.claims.cluster_difference import ClusterDifference
 from pytest_dbcluster.claims.wording import message
 from pytest_dbcluster.errors import ClaimFailed, Inconclusive
+from pytest_dbcluster.measuring.evidence import Evidence
 from pytest_dbcluster.measuring.question import Question
 from pytest_dbcluster.measuring.round_trips import RoundTripsTaken
 from pytest_dbcluster.rounds import metrics
@@ -62,8 +63,8 @@ class Answer:
     takes, of variants that differ in their round-trip time alone; else None. tries: the number of this try, after
     earlier ones that decided nothing. read: whether ``bool`` was called; an answer that nobody reads is an error of the
     test. interrupted: the run ended while its rounds were drawn; a run that goes on measures it again. told: the
-    message of an answer that was taken over from an earlier run; empty for an answer of this run. reported: is called
-    once, before the answer is read.
+    message of an answer that was taken over from an earlier run; empty for an answer of this run. evidence: about its
+    clusters; empty for an answer that was taken over. reported: is called once, before the answer is read.
     """
 
     claim: Claim
@@ -85,6 +86,7 @@ class Answer:
     interrupted: bool = False
     read: bool = False
     told: str = ""
+    evidence: Evidence = dataclasses.field(default_factory=Evidence)
     reported: Callable[[Answer], None] | None = None
 
     @property

@@ -6,10 +6,11 @@ import dataclasses
 import functools
 
 from pytest_dbcluster.claims import critical_values, estimators, intervals, verdict, wording
+from pytest_dbcluster.claims.block_order import Block
 from pytest_dbcluster.claims.claim import Verdict
 from pytest_dbcluster.claims.cluster_difference import ClusterDifference
 from pytest_dbcluster.errors import ConfigError, Inconclusive, LockHeld
-from pytest_dbcluster.measuring import interrupted, reach, remarks, round_trips
+from pytest_dbcluster.measuring import reach, remarks, round_trips
 from pytest_dbcluster.measuring.answer import Answer, Compared
 from pytest_dbcluster.measuring.measurement import Measurement
 from pytest_dbcluster.measuring.question import Question
@@ -53,7 +54,7 @@ def ask(question: Question, measurement: Measurement, *, cap: int | None = None)
             decided = judged(str(error))
             continue
         except LockHeld as error:
-            if interrupted.keep_begun(measurement) and (decided := judged(str(error))):
+            if _keep_begun(measurement) and (decided := judged(str(error))):
                 answer = dataclasses.replace(answered(decided), interrupted=True)
                 measurement.finish(answer)
                 answer.report()  # its test never reads it
@@ -135,7 +136,8 @@ def _answer(question: Question, decided: Verdict, measurement: Measurement) -> A
     lines = [*_losses(question, measurement, pairs), *lines]
     # Of all variants: a claim about two of them tells no slope between the others.
     drawn = {name: series[:pairs] for name, series in zip(source.names, measurement.rounds, strict=True)}
-    taken = round_trips.taken(drawn, source.rtts(), source.load)
+    evidence = source.evidence(question)
+    taken = round_trips.taken(drawn, evidence.rtts, source.load)
     return Answer(
         claim,
         decided,
@@ -147,7 +149,8 @@ def _answer(question: Question, decided: Verdict, measurement: Measurement) -> A
         instances=measurement.instances,
         arrival_rate=source.arrival_rate,
         asserted=question.asserted,
-        notes=[*lines, *([str(taken)] if taken else []), *measurement.notes(numbers, metric, pairs)],
+        notes=[*lines, *([str(taken)] if taken else []), *evidence.notes, *measurement.notes(numbers, metric, pairs)],
+        evidence=evidence,
         void=measurement.void_blocks(pairs),
         carry_over=carried,
         round_trips=taken,
@@ -202,3 +205,22 @@ def _so_far(question: Question, measurement: Measurement) -> tuple[float, float,
     pairs = measurement.pairs_of(question.candidate, question.baseline, question.metric)
     low, high = intervals.interval(pairs, measurement.rules.alpha)
     return estimators.factor(intervals.estimate(pairs)), estimators.factor(low), estimators.factor(high)
+
+
+def _keep_begun(measurement: Measurement) -> int:
+    """Count the whole pairs of an interrupted eight, as pairs of later blocks; return how many pairs count then.
+
+    No look comes at such a number of pairs, so they change the estimate and decide nothing.
+    """
+    block, rounds = measurement.begun
+    if not rounds or block.length == 1 or rounds[0].block != len(measurement.blocks):  # such as a warm-up
+        return measurement.pairs
+    measurement.eights = len(measurement.blocks)
+    begun = block.order[: len(rounds)], block.pairs[: len(rounds)], rounds
+    for pair in range(block.length):
+        mine = [(number, done) for number, its, done in zip(*begun, strict=True) if its == pair]
+        if len(mine) == len(measurement.rounds):
+            measurement.blocks.append(Block(tuple(number for number, _ in mine), (0,) * len(mine)))
+            for number, done in mine:
+                measurement.rounds[number].append(done)
+    return measurement.pairs

@@ -408,7 +408,6 @@ class Measurement:
         """The last lines of a message about the first ``pairs`` rounds of these variants, candidate first."""
         rounds = {self.source.names[number]: self.rounds[number][:pairs] for number in numbers}
         return [
-            *self.source.notes(*numbers),
             *([self.length.line] if self.length else []),
             *remarks.repeat_line(self.repeat),
             *remarks.dropped_line(self.dropped),

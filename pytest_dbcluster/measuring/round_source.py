@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import abc
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 
 from pytest_dbcluster.claims.cluster_difference import ClusterDifference
+from pytest_dbcluster.measuring.evidence import Evidence, ResolvedSpec
+from pytest_dbcluster.measuring.question import Question
 from pytest_dbcluster.rounds.open_loop import ArrivalRate
 from pytest_dbcluster.rounds.round import Round
 from pytest_dbcluster.rounds.round_length import RoundLength
@@ -19,7 +21,8 @@ class RoundSource(abc.ABC):
     names: the short name of each variant. load: the name of the workload. metric: the default metric of claims.
     arrival_rate: the rate of an open loop, None for a closed loop. round_seconds: of a round, where the test gives
     them; None when they are chosen, and for a fixed amount of work. free_length: whether they are chosen: the
-    measurement then calls ``set_length`` once, after its warm-up.
+    measurement then calls ``set_length`` once, after its warm-up. resolved: each variant as it runs. instances: of each
+    variant, where it has its own cluster.
     """
 
     names: Sequence[str]
@@ -28,6 +31,8 @@ class RoundSource(abc.ABC):
     arrival_rate: ArrivalRate | None
     round_seconds: float | None = None
     free_length: bool = False
+    resolved: Sequence[ResolvedSpec] = ()
+    instances: int = 1
 
     @abc.abstractmethod
     def round(self, variant: int, *, block: int, position: int) -> Round:
@@ -98,10 +103,6 @@ class RoundSource(abc.ABC):
         """The machine in every second of these rounds, as CSV; empty for rounds that were not sampled."""
         return ""
 
-    def rtts(self) -> Mapping[str, float]:
-        """The round-trip time between nodes, in seconds, by variant; of variants that differ in it alone."""
-        return {}
-
-    def notes(self, *numbers: int) -> Sequence[str]:
-        """Lines for every message about these variants, such as durability and different effective options."""
-        return []
+    def evidence(self, question: Question) -> Evidence:
+        """What is known about the clusters of a question. It is asked once, after the last round of its answer."""
+        return Evidence()

@@ -127,7 +127,7 @@ class DBSession:
             self.report.progress,
             self._finished(recall, item),
             test=item.nodeid,
-            release=releases(testbed.variants),
+            release=releases(testbed.resolved),
             number=number,
             claimed=self._claimed.setdefault(item.nodeid, set()),
             recall=recall,
@@ -139,7 +139,7 @@ class DBSession:
     ) -> Recall:
         """What looks up the claims of a measurement in the run that this one continues."""
         own = self.settings
-        asked = Asked(item.nodeid, own.profile, self._repeat(item), own.provisioner, own.parity, swept)
+        asked = Asked(item.nodeid, own.profile, self._repeat(item), own.provisioner, swept)
         options: tuple[object, ...] = (own.profile, own.provisioner, own.alpha, own.max_pairs, budgets.of(item, own))
         options += own.machines
         return Recall(testbed, loads, asked, Conditions(options, self._machine), self.earlier, self.report)
@@ -151,13 +151,13 @@ class DBSession:
     def _finished(self, recall: Recall, item: Any) -> Callable[[Answer], None]:
         """Return the function that records and reports each answer about this testbed."""
         published = Published.of(item, self._config.rootpath)
-        testbed, began = recall.testbed, time.monotonic()
+        began = time.monotonic()
 
         def finished(answer: Answer) -> None:
-            record = claim_record(answer, testbed, published, recall.asked, time.monotonic() - began)
+            record = claim_record(answer, published, recall.asked, time.monotonic() - began)
             record = dataclasses.replace(record, depends_on=recall.of_answer(answer))
             with self.pool.turns.finishing():  # drawing a chart uses a core
-                self.report.claim(record, testbed.timeline(schema.claim_rounds(record)))
+                self.report.claim(record, recall.source.timeline(schema.claim_rounds(record)))
 
         return finished
 
@@ -229,7 +229,7 @@ class DBSession:
         self._curves.end()
 
     def _about(self) -> About:
-        return About(self.settings.profile, self.settings.seed, fingerprint(self.provisioner.environment))
+        return About(self.settings.profile, self.settings.seed, fingerprint(self.pool.environment))
 
     def _tell_curve(self, record: CurveRecord) -> None:
         with self.pool.turns.finishing():

@@ -7,13 +7,11 @@ import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_dbcluster import registry
 from pytest_dbcluster.errors import ConfigError
-
-if TYPE_CHECKING:
-    from pytest_dbcluster.testbed.variants import Variant
+from pytest_dbcluster.measuring.evidence import ResolvedSpec
 
 DIRECTORY = Path("fixtures") / "published"
 BASELINE = "default"
@@ -90,7 +88,7 @@ class Published:
         ratios = {metric: _figure(document, keys, name) for metric, keys in figures.items()}
         return cls(document["title"], cells, columns, ratios, _sentence(document, sentence, name))
 
-    def ratio(self, candidate: Variant, baseline: Variant, metric: str, mode: str) -> float | None:
+    def ratio(self, candidate: ResolvedSpec, baseline: ResolvedSpec, metric: str, mode: str) -> float | None:
         """The published ratio candidate / baseline of speed; None where it is not published.
 
         ``metric`` is the metric of the claim, ``mode`` the mode of the load. ``figures`` take precedence over seconds;
@@ -101,14 +99,14 @@ class Published:
         fast, slow = self.seconds(candidate, mode), self.seconds(baseline, mode)
         return slow[0] / fast[0] if fast and slow else None
 
-    def seconds(self, variant: Variant, mode: str) -> tuple[float, ...]:
+    def seconds(self, variant: ResolvedSpec, mode: str) -> tuple[float, ...]:
         """Published seconds of a variant in a mode: average, minimum, maximum; empty where none are published.
 
         Raises ConfigError when the test's mark names a column that the file does not have.
         """
-        name = variant.spec.short_name
+        name = variant.name
         column = self.columns.get(name, name)
-        if column not in self.cells and not variant.asked:
+        if column not in self.cells and not variant.options:
             column = BASELINE
         if name in self.columns and column not in self.cells:
             raise registry.unknown(f"published column of {name}", column, list(self.cells))

@@ -18,23 +18,20 @@ from pytest_dbcluster.claims import estimators
 from pytest_dbcluster.claims.carry_over import CarryOver
 from pytest_dbcluster.claims.claim import Verdict
 from pytest_dbcluster.claims.cluster_difference import ClusterDifference
-from pytest_dbcluster.clusters.servers import connection
 from pytest_dbcluster.measuring import remarks
 from pytest_dbcluster.measuring.answer import Answer
 from pytest_dbcluster.measuring.curve import Curve, Point
+from pytest_dbcluster.measuring.evidence import ResolvedSpec, SpecDocument
 from pytest_dbcluster.measuring.round_trips import RoundTripsTaken
 from pytest_dbcluster.measuring.series import series_of
 from pytest_dbcluster.network import Delay
-from pytest_dbcluster.reporting.documents.claim_id import SpecDocument, claim_id, shared, spec_document
+from pytest_dbcluster.reporting.documents.claim_id import claim_id, shared
 from pytest_dbcluster.reporting.published import Published
 from pytest_dbcluster.rounds import busy_machine, load_generator
 from pytest_dbcluster.rounds.busy_machine import OthersLoad
 from pytest_dbcluster.rounds.open_loop import ArrivalRate
 from pytest_dbcluster.rounds.round import Round
-from pytest_dbcluster.spec import PARITIES
 from pytest_dbcluster.system import probes
-from pytest_dbcluster.testbed.testbed import Testbed
-from pytest_dbcluster.testbed.variants import Variant
 
 
 @dataclasses.dataclass(frozen=True)
@@ -145,7 +142,7 @@ class ClaimRecord:
 class Asked:
     """The test that makes a claim.
 
-    test: its node id. profile, provisioner, parity: of the run. repeat: the command that repeats the test. swept: the
+    test: its node id. profile, provisioner: of the run. repeat: the command that repeats the test. swept: the
     field and value of a point of a sweep; None without a sweep.
     """
 
@@ -153,23 +150,20 @@ class Asked:
     profile: str
     repeat: str
     provisioner: str = "local"
-    parity: str = PARITIES[0]
     swept: tuple[str, object] | None = None
 
 
-def claim_record(
-    answer: Answer, testbed: Testbed, published: Published | None, asked: Asked, wall_seconds: float
-) -> ClaimRecord:
-    """The record of an answer. ``wall_seconds`` includes resets, switches of variants, and settling."""
+def claim_record(answer: Answer, published: Published | None, asked: Asked, wall_seconds: float) -> ClaimRecord:
+    """The record of an answer and its evidence. ``wall_seconds`` includes resets, switches of variants, settling."""
+    evidence = answer.evidence
     candidate, baseline = answer.compared
     rounds = {variant.name: tuple(variant.rounds) for variant in answer.variants}
     compared = {variant.name: variant.rounds for variant in (candidate, baseline)}
-    variants = {variant.name: testbed.variants[variant.number] for variant in answer.variants}
-    ratio, seconds = _published_beside(answer, variants, testbed.mode, published)
+    ratio, seconds = _published_beside(answer, published)
     return ClaimRecord(
         test=asked.test,
         text=answer.text,
-        load=testbed.load,
+        load=answer.load,
         candidate=candidate.name,
         baseline=baseline.name,
         metric=answer.metric,
@@ -180,11 +174,11 @@ def claim_record(
         measured_seconds=sum(drawn.seconds for of_variant in rounds.values() for drawn in of_variant),
         wall_seconds=wall_seconds,
         seed=answer.seed,
-        release=releases(list(variants.values())),
+        release=releases(list(evidence.specs.values())),
         profile=asked.profile,
-        durability={variant.name: testbed.durability(variant.number) for variant in answer.variants},
-        differences=testbed.differences(candidate.number, baseline.number),
-        fingerprint=fingerprint(testbed.environment),
+        durability=evidence.durability,
+        differences=evidence.differences.get((candidate.name, baseline.name), {}),
+        fingerprint=fingerprint(evidence.environment),
         repeat=asked.repeat,
         rounds=rounds,
         published_seconds=seconds,
@@ -194,35 +188,32 @@ def claim_record(
         limited=load_generator.mark(rounds),
         void=tuple(map(tuple, answer.void)),
         instances=answer.instances,
-        **_remarks(answer, testbed),
-        **_identity(answer, testbed.load, variants, asked),
+        **_remarks(answer),
+        **_identity(answer, asked),
         **_swept(asked.swept),
     )
 
 
-def _remarks(answer: Answer, testbed: Testbed) -> dict[str, Any]:
+def _remarks(answer: Answer) -> dict[str, Any]:
     """The fields of a record about what may have changed the estimate besides the variants, and about the network."""
     candidate, baseline = answer.compared
-    delays = {variant.name: tuple(testbed.delays(variant.number)) for variant in answer.variants}
+    evidence = answer.evidence
     return {
-        "data_fits": testbed.data_fits(candidate.number, baseline.number),
+        "data_fits": evidence.data_fits.get((candidate.name, baseline.name), ""),
         "cluster_difference": answer.difference,
         "carry_over": answer.carried,
-        "network": {name: measured for name, measured in delays.items() if measured},
+        "network": evidence.delays,
         "round_trips": answer.round_trips,
         "tries": answer.tries,
-        "others": busy_machine.others_load({one.name: one.rounds for one in answer.variants}, testbed.others_before),
+        "others": busy_machine.others_load({one.name: one.rounds for one in answer.variants}, evidence.others_before),
     }
 
 
-def _identity(answer: Answer, load: str, variants: Mapping[str, Variant], asked: Asked) -> dict[str, Any]:
+def _identity(answer: Answer, asked: Asked) -> dict[str, Any]:
     """The fields of a record about its clusters, and about what claim it is."""
-    specs = {
-        name: spec_document(variant.spec, str(variant.release.name), variant.release.version, asked.parity)
-        for name, variant in variants.items()
-    }
+    specs = {name: resolved.document for name, resolved in answer.evidence.specs.items()}
     return {
-        "claim_id": claim_id(asked.test, [spec.release for spec in specs.values()], answer.identity, load),
+        "claim_id": claim_id(asked.test, [spec.release for spec in specs.values()], answer.identity, answer.load),
         "kind": answer.claim.kind,
         "provisioner": asked.provisioner,
         "storage": shared(spec.storage for spec in specs.values()),
@@ -239,20 +230,19 @@ def _swept(point: tuple[str, object] | None) -> dict[str, Any]:
     return {"sweep_field": field, "sweep_value": value if isinstance(value, int | float | str | None) else str(value)}
 
 
-def _published_beside(
-    answer: Answer, variants: Mapping[str, Variant], mode: str, published: Published | None
-) -> tuple[float | None, dict[str, tuple[float, ...]]]:
+def _published_beside(answer: Answer, published: Published | None) -> tuple[float | None, dict[str, tuple[float, ...]]]:
     """The published ratio of the two compared variants, and the published seconds of each variant."""
     if published is None or answer.claim.of_kind.composed:
         return None, {}
-    candidate, baseline = (variants[variant.name] for variant in answer.compared)
-    seconds = {name: published.seconds(variant, mode) for name, variant in variants.items()}
+    specs, mode = answer.evidence.specs, answer.evidence.mode
+    candidate, baseline = (specs[variant.name] for variant in answer.compared)
+    seconds = {name: published.seconds(resolved, mode) for name, resolved in specs.items()}
     return published.ratio(candidate, baseline, answer.metric, mode), seconds
 
 
-def releases(variants: Sequence[Variant]) -> str:
+def releases(specs: Sequence[ResolvedSpec]) -> str:
     """The releases of these variants with exact versions, each once: ``mariadb:10.11 10.11.19, mysql:8.4 8.4.3``."""
-    return ", ".join(dict.fromkeys(f"{variant.release.name} {variant.release.version}" for variant in variants))
+    return ", ".join(dict.fromkeys(f"{one.document.release} {one.document.version}" for one in specs))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -330,15 +320,14 @@ class CurveRecord:
 def fingerprint(hosts: Mapping[str, str]) -> Mapping[str, str]:
     """What the figures depend on besides the servers: CPU, memory, kernel, Python, control driver.
 
-    ``hosts``: the same of the hosts of the provisioner (``Provisioner.environment``), which replaces what
-    this machine has: hosts on other machines have their own CPU, memory and kernel.
+    hosts: the same of the hosts (``Evidence.environment``), which replaces what this machine has: hosts on other
+    machines have their own CPU, memory and kernel.
     """
     return {
         "cpu": f"{psutil.cpu_count()} x {probes.cpu_model()}",
         "memory": formatting.gibibytes(psutil.virtual_memory().total),
         "kernel": platform.release(),
         "python": platform.python_version(),
-        "control driver": connection.driver(),
         **hosts,
     }
 

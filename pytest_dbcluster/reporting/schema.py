@@ -29,11 +29,11 @@ from pytest_dbcluster.claims.claim import Verdict
 from pytest_dbcluster.claims.cluster_difference import ClusterDifference
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.measuring import remarks
+from pytest_dbcluster.measuring.evidence import SpecDocument
 from pytest_dbcluster.measuring.round_trips import RoundTripsTaken
 from pytest_dbcluster.network import Delay
 from pytest_dbcluster.reporting import rounds_csv
 from pytest_dbcluster.reporting.documents import json_text
-from pytest_dbcluster.reporting.documents.claim_id import SpecDocument
 from pytest_dbcluster.reporting.documents.json_text import Document
 from pytest_dbcluster.reporting.records import ClaimRecord, CurvePoint, CurveRecord
 from pytest_dbcluster.rounds import busy_machine, pairing

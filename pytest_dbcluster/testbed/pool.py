@@ -14,6 +14,7 @@ from contextlib import AbstractContextManager
 from pytest_dbcluster import wait
 from pytest_dbcluster.clusters import bringing
 from pytest_dbcluster.clusters.cluster import Cluster
+from pytest_dbcluster.clusters.servers import connection
 from pytest_dbcluster.clusters.servers.data_template import Template
 from pytest_dbcluster.clusters.startup import bring_up
 from pytest_dbcluster.errors import ProvisionError, Unsupported
@@ -77,6 +78,11 @@ class Pool:
     def others_before(self) -> OthersLoad | None:
         """What others took of this machine before the first round; None before it, and for hosts elsewhere."""
         return self._watch.before
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """What figures depend on because of the hosts and our connections, besides this machine: name -> text."""
+        return {"control driver": connection.driver(), **self.provisioner.environment}
 
     def _building(self) -> AbstractContextManager[None]:
         return self.turns.building()  # tests give a pool other turns

@@ -61,7 +61,7 @@ class Resolution:
         self._fragments = fragments
         self._below = below or None
         self._root = root
-        self._parity = parity_profile
+        self.parity = parity_profile
         self._releases: dict[ReleaseName, Release] = {}
         self.building: Building = contextlib.nullcontext
         self._references = References(provisioner, progress, self._held)
@@ -119,7 +119,7 @@ class Resolution:
         The last one has the options of the topology itself, which no server knows.
         """
         memory = self.provisioner.node_memory(spec, self.provisioner.memory().total)
-        parity_options = parity.options(spec.parity or self._parity, release, spec.topology)
+        parity_options = parity.options(spec.parity or self.parity, release, spec.topology)
         given = opts.resolve(
             spec,
             lambda cnf: judged(cnf, release, self.provisioner),

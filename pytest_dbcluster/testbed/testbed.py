@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
-import itertools
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,20 +17,20 @@ from pytest_dbcluster import wait
 from pytest_dbcluster.claims import block_order
 from pytest_dbcluster.claims.cluster_difference import ClusterDifference
 from pytest_dbcluster.clusters.cluster import Cluster
-from pytest_dbcluster.clusters.servers.galera_options import differing
 from pytest_dbcluster.errors import DBClusterError, SeriesVoid
 from pytest_dbcluster.formatting import Report
-from pytest_dbcluster.hosts.network import measured_back
+from pytest_dbcluster.measuring.evidence import Evidence
+from pytest_dbcluster.measuring.question import Question
 from pytest_dbcluster.measuring.round_source import RoundSource
-from pytest_dbcluster.network import CLIENT, REST, Delay
+from pytest_dbcluster.network import CLIENT, REST
 from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.rounds import busy_machine, metrics, open_loop
 from pytest_dbcluster.rounds.round import Round
 from pytest_dbcluster.rounds.round_length import RoundLength
 from pytest_dbcluster.testbed import calibrations, comparability, names, round_runner
-from pytest_dbcluster.testbed.comparability import differing_line, hosts_line, shapes_line
 from pytest_dbcluster.testbed.datasets import read_whole
 from pytest_dbcluster.testbed.evidence import blind_spots, durability
+from pytest_dbcluster.testbed.evidence.gather import Gatherer
 from pytest_dbcluster.testbed.pool import Pool, Running
 from pytest_dbcluster.testbed.timeline import Timeline
 from pytest_dbcluster.testbed.variants import Variant, on_one_path, shared_unequally
@@ -95,23 +94,20 @@ class Testbed(RoundSource):
         self._changes = [pool.resolution.changes(variant) for variant in self.variants]
         self._coin, self._last, self._repeat = random.Random(0), 0.0, 1
         self._timeline = Timeline() if sampled else None
-        self._variables: dict[int, dict[str, str]] = {}
-        self._labels: dict[int, durability.Durability] = {}
-        self._network = measured_back.MeasuredBack()
+        self._gatherer = Gatherer(self.names, self.variants, pool, self.client, self._switched)
+        self._network, self.resolved = self._gatherer.network, self._gatherer.resolved
+        self._compared: set[int] = set()  # variants whose durability was compared
         self._excused: set[Cluster] = set()
         self._used: Cluster | None = None  # by the last round
         durability.compare_promises(self.names, self.variants, pool.resolution.defaults, allowed=across_durability)
 
     def _compare_labels(self, variant: int) -> None:
         """Compare all durability labels before the first round; in turns, each before the variant's own first round."""
-        if variant in self._labels:
+        if variant in self._compared:
             return
-        with self._pool.turns.building():
-            for number in [variant] if self.in_turns else range(len(self.variants)):
-                self.durability(number)
-        if not self._across_durability:
-            known = sorted(self._labels.items())
-            durability.compare([durability.Labelled(self.names[n], self.variants[n], label) for n, label in known])
+        numbers = [variant] if self.in_turns else range(len(self.variants))
+        self._gatherer.compare_labels(numbers, allowed=self._across_durability)
+        self._compared.update(numbers)
 
     @functools.cached_property
     def in_turns(self) -> bool:
@@ -294,6 +290,11 @@ class Testbed(RoundSource):
             void += f"; {len(logged)} [ERROR] lines, the first: {logged[0][:LINE]}" if logged else ""
         return dataclasses.replace(done, settled=settled, wall=time.monotonic() - began, void=void)
 
+    def _switched(self, variant: int) -> Cluster:
+        running = self._serving(variant)
+        self._switch(running, variant)
+        return running.cluster
+
     def _switch(self, running: Running, variant: int) -> None:
         """Switch a cluster and its network to a variant, with the same statements whichever variant it runs now."""
         if running.cluster.path:
@@ -431,69 +432,6 @@ class Testbed(RoundSource):
         """Why the hosts will soon be gone; empty while they stay."""
         return self._pool.provisioner.notice()
 
-    def differences(self, candidate: int, baseline: int) -> dict[str, tuple[str, str]]:
-        """The effective server variables on which two variants differ: their values in (baseline, candidate)."""
-        return differing(self._effective(baseline), self._effective(candidate))
-
-    def data_fits(self, candidate: int, baseline: int) -> str:
-        """A line where two variants differ in the buffer pool, and the data fits into both; else empty."""
-        if self._used is None or comparability.BUFFER_POOL not in (differ := self.differences(candidate, baseline)):
-            return ""
-        node = self._used.writers[0]
-        with self._pool.turns.building():
-            data = int(node.query(node.dialect.table_bytes, wait.SLOW_SECONDS)[0][0])
-        return comparability.data_fits_line(differ, (self.names[baseline], self.names[candidate]), data)
-
-    def _effective(self, variant: int) -> dict[str, str]:
-        """All global variables of the variant's first writer, read once: each switch verifies them again."""
-        if variant not in self._variables:
-            with self._pool.turns.building():
-                running = self._serving(variant)
-                self._switch(running, variant)
-                cluster = running.cluster
-                self._variables[variant] = {**cluster.writers[0].variables(), **cluster.topology.facts()}
-        return self._variables[variant]
-
-    @property
-    def environment(self) -> Mapping[str, str]:
-        """What figures depend on because of the hosts, besides this machine: name -> text."""
-        return self._pool.provisioner.environment
-
-    @property
-    def others_before(self) -> busy_machine.OthersLoad | None:
-        """As ``Pool.others_before``."""
-        return self._pool.others_before
-
-    def durability(self, variant: int) -> str:
-        """The durability label of a variant, as text: what a commit guarantees when it returns."""
-        if variant not in self._labels:
-            resolved, variables = self.variants[variant], self._effective(variant)
-            self._labels[variant] = durability.Durability.of(resolved.topology, variables, resolved.spec.nodes)
-        return str(self._labels[variant])
-
-    def notes(self, *numbers: int) -> list[str]:
-        """Lines below a verdict: durability labels, shapes, host limits, and the variables that neighbours differ in.
-
-        Where variants are of several releases, the last line names the release of the client.
-        """
-        labels = "; ".join(f"{self.names[number]} {self.durability(number)}" for number in numbers)
-        specs = {self.names[number]: self.variants[number].spec for number in numbers}
-        needs = {name: spec.needs for name, spec in specs.items()}
-        networks = (measured_back.line(self.names[n], self.variants[n].network, self.delays(n)) for n in numbers)
-        lines = [f"durability: {labels}", *shapes_line(specs), *hosts_line(needs), *filter(None, networks)]
-        for candidate, baseline in itertools.pairwise(numbers):
-            differ, names = self.differences(candidate, baseline), (self.names[baseline], self.names[candidate])
-            lines += [differing_line(*names, differ), *filter(None, [self.data_fits(candidate, baseline)])]
-        if len({(variant.release.name, variant.release.version) for variant in self.variants}) > 1:
-            lines.append(f"client of all variants: that of {self.client.name} {self.client.version}")
-        lines += comparability.undivided_lines(self._workloads, self._pool.clients(self.client))
-        return [*lines, *self._pool.provisioner.remarks]
-
-    def delays(self, variant: int) -> list[Delay]:
-        """The round trips of a variant's network, asked and measured; empty for one without a network."""
-        return self._network.of(self.names[variant])
-
-    def rtts(self) -> Mapping[str, float]:
-        """The round-trip times of the variants, where they have the same workload and differ in them alone; or none."""
-        same_workload = len(set(self._workloads)) == 1
-        return comparability.rtts(dict(zip(self.names, self.variants, strict=True))) if same_workload else {}
+    def evidence(self, question: Question) -> Evidence:
+        """What is known about the clusters of a question; missing ones are started."""
+        return self._gatherer.evidence(question, self._workloads, self._used, self.mode)

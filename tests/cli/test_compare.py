@@ -13,6 +13,7 @@ from pytest_dbcluster.cli import compare
 from pytest_dbcluster.cli.comparison import Compared, ComparisonResults
 from pytest_dbcluster.cli.main import main
 from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.measuring.evidence import Evidence
 from pytest_dbcluster.reporting import schema
 from pytest_dbcluster.reporting.documents.run_document import read_run
 from pytest_dbcluster.reporting.records import Asked
@@ -139,6 +140,11 @@ def test_wrong_arguments_end_with_2():
     assert "takes two my.cnf files" in done.stderr
 
 
+def evidence(old, new, variables):
+    """What two servers guarantee, and the variables in which they differ."""
+    return Evidence(durability={"new": new, "old": old}, differences={("new", "old"): variables})
+
+
 def test_variables_with_two_values_are_listed_and_others_counted():
     """Another release has dozens of variables of its own; each variable with two values says what differs."""
     variables = {
@@ -150,7 +156,7 @@ def test_variables_with_two_values_are_listed_and_others_counted():
         "optimizer_switch": ("index_merge=on", "index_merge=off," * 20),
     }
 
-    lines = compare.differences(variables, ("flushed", "flushed"), ("old", "new"))
+    lines = compare.differences(evidence("flushed", "flushed", variables), ("old", "new"))
 
     assert lines[1:3] == ["differs in effect:", "variable          old             new"]
     assert [line.split()[0] for line in lines[3:5]] == ["optimizer_switch", "sync_binlog"]
@@ -165,14 +171,14 @@ def test_what_a_commit_guarantees_is_said_where_it_differs():
     """A candidate that is faster because it flushes less says so."""
     variables = {"innodb_flush_log_at_trx_commit": ("1", "2")}
 
-    lines = compare.differences(variables, ("flushed at commit", "flushed each second"), ("current", "candidate"))
+    lines = compare.differences(evidence("flushed at commit", "flushed each second", variables), ("old", "new"))
 
-    assert lines[-1] == "a commit guarantees: current flushed at commit; candidate flushed each second"
+    assert lines[-1] == "a commit guarantees: old flushed at commit; new flushed each second"
 
 
 def test_equal_servers_differ_in_nothing():
     """Two files with the same effect are called that."""
-    assert compare.differences({}, ("x", "x"), ("a", "b")) == ["", "differs in effect: no server variable"]
+    assert compare.differences(evidence("x", "x", {}), ("old", "new")) == ["", "differs in effect: no server variable"]
 
 
 def two_files(directory, first, second):

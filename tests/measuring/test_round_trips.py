@@ -7,6 +7,7 @@ import random
 
 import pytest
 
+from pytest_dbcluster.measuring.evidence import Evidence
 from pytest_dbcluster.measuring.measurement import Measurement, Rules
 from pytest_dbcluster.measuring.round_trips import RoundTripsTaken, taken
 from pytest_dbcluster.measuring.series import ordered, series_of
@@ -71,9 +72,9 @@ def test_no_slope_without_two_round_trip_times_or_latencies():
 class FarSource(FakeSource):
     """Variants at these distances, whose commits take two round trips and a millisecond."""
 
-    def rtts(self):
+    def evidence(self, question):
         """All differ in it alone."""
-        return RTTS
+        return Evidence(rtts=RTTS)
 
 
 def far_source():

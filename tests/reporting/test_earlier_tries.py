@@ -19,6 +19,7 @@ from pytest_dbcluster.reporting.records import Asked
 from pytest_dbcluster.reporting.resume import digests
 from pytest_dbcluster.reporting.resume.recall import Recall
 from tests.support import conftests
+from tests.support.resolved import resolved
 from tests.support.resumed import FAKE, WORDS
 
 BEATS = kinds.beats()
@@ -40,10 +41,9 @@ class FakeRecall:
     clusters: str = "one"
 
     @property
-    def testbed(self):
+    def source(self):
         """Its names, load and releases."""
-        release = types.SimpleNamespace(release=types.SimpleNamespace(name="mariadb:10.11"))
-        return types.SimpleNamespace(names=["old", "new"], load="write", variants=[release] * 2)
+        return types.SimpleNamespace(names=["old", "new"], load="write", resolved=[resolved("old"), resolved("new")])
 
     def id_of(self, question):
         """The id of the claim."""

@@ -9,8 +9,7 @@ import pytest
 
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.reporting.published import Published
-from pytest_dbcluster.spec import ClusterSpec
-from tests.support.clusters import variant_of
+from tests.support.resolved import resolved
 
 ROOT = Path(__file__).parents[2]
 TEXT = """\
@@ -32,33 +31,27 @@ def root(tmp_path):
     return tmp_path
 
 
-def variant(name, **options):
-    """A variant under a name."""
-    spec = ClusterSpec("galera", nodes=3, name=name)
-    return variant_of(spec, None, tuple(sorted(options.items())), ())
-
-
 def test_the_ratio_is_of_speed(root):
     """The ratio of speeds is the inverse of the ratio of published seconds."""
     found = Published.read(root, "some", columns={})
 
     assert found.title == "Some parameters"
-    assert found.ratio(variant("faster", a="1"), variant("default"), "throughput", "write") == pytest.approx(3.0)
+    assert found.ratio(resolved("faster", a="1"), resolved("default"), "throughput", "write") == pytest.approx(3.0)
 
 
 def test_a_variant_without_options_is_the_default_column(root):
     """A variant without options uses the column ``default``; a variant with options does not."""
     found = Published.read(root, "some", columns={})
 
-    assert found.ratio(variant("faster", a="1"), variant("galera3"), "throughput", "write") == pytest.approx(3.0)
-    assert found.ratio(variant("faster", a="1"), variant("other", a="2"), "throughput", "write") is None
+    assert found.ratio(resolved("faster", a="1"), resolved("galera3"), "throughput", "write") == pytest.approx(3.0)
+    assert found.ratio(resolved("faster", a="1"), resolved("other", a="2"), "throughput", "write") is None
 
 
 def test_names_may_differ_from_the_columns(root):
     """The test's mark maps variants to columns."""
     found = Published.read(root, "some", columns={"flush_2": "faster"})
 
-    assert found.ratio(variant("flush_2", a="1"), variant("default"), "throughput", "write") == pytest.approx(3.0)
+    assert found.ratio(resolved("flush_2", a="1"), resolved("default"), "throughput", "write") == pytest.approx(3.0)
 
 
 @pytest.mark.parametrize("mode", ["key", "read", ""])
@@ -66,7 +59,7 @@ def test_a_missing_cell_has_no_ratio(root, mode):
     """A missing cell in either column gives no ratio."""
     found = Published.read(root, "some", columns={})
 
-    assert found.ratio(variant("faster", a="1"), variant("default"), "throughput", mode) is None
+    assert found.ratio(resolved("faster", a="1"), resolved("default"), "throughput", mode) is None
 
 
 def test_an_unknown_file_lists_the_known_ones(root):
@@ -82,7 +75,7 @@ def test_an_unknown_column_lists_the_known_ones(root):
     found = Published.read(root, "some", columns={"flush_2": "fastr"})
 
     with pytest.raises(ConfigError) as caught:
-        found.ratio(variant("flush_2", a="1"), variant("default"), "throughput", "write")
+        found.ratio(resolved("flush_2", a="1"), resolved("default"), "throughput", "write")
     assert str(caught.value) == (
         "unknown published column of flush_2 'fastr'; known: default, faster; did you mean faster?"
     )
@@ -112,8 +105,8 @@ def test_a_cell_may_be_an_average_alone(root):
     file.write_text('title = "x"\n[columns]\nslow = { write = 0.4 }\nfast = { write = 0.1, read = 2.0 }\n')
     found = Published.read(root, "other", columns={})
 
-    assert found.ratio(variant("fast"), variant("slow"), "throughput", "write") == pytest.approx(4.0)
-    assert found.seconds(variant("slow"), "read") == ()
+    assert found.ratio(resolved("fast"), resolved("slow"), "throughput", "write") == pytest.approx(4.0)
+    assert found.seconds(resolved("slow"), "read") == ()
 
 
 FIGURES = """\
@@ -151,8 +144,8 @@ def test_a_figure_is_a_gain_a_ratio_or_a_quotient(figures, place, ratio):
     """Figures replace seconds; metrics without a figure have no published ratio."""
     found = Published.read(figures, "nodes", columns={}, figures={"goodput": place})
 
-    assert found.ratio(variant("two"), variant("one"), "goodput", "") == pytest.approx(ratio)
-    assert found.ratio(variant("two"), variant("one"), "p95", "") is None
+    assert found.ratio(resolved("two"), resolved("one"), "goodput", "") == pytest.approx(ratio)
+    assert found.ratio(resolved("two"), resolved("one"), "p95", "") is None
 
 
 @pytest.mark.parametrize(

@@ -2,52 +2,39 @@
 
 from __future__ import annotations
 
-import types
+import itertools
 
 import pytest
 
 from pytest_dbcluster.measuring import remarks
 from pytest_dbcluster.measuring.curve import Curve, Point
+from pytest_dbcluster.measuring.evidence import Evidence
 from pytest_dbcluster.measuring.measurement import Measurement, Rules
 from pytest_dbcluster.measuring.series import ordered, series_of
 from pytest_dbcluster.reporting import results_directory, schema
 from pytest_dbcluster.reporting.records import About, Asked, claim_record, curve_record
 from pytest_dbcluster.rounds.busy_machine import OthersLoad
-from pytest_dbcluster.spec import ClusterSpec
 from tests.support.fakes import FakeSource, noisy
 from tests.support.records import comparable
-
-
-def lone_servers(*names):
-    """Lone servers with these names."""
-    release = types.SimpleNamespace(name="mariadb:10.11", version="10.11.19")
-    return tuple(
-        types.SimpleNamespace(name=name, release=release, spec=ClusterSpec("standalone", name=name)) for name in names
-    )
+from tests.support.resolved import resolved
 
 
 class RoundSource(FakeSource):
-    """Three variants; what is asked about two of them says which they were."""
+    """Variants on lone servers; what differs between two of them says which they were."""
 
-    variants = lone_servers("slow", "middle", "fast")
     others_before = OthersLoad(2.0, before=0.5, load=1.5)
-    environment = types.MappingProxyType({"guests": "user-mode Linux 7.2.7"})
 
-    def data_fits(self, candidate, baseline):
-        """The buffer pools are equal."""
-        return ""
-
-    def delays(self, variant):
-        """No network was asked for."""
-        return []
-
-    def durability(self, variant):
-        """Nothing is written."""
-        return "made up"
-
-    def differences(self, candidate, baseline):
-        """One variable."""
-        return {"which": (self.names[baseline], self.names[candidate])}
+    def evidence(self, question):
+        """One variable differs, and no network was asked for."""
+        names = [self.names[number] for number in question.variants]
+        steps = itertools.pairwise(names)
+        return Evidence(
+            durability=dict.fromkeys(names, "made up"),
+            differences={(fast, slow): {"which": (slow, fast)} for fast, slow in steps},
+            specs={name: resolved(name) for name in names},
+            environment={"guests": "user-mode Linux 7.2.7"},
+            others_before=self.others_before,
+        )
 
 
 class Published:
@@ -73,7 +60,7 @@ def test_the_record_of_an_order_is_of_its_weakest_neighbours(seconds, candidate,
     names = tuple(drains)
     source = RoundSource(names, noisy(*seconds), counters=lambda number: {"drain_seconds": drains[names[number]]})
     answer = ordered(*series_of(Measurement(source, Rules(seed=3))))
-    record = claim_record(answer, source, Published(), Asked("test_a", "quick", ""), 1.0)
+    record = claim_record(answer, Published(), Asked("test_a", "quick", ""), 1.0)
 
     assert (record.candidate, record.baseline) == (candidate, baseline)
     assert record.fingerprint["guests"] == "user-mode Linux 7.2.7"
@@ -89,7 +76,7 @@ def test_a_record_is_kept_whole(tmp_path):
     """A record read from its results directory equals the saved one. Its message ends with the published sentence."""
     source = RoundSource(("slow", "middle", "fast"), noisy(1.0, 0.8, 0.4))
     answer = ordered(*series_of(Measurement(source, Rules(seed=3))))
-    record = claim_record(answer, source, Published(), Asked("test_a", "quick", ""), 1.0)
+    record = claim_record(answer, Published(), Asked("test_a", "quick", ""), 1.0)
     results_directory.Results(tmp_path).add(record)
 
     assert comparable(schema.read_claims(tmp_path)) == comparable([record])
@@ -101,7 +88,7 @@ def test_the_record_of_an_order_has_the_carry_over_of_its_weakest_neighbours():
     """It belongs to the two variants that the record names."""
     source = RoundSource(("slow", "middle", "fast"), noisy(1.0, 0.8, 0.4))
     answer = ordered(*series_of(Measurement(source, Rules(seed=3))))
-    record = claim_record(answer, source, None, Asked("test_a", "quick", ""), 1.0)
+    record = claim_record(answer, None, Asked("test_a", "quick", ""), 1.0)
 
     assert (record.candidate, record.baseline) == ("middle", "slow")
     assert [answer.variants[n].name for n in (1, 2)] == ["middle", "slow"]

@@ -14,25 +14,19 @@ from pytest_dbcluster.reporting.github import benchmark_entries
 from pytest_dbcluster.reporting.page import claim_view, words
 from pytest_dbcluster.reporting.records import Asked, claim_record
 from pytest_dbcluster.reporting.tables import entries
-from tests.reporting.test_records import Published, RoundSource, lone_servers
+from tests.reporting.test_records import Published, RoundSource
 from tests.support.fakes import noisy
 from tests.support.records import comparable
 
 NAMES = ("one", "one_far", "many", "many_far")
 
 
-class FourVariants(RoundSource):
-    """Two workloads on two clusters."""
-
-    variants = lone_servers(*NAMES)
-
-
 def faded():
     """A record of ``fades``, whose second pair keeps twice as much of its speed."""
-    source = FourVariants(NAMES, noisy(1.0, 5.0, 0.2, 0.5), counters=lambda number: {"drain_seconds": 1.0})
+    source = RoundSource(NAMES, noisy(1.0, 5.0, 0.2, 0.5), counters=lambda number: {"drain_seconds": 1.0})
     one, one_far, many, many_far = series_of(Measurement(source, Rules(seed=3, budget=10_000.0)))
     answer = fades((one, one_far), (many, many_far))
-    return claim_record(answer, source, Published(), Asked("test_a", "quick", ""), 1.0)
+    return claim_record(answer, Published(), Asked("test_a", "quick", ""), 1.0)
 
 
 def test_the_record_of_fades_names_its_second_pair(tmp_path):

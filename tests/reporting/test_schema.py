@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from pytest_dbcluster.claims.carry_over import CarryOver
 from pytest_dbcluster.claims.claim import KINDS, Claim, Outcome, Verdict
 from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.measuring.evidence import SpecDocument
 from pytest_dbcluster.measuring.round_trips import RoundTripsTaken
 from pytest_dbcluster.reporting import results_directory, schema
 from pytest_dbcluster.reporting.charts import claim as claim_chart
 from pytest_dbcluster.reporting.charts import curve as curve_chart
-from pytest_dbcluster.reporting.documents.claim_id import SpecDocument
 from pytest_dbcluster.reporting.records import ClaimRecord, CurvePoint, CurveRecord
 from pytest_dbcluster.rounds.histogram import TOP, Histogram
 from pytest_dbcluster.rounds.ledger import Ledger, LedgerEntry

@@ -4,38 +4,36 @@ It is the conftest of the runs that tests start. FASTER and SD of the environmen
 variant is and how much its rounds scatter.
 """
 
+import itertools
 import math
 import os
 import random
-import types
 
 import pytest
 
 from pytest_dbcluster.errors import SeriesVoid
+from pytest_dbcluster.measuring.evidence import Evidence, ResolvedSpec
 from pytest_dbcluster.measuring.round_source import RoundSource
 from pytest_dbcluster.plugin import hooks
 from pytest_dbcluster.plugin.session import DBSession
 from pytest_dbcluster.rounds.round import Round, RunResult
 from pytest_dbcluster.system.machine_lock import Turns
+from pytest_dbcluster.testbed.evidence.specs import spec_document
 
 
 class FakeSource(RoundSource):
     """Rounds of 1000 operations; a load named ``dies`` fails its check."""
 
-    instances = 1
     metric = "throughput"
     arrival_rate = None
-    others_before = None
 
-    def __init__(self, load, specs, release):
+    def __init__(self, load, specs, release, parity):
         self.load = str(load)
         self.names = [spec.short_name for spec in specs]
-        self.mode = self.load.split()[-1]
-        self.environment = {}
-        release = types.SimpleNamespace(name=release, version=os.environ.get("VERSION", "1.2.3"), image="")
-        self.variants = [
-            types.SimpleNamespace(release=release, spec=spec, options=dict(spec.options), asked=dict(spec.options))
-            for spec in specs
+        version = os.environ.get("VERSION", "1.2.3")
+        documents = [spec_document(spec, str(release), version, parity) for spec in specs]
+        self.resolved = [
+            ResolvedSpec(name, document, document.options) for name, document in zip(self.names, documents, strict=True)
         ]
         self._noise = random.Random(7)
 
@@ -51,29 +49,17 @@ class FakeSource(RoundSource):
         if self.load == "dies":
             raise SeriesVoid("tables differ on node db2")
 
-    def blind_spot(self, *numbers, by_size=False):
-        """Nothing hides what is measured."""
-        return ""
-
-    def notes(self, *numbers):
-        """Nothing to add."""
-        return ["durability: made up"]
-
-    def delays(self, variant):
-        """No network was asked for."""
-        return []
-
-    def durability(self, variant):
-        """Nothing is written."""
-        return "made up"
-
-    def differences(self, candidate, baseline):
-        """One variable."""
-        return {"innodb_flush_log_at_trx_commit": ("1", "2")}
-
-    def data_fits(self, candidate, baseline):
-        """No buffer pool."""
-        return ""
+    def evidence(self, question):
+        """Nothing is written, and one variable differs."""
+        names = [self.names[number] for number in question.variants]
+        variables = {"innodb_flush_log_at_trx_commit": ("1", "2")}
+        return Evidence(
+            durability=dict.fromkeys(names, "made up"),
+            differences=dict.fromkeys(itertools.pairwise(names), variables),
+            specs={self.names[number]: self.resolved[number] for number in question.variants},
+            mode=self.load.split()[-1],
+            notes=("durability: made up",),
+        )
 
 
 class FakeSession(DBSession):
@@ -86,7 +72,7 @@ class FakeSession(DBSession):
     def testbed(self, workload, on, release, **permits):
         """Made-up rounds for these specs; what OVERRIDDEN says is overridden."""
         self.pool.resolution.overridden[:] = os.environ.get("OVERRIDDEN", "").split()
-        return FakeSource(workload, on, release)
+        return FakeSource(workload, on, release, self.pool.resolution.parity)
 
 
 @pytest.hookimpl(tryfirst=True)

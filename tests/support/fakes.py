@@ -7,6 +7,8 @@ import random
 from collections.abc import Callable, Mapping
 
 from pytest_dbcluster.clusters.servers.data_template import Variable
+from pytest_dbcluster.measuring.evidence import Evidence
+from pytest_dbcluster.measuring.question import Question
 from pytest_dbcluster.measuring.round_source import RoundSource
 from pytest_dbcluster.rounds.open_loop import ArrivalRate
 from pytest_dbcluster.rounds.round import Round, RunResult
@@ -27,7 +29,6 @@ class FakeSource(RoundSource):
     seconds: Callable[[int], float]
     counters: Callable[[int], Mapping[str, float]] = lambda _: NONE
     load: str = "fake load"
-    mode: str = "write"
     voids: tuple[str, ...] = ()
     wrong: Exception | None = None
     why_blind: str = ""
@@ -64,9 +65,9 @@ class FakeSource(RoundSource):
         """What ``why_blind`` says."""
         return self.why_blind
 
-    def notes(self, *numbers: int) -> list[str]:
+    def evidence(self, question: Question) -> Evidence:
         """One line."""
-        return [f"a note on {' and '.join(self.names[number] for number in numbers)}"]
+        return Evidence(notes=(f"a note on {' and '.join(self.names[number] for number in question.variants)}",))
 
 
 class Idle(Workload):

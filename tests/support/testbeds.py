@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
+from pytest_dbcluster.claims import kinds
 from pytest_dbcluster.formatting import Report
+from pytest_dbcluster.measuring.evidence import Evidence
+from pytest_dbcluster.measuring.question import Question
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
 from pytest_dbcluster.testbed.pool import Pool
 from pytest_dbcluster.testbed.testbed import Testbed
@@ -27,3 +31,14 @@ def source(
 ) -> Testbed:
     """The testbed of these specs."""
     return Testbed(load, [pool.resolution.resolve(spec) for spec in specs], pool, profile, progress, **permits)
+
+
+def evidence(made: Testbed, *numbers: int) -> Evidence:
+    """What is known about these variants, candidate first."""
+    candidate, baseline, *others = numbers
+    return made.evidence(Question(kinds.differs(), candidate, baseline, made.metric, tuple(others)))
+
+
+def differing(made: Testbed, candidate: int, baseline: int) -> Mapping[str, tuple[str, str]]:
+    """The server variables that differ between two variants."""
+    return evidence(made, candidate, baseline).differences[made.names[candidate], made.names[baseline]]

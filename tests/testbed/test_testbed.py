@@ -24,7 +24,7 @@ from pytest_dbcluster.spec import ClusterSpec, ReleaseName
 from pytest_dbcluster.testbed.names import unique_names
 from tests.support.clusters import variant_of
 from tests.support.fakes import Failing, Idle
-from tests.support.testbeds import MYSQL, ONE, OTHER, TWO, WRITE, source
+from tests.support.testbeds import MYSQL, ONE, OTHER, TWO, WRITE, differing, evidence, source
 
 
 class Naps(Idle):
@@ -137,8 +137,8 @@ def test_a_replicas_backlog_is_counted(pool):
     made.check()
 
     assert 0 < done.counters["drain_seconds"] < 30
-    assert made.durability(0) == "flush=1, sync_binlog=0, one server, replicas later"
-    assert made.differences(1, 0)["log_bin"] == ("ON", "OFF")
+    assert evidence(made, 1, 0).durability["async"] == "flush=1, sync_binlog=0, one server, replicas later"
+    assert differing(made, 1, 0)["log_bin"] == ("ON", "OFF")
 
 
 def test_options_of_the_provider_are_among_the_differences(pool):
@@ -146,8 +146,8 @@ def test_options_of_the_provider_are_among_the_differences(pool):
     tuned = TWO.with_options(wsrep_provider_options="gcs.fc_limit=1000").named("tuned")
     made = source(pool, WRITE, TWO, tuned)
 
-    assert made.differences(1, 0) == {"gcs.fc_limit": ("16", "1000")}
-    assert "variables that differ (galera2 -> tuned): gcs.fc_limit: 16 -> 1000" in made.notes(1, 0)
+    assert differing(made, 1, 0) == {"gcs.fc_limit": ("16", "1000")}
+    assert "variables that differ (galera2 -> tuned): gcs.fc_limit: 16 -> 1000" in evidence(made, 1, 0).notes
 
 
 def test_a_load_has_conditions_of_its_own(pool):
@@ -323,7 +323,7 @@ def test_clusters_take_turns_where_memory_holds_one(pool, monkeypatch):
     assert made.in_turns is True
     assert [turn.outcome.operations for turn in turns] == [3 * 20, 3 * 20]
     assert [cluster.spec.short_name for cluster in pool.clusters] == ["own"]
-    assert made.differences(1, 0)["innodb_buffer_pool_size"] == (str(128 * 2**20), str(64 * 2**20))
+    assert differing(made, 1, 0)["innodb_buffer_pool_size"] == (str(128 * 2**20), str(64 * 2**20))
 
 
 def test_clusters_run_side_by_side_where_memory_holds_them(pool):

@@ -14,7 +14,7 @@ from pytest_dbcluster.spec import ReleaseName
 from pytest_dbcluster.testbed import round_runner
 from pytest_dbcluster.workloads.mysqlslap import MySQLSlap
 from tests.support.fakes import Failing
-from tests.support.testbeds import ONE, source
+from tests.support.testbeds import ONE, evidence, source
 
 SLAP = MySQLSlap("write", concurrency=50, queries=200, rows=100)
 FULL = ONE.with_options(max_connections=10).named("full")
@@ -66,12 +66,13 @@ def test_data_that_fits_into_the_smaller_buffer_pool_is_a_note(pool, release):
     on = dataclasses.replace(ONE, release=ReleaseName.parse(release))
     specs = [on.with_options(innodb_buffer_pool_size=size).named(f"pool_{size}") for size in ("24M", "32M")]
     made = source(pool, MySQLSlap("key", concurrency=2, queries=20, rows=50), *specs)
-    assert made.data_fits(1, 0) == ""  # nothing has run
+    assert list(evidence(made, 1, 0).data_fits.values()) == [""]  # nothing has run
     made.round(0, block=0, position=0)
+    found = evidence(made, 1, 0)
 
-    line = made.data_fits(1, 0)
+    (line,) = found.data_fits.values()
     assert re.match(r"the data of the load \([1-9] MiB\) fits into the smaller buffer pool \(pool_24M 24 MiB, ", line)
-    assert line in made.notes(1, 0)
+    assert line in found.notes
 
 
 def source_setting(cluster):

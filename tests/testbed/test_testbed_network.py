@@ -16,7 +16,7 @@ from pytest_dbcluster.spec import ClusterSpec, ReleaseName
 from pytest_dbcluster.workloads.sysbench import SysBench
 from tests.support import paths
 from tests.support.fakes import Idle
-from tests.support.testbeds import ONE, source
+from tests.support.testbeds import ONE, evidence, source
 
 NEAR = ClusterSpec("galera", nodes=2, release=ReleaseName("mariadb", "10.11"), name="near")
 FAR = NEAR.with_needs(rtt=0.05).named("far")
@@ -45,12 +45,13 @@ def test_round_trips_change_between_rounds_on_one_cluster(pool):
     assert len(pool.clusters) == 1
     assert min(typical["far"], typical["away"]) > 0.045
     assert typical["near"] < min(typical["far"], typical["away"])
-    (near,) = [line for line in made.notes(0, 1) if line.startswith("network of near: rtt=0; ")]
-    (far,) = [line for line in made.notes(0, 1) if line.startswith("network of far: rtt=0.05; ")]
+    notes = evidence(made, 0, 1, 2).notes
+    (near,) = [line for line in notes if line.startswith("network of near: rtt=0; ")]
+    (far,) = [line for line in notes if line.startswith("network of far: rtt=0.05; ")]
     assert near.startswith("network of near: rtt=0; node1-node2 0.00 ms asked, ")
     assert far.startswith("network of far: rtt=0.05; node1-node2 50.0 ms asked, ")
     assert far.endswith(" over TCP")
-    (away,) = [line for line in made.notes(0, 2) if line.startswith("network of away: rtt=0, client-node1=0.05, ")]
+    (away,) = [line for line in notes if line.startswith("network of away: rtt=0, client-node1=0.05, ")]
     assert "; client-node1 50.0 ms asked, " in away
     assert "; client-node2 50.0 ms asked, " in away
 

@@ -1,4 +1,4 @@
-"""What identifies a claim over many runs, and the clusters that it is about.
+"""What identifies a claim over many runs.
 
 A *claim id* is text that is the same in each run, on each release and on each machine: file and name of the test with
 its parameters, the claim, and the workload. The release is left out, and so are directories, so that a suite may move.
@@ -10,37 +10,12 @@ first test; a test that makes the same claim twice is refused before the second 
 
 from __future__ import annotations
 
-import dataclasses
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import PurePosixPath
-
-from pytest_dbcluster.redaction import redact
-from pytest_dbcluster.spec import ClusterSpec, HostNeeds
 
 SEPARATOR = " | "
 NO_LIMIT = "no limit"
-
-
-@dataclasses.dataclass(frozen=True)
-class SpecDocument:
-    """The cluster of one variant.
-
-    release: such as ``mariadb:10.11``; version: its exact version. proxy: empty for none. options: those of the spec,
-    by name. cnf: the names of its my.cnf files, without directories. limits: of each host, as text; empty for none.
-    storage: the storage profile, or ``iops=N``; empty for the machine's own disk. parity: ``vendor`` or ``normalised``.
-    """
-
-    topology: str
-    nodes: int
-    release: str
-    version: str
-    proxy: str
-    options: Mapping[str, str]
-    cnf: tuple[str, ...]
-    limits: str
-    storage: str
-    parity: str
 
 
 def claim_id(test: str, releases: Iterable[str], claim: str, load: str) -> str:
@@ -77,26 +52,6 @@ def bare(test: str, release: str) -> str:
     # pytest appends _0, _1 ... to equal ids, such as those of two directories of one release.
     left = re.sub(rf"(^|-){re.escape(release)}(_\d+)?(?=-|$)", "", parameters.removesuffix("]"), count=1)
     return f"{head}[{left.removeprefix('-')}]" if bracket and left else head
-
-
-def spec_document(spec: ClusterSpec, release: str, version: str, parity: str) -> SpecDocument:
-    """The document of a spec. parity: of the run, for a spec that names none."""
-    return SpecDocument(
-        topology=spec.topology,
-        nodes=spec.nodes,
-        release=release,
-        version=version,
-        proxy=spec.proxy or "",
-        options={name: redact(value) for name, value in spec.options},
-        cnf=tuple(PurePosixPath(name).name for name in spec.cnf),
-        limits=str(spec.needs),
-        storage=_storage(spec.needs),
-        parity=spec.parity or parity,
-    )
-
-
-def _storage(needs: HostNeeds) -> str:
-    return needs.storage or ("" if needs.iops is None else f"iops={needs.iops}")
 
 
 def shared(values: Iterable[str]) -> str:

@@ -9,17 +9,15 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
+from pytest_dbcluster.measuring.evidence import ResolvedSpec
 from pytest_dbcluster.measuring.question import Question
 from pytest_dbcluster.redaction import redact
 from pytest_dbcluster.reporting.documents.run_document import MachineDocument
 from pytest_dbcluster.reporting.history.entry import machine_key
-from pytest_dbcluster.testbed.variants import Variant
 
 ROUNDS = "number of rounds"  # a part of what an interrupted answer depends on
 LENGTH = 16  # characters of a hash
-PROGRAMS = ("mariadbd", "mysqld")
 # The parts, as messages name them.
 CLAIM, VALUES, CLUSTERS, RELEASE, LOAD, OPTIONS, MACHINE = (
     "its margin or metric",
@@ -45,7 +43,7 @@ class Conditions:
 
 def digests(
     question: Question,
-    variants: Sequence[Variant],
+    variants: Sequence[ResolvedSpec],
     loads: Sequence[object],
     conditions: Conditions,
     *,
@@ -63,7 +61,7 @@ def digests(
 def digests_of_curve(
     values: Sequence[object],
     metric: str,
-    variants: Sequence[Variant],
+    variants: Sequence[ResolvedSpec],
     loads: Sequence[object],
     conditions: Conditions,
     *,
@@ -75,7 +73,7 @@ def digests_of_curve(
 
 
 def _measured(
-    variants: Sequence[Variant], loads: Sequence[object], conditions: Conditions, instances: int
+    variants: Sequence[ResolvedSpec], loads: Sequence[object], conditions: Conditions, instances: int
 ) -> dict[str, str]:
     """The digests of what is measured, and where."""
     machine = conditions.machine
@@ -100,26 +98,13 @@ def _digest(*values: object) -> str:
     return hashlib.sha256(repr(values).encode()).hexdigest()[:LENGTH]
 
 
-def _cluster(variant: Variant) -> tuple[object, ...]:
+def _cluster(variant: ResolvedSpec) -> tuple[object, ...]:
     """What a cluster is: its shape, and all options that its servers get, wherever they were written."""
-    spec = variant.spec
-    options = sorted((name, redact(value)) for name, value in variant.asked.items())
-    return (spec.topology, spec.nodes, spec.proxy, str(spec.needs), spec.instance, options)
+    spec = variant.document
+    options = sorted((name, redact(value)) for name, value in variant.options.items())
+    return (spec.topology, spec.nodes, spec.proxy or None, spec.limits, variant.instance, options)
 
 
-def _release(variant: Variant) -> tuple[object, ...]:
+def _release(variant: ResolvedSpec) -> tuple[object, ...]:
     """The release of a cluster. Programs in a directory of the user may be built anew without another version."""
-    release, asked = variant.release, variant.spec.release
-    own = asked is not None and (asked.directory or asked.version == "path")
-    return (str(release.name), release.version, release.image, _built(release.bin) if own else "")
-
-
-def _built(directory: Path) -> str:
-    """Where the server's program is, with its size and time."""
-    for name in PROGRAMS:
-        try:
-            found = (directory / name).stat()
-        except OSError:
-            continue
-        return f"{directory}: {found.st_size} bytes, {found.st_mtime_ns}"
-    return str(directory)
+    return (variant.document.release, variant.document.version, variant.image, variant.built)

@@ -12,11 +12,11 @@ from typing import Protocol
 from pytest_dbcluster.measuring.answer import Answer, Compared
 from pytest_dbcluster.measuring.curve import Curve, Drawn
 from pytest_dbcluster.measuring.question import Question
+from pytest_dbcluster.measuring.round_source import RoundSource
 from pytest_dbcluster.reporting.documents.claim_id import claim_id
 from pytest_dbcluster.reporting.records import Asked, ClaimRecord, CurveRecord, releases
 from pytest_dbcluster.reporting.resume.digests import ROUNDS, Conditions, changed, digests, digests_of_curve
 from pytest_dbcluster.reporting.resume.earlier import Earlier, Key, curve_key
-from pytest_dbcluster.testbed.testbed import Testbed
 
 
 class Told(Protocol):
@@ -40,7 +40,7 @@ class Recall:
     earlier answers.
     """
 
-    testbed: Testbed
+    source: RoundSource
     loads: Sequence[object]
     asked: Asked
     conditions: Conditions
@@ -51,16 +51,16 @@ class Recall:
         """What the answer to a question depends on."""
         return digests(
             question,
-            [self.testbed.variants[number] for number in question.variants],
+            [self.source.resolved[number] for number in question.variants],
             [self.loads[number] for number in question.variants],
             self.conditions,
-            instances=self.testbed.instances,
+            instances=self.source.instances,
         )
 
     def id_of(self, question: Question) -> str:
         """The id of the claim, as in results and history."""
-        releases = [str(self.testbed.variants[number].release.name) for number in question.variants]
-        return claim_id(self.asked.test, releases, question.identity(self.testbed.names), self.testbed.load)
+        releases = [self.source.resolved[number].document.release for number in question.variants]
+        return claim_id(self.asked.test, releases, question.identity(self.source.names), self.source.load)
 
     def of_answer(self, answer: Answer) -> Mapping[str, str]:
         """What an answer depends on; an interrupted one on its rounds too, so that its claim is measured again."""
@@ -74,12 +74,12 @@ class Recall:
         wanted, depends_on = self.id_of(question), self.depends_on(question)
         key = self.earlier.find(wanted, depends_on)
         if key is None:
-            releases = [str(self.testbed.variants[number].release.name) for number in question.variants]
+            releases = [self.source.resolved[number].document.release for number in question.variants]
             for other in self.earlier.replaced(wanted, list(dict.fromkeys(releases)), depends_on):
                 self.report.outdated(other, self.earlier.outdated[other])
             return None
         self.report.take_over(key, self.asked.test, self.asked.repeat)
-        return _answer(self.earlier.answers[key], question, self.testbed.metric)
+        return _answer(self.earlier.answers[key], question, self.source.metric)
 
 
 def _answer(record: ClaimRecord, question: Question, usual: str) -> Answer:
@@ -116,18 +116,18 @@ class CurveRecall:
         first = points[0]
         self.depends_on = digests_of_curve(
             [point.value for point in curve.points],
-            first.testbed.metric,
-            first.testbed.variants,
+            first.source.metric,
+            first.source.resolved,
             [load for point in points for load in point.loads],
             first.conditions,
-            instances=first.testbed.instances,
+            instances=first.source.instances,
         )
         self.before = self._before(curve, first, number)
 
     def _before(self, curve: Curve, recall: Recall, number: int) -> CurveRecord | None:
         if recall.earlier is None:
             return None
-        key = curve_key(recall.asked.test, releases(recall.testbed.variants), curve.load, curve.field, number)
+        key = curve_key(recall.asked.test, releases(recall.source.resolved), curve.load, curve.field, number)
         before = recall.earlier.curve(key)
         if before and (parts := changed(before.depends_on, self.depends_on)):
             if before.drawn or before.points:

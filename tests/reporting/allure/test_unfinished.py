@@ -4,8 +4,9 @@ import dataclasses
 
 import pytest
 
+from pytest_dbcluster.measuring.evidence import SpecDocument
 from pytest_dbcluster.reporting.allure import allure_results, unfinished
-from pytest_dbcluster.reporting.documents.claim_id import SpecDocument, claim_id
+from pytest_dbcluster.reporting.documents.claim_id import claim_id
 from pytest_dbcluster.reporting.page.sources import Source
 from tests.support.records import record
 from tests.support.run_documents import run_document

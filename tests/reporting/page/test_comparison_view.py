@@ -6,7 +6,7 @@ import pytest
 
 from pytest_dbcluster.claims import kinds
 from pytest_dbcluster.errors import ConfigError
-from pytest_dbcluster.reporting.documents.claim_id import SpecDocument
+from pytest_dbcluster.measuring.evidence import SpecDocument
 from pytest_dbcluster.reporting.page import comparison_view
 from pytest_dbcluster.reporting.page.sources import Source
 from tests.support.records import failed, record

@@ -8,7 +8,7 @@ from pytest_dbcluster import wait
 from pytest_dbcluster.testbed.pool import Pool
 from pytest_dbcluster.testbed.resolution import Resolution
 from tests.support.drbd_pairs import APART, FAR, NEAR, SENT, Commits
-from tests.support.testbeds import source
+from tests.support.testbeds import evidence, source
 
 pytestmark = pytest.mark.guests
 
@@ -73,6 +73,6 @@ def test_sync_binlog_is_switched_while_the_server_runs(pool):
     assert values == [0, 1, 1, 1, 0, 1]
     assert servers == [servers[0]] * 4 + [servers[4]] * 2
     assert servers[4].startswith("node2 ")
-    assert "sync_binlog=0" in testbed.durability(0)
-    assert "sync_binlog=1" in testbed.durability(1)
-    assert testbed.differences(1, 0) == {"sync_binlog": ("0", "1")}
+    found = evidence(testbed, 1, 0)
+    assert ["sync_binlog=1" in label for label in found.durability.values()] == [True, False]
+    assert list(found.differences.values()) == [{"sync_binlog": ("0", "1")}]

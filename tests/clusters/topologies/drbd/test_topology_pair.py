@@ -17,7 +17,7 @@ from pytest_dbcluster.testbed.pool import Pool
 from pytest_dbcluster.testbed.resolution import Resolution
 from tests.support.drbd_pairs import APART, FAR, NEAR, SENT, Commits
 from tests.support.guests import servers_in
-from tests.support.testbeds import source
+from tests.support.testbeds import differing, evidence, source
 
 LOAD = Commits()
 
@@ -81,10 +81,11 @@ def test_variants_differ_by_distance_protocol_and_connection(testbed, pool, clus
     assert [done.void for done in rounds] == [""] * 4
     assert pool.clusters == [cluster]
     assert max(near, sent, apart) < 0.095 < far
-    assert testbed.durability(1).startswith("flush=1, binlog off, on the disks of both hosts, DRBD 8.4.")
-    assert "sent towards the standby, DRBD 8.4." in testbed.durability(2)
-    assert testbed.durability(3).endswith(" disconnected")
-    assert testbed.differences(2, 1) == {"drbd_protocol": ("C", "A")}
+    label = [*evidence(testbed, 0, 1, 2, 3).durability.values()]
+    assert label[1].startswith("flush=1, binlog off, on the disks of both hosts, DRBD 8.4.")
+    assert "sent towards the standby, DRBD 8.4." in label[2]
+    assert label[3].endswith(" disconnected")
+    assert differing(testbed, 2, 1) == {"drbd_protocol": ("C", "A")}
 
 
 def test_a_round_in_which_the_connection_was_lost_is_void(cluster):

@@ -1,0 +1,90 @@
+"""Evidence: what a message and a record say about the clusters of a question, besides its rounds."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+from pytest_dbcluster.network import Delay
+from pytest_dbcluster.rounds.busy_machine import OthersLoad
+
+Step = tuple[str, str]  # the names of two neighbours of a question: candidate and baseline
+
+
+@dataclasses.dataclass(frozen=True)
+class SpecDocument:
+    """The cluster of one variant.
+
+    release: such as ``mariadb:10.11``; version: its exact version. proxy: empty for none. options: those of the spec,
+    by name. cnf: the names of its my.cnf files, without directories. limits: of each host, as text; empty for none.
+    storage: the storage profile, or ``iops=N``; empty for the machine's own disk. parity: ``vendor`` or ``normalised``.
+    """
+
+    topology: str
+    nodes: int
+    release: str
+    version: str
+    proxy: str
+    options: Mapping[str, str]
+    cnf: tuple[str, ...]
+    limits: str
+    storage: str
+    parity: str
+
+
+@dataclasses.dataclass(frozen=True)
+class ResolvedSpec:
+    """A variant as it runs, for records and for what they depend on."""
+
+    name: str
+    """The short name of its spec; a variant's own name may have more."""
+
+    document: SpecDocument
+    """Its cluster, as it is stored."""
+
+    options: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    """All of the servers and of the topology, wherever they were written."""
+
+    instance: int = 0
+    """The number of the first of its clusters."""
+
+    image: str = ""
+    """Of the containers; empty for none."""
+
+    built: str = ""
+    """Place, size and time of a server program of the user; empty for a release that we fetch."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Evidence:
+    """What is known about the variants of a question. It is gathered after the last round, while the clusters run."""
+
+    durability: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    """By variant, the failures that a commit survives, as text."""
+
+    differences: Mapping[Step, Mapping[str, tuple[str, str]]] = dataclasses.field(default_factory=dict)
+    """Of each two neighbours, the server variables that differ: (baseline's value, candidate's)."""
+
+    data_fits: Mapping[Step, str] = dataclasses.field(default_factory=dict)
+    """Of each two neighbours, a line if the data fits into the smaller of two buffer pools; else empty."""
+
+    delays: Mapping[str, tuple[Delay, ...]] = dataclasses.field(default_factory=dict)
+    """By variant, the round trips of its network; without the variants that ask for none."""
+
+    specs: Mapping[str, ResolvedSpec] = dataclasses.field(default_factory=dict)
+    """By variant, its cluster."""
+
+    environment: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    """What figures depend on because of the hosts, besides this machine."""
+
+    rtts: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    """The round-trip time in seconds of all variants of the measurement, if they differ in it alone."""
+
+    mode: str = ""
+    """Of the workload, as published figures name it."""
+
+    others_before: OthersLoad | None = None
+    """What others took of this machine before the first round; None for hosts elsewhere."""
+
+    notes: tuple[str, ...] = ()
+    """The lines of a message that say this."""
