@@ -9,7 +9,8 @@ that starts the servers and ends them when its owner ends.
 - ``provisioner``: the base class. ``provisioners/``: each provisioner.
 - ``given``: the options that say where clusters run elsewhere.
 - ``local_host``, ``local_run``, ``supervisor``: programs on this machine. Containers and guests also use them.
-- ``agent``, ``agent_host``: what containers and guests share: a program that starts programs, and shared files.
+- ``agent``, ``agent_host``: what containers and guests share: a program that starts programs (``agent.sh``), and
+  shared files.
 - ``guests``: virtual machines that are processes of this machine. ``subnets``: free addresses for networks.
 - ``network``: the network between the hosts of one cluster, where a spec asks for one.
 - ``runs``: the runs on this machine; end one run or all dead ones.

@@ -31,7 +31,7 @@ def wheel(tmp_path_factory):
 
 
 def test_every_file_of_the_package_is_in_the_wheel(wheel):
-    """Schemas, templates, styles, scripts of workloads, prices and the mark of types too."""
+    """Schemas, templates, styles, scripts of workloads, the agent's program, prices and the mark of types too."""
     files = {
         str(path.relative_to(ROOT)) for path in PACKAGE.rglob("*") if path.is_file() and "__pycache__" not in path.parts
     }
@@ -39,6 +39,7 @@ def test_every_file_of_the_package_is_in_the_wheel(wheel):
 
     assert {
         "pytest_dbcluster/py.typed",
+        "pytest_dbcluster/hosts/agent.sh",
         "pytest_dbcluster/hosts/provisioners/ec2/money/prices.json",
         "pytest_dbcluster/reporting/page/template.html",
         "pytest_dbcluster/reporting/page/style.css",
