@@ -30,9 +30,9 @@ class Change:
     chance: float
 
 
-def change_points(values: Sequence[float], seed: int = 1) -> list[Change]:
-    """The changes of a series, in its order. seed: of the shuffles; the same series and seed give the same answer."""
-    drawn = random.Random(seed)
+def change_points(values: Sequence[float]) -> list[Change]:
+    """The changes of a series, in its order. The same series gives the same answer."""
+    drawn = random.Random(1)  # a fixed seed
     found = _splits(values, 0, drawn)
     if not found:
         return []
