@@ -18,14 +18,14 @@ from pytest_dbcluster.errors import ConfigError, DBClusterError, ProvisionError
 from pytest_dbcluster.formatting import Report
 from pytest_dbcluster.reporting.allure import allure_results, performance, program, unfinished
 from pytest_dbcluster.reporting.allure.allure_results import CATEGORIES, DIRECTORY, ENVIRONMENT
+from pytest_dbcluster.reporting.allure.earlier_results import ATTACHMENT, CONTAINER, RESULT
 from pytest_dbcluster.reporting.page import report_page, summary, words
 from pytest_dbcluster.reporting.page.sources import Source
 from pytest_dbcluster.reporting.results_directory import ALLURE_PAGE, PAGE
 
-RESULT = "*-result.json"
 FOLDERS = ("parentSuite", "suite", "subSuite")  # labels by which Allure makes folders of tests
 FORBIDDEN, LONGEST = re.compile(r"[/\\\x00-\x1f\x7f-\x9f]"), 56  # in a name of an environment; Allure takes 64
-STAGED = (RESULT, "*-container.json", "*-globals.json", "*-attachment*")
+STAGED = (RESULT, CONTAINER, "*-globals.json", ATTACHMENT)
 SETTINGS, CONFIGURATION = "settings.json", "allurerc.mjs"
 CHARSET = '<meta charset="utf-8">'  # the first lines of the page
 CALL = re.compile(r'<script async src="https://.*?</script>\s*<script>.*?</script>', re.DOTALL)

