@@ -15,7 +15,6 @@ import signal
 import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any, cast
 
 from pytest_dbcluster.claims.cluster_difference import LEAST_PAIRS, ONE_IN, percent
@@ -26,7 +25,7 @@ from pytest_dbcluster.clusters.topology import usual_nodes
 from pytest_dbcluster.errors import ConfigError, Inconclusive, ProvisionError, SeriesVoid, Unsupported
 from pytest_dbcluster.formatting import Report, duration
 from pytest_dbcluster.hosts.given import given_elsewhere
-from pytest_dbcluster.hosts.provisioner import given_images, provisioner_class
+from pytest_dbcluster.hosts.provisioner import given_images
 from pytest_dbcluster.measuring.measurement import Measurement, Rules
 from pytest_dbcluster.measuring.round_source import RoundSource
 from pytest_dbcluster.rounds import round_length
@@ -35,14 +34,12 @@ from pytest_dbcluster.system import cache
 from pytest_dbcluster.testbed import calibrations
 from pytest_dbcluster.testbed.calibrations import LEAST_ROUNDS, Calibration, Found, Key
 from pytest_dbcluster.testbed.comparability import lasting, metric
-from pytest_dbcluster.testbed.pool import Pool
-from pytest_dbcluster.testbed.resolution import Resolution
+from pytest_dbcluster.testbed.pool import Pool, open_pool
 from pytest_dbcluster.testbed.testbed import Testbed
 from pytest_dbcluster.testbed.variants import Variant
 from pytest_dbcluster.workloads.workload import OpenLoop, Workload
 
 SECONDS = 600.0  # of measured time for a pair of clusters, at most
-LEAVE_SECONDS = 20.0  # maximum wait for the machine's lock before the servers are stopped without it
 FAILURES = 3  # pairs of clusters in a row that could not be measured
 ROUNDS = 40  # of each cluster, where no time is given
 LEAST_SECONDS = 5.0  # of a pair of clusters
@@ -68,17 +65,13 @@ def run_calibrate(arguments: argparse.Namespace) -> int:
         arguments.topology, nodes=nodes, release=ReleaseName.parse(arguments.release), proxy=arguments.proxy
     )
     images = given_images(arguments.image, arguments.provisioner)
-    chosen = provisioner_class(arguments.provisioner)
     machines = given_elsewhere(arguments, arguments.provisioner)
-    provisioner = chosen(chosen=dict(images)) if images else chosen(**machines)
-    resolution = Resolution(provisioner, fragments=Path(), below=None, progress=tell)
-    pool = Pool(resolution)
+    pool = open_pool(arguments.provisioner, images=images, machines=machines, progress=tell)
     with contextlib.ExitStack() as stack:
-        stack.callback(provisioner.close)
-        stack.callback(_end, pool)
-        provisioner.expect([spec])
-        variant = resolution.resolve(spec, switched=False, client_of=[workload])
-        key = Key.of(variant, workload, provisioner)
+        stack.callback(pool.leave)
+        pool.provisioner.expect([spec])
+        variant = pool.resolution.resolve(spec, switched=False, client_of=[workload])
+        key = Key.of(variant, workload, pool.provisioner)
         if arguments.again:
             key.path.unlink(missing_ok=True)
         waits_for = f"another process that calibrates {key}"
@@ -143,13 +136,6 @@ def _check(pairs: int, rounds: int | None, seconds: float | None) -> None:
             f"--seconds {seconds:g}: {pairs} pairs of clusters take {LEAST_SECONDS * pairs:g} s or more; a pair of "
             "three-node clusters takes some 20 s"
         )
-
-
-def _end(pool: Pool) -> None:
-    if not pool.turns.used:  # nothing was started, as after a wrong option
-        return
-    with pool.turns.building(most=LEAVE_SECONDS):
-        pool.close()
 
 
 class FreshPairs:

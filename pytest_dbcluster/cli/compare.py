@@ -38,7 +38,7 @@ from pytest_dbcluster.clusters.topology import usual_nodes
 from pytest_dbcluster.errors import ConfigError, Inconclusive, LockHeld
 from pytest_dbcluster.formatting import amount, counted, duration
 from pytest_dbcluster.hosts.given import given_elsewhere
-from pytest_dbcluster.hosts.provisioner import given_images, provisioner_class
+from pytest_dbcluster.hosts.provisioner import given_images
 from pytest_dbcluster.measuring.answer import Answer
 from pytest_dbcluster.measuring.evidence import Evidence
 from pytest_dbcluster.reporting import results_lock
@@ -49,7 +49,7 @@ from pytest_dbcluster.reporting.resume.earlier import Earlier
 from pytest_dbcluster.reporting.tables import layout
 from pytest_dbcluster.rounds import metrics
 from pytest_dbcluster.spec import DEFAULT_RELEASE, ClusterSpec, ReleaseName
-from pytest_dbcluster.testbed.pool import Pool
+from pytest_dbcluster.testbed.pool import open_pool
 from pytest_dbcluster.testbed.resolution import Resolution
 from pytest_dbcluster.testbed.variants import Variant
 from pytest_dbcluster.workloads.mysqlslap import MODES, MySQLSlap
@@ -58,7 +58,6 @@ from pytest_dbcluster.workloads.tpcc import TPCC
 from pytest_dbcluster.workloads.workload import Workload
 
 DEFAULT_WORKLOADS = ("sysbench:oltp_read_write", "tpcc")
-LEAVE_SECONDS = 20.0  # maximum wait for the machine's lock before the servers are stopped without it
 LEAST_SECONDS = 10.0
 WIDTH = 60  # characters shown of a value
 RESUME = "--resume"
@@ -84,21 +83,24 @@ def _compare(arguments: argparse.Namespace) -> int:
     workloads = [workload_of(text, arguments.threads) for text in arguments.workload or DEFAULT_WORKLOADS]
     seed = secrets.randbits(64) if arguments.seed is None else arguments.seed
     images = given_images(arguments.image, arguments.provisioner)
-    chosen = provisioner_class(arguments.provisioner)
     machines = given_elsewhere(arguments, arguments.provisioner)
-    provisioner = chosen(chosen=dict(images)) if images else chosen(**machines)
-    root = Path(arguments.cnf_root) if arguments.cnf_root else None
     place, before = _taken(Path(arguments.results), resume=arguments.resume)
-    resolution = Resolution(provisioner, fragments=Path(), below=None, root=root, progress=tell)
-    pool = Pool(resolution, lambda: "" if pool.turns.clock() < end else f"--seconds {arguments.seconds:g} are used")
+    pool = open_pool(
+        arguments.provisioner,
+        images=images,
+        machines=machines,
+        root=Path(arguments.cnf_root) if arguments.cnf_root else None,
+        progress=tell,
+        over=lambda: "" if pool.turns.clock() < end else f"--seconds {arguments.seconds:g} are used",
+    )
+    resolution = pool.resolution
     end = pool.turns.clock() + ROUNDS_SHARE * seconds
     names = tuple(str(spec) for spec in specs)
     tell(f"comparing {names[0]} and {names[1]}, about {duration(seconds)}; seed {seed}")
     with contextlib.ExitStack() as stack:
         stack.push(lambda kind, *_: place.leave_unused() if kind else None)
-        stack.callback(provisioner.close)
-        stack.callback(_end, pool)
-        provisioner.expect(specs)
+        stack.callback(pool.leave)
+        pool.provisioner.expect(specs)
         equal = _same(*check(resolution, specs, workloads)) and not arguments.equal
         variants = [] if equal else [resolution.resolve(spec) for spec in specs]
         for line in resolution.overridden:
@@ -195,13 +197,6 @@ def same_effect(names: Sequence[str], files: Sequence[str]) -> str:
         f"{files[0]} and {files[1]} give the servers the same options, so nothing differs in effect and nothing was "
         f"started ({anyway})\n{names[1]} is no worse than {names[0]}: the same options"
     )
-
-
-def _end(pool: Pool) -> None:
-    if not pool.turns.used:  # nothing was started, as after a wrong option
-        return
-    with pool.turns.building(most=LEAVE_SECONDS):
-        pool.close()
 
 
 def specs_of(arguments: argparse.Namespace) -> list[ClusterSpec]:

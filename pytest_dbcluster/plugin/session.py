@@ -15,7 +15,7 @@ from pytest_dbcluster.clusters import kept
 from pytest_dbcluster.errors import ConfigError, DBClusterError
 from pytest_dbcluster.hosts import runs
 from pytest_dbcluster.hosts.kept_logs import KeptLogs
-from pytest_dbcluster.hosts.provisioner import Keeps, provisioner_class
+from pytest_dbcluster.hosts.provisioner import Keeps
 from pytest_dbcluster.measuring.answer import Answer
 from pytest_dbcluster.measuring.curve import Curve
 from pytest_dbcluster.measuring.measurement import Measurement
@@ -42,8 +42,8 @@ from pytest_dbcluster.reporting.resume.digests import Conditions
 from pytest_dbcluster.reporting.resume.recall import CurveRecall, Recall, drawn
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
 from pytest_dbcluster.testbed import comparability
-from pytest_dbcluster.testbed.pool import Pool
-from pytest_dbcluster.testbed.resolution import ReleaseLacks, Resolution
+from pytest_dbcluster.testbed.pool import LEAVE_SECONDS, open_pool
+from pytest_dbcluster.testbed.resolution import ReleaseLacks
 from pytest_dbcluster.testbed.testbed import Testbed
 from pytest_dbcluster.testbed.variants import Variant
 from pytest_dbcluster.workloads.workload import Workload
@@ -52,7 +52,6 @@ if TYPE_CHECKING:
     from pytest_dbcluster.workloads.tpcc import TPCC
     from pytest_dbcluster.workloads.tpcc.failover import LoadedFailover
 
-LEAVE_SECONDS = 20.0  # maximum wait for the machine's lock before the servers are stopped without it
 # pytest-xdist kills workers 10 s after it has asked them to end (EXIT_TIMEOUT of xdist/workermanage.py).
 WORKER_LEAVE_SECONDS = 5.0
 ENDED_LEAVE_SECONDS = 3.0  # the same for a run that Ctrl-C or a signal has ended
@@ -73,20 +72,23 @@ class DBSession:
         self._testbeds: list[Testbed] = []  # of the test that runs
         self._claimed: dict[str, set[tuple[str, str]]] = {}  # by test
         self._curves = Curves(self._tell_curve, self.report.keep_curve, self._about, self.report.point_drawn)
-        self.provisioner = provisioner_class(settings.provisioner)(keep=settings.keep, **_chosen(settings))
+        self.pool = open_pool(
+            settings.provisioner,
+            images=settings.images,
+            machines=settings.elsewhere,
+            keep=settings.keep,
+            progress=self.report.line,
+            over=settings.run_over,
+            fragments=settings.fragments,
+            below=settings.below,
+            root=settings.cnf_root,
+            parity_profile=settings.parity,
+        )
+        self.provisioner, self.resolution = self.pool.provisioner, self.pool.resolution
         self.provisioner.progress, self.provisioner.over = self.report.line, settings.run_over
         self.provisioner.logs = self._logs = KeptLogs(settings.results / results_directory.LOGS)
         if settings.keep and not isinstance(self.provisioner, Keeps):
             raise ConfigError(f"--db-keep: the provisioner {settings.provisioner} cannot leave servers running")
-        self.resolution = Resolution(
-            self.provisioner,
-            fragments=settings.fragments,
-            below=settings.below,
-            root=settings.cnf_root,
-            progress=self.report.line,
-            parity_profile=settings.parity,
-        )
-        self.pool = Pool(self.resolution, settings.run_over)
         if worker := config.pluginmanager.get_plugin(report.WORKER):
             worker.group_ends = self.group_ends
 
@@ -261,11 +263,8 @@ class DBSession:
         # Stopping servers writes to the disk, so wait for other runs to end their block; but not for long.
         seconds = WORKER_LEAVE_SECONDS if hasattr(self._config, "workerinput") else LEAVE_SECONDS
         seconds = ENDED_LEAVE_SECONDS if self._ended else seconds
-        with self._errors_as_lines(), contextlib.ExitStack() as stack:
-            if self.pool.turns.used:  # else nothing was started, as after a wrong option
-                stack.enter_context(self.pool.turns.building(most=seconds))
-            stack.callback(self.provisioner.close)
-            stack.callback(self.pool.close)
+        with self._errors_as_lines():
+            self.pool.leave(seconds)
         self._closed = True  # set last: after Ctrl-C in the lines above, pytest calls close again
 
     def _left(self) -> bool:
@@ -313,8 +312,3 @@ def _check(on: object, instances: object) -> None:
         raise ConfigError(
             f"measure(..., instances={instances!r}): it takes the number of clusters of a variant, from 1"
         )
-
-
-def _chosen(settings: Settings) -> dict[str, Any]:
-    """More arguments of the run's provisioner class."""
-    return {"chosen": dict(settings.images)} if settings.images else dict(settings.elsewhere)

@@ -10,14 +10,11 @@ import contextlib
 import statistics
 import time
 from collections.abc import Mapping
-from pathlib import Path
 
 from pytest_dbcluster.errors import SeriesVoid
 from pytest_dbcluster.formatting import Report
-from pytest_dbcluster.hosts.provisioner import provisioner_class
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
-from pytest_dbcluster.testbed.pool import Pool
-from pytest_dbcluster.testbed.resolution import Resolution
+from pytest_dbcluster.testbed.pool import open_pool
 from pytest_dbcluster.testbed.testbed import Testbed
 from pytest_dbcluster.workloads.mysqlslap import MySQLSlap
 
@@ -36,21 +33,13 @@ def measured(provisioner: str, images: Mapping[str, str], progress: Report) -> f
     provisioner: its name. images: of releases, as given by ``--db-image``. Raises DBClusterError when the server cannot
     be had or started, and SeriesVoid for too many void rounds.
     """
-    chosen = provisioner_class(provisioner)
-    made = chosen(chosen=dict(images)) if images else chosen()
-    pool = Pool(Resolution(made, fragments=Path(), below=None, progress=progress))
+    pool = open_pool(provisioner, images=images, progress=progress)
     with contextlib.ExitStack() as stack:
-        stack.callback(made.close)
-        stack.callback(_close, pool)
+        stack.callback(pool.leave)
         variant = pool.resolution.resolve(
             ClusterSpec("standalone", release=RELEASE, options=OPTIONS, name="anchor"), switched=False
         )
         return _speed(Testbed(LOAD, [variant], pool, "quick", progress))
-
-
-def _close(pool: Pool) -> None:
-    with pool.turns.building():
-        pool.close()
 
 
 def _speed(testbed: Testbed) -> float:

@@ -10,20 +10,25 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
 from pytest_dbcluster import wait
 from pytest_dbcluster.clusters import bringing
 from pytest_dbcluster.clusters.cluster import Cluster
 from pytest_dbcluster.clusters.servers import connection
+from pytest_dbcluster.clusters.servers.cnf_file import CnfFile
 from pytest_dbcluster.clusters.servers.data_template import Template
 from pytest_dbcluster.clusters.startup import bring_up
 from pytest_dbcluster.errors import ProvisionError, Unsupported
 from pytest_dbcluster.formatting import Report, some
 from pytest_dbcluster.hosts.host import Host
+from pytest_dbcluster.hosts.provisioner import provisioner_class
 from pytest_dbcluster.releases import find
 from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.rounds.busy_machine import OthersLoad
-from pytest_dbcluster.spec import TOOLS, ClusterSpec, ReleaseName
+from pytest_dbcluster.spec import PARITIES, TOOLS, ClusterSpec, ReleaseName
 from pytest_dbcluster.system import cache
 from pytest_dbcluster.system.machine_lock import Turns
 from pytest_dbcluster.testbed.datasets import dataset_template, disks
@@ -32,6 +37,7 @@ from pytest_dbcluster.testbed.sampler import BusyWatch
 from pytest_dbcluster.testbed.variants import Switch, Variant
 from pytest_dbcluster.workloads.workload import HasDataSet
 
+LEAVE_SECONDS = 20.0  # maximum wait for the machine's lock before the servers are stopped without it
 SIDE_BY_SIDE = 2  # clusters that start at once, and that may run at once even if one of them is unused
 GROWTH = 128 * 2**20  # bytes that a copy of a data set may grow by: temporary tables, binlogs, rows of a few rounds
 
@@ -282,6 +288,44 @@ class Pool:
         finally:
             for cluster in clusters:
                 cluster.disconnect()
+
+    def leave(self, most: float = LEAVE_SECONDS) -> None:
+        """End every cluster and close the provisioner, under the machine's lock, because stopping writes to the disk.
+
+        most: seconds to wait for the lock; then they end without it. If nothing was started, nobody waits.
+        """
+        with contextlib.ExitStack() as stack:
+            if self.turns.used:
+                stack.enter_context(self.turns.building(most=most))
+            stack.callback(self.provisioner.close)
+            stack.callback(self.close)
+
+
+def open_pool(
+    provisioner: str,
+    *,
+    progress: Report,
+    images: Mapping[str, str] = MappingProxyType({}),
+    machines: Mapping[str, Any] = MappingProxyType({}),
+    keep: bool = False,
+    over: Callable[[], str] = lambda: "",
+    fragments: Path = Path(),
+    below: CnfFile | None = None,
+    root: Path | None = None,
+    parity_profile: str = PARITIES[0],
+) -> Pool:
+    """Open the provisioner of this name, and a pool on it; ``Pool.leave`` closes both. Nothing is started yet.
+
+    images, machines: as ``given_images`` and ``given_elsewhere`` return them. keep: whether its servers may stay
+    running. The rest is as in ``Resolution`` and ``Pool``. Raises ConfigError for unknown names and wrong options, and
+    Unsupported if this machine lacks something.
+    """
+    chosen: dict[str, Any] = {"chosen": dict(images)} if images else dict(machines)
+    made = provisioner_class(provisioner)(**({"keep": True} if keep else {}), **chosen)
+    resolution = Resolution(
+        made, fragments=fragments, below=below, progress=progress, root=root, parity_profile=parity_profile
+    )
+    return Pool(resolution, over)
 
 
 def _maximum_clusters(keys: Sequence[tuple[object, ...]]) -> int:
