@@ -82,7 +82,7 @@ def _begin_parallel(config: pytest.Config) -> Controller | None:
     """
     if hasattr(config, "workerinput"):
         from pytest_dbcluster.plugin.xdist import Worker
-        from pytest_dbcluster.reporting.report import WORKER
+        from pytest_dbcluster.reporting.sinks import WORKER
 
         config.pluginmanager.register(Worker(config), WORKER)
     elif getattr(config.option, "tx", None) and config.option.dist != "no" and not config.option.collectonly:
@@ -98,7 +98,7 @@ def worker_of(config: pytest.Config) -> Worker | None:
     """The ``Worker`` of this process; None outside of a worker of pytest-xdist."""
     if not hasattr(config, "workerinput"):
         return None
-    from pytest_dbcluster.reporting.report import WORKER
+    from pytest_dbcluster.reporting.sinks import WORKER
 
     return config.pluginmanager.get_plugin(WORKER)
 

@@ -18,7 +18,7 @@ from pytest_dbcluster.reporting.resume import earlier
 
 if TYPE_CHECKING:
     from pytest_dbcluster.plugin.settings import Settings
-    from pytest_dbcluster.reporting.report import Reporting
+    from pytest_dbcluster.reporting.sinks import Sink
 
 DECIDED = (0, 1)  # exit codes of a run whose tests all ran
 
@@ -67,7 +67,7 @@ def measure_anchor(session: Any, checked: Settings, report: Any, stop: Callable[
         report.line("no anchor, so the history compares ratios alone: interrupted")
 
 
-def judge_history(session: Any, report: Reporting) -> None:
+def judge_history(session: Any, report: Sink) -> None:
     """Make a green run red where a claim differs from its history, with ``--db-history-strict``."""
     if report.drifted and session.config.option.db_history_strict and not session.exitstatus:
         session.exitstatus = 1  # pytest.ExitCode.TESTS_FAILED

@@ -23,7 +23,7 @@ from pytest_dbcluster.plugin import run_file
 from pytest_dbcluster.plugin import settings as run_settings
 from pytest_dbcluster.plugin.collection import budgets
 from pytest_dbcluster.plugin.settings import Settings
-from pytest_dbcluster.reporting import report, results_directory, schema
+from pytest_dbcluster.reporting import report, results_directory, schema, sinks
 from pytest_dbcluster.reporting.documents.machine import machine
 from pytest_dbcluster.reporting.documents.run_document import MachineDocument
 from pytest_dbcluster.reporting.earlier_tries import EarlierTries
@@ -89,7 +89,7 @@ class DBSession:
         self.provisioner.logs = self._logs = KeptLogs(settings.results / results_directory.LOGS)
         if settings.keep and not isinstance(self.provisioner, Keeps):
             raise ConfigError(f"--db-keep: the provisioner {settings.provisioner} cannot leave servers running")
-        if worker := config.pluginmanager.get_plugin(report.WORKER):
+        if worker := config.pluginmanager.get_plugin(sinks.WORKER):
             worker.group_ends = self.group_ends
 
     def measurement(

@@ -13,7 +13,7 @@ Look here for:
 - ``ClaimRecord`` and ``CurveRecord``, and how they are made: ``records``.
 - The typed documents that are written to and read from the results directory: ``schema`` for claims and curves,
   ``documents`` for the whole run (``run.json``).
-- Which outputs get a claim, in one process and with the workers of pytest-xdist: ``report``.
+- Which outputs get a claim: ``report``; what they have in common, and the workers of pytest-xdist: ``sinks``.
 - The files of a run: ``results_directory`` (directory), ``rounds_csv`` (one CSV file), ``charts`` (SVG).
 - The page of a run, one HTML file: ``page``. What claims were in earlier runs: ``history``.
 - Rounds as results of pytest-benchmark: ``pytest_benchmark``.
@@ -41,6 +41,7 @@ __all__ = [
     "results_lock",
     "resume",
     "schema",
+    "sinks",
     "tables",
     "unwritten",
 ]

@@ -1,0 +1,151 @@
+"""Sinks: what a session reports to. ``report.Report`` is one, and ``Relay`` in a worker of pytest-xdist.
+
+A relay writes the files of its claims into a directory of its own, and sends messages (``schema.Message``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pytest_dbcluster.measuring.progress import RoundProgress
+from pytest_dbcluster.reporting import schema, terminal, unwritten
+from pytest_dbcluster.reporting.allure import allure_results
+from pytest_dbcluster.reporting.records import ClaimRecord, CurveRecord
+from pytest_dbcluster.reporting.results_directory import Results
+from pytest_dbcluster.reporting.resume import earlier
+from pytest_dbcluster.reporting.resume.earlier import Key, curve_key_of
+from pytest_dbcluster.reporting.tables import curves
+
+COMMA = ", "  # between parts in a message of a worker
+WORKER = "dbcluster_worker"  # name of the pytest plugin that sends a worker's messages
+
+
+class Sink:
+    """Takes the claims, curves and lines of a run. Each method does nothing, so a sink has only those that it needs."""
+
+    drifted = False
+    """Whether a claim differs from its history, after ``finish``."""
+
+    def line(self, text: str, colour: str = "") -> None:
+        """Show one line; ``colour`` is a keyword of pytest's ``write_line``, empty for none."""
+
+    def progress(self, event: RoundProgress) -> None:
+        """Show one finished round."""
+
+    def end_live(self) -> None:
+        """Clear the line that shows progress, so that others can write."""
+
+    def claim(self, record: ClaimRecord, timeline: str = "") -> None:
+        """Show and save one answered claim; ``timeline`` is its CSV of samples, empty for none."""
+
+    def curve(self, record: CurveRecord) -> None:
+        """Save one curve, when its test has ended."""
+
+    def point_drawn(self, record: CurveRecord) -> None:
+        """Save a curve that is still being drawn, so that a run that continues this one has its points."""
+
+    def keep_curve(self, record: CurveRecord, test: str) -> None:
+        """Keep a curve of the run that this one continues. test: the node id of its test now."""
+
+    def take_over(self, key: Key, test: str, repeat: str) -> None:
+        """Show an answer of the run that this one continues.
+
+        test: the node id of the test that takes it over. repeat: the command that repeats that test.
+        """
+
+    def outdated(self, key: Key, changed: Sequence[str]) -> None:
+        """Drop an answer of the run that this one continues, because what it depends on has changed.
+
+        changed: the names of these parts (``resume.digests``).
+        """
+
+    def finish(self, overridden: Sequence[str]) -> None:
+        """Write the summary at the end of the run.
+
+        ``overridden`` are lines about server options that the run used instead of those of the test.
+        """
+
+    def page(self) -> str:
+        """Make the page of the run, after ``finish``; return the line that says where it is, empty for none."""
+        return ""
+
+    def github(self) -> Sequence[str]:
+        """Write what GitHub Actions reads, after ``page``; return its annotations and what failed, a line each."""
+        return ()
+
+    def summary(self, terminal_reporter: Any) -> None:
+        """Print all verdicts."""
+
+    def last_lines(self, terminal_reporter: Any, page: str) -> None:
+        """Print how many claims hold, and where the page is; ``page`` is the line of ``page``."""
+
+
+class Relay(Sink):
+    """Reports in a worker of pytest-xdist.
+
+    It writes files into the worker's own directory, adds claims to Allure's results of its own tests, and sends the
+    rest to the Report of the process that the user started. Page, summary and history are made there alone, and a
+    curve that is still drawn is not saved: a worker's directory does not outlive a killed run.
+    """
+
+    def __init__(self, config: Any) -> None:
+        self._config = config
+        self._worker = config.pluginmanager.get_plugin(WORKER)
+        self._reporter = terminal.Distant(config, self._send_line)
+        self._results = Results(self._worker.directory, unwritten.of(config))
+
+    def _send_line(self, text: str, colour: str) -> None:
+        self._worker.send(schema.message(schema.Message("line", text, colour)))
+
+    def _send_kept(self, kind: str, line: int) -> None:
+        self._worker.send(schema.message(schema.Message(kind, directory=str(self._results.directory), line=line)))
+
+    def line(self, text: str, colour: str = "") -> None:
+        """Send one line."""
+        self._reporter.line(text, colour)
+
+    def progress(self, event: RoundProgress) -> None:
+        """Send a line about finished rounds."""
+        self._reporter.progress(event)
+
+    def claim(self, record: ClaimRecord, timeline: str = "") -> None:
+        """Save one answered claim, add it to Allure's results, and send where it is saved."""
+        self._reporter.forget()
+        kept = self._results.add(record, timeline)
+        allure_results.claim(self._config, record, kept)
+        if kept.line and kept.rounds.exists():
+            self._send_kept("claim", kept.line)
+        else:  # the disk of the workers' directory is full: the verdict is said, and missing in the closing table
+            self._send_line(record.message, "")
+
+    def take_over(self, key: Key, test: str, repeat: str) -> None:
+        """Add an answer of the run that this one continues to Allure's results, and send which test takes it over."""
+        if found := earlier.of(self._config):
+            allure_results.claim(self._config, found.take(key, test, repeat), found.files[key])
+        message = schema.Message("taken over", test=key.test, claim_id=key.claim_id, now=test, repeat=repeat)
+        self._worker.send(schema.message(message))
+
+    def outdated(self, key: Key, changed: Sequence[str]) -> None:
+        """Send which answer of the run that this one continues does not count any more."""
+        message = schema.Message("outdated", COMMA.join(changed), test=key.test, claim_id=key.claim_id)
+        self._worker.send(schema.message(message))
+
+    def keep_curve(self, record: CurveRecord, test: str) -> None:
+        """Add a curve of the run that this one continues to Allure's results, and send which test keeps it."""
+        key = curve_key_of(record)
+        if found := earlier.of(self._config):
+            allure_results.curve(self._config, record, curves.as_csv(record), found.chart(key))
+        self._worker.send(schema.message(schema.Message("kept", curve=key, now=test)))
+
+    def curve(self, record: CurveRecord) -> None:
+        """Save one curve, add it to Allure's results, and send where it is saved."""
+        table = curves.as_csv(record)
+        kept = self._results.add_curve(record, table)
+        allure_results.curve(self._config, record, table, kept.chart)
+        if kept.line and kept.rounds.exists():
+            self._send_kept("curve", kept.line)
+
+    def finish(self, overridden: Sequence[str]) -> None:
+        """Hand the lines about overridden options to the plugin, which sends them when the worker ends."""
+        self._worker.overridden[:] = overridden
