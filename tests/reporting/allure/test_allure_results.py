@@ -282,7 +282,7 @@ def test_the_run_says_what_it_ran_on(run, pytester):
     environment = (directory / "environment.properties").read_text().splitlines()
 
     assert environment[:3] == ["release=mariadb\\:10.11\\ 1.2.3", "profile=quick", "seed=5"]
-    assert any(line.startswith("control\\ driver=") for line in environment)
+    assert any(line.startswith("python=") for line in environment)
     assert (directory / "categories.json").read_text() == allure.categories()
     assert [one["title"] for one in metrics] == [
         "mariadb:10.11: ratio",
