@@ -23,6 +23,7 @@ LEAST_PAIRS = 8  # of clusters: fewer give an f of more than 3.4 standard deviat
 ASSUMED = "assumed"
 SPAN, STEPS = 1e3, 2000  # of the variances that are reckoned with: up to so many times as large, in so many steps
 PRECISE = 1e-6  # of f, in standard deviations
+NEGLIGIBLE = 1e-18  # of the largest weight of a variance: all smaller ones together change no digit of f
 
 
 @dataclasses.dataclass(frozen=True)
@@ -126,14 +127,18 @@ def _predicted(square: float, noise: float, pairs: int) -> float:
     step = math.log(highest / lowest) / STEPS
     variances = [lowest * math.exp(step * (number + 0.5)) for number in range(STEPS)]  # even on a log scale: 1 / v
     logs = [-pairs / 2 * (math.log(v) + square / v) for v in variances]
-    weights = [math.exp(value - max(logs)) for value in logs]
-    deviations = [math.sqrt(max(0.0, v - noise)) for v in variances]
-    wanted, low, high = QUANTILE * math.fsum(weights), 0.0, 10 * math.sqrt(highest)
+    most = max(logs)
+    weighted = [
+        (weight, math.sqrt(max(0.0, v - noise)))
+        for v, value in zip(variances, logs, strict=True)
+        if (weight := math.exp(value - most)) > NEGLIGIBLE
+    ]
+    wanted, low, high = QUANTILE * math.fsum(weight for weight, _ in weighted), 0.0, 10 * math.sqrt(highest)
     while high - low > PRECISE * math.sqrt(square):
         middle = (low + high) / 2
         below = math.fsum(
             weight * (1 + math.erf(middle / deviation / math.sqrt(2))) / 2 if deviation else weight
-            for weight, deviation in zip(weights, deviations, strict=True)
+            for weight, deviation in weighted
         )
         low, high = (middle, high) if below < wanted else (low, middle)
     return high
