@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pytest_dbcluster import formatting, registry
-from pytest_dbcluster.cli.text import known_size, tell
+from pytest_dbcluster.cli.text import add_wait, known_size, tell
 from pytest_dbcluster.clusters.servers import data_template
 from pytest_dbcluster.errors import ConfigError, ProvisionError
 from pytest_dbcluster.formatting import Report
@@ -163,6 +163,16 @@ def _lock_file(entry: Path) -> Path:
     elif entry.parent == datasets.datasets_directory():
         name = datasets.lock_name(entry)
     return cache.lock_file(name)
+
+
+def add_cache(command: argparse.ArgumentParser) -> None:
+    """Add the options of ``dbcluster cache`` to its parser."""
+    command.set_defaults(run=run_cache)
+    command.add_argument(
+        "what", nargs="?", choices=("list", "clean"), default="list", help="list (default), or clean to remove"
+    )
+    add_wait(command)
+    command.add_argument("names", nargs="*", metavar="ENTRY", help="an entry to remove, as listed (default all)")
 
 
 def run_cache(arguments: argparse.Namespace) -> int:

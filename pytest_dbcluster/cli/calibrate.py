@@ -17,10 +17,12 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
+from pytest_dbcluster import registry
 from pytest_dbcluster.claims.cluster_difference import LEAST_PAIRS, ONE_IN, percent
 from pytest_dbcluster.claims.critical_values import LOOKS
+from pytest_dbcluster.cli.clusters import add_where
 from pytest_dbcluster.cli.compare import workload_of
-from pytest_dbcluster.cli.text import tell
+from pytest_dbcluster.cli.text import add_wait, tell
 from pytest_dbcluster.clusters.topology import usual_nodes
 from pytest_dbcluster.errors import ConfigError, Inconclusive, ProvisionError, SeriesVoid, Unsupported
 from pytest_dbcluster.formatting import Report, duration
@@ -29,7 +31,7 @@ from pytest_dbcluster.hosts.provisioner import given_images
 from pytest_dbcluster.measuring.measurement import Measurement, Rules
 from pytest_dbcluster.measuring.round_source import RoundSource
 from pytest_dbcluster.rounds import round_length
-from pytest_dbcluster.spec import ClusterSpec, ReleaseName
+from pytest_dbcluster.spec import DEFAULT_RELEASE, ClusterSpec, ReleaseName
 from pytest_dbcluster.system import cache
 from pytest_dbcluster.testbed import calibrations
 from pytest_dbcluster.testbed.calibrations import LEAST_ROUNDS, Calibration, Found, Key
@@ -45,6 +47,46 @@ ROUNDS = 40  # of each cluster, where no time is given
 LEAST_SECONDS = 5.0  # of a pair of clusters
 OPEN_LOOP = "70 %"  # of capacity: the arrival rate of a calibration of latencies
 PARTS = 40  # rounds that the time of a pair would have room for: so long is a round, where its workload leaves it open
+
+
+def add_calibrate(calibrate: argparse.ArgumentParser) -> None:
+    """Add the options of ``dbcluster calibrate`` to its parser."""
+    calibrate.set_defaults(run=run_calibrate)
+    calibrate.description = (
+        "Start pairs of fresh equal clusters, measure each pair, and keep how far they differ in each metric. "
+        "Claims between variants on separate clusters of this kind then count only what lies beyond that difference "
+        "(1 in 200), instead of beyond a default. Each pair is kept at once: after Ctrl-C the same command goes on. "
+        "Let nothing else run on the machine."
+    )
+    calibrate.epilog = (
+        "example: dbcluster calibrate galera --workload mysqlslap:write takes about an hour, with --seconds 480 eight "
+        "minutes"
+    )
+    option = calibrate.add_argument
+    option("topology", metavar="TOPOLOGY", help=", ".join(registry.names("topology")))
+    option("--nodes", type=int, metavar="N", help="number of nodes (default 3; for standalone 1, for drbd 2)")
+    release = f"server release (default {DEFAULT_RELEASE})"
+    option("--release", default=DEFAULT_RELEASE, metavar="NAME:VERSION", help=release)
+    option("--proxy", metavar="NAME", help=f"a proxy: {' or '.join(registry.names('proxy'))} (default: none)")
+    option(
+        "--workload",
+        default="mysqlslap:write",
+        metavar="NAME[:MODE]",
+        help="tpcc, sysbench:SCRIPT or mysqlslap:MODE (default mysqlslap:write)",
+    )
+    option("--threads", type=int, metavar="N", help="connections of the workload (default: the workload's own)")
+    option("--open-loop", action="store_true", help="at 70 %% of capacity, for claims about latencies")
+    option("--pairs", type=int, default=24, metavar="N", help="pairs of clusters to have in all (default 24)")
+    option("--rounds", type=int, metavar="N", help="rounds of each cluster (default 40; with --seconds what it allows)")
+    option(
+        "--seconds",
+        type=float,
+        metavar="S",
+        help="time of all pairs with the starts of their clusters (default: what --rounds takes)",
+    )
+    option("--again", action="store_true", help="forget the pairs that are known, and begin anew")
+    add_wait(calibrate)
+    add_where(calibrate, "container, vm, ssh, on the machines of --db-host, or ec2")
 
 
 def run_calibrate(arguments: argparse.Namespace) -> int:

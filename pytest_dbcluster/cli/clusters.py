@@ -14,14 +14,14 @@ from pathlib import Path
 
 from pytest_dbcluster import registry
 from pytest_dbcluster.cli.ec2 import leftovers as ec2
-from pytest_dbcluster.cli.text import own_options, tell
+from pytest_dbcluster.cli.text import add_wait, own_options, tell
 from pytest_dbcluster.clusters import kept
 from pytest_dbcluster.clusters.servers.cnf_file import CnfFile
 from pytest_dbcluster.clusters.startup import bring_up
 from pytest_dbcluster.errors import ConfigError, ProvisionError, Unsupported
 from pytest_dbcluster.formatting import Report, counted, duration, size
 from pytest_dbcluster.hosts import runs
-from pytest_dbcluster.hosts.given import given_elsewhere
+from pytest_dbcluster.hosts.given import add_ec2_options, add_machines, given_elsewhere
 from pytest_dbcluster.hosts.kept_logs import KeptLogs
 from pytest_dbcluster.hosts.network import measured_back
 from pytest_dbcluster.hosts.network.measured_back import MeasuredBack
@@ -30,7 +30,7 @@ from pytest_dbcluster.hosts.provisioners.container import engine
 from pytest_dbcluster.hosts.provisioners.ssh.leftovers import Ended, Leftovers
 from pytest_dbcluster.hosts.runs import Run
 from pytest_dbcluster.reporting.tables import layout
-from pytest_dbcluster.spec import ClusterSpec, ReleaseName
+from pytest_dbcluster.spec import DEFAULT_RELEASE, PARITIES, ClusterSpec, ReleaseName
 from pytest_dbcluster.system import cache
 from pytest_dbcluster.system.machine_lock import Turns
 from pytest_dbcluster.testbed.resolution import Resolution
@@ -193,6 +193,117 @@ def leave_running(
             back.before(spec.short_name, cluster.path, asked)
             progress(measured_back.line(spec.short_name, asked, back.of(spec.short_name)))
         return kept.describe(kept.write(cluster, provisioner, name=spec.name))
+
+
+def add_up(up: argparse.ArgumentParser) -> None:
+    """Add the options of ``dbcluster up`` to its parser."""
+    up.set_defaults(run=run_up)
+    up.epilog = (
+        "example: dbcluster up galera --proxy haproxy --option innodb_flush_log_at_trx_commit=2 --name mine; "
+        "dbcluster down mine ends it"
+    )
+    up.add_argument("topology", metavar="TOPOLOGY", help=", ".join(registry.names("topology")))
+    up.add_argument("--nodes", type=int, metavar="N", help="number of nodes (default 3; for standalone 1, for drbd 2)")
+    up.add_argument(
+        "--release",
+        default=DEFAULT_RELEASE,
+        metavar="NAME:VERSION[=DIRECTORY]",
+        help=f"server release (default {DEFAULT_RELEASE}); `dbcluster releases` lists them; =DIRECTORY uses an "
+        "unpacked server",
+    )
+    up.add_argument(
+        "--proxy",
+        metavar="NAME",
+        help=f"a proxy in front of the nodes: {' or '.join(registry.names('proxy'))} (default: none)",
+    )
+    add_where(up, "container or vm; not ssh or ec2, where servers end with the command")
+    up.add_argument(
+        "--rtt", type=float, metavar="SECONDS", help="how far the nodes are apart, there and back: 0.005 is 5 ms"
+    )
+    up.add_argument("--option", action="append", default=[], metavar="NAME=VALUE", help="a server option; repeatable")
+    up.add_argument(
+        "--cnf", metavar="FILE", help="a my.cnf with server options for every node; --option overrides them"
+    )
+    up.add_argument(
+        "--cnf-root", metavar="DIR", help="a copy of the files of its old host: !include /etc/... is read there"
+    )
+    up.add_argument(
+        "--parity",
+        choices=PARITIES,
+        default=PARITIES[0],
+        help="vendor: each server's own defaults (default); normalised: options that make vendors comparable",
+    )
+    add_wait(up)
+    up.add_argument("--name", default="", help="a name for dbcluster ps and down (default: topology and nodes)")
+
+
+def add_ps(ps: argparse.ArgumentParser) -> None:
+    """Add the options of ``dbcluster ps`` to its parser."""
+    ps.set_defaults(run=run_ps)
+    add_elsewhere(ps)
+
+
+def add_down(down: argparse.ArgumentParser) -> None:
+    """Add the options of ``dbcluster down`` to its parser."""
+    down.set_defaults(run=run_down)
+    down.add_argument("wanted", nargs="*", metavar="ID|NAME", help="an id or a name that dbcluster ps shows")
+    down.add_argument("--all", action="store_true", help="end all clusters of yours that were left running")
+    add_elsewhere(down)
+
+
+def add_reap(reap: argparse.ArgumentParser) -> None:
+    """Add the options of ``dbcluster reap`` to its parser."""
+    reap.set_defaults(run=run_reap)
+    reap.add_argument(
+        "--programs",
+        action="store_true",
+        help="with --provisioner ssh: remove the programs that were sent too, which stay for later runs otherwise",
+    )
+    reap.add_argument(
+        "--run", dest="of_run", metavar="ID", help="with --provisioner ec2: end this run, whose ever it is"
+    )
+    reap.add_argument(
+        "--expired", action="store_true", help="with --provisioner ec2: end only what has outlived its time to live"
+    )
+    add_elsewhere(reap)
+
+
+def add_where(up: argparse.ArgumentParser, others: str) -> None:
+    """Add the options that say where a cluster runs. others: the provisioners besides local, for the help text."""
+    up.add_argument(
+        "--provisioner",
+        default="local",
+        metavar="NAME",
+        help=f"where the cluster runs: local, as processes of this machine (default), {others}",
+    )
+    up.add_argument(
+        "--image",
+        action="append",
+        default=[],
+        metavar="NAME:VERSION=IMAGE",
+        help="image for the containers of a release, with --provisioner container; repeatable",
+    )
+    add_machines(up.add_argument)
+    add_ec2_options(up.add_argument, "with --provisioner ec2: ")
+
+
+def add_elsewhere(command: argparse.ArgumentParser) -> None:
+    """Add the options of a command that is about this machine, or about machines elsewhere."""
+    command.set_defaults(of_run="", expired=False)
+    command.epilog = (
+        f"example: dbcluster {command.prog.split()[-1]} --provisioner ssh --db-host admin@db1 --db-host admin@db2"
+    )
+    command.add_argument(
+        "--provisioner",
+        default="local",
+        choices=("local", "ssh", "ec2"),
+        help="local: this machine, with its containers and guests (default); ssh: the machines of --db-host; ec2: what "
+        "runs have in an account of AWS",
+    )
+    command.add_argument(
+        "--region", default="", metavar="REGION", help="with --provisioner ec2: the region (default: as boto3 finds it)"
+    )
+    add_machines(command.add_argument)
 
 
 def options_of(pairs: Sequence[str]) -> dict[str, str]:

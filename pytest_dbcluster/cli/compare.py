@@ -14,7 +14,7 @@ import secrets
 import shlex
 import statistics
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from pytest_dbcluster import formatting, registry
@@ -33,11 +33,11 @@ from pytest_dbcluster.cli.comparison import (
     slower,
     told_margin,
 )
-from pytest_dbcluster.cli.text import own_options, tell
+from pytest_dbcluster.cli.text import add_wait, own_options, tell
 from pytest_dbcluster.clusters.topology import usual_nodes
 from pytest_dbcluster.errors import ConfigError, Inconclusive, LockHeld
 from pytest_dbcluster.formatting import amount, counted, duration
-from pytest_dbcluster.hosts.given import given_elsewhere
+from pytest_dbcluster.hosts.given import add_ec2_options, add_machines, given_elsewhere
 from pytest_dbcluster.hosts.provisioner import given_images
 from pytest_dbcluster.measuring.answer import Answer
 from pytest_dbcluster.measuring.evidence import Evidence
@@ -58,6 +58,7 @@ from pytest_dbcluster.workloads.tpcc import TPCC
 from pytest_dbcluster.workloads.workload import Workload
 
 DEFAULT_WORKLOADS = ("sysbench:oltp_read_write", "tpcc")
+SECONDS = 300.0  # of a whole comparison, with the starts of its clusters, by default
 LEAST_SECONDS = 10.0
 WIDTH = 60  # characters shown of a value
 RESUME = "--resume"
@@ -66,6 +67,71 @@ ENDS = {
     Result.WORSE: "{candidate} is worse than {baseline}",
     Result.UNKNOWN: "could not tell whether {candidate} is worse than {baseline}",
 }
+
+
+def add_compare(compare: argparse.ArgumentParser) -> None:
+    """Add the options of ``dbcluster compare`` to its parser."""
+    compare.set_defaults(run=run_compare)
+    compare.epilog = (
+        "exit code: 0 no worse, 3 worse, 4 could not tell, 1 error, 2 wrong arguments, such as two equal files; two "
+        "files whose lines differ without effect are no worse"
+    )
+    option = compare.add_argument
+    option("--cnf", action="append", default=[], metavar="FILE", help="a my.cnf; give two, the current one first")
+    option("--option", action="append", default=[], metavar="NAME=VALUE", help="a server option of both; repeatable")
+    option("--cnf-root", metavar="DIR", help="a copy of the host's files: !include /etc/... is read below it")
+    option(
+        "--release",
+        action="append",
+        default=[],
+        metavar="NAME:VERSION",
+        help=f"a server release; give two to compare them, the current one first (default {DEFAULT_RELEASE})",
+    )
+    option("--topology", default="standalone", metavar="NAME", help="such as galera, standalone (default standalone)")
+    option("--nodes", type=int, metavar="N", help="number of nodes (default 3; for standalone 1, for drbd 2)")
+    option(
+        "--workload",
+        action="append",
+        default=[],
+        metavar="NAME[:MODE]",
+        help="tpcc, sysbench:SCRIPT or mysqlslap:MODE; repeatable (default sysbench:oltp_read_write and tpcc)",
+    )
+    _add_how(option)
+    add_wait(compare)
+
+
+def _add_how(option: Callable[..., object]) -> None:
+    """Add the options that say how two clusters are compared, and where."""
+    option("--threads", type=int, metavar="N", help="connections of each workload (default: the workload's own)")
+    option(
+        "--seconds",
+        type=float,
+        default=SECONDS,
+        metavar="S",
+        help=f"time of the whole comparison, with the starts of its clusters (default {SECONDS:g})",
+    )
+    option("--seed", type=int, metavar="N", help="seed for the order of rounds (default random)")
+    option("--equal", action="store_true", help="measure two files or releases that do not differ in effect (A/A)")
+    option(
+        "--results",
+        default="reports/compare",
+        metavar="DIR",
+        help="directory of the results and their page (default reports/compare)",
+    )
+    option(
+        "--resume",
+        action="store_true",
+        help="take over the answers that are in the results, and measure what has none, or has changed",
+    )
+    option(
+        "--provisioner",
+        default="local",
+        metavar="NAME",
+        help="where the clusters run: local (default), container, vm, ssh or ec2",
+    )
+    option("--image", action="append", default=[], metavar="NAME:VERSION=IMAGE", help="image of a release; repeatable")
+    add_machines(option)
+    add_ec2_options(option, "with --provisioner ec2: ")
 
 
 def run_compare(arguments: argparse.Namespace) -> int:

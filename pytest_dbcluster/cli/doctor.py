@@ -16,11 +16,12 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from pytest_dbcluster.cli.clusters import add_elsewhere
 from pytest_dbcluster.clusters.servers import connection
 from pytest_dbcluster.errors import ConfigError, ProvisionError, Unsupported
 from pytest_dbcluster.formatting import gibibytes, printable
 from pytest_dbcluster.hosts import runs
-from pytest_dbcluster.hosts.given import given_elsewhere
+from pytest_dbcluster.hosts.given import add_ec2_options, given_elsewhere
 from pytest_dbcluster.hosts.guests import guest, network, user_namespace
 from pytest_dbcluster.hosts.network import kernel_router, local_paths
 from pytest_dbcluster.hosts.provisioners.container import engine, images
@@ -52,6 +53,13 @@ class Finding:
     name: str
     value: str
     rules_out: str = ""
+
+
+def add_doctor(doctor: argparse.ArgumentParser) -> None:
+    """Add the options of ``dbcluster doctor`` to its parser."""
+    doctor.set_defaults(run=run_doctor)
+    add_elsewhere(doctor)
+    add_ec2_options(doctor.add_argument, "with --provisioner ec2: ")
 
 
 def run_doctor(arguments: argparse.Namespace) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from pathlib import Path
 
 from pytest_dbcluster.cli.text import tell
@@ -11,6 +12,38 @@ from pytest_dbcluster.formatting import counted, printable
 from pytest_dbcluster.reporting import unwritten
 from pytest_dbcluster.reporting.history import history_file, views
 from pytest_dbcluster.reporting.history.history_file import History
+
+HISTORY = "reports/history.jsonl"
+
+
+def add_history(history: argparse.ArgumentParser) -> None:
+    """Add the commands of ``dbcluster history`` to its parser."""
+    history.epilog = "pytest --db-history FILE adds the claims of a run to FILE, and begins it"
+    actions = history.add_subparsers(title="commands", required=True, metavar="COMMAND")
+
+    def add(
+        name: str, run: Callable[[argparse.Namespace], int], text: str, *, some: bool = True
+    ) -> argparse.ArgumentParser:
+        action = actions.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
+        action.set_defaults(run=run)
+        action.add_argument("--file", default=HISTORY, metavar="FILE", help=f"the history (default {HISTORY})")
+        if some:
+            action.add_argument("--claim", default="", metavar="TEXT", help="only claims whose id contains this text")
+        return action
+
+    add(
+        "list",
+        run_list,
+        "list the newest run of each claim beside the runs before it, and what has changed",
+    )
+    draw = add("draw", run_draw, "draw a chart of each claim")
+    draw.add_argument("directory", metavar="DIRECTORY", help="where to write the charts, one SVG for each claim")
+    export = add("export", run_export, "write every run of every claim as CSV, for other programs")
+    export.add_argument("output", metavar="FILE.csv", help="the file to write")
+    accept = add("accept", run_accept, "accept that a claim has a new level from a run on", some=False)
+    accept.add_argument("claim", metavar="CLAIM", help="its id, or a part of it that no other claim has")
+    accept.add_argument("run_id", metavar="RUN", help="the id of the first run of the new level, or its beginning")
+    accept.add_argument("reason", metavar="REASON", help='why, such as "another disk since Monday"')
 
 
 def run_list(arguments: argparse.Namespace) -> int:

@@ -157,6 +157,12 @@ def write(directory: Path, texts: Mapping[str, str]) -> None:
         written.append(name)
 
 
+def add_init(init: argparse.ArgumentParser) -> None:
+    """Add the options of ``dbcluster init`` to its parser."""
+    init.set_defaults(run=run_init)
+    init.add_argument("directory", nargs="?", default=".", metavar="DIRECTORY", help="default: this directory")
+
+
 def run_init(arguments: argparse.Namespace) -> int:
     """``dbcluster init [DIRECTORY]``: write the files of a small project, and print what to do next."""
     directory = Path(arguments.directory)

@@ -23,6 +23,25 @@ MARKDOWN = ".md"
 SUFFIXES = (".html", ".htm", MARKDOWN)
 
 
+def add_report(report: argparse.ArgumentParser) -> None:
+    """Add the options of ``dbcluster report`` to its parser."""
+    report.set_defaults(run=run_report)
+    report.epilog = (
+        "The page is one file that needs no network. Claims of several releases, topologies, storages, machines or "
+        "runs are also printed side by side, and written as Markdown beside the page; --output FILE.md writes that "
+        "table alone."
+    )
+    report.add_argument("directories", nargs="+", metavar="DIR", help="a results directory, such as reports/latest")
+    report.add_argument("--output", metavar="FILE", help="the file to write (default DIR/index.html)")
+    report.add_argument("--allure", action="store_true", help="also make Allure's page, allure.html; fetches Allure 3")
+    report.add_argument(
+        "--by",
+        default="release",
+        metavar="WHAT",
+        help="the columns of the printed table: release (default), topology, storage, machine or run",
+    )
+
+
 def run_report(arguments: argparse.Namespace) -> int:
     """``dbcluster report``: write the page; return 0. Raises ConfigError for directories without results of ours.
 

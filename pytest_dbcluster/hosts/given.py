@@ -64,6 +64,32 @@ def add_ec2_options(add: Callable[..., object], before: str = "") -> None:
         add(option.name, action=option.action, help=f"{before}{option.help}", **metavar)
 
 
+def add_machines(option: Callable[..., object]) -> None:
+    """Add the options of ``dbcluster`` that name machines, and say how ssh reaches them. option: argparse's."""
+    machines = "with --provisioner ssh: "
+    option(
+        "--db-host",
+        action="append",
+        default=[],
+        metavar="USER@ADDRESS",
+        help=f"{machines}a machine for one node of each cluster; repeatable; a Host of ~/.ssh/config too",
+    )
+    option(
+        "--db-load-host",
+        action="append",
+        default=[],
+        metavar="USER@ADDRESS",
+        help=f"{machines}a machine for the load generator and proxies; repeatable",
+    )
+    option("--db-host-keys", metavar="FILE", help=f"{machines}file with the host keys of the machines")
+    option("--db-ssh-config", metavar="FILE", help=f"{machines}configuration of ssh instead of ~/.ssh/config")
+    option(
+        "--db-host-directory",
+        metavar="DIR",
+        help=f"{machines}directory of the machines in which ours is (default /var/tmp)",
+    )
+
+
 def given_elsewhere(option: Any, provisioner: str) -> Mapping[str, Any]:
     """The arguments of the provisioners ssh and ec2 from parsed options. Raises ConfigError for those without them."""
     base = {"base": option.db_host_directory} if option.db_host_directory else {}

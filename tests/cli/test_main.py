@@ -8,20 +8,17 @@ import re
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import psutil
 import pytest
 
 from pytest_dbcluster import registry, wait
-from pytest_dbcluster.cli import images, main
+from pytest_dbcluster.cli import main, releases
 from pytest_dbcluster.clusters import topology
 from pytest_dbcluster.errors import ProvisionError
 from pytest_dbcluster.hosts import given
 from pytest_dbcluster.plugin import command_line
 from pytest_dbcluster.releases import find
-from pytest_dbcluster.releases import release as releases
-from pytest_dbcluster.releases.find import Known
 from pytest_dbcluster.system import machine_lock
 from tests.support.command import ROOT, dbcluster
 
@@ -104,21 +101,6 @@ def test_an_error_shows_no_password(monkeypatch, capsys):
     assert capsys.readouterr().err == "dbcluster: server said ***\n"
 
 
-def test_fetch_tells_of_each_release(monkeypatch, capsys):
-    """One line for each, with the directory that goes into PATH."""
-
-    def found(name, *, progress):
-        progress(f"fetching {name}")
-        return releases.Release(name, name, "1.2", Path("/bin"), source="here")
-
-    monkeypatch.setattr(find, "find", found)
-
-    assert main.main(["fetch", "sysbench", "haproxy"]) == 0
-    shown = capsys.readouterr()
-    assert shown.out == "sysbench 1.2: /bin (here)\nhaproxy 1.2: /bin (here)\n"
-    assert shown.err == "fetching sysbench\nfetching haproxy\n"
-
-
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 @pytest.mark.parametrize("words", ["up standalone", "compare --release mariadb:10.11 --release mariadb:11.8"])
 def test_a_signal_ends_a_command_with_a_sentence(tmp_path, words, number, code):
@@ -153,42 +135,6 @@ def test_a_signal_ends_a_command_with_a_sentence(tmp_path, words, number, code):
             assert not {f"{name}={value}" for name, value in program.environ().items()} & ids
 
 
-def test_a_signal_ends_a_fetch_with_a_sentence(tmp_path):
-    """Nothing of the release stays, nor a directory that was made for it, nor a program; the lock's file does."""
-    cached = tmp_path / "pytest-dbcluster"
-    process = subprocess.Popen(
-        [sys.executable, "-m", "pytest_dbcluster.cli.main", "fetch", "haproxy"],
-        env={**os.environ, "XDG_CACHE_HOME": str(tmp_path), "DBCLUSTER_TEST_MARK": str(tmp_path)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        wait.until(
-            lambda: [] if apt_programs(tmp_path) else ["no apt"], "a program of the fetch", seconds=300, poll=0.005
-        )
-        process.terminate()
-        _, said = process.communicate(timeout=100)
-    finally:
-        process.kill()
-
-    assert process.returncode == 143
-    assert said.endswith("dbcluster: ended by SIGTERM\n")
-    assert "Traceback" not in said
-    assert [path for path in cached.rglob("*") if not path.is_relative_to(cached / "locks")] == []
-    wait.until(lambda: apt_programs(tmp_path), "the end of the programs of the fetch", seconds=60)
-
-
-def apt_programs(mark):
-    """The command lines of the programs, other than Python, that a process with this mark has started."""
-    found = []
-    for program in psutil.process_iter():
-        with contextlib.suppress(psutil.Error):
-            if program.environ().get("DBCLUSTER_TEST_MARK") == str(mark) and "python" not in program.name():
-                found.append(" ".join(program.cmdline()))
-    return found
-
-
 def test_what_takes_cores_and_the_disk_is_done_in_a_turn(monkeypatch, tmp_path):
     """Nobody measures beside a fetch, an image that is made, and a cluster that comes up."""
     own = machine_lock.MachineLock(tmp_path / "machine")
@@ -204,24 +150,11 @@ def test_what_takes_cores_and_the_disk_is_done_in_a_turn(monkeypatch, tmp_path):
     monkeypatch.setattr(find, "find", stop)
     monkeypatch.setattr("pytest_dbcluster.hosts.provisioners.container.images.build", stop)
     monkeypatch.setattr("pytest_dbcluster.hosts.provisioners.container.images.offer", lambda name: name)
-    monkeypatch.setattr(images, "_engine", contextlib.nullcontext)
+    monkeypatch.setattr(releases, "_engine", contextlib.nullcontext)
 
     for words in (["fetch", "sysbench"], ["image", "build", "mariadb:10.11"]):
         assert main.main(words) == 1
     assert having == [["building"]] * 3
-
-
-def test_releases_is_a_table(monkeypatch, capsys):
-    """A row for each release, its size where it is known."""
-    rows = [Known("mariadb:10.11", "cached", "10.11.19", 147_000_000, "/x"), Known("mysql:9.7", "planned")]
-    monkeypatch.setattr(find, "known", lambda: rows)
-
-    assert main.main(["releases"]) == 0
-    assert capsys.readouterr().out.splitlines() == [
-        "release        state    version   size    where",
-        "mariadb:10.11  cached   10.11.19  147 MB  /x",
-        "mysql:9.7      planned",
-    ]
 
 
 def test_doctor_prints_its_findings(data, capsys):
@@ -258,7 +191,8 @@ def test_machines_are_named_as_for_a_test_run(command):
     command_line.add_ssh_options(lambda name, **_: of_pytest.append(name))
     if command.split()[0] in ("doctor", "compare", "calibrate", "up"):
         given.add_ec2_options(lambda name, **_: of_pytest.append(name))
-    known = vars(main._parser().parse_args(command.split()))
+    words = command.split()
+    known = vars(main.parser(words).parse_args(words))
 
     assert {f"--{name.replace('_', '-')}" for name in known if name.startswith("db_")} == set(of_pytest)
 

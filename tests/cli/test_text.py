@@ -85,7 +85,7 @@ def named_options():
 
 def test_every_option_that_a_text_of_compare_names_is_one_of_compare():
     """A text that names an option of a test run is rewritten for the command, which therefore needs that option."""
-    arguments = main._parser().parse_args(["compare"])
+    arguments = main.parser(["compare"]).parse_args(["compare"])
     found = list(named_options())
     unknown = {
         (module, option)

@@ -93,7 +93,7 @@ def test_readme_shows_make_targets_that_exist():
 
 def test_readme_shows_commands_that_are_built():
     """Each `dbcluster COMMAND` of the README is a command."""
-    action = next(one for one in main._parser()._actions if isinstance(one, argparse._SubParsersAction))
+    action = next(one for one in main.parser([])._actions if isinstance(one, argparse._SubParsersAction))
     shown = quoted("dbcluster")
 
     assert shown

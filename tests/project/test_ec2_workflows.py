@@ -126,7 +126,7 @@ def test_what_a_cancelled_run_left_is_ended_in_the_same_job():
 def test_the_commands_have_the_options_that_they_use(workflow):
     """The parsers of `dbcluster` and of pytest's options take each command as it stands."""
     commands = [shlex.split(step["run"].removeprefix(".venv/bin/")) for step in steps(workflow, "run")]
-    parsed = [main._parser().parse_args(words[1:]) for words in commands if words[0] == "dbcluster"]
+    parsed = [main.parser(words[1:]).parse_args(words[1:]) for words in commands if words[0] == "dbcluster"]
 
     assert len(parsed) >= 2
     if workflow == RUN:

@@ -10,7 +10,7 @@ from pytest_dbcluster.cli.text import tell
 LISTED = ("r6i.large", "t3.medium", "m5d.xlarge")  # types of published measurements
 
 
-def add_actions(ec2: argparse.ArgumentParser) -> None:
+def add_ec2(ec2: argparse.ArgumentParser) -> None:
     """Add the commands of ``dbcluster ec2`` to its parser."""
     actions = ec2.add_subparsers(title="commands", required=True, metavar="COMMAND")
     text = "fetch the prices of a region from AWS's price list, which asks for no money, or list those that are known"
