@@ -11,10 +11,10 @@ import tomllib
 
 import pytest
 
-from pytest_dbcluster.hosts.provisioners.ec2.launch import USUAL_GIB
 from pytest_dbcluster.hosts.provisioners.ec2.money.cost import Cost, Group, usd
 from pytest_dbcluster.hosts.provisioners.ec2.money.prices import Prices
 from pytest_dbcluster.hosts.provisioners.ec2.money.spending import root
+from pytest_dbcluster.hosts.provisioners.ec2.plan import USUAL_GIB
 from pytest_dbcluster.hosts.provisioners.ec2.settings import Settings
 from tests.support.command import ROOT
 

@@ -65,10 +65,10 @@ def _sizes(running: Sequence[Any]) -> set[int]:
 def _cost(settings: Settings, servers: int, *, least: bool = False) -> Cost:
     """The cost of so many servers and a load host. least: without what only AWS knows. Raises ConfigError."""
     from pytest_dbcluster.hosts.provisioners.ec2.aws import Account
-    from pytest_dbcluster.hosts.provisioners.ec2.launch import DEFAULT_TYPE, LOAD, SERVER, USUAL_GIB
     from pytest_dbcluster.hosts.provisioners.ec2.money.cost import Cost, Group
     from pytest_dbcluster.hosts.provisioners.ec2.money.prices import Prices
     from pytest_dbcluster.hosts.provisioners.ec2.money.spending import ROLES, root
+    from pytest_dbcluster.hosts.provisioners.ec2.plan import DEFAULT_TYPE, LOAD, SERVER, USUAL_GIB
     from pytest_dbcluster.hosts.provisioners.ec2.settings import ZONE
 
     asked = settings.elsewhere["settings"]

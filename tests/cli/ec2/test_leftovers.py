@@ -7,8 +7,9 @@ import time
 import pytest
 
 from pytest_dbcluster.cli.main import main
-from pytest_dbcluster.hosts.provisioners.ec2 import launch, reaper
-from tests.hosts.provisioners.ec2.test_launch import fleet, launched
+from pytest_dbcluster.hosts.provisioners.ec2 import fleet as fleets
+from pytest_dbcluster.hosts.provisioners.ec2 import reaper, tags
+from tests.hosts.provisioners.ec2.test_fleet import fleet, launched
 from tests.support.ec2_stand_in import Ec2StandIn, in_environment
 
 
@@ -22,7 +23,7 @@ def account():
 @pytest.fixture
 def aws(account, monkeypatch):
     """The same, empty."""
-    monkeypatch.setattr(launch, "POLL_SECONDS", 0.05)
+    monkeypatch.setattr(fleets, "POLL_SECONDS", 0.05)
     monkeypatch.setattr(reaper, "POLL_SECONDS", 0.05)
     account.clear()
     with in_environment(account):
@@ -38,7 +39,7 @@ def command(capsys, *words):
 def test_ps_lists_runs_with_what_they_have(aws, capsys, monkeypatch):
     """Whose they are, whether they live, when they end; and what only looks like ours."""
     launched(fleet(), servers=1, load=False)
-    monkeypatch.setattr(launch, "owner", lambda: "eve@elsewhere/1/2")
+    monkeypatch.setattr(tags, "owner", lambda: "eve@elsewhere/1/2")
     launched(fleet("ffffffff"), servers=1, load=False, expires=time.time() - 7200)
     (other,) = [one for one in aws.instances() if one.key_name == "dbcluster-ffffffff"]
     aws.backend.create_tags([other.id], {"Name": "theirs"})

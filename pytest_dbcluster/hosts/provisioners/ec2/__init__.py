@@ -4,4 +4,4 @@ from pytest_dbcluster.hosts.provisioners.ec2.provisioner import Ec2Provisioner
 
 PROVISIONER = Ec2Provisioner
 
-__all__ = ["PROVISIONER", "aws", "checkup", "launch", "money", "policy", "reaper", "settings"]
+__all__ = ["PROVISIONER", "aws", "checkup", "money", "plan", "policy", "reaper", "settings"]

@@ -9,9 +9,10 @@ from collections.abc import Callable
 from pytest_dbcluster.errors import ConfigError, DBClusterError
 from pytest_dbcluster.formatting import counted, duration
 from pytest_dbcluster.hosts.provisioners.ec2.aws import SKEW_SECONDS, Account, AwsError
-from pytest_dbcluster.hosts.provisioners.ec2.launch import Fleet, Keys, Plan
+from pytest_dbcluster.hosts.provisioners.ec2.fleet import Fleet, Keys
 from pytest_dbcluster.hosts.provisioners.ec2.money.prices import Prices
 from pytest_dbcluster.hosts.provisioners.ec2.money.spending import cost_of
+from pytest_dbcluster.hosts.provisioners.ec2.plan import Plan
 from pytest_dbcluster.hosts.provisioners.ec2.reaper import Reaper
 from pytest_dbcluster.hosts.provisioners.ec2.settings import Settings
 from pytest_dbcluster.hosts.provisioners.ec2.user_data import HostKey

@@ -24,13 +24,15 @@ from pytest_dbcluster.formatting import duration, some
 from pytest_dbcluster.hosts.provisioner import NO_DISKS, Stay
 from pytest_dbcluster.hosts.provisioners.ec2 import user_data, way
 from pytest_dbcluster.hosts.provisioners.ec2.aws import Account, AwsError
+from pytest_dbcluster.hosts.provisioners.ec2.fleet import Fleet, Instance, Keys, reason
 from pytest_dbcluster.hosts.provisioners.ec2.hardware import facts
 from pytest_dbcluster.hosts.provisioners.ec2.hardware.of_run import Hardware
-from pytest_dbcluster.hosts.provisioners.ec2.launch import LOAD, Fleet, Image, Instance, Keys, Plan, name, reason
 from pytest_dbcluster.hosts.provisioners.ec2.money.prices import Prices
 from pytest_dbcluster.hosts.provisioners.ec2.money.spending import Spending, cost_of
+from pytest_dbcluster.hosts.provisioners.ec2.plan import LOAD, Image, Plan
 from pytest_dbcluster.hosts.provisioners.ec2.reaper import INSTANCES, Reaped, Reaper
 from pytest_dbcluster.hosts.provisioners.ec2.settings import PLACE, ZONE, Settings
+from pytest_dbcluster.hosts.provisioners.ec2.tags import name
 from pytest_dbcluster.hosts.provisioners.ec2.user_data import DIRECTORY, HostKey, Written
 from pytest_dbcluster.hosts.provisioners.ssh import access, remote_programs
 from pytest_dbcluster.hosts.provisioners.ssh.access import Access

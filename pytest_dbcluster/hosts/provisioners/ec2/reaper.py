@@ -17,7 +17,7 @@ from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.formatting import Report, counted, printable
 from pytest_dbcluster.hosts import runs
 from pytest_dbcluster.hosts.provisioners.ec2.aws import CREDENTIALS, Account, AwsError
-from pytest_dbcluster.hosts.provisioners.ec2.launch import (
+from pytest_dbcluster.hosts.provisioners.ec2.tags import (
     EXPIRES_TAG,
     KEPT_TAG,
     LAUNCH_TAG,

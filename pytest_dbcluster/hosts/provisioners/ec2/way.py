@@ -17,7 +17,7 @@ from pathlib import Path
 
 from pytest_dbcluster.errors import ProvisionError
 from pytest_dbcluster.hosts.provisioners.ec2 import user_data
-from pytest_dbcluster.hosts.provisioners.ec2.launch import Instance
+from pytest_dbcluster.hosts.provisioners.ec2.fleet import Instance
 from pytest_dbcluster.hosts.provisioners.ssh.access import CONNECT_SECONDS, Access, program
 
 JUMP_SECONDS = 3.0 * CONNECT_SECONDS  # a second jump host may be on the way

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_dbcluster.hosts.provisioners.ec2 import launch, reaper
+from pytest_dbcluster.hosts.provisioners.ec2 import fleet, reaper
 from pytest_dbcluster.hosts.provisioners.ec2 import provisioner as ec2
 from tests.support import stand_ins
 from tests.support.ec2_stand_in import Ec2StandIn, in_environment
@@ -13,7 +13,7 @@ from tests.support.ec2_stand_in import Ec2StandIn, in_environment
 @pytest.fixture
 def quick(monkeypatch):
     """Nobody waits between two questions."""
-    monkeypatch.setattr(launch, "POLL_SECONDS", 0.05)
+    monkeypatch.setattr(fleet, "POLL_SECONDS", 0.05)
     monkeypatch.setattr(reaper, "POLL_SECONDS", 0.05)
     monkeypatch.setattr(ec2, "POLL_SECONDS", 0.2)
 

@@ -8,7 +8,7 @@ import time
 from pytest_dbcluster.hosts.provisioners.ec2 import checkup
 from pytest_dbcluster.hosts.provisioners.ec2.aws import Account
 from pytest_dbcluster.hosts.provisioners.ec2.settings import Settings
-from tests.hosts.provisioners.ec2.test_launch import fleet, launched
+from tests.hosts.provisioners.ec2.test_fleet import fleet, launched
 
 
 def findings(**options):

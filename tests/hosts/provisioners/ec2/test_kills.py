@@ -22,11 +22,11 @@ SECONDS = 60.0
 # A run that launches, grows, works and ends; it says where it is.
 RUN = """
 import sys
-from pytest_dbcluster.hosts.provisioners.ec2 import launch, provisioner, reaper
+from pytest_dbcluster.hosts.provisioners.ec2 import fleet, provisioner, reaper
 from pytest_dbcluster.hosts.provisioners.ec2.settings import Settings
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
 
-launch.POLL_SECONDS = reaper.POLL_SECONDS = provisioner.POLL_SECONDS = 0.1
+fleet.POLL_SECONDS = reaper.POLL_SECONDS = provisioner.POLL_SECONDS = 0.1
 settings = Settings.parsed(max_cost=5, source="192.0.2.1/32", prices=["ipv4=0.005"])
 run = provisioner.Ec2Provisioner(settings=settings, keep=KEEP)
 run.progress = lambda line: print(line, flush=True)

@@ -11,10 +11,10 @@ import time
 import pytest
 
 from pytest_dbcluster.errors import ConfigError
-from pytest_dbcluster.hosts.provisioners.ec2 import launch, reaper
+from pytest_dbcluster.hosts.provisioners.ec2 import reaper, tags
 from pytest_dbcluster.hosts.provisioners.ec2.aws import Account, AwsError
 from pytest_dbcluster.hosts.provisioners.ec2.reaper import Reaper
-from tests.hosts.provisioners.ec2.test_launch import fleet, launched
+from tests.hosts.provisioners.ec2.test_fleet import fleet, launched
 
 OTHER = "ffffffff"
 
@@ -93,8 +93,8 @@ def test_what_has_outlived_its_time_is_ended_whose_ever_it_is(aws):
 def test_a_run_is_dead_when_its_process_here_has_ended(aws, monkeypatch, owner, dead):
     """Of a process on another machine, or in another container, only its time to live is known."""
     namespace = os.stat("/proc/self/ns/pid").st_ino  # noqa: PTH116 - a link that no path follows
-    text = owner.format(user=launch.user(), ended=ended_process(), own=os.getpid(), namespace=namespace)
-    monkeypatch.setattr(launch, "owner", lambda: text)
+    text = owner.format(user=tags.user(), ended=ended_process(), own=os.getpid(), namespace=namespace)
+    monkeypatch.setattr(tags, "owner", lambda: text)
     launched(fleet())
     Reaper(Account()).dead()
 

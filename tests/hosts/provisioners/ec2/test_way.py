@@ -12,7 +12,8 @@ import pytest
 from pytest_dbcluster.errors import ProvisionError
 from pytest_dbcluster.hosts.provisioners.ec2 import provisioner as ec2
 from pytest_dbcluster.hosts.provisioners.ec2 import way
-from pytest_dbcluster.hosts.provisioners.ec2.launch import Instance, Subnet
+from pytest_dbcluster.hosts.provisioners.ec2.fleet import Instance
+from pytest_dbcluster.hosts.provisioners.ec2.plan import Subnet
 from pytest_dbcluster.hosts.provisioners.ec2.provisioner import Ec2Provisioner
 from pytest_dbcluster.hosts.provisioners.ec2.settings import Settings
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName

@@ -13,9 +13,10 @@ from typing import Any
 
 from pytest_dbcluster.hosts.host import Host
 from pytest_dbcluster.hosts.provisioners.ec2.aws import Account, AwsError
+from pytest_dbcluster.hosts.provisioners.ec2.fleet import Instance
 from pytest_dbcluster.hosts.provisioners.ec2.hardware import facts, needs
 from pytest_dbcluster.hosts.provisioners.ec2.hardware.instance_type import InstanceType
-from pytest_dbcluster.hosts.provisioners.ec2.launch import DEFAULT_TYPE, SERVER, Image, Instance, described_types
+from pytest_dbcluster.hosts.provisioners.ec2.plan import DEFAULT_TYPE, SERVER, Image, described_types
 from pytest_dbcluster.hosts.provisioners.ec2.settings import Settings
 from pytest_dbcluster.spec import ClusterSpec
 

@@ -6,10 +6,10 @@ import math
 import time
 from pathlib import Path
 
-from pytest_dbcluster.hosts.provisioners.ec2.launch import LOAD, ROOT_KIND, SERVER, Part, Plan
 from pytest_dbcluster.hosts.provisioners.ec2.money.cost import MICRO, Cost, Group, usd
 from pytest_dbcluster.hosts.provisioners.ec2.money.ledger import Ledger
 from pytest_dbcluster.hosts.provisioners.ec2.money.prices import Prices
+from pytest_dbcluster.hosts.provisioners.ec2.plan import LOAD, ROOT_KIND, SERVER, Part, Plan
 from pytest_dbcluster.hosts.provisioners.ec2.settings import GP3_IOPS, GP3_MIB, Settings, Volume
 
 ROLES = {SERVER: "servers", LOAD: "load"}

@@ -13,9 +13,10 @@ import pytest
 from pytest_dbcluster.errors import ProvisionError
 from pytest_dbcluster.hosts.host import Completed
 from pytest_dbcluster.hosts.provisioners.ec2.aws import Account, AwsError
+from pytest_dbcluster.hosts.provisioners.ec2.fleet import Instance
 from pytest_dbcluster.hosts.provisioners.ec2.hardware import facts
 from pytest_dbcluster.hosts.provisioners.ec2.hardware.of_run import Hardware
-from pytest_dbcluster.hosts.provisioners.ec2.launch import LOAD, SERVER, Image, Instance, Subnet
+from pytest_dbcluster.hosts.provisioners.ec2.plan import LOAD, SERVER, Image, Subnet
 from pytest_dbcluster.hosts.provisioners.ec2.settings import Settings
 from pytest_dbcluster.spec import ClusterSpec
 

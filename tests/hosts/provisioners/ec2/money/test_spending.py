@@ -8,13 +8,13 @@ from types import SimpleNamespace
 import pytest
 
 from pytest_dbcluster.errors import ConfigError
-from pytest_dbcluster.hosts.provisioners.ec2.launch import LOAD, SERVER, Image, Part, Plan, Subnet
 from pytest_dbcluster.hosts.provisioners.ec2.money import spending
 from pytest_dbcluster.hosts.provisioners.ec2.money.cost import Cost
 from pytest_dbcluster.hosts.provisioners.ec2.money.cost import Part as CostPart
 from pytest_dbcluster.hosts.provisioners.ec2.money.ledger import Ledger
 from pytest_dbcluster.hosts.provisioners.ec2.money.prices import MONTH_HOURS, Prices
 from pytest_dbcluster.hosts.provisioners.ec2.money.spending import Spending, cost_of
+from pytest_dbcluster.hosts.provisioners.ec2.plan import LOAD, SERVER, Image, Part, Plan, Subnet
 from pytest_dbcluster.hosts.provisioners.ec2.settings import Settings
 
 GIVEN = {"r6i.large": 0.5, "t3.small": 0.1, "ipv4": 0.01, "gp3": 0.001 * MONTH_HOURS, "t3-credits": 0.05}

@@ -1,20 +1,18 @@
-"""Launch: what is asked of AWS, and what is refused before anything is asked."""
+"""The fleet: what a launch asks of AWS."""
 
 from __future__ import annotations
 
 import base64
-import io
 import json
 import time
-import urllib.error
 
 import pytest
 
-from pytest_dbcluster.errors import ConfigError, ProvisionError, Unsupported
-from pytest_dbcluster.hosts.provisioners.ec2 import launch
-from pytest_dbcluster.hosts.provisioners.ec2.aws import Account, AwsError
-from pytest_dbcluster.hosts.provisioners.ec2.launch import Fleet, Keys
+from pytest_dbcluster.errors import ProvisionError
+from pytest_dbcluster.hosts.provisioners.ec2.aws import Account
+from pytest_dbcluster.hosts.provisioners.ec2.fleet import Fleet, Keys
 from pytest_dbcluster.hosts.provisioners.ec2.settings import Settings
+from pytest_dbcluster.hosts.provisioners.ec2.tags import user
 from pytest_dbcluster.hosts.provisioners.ec2.user_data import HostKey
 
 RUN = "0a1b2c3d"
@@ -66,7 +64,7 @@ def test_everything_is_born_with_its_tags(aws):
     assert len(found) == 3 + 5 + 3 + 1 + 1 + 1
     for one in found:
         assert one["pytest-dbcluster:run"] == RUN
-        assert one["pytest-dbcluster:owner"].startswith(f"{launch.user()}/")
+        assert one["pytest-dbcluster:owner"].startswith(f"{user()}/")
         assert one["pytest-dbcluster:expires"] == "2027-01-15T08:00:00Z"
         assert one["Name"] == "dbcluster-0a1b2c3d"
         assert one["team"] == "db"
@@ -202,59 +200,6 @@ def test_private_subnets_give_no_public_address(aws):
     assert [one.address for one in found] == [one.private for one in found]
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"type": "r6i.gigantic"}, "'r6i.gigantic' is not known to this boto3"),
-        (
-            {"zones": ["eu-central-1z"]},
-            "the zone eu-central-1z has no instances of type r6i.large; zones that have: eu-",
-        ),
-        ({"volume": "nvme"}, "--db-ec2-volume nvme: instances of type r6i.large have no disk of their own"),
-        ({"type": "m7g.large"}, "instances of type m7g.large are aarch64; the programs of releases are those of this"),
-        ({"load_type": "m7g.large"}, "instances of type m7g.large are aarch64"),
-        ({"subnets": ["subnet-0123456789abcdef0"]}, "subnet-0123456789abcdef0"),
-        ({"image": "ami-0123456789abcdef0"}, "ami-0123456789abcdef0"),
-        ({"image": "/aws/service/none"}, "this region has no such public parameter"),
-    ],
-)
-def test_what_the_region_does_not_have_is_refused_before_anything_is_made(aws, options, words):
-    """Each with a sentence; the account stays empty."""
-    with pytest.raises((ConfigError, Unsupported, AwsError)) as caught:
-        launched(fleet(**options))
-
-    assert words in str(caught.value)
-    assert aws.left() == {}
-
-
-def test_our_address_is_asked_for_where_no_option_names_it():
-    """AWS tells from where it was asked; who goes through another host has to say."""
-    options = Settings.parsed(max_cost=1)
-
-    assert launch.our_address(options, lambda *_, **__: io.BytesIO(b"198.51.100.7\n")) == "198.51.100.7/32"
-    with pytest.raises(ConfigError, match="instances see the address of that host; say from where ssh comes"):
-        launch.our_address(Settings.parsed(max_cost=1, jump="admin@bastion"))
-
-
-@pytest.mark.parametrize("answer", [b"<html>", b"", b"0.0.0.0/0", b"::1", b"\xff"])
-def test_an_address_that_is_none_opens_no_group(answer):
-    """Whoever answers in AWS's place."""
-    with pytest.raises(
-        ProvisionError, match=r"cannot find out our address at .*; say from where ssh comes: --db-ec2-from"
-    ):
-        launch.our_address(Settings.parsed(max_cost=1), lambda *_, **__: io.BytesIO(answer))
-
-
-def test_without_a_network_the_message_names_the_option():
-    """Nothing was launched then."""
-
-    def ask(*_, **__):
-        raise urllib.error.URLError("no route")
-
-    with pytest.raises(ProvisionError, match=r"no route.*--db-ec2-from CIDR"):
-        launch.our_address(Settings.parsed(max_cost=1), ask)
-
-
 def test_an_instance_that_does_not_start_is_told_with_the_reason(aws):
     """AWS may accept a request, and end the instance before it runs."""
     run = fleet()
@@ -266,11 +211,3 @@ def test_an_instance_that_does_not_start_is_told_with_the_reason(aws):
     )
     with pytest.raises(ProvisionError, match=r"instance i-\w+, r6i.large, did not start: Volume limit exceeded"):
         run.launch(plan)
-
-
-def test_the_owner_is_named_in_letters_that_a_tag_may_have(monkeypatch):
-    """Whatever the user or the machine are called."""
-    monkeypatch.setattr(launch.remote_programs, "user", lambda: "jü<r>g/x@bü ild;1")
-
-    assert launch.user() == "j__r_g_x@b__ild_1"
-    assert launch.owner().startswith("j__r_g_x@b__ild_1/")

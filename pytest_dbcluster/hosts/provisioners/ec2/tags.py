@@ -1,0 +1,42 @@
+"""The tags of everything that a launch makes: by them a reaper finds it, without any record of ours."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from pytest_dbcluster.hosts.provisioners.ec2.plan import Plan
+from pytest_dbcluster.hosts.provisioners.ec2.settings import TAG_PREFIX
+from pytest_dbcluster.hosts.provisioners.ssh import remote_programs
+
+RUN_TAG, OWNER_TAG, EXPIRES_TAG, LAUNCH_TAG = (f"{TAG_PREFIX}{key}" for key in ("run", "owner", "expires", "launch"))
+KEPT_TAG = f"{TAG_PREFIX}kept"  # of instances that outlive the process that launched them
+TIME = "%Y-%m-%dT%H:%M:%SZ"
+
+
+def name(run_id: str) -> str:
+    """Of the key, the groups and the instances of a run."""
+    return f"dbcluster-{run_id}"
+
+
+def tags_of(plan: Plan, more: Mapping[str, str]) -> dict[str, str]:
+    """The tags of everything that a launch makes. more: those of the user."""
+    expires = time.strftime(TIME, time.gmtime(plan.expires))
+    own = {RUN_TAG: plan.run_id, OWNER_TAG: owner(), EXPIRES_TAG: expires, LAUNCH_TAG: str(plan.number)}
+    return {**more, "Name": name(plan.run_id), **own}
+
+
+def owner() -> str:
+    """Whose instances they are, as a tag may have it: ``USER@CONTROLLER/PROCESS/NAMESPACE``.
+
+    The last two identify this process on the controller: its id, and the number of the namespace that the id is of.
+    """
+    return f"{user()}/{os.getpid()}/{Path('/proc/self/ns/pid').stat().st_ino}"
+
+
+def user() -> str:
+    """The first part of ``owner``, the same for all runs of a user on a controller."""
+    return re.sub(r"[^\w.@-]", "_", remote_programs.user(), flags=re.ASCII)[:200]
