@@ -67,10 +67,10 @@ def too_wide(lines):
     return [line for line in lines if len(line) > WIDTH and " " in line.strip() and not line.startswith(OTHERS)]
 
 
-@pytest.mark.parametrize("how", [[], ["-v"], ["-n2"], ["--db-strict"]], ids=["plain", "verbose", "workers", "strict"])
+@pytest.mark.parametrize("how", [[], ["-v"], ["-n1"], ["--db-strict"]], ids=["plain", "verbose", "workers", "strict"])
 def test_every_outcome_fits(suite, how):
     """Header, claims, failures and summary; nothing of a message is lost, and its lines stay apart."""
-    result = suite.runpytest_subprocess(*WORDS, *how)
+    result = suite.runpytest_inprocess(*WORDS, *how)
     said = " ".join(result.stdout.str().split())
 
     assert too_wide(result.outlines) == []
@@ -85,12 +85,12 @@ def test_every_outcome_fits(suite, how):
 
 def test_the_text_of_junit_is_not_wrapped(suite):
     """Only what is written on a terminal is: a program reads the sentence as it is."""
-    suite.runpytest_subprocess(*WORDS, "--junit-xml=junit.xml", "-k", "breaks")
+    suite.runpytest_inprocess(*WORDS, "--junit-xml=junit.xml", "-k", "breaks")
 
     assert f"{SENTENCE}\n  its log: {SENTENCE}" in (suite.path / "junit.xml").read_text()
 
 
-@pytest.mark.parametrize("workers", [[], ["-n2"]], ids=["one process", "workers"])
+@pytest.mark.parametrize("workers", [[], ["-n1"]], ids=["one process", "a worker"])
 @pytest.mark.parametrize(
     ("option", "source", "said"),
     [
@@ -105,7 +105,7 @@ def test_every_refusal_fits(suite, workers, option, source, said):
     """What ends a run before its first test."""
     (suite.path / "file").touch()
     suite.makepyfile(test_suite=source)
-    result = suite.runpytest_subprocess(*WORDS, *workers, option)
+    result = suite.runpytest_inprocess(*WORDS, *workers, option)
     lines = [*result.outlines, *result.errlines]
 
     assert said in " ".join(" ".join(lines).split())

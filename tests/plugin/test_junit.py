@@ -14,7 +14,17 @@ from tests.support import conftests
 from tests.support.pairs import pairs
 
 FAKE = Path(__file__).parents[1] / "support" / "fake_session.py"
-WORDS = ["-p", "no:cacheprovider", "-p", "no:hypothesispytest", "-p", "no:benchmark", "--db-seed=5", "--junitxml=x.xml"]
+WORDS = [
+    "-Wignore",
+    "-p",
+    "no:cacheprovider",
+    "-p",
+    "no:hypothesispytest",
+    "-p",
+    "no:benchmark",
+    "--db-seed=5",
+    "--junitxml=x.xml",
+]
 SUITE = """
     from pytest_dbcluster.spec import ClusterSpec
 
@@ -43,7 +53,7 @@ def cases(pytester):
     pytester.makepyfile(test_suite=SUITE)
 
     def cases(*options):
-        result = pytester.runpytest_subprocess(*WORDS, *options)
+        result = pytester.runpytest_inprocess(*WORDS, *options)
         result.assert_outcomes(passed=2, failed=1)
         found = ElementTree.parse(pytester.path / "x.xml").iter("testcase")
         return result, {case.get("name"): case for case in found}
@@ -63,7 +73,7 @@ def properties(case):
     return {found.get("name"): found.get("value") for found in case.iter("property")}
 
 
-@pytest.mark.parametrize("workers", [[], ["-n2"]], ids=["one process", "two workers"])
+@pytest.mark.parametrize("workers", [[], ["-n1"]], ids=["one process", "a worker"])
 def test_a_test_has_the_message_of_each_of_its_claims(cases, workers):
     """Green tests too. A test without claims has no output, and xunit2 no property."""
     _, tests = cases(*workers)

@@ -28,7 +28,7 @@ SUITE = """
         one, other = measure("mysqlslap read", on=[ONE, OTHER])
         assert one.beats(other)
 """
-WORKERS = pytest.mark.parametrize("workers", [[], ["-n2"]], ids=["one process", "two workers"])
+WORKERS = pytest.mark.parametrize("workers", [[], ["-n1"]], ids=["one process", "a worker"])
 
 
 @pytest.fixture
@@ -72,7 +72,7 @@ def test_a_file_in_the_way_ends_the_run_before_a_test(suite, workers, file):
     path.parent.mkdir(parents=True, exist_ok=True)
     path.touch()
 
-    result = suite.runpytest_subprocess(*WORDS, *workers)
+    result = suite.runpytest_inprocess(*WORDS, *workers)
 
     assert refusal(result) == (
         f"cannot write results into {suite.path}/reports/latest: {path} is a file and no directory; choose another one "
@@ -86,14 +86,14 @@ def test_a_file_in_the_way_is_nothing_to_tests_that_do_not_measure(suite):
     (suite.path / "reports").touch()
     suite.makepyfile(test_suite="def test_plain():\n    pass\n")
 
-    suite.runpytest_subprocess(*WORDS).assert_outcomes(passed=1)
+    suite.runpytest_inprocess(*WORDS).assert_outcomes(passed=1)
 
 
 def test_a_read_only_directory_ends_the_run_before_a_test(suite, small_disk):
     """The reason is the system's own."""
     subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
 
-    result = suite.runpytest_subprocess(*WORDS, f"--db-results={small_disk}/results")
+    result = suite.runpytest_inprocess(*WORDS, f"--db-results={small_disk}/results")
 
     assert refusal(result) == (
         f"cannot write results into {small_disk}/results: Read-only file system ({small_disk} belongs to root); choose "
@@ -117,7 +117,7 @@ def test_a_full_disk_loses_no_verdict(suite, workers, small_disk, when):
         text += "    except OSError:\n        pass\n"
         (suite.path / "test_suite.py").write_text(source.replace("\n@@\n", text))
 
-    result = suite.runpytest_subprocess(*WORDS, *workers, f"--db-results={results}")
+    result = suite.runpytest_inprocess(*WORDS, *workers, f"--db-results={results}")
 
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.assert_outcomes(passed=1 + (when == "in the middle"), failed=1)
@@ -137,7 +137,7 @@ def test_a_second_run_takes_another_directory(suite, workers):
     first = results_lock.take(latest)
     (latest / "claims.jsonl").write_text("of the first run\n")
     try:
-        result = suite.runpytest_subprocess(*WORDS, *workers)
+        result = suite.runpytest_inprocess(*WORDS, *workers)
     finally:
         first.release()
 

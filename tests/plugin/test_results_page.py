@@ -39,10 +39,10 @@ def suite(pytester, monkeypatch):
     return pytester
 
 
-@pytest.mark.parametrize("workers", [[], ["-n2"]], ids=["one process", "two workers"])
+@pytest.mark.parametrize("workers", [[], ["-n1"]], ids=["one process", "a worker"])
 def test_the_last_line_counts_and_names_the_page(suite, workers):
     """Broken tests are counted too. The page says what was refuted, and lists what broke."""
-    result = suite.runpytest_subprocess(*WORDS, *workers)
+    result = suite.runpytest_inprocess(*WORDS, *workers)
     page = suite.path / "reports" / "latest" / "index.html"
 
     result.stdout.fnmatch_lines(
@@ -60,10 +60,9 @@ def test_the_last_line_counts_and_names_the_page(suite, workers):
 def test_a_page_that_fails_loses_nothing(suite):
     """The closing table is printed first, the files are there, and the status is that of the tests."""
     suite.makeconftest(
-        FAKE.read_text()
-        + "\nfrom pytest_dbcluster.reporting.page import report_page\nreport_page.html = lambda *given: 1 / 0\n"
+        FAKE.read_text() + '\nPATCHES["pytest_dbcluster.reporting.page.report_page.html"] = lambda *given: 1 / 0\n'
     )
-    result = suite.runpytest_subprocess(*WORDS)
+    result = suite.runpytest_inprocess(*WORDS)
     latest = suite.path / "reports" / "latest"
 
     result.stdout.fnmatch_lines(
@@ -77,10 +76,11 @@ def test_a_page_that_fails_loses_nothing(suite):
 def test_a_page_that_takes_long_says_so(suite):
     """How far it is, that it is slow, and what else makes it."""
     suite.makeconftest(
-        FAKE.read_text() + "\nfrom pytest_dbcluster.reporting.page import making\nmaking.FIRST = making.SLOW = 0.0\n"
+        FAKE.read_text()
+        + '\nPATCHES |= {f"pytest_dbcluster.reporting.page.making.{name}": 0.0 for name in ("FIRST", "SLOW")}\n'
     )
     suite.makepyfile(test_suite=SUITE.replace('raise RuntimeError("node2 has no disk")', "assert one.beats(other)"))
-    result = suite.runpytest_subprocess(*WORDS)
+    result = suite.runpytest_inprocess(*WORDS)
     latest = suite.path / "reports" / "latest"
 
     result.stdout.fnmatch_lines(
@@ -93,10 +93,10 @@ def test_ctrl_c_leaves_the_page_out(suite):
     """Nobody has to wait for it; the status is that of the tests."""
     suite.makeconftest(
         FAKE.read_text()
-        + "\nfrom pytest_dbcluster.reporting.page import report_page\n"
-        + "def stop(*given):\n    raise KeyboardInterrupt\nreport_page.html = stop\n"
+        + "\ndef stop(*given):\n    raise KeyboardInterrupt\n"
+        + '\nPATCHES["pytest_dbcluster.reporting.page.report_page.html"] = stop\n'
     )
-    result = suite.runpytest_subprocess(*WORDS)
+    result = suite.runpytest_inprocess(*WORDS)
     latest = suite.path / "reports" / "latest"
 
     result.stdout.fnmatch_lines(
@@ -107,22 +107,22 @@ def test_ctrl_c_leaves_the_page_out(suite):
 
 
 @pytest.mark.parametrize(
-    ("module", "said"),
+    ("view", "said"),
     [
         (
-            "page import claim_view as broken",
+            "page.claim_view.view",
             "claim 1 (*.beats(other), mysqlslap read) could not be shown (ZeroDivision*",
         ),
-        ("page import comparison_view as broken", "the comparison of claims could not be shown (ZeroDivisionError: *"),
-        ("charts import forest as broken", "the plot of all claims could not be shown (ZeroDivisionError: *"),
-        ("charts import claim as broken", "claim 1 (*.beats(other), mysqlslap read) could not be shown (ZeroDivision*"),
+        ("page.comparison_view.view", "the comparison of claims could not be shown (ZeroDivisionError: *"),
+        ("charts.forest.svg", "the plot of all claims could not be shown (ZeroDivisionError: *"),
+        ("charts.claim.svg", "claim 1 (*.beats(other), mysqlslap read) could not be shown (ZeroDivision*"),
     ],
 )
-def test_a_view_that_fails_is_left_out_alone(suite, module, said):
+def test_a_view_that_fails_is_left_out_alone(suite, view, said):
     """The page has all others and names it; the verdicts and the outcome of the test are what they were."""
-    broken = "\nbroken.view = broken.views = broken.svg = lambda *given, **more: 1 / 0\n"
-    suite.makeconftest(FAKE.read_text() + f"\nfrom pytest_dbcluster.reporting.{module}{broken}")
-    result = suite.runpytest_subprocess(*WORDS)
+    broken = f'\nPATCHES["pytest_dbcluster.reporting.{view}"] = lambda *given, **more: 1 / 0\n'
+    suite.makeconftest(FAKE.read_text() + broken)
+    result = suite.runpytest_inprocess(*WORDS)
     latest = suite.path / "reports" / "latest"
     [note] = re.findall(r'<p class="note">\s*(.*)\s*</p>', (latest / "index.html").read_text())
 
@@ -135,10 +135,9 @@ def test_a_view_that_fails_is_left_out_alone(suite, module, said):
 def test_a_chart_that_fails_breaks_no_test(suite):
     """It is named once, at the end."""
     suite.makeconftest(
-        FAKE.read_text()
-        + "\nfrom pytest_dbcluster.reporting.charts import claim\nclaim.svg = lambda *given, **more: 1 / 0\n"
+        FAKE.read_text() + '\nPATCHES["pytest_dbcluster.reporting.charts.claim.svg"] = lambda *given, **more: 1 / 0\n'
     )
-    result = suite.runpytest_subprocess(*WORDS, "-k", "slower")
+    result = suite.runpytest_inprocess(*WORDS, "-k", "slower")
 
     said = " ".join(result.stdout.str().split())  # a long line is wrapped
     assert re.search(r"NOT WRITTEN: \S*charts/01-\S*\.svg: the chart failed with ZeroDivisionError: ", said)
@@ -148,7 +147,7 @@ def test_a_chart_that_fails_breaks_no_test(suite):
 def test_without_matplotlib_a_line_says_what_to_install(suite):
     """And nothing else is missing."""
     suite.makeconftest(FAKE.read_text() + conftests.NO_CHARTS)
-    result = suite.runpytest_subprocess(*WORDS, "-k", "slower")
+    result = suite.runpytest_inprocess(*WORDS, "-k", "slower")
 
     result.stdout.fnmatch_lines(["no charts and no page: matplotlib is not installed; pip install *"])
     result.stdout.no_fnmatch_line("*report: *")

@@ -104,12 +104,12 @@ def outcomes(run):
     return {test.test.partition("::")[2]: test.outcome for test in run.tests}
 
 
-@pytest.mark.parametrize("workers", [[], ["-n2"]], ids=["one process", "two workers"])
+@pytest.mark.parametrize("workers", [[], ["-n1"]], ids=["one process", "a worker"])
 def test_every_test_of_a_run_has_an_outcome(pytester, suite, workers):
     """Broken and skipped tests too, each with its reason; green tests have none."""
     suite(EVERY)
 
-    pytester.runpytest_subprocess(*WORDS, "--db-max-pairs=12", *workers)
+    pytester.runpytest_inprocess(*WORDS, "--db-max-pairs=12", *workers)
     run = run_of(pytester)
     reasons = {test.test.partition("::")[2]: test.reason for test in run.tests}
 
@@ -130,7 +130,7 @@ def test_strict_changes_the_color_and_not_the_outcome(pytester, suite):
     """With --db-strict an inconclusive test is red."""
     suite(EVERY)
 
-    result = pytester.runpytest_subprocess(*WORDS, "--db-max-pairs=12", "--db-strict", "-k", "test_open")
+    result = pytester.runpytest_inprocess(*WORDS, "--db-max-pairs=12", "--db-strict", "-k", "test_open")
 
     result.assert_outcomes(failed=1, deselected=9)
     assert outcomes(run_of(pytester)) == {"test_open": "inconclusive"}
@@ -205,11 +205,11 @@ def test_the_budget_of_the_run_is_a_reason(pytester, suite):
     suite("""
     def test_first(measure):
         one, other = measure("mysqlslap write", on=[ONE, OTHER])
-        time.sleep(2)
+        time.sleep(0.7)
         assert other.beats(one)
     """)
 
-    pytester.runpytest_subprocess(*WORDS, "--db-run-budget=1")
+    pytester.runpytest_inprocess(*WORDS, "--db-run-budget=0.5")
     run = run_of(pytester)
 
     assert outcomes(run) == {"test_first": "inconclusive"}
@@ -255,7 +255,7 @@ def test_a_run_that_measures_nothing_leaves_the_file_alone(pytester, suite):
     (directory := pytester.path / "reports" / "latest").mkdir(parents=True)
     (directory / "run.json").write_text("of a run before")
 
-    pytester.runpytest_subprocess(*WORDS, "-k", "test_plain")
+    pytester.runpytest_inprocess(*WORDS, "-k", "test_plain")
 
     assert (directory / "run.json").read_text() == "of a run before"
 
@@ -263,20 +263,11 @@ def test_a_run_that_measures_nothing_leaves_the_file_alone(pytester, suite):
 def test_a_file_that_cannot_be_written_ends_no_test(pytester, suite):
     """It is named once, at the end."""
     suite(EVERY)
-    pytester.makepyfile(
-        plug="""
-        import errno
-        from pytest_dbcluster.reporting import unwritten
-        from pytest_dbcluster.reporting.documents import run_recorder
+    full = "def full(document):\n    raise OSError(28, 'No space left on device')\n\n"
+    patched = 'PATCHES["pytest_dbcluster.reporting.documents.run_recorder.run_text"] = full\n'
+    pytester.makeconftest(FAKE.read_text() + conftests.NO_CHARTS + full + patched)
 
-        def full(document):
-            raise OSError(errno.ENOSPC, "No space left on device")
-
-        run_recorder.run_text = full
-        """
-    )
-
-    result = pytester.runpytest_subprocess(*WORDS, "-p", "plug", "-k", "test_faster or test_slower")
+    result = pytester.runpytest_inprocess(*WORDS, "-k", "test_faster or test_slower")
 
     result.assert_outcomes(passed=1, failed=1, deselected=8)
     result.stdout.fnmatch_lines(["NOT WRITTEN:*", "*/run.json:*", "*No space left on device*"])

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from pytest_dbcluster.reporting.history import history_file
+from tests.support import conftests
 
 FAKE = Path(__file__).parents[1] / "support" / "fake_session.py"
 WORDS = ["-p", "no:cacheprovider", "-p", "no:hypothesispytest", "-p", "no:benchmark", "--db-seed=5"]
@@ -22,18 +23,14 @@ SUITE = """
         assert other.beats(one)
 """
 
-# The real one starts a server: tests/testbed/test_anchor.py.
-ANCHOR = """
-from pytest_dbcluster.testbed import anchor
-anchor.measured = lambda provisioner, images, progress: 1000.0
-"""
+ANCHOR = 'PATCHES["pytest_dbcluster.testbed.anchor.measured"] = lambda *words: 1000.0\n'  # the real one starts a server
 
 
 @pytest.fixture
 def suite(pytester, monkeypatch):
     """A suite on made-up rounds with one claim that holds."""
     monkeypatch.setenv("COLUMNS", "250")
-    pytester.makeconftest(FAKE.read_text() + ANCHOR)
+    pytester.makeconftest(FAKE.read_text() + conftests.NO_CHARTS + ANCHOR)
     pytester.makepyfile(test_suite=SUITE)
     return pytester
 
@@ -51,7 +48,7 @@ def earlier(file, **changes):
 
 def test_two_workers_add_their_claims(suite):
     """The line says how many runs the history has; the results keep the part about these claims."""
-    result = suite.runpytest_subprocess(*WORDS, "--db-history=reports/history.jsonl", "-n2")
+    result = suite.runpytest_inprocess(*WORDS, "--db-history=reports/history.jsonl", "-n2")
     result.stdout.fnmatch_lines([f"history: {suite.path}/reports/history.jsonl has 1 run; 1 claim of this run"])
     history = history_file.read(suite.path / "reports" / "history.jsonl")
 
@@ -63,9 +60,9 @@ def test_two_workers_add_their_claims(suite):
 
 def test_an_anchor_that_cannot_be_measured_is_a_line(suite):
     """The claims are added without it."""
-    broken = "anchor.measured = lambda *words: (_ for _ in ()).throw(errors.ProvisionError('no mariadb:10.11'))\n"
-    suite.makeconftest(FAKE.read_text() + ANCHOR + "from pytest_dbcluster import errors\n" + broken)
-    result = suite.runpytest_subprocess(*WORDS, "--db-history=reports/history.jsonl")
+    broken = ANCHOR.replace("1000.0", "(_ for _ in ()).throw(errors.ProvisionError('no mariadb:10.11'))")
+    suite.makeconftest(FAKE.read_text() + conftests.NO_CHARTS + "from pytest_dbcluster import errors\n" + broken)
+    result = suite.runpytest_inprocess(*WORDS, "--db-history=reports/history.jsonl")
 
     result.assert_outcomes(passed=1)
     result.stdout.fnmatch_lines(["no anchor, so the history compares ratios alone: no mariadb:10.11"])
@@ -75,16 +72,16 @@ def test_an_anchor_that_cannot_be_measured_is_a_line(suite):
 def test_a_ratio_that_differs_is_a_warning_and_red_only_when_asked(suite):
     """The verdict stays; the exit code is 1 with --db-history-strict alone. A run like the earlier ones is green."""
     file = suite.path / "reports" / "history.jsonl"
-    suite.runpytest_subprocess(*WORDS, f"--db-history={file}")
+    suite.runpytest_inprocess(*WORDS, f"--db-history={file}")
     drift = "DRIFT: other.beats(galera3) (mysqlslap write, *): the ratio is *; measure both in one run: pytest *"
     earlier(file, ratio=9.0)
-    warned = suite.runpytest_subprocess(*WORDS, f"--db-history={file}")
-    red = suite.runpytest_subprocess(*WORDS, f"--db-history={file}", "--db-history-strict")
+    warned = suite.runpytest_inprocess(*WORDS, f"--db-history={file}")
+    red = suite.runpytest_inprocess(*WORDS, f"--db-history={file}", "--db-history-strict")
     for result in (warned, red):
         result.assert_outcomes(passed=1)
         result.stdout.fnmatch_lines([drift])
     earlier(file)
-    green = suite.runpytest_subprocess(*WORDS, f"--db-history={file}", "--db-history-strict")
+    green = suite.runpytest_inprocess(*WORDS, f"--db-history={file}", "--db-history-strict")
 
     green.stdout.no_fnmatch_line("DRIFT*")
     assert [result.ret for result in (warned, red, green)] == [0, 1, 0]
@@ -93,7 +90,7 @@ def test_a_ratio_that_differs_is_a_warning_and_red_only_when_asked(suite):
 def test_a_history_that_cannot_be_read_loses_no_verdict(suite):
     """The file is named at the end."""
     (suite.path / "taken").write_text("")
-    result = suite.runpytest_subprocess(*WORDS, "--db-history=taken/history.jsonl")
+    result = suite.runpytest_inprocess(*WORDS, "--db-history=taken/history.jsonl")
 
     result.assert_outcomes(passed=1)
     result.stdout.fnmatch_lines(["history: cannot read the history */taken/history.jsonl: Not a directory; *"])
@@ -110,12 +107,12 @@ def test_a_history_that_cannot_be_read_loses_no_verdict(suite):
 def test_a_history_with_a_line_that_cannot_be_read_is_kept_and_added_to(suite, line, said):
     """It is a warning: the run is green with --db-history-strict too, and no line is lost."""
     file = suite.path / "history.jsonl"
-    suite.runpytest_subprocess(*WORDS, f"--db-history={file}")
+    suite.runpytest_inprocess(*WORDS, f"--db-history={file}")
     earlier(file)
     first, *others = file.read_bytes().splitlines(keepends=True)
     damaged = b"".join([first, line, *others])
     file.write_bytes(damaged)
-    result = suite.runpytest_subprocess(*WORDS, f"--db-history={file}", "--db-history-strict")
+    result = suite.runpytest_inprocess(*WORDS, f"--db-history={file}", "--db-history-strict")
 
     assert result.ret == 0
     result.stdout.fnmatch_lines([said])
@@ -126,9 +123,9 @@ def test_a_history_with_a_line_that_cannot_be_read_is_kept_and_added_to(suite, l
 def test_a_history_of_another_machine_is_compared_with_nothing(suite):
     """Its ratios are not those of this machine; the line says which machine it was."""
     file = suite.path / "history.jsonl"
-    suite.runpytest_subprocess(*WORDS, f"--db-history={file}")
+    suite.runpytest_inprocess(*WORDS, f"--db-history={file}")
     earlier(file, machine="64 x another CPU", ratio=9.0)
-    result = suite.runpytest_subprocess(*WORDS, f"--db-history={file}", "--db-history-strict")
+    result = suite.runpytest_inprocess(*WORDS, f"--db-history={file}", "--db-history-strict")
 
     assert result.ret == 0
     result.stdout.no_fnmatch_line("DRIFT*")
@@ -137,13 +134,13 @@ def test_a_history_of_another_machine_is_compared_with_nothing(suite):
     )
 
 
-@pytest.mark.parametrize("workers", [[], ["-n2"]], ids=["one process", "two workers"])
+@pytest.mark.parametrize("workers", [[], ["-n1"]], ids=["one process", "a worker"])
 def test_a_run_in_github_actions_writes_its_summary(suite, workers, monkeypatch):
     """GitHub names the file in the environment."""
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(suite.path / "step.md"))
     suite.makepyfile(test_suite=SUITE.replace("other.beats(one)", "one.beats(other)"))
-    result = suite.runpytest_subprocess(*WORDS, *workers)
+    result = suite.runpytest_inprocess(*WORDS, *workers)
 
     result.stdout.fnmatch_lines(["::error file=test_suite.py,line=6,title=refuted::test_suite.py::test_faster: *"])
     assert (suite.path / "step.md").read_text().startswith("## The only claim does not hold; 1 is refuted: ")
@@ -152,9 +149,9 @@ def test_a_run_in_github_actions_writes_its_summary(suite, workers, monkeypatch)
 def test_a_summary_is_written_elsewhere_where_it_is_asked_for(suite, monkeypatch):
     """With --db-github, and else in GitHub Actions alone."""
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(suite.path / "step.md"))
-    suite.runpytest_subprocess(*WORDS)
+    suite.runpytest_inprocess(*WORDS)
     assert not (suite.path / "step.md").exists()
-    suite.runpytest_subprocess(*WORDS, "--db-github")
+    suite.runpytest_inprocess(*WORDS, "--db-github")
 
     assert (suite.path / "step.md").read_text().startswith("## The only claim holds")
 
@@ -194,15 +191,15 @@ def ran(result):
     return [line.partition("::")[2].split()[0] for line in result.outlines if line.startswith("test_suite.py::test_")]
 
 
-@pytest.mark.parametrize("workers", [[], ["-n2"]], ids=["one process", "two workers"])
+@pytest.mark.parametrize("workers", [[], ["-n1"]], ids=["one process", "a worker"])
 def test_the_expected_time_is_that_of_earlier_runs(suite, workers):
     """Of all tests that have one, whatever their marks say; a test that will be skipped does not count."""
     suite.makepyfile(test_suite=SEVERAL)
     file = suite.path / "history.jsonl"
-    first = suite.runpytest_subprocess(*WORDS, f"--db-history={file}")
+    first = suite.runpytest_inprocess(*WORDS, f"--db-history={file}")
     assert all(entry.seconds is not None for entry in history_file.read(file).entries)
     timed(file, test_slow=100.0, test_cheap=20.0)
-    second = suite.runpytest_subprocess(*WORDS, f"--db-history={file}", *workers)
+    second = suite.runpytest_inprocess(*WORDS, f"--db-history={file}", *workers)
 
     line = "*expected time: about {} at a round CV of 10 % (2 tests as {}; 1 test will be skipped)"
     first.stdout.fnmatch_lines(["*expected time: about 11 min * (2 tests as declared; * 1 test will be skipped)"])
@@ -214,31 +211,31 @@ def test_a_budget_is_spent_on_what_is_cheap_and_undecided(suite):
     suite.makepyfile(test_suite=SEVERAL)
     file = suite.path / "history.jsonl"
     words = [*WORDS, f"--db-history={file}", "-v"]
-    usual = suite.runpytest_subprocess(*WORDS, "--collect-only", "-q")
-    cheap_first = suite.runpytest_subprocess(*words, "--db-run-budget=600")
+    usual = suite.runpytest_inprocess(*WORDS, "--collect-only", "-q")
+    cheap_first = suite.runpytest_inprocess(*words, "--db-run-budget=600")
     entries = history_file.read(file).entries
     file.unlink()
     open_now = {"test_slow": "inconclusive", "test_cheap": "holds"}
     outcomes = [dataclasses.replace(one, outcome=open_now[one.test.partition("::")[2]]) for one in entries]
     history_file.add(file, outcomes)
-    open_first = suite.runpytest_subprocess(*words, "--db-run-budget=600")
+    open_first = suite.runpytest_inprocess(*words, "--db-run-budget=600")
 
     assert ran(usual)[:2] == ["test_slow", "test_cheap"]
     assert [name for name in dict.fromkeys(ran(cheap_first)) if name != "test_skipped"] == ["test_cheap", "test_slow"]
     assert [name for name in dict.fromkeys(ran(open_first)) if name != "test_skipped"] == ["test_slow", "test_cheap"]
 
 
-@pytest.mark.parametrize("workers", [[], ["-n2"]], ids=["one process", "two workers"])
+@pytest.mark.parametrize("workers", [[], ["-n1"]], ids=["one process", "a worker"])
 def test_what_the_budget_left_out_is_listed(suite, workers):
     """By name, at the end."""
     suite.makepyfile(test_suite=SEVERAL)
-    result = suite.runpytest_subprocess(*WORDS, "--db-run-budget=0.001", *workers)
+    result = suite.runpytest_inprocess(*WORDS, "--db-run-budget=0.001", *workers)
 
     line = "--db-run-budget left no time for 2 tests: test_suite.py::test_cheap, test_suite.py::test_slow"
     result.stdout.fnmatch_lines([line])
 
 
-@pytest.mark.parametrize("workers", [[], ["-n2"]], ids=["one process", "two workers"])
+@pytest.mark.parametrize("workers", [[], ["-n1"]], ids=["one process", "a worker"])
 def test_paths_are_relative_to_the_working_directory(suite, monkeypatch, workers):
     """In a directory below the rootdir; results without an option are below the rootdir."""
     below = suite.path / "below"
@@ -246,12 +243,12 @@ def test_paths_are_relative_to_the_working_directory(suite, monkeypatch, workers
     suite.makeini("[pytest]")
     monkeypatch.chdir(below)
     given = ["--db-results=out", "--db-history", "history.jsonl"]
-    suite.runpytest_subprocess(*WORDS, "..", *given, *workers).assert_outcomes(passed=1)
+    suite.runpytest_inprocess(*WORDS, "..", *given, *workers).assert_outcomes(passed=1)
 
     assert len(history_file.read(below / "history.jsonl").entries) == 1
     assert (below / "out" / "claims.jsonl").exists()
     assert sorted(path.name for path in below.iterdir()) == ["history.jsonl", "out"]
     assert not (suite.path / "reports").exists()
 
-    suite.runpytest_subprocess(*WORDS, "..", *workers).assert_outcomes(passed=1)
+    suite.runpytest_inprocess(*WORDS, "..", *workers).assert_outcomes(passed=1)
     assert (suite.path / "reports" / "latest" / "claims.jsonl").exists()

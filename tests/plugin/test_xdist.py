@@ -52,8 +52,8 @@ def made_up(pytester, monkeypatch):
 
 
 def run(pytester, *more):
-    """A run with two workers, in a process of its own."""
-    return pytester.runpytest_subprocess(*WORDS, "-n2", *more)
+    """A run with two workers, which are processes of their own."""
+    return pytester.runpytest_inprocess(*WORDS, "-n2", *more)
 
 
 def processes(pytester):
@@ -131,9 +131,8 @@ def test_a_test_that_does_not_measure_has_a_turn_beside_those_that_do(made_up, m
     """It takes cores, which the rounds of the other worker need; in a run without rounds nobody waits."""
     made_up.makeconftest(QUICK + conftests.OWN_MACHINE)
     made_up.makepyfile(test_others=OTHERS)
-    run(made_up, "--junit-xml=junit.xml", *(() if measures else ["test_others.py"])).assert_outcomes(
-        passed=7 if measures else 1
-    )
+    words = [*WORDS, "-n2", "--junit-xml=junit.xml", *(() if measures else ["test_others.py"])]
+    made_up.runpytest_subprocess(*words).assert_outcomes(passed=7 if measures else 1)  # its conftest moves the lock
 
     said = [one.get("value") for one in ElementTree.parse(made_up.path / "junit.xml").iter("property")]
     assert ("['building']" in said, "[]" in said) == (measures, not measures)
@@ -149,7 +148,7 @@ def test_the_clusters_of_a_group_end_with_it(made_up):
     """Before the first test of the next one: the other worker may need their memory."""
     made_up.makeconftest(QUICK + ENDS)
     made_up.makepyfile(test_d=MODULE.format(topology="galera", nodes=2))
-    result = made_up.runpytest_subprocess(*WORDS, "-n1", "--junit-xml=junit.xml")
+    result = made_up.runpytest_inprocess(*WORDS, "-n1", "--junit-xml=junit.xml")
 
     result.assert_outcomes(passed=8)
     [[worker]] = {tuple(one) for one in processes(made_up).values()}
@@ -197,7 +196,6 @@ DIES = """
 
 def test_a_crashed_worker_loses_its_own_test_alone(made_up):
     """The others of its group go to another worker, and what it had told stays told."""
-    made_up.makeconftest(FAKE.read_text())
     made_up.makepyfile(test_a=DIES)
     result = run(made_up, "--junit-xml=junit.xml")
 
@@ -206,10 +204,10 @@ def test_a_crashed_worker_loses_its_own_test_alone(made_up):
         [
             "*worker 'gw?' crashed while running 'test_a.py::test_dies'*",
             "*= curve: Load,*",
-            "5 hold, 1 broken  *report: *",
+            "5 hold, 1 broken*",
         ]
     )
-    assert len(list((made_up.path / "reports" / "latest" / "curves").iterdir())) == 2
+    assert len(list((made_up.path / "reports" / "latest" / "curves").iterdir())) == 1
 
 
 @pytest.fixture
@@ -244,7 +242,7 @@ def test_claims_with_equal_node_ids_are_refused(made_up, outside, workers):
     """Claims are followed by node id, so the error names both files and the rootdir that tells them apart."""
     body = MODULE.format(topology="galera", nodes=3)
     made_up.makepyfile(**{"one/test_one": body, "two/test_two": body})
-    result = made_up.runpytest_subprocess(*WORDS, *workers, *outside)
+    result = made_up.runpytest_inprocess(*WORDS, *workers, *outside)
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     told = result.stderr.str() + result.stdout.str()
@@ -252,7 +250,7 @@ def test_claims_with_equal_node_ids_are_refused(made_up, outside, workers):
     assert f"--rootdir={made_up.path}" in told
 
     outside[outside.index("--rootdir") + 1] = str(made_up.path)
-    made_up.runpytest_subprocess(*WORDS, *workers, *outside).assert_outcomes(passed=4)
+    made_up.runpytest_inprocess(*WORDS, *workers, *outside).assert_outcomes(passed=4)
 
 
 LOSES = """
@@ -269,7 +267,7 @@ def pytest_runtest_protocol(item, nextitem):
 def test_a_run_with_tests_without_an_outcome_is_red(made_up, workers):
     """Whatever lost them, their names are printed and are in ``run.json``."""
     made_up.makeconftest(QUICK + LOSES)
-    result = made_up.runpytest_subprocess(*WORDS, *workers)
+    result = made_up.runpytest_inprocess(*WORDS, *workers)
 
     result.assert_outcomes(passed=3)
     assert result.ret == pytest.ExitCode.TESTS_FAILED

@@ -184,7 +184,8 @@ def run(pytester, own_cache, monkeypatch):
         with monkeypatch.context() as given:
             for name, value in environment.items():
                 given.setenv(name, value)
-            pytester.runpytest_subprocess(*WORDS, "--db-max-pairs", "24", *words)
+            begin = pytester.runpytest_subprocess if "BY" in environment else pytester.runpytest_inprocess
+            begin(*WORDS, "--db-max-pairs", "24", *words)
         latest = pytester.path / "reports" / "latest"
         return next(iter(schema.read_claims(latest)), None) if (latest / schema.CLAIMS).exists() else None
 

@@ -1,7 +1,8 @@
 """A run whose rounds are made up: the plugin's hooks and reports without any server.
 
 It is the conftest of the runs that tests start. FASTER and SD of the environment say how fast the second
-variant is and how much its rounds scatter.
+variant is and how much its rounds scatter. What a test adds to ``PATCHES`` is replaced until the run ends, because most
+runs share the process of their test: starting another one takes longer than the run.
 """
 
 import itertools
@@ -19,6 +20,9 @@ from pytest_dbcluster.plugin.session import DBSession
 from pytest_dbcluster.rounds.round import Round, RunResult
 from pytest_dbcluster.system.machine_lock import Turns
 from pytest_dbcluster.testbed.evidence.specs import spec_document
+
+# Dotted name -> what stands there during the run.
+PATCHES = {}
 
 
 class FakeSource(RoundSource):
@@ -73,6 +77,14 @@ class FakeSession(DBSession):
         """Made-up rounds for these specs; what OVERRIDDEN says is overridden."""
         self.pool.resolution.overridden[:] = os.environ.get("OVERRIDDEN", "").split()
         return FakeSource(workload, on, release, self.pool.resolution.parity)
+
+
+def pytest_configure(config):
+    """Replace what ``PATCHES`` names."""
+    patch = pytest.MonkeyPatch()
+    config.add_cleanup(patch.undo)
+    for name, value in PATCHES.items():
+        patch.setattr(name, value)
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -16,10 +16,7 @@ from tests.support import conftests, users
 from tests.support.records import comparable
 from tests.support.resumed import COUNTED, FAKE, RESUME, WORDS, drawn
 
-ANCHOR = """
-from pytest_dbcluster.testbed import anchor
-anchor.measured = lambda provisioner, images, progress: 1000.0
-"""
+ANCHOR = 'PATCHES["pytest_dbcluster.testbed.anchor.measured"] = lambda *words: 1000.0\n'
 SUITE = """
     import os
     import signal
@@ -117,14 +114,14 @@ def refusal(result):
     return line.removeprefix("ERROR: ")
 
 
-@pytest.mark.parametrize("workers", [[], ["-n2"]], ids=["one process", "two workers"])
+@pytest.mark.parametrize("workers", [[], ["-n1"]], ids=["one process", "a worker"])
 def test_allure_has_the_tests_of_all_runs(killed, latest, workers):
     """The result of a test that runs again replaces the one it had, with its attachments; the others stay."""
     before, folder = allure(latest), latest / "allure-results"
     attached = {path.name for path in folder.glob("*-attachment*")}
     (folder / "torn-result.json").write_text('{"uuid": ')
 
-    killed.runpytest_subprocess(*RESUME, "--db-max-pairs=12", "-k", "slower or two", *workers)
+    killed.runpytest_inprocess(*RESUME, "--db-max-pairs=12", "-k", "slower or two", *workers)
     after = allure(latest)
     texts = "".join(path.read_text() for path in folder.glob("*.json"))
     left = {path.name for path in folder.glob("*-attachment*")}
@@ -140,13 +137,13 @@ def test_allure_has_the_tests_of_all_runs(killed, latest, workers):
     assert [name for name in left if name not in texts] == []
 
 
-@pytest.mark.parametrize("workers", [[], ["-n2"]], ids=["one process", "two workers"])
+@pytest.mark.parametrize("workers", [[], ["-n1"]], ids=["one process", "a worker"])
 def test_a_killed_run_goes_on_claim_by_claim(killed, latest, workers):
     """Answers stay as they are, inconclusive and refuted ones too; only the claim without an answer is measured."""
     before = schema.read_claims(latest, whole=False)
     earlier = read_run(latest)
 
-    result = killed.runpytest_subprocess(*RESUME, "--db-max-pairs=12", *workers)
+    result = killed.runpytest_inprocess(*RESUME, "--db-max-pairs=12", *workers)
     run, claims = read_run(latest), schema.read_claims(latest)
 
     assert drawn(killed) == {"mysqlslap update"}
@@ -168,11 +165,11 @@ def test_a_killed_run_goes_on_claim_by_claim(killed, latest, workers):
 
 def test_a_run_that_has_ended_has_nothing_left_to_measure(killed, latest):
     """A second and a third continuation leave the answers as they are."""
-    killed.runpytest_subprocess(*RESUME, "--db-max-pairs=12")
+    killed.runpytest_inprocess(*RESUME, "--db-max-pairs=12")
     before = (latest / "claims.jsonl").read_bytes()
     drawn(killed)
 
-    result = killed.runpytest_subprocess(*RESUME, "--db-max-pairs=12", "--db-strict")
+    result = killed.runpytest_inprocess(*RESUME, "--db-max-pairs=12", "--db-strict")
 
     assert drawn(killed) == set()
     assert (latest / "claims.jsonl").read_bytes() == before
@@ -193,12 +190,12 @@ def test_a_run_that_has_ended_has_nothing_left_to_measure(killed, latest):
 )
 def test_what_has_changed_is_measured_again_and_nothing_else(killed, latest, monkeypatch, changes, words, again, why):
     """The answer that does not count any more is removed with its files."""
-    killed.runpytest_subprocess(*RESUME, "--db-max-pairs=12")
+    killed.runpytest_inprocess(*RESUME, "--db-max-pairs=12")
     drawn(killed)
     for name, value in changes.items():
         monkeypatch.setenv(name, value)
 
-    result = killed.runpytest_subprocess(*RESUME, "--db-max-pairs=12", *words)
+    result = killed.runpytest_inprocess(*RESUME, "--db-max-pairs=12", *words)
 
     assert drawn(killed) == {f"mysqlslap {mode}" for mode in again}
     claims = schema.read_claims(latest)
@@ -211,12 +208,12 @@ def test_what_has_changed_is_measured_again_and_nothing_else(killed, latest, mon
 def test_a_broken_test_is_measured_again(killed, latest, monkeypatch):
     """It has no answer, only an outcome in run.json."""
     monkeypatch.setenv("SECOND", "dies")
-    killed.runpytest_subprocess(*RESUME, "--db-max-pairs=12")
+    killed.runpytest_inprocess(*RESUME, "--db-max-pairs=12")
     assert outcomes(latest)["test_two"] == "broken"
     monkeypatch.delenv("SECOND")
     drawn(killed)
 
-    killed.runpytest_subprocess(*RESUME, "--db-max-pairs=12")
+    killed.runpytest_inprocess(*RESUME, "--db-max-pairs=12")
 
     assert drawn(killed) == {"mysqlslap update"}
     assert outcomes(latest) == OUTCOMES
@@ -241,16 +238,16 @@ FakeSource.alone = alone
 """
 
 
-@pytest.mark.parametrize("workers", [[], ["-n2"]], ids=["one process", "two workers"])
+@pytest.mark.parametrize("workers", [[], ["-n1"]], ids=["one process", "a worker"])
 def test_a_lock_waited_for_in_vain_costs_no_round(suite, latest, monkeypatch, workers):
     """The claim in progress is inconclusive with its rounds, and exit code 2; a later run measures it anew."""
     suite.makeconftest((suite.path / "conftest.py").read_text() + HELD)
     monkeypatch.setenv("HELD", "1")
-    ended = suite.runpytest_subprocess(*WORDS, *workers, "--db-max-pairs=12", "-k", "faster or open")
+    ended = suite.runpytest_inprocess(*WORDS, *workers, "--db-max-pairs=12", "-k", "faster or open")
     (held,) = [claim for claim in schema.read_claims(latest) if claim.load == "mysqlslap read"]
     drawn(suite)
     monkeypatch.delenv("HELD")
-    suite.runpytest_subprocess(*RESUME, "--db-max-pairs=12", "-k", "faster or open")
+    suite.runpytest_inprocess(*RESUME, "--db-max-pairs=12", "-k", "faster or open")
     (again,) = [claim for claim in schema.read_claims(latest) if claim.load == "mysqlslap read"]
 
     assert ended.ret == pytest.ExitCode.INTERRUPTED
@@ -263,10 +260,10 @@ def test_a_lock_waited_for_in_vain_costs_no_round(suite, latest, monkeypatch, wo
 
 def test_another_release_adds_a_column(suite, latest):
     """The tests have other names then; answers of the release before are theirs now."""
-    suite.runpytest_subprocess(*WORDS, "-k", "faster")
+    suite.runpytest_inprocess(*WORDS, "-k", "faster")
     drawn(suite)
 
-    suite.runpytest_subprocess(*RESUME, "-k", "faster", "--db-release=mariadb:10.11", "--db-release=mariadb:11.8")
+    suite.runpytest_inprocess(*RESUME, "-k", "faster", "--db-release=mariadb:10.11", "--db-release=mariadb:11.8")
 
     names = ["test_suite.py::test_faster[mariadb:10.11]", "test_suite.py::test_faster[mariadb:11.8]"]
     assert [claim.test for claim in schema.read_claims(latest)] == names
@@ -276,7 +273,7 @@ def test_another_release_adds_a_column(suite, latest):
 
 def test_tests_that_are_not_selected_keep_their_answers(killed, latest):
     """They stay in the results, and the last lines count them."""
-    result = killed.runpytest_subprocess(*RESUME, "--db-max-pairs=12", "-k", "faster")
+    result = killed.runpytest_inprocess(*RESUME, "--db-max-pairs=12", "-k", "faster")
 
     assert drawn(killed) == set()
     assert len(schema.read_claims(latest)) == 4
@@ -291,7 +288,7 @@ def test_tests_that_are_not_selected_keep_their_answers(killed, latest):
 
 def test_answers_count_after_the_time_of_the_run(killed, latest):
     """A used --db-run-budget ends what has to be measured, and takes no answer away."""
-    killed.runpytest_subprocess(*RESUME, "--db-max-pairs=12", "--db-run-budget=0.001")
+    killed.runpytest_inprocess(*RESUME, "--db-max-pairs=12", "--db-run-budget=0.001")
 
     assert drawn(killed) == set()
     assert outcomes(latest) == {**OUTCOMES, "test_two": "inconclusive"}
@@ -301,7 +298,7 @@ def test_an_answer_is_once_in_a_history(killed, suite, latest):
     """It belongs to the run that measured it."""
     history = suite.path / "history.jsonl"
     for _ in range(2):
-        killed.runpytest_subprocess(*RESUME, "--db-max-pairs=12", f"--db-history={history}")
+        killed.runpytest_inprocess(*RESUME, "--db-max-pairs=12", f"--db-history={history}")
     entries = history_file.read(history).entries
 
     assert len(entries) == 5
@@ -312,7 +309,7 @@ def test_an_answer_is_once_in_a_history(killed, suite, latest):
 
 def test_where_nothing_was_answered_everything_is_measured(suite, latest):
     """The first line says so: the directory may be a wrong one."""
-    result = suite.runpytest_subprocess(*RESUME, "--db-results=elsewhere", "-k", "faster")
+    result = suite.runpytest_inprocess(*RESUME, "--db-results=elsewhere", "-k", "faster")
 
     result.assert_outcomes(passed=1, deselected=3)
     result.stdout.fnmatch_lines(["*--db-resume: */elsewhere has no answered claim, so everything is measured"])
@@ -323,7 +320,7 @@ def test_a_directory_in_use_is_not_continued(killed, latest):
     """A second run at the same time would measure the same claims."""
     lock = results_lock.take(latest, ())
     before = (latest / "claims.jsonl").read_bytes()
-    result = killed.runpytest_subprocess(*RESUME)
+    result = killed.runpytest_inprocess(*RESUME)
     lock.release()
 
     assert refusal(result) == (
@@ -337,7 +334,7 @@ def test_a_line_that_cannot_be_read_is_named_and_nothing_is_changed(killed, late
     lines = (latest / "claims.jsonl").read_text().splitlines(keepends=True)
     damaged = "".join([lines[0], "garbage\n", *lines[1:]])
     (latest / "claims.jsonl").write_text(damaged)
-    result = killed.runpytest_subprocess(*RESUME)
+    result = killed.runpytest_inprocess(*RESUME)
 
     assert refusal(result).startswith(f"--db-resume cannot continue {latest}: {latest}/claims.jsonl, line 2: ")
     assert refusal(result).endswith("; or measure all again without it")
@@ -350,7 +347,7 @@ def test_results_of_another_user_are_not_continued(killed, latest):
         pytest.skip(reason)
     os.chown(latest, users.ALICE, users.ALICE)
     before = sorted(path.name for path in latest.rglob("*"))
-    result = killed.runpytest_subprocess(*RESUME)
+    result = killed.runpytest_inprocess(*RESUME)
 
     assert "it belongs to another user, and a run continues only results of its own user" in refusal(result)
     assert sorted(path.name for path in latest.rglob("*")) == before
@@ -362,7 +359,7 @@ def test_answers_of_a_version_without_digests_are_measured_again(killed, latest)
     old = [{name: value for name, value in line.items() if name != "depends_on"} for line in lines]
     (latest / "claims.jsonl").write_text("".join(json.dumps(line) + "\n" for line in old))
 
-    killed.runpytest_subprocess(*RESUME, "--db-max-pairs=12", "-k", "faster")
+    killed.runpytest_inprocess(*RESUME, "--db-max-pairs=12", "-k", "faster")
 
     assert drawn(killed) == {"mysqlslap write"}
     assert len(schema.read_claims(latest)) == 4
@@ -372,7 +369,7 @@ def test_claims_of_a_version_without_ids_are_refused(killed, latest):
     """They could not be told apart, so none of them may be replaced."""
     line = json.loads((latest / "claims.jsonl").read_text().splitlines()[0])
     (latest / "claims.jsonl").write_text(json.dumps({**line, "claim_id": ""}) + "\n")
-    result = killed.runpytest_subprocess(*RESUME)
+    result = killed.runpytest_inprocess(*RESUME)
 
     assert refusal(result) == (
         f"--db-resume cannot continue {latest}: an older version has written its claims, and they have no id; or "
@@ -386,7 +383,7 @@ def test_answers_of_another_machine_are_measured_again(killed, latest):
     digest = json.loads(text[0])["depends_on"]["the machine"]
     (latest / "claims.jsonl").write_text("".join(text).replace(digest, "0" * len(digest)))
 
-    result = killed.runpytest_subprocess(*RESUME, "--db-max-pairs=12", "-k", "faster")
+    result = killed.runpytest_inprocess(*RESUME, "--db-max-pairs=12", "-k", "faster")
 
     assert drawn(killed) == {"mysqlslap write"}
     result.stdout.fnmatch_lines(["*measured again (the machine changed): other.beats(galera3) (mysqlslap write)"])
@@ -394,7 +391,7 @@ def test_answers_of_another_machine_are_measured_again(killed, latest):
 
 def test_records_of_several_runs_say_which_measured_them(killed, latest):
     """The message of an answer stays that of its own run."""
-    killed.runpytest_subprocess(*RESUME, "--db-max-pairs=12")
+    killed.runpytest_inprocess(*RESUME, "--db-max-pairs=12")
     claims = schema.read_claims(latest)
     again = dataclasses.replace(claims[0], run_id=claims[-1].run_id)
 
@@ -418,11 +415,11 @@ CURVE = """
 def test_a_curve_is_there_once_and_draws_no_answered_point(suite, latest):
     """Its claims are taken over point by point, with their rounds."""
     suite.makepyfile(test_suite=CURVE)
-    suite.runpytest_subprocess(*WORDS)
+    suite.runpytest_inprocess(*WORDS)
     (before,) = schema.read_curves(latest)
     drawn(suite)
 
-    result = suite.runpytest_subprocess(*RESUME)
+    result = suite.runpytest_inprocess(*RESUME)
     (after,) = schema.read_curves(latest)
 
     result.assert_outcomes(passed=1)
@@ -435,8 +432,8 @@ def test_a_curve_is_there_once_and_draws_no_answered_point(suite, latest):
 def test_a_claim_across_workloads_on_several_clusters_is_taken_over(suite):
     """Each of the four variants has its own workload; a claim about the last one finds it."""
     suite.makepyfile(test_suite=ACROSS)
-    suite.runpytest_subprocess(*WORDS).assert_outcomes(passed=1)
+    suite.runpytest_inprocess(*WORDS).assert_outcomes(passed=1)
     assert drawn(suite)
 
-    suite.runpytest_subprocess(*RESUME).assert_outcomes(passed=1)
+    suite.runpytest_inprocess(*RESUME).assert_outcomes(passed=1)
     assert not drawn(suite)

@@ -71,11 +71,11 @@ def loads(latest):
     return [curve.load for curve in schema.read_curves(latest)]
 
 
-@pytest.mark.parametrize("workers", [[], ["-n2"]], ids=["one process", "two workers"])
+@pytest.mark.parametrize("workers", [[], ["-n1"]], ids=["one process", "a worker"])
 def test_a_curve_that_was_drawn_is_kept(suite, latest, workers):
     """Its record stays as it is, and the test sees its rounds; one that has too few rounds is drawn again."""
     before, _ = schema.read_curves(latest)
-    result = suite.runpytest_subprocess(*RESUME, *workers)
+    result = suite.runpytest_inprocess(*RESUME, *workers)
 
     result.assert_outcomes(passed=2)
     assert drawn(suite) == WRITES
@@ -86,7 +86,7 @@ def test_a_curve_that_was_drawn_is_kept(suite, latest, workers):
     )
     result.stdout.fnmatch_lines(["--db-resume: 0 answers taken over, 0 claims measured, 1 drawn curve kept"])
 
-    suite.runpytest_subprocess(*RESUME, *workers)
+    suite.runpytest_inprocess(*RESUME, *workers)
     assert drawn(suite) == set()
     assert len(list((latest / "curves").glob("*.csv"))) == 2
     assert [test.outcome for test in read_run(latest).tests] == ["passed", "passed"]
@@ -108,11 +108,11 @@ def test_a_curve_is_drawn_again_where_it_depends_on_what_has_changed(
     suite, latest, monkeypatch, changes, words, again, why
 ):
     """The line says what changed; the old one and its files are gone, and no other curve is touched."""
-    suite.runpytest_subprocess(*RESUME)
+    suite.runpytest_inprocess(*RESUME)
     drawn(suite)
     for name, value in changes.items():
         monkeypatch.setenv(name, value)
-    result = suite.runpytest_subprocess(*RESUME, *words)
+    result = suite.runpytest_inprocess(*RESUME, *words)
 
     assert drawn(suite) == again
     assert sorted(loads(latest)) == ["sysbench oltp_read_only", "sysbench oltp_write_only"]
@@ -129,7 +129,7 @@ def test_a_curve_that_ctrl_c_interrupted_is_drawn_again(suite, latest, monkeypat
     monkeypatch.delenv("KILL")
     assert loads(latest) == ["sysbench oltp_read_only", "sysbench oltp_write_only"]
     drawn(suite)
-    suite.runpytest_subprocess(*RESUME)
+    suite.runpytest_inprocess(*RESUME)
 
     assert drawn(suite) == WRITES
     assert loads(latest) == ["sysbench oltp_read_only", "sysbench oltp_write_only"]
@@ -137,7 +137,7 @@ def test_a_curve_that_ctrl_c_interrupted_is_drawn_again(suite, latest, monkeypat
 
 def test_another_release_keeps_the_curve_of_the_first(suite, latest):
     """Its test has another name then."""
-    suite.runpytest_subprocess(*RESUME, "-k", "reads", "--db-release=mariadb:10.11", "--db-release=mariadb:11.8")
+    suite.runpytest_inprocess(*RESUME, "-k", "reads", "--db-release=mariadb:10.11", "--db-release=mariadb:11.8")
 
     names = ["test_suite.py::test_reads[mariadb:10.11]", "test_suite.py::test_reads[mariadb:11.8]"]
     assert [curve.test for curve in schema.read_curves(latest) if "reads" in curve.test] == names
@@ -146,7 +146,7 @@ def test_another_release_keeps_the_curve_of_the_first(suite, latest):
 
 def test_a_curve_is_kept_after_the_time_of_the_run(suite, latest):
     """A used --db-run-budget ends what has to be drawn, and takes nothing away."""
-    result = suite.runpytest_subprocess(*RESUME, "--db-run-budget=0.001")
+    result = suite.runpytest_inprocess(*RESUME, "--db-run-budget=0.001")
 
     assert drawn(suite) == set()
     assert loads(latest) == ["sysbench oltp_read_only", "sysbench oltp_write_only"]
@@ -177,7 +177,7 @@ def test_a_curve_that_was_interrupted_goes_on_at_the_next_point(suite, latest, p
     assert before.values == [1, 4]
     assert before.drawn == 0
     assert points(3, by, "--db-resume") == {"t16"}
-    result = suite.runpytest_subprocess(*RESUME)
+    result = suite.runpytest_inprocess(*RESUME)
 
     assert drawn(suite) == {"sysbench oltp_update_index t64"}
     (whole,) = schema.read_curves(latest)
@@ -195,7 +195,7 @@ def test_workers_save_a_curve_when_its_test_ends(suite, latest, points):
     """What a killed worker had drawn is lost; one that is interrupted ends its test, so its points are there."""
     points(2, "SIGINT", "-n2")
     assert [curve.values for curve in schema.read_curves(latest)] in ([], [[1, 4]])
-    suite.runpytest_subprocess(*RESUME, "-n2")
+    suite.runpytest_inprocess(*RESUME, "-n2")
 
     (whole,) = schema.read_curves(latest)
     assert whole.values == [1, 4, 16, 64]
