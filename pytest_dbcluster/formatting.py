@@ -155,7 +155,7 @@ def fitting(text: str, before: str = "") -> str:
 
 
 @dataclasses.dataclass(frozen=True)
-class Message:
+class ShownMessage:
     """The message of a test as pytest shows it: among the failures alone, in lines that fit.
 
     It is no ``str``, because pytest repeats a plain text in its short summary, in GitHub Actions and with ``-vv`` with

@@ -27,7 +27,7 @@ Links = tuple[tuple[Pair, float], ...]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Shape:
+class LinkShape:
     """What holds between two ends. The values are those of ``NetworkNeeds``."""
 
     rtt: float = 0.0
@@ -36,7 +36,7 @@ class Shape:
     rate: float | None = None
 
 
-NEAR = Shape()
+NEAR = LinkShape()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -59,12 +59,12 @@ class NetworkNeeds:
         """The ends beside the nodes that the links name, sorted."""
         return tuple(sorted({end for pair, _ in self.links for end in pair} & set(BESIDE_NODES)))
 
-    def between(self, one: str, other: str) -> Shape:
+    def between(self, one: str, other: str) -> LinkShape:
         """What holds between two ends."""
         pair = pair_of(one, other)
         peers = all(map(NODE.fullmatch, pair))
         rtt = dict(self.links).get(pair, self.rtt if peers else 0.0)
-        return Shape(rtt, self.loss, self.jitter, self.rate) if peers else Shape(rtt)
+        return LinkShape(rtt, self.loss, self.jitter, self.rate) if peers else LinkShape(rtt)
 
     def missing(self, nodes: int, *, proxy: bool) -> str:
         """Which end of a link a cluster of so many nodes does not have, as a sentence; empty when it has all."""

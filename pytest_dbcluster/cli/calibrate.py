@@ -34,7 +34,7 @@ from pytest_dbcluster.rounds import round_length
 from pytest_dbcluster.spec import DEFAULT_RELEASE, ClusterSpec, ReleaseName
 from pytest_dbcluster.system import cache
 from pytest_dbcluster.testbed import calibrations
-from pytest_dbcluster.testbed.calibrations import LEAST_ROUNDS, Calibration, Found, Key
+from pytest_dbcluster.testbed.calibrations import LEAST_ROUNDS, Calibration, CalibrationKey, Found
 from pytest_dbcluster.testbed.comparability import lasting, metric
 from pytest_dbcluster.testbed.pool import Pool, open_pool
 from pytest_dbcluster.testbed.testbed import Testbed
@@ -113,14 +113,14 @@ def run_calibrate(arguments: argparse.Namespace) -> int:
         stack.callback(pool.leave)
         pool.provisioner.expect([spec])
         variant = pool.resolution.resolve(spec, switched=False, client_of=[workload])
-        key = Key.of(variant, workload, pool.provisioner)
+        key = CalibrationKey.of(variant, workload, pool.provisioner)
         if arguments.again:
             key.path.unlink(missing_ok=True)
         waits_for = f"another process that calibrates {key}"
         key.path.parent.mkdir(parents=True, exist_ok=True)
         with cache.held(key.path.with_name(f"{key.path.name}.lock"), progress=tell, waits_for=waits_for):
             fresh = FreshPairs(variant, workload, pool)
-            plan = Plan(arguments.pairs, arguments.rounds, arguments.seconds)
+            plan = CalibrationPlan(arguments.pairs, arguments.rounds, arguments.seconds)
             ended = calibrated(key, fresh, plan, metric([workload]), progress=tell)
     for line in summary(calibrations.read(key), arguments.pairs, metric([workload])):
         print(line)
@@ -141,7 +141,7 @@ def _workload(text: str, threads: int | None, *, open_loop: bool) -> Workload:
 
 
 @dataclasses.dataclass(frozen=True)
-class Plan:
+class CalibrationPlan:
     """How much is measured.
 
     pairs: of clusters. rounds: of each cluster at most; None for ROUNDS, or for as many as the time allows. seconds: of
@@ -202,9 +202,9 @@ class FreshPairs:
 
 
 def calibrated(
-    key: Key,
+    key: CalibrationKey,
     fresh: Callable[[int], contextlib.AbstractContextManager[RoundSource]],
-    plan: Plan,
+    plan: CalibrationPlan,
     metric: str,
     *,
     progress: Report,
@@ -245,7 +245,7 @@ def calibrated(
     return False
 
 
-def _kept(key: Key, found: Mapping[str, Found]) -> Calibration:
+def _kept(key: CalibrationKey, found: Mapping[str, Found]) -> Calibration:
     try:
         return calibrations.add(key, found)
     except OSError as error:

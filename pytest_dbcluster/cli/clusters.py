@@ -27,7 +27,7 @@ from pytest_dbcluster.hosts.network import measured_back
 from pytest_dbcluster.hosts.network.measured_back import MeasuredBack
 from pytest_dbcluster.hosts.provisioner import Keeps, provisioner_class
 from pytest_dbcluster.hosts.provisioners.container import engine
-from pytest_dbcluster.hosts.provisioners.ssh.leftovers import Ended, Leftovers
+from pytest_dbcluster.hosts.provisioners.ssh.leftovers import EndedLeftovers, Leftovers
 from pytest_dbcluster.hosts.runs import Run
 from pytest_dbcluster.reporting.tables import layout
 from pytest_dbcluster.spec import DEFAULT_RELEASE, PARITIES, ClusterSpec, ReleaseName
@@ -389,7 +389,7 @@ def _ps_elsewhere(leftovers: Leftovers) -> int:
     return _told(leftovers)
 
 
-def _told(leftovers: Leftovers, ended: Sequence[Ended] = ()) -> int:
+def _told(leftovers: Leftovers, ended: Sequence[EndedLeftovers] = ()) -> int:
     """Print what was ended, and name what stays and the machines that could not be asked. Returns the exit code."""
     for one in ended:
         for line in one.done:

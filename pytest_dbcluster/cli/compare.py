@@ -25,7 +25,7 @@ from pytest_dbcluster.cli.comparison import (
     COMMAND,
     ROUNDS_SHARE,
     WIDEST,
-    Compared,
+    ComparedWorkload,
     Comparison,
     ComparisonResults,
     Result,
@@ -204,7 +204,7 @@ def _taken(directory: Path, *, resume: bool) -> tuple[ResultsLock, Earlier | Non
     return place, before
 
 
-def going_on(compared: Sequence[Compared], command: str) -> list[str]:
+def going_on(compared: Sequence[ComparedWorkload], command: str) -> list[str]:
     """The line with the command that measures what has no answer yet; none where everything has one."""
     missing = [item for item in compared if not item.measured or (item.p95 is None and item.reason)]
     named = [f"p95 of {item.workload}" if item.measured else item.workload for item in missing]
@@ -359,7 +359,7 @@ def _short(text: str) -> str:
     return text if len(text) <= WIDTH else f"{text[: WIDTH - 3]}..."
 
 
-def table(compared: Sequence[Compared], names: tuple[str, ...]) -> list[str]:
+def table(compared: Sequence[ComparedWorkload], names: tuple[str, ...]) -> list[str]:
     """One row per workload and metric: both medians, the ratio with its interval, what it says; then the remarks."""
     head = ("workload", "", *names, "ratio (99.9 %)", "")
     rows = []
@@ -402,7 +402,7 @@ def _says(answer: Answer) -> str:
     return f"could not tell: {verdict.reason}"
 
 
-def sentence(compared: Sequence[Compared], names: tuple[str, ...]) -> str:
+def sentence(compared: Sequence[ComparedWorkload], names: tuple[str, ...]) -> str:
     """The answer in one sentence, with the workloads that it rests on."""
     result = overall(compared)
     text = ENDS[result].format(baseline=names[0], candidate=names[1])
@@ -412,7 +412,7 @@ def sentence(compared: Sequence[Compared], names: tuple[str, ...]) -> str:
     return f"{text}: {named}"
 
 
-def _in_words(item: Compared) -> str:
+def _in_words(item: ComparedWorkload) -> str:
     """What a comparison that is no worse says about one workload: ``1.27x as fast on tpcc w1 t4, p95 not known``."""
     assert item.throughput is not None
     verdict = item.throughput.verdict

@@ -79,7 +79,7 @@ OUTCOMES: Mapping[Result, run_document.Outcome] = MappingProxyType(
 
 
 @dataclasses.dataclass(frozen=True)
-class Compared:
+class ComparedWorkload:
     """One workload on both variants.
 
     throughput: the answer about good operations a second. p95: the answer about the latency; None without an open
@@ -146,7 +146,7 @@ def judged(throughput: Verdict, p95: Verdict | None) -> Result:
     return Result.NO_WORSE if told_margin(throughput) <= WIDEST else Result.UNKNOWN
 
 
-def overall(compared: Sequence[Compared]) -> Result:
+def overall(compared: Sequence[ComparedWorkload]) -> Result:
     """Worse when one workload is worse, no worse when all are no worse, else unknown."""
     results = {item.result for item in compared}
     if Result.WORSE in results:
@@ -244,7 +244,7 @@ class ComparisonResults:
         self._results.rewrite(schema.CLAIMS, lambda line: None if key_of_line(line) == key else line)
         self.line(f"measured again ({', '.join(changed)} changed): {before.text} ({before.load})")
 
-    def finish(self, compared: Sequence[Compared]) -> list[str]:
+    def finish(self, compared: Sequence[ComparedWorkload]) -> list[str]:
         """Write the end of the comparison and make its page; return what was not written, and where the page is."""
         for item in compared:
             self._recorder.part(test_of(item.workload), OUTCOMES[item.result], item.reason, 0.0)
@@ -285,16 +285,16 @@ class Comparison:
         self._progress = progress
         self.evidence = Evidence()  # of the first workload that has any
 
-    def workloads(self, workloads: Sequence[Workload]) -> list[Compared]:
+    def workloads(self, workloads: Sequence[Workload]) -> list[ComparedWorkload]:
         """Measure the workloads one after the other; each gets an equal share of the time that is left."""
         self._count = len(workloads)
         return [self._one(workload, len(workloads) - number) for number, workload in enumerate(workloads)]
 
-    def _one(self, workload: Workload, left: int) -> Compared:
+    def _one(self, workload: Workload, left: int) -> ComparedWorkload:
         """Measure one workload, of ``left`` that are left. What was measured before an error stays."""
         name, test, now = str(workload), test_of(workload), self._pool.turns.clock()
         if self._held:
-            return Compared(name, None, reason=self._held)
+            return ComparedWorkload(name, None, reason=self._held)
         end = now + max(0.0, self._end - now) / left
         closed: Measurement | None = None
         try:
@@ -308,12 +308,12 @@ class Comparison:
             again = remarks.try_line(throughput.tries, closed.rules.alpha)
             remark = "; ".join(filter(None, (*closer.evidence.data_fits.values(), *again)))
         except DBClusterError as error:
-            return Compared(name, _interrupted(closed), reason=self._why(error))
+            return ComparedWorkload(name, _interrupted(closed), reason=self._why(error))
         try:
             p95 = self._tail(workload, test, closed, end) if isinstance(workload, OpenLoop) else None
-            return Compared(name, throughput, closer, p95, remark=remark)
+            return ComparedWorkload(name, throughput, closer, p95, remark=remark)
         except DBClusterError as error:
-            return Compared(name, throughput, closer, reason=self._why(error), remark=remark)
+            return ComparedWorkload(name, throughput, closer, reason=self._why(error), remark=remark)
 
     def _why(self, error: DBClusterError) -> str:
         """Why there is no answer. Raises an error that ended everything, where nothing was measured before it."""

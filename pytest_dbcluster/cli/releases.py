@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from pytest_dbcluster import formatting
 from pytest_dbcluster.cli.text import add_wait, known_size, tell, turn
 from pytest_dbcluster.hosts.provisioners.container.engine import Engine
-from pytest_dbcluster.hosts.provisioners.container.images import Image
+from pytest_dbcluster.hosts.provisioners.container.images import HomeMadeImage
 from pytest_dbcluster.reporting.tables import layout
 
 
@@ -108,7 +108,7 @@ def _engine() -> Iterator[Engine]:
         yield connected
 
 
-def _show_images(head: str, images: Sequence[Image]) -> None:
+def _show_images(head: str, images: Sequence[HomeMadeImage]) -> None:
     now = time.time()
     rows = [
         (

@@ -16,7 +16,7 @@ TTL_MARGIN = 300.0  # seconds before the end of instances in which a run ends; a
 
 @dataclasses.dataclass(frozen=True)
 class Option:
-    """An option of the provisioner ec2. field: of ``Settings.parsed``. how: for argparse."""
+    """An option of the provisioner ec2. field: of ``EC2Settings.parsed``. how: for argparse."""
 
     name: str
     field: str
@@ -129,10 +129,10 @@ def given_instances(option: Any, provisioner: str) -> Mapping[str, Any]:
                 "ec2"
             )
         return {}
-    from pytest_dbcluster.hosts.provisioners.ec2.settings import Settings  # of this provisioner alone
+    from pytest_dbcluster.hosts.provisioners.ec2.settings import EC2Settings  # of this provisioner alone
 
     values = {one.field: given[one.name] for one in EC2_OPTIONS}
-    return {"settings": Settings.parsed(**{**values, "spot": bool(values["spot"])})}
+    return {"settings": EC2Settings.parsed(**{**values, "spot": bool(values["spot"])})}
 
 
 def lock_wait(option: str, text: str) -> float:

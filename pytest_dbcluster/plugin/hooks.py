@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import pytest
 
 from pytest_dbcluster import errors, wait
-from pytest_dbcluster.formatting import Message, fitting, printable
+from pytest_dbcluster.formatting import ShownMessage, fitting, printable
 
 if TYPE_CHECKING:
     from pytest_dbcluster.measuring.measurement import Measurement
@@ -432,7 +432,9 @@ def pytest_collectreport(report: pytest.CollectReport) -> None:
 
 def _fit(report: pytest.TestReport | pytest.CollectReport) -> None:
     if getattr(report, SAID, False):
-        shown: Any = Message(str(report.longrepr))  # pytest takes any object with toterminal; its types do not say so
+        shown: Any = ShownMessage(
+            str(report.longrepr)
+        )  # pytest takes any object with toterminal; its types do not say so
         report.longrepr = shown
 
 

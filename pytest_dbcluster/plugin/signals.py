@@ -27,7 +27,7 @@ AFTERWARDS_SECONDS = 1.0
 TERMINALS = ("/dev/pts/", "/dev/tty")
 
 
-class Ended(KeyboardInterrupt):
+class RunEnded(KeyboardInterrupt):
     """The run got SIGTERM or SIGHUP. Whatever Ctrl-C interrupts and ends, this does too."""
 
 
@@ -35,14 +35,14 @@ class EndingSignals:
     """The handlers of one process of a run.
 
     A signal that a parent has set to be ignored (nohup), or that another plugin handles, stays as it is. The first
-    signal raises ``Ended`` in the main thread. Later ones do nothing, because the run is ending already. Ctrl-C
+    signal raises ``RunEnded`` in the main thread. Later ones do nothing, because the run is ending already. Ctrl-C
     interrupts tests, and once the end of the session; otherwise it does nothing in a run that is ending, where pytest
     would show a traceback of it and exit with another status. SIGKILL still ends.
 
     Python runs a handler wherever the main thread is. In a finalizer (``__del__``, a callback of a weak reference) an
-    exception goes nowhere, and the run would go on for good; so there ``Ended`` is raised again, after the finalizer.
+    exception goes nowhere, and the run would go on for good. So ``RunEnded`` is raised again after the finalizer.
     At the end of a hook wrapper of the old style pluggy warns of an exception, and with ``-W error`` the warning takes
-    its place: there both ``Ended`` and Ctrl-C wait for the end of the wrapper.
+    its place: there both ``RunEnded`` and Ctrl-C wait for the end of the wrapper.
     """
 
     def __init__(self) -> None:
@@ -115,7 +115,7 @@ class EndingSignals:
         if self._ends and issubclass(lost.exc_type, ResourceWarning):
             return  # a file that was just opened when the signal came: Python closes it
         if issubclass(lost.exc_type, KeyboardInterrupt):
-            self._later(signal.Signals[self.name] if issubclass(lost.exc_type, Ended) else signal.SIGINT)
+            self._later(signal.Signals[self.name] if issubclass(lost.exc_type, RunEnded) else signal.SIGINT)
         elif self._unraisable:
             self._unraisable(lost)
 
@@ -131,7 +131,7 @@ class EndingSignals:
         signal.pthread_kill(threading.main_thread().ident or 0, number)
 
     def _raise(self) -> None:
-        raise Ended(f"the run was ended by {self.name}")
+        raise RunEnded(f"the run was ended by {self.name}")
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:

@@ -20,7 +20,7 @@ PLUGIN = "pytest-benchmark"  # the name under which it registers its session
 
 
 @dataclasses.dataclass(frozen=True)
-class Variant:
+class BenchmarkedVariant:
     """The rounds of a variant under a workload in a test. seconds: of a round, or of an operation of a round."""
 
     test: str
@@ -56,14 +56,14 @@ class Variant:
         }
 
 
-def variants(records: Sequence[ClaimRecord]) -> list[Variant]:
+def variants(records: Sequence[ClaimRecord]) -> list[BenchmarkedVariant]:
     """The variants of these claims, each with the rounds of the claim that used most of them."""
-    found: dict[tuple[str, str, str], Variant] = {}
+    found: dict[tuple[str, str, str], BenchmarkedVariant] = {}
     for record in records:
         for name, rounds in record.rounds.items():
             key = (record.test, record.load, name)
             if rounds and (key not in found or len(rounds) > len(found[key].rounds)):
-                found[key] = Variant(*key, tuple(rounds), record)
+                found[key] = BenchmarkedVariant(*key, tuple(rounds), record)
     return list(found.values())
 
 
@@ -74,7 +74,7 @@ def feed(config: Any, records: Sequence[ClaimRecord]) -> None:
         _add(session, variant)
 
 
-def _add(session: Any, variant: Variant) -> None:
+def _add(session: Any, variant: BenchmarkedVariant) -> None:
     from pytest_benchmark.fixture import BenchmarkFixture
     from pytest_benchmark.utils import NameWrapper
 

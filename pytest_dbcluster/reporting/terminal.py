@@ -21,7 +21,7 @@ from pytest_dbcluster.reporting.documents.run_document import TestDocument
 from pytest_dbcluster.reporting.records import ClaimRecord, CurveRecord
 from pytest_dbcluster.reporting.results_directory import near
 from pytest_dbcluster.reporting.tables import closing, entries, layout, matrix, states
-from pytest_dbcluster.reporting.tables.entries import Entry
+from pytest_dbcluster.reporting.tables.entries import TerminalEntry
 from pytest_dbcluster.rounds.round import Round
 
 # In a log, the minimum seconds between two lines about one claim; looks are always shown.
@@ -267,7 +267,7 @@ def summary(
 
 def _blocks(
     records: Sequence[ClaimRecord], tests: Sequence[TestDocument], screen: Screen
-) -> Iterator[tuple[str, list[Entry]]]:
+) -> Iterator[tuple[str, list[TerminalEntry]]]:
     """The titles under which there is something, each with its entries."""
     left = states.unclaimed(records, tests)
     for title in dict.fromkeys(closing.TITLES.values()):

@@ -21,7 +21,7 @@ MOST_SAID = 200  # characters of the workload's message
 
 
 @dataclasses.dataclass(frozen=True)
-class Limits:
+class ConnectionLimits:
     """The connections that a node takes at once: in all, and of one user; 0 for no limit of its own."""
 
     node: str
@@ -39,7 +39,7 @@ def counts(before: Reading, after: Reading, names: Sequence[str] = (FULL, ABORTE
     return [int(sum(now[name] - then[name] for name in names if name in then and name in now)) for then, now in pairs]
 
 
-def reason(before: Reading, after: Reading, limits: Sequence[Limits], clients: int, said: str = "") -> str:
+def reason(before: Reading, after: Reading, limits: Sequence[ConnectionLimits], clients: int, said: str = "") -> str:
     """Why a round in which connections were turned away is void, and what to do; empty when none was.
 
     before, after: the statuses of each node. limits: of each node, in the same order. clients: of the workload, 0 if

@@ -141,7 +141,7 @@ ELSEWHERE = {family: Default(fraction, "", "for hosts on other machines") for fa
 
 
 @dataclasses.dataclass(frozen=True)
-class Key:
+class CalibrationKey:
     """What a calibration is valid for. kind: of the workload (``kind_of``). release: such as ``mariadb:10.11``."""
 
     machine: str
@@ -153,12 +153,12 @@ class Key:
     kind: str
 
     @classmethod
-    def of(cls, variant: Variant, workload: Workload, provisioner: Provisioner) -> Key:
+    def of(cls, variant: Variant, workload: Workload, provisioner: Provisioner) -> CalibrationKey:
         """The key of a variant under a workload, on hosts of this provisioner."""
         return cls.of_spec(variant.spec, variant.release.name, workload, provisioner)
 
     @classmethod
-    def of_spec(cls, spec: ClusterSpec, release: str, workload: Workload, provisioner: Provisioner) -> Key:
+    def of_spec(cls, spec: ClusterSpec, release: str, workload: Workload, provisioner: Provisioner) -> CalibrationKey:
         """The key of a cluster that is not resolved yet. release: such as ``mariadb:10.11``."""
         proxy, kind = spec.proxy or "", kind_of(workload)
         return cls(
@@ -197,7 +197,7 @@ class Calibration:
     rounds. date: of the last pair, such as ``2026-11-22``.
     """
 
-    key: Key
+    key: CalibrationKey
     pairs: tuple[Mapping[str, Found], ...] = ()
     date: str = ""
 
@@ -229,7 +229,7 @@ class Calibration:
         cache.write_manifest(path, {"format": FORMAT, **dataclasses.asdict(self)})
 
 
-def read(key: Key) -> Calibration:
+def read(key: CalibrationKey) -> Calibration:
     """The calibration of a key in the cache; one without pairs where there is none, or one of another format."""
 
     def parse(fields: Any) -> Calibration | None:
@@ -243,7 +243,7 @@ def read(key: Key) -> Calibration:
     return cache.read_manifest(key.path, parse) or Calibration(key)
 
 
-def add(key: Key, found: Mapping[str, Found]) -> Calibration:
+def add(key: CalibrationKey, found: Mapping[str, Found]) -> Calibration:
     """Add a pair of clusters to the calibration in the cache, and return it. Raises OSError, ProvisionError.
 
     Runs at the same time add theirs one after the other.
@@ -320,7 +320,7 @@ def learn(rounds: Sequence[Sequence[Round]], instances: int, given: Given, used:
     if os.environ.get(LEARN) == "0":
         return added
     for variant, workload, drawn in zip(given.variants, given.workloads, rounds, strict=True):
-        key = Key.of(variant, workload, given.provisioner)
+        key = CalibrationKey.of(variant, workload, given.provisioner)
         for number in range(0, instances - 1, 2):
             both = [variant.on_instance(variant.spec.instance + number + side).cluster_key for side in (0, 1)]
             pair = [[done for done in drawn if done.block % instances == number + side] for side in (0, 1)]
@@ -336,10 +336,10 @@ def learn(rounds: Sequence[Sequence[Round]], instances: int, given: Given, used:
 
 def of(variant: Variant, workload: Workload, provisioner: Provisioner, metric: str) -> ClusterDifference:
     """How far two fresh clusters of this variant can differ under a workload: as calibrated here, else the default."""
-    return known(Key.of(variant, workload, provisioner), provisioner.offers, metric)
+    return known(CalibrationKey.of(variant, workload, provisioner), provisioner.offers, metric)
 
 
-def known(key: Key, offers: frozenset[str], metric: str) -> ClusterDifference:
+def known(key: CalibrationKey, offers: frozenset[str], metric: str) -> ClusterDifference:
     """What is known of a key on hosts with these powers: as calibrated, else the default."""
     calibrated = read(key).difference(metric)
     return calibrated or dataclasses.replace(default(key.kind, offers, metric), command=key.command)

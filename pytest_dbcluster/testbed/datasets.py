@@ -268,7 +268,7 @@ def populate(
 
 
 @dataclasses.dataclass(frozen=True)
-class Disk:
+class CopyDisk:
     """A disk that copies of data go to. host: one that keeps its data there. needed: bytes of all copies together."""
 
     host: Host
@@ -280,7 +280,9 @@ class Disk:
 
 
 @contextlib.contextmanager
-def disks(provisioner: Provisioner, client: Host, copies: Sequence[tuple[ClusterSpec, int]]) -> Iterator[list[Disk]]:
+def disks(
+    provisioner: Provisioner, client: Host, copies: Sequence[tuple[ClusterSpec, int]]
+) -> Iterator[list[CopyDisk]]:
     """The disks that the nodes of new clusters keep their data on, one of each machine.
 
     client: the host of the load generator; on this machine it has the same disk as the nodes. On other machines the
@@ -288,17 +290,17 @@ def disks(provisioner: Provisioner, client: Host, copies: Sequence[tuple[Cluster
     """
     if not client.machine:
         total = sum(spec.nodes * size for spec, size in copies)
-        yield [Disk(client, sum(spec.nodes for spec, _ in copies), total)]
+        yield [CopyDisk(client, sum(spec.nodes for spec, _ in copies), total)]
         return
-    found: dict[str, Disk] = {}
+    found: dict[str, CopyDisk] = {}
     lent: list[Host] = []
     try:
         for spec, size in copies:
             hosts = provisioner.acquire(spec)
             lent += hosts
             for host in hosts:
-                known = found.get(host.machine, Disk(host, 0, 0))
-                found[host.machine] = Disk(known.host, known.copies + 1, known.needed + size)
+                known = found.get(host.machine, CopyDisk(host, 0, 0))
+                found[host.machine] = CopyDisk(known.host, known.copies + 1, known.needed + size)
         yield list(found.values())
     finally:
         provisioner.give_back(lent)

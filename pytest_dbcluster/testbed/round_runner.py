@@ -105,7 +105,7 @@ def refused(workload: Workload, cluster: Cluster, before: Reading, after: Readin
     limits = []
     for node in cluster.nodes:
         ((connections, of_user),) = node.query("SELECT @@GLOBAL.max_connections, @@GLOBAL.max_user_connections")
-        limits.append(turned_away.Limits(node.name, int(connections), int(of_user)))
+        limits.append(turned_away.ConnectionLimits(node.name, int(connections), int(of_user)))
     return turned_away.reason(before, after, limits, workload.clients, said)
 
 

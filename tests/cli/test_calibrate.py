@@ -14,17 +14,17 @@ import pytest
 
 from pytest_dbcluster.claims.cluster_difference import upper
 from pytest_dbcluster.cli import calibrate
-from pytest_dbcluster.cli.calibrate import Plan
+from pytest_dbcluster.cli.calibrate import CalibrationPlan
 from pytest_dbcluster.errors import ProvisionError, SeriesVoid
 from pytest_dbcluster.rounds import counters
 from pytest_dbcluster.spec import ClusterSpec
 from pytest_dbcluster.testbed import calibrations
-from pytest_dbcluster.testbed.calibrations import Calibration, Key
+from pytest_dbcluster.testbed.calibrations import Calibration, CalibrationKey
 from pytest_dbcluster.workloads.mysqlslap import MySQLSlap
 from tests.support.command import ROOT, alone, dbcluster
 from tests.support.fakes import FakeSource, noisy
 
-KEY = Key("2 x CPU, 24.0 GiB", "fake", "galera", 3, "mariadb:10.11", "", "mysqlslap:write")
+KEY = CalibrationKey("2 x CPU, 24.0 GiB", "fake", "galera", 3, "mariadb:10.11", "", "mysqlslap:write")
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ def test_f_is_computed_from_as_many_pairs_of_clusters_as_asked(said):
     """It is near the .995 quantile of the true difference, and each pair is a fresh one."""
     fresh = Fresh()
 
-    assert calibrate.calibrated(KEY, fresh, Plan(24, 24), "throughput", progress=said.append) is False
+    assert calibrate.calibrated(KEY, fresh, CalibrationPlan(24, 24), "throughput", progress=said.append) is False
     known = calibrations.read(KEY)
     assert fresh.begun == fresh.left == list(range(24))
     f, noise = known.difference("throughput").log_ratio, known.noise("throughput")
@@ -85,13 +85,17 @@ def test_f_is_computed_from_as_many_pairs_of_clusters_as_asked(said):
 
 def test_the_time_is_shared_by_the_pairs_of_clusters():
     """Each gets an equal part of what is left, so a slow start is made good; without a limit there is none."""
-    plan = Plan(24, seconds=480.0)
+    plan = CalibrationPlan(24, seconds=480.0)
 
     assert plan.share(0.0, 0) == 20.0
     assert plan.share(60.0, 2) == pytest.approx(420 / 22)
     assert plan.share(500.0, 23) == 0.0
-    assert Plan(24).share(500.0, 23) == math.inf
-    assert (Plan(24).most_rounds, plan.most_rounds, Plan(24, 12, 480.0).most_rounds) == (40, 160, 12)
+    assert CalibrationPlan(24).share(500.0, 23) == math.inf
+    assert (CalibrationPlan(24).most_rounds, plan.most_rounds, CalibrationPlan(24, 12, 480.0).most_rounds) == (
+        40,
+        160,
+        12,
+    )
 
 
 @pytest.mark.parametrize(("until", "rounds"), [(-math.inf, 8), (math.inf, 20)], ids=["used", "left"])
@@ -108,7 +112,7 @@ def test_a_used_time_still_has_two_eights(until, rounds):
 
 def test_clusters_that_do_not_differ_have_a_small_f(said):
     """What is left is the noise of the rounds."""
-    calibrate.calibrated(KEY, Fresh(sd=0.0), Plan(24, 24), "throughput", progress=said.append)
+    calibrate.calibrated(KEY, Fresh(sd=0.0), CalibrationPlan(24, 24), "throughput", progress=said.append)
 
     assert calibrations.read(KEY).difference("throughput").bound < 0.015
 
@@ -117,13 +121,13 @@ def test_an_interrupted_calibration_keeps_what_it_has_and_goes_on(said):
     """Each pair is in the cache when it is done; the pair that was interrupted ends and is not counted."""
     fresh = Fresh(ends=5)
 
-    assert calibrate.calibrated(KEY, fresh, Plan(12, 8), "throughput", progress=said.append) is True
+    assert calibrate.calibrated(KEY, fresh, CalibrationPlan(12, 8), "throughput", progress=said.append) is True
     assert fresh.left == [0, 1, 2, 3, 4, 5]
     assert said[-1] == "interrupted: 5 of 12 pairs of clusters are kept; the same command goes on"
     five = calibrations.read(KEY).pairs
     assert len(five) == 5
 
-    assert calibrate.calibrated(KEY, Fresh(), Plan(12, 8), "throughput", progress=said.append) is False
+    assert calibrate.calibrated(KEY, Fresh(), CalibrationPlan(12, 8), "throughput", progress=said.append) is False
     assert calibrations.read(KEY).pairs[:5] == five
     assert len(calibrations.read(KEY).pairs) == 12
     assert any(line.startswith("galera of 3 x mariadb:10.11, mysqlslap:write, fake: 5 pairs of") for line in said)
@@ -131,12 +135,12 @@ def test_an_interrupted_calibration_keeps_what_it_has_and_goes_on(said):
 
 def test_a_pair_that_fails_is_left_out(said):
     """One is a mishap; three in a row are an error, and what was measured before is kept."""
-    calibrate.calibrated(KEY, Fresh(wrong=(2, 4)), Plan(9, 8), "throughput", progress=said.append)
+    calibrate.calibrated(KEY, Fresh(wrong=(2, 4)), CalibrationPlan(9, 8), "throughput", progress=said.append)
     assert len(calibrations.read(KEY).pairs) == 9
     assert said.count("a pair of clusters is left out: tables differ") == 2
 
     with pytest.raises(SeriesVoid):
-        calibrate.calibrated(KEY, Fresh(wrong=(1, 2, 3)), Plan(20, 8), "throughput", progress=said.append)
+        calibrate.calibrated(KEY, Fresh(wrong=(1, 2, 3)), CalibrationPlan(20, 8), "throughput", progress=said.append)
     assert len(calibrations.read(KEY).pairs) == 10
 
 
@@ -150,7 +154,7 @@ def test_a_cache_that_cannot_be_written_is_an_error(said, monkeypatch):
     with pytest.raises(
         ProvisionError, match=r"^cannot keep the calibration in .*galera3-mysqlslap-write-\w+\.json: No sp"
     ):
-        calibrate.calibrated(KEY, Fresh(), Plan(8, 8), "throughput", progress=said.append)
+        calibrate.calibrated(KEY, Fresh(), CalibrationPlan(8, 8), "throughput", progress=said.append)
 
 
 def test_the_summary_says_f_and_what_it_rests_on():

@@ -10,7 +10,7 @@ import pytest
 
 from pytest_dbcluster.claims import kinds
 from pytest_dbcluster.cli import compare
-from pytest_dbcluster.cli.comparison import Compared, ComparisonResults
+from pytest_dbcluster.cli.comparison import ComparedWorkload, ComparisonResults
 from pytest_dbcluster.cli.main import main
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.measuring.evidence import Evidence
@@ -241,7 +241,7 @@ def test_a_comparison_that_is_continued_keeps_its_answers(tmp_path):
     begun = read_run(tmp_path).run_id
     after = results_in(tmp_path, earlier.read(tmp_path))
     after.add(second)
-    after.finish([Compared("b", None)])
+    after.finish([ComparedWorkload("b", None)])
 
     assert [claim.test for claim in schema.read_claims(tmp_path)] == ["dbcluster compare::a", "dbcluster compare::b"]
     assert [one.run_id for one in read_run(tmp_path).continues] == [begun]
@@ -249,9 +249,10 @@ def test_a_comparison_that_is_continued_keeps_its_answers(tmp_path):
 
 def test_a_missing_answer_is_followed_by_the_command_that_measures_it():
     """A comparison with all answers has no such line."""
-    whole = Compared("a", types.SimpleNamespace(interrupted=False))
+    whole = ComparedWorkload("a", types.SimpleNamespace(interrupted=False))
     (line,) = compare.going_on(
-        [whole, Compared("b", types.SimpleNamespace(interrupted=False), reason="no time")], "dbcluster compare x"
+        [whole, ComparedWorkload("b", types.SimpleNamespace(interrupted=False), reason="no time")],
+        "dbcluster compare x",
     )
 
     assert "p95 of b" in line
@@ -262,7 +263,7 @@ def test_a_missing_answer_is_followed_by_the_command_that_measures_it():
 def test_a_comparison_has_the_page_of_a_run(tmp_path):
     """Its claims, its command, and a workload without an answer."""
     claim = record(kinds.no_slower_than(0.05), test="dbcluster compare::tpcc")
-    answered = [Compared("tpcc", None, reason="no time"), Compared("sysbench", None, reason="too slow")]
+    answered = [ComparedWorkload("tpcc", None, reason="no time"), ComparedWorkload("sysbench", None, reason="too slow")]
     results = results_in(tmp_path)
     results.add(claim)
     lines = results.finish(answered)

@@ -18,7 +18,7 @@ from pytest_dbcluster.claims.verdict import Terms
 from pytest_dbcluster.cli import compare, comparison
 from pytest_dbcluster.cli.comparison import (
     WIDEST,
-    Compared,
+    ComparedWorkload,
     Comparison,
     Result,
     _no_slower,
@@ -138,16 +138,16 @@ def test_a_p95_that_cannot_be_told_changes_nothing():
 )
 def test_one_worse_workload_makes_the_candidate_worse(results, expected, monkeypatch):
     """A candidate is no worse only where it is no worse on every workload."""
-    items = [Compared(f"workload {number}", None) for number in range(len(results))]
+    items = [ComparedWorkload(f"workload {number}", None) for number in range(len(results))]
     by_item = {id(item): result for item, result in zip(items, results, strict=True)}
-    monkeypatch.setattr(Compared, "result", property(lambda self: by_item[id(self)]))
+    monkeypatch.setattr(ComparedWorkload, "result", property(lambda self: by_item[id(self)]))
 
     assert overall(items) is expected
 
 
 def test_a_workload_without_an_answer_is_unknown():
     """A workload whose time was used before its first round says nothing."""
-    assert Compared("tpcc", None, reason="its time is used").result is Result.UNKNOWN
+    assert ComparedWorkload("tpcc", None, reason="its time is used").result is Result.UNKNOWN
 
 
 def test_exit_codes_are_those_of_the_help():
@@ -261,7 +261,7 @@ UNKNOWN = answered(1.0, 1.05, sd=0.5, budget=16.0)
 )
 def test_every_answer_is_shown_and_raises_nothing(throughput, p95, expected):
     """An answer that fails or is inconclusive is a result of the comparison, and no error."""
-    item = Compared("tpcc", throughput, throughput, p95)
+    item = ComparedWorkload("tpcc", throughput, throughput, p95)
 
     assert UNKNOWN.verdict.outcome is claims.Outcome.INCONCLUSIVE
     assert item.result is expected
@@ -271,7 +271,9 @@ def test_every_answer_is_shown_and_raises_nothing(throughput, p95, expected):
 
 def test_a_throughput_that_could_not_be_told_is_an_answer_that_p95_goes_on_from():
     """Its truth is not asked for: that raises for an answer that is inconclusive."""
-    (line,) = compare.going_on([Compared("tpcc", UNKNOWN, UNKNOWN, None, "99 operations a round")], "dbcluster compare")
+    (line,) = compare.going_on(
+        [ComparedWorkload("tpcc", UNKNOWN, UNKNOWN, None, "99 operations a round")], "dbcluster compare"
+    )
 
     assert line.startswith("no answer yet: p95 of tpcc;")
 
@@ -293,7 +295,7 @@ def test_the_sentence_does_not_read_like_a_loss(seconds, p95, said):
     """The bound of the guard is named only where the candidate may be slower; what is not known is said."""
     throughput = answered(*seconds)
 
-    assert re.fullmatch(said, compare.sentence([Compared("tpcc", throughput, throughput, p95)], ("old", "new")))
+    assert re.fullmatch(said, compare.sentence([ComparedWorkload("tpcc", throughput, throughput, p95)], ("old", "new")))
 
 
 def test_a_candidate_that_is_certainly_faster_is_called_that():
@@ -305,7 +307,7 @@ def test_a_candidate_that_is_certainly_faster_is_called_that():
 
     assert re.fullmatch(
         r"new is no worse than old: 1\.2\dx as fast on tpcc",
-        compare.sentence([Compared("tpcc", throughput, closer)], ("old", "new")),
+        compare.sentence([ComparedWorkload("tpcc", throughput, closer)], ("old", "new")),
     )
 
 
@@ -370,7 +372,7 @@ def test_rounds_that_cannot_be_lengthened_cost_p95_alone():
 def test_a_throughput_that_was_interrupted_is_shown_and_still_to_measure():
     """Its ratio stands in the table; the command that goes on names it."""
     kept = dataclasses.replace(UNKNOWN, interrupted=True)
-    item = Compared("tpcc", kept, None, None, "waited 30 min for pid 7")
+    item = ComparedWorkload("tpcc", kept, None, None, "waited 30 min for pid 7")
 
     assert any("x (" in line for line in compare.table([item], ("old", "new")))
     (line,) = compare.going_on([item], "dbcluster compare")

@@ -17,7 +17,7 @@ import pytest
 
 from pytest_dbcluster import wait
 from pytest_dbcluster.plugin import signals
-from pytest_dbcluster.plugin.signals import Ended, EndingSignals
+from pytest_dbcluster.plugin.signals import EndingSignals, RunEnded
 from tests.support import conftests
 
 FAKE = Path(__file__).parents[1] / "support" / "fake_session.py"
@@ -222,7 +222,7 @@ def interrupted():
     return False
 
 
-@pytest.mark.parametrize(("number", "error"), [(signal.SIGTERM, Ended), (signal.SIGINT, KeyboardInterrupt)])
+@pytest.mark.parametrize(("number", "error"), [(signal.SIGTERM, RunEnded), (signal.SIGINT, KeyboardInterrupt)])
 def test_work_that_must_be_whole_is_not_interrupted(handlers, number, error):
     """A signal within it ends the run right after it, once; work after the end of the run is not stopped again."""
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -300,7 +300,7 @@ def test_a_signal_that_another_thread_received_interrupts_the_main_thread(handle
 
     sender = threading.Thread(target=send)
     began = time.monotonic()
-    with pytest.raises(Ended):
+    with pytest.raises(RunEnded):
         sleep_with(sender)
     sender.join()
     handlers.remove()
@@ -330,7 +330,7 @@ def test_a_signal_in_a_finalizer_ends_the_run_all_the_same(handlers, count):
     before = sys.unraisablehook
     handlers.install()
     began = time.monotonic()
-    with pytest.raises(Ended, match="the run was ended by SIGTERM"):
+    with pytest.raises(RunEnded, match="the run was ended by SIGTERM"):
         finalize_and_sleep(count)
     handlers.remove()
 
@@ -342,7 +342,7 @@ def test_the_second_signal_does_not_interrupt_the_end(handlers):
     """The servers are being stopped then; a second one must not leave some of them."""
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     handlers.install()
-    with pytest.raises(Ended, match="the run was ended by SIGTERM"):
+    with pytest.raises(RunEnded, match="the run was ended by SIGTERM"):
         os.kill(os.getpid(), signal.SIGTERM)
     os.kill(os.getpid(), signal.SIGTERM)
 

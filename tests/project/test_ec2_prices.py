@@ -61,7 +61,7 @@ def test_the_text_of_a_table_can_be_read(script):
     """The package reads what the script writes, without a problem."""
     text = script.text(script.table(INSTANCES, datetime.date(2025, 5, 28), VOLUMES))
 
-    assert msgspec.json.decode(text, type=prices.Table).problem() == ""
+    assert msgspec.json.decode(text, type=prices.PriceTable).problem() == ""
 
 
 def test_the_table_of_the_package_is_of_the_versions_in_the_script(script):

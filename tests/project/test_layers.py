@@ -211,3 +211,14 @@ def test_tests_mirror_the_rooms():
 
     assert folders - {"contracts", "project", "root", "support", "typing", "whole"} <= inside("")
     assert [path.name for path in tests.glob("*.py")] == ["conftest.py"]
+
+
+def test_no_class_name_stands_twice_in_the_package():
+    """A reader who meets a name has one class to find."""
+    found = {}
+    for module, tree in modules().items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef):
+                found.setdefault(node.name, []).append(module)
+
+    assert {name: places for name, places in found.items() if len(places) > 1} == {}

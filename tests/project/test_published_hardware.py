@@ -11,11 +11,11 @@ import tomllib
 
 import pytest
 
-from pytest_dbcluster.hosts.provisioners.ec2.money.cost import Cost, Group, usd
+from pytest_dbcluster.hosts.provisioners.ec2.money.cost import Cost, InstanceGroup, usd
 from pytest_dbcluster.hosts.provisioners.ec2.money.prices import Prices
 from pytest_dbcluster.hosts.provisioners.ec2.money.spending import root
 from pytest_dbcluster.hosts.provisioners.ec2.plan import USUAL_GIB
-from pytest_dbcluster.hosts.provisioners.ec2.settings import Settings
+from pytest_dbcluster.hosts.provisioners.ec2.settings import EC2Settings
 from tests.support.command import ROOT
 
 SECTION = (ROOT / "REFERENCE.md").read_text().split("### Published instance types\n")[1].split("\n## ")[0]
@@ -68,10 +68,10 @@ def test_the_most_in_the_table_is_that_of_the_package(command, tmp_path, monkeyp
         "volume": value(command, "--db-ec2-volume"),
         "ttl": value(command, "--db-ec2-ttl"),
     }
-    asked = Settings.parsed(**given)
+    asked = EC2Settings.parsed(**given)
     groups = [
-        Group("servers", asked.type, 3, public=False, volumes=(root(USUAL_GIB), asked.volume), unlimited=False),
-        Group("load", asked.type, 1, public=False, volumes=(root(USUAL_GIB),), unlimited=False),
+        InstanceGroup("servers", asked.type, 3, public=False, volumes=(root(USUAL_GIB), asked.volume), unlimited=False),
+        InstanceGroup("load", asked.type, 1, public=False, volumes=(root(USUAL_GIB),), unlimited=False),
     ]
     cost = Cost.of(groups, region=REGION, prices=Prices(), ttl=asked.ttl)
 

@@ -6,7 +6,7 @@ import pytest
 
 from pytest_dbcluster import network
 from pytest_dbcluster.errors import ConfigError
-from pytest_dbcluster.network import NetworkNeeds, Shape
+from pytest_dbcluster.network import LinkShape, NetworkNeeds
 from pytest_dbcluster.spec import ClusterSpec, HostNeeds
 
 GALERA = ClusterSpec("galera", nodes=3)
@@ -42,8 +42,8 @@ def test_a_link_overrides_the_round_trip_of_all_nodes():
     """Loss, jitter and rate are between nodes; proxy and client are near where no link names them."""
     asked = GALERA.with_needs(rtt=0.005, loss=0.1, rate=1e6, links={("node1", "node3"): 0.02}).needs.network
 
-    assert asked.between("node3", "node1") == Shape(0.02, loss=0.1, rate=1e6)
-    assert asked.between("node1", "node2") == Shape(0.005, loss=0.1, rate=1e6)
+    assert asked.between("node3", "node1") == LinkShape(0.02, loss=0.1, rate=1e6)
+    assert asked.between("node1", "node2") == LinkShape(0.005, loss=0.1, rate=1e6)
     assert asked.between("client", "node1") == network.NEAR
 
 

@@ -16,7 +16,8 @@ from pytest_dbcluster.plugin.command_line import add_options
 from pytest_dbcluster.plugin.settings import Settings
 from pytest_dbcluster.spec import ClusterSpec, HostNeeds, ReleaseName, memory_bytes, memory_text
 from pytest_dbcluster.system import probes
-from pytest_dbcluster.testbed import blind_spots, comparability
+from pytest_dbcluster.testbed import comparability
+from pytest_dbcluster.testbed.evidence import blind_spots
 from pytest_dbcluster.testbed.pool import Pool
 from pytest_dbcluster.testbed.resolution import Resolution
 from tests.support.clusters import variant_of

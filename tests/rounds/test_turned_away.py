@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from pytest_dbcluster.rounds import turned_away
-from pytest_dbcluster.rounds.turned_away import Limits
+from pytest_dbcluster.rounds.turned_away import ConnectionLimits
 
-TEN, MANY = Limits("node1", 10), Limits("node2", 151)
-USER = Limits("node1", 151, 10)
+TEN, MANY = ConnectionLimits("node1", 10), ConnectionLimits("node2", 151)
+USER = ConnectionLimits("node1", 151, 10)
 
 
 def readings(*full, aborted=()):

@@ -22,7 +22,7 @@ from pytest_dbcluster.rounds import busy_machine, counters, metrics
 from pytest_dbcluster.rounds.round import Round, RunResult
 from pytest_dbcluster.spec import ClusterSpec
 from pytest_dbcluster.testbed import calibrations
-from pytest_dbcluster.testbed.calibrations import DEFAULTS, Calibration, Default, Key
+from pytest_dbcluster.testbed.calibrations import DEFAULTS, Calibration, CalibrationKey, Default
 from pytest_dbcluster.testbed.testbed import Testbed
 from pytest_dbcluster.workloads.mysqlslap import MySQLSlap
 from pytest_dbcluster.workloads.sysbench import SysBench
@@ -55,7 +55,7 @@ def here(monkeypatch, tmp_path):
     """The key of a cluster under a workload, in a cache that is empty."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(calibrations, "machine", lambda hosts: "2 x CPU, 24.0 GiB")
-    return Key("2 x CPU, 24.0 GiB", "local", "galera", 3, "mariadb:10.11", "", "mysqlslap:write")
+    return CalibrationKey("2 x CPU, 24.0 GiB", "local", "galera", 3, "mariadb:10.11", "", "mysqlslap:write")
 
 
 @pytest.fixture
@@ -256,7 +256,9 @@ def test_a_calibration_is_of_the_machine_that_the_servers_run_on():
             return {"cpu": "8 x Neoverse-N1", "memory": "32.0 GiB", "kernel": "6.12"}
 
     spec = ClusterSpec("galera", nodes=3)
-    here, there = (Key.of_spec(spec, "mariadb:10.11", WRITE, one) for one in (FakeProvisioner(), Elsewhere()))
+    here, there = (
+        CalibrationKey.of_spec(spec, "mariadb:10.11", WRITE, one) for one in (FakeProvisioner(), Elsewhere())
+    )
 
     assert here.machine.startswith(f"{psutil.cpu_count()} x ")
     assert there.machine == "8 x Neoverse-N1, 32.0 GiB"
@@ -366,7 +368,7 @@ def test_real_instances_calibrate_by_themselves(pool, monkeypatch, tmp_path, sha
     measurement.end()
     measurement.end()
 
-    known = calibrations.read(Key.of(variants[0], workload, pool.provisioner))
+    known = calibrations.read(CalibrationKey.of(variants[0], workload, pool.provisioner))
     assert len(known.pairs) == learned
     assert all({"throughput", "fsyncs_per_commit"} <= pair.keys() for pair in known.pairs)
 

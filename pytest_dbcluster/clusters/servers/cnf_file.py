@@ -1,7 +1,8 @@
 """my.cnf files: a reader that reads every line as MariaDB and MySQL servers do, and remembers its file and line.
 
-An ``Entry`` is one option as it was written. ``read`` follows ``!include`` and ``!includedir`` only below directories
-that the user named. Whether a release reads the same is the question of ``cnf_judge``, which asks the release itself.
+A ``CnfEntry`` is one option as it was written. ``read`` follows ``!include`` and ``!includedir`` only below
+directories that the user named. Whether a release reads the same is the question of ``cnf_judge``, which asks the
+release itself.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ DEEPEST = 10  # levels of files; servers ignore a deeper directive
 
 
 @dataclasses.dataclass(frozen=True)
-class Entry:
+class CnfEntry:
     """One option of a my.cnf.
 
     section: the group it stands in. name: as written. value: without quotes and escapes; None where no ``=`` stands.
@@ -76,7 +77,7 @@ class CnfFile:
     """
 
     path: Path
-    entries: tuple[Entry, ...]
+    entries: tuple[CnfEntry, ...]
     contents: tuple[tuple[Path, bytes], ...]
     directives: tuple[Directive, ...]
     missing: tuple[str, ...]
@@ -114,7 +115,7 @@ class _Reading:
         self.given = str(path)
         self.top = path.absolute().parent
         self.root = root.absolute() if root else None
-        self.entries: list[Entry] = []
+        self.entries: list[CnfEntry] = []
         self.contents: dict[Path, bytes] = {}
         self.directives: list[Directive] = []
         self.missing: list[str] = []
@@ -139,7 +140,7 @@ class _Reading:
                 option, value = _option(text)
                 if not option:
                     raise ConfigError(f"{name}:{number}: {text.strip(SPACE)!r} has no name before the =")
-                self.entries.append(Entry(_text(section), _text(option), value and _text(value), name, number))
+                self.entries.append(CnfEntry(_text(section), _text(option), value and _text(value), name, number))
 
     def _shown(self, path: Path) -> str:
         """The name of a file in messages: as short as it can be told from the others."""

@@ -18,7 +18,7 @@ from pathlib import Path
 from pytest_dbcluster.clusters.dialects.former_options import became
 from pytest_dbcluster.clusters.dialects.lookup import dialect, numbers
 from pytest_dbcluster.clusters.servers import host_options, path_options
-from pytest_dbcluster.clusters.servers.cnf_file import INCLUDE, SERVER_GROUP, CnfFile, Directive, Entry
+from pytest_dbcluster.clusters.servers.cnf_file import INCLUDE, SERVER_GROUP, CnfEntry, CnfFile, Directive
 from pytest_dbcluster.clusters.servers.data_template import ask_server, help_text, option_words, plugin_directory
 from pytest_dbcluster.clusters.servers.path_options import server_name, undotted
 from pytest_dbcluster.clusters.servers.variables import equal, same
@@ -99,7 +99,7 @@ def judged(cnf: CnfFile, release: Release, provisioner: Provisioner) -> Judged:
 class _Kept:
     """An entry that goes to the server. name: the server's own name of the option. value: as it is written for it."""
 
-    entry: Entry
+    entry: CnfEntry
     name: str
     value: str
 
@@ -193,12 +193,12 @@ class Judge:
             read = ", ".join(f"[{group}]" for group in groups)
             self.notes.append(f"{self.release.name} does not read {skipped} of {self.cnf.name}, only {read}")
 
-    def _name(self, entry: Entry) -> str:
+    def _name(self, entry: CnfEntry) -> str:
         """The server's own name of an option; of one that it does not have, the name without a dot and ``loose_``."""
         spelled = normal_option(entry.name)
         return server_name(spelled, self.words) or undotted(spelled).removeprefix("loose_")
 
-    def _plugin(self, entry: Entry, name: str) -> None:
+    def _plugin(self, entry: CnfEntry, name: str) -> None:
         """Take the plugins of an entry that this release has; ``plugin_load`` forgets those before it."""
         if name == PLUGINS[0]:
             self.plugins.clear()
@@ -214,7 +214,7 @@ class Judge:
             else:
                 self.problems.append(f"{entry.where}: {entry.name}={part}: {self.release.name} has no plugin {library}")
 
-    def sort(self, entry: Entry) -> None:
+    def sort(self, entry: CnfEntry) -> None:
         """Keep an entry for the server, set it aside, or note the problem that it has."""
         spelled, name = normal_option(entry.name), self._name(entry)
         if name in PLUGINS:
@@ -247,7 +247,7 @@ class Judge:
         self.kept = [one for one in self.kept if one.name != kept.name]
         self.kept.append(kept)
 
-    def _has(self, entry: Entry, name: str, value: str) -> bool:
+    def _has(self, entry: CnfEntry, name: str, value: str) -> bool:
         """Whether the release has this option, or behaves as the value asks; otherwise the problem is noted."""
         if name in self.words:
             return True

@@ -68,7 +68,7 @@ UNREAD = 0x5411  # SIOCOUTQ, unix(7): what the other end of a socket has not rea
 Segment = tuple[int, int]  # address in the guest, length
 
 
-class Memory:
+class GuestMemory:
     """The memory of the guest, as far as it shares it."""
 
     def __init__(self) -> None:
@@ -105,7 +105,7 @@ class Memory:
 class Ring:
     """The ring of requests. ``call``: the file that tells the guest of used ones."""
 
-    def __init__(self, memory: Memory) -> None:
+    def __init__(self, memory: GuestMemory) -> None:
         self._memory = memory
         self._size = self._next = 0
         self._addresses: tuple[int, int, int] = (0, 0, 0)
@@ -177,7 +177,7 @@ class Ring:
         return self.call < 0 or not any(fcntl.ioctl(self.call, UNREAD, bytes(4)))
 
 
-class Disk:
+class DiskFile:
     """The file. ``counters``: shared memory for COUNTED."""
 
     def __init__(self, file: int, counters: memoryview) -> None:
@@ -192,7 +192,7 @@ class Disk:
         struct.pack_into("<QII", self.configuration, 0, size // SECTOR, 0, MOST_SEGMENTS)
         struct.pack_into("<II", self.configuration, 48, MOST_ZEROES // SECTOR, 1)
 
-    def do(self, kind: int, sector: int, data: Sequence[Segment], memory: Memory) -> tuple[int, int]:
+    def do(self, kind: int, sector: int, data: Sequence[Segment], memory: GuestMemory) -> tuple[int, int]:
         """Do a request. Returns its status and the number of bytes that were read into memory."""
         try:
             if kind == READ:
@@ -248,10 +248,10 @@ class Disk:
 class Server:
     """Our end of the connection. ``connection``: the socket of the guest's kernel."""
 
-    def __init__(self, connection: socket.socket, disk: Disk) -> None:
+    def __init__(self, connection: socket.socket, disk: DiskFile) -> None:
         self._connection = connection
         self._disk = disk
-        self._memory = Memory()
+        self._memory = GuestMemory()
         self._ring = Ring(self._memory)
         self._files = [connection.fileno()]
         self._does: Mapping[int, Callable[[bytes, Sequence[int]], None]] = {
@@ -345,7 +345,7 @@ def main() -> None:
     shown = memoryview(mmap.mmap(counters, PAGE))
     with socket.socket(fileno=listener) as listening:
         connection, _ = listening.accept()
-    Server(connection, Disk(file, shown)).serve()
+    Server(connection, DiskFile(file, shown)).serve()
     with contextlib.suppress(BrokenPipeError):  # the run was kept, and its owner has ended
         os.write(alive, b".")
 

@@ -74,7 +74,7 @@ LARGE_PACKETS = ("gro=1",)
 
 
 @dataclasses.dataclass(frozen=True)
-class Machine:
+class GuestHardware:
     """What a guest has. memory: bytes. interfaces: (interface of this machine, address in the guest), in order.
 
     enter: the words of a command that runs another one in the network namespace of the interfaces. read_only,
@@ -100,7 +100,7 @@ class Guest:
 
     agent: Agent
 
-    def __init__(self, name: str, system: Release, files: LocalHost, machine: Machine) -> None:
+    def __init__(self, name: str, system: Release, files: LocalHost, machine: GuestHardware) -> None:
         self.name = name
         self._system = system
         self._files = files

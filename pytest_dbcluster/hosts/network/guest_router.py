@@ -13,7 +13,7 @@ from pathlib import Path
 from pytest_dbcluster.errors import CommandFailed, ProvisionError
 from pytest_dbcluster.formatting import Report
 from pytest_dbcluster.hosts import agent
-from pytest_dbcluster.hosts.guests.guest import Guest, Machine
+from pytest_dbcluster.hosts.guests.guest import Guest, GuestHardware
 from pytest_dbcluster.hosts.local_host import LocalHost
 from pytest_dbcluster.hosts.network import kernel_settings, namespaces
 from pytest_dbcluster.hosts.network.namespaces import Namespace
@@ -50,7 +50,7 @@ class GuestRouter(Router):
     def start(self, ports: Sequence[Port]) -> None:
         """Boot the guest, and let it forward between these ports. Raises ProvisionError."""
         self.ports = ports
-        machine = Machine(
+        machine = GuestHardware(
             MEMORY,
             interfaces=[(port.outside, self._gateway) for port in ports],
             enter=[*namespaces.ahead(), *self._hub.entering()],

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pytest_dbcluster.errors import ProvisionError
-from pytest_dbcluster.network import KernelSettings, Pair, Shape, setting
+from pytest_dbcluster.network import KernelSettings, LinkShape, Pair, setting
 
 SHOW = ("-s", "-j", "qdisc", "show")  # arguments of tc
 SHARE = 1e-4  # by which a value may be off: tc prints six digits
@@ -45,7 +45,7 @@ def _settings(options: Mapping[str, Any]) -> KernelSettings:
     return KernelSettings(options["loss-random"]["loss"] if "loss-random" in options else 0.0, jitter, rate)
 
 
-def wrong(pair: Pair, asked: Shape, ways: Ways) -> str:
+def wrong(pair: Pair, asked: LinkShape, ways: Ways) -> str:
     """Why the kernel's settings of a link are not what was asked, as a clause; empty if they are.
 
     ways: by the ends from which and to which packets go.

@@ -13,7 +13,7 @@ from pytest_dbcluster.formatting import milliseconds
 from pytest_dbcluster.hosts.host import Host
 from pytest_dbcluster.hosts.network import kernel_settings
 from pytest_dbcluster.hosts.network.kernel_settings import Ways
-from pytest_dbcluster.network import KernelSettings, NetworkNeeds, Pair, RoundTrips, Shape
+from pytest_dbcluster.network import KernelSettings, LinkShape, NetworkNeeds, Pair, RoundTrips
 
 SAMPLES = 5  # pings, and exchanges over TCP, of one measurement
 REST_SAMPLES = 25  # of the path at rest, which are short; a rest that seems too long makes every delay too short
@@ -148,7 +148,7 @@ class NetworkPath(abc.ABC):
         raise _otherwise(needs, f"{wrong}, as a difference to the path at rest; {REASONS}")
 
 
-def _ping_seconds(shape: Shape) -> float:
+def _ping_seconds(shape: LinkShape) -> float:
     """How long a ping is on its way because of the rate alone, there and back."""
     return 2 * PING_BITS / shape.rate if shape.rate else 0.0
 

@@ -11,7 +11,7 @@ import dataclasses
 from collections.abc import Sequence
 
 from pytest_dbcluster.hosts.network import kernel_settings
-from pytest_dbcluster.network import REST, KernelSettings, NetworkNeeds, Shape
+from pytest_dbcluster.network import REST, KernelSettings, LinkShape, NetworkNeeds
 
 MTU = 9000  # bytes: fewer packets, so that the router costs less
 LIMIT = 100_000  # packets that wait in a queue; netem's own 1000 would be lost at a high rate and a long delay
@@ -125,7 +125,7 @@ class Router(abc.ABC):
         return list(enumerate((other for other in self.ports if other.number != port.number), start=1))
 
 
-def netem(shape: Shape, late: float) -> str:
+def netem(shape: LinkShape, late: float) -> str:
     """A queue for packets one way, with all its arguments: a change keeps what it does not name.
 
     late: as in ``Router``.

@@ -65,7 +65,7 @@ def _sizes(running: Sequence[Any]) -> set[int]:
 def _cost(settings: Settings, servers: int, *, least: bool = False) -> Cost:
     """The cost of so many servers and a load host. least: without what only AWS knows. Raises ConfigError."""
     from pytest_dbcluster.hosts.provisioners.ec2.aws import Account
-    from pytest_dbcluster.hosts.provisioners.ec2.money.cost import Cost, Group
+    from pytest_dbcluster.hosts.provisioners.ec2.money.cost import Cost, InstanceGroup
     from pytest_dbcluster.hosts.provisioners.ec2.money.prices import Prices
     from pytest_dbcluster.hosts.provisioners.ec2.money.spending import ROLES, root
     from pytest_dbcluster.hosts.provisioners.ec2.plan import DEFAULT_TYPE, LOAD, SERVER, USUAL_GIB
@@ -77,8 +77,8 @@ def _cost(settings: Settings, servers: int, *, least: bool = False) -> Cost:
     type_, public = asked.type or DEFAULT_TYPE, not (least or asked.jump)
     volumes = () if least else (root(USUAL_GIB),)
     groups = [
-        Group(ROLES[SERVER], type_, servers, public, (*volumes, asked.volume)),
-        Group(ROLES[LOAD], asked.load_type or type_, 1, public, volumes),
+        InstanceGroup(ROLES[SERVER], type_, servers, public, (*volumes, asked.volume)),
+        InstanceGroup(ROLES[LOAD], asked.load_type or type_, 1, public, volumes),
     ]
     prices = Prices(asked.prices)
     return Cost.of(groups, region=region, prices=prices, ttl=asked.ttl, zones=asked.zones, spot=asked.spot)

@@ -34,7 +34,7 @@ class Line:
 
 
 @dataclasses.dataclass(frozen=True)
-class Shape:
+class PlotShape:
     """How a plot is laid out. width: in inches. line: the height of a claim.
 
     bar: the height of what a claim allows for, as a share of the line. letters: of a name, the most that fit; ends: of
@@ -49,11 +49,11 @@ class Shape:
     above: bool = False
 
 
-WIDE = Shape(10.0, 0.28, 0.62, 70, 30)
-NARROW = Shape(4.8, 0.46, 0.36, 62, 26, above=True)
+WIDE = PlotShape(10.0, 0.28, 0.62, 70, 30)
+NARROW = PlotShape(4.8, 0.46, 0.36, 62, 26, above=True)
 
 
-def svg(lines: Sequence[Line], name: str = "forest", shape: Shape = WIDE) -> str | None:
+def svg(lines: Sequence[Line], name: str = "forest", shape: PlotShape = WIDE) -> str | None:
     """The plot of these claims, from top to bottom; None without matplotlib, and when no claim has a ratio."""
     shown = [line for line in lines if not math.isnan(line.record.verdict.ratio)]
     if not shown or not drawing.available():
@@ -79,7 +79,7 @@ def counter(record: ClaimRecord) -> bool:
     return not metrics.unit(record.metric)
 
 
-def _draw(axes: Any, line: Line, place: int, limits: tuple[float, float], shape: Shape) -> None:
+def _draw(axes: Any, line: Line, place: int, limits: tuple[float, float], shape: PlotShape) -> None:
     """Draw one claim: what it allows for, its interval, its ratio, and the published ratio.
 
     limits: where 0 and infinity are drawn.
@@ -135,7 +135,7 @@ def _draw_axis(axes: Any, scale: scales.Scale, *, counted: bool, many: bool) -> 
     axes.set_xlabel("ratio of the counter" if counted else "ratio of speed", labelpad=2)
 
 
-def _draw_names(axes: Any, shown: Sequence[Line], shape: Shape) -> None:
+def _draw_names(axes: Any, shown: Sequence[Line], shape: PlotShape) -> None:
     """Write the names of the claims, each a link to its details."""
     axes.set_ylim(-0.6, len(shown) - 0.4 + (0.2 if shape.above else 0))
     axes.spines["left"].set_visible(False)
@@ -161,7 +161,7 @@ def _ends(record: ClaimRecord) -> list[float]:
     return [verdict.ratio, *intervals, record.published or 1.0, *allowed]
 
 
-def _short(name: str, shape: Shape) -> str:
+def _short(name: str, shape: PlotShape) -> str:
     """The name, cut in its middle: its end tells a claim's releases and runs apart."""
     if len(name) <= shape.letters:
         return name

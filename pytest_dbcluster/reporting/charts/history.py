@@ -19,7 +19,7 @@ SAID = {outcome.value: word for outcome, word in STATES.items()}
 
 
 @dataclasses.dataclass(frozen=True)
-class Run:
+class ChartedRun:
     """A run of a claim. label: below the axis. outcome: as in claims. ratio, low, high: with the interval."""
 
     label: str
@@ -30,7 +30,7 @@ class Run:
 
 
 def svg(
-    runs: Sequence[Run],
+    runs: Sequence[ChartedRun],
     changes: Sequence[int],
     machines: Sequence[int],
     name: str = "history",
@@ -67,18 +67,18 @@ def svg(
         return drawn.svg()
 
 
-def _bounded(run: Run) -> bool:
+def _bounded(run: ChartedRun) -> bool:
     return bounded(run.low, run.high)
 
 
-def _within(run: Run, limits: tuple[float, float]) -> Run:
+def _within(run: ChartedRun, limits: tuple[float, float]) -> ChartedRun:
     """The run with these ends for a ratio of 0 and an infinite one, which the axis does not have."""
     ratio, low, high = (min(max(limits[0], value), limits[1]) for value in (run.ratio, run.low, run.high))
     drawn = dataclasses.replace(run, ratio=ratio)
     return dataclasses.replace(drawn, low=low, high=high) if _bounded(run) else drawn
 
 
-def _draw_outcomes(axes: Any, known: Sequence[tuple[int, Run]]) -> None:
+def _draw_outcomes(axes: Any, known: Sequence[tuple[int, ChartedRun]]) -> None:
     """Draw the ratio of each run (its number, the run), in the colour and with the marker of its outcome.
 
     A run without an interval is hollow.

@@ -20,7 +20,7 @@ BETWEEN = 0.01  # standard deviation between runs, as a natural log, that weighi
 
 
 @dataclasses.dataclass(frozen=True)
-class Point:
+class DriftPoint:
     """One run. value: a log ratio, or the log of a speed. error: its standard error from the noise of its rounds."""
 
     value: float
@@ -51,7 +51,7 @@ class Drift:
         return self.known and abs(self.t) > self.limit and abs(math.expm1(self.change)) >= SMALLEST
 
 
-def drift(earlier: Sequence[Point], new: Point) -> Drift:
+def drift(earlier: Sequence[DriftPoint], new: DriftPoint) -> Drift:
     """Compare a new run with the last ``LAST`` of the earlier ones, oldest first.
 
     With weights w (1 / variance), the mean m = sum(w x) / sum(w) and s^2 = sum(w (x - m)^2) / (n - 1), the quotient
@@ -72,6 +72,6 @@ def drift(earlier: Sequence[Point], new: Point) -> Drift:
     return Drift(len(last), change, change / spread if spread else math.copysign(math.inf, change), limit)
 
 
-def _weight(point: Point) -> float:
+def _weight(point: DriftPoint) -> float:
     error = point.error if math.isfinite(point.error) else 0.0
     return 1 / (error**2 + BETWEEN**2)

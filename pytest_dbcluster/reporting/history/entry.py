@@ -11,7 +11,7 @@ from pytest_dbcluster import formatting
 from pytest_dbcluster.reporting import rounds_csv
 from pytest_dbcluster.reporting.documents import json_text
 from pytest_dbcluster.reporting.documents.run_document import MachineDocument, RunDocument
-from pytest_dbcluster.reporting.history.drift import Point
+from pytest_dbcluster.reporting.history.drift import DriftPoint
 from pytest_dbcluster.reporting.records import ClaimRecord
 
 FORMAT = 1
@@ -86,14 +86,14 @@ class Entry:
         return SeriesKey(self.claim_id, self.release, self.machine, self.provisioner, self.profile)
 
     @property
-    def point(self) -> Point:
+    def point(self) -> DriftPoint:
         """The log ratio with its error."""
-        return Point(_log(self.ratio), self.error)
+        return DriftPoint(_log(self.ratio), self.error)
 
-    def speed(self, variant: str) -> Point:
+    def speed(self, variant: str) -> DriftPoint:
         """The log of a variant's median, relative to the run's anchor; nan where either is missing."""
         median, anchor = self.medians.get(variant, math.nan), self.anchor or math.nan
-        return Point(_log(median / anchor), self.error / math.sqrt(2))
+        return DriftPoint(_log(median / anchor), self.error / math.sqrt(2))
 
 
 @dataclasses.dataclass(frozen=True)

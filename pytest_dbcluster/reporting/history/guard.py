@@ -7,13 +7,13 @@ import math
 from collections.abc import Collection, Sequence
 
 from pytest_dbcluster import formatting
-from pytest_dbcluster.reporting.history.drift import LEAST, Drift, Point, drift
+from pytest_dbcluster.reporting.history.drift import LEAST, Drift, DriftPoint, drift
 from pytest_dbcluster.reporting.history.entry import Entry
 from pytest_dbcluster.reporting.history.history_file import History
 
 
 @dataclasses.dataclass(frozen=True)
-class Judged:
+class JudgedClaim:
     """A claim of a new run compared with its history. subject: what is compared: ``ratio``, or a variant's name."""
 
     entry: Entry
@@ -39,7 +39,7 @@ class Judged:
 RATIO = "ratio"
 
 
-def judged(history: History, runs: Collection[str]) -> list[Judged]:
+def judged(history: History, runs: Collection[str]) -> list[JudgedClaim]:
     """Compare each claim of these runs with the earlier runs of its series, and variants' speeds with the anchor.
 
     runs: the ids of one run and of those that it continued. A claim is judged where one of them is its newest run. Runs
@@ -60,21 +60,21 @@ def judged(history: History, runs: Collection[str]) -> list[Judged]:
     return found
 
 
-def _judged(entry: Entry, subject: str, earlier: Sequence[Point], new: Point) -> Judged:
+def _judged(entry: Entry, subject: str, earlier: Sequence[DriftPoint], new: DriftPoint) -> JudgedClaim:
     result = drift(_level(earlier), new)
-    return Judged(entry, subject, result, math.exp(new.value - result.change) if result.known else math.nan)
+    return JudgedClaim(entry, subject, result, math.exp(new.value - result.change) if result.known else math.nan)
 
 
-def _level(points: Sequence[Point]) -> list[Point]:
+def _level(points: Sequence[DriftPoint]) -> list[DriftPoint]:
     """The runs without those that drifted themselves: until a new level is accepted, runs are compared with the old."""
-    kept: list[Point] = []
+    kept: list[DriftPoint] = []
     for point in points:
         if not drift(kept, point).warns:
             kept.append(point)
     return kept
 
 
-def lines(found: Sequence[Judged]) -> list[str]:
+def lines(found: Sequence[JudgedClaim]) -> list[str]:
     """The warnings, and how many claims have too few runs to be judged."""
     warnings = [f"DRIFT: {item.line}" for item in found if item.drift.warns]
     few = sum(not item.drift.known for item in found if item.subject == RATIO)

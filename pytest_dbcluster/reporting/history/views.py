@@ -50,7 +50,9 @@ class ClaimHistory:
 
     def svg(self, name: str) -> str | None:
         """The chart; None where there is nothing to draw. name: different for each chart of a page."""
-        runs = [chart.Run(day(entry), entry.outcome, entry.ratio, entry.low, entry.high) for entry in self.entries]
+        runs = [
+            chart.ChartedRun(day(entry), entry.outcome, entry.ratio, entry.low, entry.high) for entry in self.entries
+        ]
         metric = self.last.metric
         label = "ratio of speed" if metrics.unit(metric) else f"ratio of {metric}"
         return chart.svg(runs, [change.first for change in self.changes], self.machines, name, label)

@@ -20,7 +20,7 @@ from pytest_dbcluster.reporting.documents import claim_id
 from pytest_dbcluster.reporting.page import words
 from pytest_dbcluster.reporting.page.sources import Source
 from pytest_dbcluster.reporting.records import ClaimRecord
-from pytest_dbcluster.reporting.tables.layout import Block, Row
+from pytest_dbcluster.reporting.tables.layout import Row, TableBlock
 from pytest_dbcluster.rounds import metrics
 
 ID_LETTERS = 6  # of a machine that are shown
@@ -247,11 +247,11 @@ def _medians(record: ClaimRecord) -> str:
     return f"{first} v {second} {metrics.unit(record.metric)}".rstrip()
 
 
-def block(shown: ComparisonView) -> Block:
+def block(shown: ComparisonView) -> TableBlock:
     """The view as a table of texts, for the terminal and for Markdown."""
     where = ("where",) if shown.several else ()
     rows = [Row((row.text, row.load, *([row.where] if where else []), *map(_text, row.cells))) for row in shown.rows]
-    return Block(shown.title, ("claim", "load", *where, *shown.columns), tuple(rows))
+    return TableBlock(shown.title, ("claim", "load", *where, *shown.columns), tuple(rows))
 
 
 def _text(cell: ComparedCell) -> str:

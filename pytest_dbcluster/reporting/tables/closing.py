@@ -16,7 +16,7 @@ from pytest_dbcluster.measuring import remarks as notes
 from pytest_dbcluster.reporting.documents.run_document import TestDocument
 from pytest_dbcluster.reporting.records import ClaimRecord, CurveRecord
 from pytest_dbcluster.reporting.tables import curves, states
-from pytest_dbcluster.reporting.tables.layout import Block, Row
+from pytest_dbcluster.reporting.tables.layout import Row, TableBlock
 from pytest_dbcluster.rounds.round import DRAINED, Round
 
 UNREAD = "not asserted"  # of a claim that its test did not read
@@ -28,7 +28,7 @@ TITLES = {"holds": DECIDED, "refuted": DECIDED, "inconclusive": OPEN, states.COM
 
 def blocks(
     records: Sequence[ClaimRecord], drawn: Sequence[CurveRecord] = (), tests: Sequence[TestDocument] = ()
-) -> list[Block]:
+) -> list[TableBlock]:
     """The blocks of the closing table that have rows, in the order in which they are shown.
 
     First the claims that hold or are refuted, then inconclusive claims, comparisons that assert nothing, the tests that
@@ -38,11 +38,11 @@ def blocks(
     titles = dict.fromkeys(TITLES.values())
     claims = [_block(title, rows, releases) for title in titles if (rows := of_title(title, records))]
     left = [Row((test.test, test.outcome, test.reason)) for test in states.unclaimed(records, tests)]
-    without = [Block("tests without a verdict", ("test", "outcome", "reason"), tuple(left))] if left else []
+    without = [TableBlock("tests without a verdict", ("test", "outcome", "reason"), tuple(left))] if left else []
     return [*claims, *without, *tables(records, drawn)]
 
 
-def tables(records: Sequence[ClaimRecord], drawn: Sequence[CurveRecord]) -> list[Block]:
+def tables(records: Sequence[ClaimRecord], drawn: Sequence[CurveRecord]) -> list[TableBlock]:
     """The blocks about other figures than the verdicts: seconds of published command lines, and curves."""
     published = paper_block(records)
     return [*([published] if published else []), *map(curves.block, drawn)]
@@ -58,11 +58,11 @@ def several(records: Sequence[ClaimRecord]) -> bool:
     return len({record.release for record in records}) > 1
 
 
-def _block(title: str, records: Sequence[ClaimRecord], releases: bool) -> Block:
+def _block(title: str, records: Sequence[ClaimRecord], releases: bool) -> TableBlock:
     """One row for each record; with a column for the release where the run has several."""
     level = f"ratio ({wording.level(records[0].verdict)})"
     columns = ("claim", "load", *(["release"] if releases else []), level, "published", "verdict", "pairs", "seconds")
-    return Block(title, columns, tuple(_row(record, releases) for record in records))
+    return TableBlock(title, columns, tuple(_row(record, releases) for record in records))
 
 
 def _row(record: ClaimRecord, releases: bool) -> Row:
@@ -193,7 +193,7 @@ def to_calibrate(records: Sequence[ClaimRecord]) -> list[str]:
     return [f"{used}: {' && '.join(commands)}"]
 
 
-def paper_block(records: Sequence[ClaimRecord]) -> Block | None:
+def paper_block(records: Sequence[ClaimRecord]) -> TableBlock | None:
     """A row for each load, variant and release that ran the published command line; None without any.
 
     Only the profile ``paper`` runs published command lines. Loads with a ledger have no row: their rounds last a fixed
@@ -210,7 +210,7 @@ def paper_block(records: Sequence[ClaimRecord]) -> Block | None:
     if not rows:
         return None
     columns = ("variant", "load", "release", "seconds (min .. max)", "published")
-    return Block("seconds of the published command line", columns, tuple(rows.values()))
+    return TableBlock("seconds of the published command line", columns, tuple(rows.values()))
 
 
 def _paper_seconds(rounds: Sequence[Round]) -> tuple[float, ...]:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from pytest_dbcluster.formatting import amount
 from pytest_dbcluster.reporting.records import CurvePoint, CurveRecord
-from pytest_dbcluster.reporting.tables.layout import Block, Row
+from pytest_dbcluster.reporting.tables.layout import Row, TableBlock
 from pytest_dbcluster.rounds import ledger_summary, metrics
 
 COLUMNS = ("variant", "metric", "unit", "rounds", "median", "low", "high")
@@ -16,7 +16,7 @@ LATENCIES = tuple(f"p{100 * share:g}_ms" for share in ledger_summary.SHOWN)
 WIDE = 3  # maximum number of variants that are columns; more variants become rows
 
 
-def block(made: CurveRecord) -> Block:
+def block(made: CurveRecord) -> TableBlock:
     """The table: a row for each value, and a column for each variant.
 
     More than WIDE variants would not fit side by side: then there is a row for each value and variant. Shares of a
@@ -42,7 +42,7 @@ def block(made: CurveRecord) -> Block:
     else:
         cells = [(str(point.value), point.variant, shown(point), str(len(point.rounds))) for point in made.points]
     remarks = [""] * (len(cells) - 1) + [notes]
-    return Block(title, columns, tuple(Row(row, "", remark) for row, remark in zip(cells, remarks, strict=True)))
+    return TableBlock(title, columns, tuple(Row(row, "", remark) for row, remark in zip(cells, remarks, strict=True)))
 
 
 def figure(made: CurveRecord, shows: str = "median (95 % interval)") -> str:

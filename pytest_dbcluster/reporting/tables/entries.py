@@ -31,7 +31,7 @@ OWN = ("--db-budget", "--db-max-pairs", "--db-run-budget", "--db-seed")  # optio
 
 
 @dataclasses.dataclass(frozen=True)
-class Entry:
+class TerminalEntry:
     """What the terminal shows of a claim or test.
 
     state: a word of ``states.SYMBOLS``. headline: its first line. names: parts of the headline that may be elided
@@ -56,7 +56,7 @@ def of_claim(
     ascii_only: bool = False,
     located: Callable[[str], str] = str,
     remarks: bool = True,
-) -> Entry:
+) -> TerminalEntry:
     """The entry of a claim.
 
     release: show its release. located: a node id of the run -> as it is typed here. remarks: show the sentences about
@@ -68,7 +68,7 @@ def of_claim(
     bounds = verdict.claim.ratios
     letters = interval_bar.ASCII if ascii_only else interval_bar.LINES
     command = rerun(record, located) if remarks else ""
-    return Entry(
+    return TerminalEntry(
         state=state,
         headline=_headline(record),
         names=tuple(record.rounds),
@@ -80,9 +80,9 @@ def of_claim(
     )
 
 
-def of_test(test: TestDocument) -> Entry:
+def of_test(test: TestDocument) -> TerminalEntry:
     """The entry of a test that no claim shows, such as a broken one: its name, and why it ended so if that is given."""
-    return Entry(test.outcome, test.test, below=tuple(filter(None, [test.reason])))
+    return TerminalEntry(test.outcome, test.test, below=tuple(filter(None, [test.reason])))
 
 
 def _headline(record: ClaimRecord) -> str:
@@ -172,7 +172,7 @@ def _others(options: Sequence[str]) -> list[str]:
     return kept
 
 
-def lines(entries: Sequence[Entry], width: int, *, ascii_only: bool = False) -> list[Line]:
+def lines(entries: Sequence[TerminalEntry], width: int, *, ascii_only: bool = False) -> list[Line]:
     """The lines of the entries with their colours, at most ``width`` characters wide; commands may be wider.
 
     The loads of all entries stand in one column, and so do their bars.
@@ -195,7 +195,7 @@ def lines(entries: Sequence[Entry], width: int, *, ascii_only: bool = False) -> 
     return shown
 
 
-def _texts(entry: Entry, room: int, column: int) -> list[str]:
+def _texts(entry: TerminalEntry, room: int, column: int) -> list[str]:
     """The lines of an entry without their indent."""
     headline, details = _fitted(entry, room), list(map(printable, entry.details))
     load = printable(entry.load)
@@ -222,7 +222,7 @@ def _wrapped(details: Sequence[str], least: int, room: int) -> list[str]:
     return texts
 
 
-def _fitted(entry: Entry, room: int) -> str:
+def _fitted(entry: TerminalEntry, room: int) -> str:
     """The headline with its names elided as far as needed, and then itself."""
     headline = printable(entry.headline)
     if len(headline) <= room:

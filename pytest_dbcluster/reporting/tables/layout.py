@@ -35,7 +35,7 @@ class Row:
 
 
 @dataclasses.dataclass(frozen=True)
-class Block:
+class TableBlock:
     """A table with a heading, such as all claims that hold or fail. Columns named in NUMBERS are aligned right."""
 
     title: str
@@ -43,7 +43,7 @@ class Block:
     rows: tuple[Row, ...]
 
 
-def text(block: Block, width: int) -> list[Line]:
+def text(block: TableBlock, width: int) -> list[Line]:
     """The lines of a block with their colours, at most ``width`` characters wide unless a word is longer."""
     widths = _widths(block, width)
     lines = [(line, "") for line in _cells(block, block.columns, widths)]
@@ -58,11 +58,11 @@ def plain(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
     Cells may have texts of other users and of files: what would control the terminal is shown as its escape.
     """
-    block = Block("", tuple(columns), tuple(Row(tuple(map(printable, cells))) for cells in rows))
+    block = TableBlock("", tuple(columns), tuple(Row(tuple(map(printable, cells))) for cells in rows))
     return "\n".join(line for line, _ in text(block, sys.maxsize))
 
 
-def _widths(block: Block, width: int) -> list[int]:
+def _widths(block: TableBlock, width: int) -> list[int]:
     """The width of each column in characters: its widest cell, narrowed as FLEXIBLE allows."""
     columns = list(zip(block.columns, *(row.cells for row in block.rows), strict=True))
     widths = [max(map(len, column)) for column in columns]
@@ -77,7 +77,7 @@ def _widths(block: Block, width: int) -> list[int]:
     return widths
 
 
-def _cells(block: Block, cells: Sequence[str], widths: Sequence[int]) -> list[str]:
+def _cells(block: TableBlock, cells: Sequence[str], widths: Sequence[int]) -> list[str]:
     """The lines of one row; the cell with the most lines sets their number."""
     wrapped = [wrap(cell, width) for cell, width in zip(cells, widths, strict=True)]
     lines = []
@@ -104,7 +104,7 @@ def wrap(words: str, width: int) -> list[str]:
     return [line.rstrip() for line in lines]
 
 
-def markdown(block: Block) -> str:
+def markdown(block: TableBlock) -> str:
     """The block as a Markdown table under its heading, with the remarks as a list below."""
     ruler = ["---:" if name in NUMBERS else "---" for name in block.columns]
     lines = [f"## {block.title}", "", _bar(block.columns), _bar(ruler)]

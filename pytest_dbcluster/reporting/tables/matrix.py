@@ -21,7 +21,7 @@ from pytest_dbcluster import formatting
 from pytest_dbcluster.reporting.documents.claim_id import bare
 from pytest_dbcluster.reporting.records import ClaimRecord
 from pytest_dbcluster.reporting.tables import closing, layout, states
-from pytest_dbcluster.reporting.tables.layout import Block, Row
+from pytest_dbcluster.reporting.tables.layout import Row, TableBlock
 
 RELEASE = "db_release"  # the property of a measuring test's report that names its release
 FILE = "matrix.csv"
@@ -34,7 +34,7 @@ WORST = (BROKEN, "refuted", "inconclusive", "holds")
 
 
 @dataclasses.dataclass(frozen=True)
-class Ended:
+class EndedTest:
     """A test that did not pass on a release: skipped, broken, or ended by a claim that does not hold.
 
     test: its node id. release: such as ``mariadb:10.11``. skipped: True also for inconclusive claims. reason: the first
@@ -84,7 +84,7 @@ class Matrix:
     claims: tuple[MatrixRow, ...]
 
 
-def ended(reports: Mapping[str, Sequence[Any]]) -> list[Ended]:
+def ended(reports: Mapping[str, Sequence[Any]]) -> list[EndedTest]:
     """The measuring tests that did not pass, in the order of their reports.
 
     ``reports`` are the reports of pytest's terminal reporter, by outcome. Reports of workers of pytest-xdist are among
@@ -94,7 +94,7 @@ def ended(reports: Mapping[str, Sequence[Any]]) -> list[Ended]:
     for report in (report for category in reports.values() for report in category):
         release = dict(getattr(report, "user_properties", ())).get(RELEASE)
         if release and report.outcome != "passed":
-            tests.append(Ended(report.nodeid, release, report.outcome == "skipped", reason(report.longrepr)))
+            tests.append(EndedTest(report.nodeid, release, report.outcome == "skipped", reason(report.longrepr)))
     return tests
 
 
@@ -105,14 +105,14 @@ def reason(longrepr: Any) -> str:
     return (text.removeprefix("Skipped: ").strip().splitlines() or [""])[0]
 
 
-def matrix(records: Sequence[ClaimRecord], tests: Sequence[Ended] = ()) -> Matrix | None:
+def matrix(records: Sequence[ClaimRecord], tests: Sequence[EndedTest] = ()) -> Matrix | None:
     """Every claim on every release; None where the run has fewer than two releases, or no claim."""
     records = [record for record in records if ", " not in record.release]
     releases = _releases([record.release for record in records], [test.release for test in tests])
     if not records or len(releases) < 2:
         return None
     answered = _by_claim(records)
-    reasons: dict[tuple[str, str], Ended] = {}
+    reasons: dict[tuple[str, str], EndedTest] = {}
     for ended_test in tests:
         reasons.setdefault((bare(ended_test.test, ended_test.release), ended_test.release), ended_test)
     rows = []
@@ -162,7 +162,7 @@ def _by_claim(records: Sequence[ClaimRecord]) -> dict[tuple[str, str, str, int],
     return claims
 
 
-def _cell(record: ClaimRecord | None, end: Ended | None, begun: bool) -> Cell:
+def _cell(record: ClaimRecord | None, end: EndedTest | None, begun: bool) -> Cell:
     if record or end is None:
         return Cell(record)
     if begun:
@@ -177,7 +177,7 @@ def word(cell: Cell) -> str:
     return closing.word(cell.record)
 
 
-def block(made: Matrix) -> tuple[Block, list[str]]:
+def block(made: Matrix) -> tuple[TableBlock, list[str]]:
     """The matrix as one wide table, and the lines below it: exact versions, then the numbered reasons."""
     reasons = list(dict.fromkeys(cell.why for claim in made.claims for cell in claim.cells if cell.why))
     names = collections.Counter(map(_name, made.releases))
@@ -190,7 +190,7 @@ def block(made: Matrix) -> tuple[Block, list[str]]:
         text += f" in {test}" if claim.text and times[claim.text, claim.load] > 1 else ""
         rows.append(Row((text, claim.load, *(_shown(cell, reasons) for cell in claim.cells)), _colour(claim)))
     below = [f"[{number}] {reason}" for number, reason in enumerate(reasons, 1)]
-    return Block(TITLE, (*BEFORE, *heads), tuple(rows)), [f"releases: {', '.join(made.releases)}", *below]
+    return TableBlock(TITLE, (*BEFORE, *heads), tuple(rows)), [f"releases: {', '.join(made.releases)}", *below]
 
 
 def _shown(cell: Cell, reasons: Sequence[str]) -> str:
@@ -207,7 +207,7 @@ def _colour(claim: MatrixRow) -> str:
     return next((states.COLOURS[state] for state in WORST if state in found), "")
 
 
-def parts(whole: Block, width: int) -> list[Block]:
+def parts(whole: TableBlock, width: int) -> list[TableBlock]:
     """The table split into blocks of as many releases as fit into ``width`` characters; each repeats the claims."""
     blocks, start = [], len(BEFORE)
     while start < len(whole.columns):
@@ -224,16 +224,16 @@ def parts(whole: Block, width: int) -> list[Block]:
     ]
 
 
-def _part(whole: Block, start: int, end: int) -> Block:
+def _part(whole: TableBlock, start: int, end: int) -> TableBlock:
     """The claims with the columns from ``start`` to before ``end``, 0-based."""
 
     def cut(cells: Sequence[str]) -> tuple[str, ...]:
         return (*cells[: len(BEFORE)], *cells[start:end])
 
-    return Block(whole.title, cut(whole.columns), tuple(Row(cut(row.cells), row.colour) for row in whole.rows))
+    return TableBlock(whole.title, cut(whole.columns), tuple(Row(cut(row.cells), row.colour) for row in whole.rows))
 
 
-def _narrowed(whole: Block, width: int) -> Block:
+def _narrowed(whole: TableBlock, width: int) -> TableBlock:
     """The table with long names in its claims and loads elided, so that one release fits into ``width`` characters."""
     longest = (width - NARROWEST) // len(BEFORE)
 
@@ -244,7 +244,7 @@ def _narrowed(whole: Block, width: int) -> Block:
     return dataclasses.replace(whole, rows=tuple(Row(narrow(row.cells), row.colour) for row in whole.rows))
 
 
-def _fits(part: Block, width: int) -> bool:
+def _fits(part: TableBlock, width: int) -> bool:
     return max(len(line) for line, _ in layout.text(part, width)) <= width
 
 

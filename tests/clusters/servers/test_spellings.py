@@ -14,7 +14,7 @@ import pytest
 
 from pytest_dbcluster.clusters import kept
 from pytest_dbcluster.clusters.servers import cnf_file
-from pytest_dbcluster.clusters.servers.cnf_file import CnfFile, Entry
+from pytest_dbcluster.clusters.servers.cnf_file import CnfEntry, CnfFile
 from pytest_dbcluster.clusters.servers.cnf_judge import Judge, judged, values
 from pytest_dbcluster.clusters.servers.data_template import help_text, option_words
 from pytest_dbcluster.clusters.servers.path_options import PREFIXES, STRUCTURED, server_name
@@ -63,7 +63,7 @@ def judgement(release, words, name, value):
     """What becomes of one line: ``aside``, ``refused``, or the option and value that the server gets."""
     judge = Judge(CnfFile("my.cnf", (), (), (), ()), release, None)
     judge.words = words
-    judge.sort(Entry("mysqld", name, value, "my.cnf", 2))
+    judge.sort(CnfEntry("mysqld", name, value, "my.cnf", 2))
     if judge.kept:
         (kept,) = judge.kept
         return kept.name, kept.value

@@ -16,7 +16,7 @@ from pytest_dbcluster import wait
 from pytest_dbcluster.errors import ProvisionError
 from pytest_dbcluster.hosts import agent
 from pytest_dbcluster.hosts.guests.disk import Disk
-from pytest_dbcluster.hosts.guests.guest import CONSOLE, DIRECTORY, Guest, Machine
+from pytest_dbcluster.hosts.guests.guest import CONSOLE, DIRECTORY, Guest, GuestHardware
 from pytest_dbcluster.hosts.local_run import LocalRun
 from pytest_dbcluster.releases import fetched
 from pytest_dbcluster.releases.catalogue import GUEST_SYSTEM
@@ -91,7 +91,7 @@ def disk(tmp_path_factory):
 @pytest.fixture(scope="module")
 def guest(files, disk):
     """A guest with a file system on that disk, mounted at /disk; tests leave it so."""
-    made = Guest("node1", SYSTEM, files, Machine(MEMORY, writable=[files.directory], disks=[disk]))
+    made = Guest("node1", SYSTEM, files, GuestHardware(MEMORY, writable=[files.directory], disks=[disk]))
     assert run(made, files, f"/sbin/mke2fs -q -t ext4 /dev/vda && {MOUNT} && sync") == (0, "")
     yield made
     made.close()
@@ -102,7 +102,7 @@ def test_a_second_guest_cannot_have_the_disk_of_another(guest, files, disk, host
     """Its kernel is not started; the first one goes on."""
     second = host("node2")
     with pytest.raises(ProvisionError) as caught:
-        Guest("node2", SYSTEM, second, Machine(MEMORY, writable=[second.directory], disks=[disk]))
+        Guest("node2", SYSTEM, second, GuestHardware(MEMORY, writable=[second.directory], disks=[disk]))
 
     assert str(caught.value) == (
         f"the disk {disk.path} belongs to another guest, which still runs: two kernels on one disk would destroy it. "
@@ -183,7 +183,7 @@ def _traced(pid):
 def test_a_full_disk_of_this_machine_is_said(host, small):
     """The guest sees a broken disk; the reason is on this machine."""
     full, files = Disk(small("16M") / "disk", SIZE), host("node3")
-    guest = Guest("node3", SYSTEM, files, Machine(MEMORY, writable=[files.directory], disks=[full]))
+    guest = Guest("node3", SYSTEM, files, GuestHardware(MEMORY, writable=[files.directory], disks=[full]))
     assert run(guest, files, f"/sbin/mke2fs -q -t ext4 /dev/vda && {MOUNT}") == (0, "")
     status, _ = run(guest, files, "dd if=/dev/zero of=/disk/file bs=64k count=320 conv=fsync 2>/dev/null")
     guest.close()

@@ -7,7 +7,7 @@ import os
 import pytest
 
 from pytest_dbcluster.hosts.guests import disk_server
-from pytest_dbcluster.hosts.guests.disk_server import PAGE, REGION, Disk, Memory
+from pytest_dbcluster.hosts.guests.disk_server import PAGE, REGION, DiskFile, GuestMemory
 
 BEGIN = 16 * PAGE  # where the guest's shared memory begins
 
@@ -17,7 +17,7 @@ def memory():
     """Four pages of shared memory, filled with x."""
     file = os.memfd_create("guest")
     os.write(file, b"x" * 4 * PAGE)
-    made = Memory()
+    made = GuestMemory()
     made.share(bytes(8) + REGION.pack(BEGIN, 4 * PAGE, BEGIN, 0), [file])
     return made
 
@@ -33,7 +33,7 @@ def disk(tmp_path, shown):
     """A disk of 1 MiB."""
     file = os.open(tmp_path / "disk", os.O_RDWR | os.O_CREAT)
     os.truncate(file, 2**20)
-    yield Disk(file, memoryview(shown))
+    yield DiskFile(file, memoryview(shown))
     os.close(file)
 
 

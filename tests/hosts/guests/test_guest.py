@@ -14,7 +14,7 @@ from pytest_dbcluster import wait
 from pytest_dbcluster.errors import ProvisionError
 from pytest_dbcluster.hosts import agent
 from pytest_dbcluster.hosts.guests import guest as module
-from pytest_dbcluster.hosts.guests.guest import Guest, Machine
+from pytest_dbcluster.hosts.guests.guest import Guest, GuestHardware
 from pytest_dbcluster.hosts.local_run import LocalRun
 from pytest_dbcluster.releases import fetched
 from pytest_dbcluster.releases.catalogue import GUEST_SYSTEM
@@ -44,7 +44,7 @@ def files(host):
 @pytest.fixture(scope="module")
 def shared(files):
     """A guest that shares the directory."""
-    made = Guest("node1", SYSTEM, files, Machine(MEMORY, writable=[files.directory]))
+    made = Guest("node1", SYSTEM, files, GuestHardware(MEMORY, writable=[files.directory]))
     yield made
     made.close()
 
@@ -149,7 +149,7 @@ def test_a_panic_is_said_with_the_last_words_of_the_console(guest):
 def test_a_kernel_that_does_not_start_is_said_with_its_last_lines(other):
     """Too little memory is one reason."""
     with pytest.raises(ProvisionError, match=r"^guest node2 has ended; it said: .") as caught:
-        Guest("node2", SYSTEM, other, Machine(2**20))
+        Guest("node2", SYSTEM, other, GuestHardware(2**20))
 
     assert len(str(caught.value).splitlines()) <= module.LAST_LINES + 1
 
@@ -162,13 +162,13 @@ def test_a_kernel_that_is_no_kernel_says_what_it_printed(other, tmp_path):
     broken = dataclasses.replace(SYSTEM, bin=tmp_path / "bin")
 
     with pytest.raises(ProvisionError, match=r"^guest node2 has ended; it said: this is no kernel$"):
-        Guest("node2", broken, other, Machine(MEMORY))
+        Guest("node2", broken, other, GuestHardware(MEMORY))
 
 
 def test_a_path_that_a_kernel_cannot_take_is_refused(other):
     """Spaces and commas separate the words of its command line."""
     with pytest.raises(ProvisionError, match=r"cannot use the directory '/a b': .*; choose others with XDG_CACHE_HOME"):
-        Guest("node2", SYSTEM, other, Machine(MEMORY, writable=["/a b"]))
+        Guest("node2", SYSTEM, other, GuestHardware(MEMORY, writable=["/a b"]))
 
 
 @pytest.mark.parametrize(
@@ -189,7 +189,7 @@ def test_memory_that_cannot_be_had_is_refused_before_the_boot(other, small, monk
     monkeypatch.setenv("TMPDIR", str(there))
 
     with pytest.raises(ProvisionError, match=re.escape(f"a guest keeps its memory in {text.format(there=there)}")):
-        Guest("node2", SYSTEM, other, Machine(MEMORY))
+        Guest("node2", SYSTEM, other, GuestHardware(MEMORY))
     assert list(there.iterdir()) == []
 
 
@@ -197,7 +197,7 @@ def test_memory_that_finds_no_room_later_is_said(other, small, monkeypatch):
     """A guest gets it page by page, and ends in the middle of whatever it does."""
     there = small("80M")
     monkeypatch.setenv("TMPDIR", str(there))
-    crowded = Guest("node2", SYSTEM, other, Machine(MEMORY))
+    crowded = Guest("node2", SYSTEM, other, GuestHardware(MEMORY))
     with pytest.raises(OSError, match="No space left"):
         (there / "others").write_bytes(bytes(80 * 2**20))
 
@@ -217,4 +217,4 @@ def test_a_directory_for_memory_that_is_not_there_is_named(other, tmp_path, monk
     monkeypatch.setenv("TMPDIR", str(tmp_path / "none"))
 
     with pytest.raises(ProvisionError, match=r"none: No such file or directory; name another directory with TMPDIR"):
-        Guest("node2", SYSTEM, other, Machine(MEMORY))
+        Guest("node2", SYSTEM, other, GuestHardware(MEMORY))

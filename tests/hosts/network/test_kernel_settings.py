@@ -9,10 +9,10 @@ import pytest
 
 from pytest_dbcluster.errors import ProvisionError
 from pytest_dbcluster.hosts.network import kernel_settings
-from pytest_dbcluster.network import KernelSettings, Shape
+from pytest_dbcluster.network import KernelSettings, LinkShape
 
 PAIR = ("node1", "node2")
-ASKED = Shape(rtt=0.04, loss=0.05, jitter=0.02, rate=2e7)
+ASKED = LinkShape(rtt=0.04, loss=0.05, jitter=0.02, rate=2e7)
 # What tc of iproute2 7.3 printed in a guest.
 NETEM = """{"kind":"netem","handle":"11:","dev":"vec0","parent":"1:1","options":{"limit":100000,
 "delay":{"delay":0.01993,"jitter":0.01,"correlation":0},"loss-random":{"loss":0.05,"correlation":0},"rate":{"rate":2500000,"packetoverhead":0,
@@ -80,9 +80,9 @@ def test_each_way_has_what_was_asked(have, said):
 @pytest.mark.parametrize(
     ("asked", "have", "said"),
     [
-        (Shape(rtt=0.01), KernelSettings(rate=8.0), "rate no limit was asked, and the kernel has 8e-06 Mbit/s set"),
-        (Shape(loss=1e-12), KernelSettings(), "loss 1e-10 % was asked, and the kernel has 0 % set"),
-        (Shape(jitter=1e-6), KernelSettings(), "jitter 0.001 ms was asked, and the kernel has 0 ms set"),
+        (LinkShape(rtt=0.01), KernelSettings(rate=8.0), "rate no limit was asked, and the kernel has 8e-06 Mbit/s set"),
+        (LinkShape(loss=1e-12), KernelSettings(), "loss 1e-10 % was asked, and the kernel has 0 % set"),
+        (LinkShape(jitter=1e-6), KernelSettings(), "jitter 0.001 ms was asked, and the kernel has 0 ms set"),
     ],
 )
 def test_nothing_is_not_the_same_as_very_little(asked, have, said):
@@ -96,4 +96,4 @@ def test_packets_that_pass_no_queue_are_an_error():
     """Then nothing is set for them."""
     ways = {PAIR: KernelSettings()}
 
-    assert kernel_settings.wrong(PAIR, Shape(), ways) == "packets from node2 to node1 pass no queue of the kernel"
+    assert kernel_settings.wrong(PAIR, LinkShape(), ways) == "packets from node2 to node1 pass no queue of the kernel"

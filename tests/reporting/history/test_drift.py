@@ -7,19 +7,19 @@ import random
 
 import pytest
 
-from pytest_dbcluster.reporting.history.drift import Point, drift
+from pytest_dbcluster.reporting.history.drift import DriftPoint, drift
 
 
 def points(values, error=0.01):
     """Runs with these log ratios."""
-    return [Point(value, error) for value in values]
+    return [DriftPoint(value, error) for value in values]
 
 
 @pytest.mark.parametrize(("runs", "limit"), [(5, 8.61), (10, 4.781), (30, 4.781)])
 def test_the_limit_is_students_t_of_the_runs_that_count(runs, limit):
     """Two-sided .001 with n - 1 degrees of freedom; at most ten earlier runs count."""
     drawn = random.Random(3)
-    found = drift(points(drawn.gauss(0, 0.03) for _ in range(runs)), Point(0.0, 0.01))
+    found = drift(points(drawn.gauss(0, 0.03) for _ in range(runs)), DriftPoint(0.0, 0.01))
 
     assert found.limit == pytest.approx(limit, abs=0.001)
     assert found.runs == min(runs, 10)
@@ -28,7 +28,7 @@ def test_the_limit_is_students_t_of_the_runs_that_count(runs, limit):
 @pytest.mark.parametrize("runs", range(5))
 def test_fewer_than_five_runs_give_no_answer(runs):
     """However far the new one is."""
-    found = drift(points([0.01 * number for number in range(runs)]), Point(5.0, 0.01))
+    found = drift(points([0.01 * number for number in range(runs)]), DriftPoint(5.0, 0.01))
 
     assert (found.known, found.warns, found.runs) == (False, False, runs)
 
@@ -37,7 +37,7 @@ def test_a_large_change_warns_in_either_direction():
     """The change is that of the new run against the mean of the earlier ones."""
     earlier = points([0.6, 0.61, 0.59, 0.605, 0.595, 0.6, 0.61, 0.59])
     for size in (-0.3, 0.3):
-        found = drift(earlier, Point(0.6 + size, 0.01))
+        found = drift(earlier, DriftPoint(0.6 + size, 0.01))
         assert found.warns
         assert found.change == pytest.approx(size, abs=0.002)
 
@@ -46,33 +46,33 @@ def test_a_certain_but_small_change_does_not_warn():
     """A change below 5 % is no regression."""
     earlier = points([0.6 + 0.0001 * (number % 3) for number in range(10)])
 
-    assert drift(earlier, Point(0.6 + 0.048, 0.01)).warns is False
-    assert drift(earlier, Point(0.6 + 0.050, 0.01)).warns is True
+    assert drift(earlier, DriftPoint(0.6 + 0.048, 0.01)).warns is False
+    assert drift(earlier, DriftPoint(0.6 + 0.050, 0.01)).warns is True
 
 
 def test_equal_runs_have_no_spread():
     """A change then is as certain as can be, and no change is none."""
     earlier = points([0.5] * 6)
 
-    assert drift(earlier, Point(0.7, 0.01)).warns
-    assert drift(earlier, Point(0.5, 0.01)).warns is False
+    assert drift(earlier, DriftPoint(0.7, 0.01)).warns
+    assert drift(earlier, DriftPoint(0.5, 0.01)).warns is False
 
 
 def test_a_run_with_a_wide_interval_weighs_less():
     """One uncertain run far away moves the mean little, and is no reason to overlook a change."""
-    earlier = [*points([0.6, 0.605, 0.595, 0.6, 0.602, 0.598]), Point(1.2, 0.5)]
-    found = drift(earlier, Point(0.6, 0.01))
+    earlier = [*points([0.6, 0.605, 0.595, 0.6, 0.602, 0.598]), DriftPoint(1.2, 0.5)]
+    found = drift(earlier, DriftPoint(0.6, 0.01))
 
     assert abs(found.change) < 0.001
-    assert drift(earlier, Point(0.75, 0.01)).warns
+    assert drift(earlier, DriftPoint(0.75, 0.01)).warns
 
 
 def test_values_that_are_not_finite_do_not_count():
     """A ratio of 0 or infinity has no logarithm."""
     earlier = points([0.6, -math.inf, 0.61, math.nan, 0.59, 0.6])
 
-    assert drift(earlier, Point(0.6, 0.01)).runs == 4
-    assert drift(points([0.6] * 9), Point(math.inf, 0.01)).known is False
+    assert drift(earlier, DriftPoint(0.6, 0.01)).runs == 4
+    assert drift(points([0.6] * 9), DriftPoint(math.inf, 0.01)).known is False
 
 
 @pytest.mark.parametrize("runs", [5, 7, 10])
@@ -94,7 +94,7 @@ def test_a_regression_of_a_fifth_is_found_at_once():
     found = 0
     for _ in range(500):
         earlier = points(drawn.gauss(0.6, 0.03) for _ in range(10))
-        found += drift(earlier, Point(drawn.gauss(0.6, 0.03) + math.log(0.75), 0.01)).warns
+        found += drift(earlier, DriftPoint(drawn.gauss(0.6, 0.03) + math.log(0.75), 0.01)).warns
 
     assert found > 450
 

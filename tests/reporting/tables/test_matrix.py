@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from pytest_dbcluster.reporting.tables import layout, matrix
-from pytest_dbcluster.reporting.tables.matrix import Ended
+from pytest_dbcluster.reporting.tables.matrix import EndedTest
 from tests.support.records import beside, failed, record, undecided
 
 OLD, NEW, OTHER = "mariadb:10.11 10.11.19", "mariadb:11.8 11.8.3", "mysql:9.7 9.7.4"
@@ -31,7 +31,7 @@ def on(release, made=record, **changes):
 def skipped(release, reason=LACKS, **changes):
     """A test that was skipped on this release."""
     name = release.partition(" ")[0]
-    return Ended(identity(release, **changes), name, skipped=True, reason=reason)
+    return EndedTest(identity(release, **changes), name, skipped=True, reason=reason)
 
 
 def cells(made):
@@ -93,7 +93,7 @@ def test_a_release_that_was_only_skipped_has_a_column():
 
 def test_what_could_not_be_told_is_an_error():
     """A test that broke shows ``error``, in red."""
-    died = Ended(identity(NEW), "mariadb:11.8", skipped=False, reason="node node1 was ended by SIGKILL")
+    died = EndedTest(identity(NEW), "mariadb:11.8", skipped=False, reason="node node1 was ended by SIGKILL")
     made = matrix.matrix([on(OLD)], [died])
 
     assert cells(made) == [("1.26x holds", "broken [1]")]
@@ -104,7 +104,7 @@ def test_what_could_not_be_told_is_an_error():
 def test_a_claim_that_a_test_did_not_reach_says_so():
     """A claim after a failing one of the same test was not reached."""
     cause = {"text": "flush_2.lower('fsyncs_per_commit', than=galera3)"}
-    end = Ended(identity(NEW), "mariadb:11.8", skipped=False, reason="REFUTED flush_2.beats(galera3)")
+    end = EndedTest(identity(NEW), "mariadb:11.8", skipped=False, reason="REFUTED flush_2.beats(galera3)")
     made = matrix.matrix([on(OLD), on(OLD, **cause), on(NEW, failed)], [end])
 
     assert [row[1] for row in cells(made)] == ["0.79x refuted", "- [1]"]

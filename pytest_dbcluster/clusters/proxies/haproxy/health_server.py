@@ -70,7 +70,7 @@ class HealthSettings:
         return cls(document["listen"], document["user"], document["password"], nodes)
 
 
-class Asked(Protocol):
+class HealthConnection(Protocol):
     """The part of a connection that ``State`` uses."""
 
     def pairs(self, statement: str, seconds: float) -> dict[str, str]:
@@ -83,7 +83,7 @@ class State:
     One thread at a time queries it, and no lock is held meanwhile. Others wait for it, at most ``PATIENCE`` seconds.
     """
 
-    def __init__(self, node: Watched, connection: Asked) -> None:
+    def __init__(self, node: Watched, connection: HealthConnection) -> None:
         self.node = node
         self._connection = connection
         self._wanted = {"reader": node.health.reader, "writer": node.health.writer}

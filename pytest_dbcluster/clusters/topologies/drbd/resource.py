@@ -53,7 +53,7 @@ CONNECTED, ALONE, UP_TO_DATE = "Connected", "StandAlone", "UpToDate"
 
 
 @dataclasses.dataclass(frozen=True)
-class State:
+class ResourceState:
     """What one host knows of the resource.
 
     connection: such as ``Connected``, ``StandAlone`` or ``SyncTarget``. role, disk: such as ``Primary`` and
@@ -76,7 +76,7 @@ class State:
         return f"{self.connection}, {self.role}/{self.peer_role}, {self.disk}/{self.peer_disk}"
 
 
-def parse(text: str) -> State | None:
+def parse(text: str) -> ResourceState | None:
     """The state that a host prints for READ; None for a host that does not have the resource."""
     found = STATE.search(text)
     if found is None:
@@ -84,7 +84,7 @@ def parse(text: str) -> State | None:
     numbers = {name: int(value) for name, value in NUMBER.findall(text)}
     lines = text.splitlines()
     connection, role, peer_role, disk, peer_disk, protocol = found.groups()
-    return State(
+    return ResourceState(
         connection=connection,
         role=role,
         peer_role=peer_role,
@@ -167,11 +167,11 @@ class Resource:
         with concurrent.futures.ThreadPoolExecutor(len(self.hosts)) as threads:
             return list(threads.map(does, self.hosts))
 
-    def state(self, host: Host) -> State | None:
+    def state(self, host: Host) -> ResourceState | None:
         """What a host knows of the resource; None when it does not have it. Raises ProvisionError."""
         return parse(host.run(["/bin/sh", "-c", READ]).stdout)
 
-    def states(self) -> list[State | None]:
+    def states(self) -> list[ResourceState | None]:
         """What each host knows, in order. Raises ProvisionError."""
         return self._on_all(self.state)
 
@@ -226,7 +226,7 @@ class Resource:
             if state.pending or state.out_of_sync
         ]
 
-    def _state_if_there(self, host: Host) -> State | None:
+    def _state_if_there(self, host: Host) -> ResourceState | None:
         try:
             return self.state(host)
         except ProvisionError:
@@ -302,7 +302,7 @@ class Resource:
         }
 
 
-def _outdated(state: State | None) -> bool:
+def _outdated(state: ResourceState | None) -> bool:
     return state is not None and state.disk not in (UP_TO_DATE, "Diskless")
 
 

@@ -45,7 +45,7 @@ class ImageManifest:
 
 
 @dataclasses.dataclass(frozen=True)
-class Image:
+class HomeMadeImage:
     """A home-made image in an engine.
 
     size: bytes. built: seconds since the epoch. current: it has our format and a tag.
@@ -95,7 +95,7 @@ def offer(name: str) -> catalogue.Offer:
     return chosen
 
 
-def build(wanted: catalogue.Offer, engine: Engine, progress: Report, *, again: bool = False) -> Image:
+def build(wanted: catalogue.Offer, engine: Engine, progress: Report, *, again: bool = False) -> HomeMadeImage:
     """The image of a release in this engine: the present image, else imported from the cache, else built.
 
     ``again``: build it in any case. Raises ProvisionError, or Unsupported without mmdebstrap.
@@ -130,7 +130,9 @@ def _make(wanted: catalogue.Offer, key: str, progress: Report) -> None:
     progress(f"{wanted.name}: {made.exact}, {size}, {time.monotonic() - start:.1f} s")
 
 
-def _import(wanted: catalogue.Offer, entry: Path, engine: Engine, before: Sequence[Image], progress: Report) -> Image:
+def _import(
+    wanted: catalogue.Offer, entry: Path, engine: Engine, before: Sequence[HomeMadeImage], progress: Report
+) -> HomeMadeImage:
     """Import the tar of an entry, and remove the images in ``before`` that no container uses."""
     start, manifest = time.monotonic(), read(entry)
     if manifest is None:
@@ -154,7 +156,7 @@ def _import(wanted: catalogue.Offer, entry: Path, engine: Engine, before: Sequen
     return made
 
 
-def _remove_unused(engine: Engine, image: Image) -> None:
+def _remove_unused(engine: Engine, image: HomeMadeImage) -> None:
     try:
         with engine_errors(f"remove {image.id}", engine):
             engine.client.images.remove(image.id)
@@ -162,7 +164,7 @@ def _remove_unused(engine: Engine, image: Image) -> None:
         return  # a container still uses it
 
 
-def found(engine: Engine, release: str = "") -> list[Image]:
+def found(engine: Engine, release: str = "") -> list[HomeMadeImage]:
     """The home-made images in the engine, of one release or of all, sorted by name and age. Raises ProvisionError."""
     label = f"{RELEASE}={release}" if release else RELEASE
     with engine_errors("list its images", engine):
@@ -170,9 +172,9 @@ def found(engine: Engine, release: str = "") -> list[Image]:
     return sorted(map(_image, images), key=lambda image: (image.release, image.built))
 
 
-def _image(image: Any) -> Image:
+def _image(image: Any) -> HomeMadeImage:
     labels = image.labels
-    return Image(
+    return HomeMadeImage(
         id=image.id,
         tag=next(iter(image.tags), ""),
         release=labels[RELEASE],
@@ -183,7 +185,7 @@ def _image(image: Any) -> Image:
     )
 
 
-def remove(engine: Engine, name: str) -> list[Image]:
+def remove(engine: Engine, name: str) -> list[HomeMadeImage]:
     """Remove the images with this name, which is the name of a release or a tag. Returns the removed images.
 
     The tar stays in the cache. Raises ConfigError for an unknown name, ProvisionError for an image in use.

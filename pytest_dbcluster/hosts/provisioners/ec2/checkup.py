@@ -14,7 +14,7 @@ from pytest_dbcluster.hosts.provisioners.ec2.money.prices import Prices
 from pytest_dbcluster.hosts.provisioners.ec2.money.spending import cost_of
 from pytest_dbcluster.hosts.provisioners.ec2.plan import Plan
 from pytest_dbcluster.hosts.provisioners.ec2.reaper import Reaper
-from pytest_dbcluster.hosts.provisioners.ec2.settings import Settings
+from pytest_dbcluster.hosts.provisioners.ec2.settings import EC2Settings
 from pytest_dbcluster.hosts.provisioners.ec2.user_data import HostKey
 
 SERVERS = 3  # of the cluster that is asked about
@@ -27,7 +27,7 @@ UNKNOWN = "not known"
 
 
 @dataclasses.dataclass(frozen=True)
-class Found:
+class CheckupLine:
     """What was found about one thing. problem: what cannot be done because of it; empty for nothing."""
 
     name: str
@@ -35,7 +35,7 @@ class Found:
     problem: str = ""
 
 
-def findings(account: Account, settings: Settings) -> list[Found]:
+def findings(account: Account, settings: EC2Settings) -> list[CheckupLine]:
     """What the account has for a cluster of three servers and a load host, as the settings ask for it.
 
     After credentials that are not valid nothing else is asked.
@@ -47,8 +47,8 @@ def findings(account: Account, settings: Settings) -> list[Found]:
     try:
         plan = fleet.plan(SERVERS, load=True, expires=time.time() + settings.ttl)
     except DBClusterError as error:
-        return [Found("account", f"{account.region}: no launch can be planned", str(error)), clock(account)]
-    checks: tuple[Callable[[], Found], ...] = (
+        return [CheckupLine("account", f"{account.region}: no launch can be planned", str(error)), clock(account)]
+    checks: tuple[Callable[[], CheckupLine], ...] = (
         lambda: permission(fleet, plan),
         lambda: quota(account, settings, plan),
         lambda: prices(account, settings, plan),
@@ -57,62 +57,66 @@ def findings(account: Account, settings: Settings) -> list[Found]:
     )
     parts = ", ".join(f"{part.count} x {part.type} in {part.subnet.zone}" for part in plan.parts)
     image = f"{plan.image.id} {plan.image.name}".strip()
-    return [Found("account", f"{account.region}: {parts}"), Found("image", image), *(check() for check in checks)]
+    return [
+        CheckupLine("account", f"{account.region}: {parts}"),
+        CheckupLine("image", image),
+        *(check() for check in checks),
+    ]
 
 
-def permission(fleet: Fleet, plan: Plan) -> Found:
+def permission(fleet: Fleet, plan: Plan) -> CheckupLine:
     """Whether the credentials permit a launch: AWS is asked with DryRun, which launches nothing."""
     request = {key: value for key, value in fleet.request(plan, plan.parts[0]).items() if key not in LEFT_OUT}
     try:
         fleet.account.permits("RunInstances", **request, SubnetId=plan.parts[0].subnet.id)
     except AwsError as error:
-        return Found("credentials", "a launch is not permitted", str(error))
-    return Found("credentials", "they permit a launch (asked with DryRun)")
+        return CheckupLine("credentials", "a launch is not permitted", str(error))
+    return CheckupLine("credentials", "they permit a launch (asked with DryRun)")
 
 
-def quota(account: Account, settings: Settings, plan: Plan) -> Found:
+def quota(account: Account, settings: EC2Settings, plan: Plan) -> CheckupLine:
     """The vCPUs that the account may have at once, and those of three servers and a load host."""
     needed = sum(part.count * plan.types[part.type]["VCpuInfo"]["DefaultVCpus"] for part in plan.parts)
     if any(part.type[0] not in STANDARD for part in plan.parts):
-        return Found("quota", f"{UNKNOWN}: these types have a quota of their own; {needed} vCPUs are needed")
+        return CheckupLine("quota", f"{UNKNOWN}: these types have a quota of their own; {needed} vCPUs are needed")
     try:
         answer = account.call("servicequotas", "GetServiceQuota", ServiceCode="ec2", QuotaCode=QUOTAS[settings.spot])
         most = float(answer["Quota"]["Value"])
     except (AwsError, KeyError) as error:
-        return Found("quota", f"{UNKNOWN}: {error}; {needed} vCPUs are needed")
+        return CheckupLine("quota", f"{UNKNOWN}: {error}; {needed} vCPUs are needed")
     kind = "spot" if settings.spot else "on demand"
     few = f"three servers and a load host need {needed}: ask AWS for more (Service Quotas, EC2), or take smaller types"
-    return Found("quota", f"{most:g} vCPUs {kind}, {needed} are needed", few if needed > most else "")
+    return CheckupLine("quota", f"{most:g} vCPUs {kind}, {needed} are needed", few if needed > most else "")
 
 
-def prices(account: Account, settings: Settings, plan: Plan) -> Found:
+def prices(account: Account, settings: EC2Settings, plan: Plan) -> CheckupLine:
     """The most that a launch costs, with the sources of its prices and their age."""
     try:
         cost = cost_of(plan, settings, account.region, Prices(settings.prices))
     except ConfigError as error:
-        return Found("prices", "not all are known", str(error))
-    return Found("prices", cost.line.removeprefix("ec2: "))
+        return CheckupLine("prices", "not all are known", str(error))
+    return CheckupLine("prices", cost.line.removeprefix("ec2: "))
 
 
-def clock(account: Account) -> Found:
+def clock(account: Account) -> CheckupLine:
     """By how much our clock differs from that of AWS, as of its last answer."""
     if account.ahead is None:
-        return Found("clock", f"{UNKNOWN}: AWS has not answered")
+        return CheckupLine("clock", f"{UNKNOWN}: AWS has not answered")
     value = f"{abs(account.ahead):.0f} s {'ahead of' if account.ahead > 0 else 'behind'} that of AWS"
     off = abs(account.ahead) > SKEW_SECONDS
-    return Found(
+    return CheckupLine(
         "clock", value, f"AWS refuses requests: set the clock, by {duration(abs(account.ahead))}" if off else ""
     )
 
 
-def left(account: Account) -> Found:
+def left(account: Account) -> CheckupLine:
     """What runs have in the account now."""
     try:
         found = Reaper(account).look()
     except AwsError as error:
-        return Found("runs", UNKNOWN, str(error))
+        return CheckupLine("runs", UNKNOWN, str(error))
     runs = {one.run_id for one in found}
     expired = any(not one.foreign and one.expires < time.time() for one in found)
     value = f"{counted(len(runs), 'run')}, {counted(len(found), 'thing')} (dbcluster ps --provisioner ec2)"
     problem = "some have outlived their time to live: dbcluster reap --provisioner ec2 --expired" if expired else ""
-    return Found("runs", value if found else "nothing is left of any", problem)
+    return CheckupLine("runs", value if found else "nothing is left of any", problem)

@@ -32,7 +32,7 @@ from pytest_dbcluster.hosts.provisioners.ec2.plan import (
     found_image,
     our_address,
 )
-from pytest_dbcluster.hosts.provisioners.ec2.settings import LOCAL_DISK, Settings, Volume
+from pytest_dbcluster.hosts.provisioners.ec2.settings import LOCAL_DISK, EC2Settings, Volume
 from pytest_dbcluster.hosts.provisioners.ec2.tags import KEPT_TAG, name, tags_of
 
 DATA_DEVICE = "/dev/sdf"  # a name for the request; the instance finds the disk by what it says of itself
@@ -67,7 +67,7 @@ class Fleet:
     """The instances of a run. directory: where their data go. progress: gets lines about what takes long."""
 
     def __init__(
-        self, account: Account, settings: Settings, run_id: str, keys: Keys, directory: str = user_data.DIRECTORY
+        self, account: Account, settings: EC2Settings, run_id: str, keys: Keys, directory: str = user_data.DIRECTORY
     ) -> None:
         self.account = account
         self.settings = settings

@@ -13,7 +13,7 @@ from typing import Any
 from pytest_dbcluster.errors import ConfigError, ProvisionError, Unsupported
 from pytest_dbcluster.formatting import printable
 from pytest_dbcluster.hosts.provisioners.ec2.aws import Account
-from pytest_dbcluster.hosts.provisioners.ec2.settings import LOCAL_DISK, Settings, Volume
+from pytest_dbcluster.hosts.provisioners.ec2.settings import LOCAL_DISK, EC2Settings, Volume
 from pytest_dbcluster.releases import shims
 
 DEFAULT_TYPE = "r6i.large"  # of published measurements; its CPUs are its own, and not lent
@@ -111,7 +111,7 @@ def check_types(types: Mapping[str, Mapping[str, Any]], volume: Volume) -> None:
             raise ConfigError(f"--db-ec2-volume {LOCAL_DISK}: instances of type {kind} have no disk of their own")
 
 
-def chosen_subnets(account: Account, settings: Settings, types: Sequence[str]) -> list[Subnet]:
+def chosen_subnets(account: Account, settings: EC2Settings, types: Sequence[str]) -> list[Subnet]:
     """The subnets of the servers, one for each zone; the load host is in the first. Raises ConfigError or AwsError."""
     if settings.subnets:
         found = account.all("DescribeSubnets", "Subnets", SubnetIds=list(settings.subnets))
@@ -141,7 +141,7 @@ def chosen_subnets(account: Account, settings: Settings, types: Sequence[str]) -
     return subnets
 
 
-def _subnet(facts: Mapping[str, Any], settings: Settings) -> Subnet:
+def _subnet(facts: Mapping[str, Any], settings: EC2Settings) -> Subnet:
     public = not settings.jump and (bool(facts.get("MapPublicIpOnLaunch")) or bool(facts.get("DefaultForAz")))
     return Subnet(
         facts["SubnetId"], facts["VpcId"], facts["AvailabilityZone"], facts.get("AvailabilityZoneId", ""), public
@@ -179,7 +179,7 @@ def found_image(account: Account, asked: str, facts: Mapping[str, Any]) -> Image
     )
 
 
-def our_address(settings: Settings, ask: Callable[..., Any] = urllib.request.urlopen) -> str:
+def our_address(settings: EC2Settings, ask: Callable[..., Any] = urllib.request.urlopen) -> str:
     """The network that has our public address alone, as AWS sees it. Raises ConfigError or ProvisionError."""
     option = "say from where ssh comes: --db-ec2-from CIDR"
     if settings.jump:

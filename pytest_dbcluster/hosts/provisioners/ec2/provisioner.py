@@ -31,7 +31,7 @@ from pytest_dbcluster.hosts.provisioners.ec2.money.prices import Prices
 from pytest_dbcluster.hosts.provisioners.ec2.money.spending import Spending, cost_of
 from pytest_dbcluster.hosts.provisioners.ec2.plan import LOAD, Image, Plan
 from pytest_dbcluster.hosts.provisioners.ec2.reaper import INSTANCES, Reaped, Reaper
-from pytest_dbcluster.hosts.provisioners.ec2.settings import PLACE, ZONE, Settings
+from pytest_dbcluster.hosts.provisioners.ec2.settings import PLACE, ZONE, EC2Settings
 from pytest_dbcluster.hosts.provisioners.ec2.tags import name
 from pytest_dbcluster.hosts.provisioners.ec2.user_data import DIRECTORY, HostKey, Written
 from pytest_dbcluster.hosts.provisioners.ssh import access, remote_programs
@@ -66,7 +66,7 @@ class Ec2Provisioner(SshProvisioner):
     data volume. Raises ConfigError.
     """
 
-    def __init__(self, *, keep: bool = False, settings: Settings | None = None, base: str = DIRECTORY) -> None:
+    def __init__(self, *, keep: bool = False, settings: EC2Settings | None = None, base: str = DIRECTORY) -> None:
         if settings is None or settings.max_cost is None:
             raise ConfigError(NO_COST)
         self._settings = settings

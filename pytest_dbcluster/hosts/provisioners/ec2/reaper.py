@@ -45,7 +45,7 @@ WAITS = "AWS has not ended it yet, or holds it until its instances have ended"
 
 
 @dataclasses.dataclass(frozen=True)
-class Kind:
+class ResourceKind:
     """A kind of things. describe: the request that lists them. key: where they are in its answer. field: of their id.
 
     filters: more filters of the request. named: the field that has the run's name too, empty where there is none.
@@ -61,10 +61,10 @@ class Kind:
     named: str = ""
 
 
-INSTANCES = Kind(
+INSTANCES = ResourceKind(
     "instance", "DescribeInstances", "Reservations", "InstanceId", "", {"instance-state-name": LIVE_STATES}, "KeyName"
 )
-SPOT = Kind(
+SPOT = ResourceKind(
     "spot request",
     "DescribeSpotInstanceRequests",
     "SpotInstanceRequests",
@@ -74,14 +74,14 @@ SPOT = Kind(
 )
 # In the order of their end, after the instances.
 REST = (
-    Kind("network interface", "DescribeNetworkInterfaces", "NetworkInterfaces", "NetworkInterfaceId",
+    ResourceKind("network interface", "DescribeNetworkInterfaces", "NetworkInterfaces", "NetworkInterfaceId",
          "DeleteNetworkInterface"),
-    Kind("volume", "DescribeVolumes", "Volumes", "VolumeId", "DeleteVolume"),
-    Kind("security group", "DescribeSecurityGroups", "SecurityGroups", "GroupId", "DeleteSecurityGroup",
+    ResourceKind("volume", "DescribeVolumes", "Volumes", "VolumeId", "DeleteVolume"),
+    ResourceKind("security group", "DescribeSecurityGroups", "SecurityGroups", "GroupId", "DeleteSecurityGroup",
          named="GroupName"),
-    Kind("placement group", "DescribePlacementGroups", "PlacementGroups", "GroupName", "DeletePlacementGroup",
+    ResourceKind("placement group", "DescribePlacementGroups", "PlacementGroups", "GroupName", "DeletePlacementGroup",
          named="GroupName"),
-    Kind("key pair", "DescribeKeyPairs", "KeyPairs", "KeyName", "DeleteKeyPair", named="KeyName"),
+    ResourceKind("key pair", "DescribeKeyPairs", "KeyPairs", "KeyName", "DeleteKeyPair", named="KeyName"),
 )  # fmt: skip
 KINDS = (SPOT, INSTANCES, *REST)
 
@@ -93,7 +93,7 @@ class Thing:
     foreign: why it is not ours, although it has the tag; empty for what is ours.
     """
 
-    kind: Kind
+    kind: ResourceKind
     id: str
     run_id: str
     owner: str
@@ -145,7 +145,7 @@ class Reaper:
         found = [thing for kind in KINDS for thing in self._look(kind, run_id)]
         return [thing for thing in found if not launch or thing.launch == launch]
 
-    def _look(self, kind: Kind, run_id: str) -> list[Thing]:
+    def _look(self, kind: ResourceKind, run_id: str) -> list[Thing]:
         tag = {f"tag:{RUN_TAG}": (run_id,)} if run_id else {"tag-key": (RUN_TAG,)}
         filters = [{"Name": key, "Values": list(values)} for key, values in {**kind.filters, **tag}.items()]
         found: Iterable[Mapping[str, Any]] = self._account.all(kind.describe, kind.key, Filters=filters)
@@ -239,7 +239,7 @@ class Reaper:
         return None
 
 
-def thing(kind: Kind, facts: Mapping[str, Any]) -> Thing:
+def thing(kind: ResourceKind, facts: Mapping[str, Any]) -> Thing:
     """A thing from what AWS says of it."""
     tags = {one["Key"]: one["Value"] for one in facts.get("Tags") or facts.get("TagSet") or ()}
     run_id, owner, expires = (tags.get(key, "") for key in (RUN_TAG, OWNER_TAG, EXPIRES_TAG))

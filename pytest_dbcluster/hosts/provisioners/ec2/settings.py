@@ -107,7 +107,7 @@ class Volume:
 
 
 @dataclasses.dataclass(frozen=True)
-class Settings:
+class EC2Settings:
     """What a run may launch, and for how much.
 
     max_cost: the most that all launches of the run may cost together, in USD; None: nothing may be launched. type,
@@ -167,7 +167,7 @@ class Settings:
         source: str | None = None,
         jump: str | None = None,
         written: str | int | None = None,
-    ) -> Settings:
+    ) -> EC2Settings:
         """Settings from the texts of the options; None and "" stand for one that is not given. Raises ConfigError."""
         return cls(
             max_cost=None if max_cost is None else _usd("--db-max-cost", str(max_cost), str(max_cost)),

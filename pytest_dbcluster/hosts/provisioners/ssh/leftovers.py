@@ -43,7 +43,7 @@ class LeftRun:
 
 
 @dataclasses.dataclass(frozen=True)
-class Found:
+class FoundLeftovers:
     """What there is on one machine. programs: the size of those that were sent and stay for later runs, in bytes."""
 
     machine: str
@@ -52,7 +52,7 @@ class Found:
 
 
 @dataclasses.dataclass(frozen=True)
-class Ended:
+class EndedLeftovers:
     """What was ended on one machine: a clause for each thing, and one for each that is still there, with the reason."""
 
     machine: str
@@ -82,11 +82,11 @@ class Leftovers:
         self.access = Access(config, keys, base)
         self.problems: Mapping[str, str] = {}
 
-    def look(self) -> list[Found]:
+    def look(self) -> list[FoundLeftovers]:
         """What there is on each machine that can be asked."""
         return self._each(lambda token: remote_programs.looking(base=self.access.base, token=token), found)
 
-    def end(self, run_id: str) -> list[Ended]:
+    def end(self, run_id: str) -> list[EndedLeftovers]:
         """End a run of this user on all machines. One that lives has to be of this controller.
 
         Raises ConfigError for one that is of another controller, or nowhere, and ends nothing then.
@@ -107,11 +107,11 @@ class Leftovers:
         self.problems = {**problems, **self.problems}
         return ended
 
-    def reap(self, *, programs: bool = False) -> list[Ended]:
+    def reap(self, *, programs: bool = False) -> list[EndedLeftovers]:
         """End what dead runs have left on all machines. programs: remove the programs that were sent too."""
         return self._end(programs=programs)
 
-    def _end(self, *, run: str = "", who: str = "", programs: bool = False) -> list[Ended]:
+    def _end(self, *, run: str = "", who: str = "", programs: bool = False) -> list[EndedLeftovers]:
         def command(token: str) -> str:
             return remote_programs.ending(base=self.access.base, token=token, run=run, who=who, programs=programs)
 
@@ -158,7 +158,7 @@ def answered(text: str, token: str) -> Answers | None:
     return lines[:-1] if lines and lines[-1] == ["end"] else None
 
 
-def found(machine: str, answers: Answers) -> Found:
+def found(machine: str, answers: Answers) -> FoundLeftovers:
     """What there is on a machine, from the answers of ``remote_programs.looking``. Raises ProvisionError."""
     sessions: dict[str, list[Sequence[str]]] = {}
     programs = 0
@@ -170,7 +170,7 @@ def found(machine: str, answers: Answers) -> Found:
                 programs = _bytes(machine, kib)
             case _:
                 raise _not_understood(machine, words)
-    return Found(machine, [_run(machine, run_id, lines) for run_id, lines in sessions.items()], programs)
+    return FoundLeftovers(machine, [_run(machine, run_id, lines) for run_id, lines in sessions.items()], programs)
 
 
 def _run(machine: str, run_id: str, sessions: Iterable[Sequence[str]]) -> LeftRun:
@@ -187,7 +187,7 @@ def _run(machine: str, run_id: str, sessions: Iterable[Sequence[str]]) -> LeftRu
     )
 
 
-def ended(machine: str, answers: Answers) -> Ended:
+def ended(machine: str, answers: Answers) -> EndedLeftovers:
     """What was ended, from the answers of ``remote_programs.ending``. Raises ProvisionError."""
     done, left = [], []
     for words in answers:
@@ -207,7 +207,7 @@ def ended(machine: str, answers: Answers) -> Ended:
                 left.append(f"{name} stays: {printable(' '.join(text))}")
             case _:
                 raise _not_understood(machine, words)
-    return Ended(machine, done, left)
+    return EndedLeftovers(machine, done, left)
 
 
 def _number(machine: str, word: str) -> int:

@@ -12,7 +12,7 @@ import psutil
 from pytest_dbcluster.errors import ProvisionError
 from pytest_dbcluster.hosts.agent_host import AgentHost
 from pytest_dbcluster.hosts.guests.disk import Counted
-from pytest_dbcluster.hosts.guests.guest import DIRECTORY, Guest, Machine
+from pytest_dbcluster.hosts.guests.guest import DIRECTORY, Guest, GuestHardware
 from pytest_dbcluster.hosts.guests.network import Network
 from pytest_dbcluster.hosts.host import BlockDevice, Falls, Host, Partitions, Pauses, ReplicationLink
 from pytest_dbcluster.hosts.local_host import LocalHost
@@ -37,7 +37,7 @@ class GuestHost(AgentHost, Pauses, Partitions, Falls, BlockDevice, ReplicationLi
         name: str,
         system: Release,
         files: LocalHost,
-        machine: Machine,
+        machine: GuestHardware,
         network: Network,
         images: DiskImages,
     ) -> None:

@@ -19,7 +19,7 @@ from pytest_dbcluster import registry
 from pytest_dbcluster.errors import Unsupported
 from pytest_dbcluster.formatting import Report
 from pytest_dbcluster.hosts.guests.disk import Disk
-from pytest_dbcluster.hosts.guests.guest import Machine
+from pytest_dbcluster.hosts.guests.guest import GuestHardware
 from pytest_dbcluster.hosts.guests.network import Network
 from pytest_dbcluster.hosts.host import Host
 from pytest_dbcluster.hosts.local_host import LocalHost
@@ -144,7 +144,7 @@ class GuestProvisioner(Provisioner):
             self._run.limit(files, f"{directory.parent.name}-{directory.name}", limits)
         links = [False, True] if spec.needs.replication_link and directory.name not in BESIDE_NODES else [False]
         interfaces = [network.attach(replication=link) for link in links]
-        machine = Machine(
+        machine = GuestHardware(
             memory=spec.needs.memory or MEMORY,
             interfaces=interfaces,
             enter=network.enter,

@@ -7,13 +7,13 @@ import time
 
 from pytest_dbcluster.hosts.provisioners.ec2 import checkup
 from pytest_dbcluster.hosts.provisioners.ec2.aws import Account
-from pytest_dbcluster.hosts.provisioners.ec2.settings import Settings
+from pytest_dbcluster.hosts.provisioners.ec2.settings import EC2Settings
 from tests.hosts.provisioners.ec2.test_fleet import fleet, launched
 
 
 def findings(**options):
     """The findings by name: value and problem."""
-    settings = Settings.parsed(**{"prices": ["ipv4=0.005"], **options})
+    settings = EC2Settings.parsed(**{"prices": ["ipv4=0.005"], **options})
     return {one.name: (one.value, one.problem) for one in checkup.findings(Account(), settings)}
 
 

@@ -11,7 +11,7 @@ import pytest
 from pytest_dbcluster.errors import ProvisionError
 from pytest_dbcluster.hosts.provisioners.ec2.aws import Account
 from pytest_dbcluster.hosts.provisioners.ec2.fleet import Fleet, Keys
-from pytest_dbcluster.hosts.provisioners.ec2.settings import Settings
+from pytest_dbcluster.hosts.provisioners.ec2.settings import EC2Settings
 from pytest_dbcluster.hosts.provisioners.ec2.tags import user
 from pytest_dbcluster.hosts.provisioners.ec2.user_data import HostKey
 
@@ -22,7 +22,7 @@ FROM = "192.0.2.17/32"
 
 def fleet(run=RUN, **options):
     """A run that may launch by these options."""
-    return Fleet(Account(), Settings.parsed(max_cost=5, source=FROM, **options), run, KEYS)
+    return Fleet(Account(), EC2Settings.parsed(max_cost=5, source=FROM, **options), run, KEYS)
 
 
 def launched(of, servers=2, load=True, expires=None):

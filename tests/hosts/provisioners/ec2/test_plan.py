@@ -10,7 +10,7 @@ import pytest
 from pytest_dbcluster.errors import ConfigError, ProvisionError, Unsupported
 from pytest_dbcluster.hosts.provisioners.ec2 import plan
 from pytest_dbcluster.hosts.provisioners.ec2.aws import AwsError
-from pytest_dbcluster.hosts.provisioners.ec2.settings import Settings
+from pytest_dbcluster.hosts.provisioners.ec2.settings import EC2Settings
 from tests.hosts.provisioners.ec2.test_fleet import fleet, launched
 
 
@@ -41,11 +41,11 @@ def test_what_the_region_does_not_have_is_refused_before_anything_is_made(aws, o
 
 def test_our_address_is_asked_for_where_no_option_names_it():
     """AWS tells from where it was asked; who goes through another host has to say."""
-    options = Settings.parsed(max_cost=1)
+    options = EC2Settings.parsed(max_cost=1)
 
     assert plan.our_address(options, lambda *_, **__: io.BytesIO(b"198.51.100.7\n")) == "198.51.100.7/32"
     with pytest.raises(ConfigError, match="instances see the address of that host; say from where ssh comes"):
-        plan.our_address(Settings.parsed(max_cost=1, jump="admin@bastion"))
+        plan.our_address(EC2Settings.parsed(max_cost=1, jump="admin@bastion"))
 
 
 @pytest.mark.parametrize("answer", [b"<html>", b"", b"0.0.0.0/0", b"::1", b"\xff"])
@@ -54,7 +54,7 @@ def test_an_address_that_is_none_opens_no_group(answer):
     with pytest.raises(
         ProvisionError, match=r"cannot find out our address at .*; say from where ssh comes: --db-ec2-from"
     ):
-        plan.our_address(Settings.parsed(max_cost=1), lambda *_, **__: io.BytesIO(answer))
+        plan.our_address(EC2Settings.parsed(max_cost=1), lambda *_, **__: io.BytesIO(answer))
 
 
 def test_without_a_network_the_message_names_the_option():
@@ -64,4 +64,4 @@ def test_without_a_network_the_message_names_the_option():
         raise urllib.error.URLError("no route")
 
     with pytest.raises(ProvisionError, match=r"no route.*--db-ec2-from CIDR"):
-        plan.our_address(Settings.parsed(max_cost=1), ask)
+        plan.our_address(EC2Settings.parsed(max_cost=1), ask)

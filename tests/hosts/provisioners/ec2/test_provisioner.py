@@ -14,7 +14,7 @@ from pytest_dbcluster.hosts.provisioners.ec2 import user_data
 from pytest_dbcluster.hosts.provisioners.ec2.aws import Account
 from pytest_dbcluster.hosts.provisioners.ec2.provisioner import Ec2Provisioner
 from pytest_dbcluster.hosts.provisioners.ec2.reaper import Reaper
-from pytest_dbcluster.hosts.provisioners.ec2.settings import Settings
+from pytest_dbcluster.hosts.provisioners.ec2.settings import EC2Settings
 from pytest_dbcluster.hosts.provisioners.ssh.machine import Facts, Machine
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
 
@@ -30,7 +30,7 @@ def run():
     made = []
 
     def run(**options):
-        settings = Settings.parsed(**{"max_cost": 5, "source": "192.0.2.1/32", "prices": ["ipv4=0.005"], **options})
+        settings = EC2Settings.parsed(**{"max_cost": 5, "source": "192.0.2.1/32", "prices": ["ipv4=0.005"], **options})
         provisioner = Ec2Provisioner(settings=settings)
         lines = []
         provisioner.progress = lines.append
@@ -45,7 +45,7 @@ def run():
 def test_nothing_is_launched_without_a_cap():
     """It is said before AWS is asked."""
     with pytest.raises(ConfigError, match=r"launches nothing without the most that it may cost: --db-max-cost USD"):
-        Ec2Provisioner(settings=Settings.parsed())
+        Ec2Provisioner(settings=EC2Settings.parsed())
 
 
 def test_clusters_share_warm_instances(machines, run):

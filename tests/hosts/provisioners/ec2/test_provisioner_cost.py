@@ -7,9 +7,9 @@ import contextlib
 import pytest
 
 from pytest_dbcluster.errors import ConfigError, ProvisionError
-from pytest_dbcluster.hosts.provisioners.ec2.money.ledger import Ledger
+from pytest_dbcluster.hosts.provisioners.ec2.money.ledger import LaunchLedger
 from pytest_dbcluster.hosts.provisioners.ec2.provisioner import Ec2Provisioner
-from pytest_dbcluster.hosts.provisioners.ec2.settings import Settings
+from pytest_dbcluster.hosts.provisioners.ec2.settings import EC2Settings
 from pytest_dbcluster.hosts.provisioners.ssh.access import program
 
 GIVEN = ("r6i.large=0.36", "gp3=0.0001", "ipv4=0.036")  # an instance and its address cost 0.396 USD an hour
@@ -29,7 +29,7 @@ def aws(aws, monkeypatch, tmp_path):
 @contextlib.contextmanager
 def provisioner(tmp_path, cap, **options):
     """A provisioner with a ledger that outlives it, and the lines that it tells."""
-    settings = Settings.parsed(**{"max_cost": cap, "prices": GIVEN, "source": "192.0.2.1", "ttl": "1h", **options})
+    settings = EC2Settings.parsed(**{"max_cost": cap, "prices": GIVEN, "source": "192.0.2.1", "ttl": "1h", **options})
     object.__setattr__(settings, "ledger", tmp_path / "shared" / "ec2-cost.json")
     found = Ec2Provisioner(settings=settings)
     found.told = []
@@ -42,7 +42,7 @@ def provisioner(tmp_path, cap, **options):
 
 def used(tmp_path):
     """What the ledger has, in USD."""
-    return Ledger(tmp_path / "shared" / "ec2-cost.json", 0).used / 1e6
+    return LaunchLedger(tmp_path / "shared" / "ec2-cost.json", 0).used / 1e6
 
 
 def test_the_most_is_told_before_anything_is_launched(aws, tmp_path):

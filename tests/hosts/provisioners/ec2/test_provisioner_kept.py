@@ -19,7 +19,7 @@ from pytest_dbcluster.hosts.provisioners.ec2 import user_data
 from pytest_dbcluster.hosts.provisioners.ec2.aws import Account
 from pytest_dbcluster.hosts.provisioners.ec2.provisioner import Ec2Provisioner
 from pytest_dbcluster.hosts.provisioners.ec2.reaper import Reaper
-from pytest_dbcluster.hosts.provisioners.ec2.settings import Settings
+from pytest_dbcluster.hosts.provisioners.ec2.settings import EC2Settings
 from pytest_dbcluster.hosts.provisioners.ssh import remote_programs
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
 from pytest_dbcluster.testbed.resolution import Resolution
@@ -40,7 +40,7 @@ def data(tmp_path, monkeypatch):
 @pytest.fixture
 def provisioner(machines, data):
     """A run that may be left, and the lines that it has told."""
-    settings = Settings.parsed(max_cost=5, source="192.0.2.1/32", prices=["ipv4=0.005"], ttl=f"{TTL}s")
+    settings = EC2Settings.parsed(max_cost=5, source="192.0.2.1/32", prices=["ipv4=0.005"], ttl=f"{TTL}s")
     made, lines = Ec2Provisioner(keep=True, settings=settings), []
     made.progress = lines.append
     yield made, lines

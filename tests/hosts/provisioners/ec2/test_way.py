@@ -15,7 +15,7 @@ from pytest_dbcluster.hosts.provisioners.ec2 import way
 from pytest_dbcluster.hosts.provisioners.ec2.fleet import Instance
 from pytest_dbcluster.hosts.provisioners.ec2.plan import Subnet
 from pytest_dbcluster.hosts.provisioners.ec2.provisioner import Ec2Provisioner
-from pytest_dbcluster.hosts.provisioners.ec2.settings import Settings
+from pytest_dbcluster.hosts.provisioners.ec2.settings import EC2Settings
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
 
 TWO = ClusterSpec("galera", nodes=2, release=ReleaseName("mariadb", "10.11"))
@@ -29,7 +29,7 @@ def run():
     made = []
 
     def run(**options):
-        settings = Settings.parsed(**{"max_cost": 5, "source": "192.0.2.1/32", "prices": ["ipv4=0.005"], **options})
+        settings = EC2Settings.parsed(**{"max_cost": 5, "source": "192.0.2.1/32", "prices": ["ipv4=0.005"], **options})
         made.append(Ec2Provisioner(settings=settings))
         return made[-1]
 

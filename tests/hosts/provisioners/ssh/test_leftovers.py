@@ -16,7 +16,7 @@ from pytest_dbcluster import wait
 from pytest_dbcluster.cli import main
 from pytest_dbcluster.errors import ConfigError, ProvisionError
 from pytest_dbcluster.hosts.provisioners.ssh import remote_programs
-from pytest_dbcluster.hosts.provisioners.ssh.leftovers import Ended, Leftovers, LeftRun, answered, ended, found
+from pytest_dbcluster.hosts.provisioners.ssh.leftovers import EndedLeftovers, Leftovers, LeftRun, answered, ended, found
 from pytest_dbcluster.hosts.provisioners.ssh.provisioner import SshProvisioner
 from pytest_dbcluster.spec import ClusterSpec
 from tests.support import stand_ins
@@ -160,7 +160,7 @@ def test_what_was_ended_is_said_with_its_size():
         ],
     )
 
-    assert one == Ended(
+    assert one == EndedLeftovers(
         "m1",
         [
             f"ended {DEAD} (1 process, 2.1 MB)",

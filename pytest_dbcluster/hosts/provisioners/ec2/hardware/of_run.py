@@ -17,7 +17,7 @@ from pytest_dbcluster.hosts.provisioners.ec2.fleet import Instance
 from pytest_dbcluster.hosts.provisioners.ec2.hardware import facts, needs
 from pytest_dbcluster.hosts.provisioners.ec2.hardware.instance_type import InstanceType
 from pytest_dbcluster.hosts.provisioners.ec2.plan import DEFAULT_TYPE, SERVER, Image, described_types
-from pytest_dbcluster.hosts.provisioners.ec2.settings import Settings
+from pytest_dbcluster.hosts.provisioners.ec2.settings import EC2Settings
 from pytest_dbcluster.spec import ClusterSpec
 
 Ask = Callable[[str, str], str]
@@ -31,7 +31,12 @@ class Hardware:
     """
 
     def __init__(
-        self, settings: Settings, account: Callable[[], Account], ask: Ask, directory: str, tell: Callable[[str], None]
+        self,
+        settings: EC2Settings,
+        account: Callable[[], Account],
+        ask: Ask,
+        directory: str,
+        tell: Callable[[str], None],
     ) -> None:
         self._settings = settings
         self._account = account

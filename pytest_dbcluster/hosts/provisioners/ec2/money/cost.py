@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterable, Sequence
 
 from pytest_dbcluster.errors import ConfigError
-from pytest_dbcluster.hosts.provisioners.ec2.money.prices import BURSTABLE, OLD_DAYS, Prices, Source
+from pytest_dbcluster.hosts.provisioners.ec2.money.prices import BURSTABLE, OLD_DAYS, Prices, PriceSource
 from pytest_dbcluster.hosts.provisioners.ec2.settings import GP3_IOPS, GP3_MIB, LOCAL_DISK, Volume
 
 LEAST_SECONDS = 60.0  # that are billed
@@ -22,7 +22,7 @@ UNITS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 
 
 @dataclasses.dataclass(frozen=True)
-class Group:
+class InstanceGroup:
     """Equal instances of a launch.
 
     what: what they are for, such as "servers". public: whether each has a public IPv4 address. volumes: those of each,
@@ -40,7 +40,7 @@ class Group:
 
 
 @dataclasses.dataclass(frozen=True)
-class Part:
+class CostPart:
     """A part of the cost. what: its name. hourly: USD for an hour of all of it."""
 
     what: str
@@ -54,17 +54,17 @@ class Cost:
     sources: of the prices that no option gave, with their age in days.
     """
 
-    groups: tuple[Group, ...]
-    parts: tuple[Part, ...]
+    groups: tuple[InstanceGroup, ...]
+    parts: tuple[CostPart, ...]
     ttl: float
     where: str
     spot: bool = False
-    sources: tuple[tuple[Source, int], ...] = ()
+    sources: tuple[tuple[PriceSource, int], ...] = ()
 
     @classmethod
     def of(
         cls,
-        groups: Iterable[Group],
+        groups: Iterable[InstanceGroup],
         *,
         region: str,
         prices: Prices,
@@ -98,7 +98,7 @@ class Cost:
                 add(CREDITS, group.count * _cpus(group, prices), f"{family}-credits")
         found = (prices.source(name, region) for name in names)
         sources = tuple((source, prices.age(source)) for source in dict.fromkeys(found) if source is not None)
-        parts = tuple(Part(what, rate) for what, rate in hourly.items())
+        parts = tuple(CostPart(what, rate) for what, rate in hourly.items())
         return cls(groups, parts, ttl, ", ".join(zones) or region, spot, sources)
 
     @property
@@ -154,7 +154,7 @@ class Cost:
         return f"; prices: {names}{old}"
 
 
-def _counts(groups: Iterable[Group]) -> dict[str, int]:
+def _counts(groups: Iterable[InstanceGroup]) -> dict[str, int]:
     counts: dict[str, int] = {}
     for group in groups:
         counts[group.type] = counts.get(group.type, 0) + group.count
@@ -174,7 +174,7 @@ def _priced(volume: Volume) -> list[tuple[str, float, str]]:
     return priced
 
 
-def _cpus(group: Group, prices: Prices) -> int:
+def _cpus(group: InstanceGroup, prices: Prices) -> int:
     """The CPUs of a burstable instance: all of them may be paid for, all the time. Raises ConfigError if unknown."""
     cpus = group.cpus or prices.cpus(group.type)
     if cpus is None:

@@ -36,7 +36,7 @@ class Entries(msgspec.Struct):
     launches: dict[str, LaunchEntry]
 
 
-class Ledger:
+class LaunchLedger:
     """The launches of a run. path: the file, in a directory of the run's user. cap: USD, None to permit nothing."""
 
     def __init__(self, path: Path, cap: float | None) -> None:

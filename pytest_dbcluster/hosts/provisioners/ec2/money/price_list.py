@@ -22,7 +22,7 @@ from pytest_dbcluster.errors import ProvisionError
 from pytest_dbcluster.formatting import Report
 from pytest_dbcluster.hosts.provisioners.ec2.aws import Account
 from pytest_dbcluster.hosts.provisioners.ec2.money import prices
-from pytest_dbcluster.hosts.provisioners.ec2.money.prices import Source, Table
+from pytest_dbcluster.hosts.provisioners.ec2.money.prices import PriceSource, PriceTable
 from pytest_dbcluster.hosts.provisioners.ec2.settings import TYPE
 
 NAME = "AWS price list"
@@ -92,8 +92,8 @@ def renew(account: Account, today: datetime.date, progress: Report) -> Path:
             name = USAGES.get(MARK.sub("", attributes.get("usagetype", ""), count=1), "")
             if name and attributes.get("operatingSystem", "Linux") == "Linux" and (price := _price(name, terms)):
                 others[name] = max(price, others.get(name, 0))
-    source = Source(NAME, max(published, default=""), today)
-    table = Table(
+    source = PriceSource(NAME, max(published, default=""), today)
+    table = PriceTable(
         format=prices.FORMAT,
         sources={"instances": source, "others": source},
         regions=[region],
@@ -157,7 +157,7 @@ def _number(text: str) -> float:
     return number if 0 < number < math.inf else 0.0
 
 
-def _written(path: Path, table: Table) -> Path:
+def _written(path: Path, table: PriceTable) -> Path:
     """Write a file of prices, whole or not at all. Raises ProvisionError."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

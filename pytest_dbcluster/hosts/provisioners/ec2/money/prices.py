@@ -33,7 +33,7 @@ MONTH_HOURS = 28 * 24
 MONTHLY = frozenset(name for name, unit in PRICED.items() if "month" in unit)
 
 
-class Source(msgspec.Struct, frozen=True):
+class PriceSource(msgspec.Struct, frozen=True):
     """Where prices are from. name: of a package or list. version: its own. date: when it was made."""
 
     name: str
@@ -44,7 +44,7 @@ class Source(msgspec.Struct, frozen=True):
         return f"{self.name} of {self.date}"
 
 
-class Table(msgspec.Struct, frozen=True):
+class PriceTable(msgspec.Struct, frozen=True):
     """Prices of regions in USD, from one place.
 
     regions: in the order of the prices. instances: type -> the price of an hour in each region, None where unknown.
@@ -53,7 +53,7 @@ class Table(msgspec.Struct, frozen=True):
     """
 
     format: int
-    sources: dict[str, Source]
+    sources: dict[str, PriceSource]
     regions: list[str]
     instances: dict[str, list[float | None]]
     others: dict[str, list[float | None]]
@@ -64,7 +64,7 @@ class Table(msgspec.Struct, frozen=True):
         row = self.instances.get(name) or self.others.get(name)
         return row[self.regions.index(region)] if row and region in self.regions else None
 
-    def source(self, name: str) -> Source:
+    def source(self, name: str) -> PriceSource:
         """The source of the price of a type or of a name in ``PRICED``."""
         return self.sources["others" if name in PRICED else "instances"]
 
@@ -88,10 +88,10 @@ def copy(region: str) -> Path:
     return cache.root() / FOLDER / f"{region}.json"
 
 
-def read(path: Path) -> Table:
+def read(path: Path) -> PriceTable:
     """The table of a file. Raises ConfigError for one that is broken, and FileNotFoundError."""
     try:
-        table = msgspec.json.decode(path.read_bytes(), type=Table)
+        table = msgspec.json.decode(path.read_bytes(), type=PriceTable)
         problem = table.problem()
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         problem = str(error)
@@ -103,7 +103,7 @@ def read(path: Path) -> Table:
 
 
 @functools.cache
-def ours() -> Table:
+def ours() -> PriceTable:
     """The table of this package."""
     return read(OURS)
 
@@ -131,7 +131,7 @@ class Prices:
         """The CPUs of a burstable type; None for one that this package does not know."""
         return ours().cpus.get(type)
 
-    def tables(self, region: str) -> list[Table]:
+    def tables(self, region: str) -> list[PriceTable]:
         """The tables in which prices of a region are looked for, the first wins. Raises ConfigError."""
         checked_region(region)
         try:
@@ -139,11 +139,11 @@ class Prices:
         except FileNotFoundError:
             return [ours()]
 
-    def source(self, name: str, region: str) -> Source | None:
+    def source(self, name: str, region: str) -> PriceSource | None:
         """Where the price of a type or of a name in ``PRICED`` is from; None for the user's own and for no price."""
         return self.known(name, region)[0]
 
-    def known(self, name: str, region: str) -> tuple[Source | None, float | None]:
+    def known(self, name: str, region: str) -> tuple[PriceSource | None, float | None]:
         """The source and the price of a type or of a name in ``PRICED``, in its unit; None where there is none.
 
         Raises ConfigError for a wrong region, and for a copy that is broken.
@@ -155,7 +155,7 @@ class Prices:
                 return table.source(name), price
         return None, None
 
-    def age(self, source: Source) -> int:
+    def age(self, source: PriceSource) -> int:
         """Days since a source was made."""
         return max(0, (self.today - source.date).days)
 

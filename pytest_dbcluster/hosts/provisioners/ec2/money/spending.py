@@ -6,25 +6,25 @@ import math
 import time
 from pathlib import Path
 
-from pytest_dbcluster.hosts.provisioners.ec2.money.cost import MICRO, Cost, Group, usd
-from pytest_dbcluster.hosts.provisioners.ec2.money.ledger import Ledger
+from pytest_dbcluster.hosts.provisioners.ec2.money.cost import MICRO, Cost, InstanceGroup, usd
+from pytest_dbcluster.hosts.provisioners.ec2.money.ledger import LaunchLedger
 from pytest_dbcluster.hosts.provisioners.ec2.money.prices import Prices
 from pytest_dbcluster.hosts.provisioners.ec2.plan import LOAD, ROOT_KIND, SERVER, Part, Plan
-from pytest_dbcluster.hosts.provisioners.ec2.settings import GP3_IOPS, GP3_MIB, Settings, Volume
+from pytest_dbcluster.hosts.provisioners.ec2.settings import GP3_IOPS, GP3_MIB, EC2Settings, Volume
 
 ROLES = {SERVER: "servers", LOAD: "load"}
 MINUTE = 60  # the time to live in a sentence is rounded up to minutes
 FILE = "ec2-cost.json"  # of the ledger
 
 
-def cost_of(plan: Plan, settings: Settings, region: str, prices: Prices) -> Cost:
+def cost_of(plan: Plan, settings: EC2Settings, region: str, prices: Prices) -> Cost:
     """The most that a launch can cost until its instances end themselves. Raises ConfigError for an unknown price."""
 
-    def group(part: Part) -> Group:
+    def group(part: Part) -> InstanceGroup:
         volumes = [root(gib) for gib in plan.image.devices.values()]
         cpus = plan.types[part.type].get("VCpuInfo", {}).get("DefaultVCpus")
         own = [settings.volume] if part.role == SERVER else []
-        return Group(ROLES[part.role], part.type, part.count, part.subnet.public, (*volumes, *own), cpus)
+        return InstanceGroup(ROLES[part.role], part.type, part.count, part.subnet.public, (*volumes, *own), cpus)
 
     ttl = math.ceil(plan.seconds / MINUTE) * MINUTE
     zones = list(dict.fromkeys(part.subnet.zone for part in plan.parts))
@@ -44,7 +44,7 @@ class Spending:
     that no other worker shares.
     """
 
-    def __init__(self, settings: Settings, directory: Path) -> None:
+    def __init__(self, settings: EC2Settings, directory: Path) -> None:
         self._settings = settings
         self._path = settings.ledger or directory / FILE
         self._launches: dict[str, tuple[Cost, float]] = {}  # of those whose end is not known: reservation -> ...
@@ -55,7 +55,7 @@ class Spending:
         return self._ledger().line
 
     def reserve(self, cost: Cost) -> str:
-        """Permit a launch, and count its time from now on; the name of its reservation. Raises as ``Ledger``."""
+        """Permit a launch, and count its time from now on; the name of its reservation. Raises as ``LaunchLedger``."""
         name = self._ledger().reserve(cost)
         self._launches[name] = cost, time.time()
         return name
@@ -84,6 +84,6 @@ class Spending:
             f"{usd(more)} USD more until they end themselves {until}"
         )
 
-    def _ledger(self) -> Ledger:
+    def _ledger(self) -> LaunchLedger:
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return Ledger(self._path, self._settings.max_cost)
+        return LaunchLedger(self._path, self._settings.max_cost)

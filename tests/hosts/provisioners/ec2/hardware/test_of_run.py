@@ -17,7 +17,7 @@ from pytest_dbcluster.hosts.provisioners.ec2.fleet import Instance
 from pytest_dbcluster.hosts.provisioners.ec2.hardware import facts
 from pytest_dbcluster.hosts.provisioners.ec2.hardware.of_run import Hardware
 from pytest_dbcluster.hosts.provisioners.ec2.plan import LOAD, SERVER, Image, Subnet
-from pytest_dbcluster.hosts.provisioners.ec2.settings import Settings
+from pytest_dbcluster.hosts.provisioners.ec2.settings import EC2Settings
 from pytest_dbcluster.spec import ClusterSpec
 
 REGION = "eu-central-1"
@@ -89,7 +89,7 @@ class Made:
 def made(account: Account, **options: Any) -> Made:
     """The hardware of a run with these options."""
     machines, lines = Machines(), list[str]()
-    settings = Settings.parsed(**options)
+    settings = EC2Settings.parsed(**options)
     return Made(Hardware(settings, lambda: account, machines, "/var/tmp", lines.append), machines, lines)
 
 

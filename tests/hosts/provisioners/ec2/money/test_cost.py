@@ -7,7 +7,7 @@ import datetime
 import pytest
 
 from pytest_dbcluster.errors import ConfigError
-from pytest_dbcluster.hosts.provisioners.ec2.money.cost import Cost, Group, Part, lifetime, usd
+from pytest_dbcluster.hosts.provisioners.ec2.money.cost import Cost, CostPart, InstanceGroup, lifetime, usd
 from pytest_dbcluster.hosts.provisioners.ec2.money.prices import MONTH_HOURS, Prices
 from pytest_dbcluster.hosts.provisioners.ec2.settings import Volume
 
@@ -40,7 +40,7 @@ def cost(*groups, ttl=10800.0, prices=GIVEN, **more):
 
 def servers(count=3, type_="r6i.large", **more):
     """Equal servers without a public address."""
-    return Group("servers", type_, count, public=more.pop("public", False), **more)
+    return InstanceGroup("servers", type_, count, public=more.pop("public", False), **more)
 
 
 def hourly(found):
@@ -50,7 +50,7 @@ def hourly(found):
 
 def test_instances_of_one_type_are_one_part():
     """Servers and a load host of the same type are counted together."""
-    found = cost(servers(3), Group("load", "r6i.large", 1, public=False))
+    found = cost(servers(3), InstanceGroup("load", "r6i.large", 1, public=False))
 
     assert hourly(found) == {"4 x r6i.large": 0.608}
     assert found.most == 1_824_000
@@ -110,7 +110,7 @@ def test_the_line_before_the_launch_says_what_where_how_long_and_the_most():
     """One line has type, number, zone, time to live and the most, with its parts, the dearest first."""
     found = cost(
         servers(3, public=True, volumes=(Volume("gp3", 50, 3000, 125),)),
-        Group("load", "t3.medium", 1, public=False),
+        InstanceGroup("load", "t3.medium", 1, public=False),
         zones=["eu-central-1a"],
         ttl=7200,
     )
@@ -143,7 +143,7 @@ def test_a_spot_instance_counts_as_one_on_demand():
 
 def test_without_a_cap_the_refusal_says_which_one_permits_it():
     """The refusal names the option and the amount, which then permits the launch."""
-    assert cost(Group("servers", "r6i.large", 4, public=False)).refusal(None) == (
+    assert cost(InstanceGroup("servers", "r6i.large", 4, public=False)).refusal(None) == (
         "--db-provisioner ec2 launches nothing without --db-max-cost, the most that the run may cost: these instances "
         "cost at most 1.83 USD until they end themselves after 3 h (4 x r6i.large 1.82), so --db-max-cost 1.83 permits "
         "them"
@@ -180,7 +180,7 @@ def test_an_amount_is_rounded_up_to_cents(micro, text):
 
 def test_parts_under_half_a_cent_are_not_shown_as_nothing():
     """A small part is said to be small."""
-    tiny = Cost((), (Part("volumes", 0.001),), 3600, REGION)
+    tiny = Cost((), (CostPart("volumes", 0.001),), 3600, REGION)
 
     assert "volumes under 0.01" in tiny.line
 

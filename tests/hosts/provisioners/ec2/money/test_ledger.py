@@ -13,17 +13,18 @@ import pytest
 
 from pytest_dbcluster.errors import ConfigError, ProvisionError
 from pytest_dbcluster.hosts.provisioners.ec2.money import ledger as module
-from pytest_dbcluster.hosts.provisioners.ec2.money.cost import Cost, Group, Part
-from pytest_dbcluster.hosts.provisioners.ec2.money.ledger import Ledger
+from pytest_dbcluster.hosts.provisioners.ec2.money.cost import Cost, CostPart, InstanceGroup
+from pytest_dbcluster.hosts.provisioners.ec2.money.ledger import LaunchLedger
 
 WORKER = """
 import sys, time
 from pathlib import Path
 from pytest_dbcluster.errors import ConfigError
-from pytest_dbcluster.hosts.provisioners.ec2.money.cost import Cost, Group, Part
-from pytest_dbcluster.hosts.provisioners.ec2.money.ledger import Ledger
-ledger = Ledger(Path(sys.argv[1]), float(sys.argv[2]))
-cost = Cost((Group("servers", "r6i.large", 1, False),), (Part("1 x r6i.large", 0.25),), 3600, "eu-central-1a")
+from pytest_dbcluster.hosts.provisioners.ec2.money.cost import Cost, InstanceGroup, CostPart
+from pytest_dbcluster.hosts.provisioners.ec2.money.ledger import LaunchLedger
+ledger = LaunchLedger(Path(sys.argv[1]), float(sys.argv[2]))
+group, part = InstanceGroup("servers", "r6i.large", 1, False), CostPart("1 x r6i.large", 0.25)
+cost = Cost((group,), (part,), 3600, "eu-central-1a")
 for _ in range(int(sys.argv[3])):
     try:
         ledger.reserve(cost)
@@ -35,7 +36,9 @@ for _ in range(int(sys.argv[3])):
 
 def cost(amount=0.25):
     """A launch that costs this much at most, in USD."""
-    return Cost((Group("servers", "r6i.large", 1, False),), (Part("1 x r6i.large", amount),), 3600, "eu-central-1a")
+    return Cost(
+        (InstanceGroup("servers", "r6i.large", 1, False),), (CostPart("1 x r6i.large", amount),), 3600, "eu-central-1a"
+    )
 
 
 @pytest.fixture
@@ -53,7 +56,7 @@ def worker(path, cap, tries):
 
 def test_launches_are_permitted_up_to_the_cap(path):
     """The sum of all reservations may be the cap, and not more."""
-    ledger = Ledger(path, 1.0)
+    ledger = LaunchLedger(path, 1.0)
     for _ in range(4):
         ledger.reserve(cost())
 
@@ -66,24 +69,24 @@ def test_the_amount_that_a_refusal_proposes_is_enough(path, tmp_path):
     """A user who gives the proposed cap gets the launch."""
     dear = cost(0.123456)
     with pytest.raises(ConfigError) as error:
-        Ledger(path, 0.1).reserve(dear)
+        LaunchLedger(path, 0.1).reserve(dear)
     proposed = float(str(error.value).rpartition(" ")[2])
 
     assert proposed == 0.13
-    assert Ledger(tmp_path / "another", proposed).reserve(dear)
+    assert LaunchLedger(tmp_path / "another", proposed).reserve(dear)
 
 
 def test_without_a_cap_nothing_is_permitted(path):
     """No --db-max-cost is no permission, however little a launch costs."""
     with pytest.raises(ConfigError, match="launches nothing without --db-max-cost"):
-        Ledger(path, None).reserve(cost(0.0001))
+        LaunchLedger(path, None).reserve(cost(0.0001))
 
     assert not path.exists()
 
 
 def test_what_was_not_spent_can_be_reserved_again(path):
     """After the end of a launch only what it cost counts, and a second settling changes nothing."""
-    ledger = Ledger(path, 0.3)
+    ledger = LaunchLedger(path, 0.3)
     first = ledger.reserve(cost())
     with pytest.raises(ConfigError):
         ledger.reserve(cost())
@@ -96,7 +99,7 @@ def test_what_was_not_spent_can_be_reserved_again(path):
 
 def test_the_line_says_what_was_spent_and_what_may_still_be(path):
     """Launches that have ended are spent; others are named with their most."""
-    ledger = Ledger(path, 5.0)
+    ledger = LaunchLedger(path, 5.0)
     assert ledger.line == "about 0.00 USD spent"
     ledger.settle(ledger.reserve(cost()), 120_000)
     ledger.settle(ledger.reserve(cost()), 290_000)
@@ -113,7 +116,7 @@ def test_workers_share_one_cap(path):
 
     assert [one.returncode for one in workers] == [0] * 4
     assert "".join(outputs).count("reserved") == 10
-    assert Ledger(path, 2.5).used == 2_500_000
+    assert LaunchLedger(path, 2.5).used == 2_500_000
 
 
 def test_a_killed_worker_leaves_its_reservations(path):
@@ -127,7 +130,7 @@ def test_a_killed_worker_leaves_its_reservations(path):
     told += killed.stdout.read().count("reserved\n")
     killed.wait()
     killed.stdout.close()
-    ledger = Ledger(path, 1e6)
+    ledger = LaunchLedger(path, 1e6)
     left = ledger.used // 250_000
 
     assert told <= left <= told + 1
@@ -137,7 +140,7 @@ def test_a_killed_worker_leaves_its_reservations(path):
 
 def test_a_file_that_was_left_half_written_is_not_read(path):
     """The file is replaced as a whole: what a killed process had begun beside it changes nothing."""
-    ledger = Ledger(path, 1.0)
+    ledger = LaunchLedger(path, 1.0)
     ledger.reserve(cost())
     path.with_name(f"{path.name}.new").write_text('{"launches": {"x"')
 
@@ -151,12 +154,12 @@ def test_a_damaged_ledger_permits_nothing(path):
     path.write_text("{")
 
     with pytest.raises(ProvisionError, match=r"is damaged .* without it nothing is launched"):
-        Ledger(path, 1.0).reserve(cost())
+        LaunchLedger(path, 1.0).reserve(cost())
 
 
 def test_a_ledger_that_cannot_be_written_permits_nothing(path, monkeypatch):
     """On a full disk no launch is permitted, and the earlier reservations stay."""
-    ledger = Ledger(path, 1.0)
+    ledger = LaunchLedger(path, 1.0)
     ledger.reserve(cost())
 
     def full(descriptor):
@@ -180,15 +183,15 @@ def test_a_lock_that_another_process_holds_for_long_is_an_error(path, monkeypatc
     assert holder.stdout.readline() == "held\n"
     try:
         with pytest.raises(ProvisionError, match="was in use by another process"):
-            Ledger(path, 1.0).reserve(cost())
+            LaunchLedger(path, 1.0).reserve(cost())
     finally:
         holder.communicate("\n", timeout=30)
-    assert Ledger(path, 1.0).reserve(cost())
+    assert LaunchLedger(path, 1.0).reserve(cost())
 
 
 def test_the_lock_is_given_back_after_a_refusal(path):
     """A refused launch holds nothing."""
     with pytest.raises(ConfigError):
-        Ledger(path, 0.1).reserve(cost())
+        LaunchLedger(path, 0.1).reserve(cost())
     with filelock.FileLock(f"{path}.lock", timeout=0):
         pass

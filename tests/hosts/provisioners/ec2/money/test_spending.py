@@ -10,12 +10,12 @@ import pytest
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.hosts.provisioners.ec2.money import spending
 from pytest_dbcluster.hosts.provisioners.ec2.money.cost import Cost
-from pytest_dbcluster.hosts.provisioners.ec2.money.cost import Part as CostPart
-from pytest_dbcluster.hosts.provisioners.ec2.money.ledger import Ledger
+from pytest_dbcluster.hosts.provisioners.ec2.money.cost import CostPart as CostPart
+from pytest_dbcluster.hosts.provisioners.ec2.money.ledger import LaunchLedger
 from pytest_dbcluster.hosts.provisioners.ec2.money.prices import MONTH_HOURS, Prices
 from pytest_dbcluster.hosts.provisioners.ec2.money.spending import Spending, cost_of
 from pytest_dbcluster.hosts.provisioners.ec2.plan import LOAD, SERVER, Image, Part, Plan, Subnet
-from pytest_dbcluster.hosts.provisioners.ec2.settings import Settings
+from pytest_dbcluster.hosts.provisioners.ec2.settings import EC2Settings
 
 GIVEN = {"r6i.large": 0.5, "t3.small": 0.1, "ipv4": 0.01, "gp3": 0.001 * MONTH_HOURS, "t3-credits": 0.05}
 
@@ -36,7 +36,7 @@ def parts(found):
 
 def test_a_plan_has_the_cost_of_everything_that_it_launches():
     """Instances, root and data volumes of each, addresses, and the credits of as many CPUs as AWS says."""
-    found = cost_of(plan(), Settings(), "eu-central-1", Prices(GIVEN))
+    found = cost_of(plan(), EC2Settings(), "eu-central-1", Prices(GIVEN))
 
     assert parts(found) == {
         "3 x r6i.large": 1.5,
@@ -52,20 +52,22 @@ def test_instances_of_a_private_subnet_have_no_public_address():
     """Then no price of an address is needed."""
     given = {name: price for name, price in GIVEN.items() if name != "ipv4"}
 
-    assert "public IPv4" not in parts(cost_of(plan(public=False), Settings(), "eu-central-1", Prices(given)))
+    assert "public IPv4" not in parts(cost_of(plan(public=False), EC2Settings(), "eu-central-1", Prices(given)))
 
 
 def test_the_disk_of_an_instance_costs_nothing_more():
     """With --db-ec2-volume nvme only the volumes of the image are paid for."""
-    found = cost_of(plan(), Settings.parsed(volume="nvme"), "eu-central-1", Prices(GIVEN))
+    found = cost_of(plan(), EC2Settings.parsed(volume="nvme"), "eu-central-1", Prices(GIVEN))
 
     assert parts(found)["volumes"] == 4 * 10 * 0.001
 
 
 def test_the_time_that_is_left_is_rounded_up_to_minutes():
     """A later launch of a run costs what it can cost until the same end."""
-    assert cost_of(plan(ttl=3541), Settings(), "eu-central-1", Prices(GIVEN)).ttl == 3600
-    assert "they end themselves after 1 h;" in cost_of(plan(ttl=3541), Settings(), "eu-central-1", Prices(GIVEN)).line
+    assert cost_of(plan(ttl=3541), EC2Settings(), "eu-central-1", Prices(GIVEN)).ttl == 3600
+    assert (
+        "they end themselves after 1 h;" in cost_of(plan(ttl=3541), EC2Settings(), "eu-central-1", Prices(GIVEN)).line
+    )
 
 
 @pytest.fixture
@@ -83,7 +85,7 @@ def cost(hourly=1.0):
 
 def test_what_ended_early_costs_its_time(tmp_path, clock):
     """After half an hour half of the most is spent, and the rest can be launched for again."""
-    mine = Spending(Settings(max_cost=1.0), tmp_path)
+    mine = Spending(EC2Settings(max_cost=1.0), tmp_path)
     first = mine.reserve(cost())
     with pytest.raises(ConfigError):
         mine.reserve(cost(0.1))
@@ -96,7 +98,7 @@ def test_what_ended_early_costs_its_time(tmp_path, clock):
 
 def test_a_launch_of_nothing_costs_nothing(tmp_path, clock):
     """AWS has refused it: no minute is counted."""
-    mine = Spending(Settings(max_cost=1.0), tmp_path)
+    mine = Spending(EC2Settings(max_cost=1.0), tmp_path)
     mine.ended(mine.reserve(cost()), launched=False)
 
     assert mine.line == "about 0.00 USD spent"
@@ -104,7 +106,7 @@ def test_a_launch_of_nothing_costs_nothing(tmp_path, clock):
 
 def test_the_end_of_a_run_is_the_end_of_all_its_launches(tmp_path, clock):
     """Each launch has its own time; a second end changes nothing."""
-    mine = Spending(Settings(max_cost=5.0), tmp_path)
+    mine = Spending(EC2Settings(max_cost=5.0), tmp_path)
     mine.reserve(cost())
     clock.seconds += 1800
     mine.reserve(cost())
@@ -118,18 +120,18 @@ def test_the_end_of_a_run_is_the_end_of_all_its_launches(tmp_path, clock):
 
 def test_workers_with_a_common_ledger_have_one_cap(tmp_path, clock):
     """The file of the settings wins over the directory of a process."""
-    settings = Settings(max_cost=1.5, ledger=tmp_path / "shared" / "ec2-cost.json")
+    settings = EC2Settings(max_cost=1.5, ledger=tmp_path / "shared" / "ec2-cost.json")
     Spending(settings, tmp_path / "gw0").reserve(cost())
 
     with pytest.raises(ConfigError, match="of which other launches of the run have"):
         Spending(settings, tmp_path / "gw1").reserve(cost())
-    assert Ledger(settings.ledger, 1.5).used == 1_000_000
+    assert LaunchLedger(settings.ledger, 1.5).used == 1_000_000
     assert not (tmp_path / "gw0").exists()
 
 
 def test_runs_of_one_process_have_a_ledger_of_their_own(tmp_path, clock):
     """The cap is that of a run."""
     for run in ("r1", "r2"):
-        Spending(Settings(max_cost=1.0), tmp_path / run / "ec2").reserve(cost())
+        Spending(EC2Settings(max_cost=1.0), tmp_path / run / "ec2").reserve(cost())
 
     assert (tmp_path / "r1" / "ec2" / spending.FILE).exists()
