@@ -1,6 +1,6 @@
 """Series: the rounds of one variant, and the claims that a test makes about them.
 
-Every claim draws its own rounds when it is called, and returns an ``Answer`` for ``assert``. ``claims.claim`` says
+Every claim draws its own rounds when it is called, and returns an ``Answer`` for ``assert``. ``claims.kinds`` says
 what each claim promises, ``claims.verdict`` decides it.
 """
 
