@@ -376,6 +376,7 @@ def _tell_release(item: pytest.Item, report: pytest.TestReport) -> None:
 
     A test that names its own releases has no single one.
     """
+    from pytest_dbcluster.plugin import grouping
     from pytest_dbcluster.reporting.allure import allure_results
     from pytest_dbcluster.reporting.tables.matrix import RELEASE
 
@@ -383,7 +384,7 @@ def _tell_release(item: pytest.Item, report: pytest.TestReport) -> None:
     mark = item.get_closest_marker("releases")
     release = ""
     if mark is None or mark.args:
-        chosen = getattr(getattr(item, "callspec", None), "params", {}).get("db_release")
+        chosen = grouping.params(item).get("db_release")
         release = str(chosen or checked.releases[0])
         report.user_properties.append((RELEASE, release))
     if report.when == "setup":  # before the body, and also for a test that is skipped

@@ -87,9 +87,10 @@ def _past(config: pytest.Config, settings: Settings, item: pytest.Item) -> Past 
     """The earlier runs of a test, as the history of this run has them; None for a test that has none."""
     if not config.option.db_history:
         return None
+    from pytest_dbcluster.plugin import grouping
     from pytest_dbcluster.plugin.collection import past_runs
 
     if PAST not in config.stash:
         config.stash[PAST] = past_runs.PastRuns.read(settings, Path(config.option.db_history))
-    chosen = getattr(getattr(item, "callspec", None), "params", {}).get("db_release")
+    chosen = grouping.params(item).get("db_release")
     return config.stash[PAST].of(item, str(chosen or settings.releases[0]))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_dbcluster.claims.claim import Outcome
 from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.plugin import grouping
 from pytest_dbcluster.reporting.documents.claim_id import SEPARATOR, key_of_test
 
 if TYPE_CHECKING:
@@ -58,8 +59,7 @@ class PastRuns:
 
         A test that names several releases has them in its parameters or in none of them.
         """
-        params = getattr(getattr(item, "callspec", None), "params", {})
-        named = [str(value) for value in params.values()]
+        named = [str(value) for value in grouping.params(item).values()]
         for (test, releases), by_run in self._by_test.items():
             on = releases.split(", ")
             if test == key_of_test(item.nodeid, *on) and (releases == release or set(on) & {*named} or len(on) > 1):
