@@ -14,8 +14,7 @@ from typing import Any
 
 import msgspec
 
-from pytest_dbcluster.reporting import schema
-from pytest_dbcluster.reporting.documents import run_document
+from pytest_dbcluster.reporting.documents import record_documents, run_document
 
 ROOT = Path(__file__).resolve().parents[1]
 DIRECTORY = ROOT / "pytest_dbcluster" / "reporting" / "schemas"
@@ -23,7 +22,11 @@ DRAFT = "https://json-schema.org/draft/2020-12/schema"
 # File -> title, type, format.
 PUBLISHED: dict[str, tuple[str, type, int]] = {
     "run.schema.json": ("run.json of pytest-dbcluster", run_document.RunDocument, run_document.FORMAT),
-    "claims.schema.json": ("a line of claims.jsonl of pytest-dbcluster", schema.ClaimDocument, schema.FORMAT),
+    "claims.schema.json": (
+        "a line of claims.jsonl of pytest-dbcluster",
+        record_documents.ClaimDocument,
+        record_documents.FORMAT,
+    ),
 }
 NOT_FINITE = ["inf", "-inf", "nan"]  # JSON has no such numbers, so they are texts
 

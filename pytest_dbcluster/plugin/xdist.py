@@ -28,7 +28,8 @@ from pytest_dbcluster.formatting import fitting
 from pytest_dbcluster.plugin import results, run_file, settings, signals
 from pytest_dbcluster.plugin.settings import Settings
 from pytest_dbcluster.plugin.signals import EndingSignals
-from pytest_dbcluster.reporting import schema, unwritten
+from pytest_dbcluster.reporting import unwritten
+from pytest_dbcluster.reporting.documents import messages
 from pytest_dbcluster.reporting.report import Report
 from pytest_dbcluster.reporting.resume import earlier
 from pytest_dbcluster.system import machine_lock, worker_files
@@ -123,7 +124,7 @@ class Worker:
         return machine_lock.Turns(machine_lock.this(), progress=self._line, over=self.over).finishing()
 
     def _line(self, text: str) -> None:
-        self.send(schema.message(schema.Message("line", text)))
+        self.send(messages.encode(messages.Message("line", text)))
 
     def send(self, message: bytes) -> None:
         """Send a message to the controller; between two tests hold it until the next test or the end of the worker.

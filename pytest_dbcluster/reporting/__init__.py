@@ -11,8 +11,8 @@ Look here for:
   of ``summary.md``: ``tables/closing.py`` makes its rows, ``tables/layout.py`` formats them.
 - The table of claims by release (``matrix.csv``): ``tables/matrix.py``. The table of a curve: ``tables/curves.py``.
 - ``ClaimRecord`` and ``CurveRecord``, and how they are made: ``records``.
-- The typed documents that are written to and read from the results directory: ``schema`` for claims and curves,
-  ``documents`` for the whole run (``run.json``).
+- The typed documents of the results directory: ``documents``. How those of claims and curves are written and read:
+  ``schema``.
 - Which outputs get a claim: ``report``; what they have in common, and the workers of pytest-xdist: ``sinks``.
 - The files of a run: ``results_directory`` (directory), ``rounds_csv`` (one CSV file), ``charts`` (SVG).
 - The page of a run, one HTML file: ``page``. What claims were in earlier runs: ``history``.

@@ -17,7 +17,7 @@ from pytest_dbcluster.measuring.progress import RoundProgress
 from pytest_dbcluster.reporting import schema, terminal, unwritten
 from pytest_dbcluster.reporting.allure import allure_results
 from pytest_dbcluster.reporting.charts import drawing
-from pytest_dbcluster.reporting.documents import run_recorder
+from pytest_dbcluster.reporting.documents import messages, run_recorder
 from pytest_dbcluster.reporting.documents.run_document import CUT_SHORT, RunDocument, TestDocument
 from pytest_dbcluster.reporting.github import step_summary
 from pytest_dbcluster.reporting.history import record_history
@@ -175,7 +175,7 @@ class Report(Sink):
         directory of the run, numbered in order of arrival. Raises ConfigError for a message or file that cannot be
         read.
         """
-        sent = schema.message_of(message)
+        sent = messages.decode(message)
         self._received.add((sent.kind, sent.directory, sent.line))
         if sent.kind == "line":
             self._reporter.line(f"[{worker}] {sent.text.strip()}", sent.colour)
@@ -201,8 +201,8 @@ class Report(Sink):
             lines = path.read_bytes().count(b"\n") if path.exists() else 0
             for line in range(1, lines + 1):
                 if (kind, str(directory), line) not in self._received:
-                    message = schema.Message(kind, directory=str(directory), line=line)
-                    self.received(directory.name, schema.message(message))
+                    message = messages.Message(kind, directory=str(directory), line=line)
+                    self.received(directory.name, messages.encode(message))
 
     def finish(self, overridden: Sequence[str]) -> None:
         """Write ``summary.md``, ``matrix.csv`` and Allure's files about the whole run."""

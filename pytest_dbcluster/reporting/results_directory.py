@@ -27,7 +27,7 @@ from pytest_dbcluster.reporting import rounds_csv, schema
 from pytest_dbcluster.reporting.charts import claim as claim_chart
 from pytest_dbcluster.reporting.charts import curve as curve_chart
 from pytest_dbcluster.reporting.charts import drawing
-from pytest_dbcluster.reporting.documents import json_text
+from pytest_dbcluster.reporting.documents import json_text, record_documents
 from pytest_dbcluster.reporting.documents.run_document import TestDocument
 from pytest_dbcluster.reporting.records import ClaimRecord, CurveRecord
 from pytest_dbcluster.reporting.tables import closing, joint_error, layout, matrix
@@ -120,7 +120,7 @@ class Results:
         kept, left = [], []
         with self.unwritten.noted(path):
             for line in path.read_bytes().splitlines(keepends=True):
-                content = json_text.decoded(line, str(path), schema.KNOWN)
+                content = json_text.decoded(line, str(path), record_documents.KNOWN)
                 changed = change(content)
                 if changed is None:
                     left += [content.get(field) for field in FILES if content.get(field)]
@@ -259,7 +259,7 @@ class Results:
             if not replaces(line):
                 return line
             found[number] = line
-            fresh: dict[str, Any] = json_text.decoded(document, schema.CURVES, schema.KNOWN)
+            fresh: dict[str, Any] = json_text.decoded(document, schema.CURVES, record_documents.KNOWN)
             return fresh
 
         if (self.directory / schema.CURVES).exists():

@@ -1,19 +1,7 @@
-"""Schema: the JSON lines in which claims and curves are saved, and how they are read back as the same records.
+"""Schema: how claims and curves are written as JSON lines, and read back as the same records.
 
-There are three kinds of lines:
-
-- ``claims.jsonl`` has a ClaimDocument for each claim.
-- ``curves.jsonl`` has a CurveDocument for each curve.
-- Ledgers are large and have files of their own: the ``ledgers_file`` of a claim or curve has a LedgerDocument for each
-  round with a ledger.
-
-Every line has a format number. Raise FORMAT when a name is removed or changes its meaning. A name may be added without
-raising it: readers ignore names that they do not know.
-
-JSON has no infinity: a number that is not finite is the string "inf", "-inf" or "nan". The CSV files and the Markdown
-of a results directory are made from the same records; nothing reads them back.
-
-A Message is what a worker of pytest-xdist sends; it is never saved.
+``documents.record_documents`` has the documents of these lines. The CSV files and the Markdown of a results directory
+are made from the same records; nothing reads them back.
 """
 
 from __future__ import annotations
@@ -24,218 +12,29 @@ from pathlib import Path
 from typing import Any
 
 from pytest_dbcluster.claims import critical_values
-from pytest_dbcluster.claims.carry_over import CarryOver
-from pytest_dbcluster.claims.claim import Verdict
-from pytest_dbcluster.claims.cluster_difference import ClusterDifference
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.measuring import remarks
-from pytest_dbcluster.measuring.evidence import SpecDocument
-from pytest_dbcluster.measuring.round_trips import RoundTripsTaken
-from pytest_dbcluster.network import Delay
 from pytest_dbcluster.reporting import rounds_csv
 from pytest_dbcluster.reporting.documents import json_text
 from pytest_dbcluster.reporting.documents.json_text import Document
+from pytest_dbcluster.reporting.documents.record_documents import (
+    FORMAT,
+    KNOWN,
+    ClaimDocument,
+    CurveDocument,
+    LedgerDocument,
+    PointDocument,
+    RoundDocument,
+    TypeDocument,
+    VoidBlock,
+)
 from pytest_dbcluster.reporting.records import ClaimRecord, CurvePoint, CurveRecord
-from pytest_dbcluster.rounds import busy_machine, pairing
+from pytest_dbcluster.rounds import pairing
 from pytest_dbcluster.rounds.histogram import Histogram
 from pytest_dbcluster.rounds.ledger import Ledger, LedgerEntry
-from pytest_dbcluster.rounds.open_loop import ArrivalRate
 from pytest_dbcluster.rounds.round import Round
 
-FORMAT = 3
-OLDER = {
-    1: "it kept the seconds of the rounds and not the rounds",
-    2: "its rounds were drawn in another order, and judged at other looks",
-}
-KNOWN = json_text.Format(FORMAT, OLDER)
 CLAIMS, CURVES = "claims.jsonl", "curves.jsonl"
-
-
-@dataclasses.dataclass(frozen=True)
-class RoundDocument(Round):
-    """A Round without its ledger. ledger_line: the ledger's line in ``ledgers_file``, 1-based; None without one."""
-
-    ledger_line: int | None = None
-
-
-@dataclasses.dataclass(frozen=True)
-class VoidBlock:
-    """What did not count. block: its number, as in the rounds. reason: the variant that made it void, and why."""
-
-    block: int
-    reason: str
-
-
-@dataclasses.dataclass(frozen=True)
-class ClaimDocument:
-    """A line of ``claims.jsonl``: the fields of a ClaimRecord, and values derived from them for other readers.
-
-    began: the start of the first round's load, in seconds since 1970 (UTC); None without rounds. look: the number of
-    the look that decided, 1-based; looks: the numbers of pairs at which this claim could be judged. baseline_first: for
-    each pair of ``candidate`` and ``baseline`` whether the baseline ran first. rounds: by variant, the rounds that the
-    claim used; the n-th of all variants are the n-th pair. seconds: by variant, the measured seconds of each of these
-    rounds. values: by variant, the claim's metric for each of these rounds, in the unit in which it is shown. void: the
-    rounds and blocks that did not count. void_rounds: the rounds of each of them. rounds_file, ledgers_file,
-    chart_file, timeline_file: paths relative to the results directory; None where there is no such file. Fields with a
-    default are missing in lines that were written before there were such fields.
-    """
-
-    format: int
-    began: float | None
-    look: int
-    looks: tuple[int, ...]
-    baseline_first: tuple[bool, ...]
-    instances: int
-    test: str
-    text: str
-    load: str
-    candidate: str
-    baseline: str
-    metric: str
-    verdict: Verdict
-    message: str
-    published: float | None
-    asserted: bool
-    measured_seconds: float
-    wall_seconds: float
-    seed: int
-    release: str
-    profile: str
-    durability: Mapping[str, str]
-    differences: Mapping[str, tuple[str, str]]
-    fingerprint: Mapping[str, str]
-    repeat: str
-    published_seconds: Mapping[str, tuple[float, ...]]
-    drains: Mapping[str, float]
-    drained: float | None
-    void: tuple[VoidBlock, ...]
-    arrival_rate: ArrivalRate | None
-    limited: str
-    cluster_difference: ClusterDifference | None
-    seconds: Mapping[str, tuple[float, ...]]
-    values: Mapping[str, tuple[float, ...]]
-    rounds: Mapping[str, tuple[RoundDocument, ...]]
-    void_rounds: tuple[tuple[RoundDocument, ...], ...]
-    rounds_file: str
-    ledgers_file: str | None
-    chart_file: str | None
-    carry_over: CarryOver | None = None  # lines of earlier versions have none
-    claim_id: str = ""
-    kind: str = ""
-    provisioner: str = ""
-    storage: str = ""
-    parity: str = ""
-    specs: Mapping[str, SpecDocument] = dataclasses.field(default_factory=dict)
-    sweep_field: str = ""
-    sweep_value: int | float | str | bool | None = None
-    timeline_file: str | None = None
-    depends_on: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    run_id: str = ""
-    data_fits: str = ""
-    network: Mapping[str, tuple[Delay, ...]] = dataclasses.field(default_factory=dict)
-    round_trips: RoundTripsTaken | None = None
-    tries: int = 1
-    others: busy_machine.OthersLoad | None = None
-
-
-@dataclasses.dataclass(frozen=True)
-class PointDocument:
-    """A CurvePoint. value: the value of the curve's field; converted to text unless it is a number, text or None."""
-
-    value: int | float | str | bool | None
-    variant: str
-    rounds: tuple[RoundDocument, ...]
-    median: float
-    low: float | None
-    high: float | None
-
-
-@dataclasses.dataclass(frozen=True)
-class CurveDocument:
-    """A line of ``curves.jsonl``: the fields of a CurveRecord.
-
-    table_file, ledgers_file: paths relative to the results directory; None where there is no such file. Fields with a
-    default are missing in older lines.
-    """
-
-    format: int
-    test: str
-    load: str
-    field: str
-    metric: str
-    release: str
-    profile: str
-    seed: int
-    fingerprint: Mapping[str, str]
-    points: tuple[PointDocument, ...]
-    notes: tuple[str, ...]
-    table_file: str
-    ledgers_file: str | None
-    drawn: int = 0
-    depends_on: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    baseline: str = ""
-    number: int = 0
-
-
-@dataclasses.dataclass(frozen=True)
-class TypeDocument:
-    """A LedgerEntry: the transactions of one type.
-
-    attempts: by n (1-based), the number of transactions that ended at their n-th attempt. latencies: counts by bucket
-    (``rounds/histogram.py``). Older lines have no unknown_there and unknown_gone.
-    """
-
-    attempts: Mapping[int, int]
-    committed: int
-    rolled_back: int
-    failed: int
-    unknown: int
-    aborted_seconds: float
-    latencies: Mapping[int, int]
-    unknown_there: int = 0
-    unknown_gone: int = 0
-
-
-@dataclasses.dataclass(frozen=True)
-class LedgerDocument:
-    """The ledger of one round; its line also has the round's ``RunResult.figures``, by name.
-
-    block, position: of the round, 0-based, as in the rounds of the claim. void: why the round does not count; empty
-    when it counts. by_second: the successful operations of each second of the round. errors: (number of the server
-    error, node, how often).
-    """
-
-    format: int
-    block: int
-    position: int
-    variant: str
-    void: str
-    by_second: tuple[int, ...]
-    errors: tuple[tuple[int, str, int], ...]
-    types: Mapping[str, TypeDocument]
-
-
-@dataclasses.dataclass(frozen=True)
-class Message:
-    """A message from a worker of pytest-xdist to the process that the user started.
-
-    kind: ``line`` for a line of text; ``claim`` or ``curve`` for a record that the worker has saved in its own results
-    directory; ``taken over``, ``outdated`` or ``kept`` for an answer or a curve of the run that this one continues.
-    text, colour: the line to show. directory: the worker's results directory. line: the line of the record in its
-    ``claims.jsonl`` or ``curves.jsonl``, 1-based. test, claim_id: of the earlier answer. curve: the key of the earlier
-    curve. now, repeat: the test that takes it over, and the command that repeats it.
-    """
-
-    kind: str
-    text: str = ""
-    colour: str = ""
-    directory: str = ""
-    line: int = 0
-    test: str = ""
-    claim_id: str = ""
-    now: str = ""
-    repeat: str = ""
-    curve: tuple[str, ...] = ()
 
 
 # The fields that are the same in a record and in its document.
@@ -459,17 +258,6 @@ def _rounds_of(documents: Iterable[RoundDocument], ledgers: _Ledgers) -> tuple[R
 def _round_of(document: RoundDocument, ledgers: _Ledgers) -> Round:
     ledger = None if document.ledger_line is None else ledgers.on(document.ledger_line)
     return Round(outcome=dataclasses.replace(document.outcome, ledger=ledger), **_alike(_ROUND, document))
-
-
-def message(content: Message) -> bytes:
-    """The message as bytes, for another process of the same run."""
-    return json_text.encoded(content)
-
-
-def message_of(text: bytes) -> Message:
-    """The message in these bytes, as ``message`` writes it. Raises ConfigError for other bytes."""
-    where = "a message of a worker"
-    return json_text.converted(json_text.decoded(text, where, KNOWN), Message, where, KNOWN)
 
 
 def _lines(directory: Path, name: str, *, whole: bool = True) -> Iterator[tuple[str, bytes]]:

@@ -1,6 +1,6 @@
 """Sinks: what a session reports to. ``report.Report`` is one, and ``Relay`` in a worker of pytest-xdist.
 
-A relay writes the files of its claims into a directory of its own, and sends messages (``schema.Message``).
+A relay writes the files of its claims into a directory of its own, and sends messages (``messages.Message``).
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from pytest_dbcluster.measuring.progress import RoundProgress
-from pytest_dbcluster.reporting import schema, terminal, unwritten
+from pytest_dbcluster.reporting import terminal, unwritten
 from pytest_dbcluster.reporting.allure import allure_results
+from pytest_dbcluster.reporting.documents import messages
 from pytest_dbcluster.reporting.records import ClaimRecord, CurveRecord
 from pytest_dbcluster.reporting.results_directory import Results
 from pytest_dbcluster.reporting.resume import earlier
@@ -96,10 +97,10 @@ class Relay(Sink):
         self._results = Results(self._worker.directory, unwritten.of(config))
 
     def _send_line(self, text: str, colour: str) -> None:
-        self._worker.send(schema.message(schema.Message("line", text, colour)))
+        self._worker.send(messages.encode(messages.Message("line", text, colour)))
 
     def _send_kept(self, kind: str, line: int) -> None:
-        self._worker.send(schema.message(schema.Message(kind, directory=str(self._results.directory), line=line)))
+        self._worker.send(messages.encode(messages.Message(kind, directory=str(self._results.directory), line=line)))
 
     def line(self, text: str, colour: str = "") -> None:
         """Send one line."""
@@ -123,20 +124,20 @@ class Relay(Sink):
         """Add an answer of the run that this one continues to Allure's results, and send which test takes it over."""
         if found := earlier.of(self._config):
             allure_results.claim(self._config, found.take(key, test, repeat), found.files[key])
-        message = schema.Message("taken over", test=key.test, claim_id=key.claim_id, now=test, repeat=repeat)
-        self._worker.send(schema.message(message))
+        message = messages.Message("taken over", test=key.test, claim_id=key.claim_id, now=test, repeat=repeat)
+        self._worker.send(messages.encode(message))
 
     def outdated(self, key: Key, changed: Sequence[str]) -> None:
         """Send which answer of the run that this one continues does not count any more."""
-        message = schema.Message("outdated", COMMA.join(changed), test=key.test, claim_id=key.claim_id)
-        self._worker.send(schema.message(message))
+        message = messages.Message("outdated", COMMA.join(changed), test=key.test, claim_id=key.claim_id)
+        self._worker.send(messages.encode(message))
 
     def keep_curve(self, record: CurveRecord, test: str) -> None:
         """Add a curve of the run that this one continues to Allure's results, and send which test keeps it."""
         key = curve_key_of(record)
         if found := earlier.of(self._config):
             allure_results.curve(self._config, record, curves.as_csv(record), found.chart(key))
-        self._worker.send(schema.message(schema.Message("kept", curve=key, now=test)))
+        self._worker.send(messages.encode(messages.Message("kept", curve=key, now=test)))
 
     def curve(self, record: CurveRecord) -> None:
         """Save one curve, add it to Allure's results, and send where it is saved."""

@@ -1,4 +1,4 @@
-"""Documents that are saved or sent are read back as the same values."""
+"""Claims and curves that are saved are read back as the same values."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from pytest_dbcluster.measuring.round_trips import RoundTripsTaken
 from pytest_dbcluster.reporting import results_directory, schema
 from pytest_dbcluster.reporting.charts import claim as claim_chart
 from pytest_dbcluster.reporting.charts import curve as curve_chart
+from pytest_dbcluster.reporting.documents import record_documents
 from pytest_dbcluster.reporting.records import ClaimRecord, CurvePoint, CurveRecord
 from pytest_dbcluster.rounds.histogram import TOP, Histogram
 from pytest_dbcluster.rounds.ledger import Ledger, LedgerEntry
@@ -215,7 +216,7 @@ def test_every_line_is_json_as_the_standard_has_it(made):
     line = schema.claim_line(made, "a.csv", None, None)
 
     assert line.count(b"\n") == 1
-    assert json.loads(line, parse_constant=refuse)["format"] == schema.FORMAT
+    assert json.loads(line, parse_constant=refuse)["format"] == record_documents.FORMAT
 
 
 @pytest.mark.parametrize(
@@ -274,7 +275,7 @@ def test_the_names_in_a_line_are_those_of_its_format():
     said = json.loads(schema.claim_line(record(), "a.csv", None, None))
     one = said["rounds"]["flush_2"][0]
 
-    assert schema.FORMAT == 3
+    assert record_documents.FORMAT == 3
     assert list(said) == NAMES.split()
     assert list(said["verdict"]) == VERDICT.split()
     assert sorted(one) == sorted(ROUND.split())
@@ -406,11 +407,3 @@ def test_what_a_run_keeps_comes_back_from_its_directory(tmp_path, monkeypatch):
         "01-l-threads.csv",
         "01-l-threads.jsonl",
     ]
-
-
-def test_a_message_comes_back_as_it_was():
-    """A message is decoded to the same value; other bytes raise ConfigError."""
-    for said in (schema.Message("line", "a\nb", "red"), schema.Message("claim", directory="/tmp/gw0", line=3)):
-        assert schema.message_of(schema.message(said)) == said
-    with pytest.raises(ConfigError, match="a message of a worker"):
-        schema.message_of(b"what is this")

@@ -13,6 +13,7 @@ from typing import Any
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.formatting import counted
 from pytest_dbcluster.reporting import schema
+from pytest_dbcluster.reporting.documents import record_documents
 from pytest_dbcluster.reporting.documents.claim_id import SEPARATOR, key_of_test
 from pytest_dbcluster.reporting.documents.run_document import ContinuedRun, RunDocument, read_run
 from pytest_dbcluster.reporting.records import ClaimRecord, CurveRecord
@@ -234,7 +235,7 @@ def _owner(directory: Path) -> str:
         return "another user"
 
 
-def _files(directory: Path, document: schema.ClaimDocument) -> ResultFiles:
+def _files(directory: Path, document: record_documents.ClaimDocument) -> ResultFiles:
     chart, timeline = (directory / name if name else None for name in (document.chart_file, document.timeline_file))
     return ResultFiles(directory / document.rounds_file, chart, 0, timeline)
 
