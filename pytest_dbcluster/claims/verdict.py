@@ -131,7 +131,7 @@ def _decide(asked: ClaimsWithPairs, terms: Terms) -> tuple[Outcome, str] | None:
         if failed or within or all(answers):
             return (failed or within or answers)[0]
         if drawn >= FUTILITY_FROM and not last and _chance(asked, alpha, looks[-1]) < FUTILE:
-            end = f"futile: chance to decide before the cap of {cap} pairs < {100 * FUTILE:.0f} %"
+            end = f"stopped early: even {cap} pairs would almost surely not decide (chance < {100 * FUTILE:.0f} %)"
     end = end or terms.out_of_budget
     if not end and last and drawn >= min(cap, PER_EIGHT):
         end = f"cap of {cap} pairs"

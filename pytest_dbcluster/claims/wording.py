@@ -167,7 +167,7 @@ def needs(verdict: Verdict, seconds: float, load: str = "", variants: int = 2) -
     ways += [margin] if (margin := needed_margin(verdict)) else []
     if verdict.claim.apart:
         ways.append("more instances of each variant (measure(..., instances=4))")
-    return " or ".join(ways) or "something else: no number of pairs is known to decide it"
+    return " or ".join(ways) or "more than pairs: no number of pairs is known to decide it"
 
 
 def _longer_rounds(needed: int, pairs: int, seconds: float, load: str, variants: int) -> str:

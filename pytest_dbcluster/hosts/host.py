@@ -231,7 +231,7 @@ class Host(abc.ABC):
         return cache.size(Path(path))
 
     def bring(self, tree: Path) -> None:  # noqa: B027  (most hosts see the files of this machine)
-        """Have a directory or file of this machine on the host, under the same path, for programs that run there.
+        """Copy a local directory or file to the host, under the same path, for programs that run there.
 
         It is there when this returns, and nobody changes it there. A second call for the same tree is cheap. The
         default does nothing: the host sees the files of this machine. Raises ProvisionError.

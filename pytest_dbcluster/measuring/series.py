@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from pytest_dbcluster import calls, registry
 from pytest_dbcluster.claims import kinds
-from pytest_dbcluster.claims.claim import KINDS, Claim
+from pytest_dbcluster.claims.claim import KINDS, Claim, Kind
 from pytest_dbcluster.claims.critical_values import MAX_STEPS
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.measuring import decision
@@ -145,16 +145,11 @@ class Series:
             )
         return self.measurement.shown(self.number, metric)
 
-    def claim(self, kind: str, other: Series, *, metric: str | None = None, **margin: float) -> Answer:
-        """Claim of a kind by its name: ``fast.claim("beats", slow, by=0.1)``. Other kinds than the methods use this.
-
-        The margin has the name that the kind gives it. Raises ConfigError for unknown kinds and margins.
-        """
-        if (known := KINDS.get(kind)) is None:
-            raise registry.unknown("kind of claim", kind, [*KINDS])
-        if wrong := [name for name in margin if name != known.option]:
-            raise ConfigError(f"{kind}({wrong[0]}=...): its margin is {known.option}=")
-        return self._claim(known(margin.get(known.option)), other, metric)
+    def _of_kind(self, kind: Kind, other: Series, *, metric: str | None = None, **margin: float) -> Answer:
+        """A claim of a kind that has no method here. Its margin has the name that the kind gives it."""
+        if wrong := [name for name in margin if name != kind.option]:
+            raise ConfigError(f"{kind.name}({wrong[0]}=...): its margin is {kind.option}=")
+        return self._claim(kind(margin.get(kind.option)), other, metric)
 
     if not TYPE_CHECKING:  # so mypy goes on refusing ``fast > slow``
 
@@ -166,7 +161,7 @@ class Series:
 
         def __getattr__(self, name: str) -> object:
             if name in KINDS:
-                return functools.partial(self.claim, name)
+                return functools.partial(self._of_kind, KINDS[name])
             # Also called for what Python and pytest look for, so the error has to be an AttributeError.
             known = [claim for claim, value in vars(Series).items() if callable(value) and not claim.startswith("_")]
             raise AttributeError(f"a series has no {name!r}; known: {', '.join(known)}")
@@ -200,7 +195,7 @@ def ordered(*slowest_first: Series, step: float = 0.0, metric: str | None = None
 def fades(
     first: tuple[Series, Series], second: tuple[Series, Series], *, by: float = 0.0, metric: str | None = None
 ) -> Answer:
-    """Claim that what makes the second of two series slower costs less in the second pair than in the first.
+    """Claim that the second pair of series loses a smaller share of its speed than the first pair.
 
     In ``fades((one, one_far), (many, many_far))`` one_far / one is what one client keeps of its speed over the
     distance, and many_far / many what many clients keep. It holds when the second ratio / the first > 1 + by. All four

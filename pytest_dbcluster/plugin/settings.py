@@ -209,8 +209,8 @@ def _check(option: Any) -> None:
     if option.db_parity not in PARITIES:
         raise registry.unknown("parity", option.db_parity, PARITIES)
     if option.db_alpha not in critical_values.ALPHAS:
-        known = ", ".join(f"{alpha:g}" for alpha in critical_values.ALPHAS)
-        raise ConfigError(f"--db-alpha {option.db_alpha:g} has no critical values; known: {known}")
+        known = " or ".join(f"{alpha:g}" for alpha in critical_values.ALPHAS)
+        raise ConfigError(f"--db-alpha {option.db_alpha:g}: it must be {known}")
     for name in ("db_max_pairs", "db_budget", "db_run_budget"):
         value = getattr(option, name)
         if value is not None and not value > 0:

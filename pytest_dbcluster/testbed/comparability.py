@@ -155,8 +155,7 @@ def data_fits_line(differ: Mapping[str, tuple[str, str]], names: tuple[str, str]
     pools = ", ".join(f"{name} {mebibytes(size)}" for name, size in zip(names, sizes, strict=True))
     return (
         f"the data of the load ({math.ceil(data / 2**20)} MiB) fits into the smaller buffer pool ({pools}), so this "
-        "says nothing about a load with more data; one that does not fit would show what the size of the buffer pool "
-        "does"
+        "says nothing about a load with more data; use more data than the smaller buffer pool to test its size"
     )
 
 

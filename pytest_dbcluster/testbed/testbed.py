@@ -115,7 +115,10 @@ class Testbed(RoundSource):
         clusters = {variant.cluster_key for variant in self._everywhere}
         if len(clusters) == 1 or self._pool.room_for_all(self._everywhere):
             return False
-        self._progress(f"{self.load}: no memory for all clusters at once: in turns, {TURN} rounds a start, one value")
+        self._progress(
+            f"{self.load}: not enough memory to run all clusters together; they start one at a time, and {TURN} rounds "
+            "per start count as one value"
+        )
         return True
 
     def _needed(self, variant: int) -> list[Variant]:

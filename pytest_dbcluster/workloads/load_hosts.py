@@ -170,7 +170,7 @@ def _end(share: Share, signals: Signals) -> None:
 
 
 def begun_late(divided: Sequence[Share], late: Sequence[float], seconds: float) -> str:
-    """Why a round does not count in which a host began so late that the load was not that of all hosts; else empty.
+    """The reason to void the round: one load host started late. Empty if all started in time.
 
     late: seconds by which each share began after the common time. seconds: of the round.
     """

@@ -99,13 +99,15 @@ def test_futility_stops_from_28_pairs_on():
     assert judge(beats(), values.first(24)) is None
     answer = replay(beats(), values)
     assert answer.outcome is Outcome.INCONCLUSIVE
-    assert answer.reason == "futile: chance to decide before the cap of 160 pairs < 1 %"
+    assert answer.reason == "stopped early: even 160 pairs would almost surely not decide (chance < 1 %)"
     assert 28 <= answer.pairs < 160
 
 
 def test_futility_stops_few_claims_that_would_be_decided(monkeypatch):
     """At a CV of 25 % equal variants are seldom given up on where 160 pairs would show that they are equal."""
-    stopped = [seed for seed in range(40) if replay(same_as(0.1), noise(0, 0.35, 160, seed)).reason[:6] == "futile"]
+    stopped = [
+        seed for seed in range(40) if replay(same_as(0.1), noise(0, 0.35, 160, seed)).reason[:13] == "stopped early"
+    ]
     monkeypatch.setattr(verdict, "FUTILE", -1.0)
     missed = [
         seed for seed in stopped if replay(same_as(0.1), noise(0, 0.35, 160, seed)).outcome.value != "inconclusive"

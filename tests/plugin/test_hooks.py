@@ -267,7 +267,7 @@ def test_two_releases_repeat_each_test(run):
         ("--db-max-cost=5", "--db-max-cost was given, but the provisioner "),
         ("--db-profile=fast", "unknown profile 'fast'; known: quick, paper"),
         ("--db-parity=same", "unknown parity 'same'; known: vendor, normalised"),
-        ("--db-alpha=0.05", "--db-alpha 0.05 has no critical values; known: 0.0005, 0.0001"),
+        ("--db-alpha=0.05", "--db-alpha 0.05: it must be 0.0005 or 0.0001"),
         ("--db-max-pairs=0", "--db-max-pairs 0: it takes a number above 0"),
         ("--db-max-pairs=161", "--db-max-pairs 161: a claim draws 160 pairs at most"),
         ("--db-budget=-1", "--db-budget -1: it takes a number above 0"),

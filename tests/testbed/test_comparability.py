@@ -35,7 +35,7 @@ def test_data_that_fits_into_both_buffer_pools_is_said():
 
     assert line == (
         "the data of the load (3 MiB) fits into the smaller buffer pool (galera3 128 MiB, big 1024 MiB), so this says "
-        "nothing about a load with more data; one that does not fit would show what the size of the buffer pool does"
+        "nothing about a load with more data; use more data than the smaller buffer pool to test its size"
     )
 
 

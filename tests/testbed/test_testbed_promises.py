@@ -37,10 +37,10 @@ def test_topologies_that_promise_differently_are_refused_before_anything_starts(
         source(pool, WRITE, ONE, TWO)
 
     assert str(caught.value) == (
-        "a commit of standalone1 is not worth the same as one of galera2, and the test did not set that itself: "
+        "standalone1 and galera2 differ in durability, and the test did not set that itself: "
         "acknowledged (from the topologies standalone and galera) differs [standalone1: one server; galera2: certified "
-        "on all nodes]. Who promises less is faster for that alone: measure(..., across_durability=True) compares them "
-        "all the same"
+        "on all nodes]. The one that promises less is faster for that reason: "
+        "measure(..., across_durability=True) compares them all the same"
     )
     assert pool.clusters == []
 

@@ -239,7 +239,7 @@ class Node:
         return [f"{self.name}: log flushed to {log[flushed]} of {log[current]}"]
 
     def accompanied(self, statements: Sequence[str]) -> tuple[Node, Accompanied]:
-        """Return this node with the same statements after every other in its round trip, and who has their answers."""
+        """Return a copy that appends ``statements`` to every query, and the collector of their results."""
         node = copy.copy(self)
         node.sql = through = Accompanied(self.sql, statements)
         return node, through

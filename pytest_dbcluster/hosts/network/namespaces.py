@@ -3,8 +3,7 @@
 A namespace has no name that would outlive it. What is made in it, such as one end of a pair of interfaces, goes with
 it, and so does the other end, wherever that one is.
 
-Without root all namespaces of a cluster lie in a user namespace. The network in which that one was made is then what
-the network of this machine is to root.
+Without root all namespaces of a cluster lie in a user namespace. Its parent network then plays the host's role.
 """
 
 from __future__ import annotations

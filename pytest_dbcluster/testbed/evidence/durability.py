@@ -89,8 +89,8 @@ def compare(labelled: Sequence[Labelled], parts: Sequence[str] = tuple(OPTIONS))
             sources = ", ".join(f"{part} (from {source})" for part, source in differing.items())
             labels = "; ".join(f"{item.name}: {_shown(item.durability, parts)}" for item in (first, second))
             raise ConfigError(
-                f"a commit of {first.name} is not worth the same as one of {second.name}, and the test did not set "
-                f"that itself: {sources} differs [{labels}]. Who promises less is faster for that alone: "
+                f"{first.name} and {second.name} differ in durability, and the test did not set that itself: "
+                f"{sources} differs [{labels}]. The one that promises less is faster for that reason: "
                 f"{REMEDY}{MAKE_EQUAL if differing.keys() & {'flush', 'binlog'} else ''}"
             )
 

@@ -83,7 +83,9 @@ def test_a_claim_that_the_machine_cannot_show_has_a_column_of_its_own(tmp_path, 
 
 def test_a_claim_that_noise_leaves_open_could_be_shown(tmp_path):
     """A futile claim may hold in the next run, so it counts as one that was not decided."""
-    verdict = dataclasses.replace(undecided().verdict, reason="futile: chance to decide before the cap < 1 %")
+    verdict = dataclasses.replace(
+        undecided().verdict, reason="stopped early: even 160 pairs would almost surely not decide (chance < 1 %)"
+    )
     Results(tmp_path).add(dataclasses.replace(undecided(), verdict=verdict))
 
     assert suites.Ran.of("galera", 60.0, tmp_path).hidden == 0

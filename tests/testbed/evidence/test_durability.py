@@ -103,10 +103,10 @@ def test_a_nodes_number_is_the_tests_own():
 def test_topologies_that_promise_differently_are_refused():
     """The message names both labels, the part, where it comes from, and the way out."""
     assert refused(labelled("alone", ONE_SERVER), labelled("galera3", CERTIFIED, "galera")) == (
-        "a commit of alone is not worth the same as one of galera3, and the test did not set that itself: acknowledged "
+        "alone and galera3 differ in durability, and the test did not set that itself: acknowledged "
         "(from the topologies standalone and galera), consistency (from the topologies standalone and galera) differs "
         "[alone: flush=1, binlog off, one server; galera3: flush=1, binlog off, certified on all nodes, "
-        "wsrep_sync_wait=0]. Who promises less is faster for that alone: "
+        "wsrep_sync_wait=0]. The one that promises less is faster for that reason: "
         "measure(..., across_durability=True) compares them all the same"
     )
 
@@ -261,5 +261,5 @@ def test_a_difference_of_releases_is_named():
 
 def test_of_several_the_two_that_differ_are_named():
     """All variants of one measurement are compared with each other."""
-    with pytest.raises(ConfigError, match=r"^a commit of a is not worth the same as one of c,"):
+    with pytest.raises(ConfigError, match=r"^a and c differ in durability,"):
         compare([labelled("a", ONE_SERVER), labelled("b", ONE_SERVER), labelled("c", CERTIFIED, "galera")])

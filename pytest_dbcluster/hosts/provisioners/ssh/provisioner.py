@@ -217,7 +217,7 @@ class SshProvisioner(Provisioner):
                 shutil.rmtree(host.directory, ignore_errors=True)
 
     def close(self) -> None:
-        """End every program of the run on all machines, remove what is ours there, and give the machines free."""
+        """End every program of the run on all machines, remove our files there, and release the machines."""
         self._over.set()
         with self._beginning:
             sessions = [*self._sessions.values()]
