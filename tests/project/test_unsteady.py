@@ -27,13 +27,13 @@ def test_{name}():
 def check(tmp_path):
     """``check(name=condition)``: runs tests that pass when the number of their run meets the condition."""
 
-    def run(**conditions):
+    def run(*words, **conditions):
         files = []
         for name, condition in conditions.items():
             files.append(tmp_path / f"test_{name}.py")
             files[-1].write_text(UNSTEADY.format(name=name, condition=condition))
         (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = -p no:dbcluster\n")
-        command = [sys.executable, "-m", "tests.support.unsteady", "report", "-n", "2"]
+        command = [sys.executable, "-m", "tests.support.unsteady", "report", *words]
         paths = os.environ | {"PYTHONPATH": str(ROOT)}
         done = subprocess.run(
             [*command, *files], cwd=tmp_path, env=paths, capture_output=True, timeout=120, check=False
@@ -46,7 +46,7 @@ def check(tmp_path):
 
 def test_a_test_that_fails_once_is_named_and_the_run_is_green(check):
     """It runs three times alone; the report has its name and its first failure."""
-    status, report, ran = check(waits="> 1", steady="> 0")
+    status, report, ran = check("-n", "2", waits="> 1", steady="> 0")
 
     assert status == 0, report
     assert ran == [4, 1]

@@ -1,6 +1,7 @@
 """Records of claims about made-up rounds, for the tests of everything that shows them."""
 
 import dataclasses
+import functools
 import math
 import random
 
@@ -30,6 +31,14 @@ def rounds(variant, seconds, fsyncs, number=0):
     ]
 
 
+@functools.lru_cache
+def verdict(claim, fast, slow, out_of_budget):
+    """The verdict on pairs of rounds with these times; many tests show the same ones."""
+    made = rounds("candidate", fast, 0.1, 1), rounds("baseline", slow, 3.0)
+    speeds = [1 / value for value in fast], [1 / value for value in slow]
+    return judge(claim, pairs_of(*made, speeds), Terms(out_of_budget=out_of_budget))
+
+
 def record(
     claim=None,
     *,
@@ -52,8 +61,7 @@ def record(
     slow = [0.5 * math.exp(source.gauss(0, sd)) for _ in range(pairs)]
     fast = [0.5 / faster * math.exp(source.gauss(0, sd)) for _ in range(pairs)]
     made = {candidate: rounds(candidate, fast, 0.1, 1), baseline: rounds(baseline, slow, 3.0)}
-    speeds = [1 / value for value in fast], [1 / value for value in slow]
-    found = judge(claim, pairs_of(made[candidate], made[baseline], speeds), Terms(out_of_budget=out_of_budget))
+    found = verdict(claim, tuple(fast), tuple(slow), out_of_budget)
     text = claim.call((candidate, baseline), "throughput") if asserted else f"{candidate} against {baseline}"
     given = {
         "test": "suites/galera/test_flush.py::test_flush_2[write]",

@@ -8,6 +8,7 @@ import pytest
 
 from pytest_dbcluster.claims import kinds
 from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.reporting.charts import drawing
 from pytest_dbcluster.reporting.documents.run_document import TestDocument
 from pytest_dbcluster.reporting.github import step_summary
 from pytest_dbcluster.reporting.github.step_summary import Files
@@ -20,8 +21,9 @@ TEST = "suites/galera/test_flush.py::test_flush_2[write]"
 
 
 @pytest.fixture
-def source(tmp_path):
-    """``source(claims, **run)``: the results of a made-up run."""
+def source(tmp_path, monkeypatch):
+    """``source(claims, **run)``: the results of a made-up run, without charts, which no summary shows."""
+    monkeypatch.setattr(drawing, "available", lambda: False)
 
     def make(claims=(), **run):
         return sources.read(results(tmp_path / "run", list(claims), **run))
