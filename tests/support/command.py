@@ -19,7 +19,7 @@ COMMAND = [sys.executable, "-m", "pytest_dbcluster.cli.main"]
 PROGRAM = """\
 #!{python}
 import sys
-{lock}
+{lock}{changes}
 from pytest_dbcluster.cli.main import main
 
 sys.argv[2:2] = {more}.get(" ".join(sys.argv[1:2]), [])
@@ -27,12 +27,12 @@ sys.exit(main())
 """
 
 
-def alone(directory, **more):
+def alone(directory, changes="", **more):
     """The command in a directory, as a program that takes turns with no other run: a test of times must not wait.
 
-    more: by command, such as ``compare``, options that it always gets.
+    changes: statements that it runs first. more: by command, such as ``compare``, options that it always gets.
     """
-    text = PROGRAM.format(python=sys.executable, lock=conftests.OWN_MACHINE, more=more)
+    text = PROGRAM.format(python=sys.executable, lock=conftests.OWN_MACHINE, changes=changes, more=more)
     return program(directory / "dbcluster", text)
 
 
