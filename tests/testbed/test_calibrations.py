@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from pytest_dbcluster.claims import claim
+from pytest_dbcluster.claims import kinds
 from pytest_dbcluster.claims.cluster_difference import upper
 from pytest_dbcluster.hosts.provisioners.fake import FakeProvisioner
 from pytest_dbcluster.hosts.provisioners.local import LocalProvisioner
@@ -350,10 +350,8 @@ def test_what_a_cluster_never_counted_has_no_difference():
     assert not found.keys() & {"deadlocks", "recv_queue_max", "p95"}
 
 
-@pytest.mark.parametrize(("share", "learned"), [(99.0, 2), (0.0, 0)], ids=["quiet", "busy"])
-def test_real_instances_calibrate_by_themselves(pool, monkeypatch, tmp_path, share, learned):
+def test_real_instances_calibrate_by_themselves(pool, monkeypatch, tmp_path):
     """Two instances of each variant leave a pair of clusters for both, with all metrics; none on a busy machine."""
-    monkeypatch.setattr(busy_machine, "SHARE", share)
     monkeypatch.setattr(calibrations.cache, "root", lambda: tmp_path)
     workload = MySQLSlap("write", concurrency=4, queries=40, rows=50, int_columns=1, char_columns=1)
     specs = [
@@ -365,11 +363,16 @@ def test_real_instances_calibrate_by_themselves(pool, monkeypatch, tmp_path, sha
     while measurement.pairs < 16:
         measurement.draw((0, 1))
     measurement.check()
-    measurement.end()
-    measurement.end()
 
-    known = calibrations.read(CalibrationKey.of(variants[0], workload, pool.provisioner))
-    assert len(known.pairs) == learned
+    def calibration_after(share):
+        monkeypatch.setattr(busy_machine, "SHARE", share)
+        measurement.end()
+        return calibrations.read(CalibrationKey.of(variants[0], workload, pool.provisioner))
+
+    assert calibration_after(0.0).pairs == ()
+    known = calibration_after(99.0)
+    assert len(known.pairs) == 2
+    assert calibration_after(99.0) == known
     assert all({"throughput", "fsyncs_per_commit"} <= pair.keys() for pair in known.pairs)
 
 
@@ -386,7 +389,7 @@ def margins_of_the_suites():
             for keyword in node.keywords:
                 if option and keyword.arg == option:
                     where = f"{path.relative_to(ROOT)}:{node.lineno}"
-                    yield where, getattr(claim, node.func.attr)(ast.literal_eval(keyword.value))
+                    yield where, getattr(kinds, node.func.attr)(ast.literal_eval(keyword.value))
 
 
 @pytest.mark.parametrize("kind", sorted(calibrations.DEFAULTS))
