@@ -4,11 +4,11 @@
     nice -n 19 python benchmarks/critical_values.py --power --runs 20000      # detectable differences of power.py
     nice -n 19 python benchmarks/critical_values.py --check      # errors of the shipped tables under each kind of noise
 
-A look at 8 or 12 pairs compares eights by Mann-Whitney, from 14 pairs on it is a signed-rank test of the remainders
-(``intervals.remainders``). Where the variant changes nothing, the chance of each look is known exactly: 70 arrangements
-of each eight, 2**n patterns of signs. A row of claims adds them up. Where the variants have the same centre and other
-spreads, the signed ranks keep their chance, and the look at 12 pairs has ``UNEQUAL``. The row of guards adds up to
-.1; that this keeps .05 for independent normal rounds with spreads from 1:1 to 1:10 is simulated.
+A look at 8 or 12 pairs compares opening blocks by Mann-Whitney, from 14 pairs on it is a signed-rank test of the
+remainders (``intervals.remainders``). Where the variant changes nothing, the chance of each look is known exactly: 70
+arrangements of each opening block, 2**n patterns of signs. A row of claims adds them up. Where the variants have the
+same centre and other spreads, the signed ranks keep their chance, and the look at 12 pairs has ``UNEQUAL``. The row of
+guards adds up to .1; that this keeps .05 for independent normal rounds with spreads from 1:1 to 1:10 is simulated.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ import numpy as np
 import numpy.typing as npt
 
 from pytest_dbcluster.claims import critical_values, power
-from pytest_dbcluster.claims.block_order import EIGHTS, PER_EIGHT
+from pytest_dbcluster.claims.block_order import OPENINGS, PER_OPENING
 from pytest_dbcluster.claims.critical_values import (
     ALPHAS,
     GUARD_BOUND,
     GUARD_LEVEL,
     LEVELS,
     LOOKS,
-    OF_EIGHTS,
+    OF_OPENINGS,
     RANKS_FROM,
 )
 
@@ -39,7 +39,7 @@ Row = tuple[int | None, ...]
 Noise = Callable[[np.random.Generator, int, int], Floats]
 
 RANK_LOOKS = tuple(look for look in LOOKS if look >= RANKS_FROM)
-IN_EIGHTS = EIGHTS * PER_EIGHT  # the pairs of the eights
+IN_OPENINGS = OPENINGS * PER_OPENING  # the pairs of the opening blocks
 BATCH = 2_000
 DRAWS = 20  # of the order of each simulated run, where ``redrawn`` draws
 POWER = 0.8
@@ -47,10 +47,10 @@ EARLY = tuple(look for look in LOOKS if look < power.KNOWN_FROM)  # looks whose 
 ROBUST = 1.4826
 GRID_RATIO = 1.06
 GRID = tuple(12 / GRID_RATIO**step for step in range(84))  # standard deviations of a pair, down to .1
-# The eights' values of each row, at 8 and 12 pairs; other rows have none. A value of 4 or more at 8 pairs, or 8 at 12,
-# would also reject where one round of a noisy variant lies on the other side: 9 of 256 patterns, and 79 of 4096.
+# The opening blocks' values of each row, at 8 and 12 pairs; other rows have none. A value of 4 or more at 8 pairs, or 8
+# at 12, would also reject where one round of a noisy variant lies on the other side: 9 of 256 patterns, and 79 of 4096.
 CHOSEN: dict[float, tuple[int | None, ...]] = {GUARD_LEVEL: (3, 7), ALPHAS[0]: (None, 2)}
-SILENT = (None,) * len(OF_EIGHTS)
+SILENT = (None,) * len(OF_OPENINGS)
 # Where the variants have the same centre and other spreads, U <= 2 at 12 pairs is no rarer than all rounds of the noisy
 # one on one side: .000244. ``noise_models.py`` shows .00026 at most, at spreads of 1:50.
 UNEQUAL = 0.00027
@@ -60,19 +60,19 @@ SURE = 2.33  # normal quantile of .99
 
 
 def arrangements() -> Iterator[tuple[int, ...]]:
-    """The 70 arrangements of an eight, as the 0-based places of the four candidate rounds."""
-    return itertools.combinations(range(2 * PER_EIGHT), PER_EIGHT)
+    """The 70 arrangements of an opening block, as the 0-based places of the four candidate rounds."""
+    return itertools.combinations(range(2 * PER_OPENING), PER_OPENING)
 
 
 @functools.cache
-def eights_ways(eights: int) -> tuple[int, ...]:
-    """By the Mann-Whitney sum U of so many eights, the number of arrangements that give it; rounds without ties."""
-    one = [0] * (PER_EIGHT**2 + 1)
+def opening_ways(openings: int) -> tuple[int, ...]:
+    """The number of arrangements of so many opening blocks by their Mann-Whitney sum U; rounds without ties."""
+    one = [0] * (PER_OPENING**2 + 1)
     for places in arrangements():
-        others = [place for place in range(2 * PER_EIGHT) if place not in places]
+        others = [place for place in range(2 * PER_OPENING) if place not in places]
         one[sum(place > other for place in places for other in others)] += 1
     total = [1]
-    for _ in range(eights):
+    for _ in range(openings):
         total = [
             sum(total[k - j] * ways for j, ways in enumerate(one) if 0 <= k - j < len(total))
             for k in range(len(total) + len(one) - 1)
@@ -94,7 +94,7 @@ def chance(look: int, value: int | None) -> float:
     if value is None:
         return 0.0
     if look < RANKS_FROM:
-        ways = eights_ways(look // PER_EIGHT)
+        ways = opening_ways(look // PER_OPENING)
         return sum(ways[: value + 1]) / sum(ways)
     return float(rank_tails(look)[value] / 2**look)
 
@@ -106,7 +106,7 @@ def bound(row: Row) -> float:
 
 def unequal_bound(row: Row) -> float:
     """The same where a claim's variants have the same centre and other spreads."""
-    early, late = row[: len(OF_EIGHTS)], row[len(OF_EIGHTS) :]
+    early, late = row[: len(OF_OPENINGS)], row[len(OF_OPENINGS) :]
     return UNEQUAL * (early != SILENT) + bound((*SILENT, *late))
 
 
@@ -221,15 +221,15 @@ def drawn(times: Floats, rng: np.random.Generator, others: Floats | None = None)
     """Draw an order for each run, and return what a claim sees of these log times (runs, 2 x pairs).
 
     others: what the baseline's rounds would take in each place, if that is not what the candidate's do. Returns the log
-    times of the eights (runs, 3, 2, 4), those of the candidate first; the log ratio of each pair and whether its
-    baseline ran first, as +1 or -1 (runs, pairs).
+    times of the opening blocks (runs, 3, 2, 4), those of the candidate first; the log ratio of each pair and whether
+    its baseline ran first, as +1 or -1 (runs, pairs).
     """
     runs, rounds = times.shape
     others = times if others is None else others
-    split = 2 * IN_EIGHTS
-    ours, theirs = (found[:, :split].reshape(runs, EIGHTS, 2 * PER_EIGHT) for found in (times, others))
+    split = 2 * IN_OPENINGS
+    ours, theirs = (found[:, :split].reshape(runs, OPENINGS, 2 * PER_OPENING) for found in (times, others))
     places = np.argsort(rng.random(ours.shape, dtype=np.float32), axis=2)  # the candidate's four, then the baseline's
-    where = places.reshape(runs, EIGHTS, 2, PER_EIGHT)
+    where = places.reshape(runs, OPENINGS, 2, PER_OPENING)
     candidate = np.take_along_axis(ours, where[:, :, 0], 2)
     baseline = np.take_along_axis(theirs, where[:, :, 1], 2)
     first = (where[:, :, 1] < where[:, :, 0]).reshape(runs, -1)
@@ -241,9 +241,9 @@ def drawn(times: Floats, rng: np.random.Generator, others: Floats | None = None)
     return np.stack([candidate, baseline], axis=2), ratios, signs
 
 
-def mann_whitney(labelled: Floats, eights: int) -> npt.NDArray[np.int64]:
-    """How many of the 16 differences inside each eight do not show the candidate as faster, summed over the eights."""
-    candidate, baseline = labelled[:, :eights, 0, :, None], labelled[:, :eights, 1, None, :]
+def mann_whitney(labelled: Floats, openings: int) -> npt.NDArray[np.int64]:
+    """The sum over the opening blocks: how many of the 16 differences in each do not show the candidate as faster."""
+    candidate, baseline = labelled[:, :openings, 0, :, None], labelled[:, :openings, 1, None, :]
     return np.asarray((baseline <= candidate).sum((1, 2, 3)))
 
 
@@ -272,7 +272,7 @@ def statistics_of(
 ) -> dict[int, npt.NDArray[np.int64]]:
     """By look, the statistic of each run: U up to 12 pairs, the signed-rank sum from 14 pairs on; as ``drawn``."""
     labelled, ratios, signs = drawn(times, rng, others)
-    found = {look: mann_whitney(labelled, look // PER_EIGHT) for look in OF_EIGHTS}
+    found = {look: mann_whitney(labelled, look // PER_OPENING) for look in OF_OPENINGS}
     return found | {look: rank_sums(ratios[:, :look], signs[:, :look]) for look in RANK_LOOKS}
 
 
@@ -289,13 +289,13 @@ def redrawn(
     labelled, ratios, signs = drawn(times, rng, others)
     coins = rng.integers(0, 2, (len(times), draws, ratios.shape[1]), dtype=np.int8)
     mine, theirs = labelled[:, None, :, 0], labelled[:, None, :, 1]
-    flip = coins[:, :, :IN_EIGHTS].reshape(len(times), draws, EIGHTS, PER_EIGHT) == 1
+    flip = coins[:, :, :IN_OPENINGS].reshape(len(times), draws, OPENINGS, PER_OPENING) == 1
     if others is None:
         sides = np.where(flip, theirs, mine), np.where(flip, mine, theirs)
     else:
         sides = np.where(flip, -mine, mine), np.where(flip, -theirs, theirs)
-    every = np.stack(sides, axis=3).reshape(-1, EIGHTS, 2, PER_EIGHT)
-    found = {look: mann_whitney(every, look // PER_EIGHT) for look in OF_EIGHTS}
+    every = np.stack(sides, axis=3).reshape(-1, OPENINGS, 2, PER_OPENING)
+    found = {look: mann_whitney(every, look // PER_OPENING) for look in OF_OPENINGS}
     for look in RANK_LOOKS:
         kept = remainders(ratios[:, :look], signs[:, :look])
         ranks = np.abs(kept).argsort(axis=1).argsort(axis=1) + 1
@@ -352,7 +352,7 @@ def independent_nominal(spread: float, runs: int, seed: int) -> float:
     """
     rng = np.random.default_rng(seed)
     decided, lowest = 0, []
-    values = dict(zip(OF_EIGHTS, CHOSEN[GUARD_LEVEL], strict=True))
+    values = dict(zip(OF_OPENINGS, CHOSEN[GUARD_LEVEL], strict=True))
     tails = {look: np.array(rank_tails(look), dtype=np.float64) / 2.0**look for look in RANK_LOOKS}
     batches = max(1, runs // BATCH)
     for _ in range(batches):
@@ -382,10 +382,10 @@ def low_ends(ratios: Floats, signs: Floats, values: Sequence[int], rng: np.rando
     return ends
 
 
-def detectable(levels: Sequence[float], runs: int, seed: int, *, eights: bool = True) -> list[list[float]]:
+def detectable(levels: Sequence[float], runs: int, seed: int, *, openings: bool = True) -> list[list[float]]:
     """By level and look: the effect, in standard deviations of a pair, that a look up to this one finds with power .8.
 
-    eights: whether looks before 14 pairs speak, as they do where whole eights are compared.
+    opening blocks: whether looks before 14 pairs speak, as they do where whole opening blocks are compared.
     The standard deviation is the robust one of other pairs, as many as the look has: so its own error is included.
     """
     rng = np.random.default_rng(seed)
@@ -394,10 +394,10 @@ def detectable(levels: Sequence[float], runs: int, seed: int, *, eights: bool = 
     found: list[list[float]] = [[] for _ in levels]
     for number, look in enumerate(EARLY):
         values = [critical_values.boundary(level).critical[number] for level in levels]
-        speaking = [k for k, value in enumerate(values) if value is not None and (eights or look >= RANKS_FROM)]
+        speaking = [k for k, value in enumerate(values) if value is not None and (openings or look >= RANKS_FROM)]
         known = [value for k, value in enumerate(values) if k in speaking and value is not None]
         if look < RANKS_FROM:
-            seen = labelled[:, : look // PER_EIGHT]
+            seen = labelled[:, : look // PER_OPENING]
             crossed = np.sort((seen[:, :, 1, None, :] - seen[:, :, 0, :, None]).reshape(runs, -1), axis=1)
             ends = np.stack([crossed[:, value] for value in known]) if known else best[:0]
         else:
@@ -418,7 +418,7 @@ def robust_sd(ratios: Floats) -> Floats:
 def show_power(runs: int, seed: int) -> None:
     """Prints the table of power.py as Python source: with and without the looks at opening blocks."""
     for level, *both in zip(
-        LEVELS, *(detectable(LEVELS, runs, seed, eights=eights) for eights in (True, False)), strict=True
+        LEVELS, *(detectable(LEVELS, runs, seed, openings=openings) for openings in (True, False)), strict=True
     ):
         for number, look in enumerate(EARLY):
             if critical_values.boundary(level).critical[number] is not None:

@@ -34,7 +34,7 @@ from benchmarks.critical_values import (
     statistics_of,
 )
 from pytest_dbcluster.claims import counts, critical_values
-from pytest_dbcluster.claims.block_order import PER_EIGHT
+from pytest_dbcluster.claims.block_order import PER_OPENING
 from pytest_dbcluster.claims.critical_values import ALPHAS, GUARD_LEVEL, LOOKS, RANKS_FROM
 
 ROUNDS = 2 * LOOKS[-1]
@@ -296,8 +296,8 @@ def counter_errors(values: Counters, level: float) -> tuple[int, int, int, int]:
         open_still = ~(found[2] | found[3])
         for side, (of_side, agree) in enumerate(zip(sides, (gap > 0, gap < 0), strict=True)):
             if look < RANKS_FROM:
-                eights = [one[:, seen].reshape(len(first), -1, PER_EIGHT) for one in (first, second)]
-                crossed = np.subtract(eights[0][:, :, :, None], eights[1][:, :, None, :]).reshape(len(first), -1)
+                openings = [one[:, seen].reshape(len(first), -1, PER_OPENING) for one in (first, second)]
+                crossed = np.subtract(openings[0][:, :, :, None], openings[1][:, :, None, :]).reshape(len(first), -1)
                 rejects = ((crossed > 0) if side == 0 else (crossed < 0)).sum(1) >= crossed.shape[1] - value
             else:
                 least = np.array([counts.least(level, look, of) for of in range(look + 1)])

@@ -69,7 +69,7 @@ class Both:
 
 def compared(values: Sequence[float], paper_first: Sequence[bool]) -> Pairs:
     """Log ratios quick / paper as pairs, of which quick is the candidate."""
-    return Pairs(tuple(values), (0.0,) * len(values), tuple(paper_first), eights=0)
+    return Pairs(tuple(values), (0.0,) * len(values), tuple(paper_first), openings=0)
 
 
 def shown(pairs: Pairs, level: float = LEVEL) -> str:

@@ -1,13 +1,14 @@
 """The order in which the rounds run. It is drawn at random, so the chance of a wrong claim rests on this draw alone.
 
-Rounds are drawn in *blocks*. The first blocks are *eights*: four rounds of each variant (eight rounds of two variants)
-in a random arrangement. Every later block has one round of each variant, in random order. Two variants of a block are
-compared in *pairs*: inside an eight a seeded random matching makes four pairs, a later block is one pair.
+Rounds are drawn in *blocks*. The first blocks are *opening blocks*: four rounds of each variant (eight rounds of two
+variants) in a random arrangement. Every later block has one round of each variant, in random order. Two variants of a
+block are compared in *pairs*: inside an opening block a seeded random matching makes four pairs, a later block is one
+pair.
 
-What the draw guarantees for two variants, whatever other variants a block has: given the places of the two in an eight,
-all 70 arrangements are equally likely. Given the matching, which of the two runs first is a fair coin in each of the
-four pairs, independent of the others (70 arrangements x 24 matchings = 105 pairings x 16 patterns of coins). The same
-holds for later blocks. Nothing is balanced: a balanced order could meet a wave of the same period.
+What the draw guarantees for two variants, whatever other variants a block has: given the places of the two in an
+opening block, all 70 arrangements are equally likely. Given the matching, which of the two runs first is a fair coin in
+each of the four pairs, independent of the others (70 arrangements x 24 matchings = 105 pairings x 16 patterns of
+coins). The same holds for later blocks. Nothing is balanced: a balanced order could meet a wave of the same period.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from typing import TypeVar
 Item = TypeVar("Item")
 Order = tuple[int, ...]
 
-PER_EIGHT = 4  # pairs of an eight, which is also its rounds of each variant
-EIGHTS = 3  # eights of a measurement; more where several instances need as many each
+PER_OPENING = 4  # pairs of an opening block, which is also its rounds of each variant
+OPENINGS = 3  # opening blocks of a measurement; more where several instances need as many each
 
 
 @dataclass(frozen=True)
@@ -42,24 +43,24 @@ class Block:
         return 1 + max(self.pairs)
 
 
-def eights(instances: int) -> int:
-    """The number of eights, where the blocks use so many instances in turn: 3 or more, as many on each instance."""
-    return -(-EIGHTS // instances) * instances
+def openings(instances: int) -> int:
+    """The number of opening blocks for so many instances, used in turn: 3 or more, as many on each instance."""
+    return -(-OPENINGS // instances) * instances
 
 
-def pairs_before(block: int, number_of_eights: int) -> int:
-    """The number of pairs in the blocks before this one (0-based); the first ``number_of_eights`` blocks are eights."""
-    return block + (PER_EIGHT - 1) * min(block, number_of_eights)
+def pairs_before(block: int, number_of_openings: int) -> int:
+    """The number of pairs in the blocks before this one (0-based). ``number_of_openings`` blocks come first."""
+    return block + (PER_OPENING - 1) * min(block, number_of_openings)
 
 
-def blocks(variants: int, seed: int, number_of_eights: int = EIGHTS) -> Iterator[Block]:
-    """Yield the blocks of a measurement, without end: first the eights, then blocks with one round of each variant.
+def blocks(variants: int, seed: int, number_of_openings: int = OPENINGS) -> Iterator[Block]:
+    """Yield blocks without end: first the opening blocks, then blocks with one round of each variant.
 
     The same seed gives the same sequence. Raises ValueError for fewer than one variant.
     """
     _check(variants)
     coin = random.Random(seed)
-    for _ in range(number_of_eights):
+    for _ in range(number_of_openings):
         yield _eight(variants, coin)
     while True:
         yield Block(_shuffled(range(variants), coin), (0,) * variants)
@@ -91,8 +92,8 @@ def _check(variants: int) -> None:
 
 
 def _eight(variants: int, coin: random.Random) -> Block:
-    order = _shuffled([number for number in range(variants) for _ in range(PER_EIGHT)], coin)
-    matching = [iter(_shuffled(range(PER_EIGHT), coin)) for _ in range(variants)]
+    order = _shuffled([number for number in range(variants) for _ in range(PER_OPENING)], coin)
+    matching = [iter(_shuffled(range(PER_OPENING), coin)) for _ in range(variants)]
     return Block(order, tuple(next(matching[number]) for number in order))
 
 

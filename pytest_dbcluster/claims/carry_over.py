@@ -4,7 +4,7 @@ A variant that leaves work behind (dirty pages, a backlog, a full log) slows wha
 rounds is random, so each variant is followed by itself and by the others. The log time of a round is modelled as the
 sum of its block's, its variant's and its predecessor's part, fitted by least squares. In blocks of one round of each of
 two variants this compares the log ratios of pairs that begin after the other variant with those of pairs that do not.
-Eights are fitted apart from later blocks, because a drift makes them noisier.
+Opening blocks are fitted apart from later blocks, because a drift makes them noisier.
 
 What chance does is known from the draw of the order alone (``block_order``), as it is for claims. Without carry-over
 the log times less the variant's part are fixed numbers, whatever the noise is, and every other order that could have
@@ -81,7 +81,7 @@ class CarryOver:
 
 @dataclass(frozen=True)
 class _Fit:
-    """The fit of the eights, or of the later blocks; a round is named by its place among those of the two variants.
+    """The fit of the opening or of the later blocks; a round is named by its place among those of the two variants.
 
     blocks: the rounds of each block. moved: the rounds whose predecessor is of the two variants. columns: for each
     round that is fitted what no order moves: log time, variant, and what stands for each third variant before it; less
@@ -166,7 +166,7 @@ def of(rounds: Sequence[Placed], candidate: int, baseline: int) -> CarryOver | N
     if math.prod(math.comb(len(block), sum(labels[n] for n in block)) for block in blocks) < 2 / LEVEL:
         return None
     third = {done.after for done in two if done.after is not None} - {candidate, baseline}
-    kinds = [[block for block in blocks if (len(block) > 2) is eights] for eights in (True, False)]
+    kinds = [[block for block in blocks if (len(block) > 2) is openings] for openings in (True, False)]
     fits = [fit for kind in kinds if (fit := _fit(two, labels, kind, sorted(third)))]
     sums = [fit.as_it_ran(labels) for fit in fits]
     if (ran := _score(fits, sums)) is None:

@@ -24,7 +24,7 @@ import math
 from collections.abc import Iterable, Sequence
 
 from pytest_dbcluster.claims import critical_values, estimators
-from pytest_dbcluster.claims.block_order import PER_EIGHT
+from pytest_dbcluster.claims.block_order import PER_OPENING
 from pytest_dbcluster.claims.critical_values import LOOKS, RANKS_FROM
 from pytest_dbcluster.claims.estimators import MOST_PAIRS, POWER, POWER_Z
 from pytest_dbcluster.claims.pairs import LARGEST_LOG, Pairs
@@ -47,16 +47,21 @@ def rejects(pairs: Pairs, level: float, bound: float) -> tuple[bool, bool]:
 def _compared(pairs: Pairs, level: float) -> tuple[Sequence[float], float]:
     """The log ratios of a look, in rising order, and how many of them on one side reject; infinite for none.
 
-    Before 14 pairs all rounds inside each eight are compared, as they are for speeds: so few pairs cannot reject.
+    Before 14 pairs all rounds inside each opening block are compared, as they are for speeds: so few pairs cannot
+    reject.
     """
     look = len(pairs)
     if look >= RANKS_FROM:
         return ratios(pairs), least(level, look, counted(pairs))
     value = critical_values.boundary(level).at(look)
-    if value is None or look != PER_EIGHT * pairs.whole_eights:
+    if value is None or look != PER_OPENING * pairs.whole_openings:
         return (), math.inf
-    eights = [slice(start, start + PER_EIGHT) for start in range(0, look, PER_EIGHT)]
-    both = [rounds for eight in eights for rounds in itertools.product(pairs.candidate[eight], pairs.baseline[eight])]
+    openings = [slice(start, start + PER_OPENING) for start in range(0, look, PER_OPENING)]
+    both = [
+        rounds
+        for opening in openings
+        for rounds in itertools.product(pairs.candidate[opening], pairs.baseline[opening])
+    ]
     return _rising(both), len(both) - value
 
 

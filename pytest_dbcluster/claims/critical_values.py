@@ -4,8 +4,9 @@ The order of the rounds is drawn at random (``block_order``), so it is the only 
 critical value rests on it: if the variant changes nothing beyond the claim's bound, the times are fixed numbers,
 whatever the noise is (drift, waves, modes, stalls, ties), and only the labels of the variants are random.
 
-- Looks at 8 and 12 pairs: Mann-Whitney (1947) of four rounds against four, summed over the eights. The value is the
-  largest sum U that still rejects. Its exact distribution counts the 70 arrangements of each eight.
+- Looks at 8 and 12 pairs: Mann-Whitney (1947) of four rounds against four, summed over the opening blocks. The value is
+the
+  largest sum U that still rejects. Its exact distribution counts the 70 arrangements of each opening block.
 - Looks from 14 pairs on: Wilcoxon's signed-rank sum of ``s * v``. s is +1 where the baseline ran first, else -1; v is
   what remains of the pair's difference (first round minus second) without its centre. The value is the smallest sum
   that rejects. Centre and ranks use no s, and the s are fair coins, so the exact null distribution of the sum is
@@ -13,9 +14,9 @@ whatever the noise is (drift, waves, modes, stalls, ties), and only the labels o
 
 Two variants may also have the same centre and different spreads: their log differences are symmetric about the bound.
 Then s is a fair coin for each difference of independent rounds as well, so the signed ranks keep their exact chance.
-The eights do not: all n rounds of the noisier variant lie on one side of the other variant with chance 2**-n. So no
-look at 4 pairs speaks (1/16), nor one at 8 pairs of a claim (1/256), and at 12 pairs U <= 2 counts as .00027.
-No gate that compares the spreads seen at 8 pairs would do: a variant with two modes may show one of them alone.
+The opening blocks do not: all n rounds of the noisier variant lie on one side of the other variant with chance 2**-n.
+So no look at 4 pairs speaks (1/16), nor one at 8 pairs of a claim (1/256), and at 12 pairs U <= 2 counts as .00027. No
+gate that compares the spreads seen at 8 pairs would do: a variant with two modes may show one of them alone.
 
 Rows for claims: the exact chances of all looks add up to at most the level (union bound), so the level holds in both
 cases, towards one side. A look speaks where all signs alike take at most a tenth of the level; all signed ranks have
@@ -34,11 +35,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from pytest_dbcluster.claims.block_order import PER_EIGHT, eights
+from pytest_dbcluster.claims.block_order import PER_OPENING, openings
 from pytest_dbcluster.errors import ConfigError
 
 LOOKS = (8, 12, 14, 17, 20, 24, 28, 34, 40, 44, 48, 56, 67, 80, 95, 113, 135, 160)  # numbers of pairs
-OF_EIGHTS = LOOKS[:2]  # looks that compare whole eights by Mann-Whitney
+OF_OPENINGS = LOOKS[:2]  # looks that compare whole opening blocks by Mann-Whitney
 RANKS_FROM = LOOKS[2]  # pairs: from here on a look is a signed-rank test
 GUARD_LEVEL = 0.05  # the maximum chance that a guard holds wrongly, if rounds are independent
 GUARD_BOUND = 0.1  # the same if they depend on each other, and the noise is the same for both variants
@@ -105,11 +106,13 @@ def boundary(level: float) -> Boundary:
 def looks(instances: int = 1) -> tuple[int, ...]:
     """The looks of a measurement whose blocks use so many instances in turn.
 
-    None comes before every instance has equally many eights, so that no verdict rests on one instance more than on
-    another; and none inside an eight.
+    None comes before every instance has equally many opening blocks, so that no verdict rests on one instance more than
+    on another; and none inside an opening block.
     """
-    whole = PER_EIGHT * eights(instances)
-    return tuple(look for look in LOOKS if (look in OF_EIGHTS and look % (PER_EIGHT * instances) == 0) or look >= whole)
+    whole = PER_OPENING * openings(instances)
+    return tuple(
+        look for look in LOOKS if (look in OF_OPENINGS and look % (PER_OPENING * instances) == 0) or look >= whole
+    )
 
 
 def next_look(pairs: int, instances: int = 1) -> int | None:

@@ -1,9 +1,9 @@
 """Estimate and interval of the log ratio of two variants, from the tests of ``critical_values``. Pure functions.
 
 A log ratio b is inside the interval when the last look does not reject it. At 8 and 12 pairs the test is
-Mann-Whitney's, and the ends of the interval are two of the 16 differences inside each eight. From 14 pairs on it is the
-signed-rank test of ``remainders``. ``level`` is a one-sided chance of error that ``critical_values`` has; other levels
-raise ConfigError.
+Mann-Whitney's, and the ends of the interval are two of the 16 differences inside each opening block. From 14 pairs on
+it is the signed-rank test of ``remainders``. ``level`` is a one-sided chance of error that ``critical_values`` has;
+other levels raise ConfigError.
 
 An end is found by bisection, to the last digit. Where it is only drawn or named, ``within`` saves most of the time: an
 end then lies at most so far outside of the exact one, never inside.
@@ -16,7 +16,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from pytest_dbcluster.claims import counts, critical_values
-from pytest_dbcluster.claims.block_order import PER_EIGHT
+from pytest_dbcluster.claims.block_order import PER_OPENING
 from pytest_dbcluster.claims.critical_values import RANKS_FROM
 from pytest_dbcluster.claims.pairs import Pairs
 
@@ -44,8 +44,8 @@ def interval(pairs: Pairs, level: float, within: float = 0.0) -> Interval:
 
 
 def _speaks(pairs: Pairs, look: int) -> bool:
-    """Whether a look has its data: before 14 pairs it compares whole eights."""
-    return look >= RANKS_FROM or look == PER_EIGHT * pairs.first(look).whole_eights
+    """Whether a look has its data: before 14 pairs it compares whole opening blocks."""
+    return look >= RANKS_FROM or look == PER_OPENING * pairs.first(look).whole_openings
 
 
 @functools.lru_cache(maxsize=64)
@@ -133,14 +133,14 @@ def sums_above(rising: Sequence[float], limit: float) -> int:
 def estimate(pairs: Pairs, within: float = 0.0) -> float:
     """The Hodges-Lehmann estimate of the log ratio: the middle of what the test rejects last; nan without pairs.
 
-    At whole eights it is the median of the 16 differences inside each eight, from 13 pairs on the log ratio at which
-    half of all sums of two remainders are above 0, else the median of the averages of two pairs. Of a counter it is the
-    ratio of the counts.
+    At whole opening blocks it is the median of the 16 differences inside each opening block, from 13 pairs on the log
+    ratio at which half of all sums of two remainders are above 0, else the median of the averages of two pairs. Of a
+    counter it is the ratio of the counts.
     """
     if pairs.counts:
         return counts.estimate(pairs)
     count = len(pairs)
-    if 0 < count == PER_EIGHT * pairs.whole_eights < RANKS_FROM:
+    if 0 < count == PER_OPENING * pairs.whole_openings < RANKS_FROM:
         return _median(sorted(pairs.crossed()))
     if count >= RANKS_FROM - 1:
         ends = _at_middle(pairs, within)

@@ -8,7 +8,7 @@ import itertools
 import math
 from collections.abc import Sequence
 
-from pytest_dbcluster.claims.block_order import EIGHTS, PER_EIGHT
+from pytest_dbcluster.claims.block_order import OPENINGS, PER_OPENING
 
 LARGEST_LOG = 700.0  # exp(709) is near the largest float
 
@@ -18,18 +18,18 @@ class Pairs:
     """Pairs of rounds, one of each variant, in the order of ``block_order``: the opening blocks come first.
 
     candidate, baseline: the natural log of each round's speed (or of the counter that ``lower`` compares), -inf for 0.
-    baseline_first: for each pair whether the baseline's round ran first. eights: the number of opening blocks of four
-    pairs each, drawn or to be drawn. instances: of each variant, used in turn by block. void: each void
-    round of the two variants: (the number of pairs drawn before it, whether it was the candidate's). counts: whether
-    the values are a counter, which ``counts`` compares, and not speeds. rounding: for each pair, by how much its log
-    ratio may be wrong because the times were printed in steps; empty where they were not. parts: the two comparisons
-    that pairs of ``of_losses`` were made of; empty for pairs of rounds.
+    baseline_first: for each pair whether the baseline's round ran first. openings: the number of opening blocks
+    of four pairs each, drawn or to be drawn. instances: of each variant, used in turn by block. void: each void round
+    of the two variants: (the number of pairs drawn before it, whether it was the candidate's). counts: whether the
+    values are a counter, which ``counts`` compares, and not speeds. rounding: for each pair, by how much its log ratio
+    may be wrong because the times were printed in steps; empty where they were not. parts: the two comparisons that
+    pairs of ``of_losses`` were made of; empty for pairs of rounds.
     """
 
     candidate: tuple[float, ...]
     baseline: tuple[float, ...]
     baseline_first: tuple[bool, ...]
-    eights: int = EIGHTS
+    openings: int = OPENINGS
     instances: int = 1
     void: tuple[tuple[int, bool], ...] = ()
     counts: bool = False
@@ -43,7 +43,7 @@ class Pairs:
         baseline: Sequence[float],
         baseline_first: Sequence[bool],
         *,
-        eights: int = EIGHTS,
+        openings: int = OPENINGS,
         instances: int = 1,
         void: Sequence[tuple[int, bool]] = (),
         counts: bool = False,
@@ -57,7 +57,7 @@ class Pairs:
                 f"pairs need as many rounds of each variant: {len(candidate)}, {len(baseline)}, {len(baseline_first)}"
             )
         logs = (tuple(map(log, candidate)), tuple(map(log, baseline)))
-        return cls(*logs, tuple(baseline_first), eights, instances, tuple(void), counts)
+        return cls(*logs, tuple(baseline_first), openings, instances, tuple(void), counts)
 
     def __len__(self) -> int:
         return len(self.candidate)
@@ -85,15 +85,15 @@ class Pairs:
         return max(self.rounding, default=0.0)
 
     @property
-    def whole_eights(self) -> int:
-        """The number of eights that are drawn."""
-        return min(self.eights, len(self) // PER_EIGHT)
+    def whole_openings(self) -> int:
+        """The number of opening blocks that are drawn."""
+        return min(self.openings, len(self) // PER_OPENING)
 
     def crossed(self) -> list[float]:
-        """The log ratios of all 16 combinations of a candidate's round and a baseline's round inside each eight."""
+        """The log ratios of all 16 combinations of a candidate's and a baseline's round in each opening block."""
         found = []
-        for start in range(0, PER_EIGHT * self.whole_eights, PER_EIGHT):
-            rounds = slice(start, start + PER_EIGHT)
+        for start in range(0, PER_OPENING * self.whole_openings, PER_OPENING):
+            rounds = slice(start, start + PER_OPENING)
             found += [log_difference(c, b) for c in self.candidate[rounds] for b in self.baseline[rounds]]
         return found
 
@@ -107,7 +107,7 @@ class Pairs:
             self.candidate[:count],
             self.baseline[:count],
             self.baseline_first[:count],
-            self.eights,
+            self.openings,
             self.instances,
             tuple(void for void in self.void if void[0] < count),
             self.counts,
@@ -138,14 +138,14 @@ def of_losses(after: Pairs, before: Pairs) -> Pairs:
     also where theta' is not known. That is the sharp hypothesis, that both losses differ by the bound in each round; as
     for every claim, other noise of a variant is not covered. Ties only lower the chance.
 
-    The looks inside of eights (before 14 pairs) compare rounds of several pairs, where theta' does not cancel, so they
-    do not speak, and the sum of the exact chances of all looks stays below the level.
+    The looks inside of opening blocks (before 14 pairs) compare rounds of several pairs, where theta' does not cancel,
+    so they do not speak, and the sum of the exact chances of all looks stays below the level.
     """
     return Pairs(
         candidate=after.ratios,
         baseline=before.ratios,
         baseline_first=after.baseline_first,
-        eights=0,
+        openings=0,
         instances=after.instances,
         rounding=tuple(a + b for a, b in itertools.zip_longest(after.rounding, before.rounding, fillvalue=0.0)),
         parts=(after, before),

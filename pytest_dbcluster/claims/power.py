@@ -35,7 +35,8 @@ RANK_COST = 1.023  # of the standard error of ranks, in that of a mean, for norm
 
 # Of the looks before 20 pairs, where so few pairs cannot be resampled: the log ratio, in standard deviations of a pair,
 # that this look or one before it finds with power .8, for independent normal rounds, with the error of the standard
-# deviation itself. The second figure is without the looks at whole eights. Other levels have none of these looks.
+# deviation itself. The second figure is without the looks at whole opening blocks. Other levels have none of these
+# looks.
 _GUARD, _FIRST, _SECOND = critical_values.GUARD_LEVEL, *critical_values.ALPHAS
 SHOWN: Mapping[tuple[float, int], tuple[float, float]] = MappingProxyType(
     {
@@ -56,7 +57,7 @@ SHOWN: Mapping[tuple[float, int], tuple[float, float]] = MappingProxyType(
 
 def speaking(level: float, pairs: Pairs) -> list[int]:
     """The looks of these pairs that can decide at this level, as numbers of pairs, in rising order."""
-    row, first = critical_values.boundary(level), 0 if pairs.eights else RANKS_FROM
+    row, first = critical_values.boundary(level), 0 if pairs.openings else RANKS_FROM
     return [look for look in critical_values.looks(pairs.instances) if look >= first and row.at(look) is not None]
 
 
@@ -74,7 +75,7 @@ def detectable(pairs: Pairs, level: float, look: int | None = None) -> float:
         return math.inf
     if pairs.counts:
         return counts.detectable(pairs, level, known[-1])
-    return _shown(residuals(pairs), level, known[-1], eights=bool(pairs.eights))
+    return _shown(residuals(pairs), level, known[-1], openings=bool(pairs.openings))
 
 
 def detectable_range(pairs: Pairs, level: float) -> tuple[float, float]:
@@ -90,7 +91,7 @@ def detectable_range(pairs: Pairs, level: float) -> tuple[float, float]:
     around, half = residuals(pairs), len(pairs) // 2
     figures = [
         figure,
-        *(_shown(part, level, look, eights=bool(pairs.eights)) for part in (around[:half], around[half:])),
+        *(_shown(part, level, look, openings=bool(pairs.openings)) for part in (around[:half], around[half:])),
     ]
     return min(figures), max(figures)
 
@@ -113,10 +114,10 @@ def residuals(pairs: Pairs) -> tuple[float, ...]:
 
 
 @functools.lru_cache(maxsize=64)
-def _shown(around: tuple[float, ...], level: float, look: int, *, eights: bool) -> float:
+def _shown(around: tuple[float, ...], level: float, look: int, *, openings: bool) -> float:
     """The log ratio that ``look`` pairs show with power .8, if their noise is drawn from these residuals."""
     if look < KNOWN_FROM:
-        return SHOWN[level, look][not eights] * estimators.pair_sd(around)
+        return SHOWN[level, look][not openings] * estimators.pair_sd(around)
     value = critical_values.boundary(level).at(look) or 0
     if look >= MANY:
         sums = look * (look + 1) // 2

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 
 from pytest_dbcluster import formatting
 from pytest_dbcluster.claims import cluster_difference, counts, critical_values, estimators, intervals, power
-from pytest_dbcluster.claims.block_order import PER_EIGHT
+from pytest_dbcluster.claims.block_order import PER_OPENING
 from pytest_dbcluster.claims.claim import Claim, Outcome, Verdict
 from pytest_dbcluster.claims.pairs import Pairs
 
@@ -133,7 +133,7 @@ def _decide(asked: ClaimsWithPairs, terms: Terms) -> tuple[Outcome, str] | None:
         if drawn >= FUTILITY_FROM and not last and _chance(asked, alpha, looks[-1]) < FUTILE:
             end = f"stopped early: even {cap} pairs would almost surely not decide (chance < {100 * FUTILE:.0f} %)"
     end = end or terms.out_of_budget
-    if not end and last and drawn >= min(cap, PER_EIGHT):
+    if not end and last and drawn >= min(cap, PER_OPENING):
         end = f"cap of {cap} pairs"
     if not end:
         return None

@@ -22,7 +22,7 @@ from pytest_dbcluster.rounds.round import Round
 
 JOINING = ("at", "of", "on", "to")  # words that need the word after them
 SAME = ("threads", "concurrency")  # two names of the number of clients: a workload has one of them
-BLOCKS = 8  # two eights; a 95 % interval of the median takes 6 rounds or more, see estimators.median_interval
+BLOCKS = 8  # two opening blocks; a 95 % interval of the median takes 6 rounds or more, see estimators.median_interval
 
 
 @dataclasses.dataclass(frozen=True)

@@ -208,14 +208,14 @@ def _so_far(question: Question, measurement: Measurement) -> tuple[float, float,
 
 
 def _keep_begun(measurement: Measurement) -> int:
-    """Count the whole pairs of an interrupted eight, as pairs of later blocks; return how many pairs count then.
+    """Count the whole pairs of an interrupted opening block as pairs of later blocks; return how many count then.
 
     No look comes at such a number of pairs, so they change the estimate and decide nothing.
     """
     block, rounds = measurement.begun
     if not rounds or block.length == 1 or rounds[0].block != len(measurement.blocks):  # such as a warm-up
         return measurement.pairs
-    measurement.eights = len(measurement.blocks)
+    measurement.openings = len(measurement.blocks)
     begun = block.order[: len(rounds)], block.pairs[: len(rounds)], rounds
     for pair in range(block.length):
         mine = [(number, done) for number, its, done in zip(*begun, strict=True) if its == pair]

@@ -1,6 +1,6 @@
 """Measurement: the rounds of one workload on several variants, drawn in blocks when a claim needs them.
 
-The first blocks are eights, which run each variant four times; later blocks run each variant once
+The first blocks are opening blocks, which run each variant four times; later blocks run each variant once
 (``claims.block_order``). Blocks are drawn whole, so every variant has the same number of rounds. ``decision`` draws for
 a claim; the next claim starts with the blocks that are there already.
 """
@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from pytest_dbcluster.claims import block_order, carry_over, verdict
-from pytest_dbcluster.claims.block_order import PER_EIGHT, Block
+from pytest_dbcluster.claims.block_order import PER_OPENING, Block
 from pytest_dbcluster.claims.carry_over import CarryOver
 from pytest_dbcluster.claims.claim import Outcome
 from pytest_dbcluster.claims.pairs import Pairs, log
@@ -95,9 +95,9 @@ class Measurement:
         names = (self.test, self.source.load, *self.source.names, self.number)
         self._seed = block_order.seed_of(self.rules.seed, *names)
         self.instances = self.source.alternating()
-        # With a cap below one eight no look can come, so the rounds need not be an eight.
-        self.eights = 0 if self.rules.cap < PER_EIGHT else block_order.eights(self.instances)
-        self._next_blocks = block_order.blocks(len(self.rounds), self._seed, self.eights)
+        # With a cap below one opening block no look can come, so the rounds need not be an opening block.
+        self.openings = 0 if self.rules.cap < PER_OPENING else block_order.openings(self.instances)
+        self._next_blocks = block_order.blocks(len(self.rounds), self._seed, self.openings)
         self._upcoming: Block | None = None
         self.begun: tuple[Block, list[Round]] = (Block((), (0,)), [])
         self._warm = False
@@ -212,7 +212,7 @@ class Measurement:
     def _counted(self, numbers: Sequence[int], seen: tuple[float, float, float] | None, cap: int | None) -> bool:
         """Draw the next block until it counts; False when the measurement began again at a lower rate instead.
 
-        A block that was interrupted is drawn again, so that the eights come first in any case.
+        A block that was interrupted is drawn again, so that the opening blocks come first in any case.
         """
         block = self._upcoming = self._upcoming or next(self._next_blocks)
         rounds = self._block(block, len(self.blocks), numbers, seen, cap)
@@ -230,8 +230,8 @@ class Measurement:
     def _begun_again(self, least: int = open_loop.MIN_LATE, running: Sequence[Round] = ()) -> bool:
         """Lower an arrival rate that a variant does not keep, once, and drop all rounds at that rate.
 
-        least: rounds that did not keep it. running: the rounds so far of an eight that is not finished. Returns False
-        when all variants keep the rate, or it may not be lowered.
+        least: rounds that did not keep it. running: the rounds so far of an opening block that is not finished. Returns
+        False when all variants keep the rate, or it may not be lowered.
         """
         late = []
         if self.source.arrival_rate is not None:
@@ -245,7 +245,7 @@ class Measurement:
         self.blocks, self.void, self._checked = [], [], 0
         self._values.clear()
         self._upcoming = None
-        self._next_blocks = block_order.blocks(len(self.rounds), self._seed + 2, self.eights)
+        self._next_blocks = block_order.blocks(len(self.rounds), self._seed + 2, self.openings)
         return True
 
     def _too_void(self, rounds: list[Round], block: Block, running: Sequence[Round] = ()) -> bool:
@@ -269,7 +269,8 @@ class Measurement:
     ) -> list[Round] | None:
         """Run the rounds of a block. After as many rounds as there are variants, others may have the machine.
 
-        None when the rate was too high in the middle of an eight, and the measurement began again at a lower one.
+        None when the rate was too high in the middle of an opening block, and the measurement began again at a lower
+        one.
         """
         self.begun = block, (rounds := list[Round]())
         measured, several = self.seconds(numbers), len(self.rounds)
@@ -280,7 +281,7 @@ class Measurement:
                     done = self.source.round(block.order[position], block=number, position=position)
                     measured += done.seconds if block.order[position] in numbers else 0.0
                     shown = self._progress(done, seen, cap or self.rules.cap, measured)
-                    if done.void and block.length > 1:  # of an eight, only this round is repeated
+                    if done.void and block.length > 1:  # of an opening block, only this round is repeated
                         self.progress(dataclasses.replace(shown, last=False))
                         if self._too_void([done], block, rounds):
                             return None
@@ -355,16 +356,16 @@ class Measurement:
         self.source.set_length(self.length)
 
     def _choose_blocks(self, numbers: Sequence[int]) -> None:
-        """Draw no eights where not even one fits the budget: its few rounds show an estimate, and decide nothing."""
+        """Draw no opening blocks if none fits the budget: its few rounds show an estimate, and decide nothing."""
         seconds = self.length.seconds if self.length else reach.fastest(self._warm_ups, numbers)
-        if PER_EIGHT * len(numbers) * seconds > reach.LEEWAY * self.rules.budget:
-            self.eights, self._next_blocks = 0, block_order.blocks(len(self.rounds), self._seed, 0)
+        if PER_OPENING * len(numbers) * seconds > reach.LEEWAY * self.rules.budget:
+            self.openings, self._next_blocks = 0, block_order.blocks(len(self.rounds), self._seed, 0)
 
     def draw_without_claim(self, blocks: int, *, warm: bool) -> None:
-        """So many blocks are drawn for no claim: no eights, if those are fewer rounds. warm: the clusters are warm."""
+        """Draw so many blocks for no claim; no opening blocks if those are fewer. warm: the clusters are warm."""
         self.drawn_without_claim = True
-        if not self.pairs and blocks < PER_EIGHT:
-            self.eights, self._next_blocks = 0, block_order.blocks(len(self.rounds), self._seed, 0)
+        if not self.pairs and blocks < PER_OPENING:
+            self.openings, self._next_blocks = 0, block_order.blocks(len(self.rounds), self._seed, 0)
         self._warm = self._warm or (warm and self.source.round_seconds is not None and not self.source.free_length)
 
     def pairs_of(self, candidate: int, baseline: int, metric: str) -> Pairs:
@@ -374,7 +375,7 @@ class Measurement:
         pairs = pairing.pairs_of(*rounds, values, instances=self.instances, counts=metrics.is_counter(metric))
         rounding = pairing.rounding(*rounds) if metrics.of_seconds(metric) else ()
         void = self._void_rounds(candidate, baseline)
-        return dataclasses.replace(pairs, eights=self.eights, void=void, rounding=rounding)
+        return dataclasses.replace(pairs, openings=self.openings, void=void, rounding=rounding)
 
     def _void_rounds(self, candidate: int, baseline: int) -> tuple[tuple[int, bool], ...]:
         """Each void round of two variants, as ``Pairs.void``; rounds that were repeated with it are not counted."""
@@ -387,7 +388,7 @@ class Measurement:
         )
 
     def _pairs_before(self, done: Round) -> int:
-        return block_order.pairs_before(done.block, self.eights)
+        return block_order.pairs_before(done.block, self.openings)
 
     def carry_over(self, candidate: int, baseline: int, metric: str, pairs: int) -> CarryOver | None:
         """The carry-over of two variants in the first pairs; None for a counter, and where too few rounds tell it."""
@@ -488,5 +489,5 @@ class Measurement:
 
     def spent(self, numbers: Sequence[int]) -> str:
         """Why the budget of a claim about these variants allows no other block; empty while it does."""
-        upcoming = PER_EIGHT if len(self.blocks) < self.eights else 1
+        upcoming = PER_OPENING if len(self.blocks) < self.openings else 1
         return reach.spent(self.seconds(numbers), self.rules.budget, self.rules.budget_name, self.pairs, upcoming)

@@ -15,10 +15,10 @@ from pytest_dbcluster.rounds.round import Round
 class RoundProgress:
     """One finished round, for the live display.
 
-    test: node id. load: the name of the workload. pair: 1-based number of the pair; in an eight, counted as if its
-    rounds ran pair by pair. warm_up: whether the round does not count. ratio, low, high: the claim's ratio so far and
-    the ends of its interval; None before the first look. next_look: the number of pairs at which the claim is judged
-    next, None after the last look. last: whether as many rounds have run since the last such round as there are
+    test: node id. load: the name of the workload. pair: 1-based number of the pair; in an opening block, counted as if
+    its rounds ran pair by pair. warm_up: whether the round does not count. ratio, low, high: the claim's ratio so far
+    and the ends of its interval; None before the first look. next_look: the number of pairs at which the claim is
+    judged next, None after the last look. last: whether as many rounds have run since the last such round as there are
     variants. cap: the maximum number of pairs. measured: seconds used of ``budget`` seconds.
     """
 

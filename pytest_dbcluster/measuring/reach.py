@@ -15,7 +15,7 @@ from pytest_dbcluster.rounds import round_length
 from pytest_dbcluster.rounds.round import Round
 
 WARM_UPS = 2  # blocks: the minimum of a warm-up
-ROUNDS_VARY = 1.05  # an eight that seems to exceed the budget by less is begun
+ROUNDS_VARY = 1.05  # start an opening block that may overrun the budget by up to 5 %
 LEEWAY = 1.5  # rounds after the warm-up may be faster by this factor
 LARGER: Callable[[int], str] = f"{round_length.BUDGET} {{}}".format  # what to ask for, for a budget of so many seconds
 
@@ -107,7 +107,7 @@ def spent(used: float, budget: float, name: str, pairs: int, upcoming: int) -> s
     """Why a budget allows no other block; empty while it does.
 
     used: measured seconds of ``pairs`` pairs. name: what the user calls the budget. upcoming: the pairs of the next
-    block. An eight has no look inside, so one that does not fit is not begun.
+    block. An opening block has no look inside, so one that does not fit is not begun.
     """
     if used >= budget:
         return f"budget of {budget:.4g} s of measured time used ({name})"

@@ -28,7 +28,7 @@ LOWERED = 0.9  # a rate is lowered to this share of it, or less
 CLAIMED_SHARE = 0.7  # above it a tail is mostly queueing, and a few per cent of capacity change it by half
 MIN_DONE = 0.95  # share of the offered operations
 SIGMAS = 3.0  # standard deviations of a Poisson count
-MIN_ROUNDS = 6  # fewer may be behind by chance; the first eights have 8
+MIN_ROUNDS = 6  # fewer may be behind by chance; the first opening blocks have 8
 
 
 @dataclasses.dataclass(frozen=True)

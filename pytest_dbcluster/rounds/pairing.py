@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from pytest_dbcluster.claims.block_order import PER_EIGHT
+from pytest_dbcluster.claims.block_order import PER_OPENING
 from pytest_dbcluster.claims.carry_over import Placed
 from pytest_dbcluster.claims.pairs import Pairs
 from pytest_dbcluster.rounds.round import Round
@@ -21,13 +21,13 @@ def pairs_of(
 
     values: of each round of (candidate, baseline) what is compared, at least 0: a speed, the higher is the faster, or a
     counter with ``counts``. The order comes from the rounds' blocks and positions; a block with four rounds of each
-    variant is an eight. Raises ValueError as ``Pairs.of`` does.
+    variant is an opening block. Raises ValueError as ``Pairs.of`` does.
     """
     lengths = Counter(done.block for done in baseline)
     return Pairs.of(
         *values,
         baseline_first(candidate, baseline),
-        eights=sum(length == PER_EIGHT for length in lengths.values()),
+        openings=sum(length == PER_OPENING for length in lengths.values()),
         instances=instances,
         counts=counts,
     )

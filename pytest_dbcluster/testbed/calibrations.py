@@ -28,7 +28,7 @@ import psutil
 
 from pytest_dbcluster import formatting
 from pytest_dbcluster.claims import intervals
-from pytest_dbcluster.claims.block_order import PER_EIGHT
+from pytest_dbcluster.claims.block_order import PER_OPENING
 from pytest_dbcluster.claims.cluster_difference import ASSUMED, LEAST_PAIRS, ClusterDifference, together, upper
 from pytest_dbcluster.errors import ConfigError, ProvisionError
 from pytest_dbcluster.hosts.provisioner import Provisioner, name_of
@@ -42,7 +42,7 @@ from pytest_dbcluster.workloads.workload import OpenLoop, Workload
 FORMAT = 3  # of a calibration in the cache; raised when its fields change
 FOLDER = "calibrations"
 LEARN = "DBCLUSTER_LEARN"
-LEAST_ROUNDS = 2 * PER_EIGHT  # of each cluster: one eight for either half
+LEAST_ROUNDS = 2 * PER_OPENING  # of each cluster: one opening block for either half
 MOST_PAIRS = 200  # of a calibration: of more the latest count
 OPEN_LOOP = ", open loop"  # ends the kind of a workload with an arrival rate
 LOCAL = "local"

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_dbcluster.claims.block_order import block_orders, blocks, eights, pairs_before, seed_of
+from pytest_dbcluster.claims.block_order import block_orders, blocks, openings, pairs_before, seed_of
 from tests.support.pairs import orders
 
 seeds = st.integers(0, 2**64 - 1)
@@ -27,7 +27,7 @@ def places(block, variant):
 
 
 @given(st.integers(1, 7), seeds)
-def test_an_eight_runs_each_variant_four_times(variants, seed):
+def test_an_opening_block_runs_each_variant_four_times(variants, seed):
     """Once for each of its four pairs; a later block runs each variant once."""
     first, later = list(islice(blocks(variants, seed), 3)), list(islice(blocks(variants, seed), 3, 30))
     for block in first:
@@ -52,14 +52,14 @@ def test_the_sequence_of_a_seed_is_pinned():
     assert [one.order[0] for one in later] == [0, 0, 0, 1, 0, 0, 0, 1, 1]
 
 
-def test_every_arrangement_of_an_eight_is_equally_likely():
+def test_every_arrangement_of_an_opening_block_is_equally_likely():
     """All seventy, so no fixed pattern can meet a periodic disturbance."""
     found = Counter(next(blocks(2, seed)).order for seed in range(15_000))
     assert fair(found, 70)
 
 
-def test_given_the_matching_each_pair_of_an_eight_is_a_fair_coin():
-    """All 105 matchings of eight places are equally likely, and in each of them all 16 patterns of who runs first."""
+def test_given_the_matching_each_pair_of_an_opening_block_is_a_fair_coin():
+    """All 105 matchings of its places are equally likely, and in each of them all 16 patterns of who runs first."""
     matchings, patterns = Counter(), Counter()
     for seed in range(15_000):
         block = next(blocks(2, seed))
@@ -92,7 +92,7 @@ def test_the_pairs_of_steps_that_share_a_variant_are_fair_too():
     assert set(found) == set(permutations(range(3)))
 
 
-def test_blocks_after_the_eights_are_fair_coins():
+def test_blocks_after_the_opening_blocks_are_fair_coins():
     """AB and BA are equally likely and do not follow each other's lead."""
     coins = [one.order == (0, 1) for seed in range(50) for one in islice(blocks(2, seed), 3, 203)]
     assert 4700 < sum(coins) < 5300
@@ -109,13 +109,13 @@ def test_signs_of_all_pairs_are_fair():
 
 
 @pytest.mark.parametrize(("instances", "wanted"), [(1, 3), (2, 4), (3, 3), (4, 4), (5, 5), (7, 7)])
-def test_every_instance_has_as_many_eights(instances, wanted):
+def test_every_instance_has_as_many_opening_blocks(instances, wanted):
     """Three at least, and a multiple of the instances."""
-    assert eights(instances) == wanted
+    assert openings(instances) == wanted
 
 
 def test_pairs_before_a_block_are_counted():
-    """Four for each eight, one for each later block."""
+    """Four for each opening block, one for each later block."""
     assert [pairs_before(block, 3) for block in range(6)] == [0, 4, 8, 12, 13, 14]
     assert [pairs_before(block, 0) for block in range(3)] == [0, 1, 2]
 

@@ -15,10 +15,10 @@ from pytest_dbcluster.claims.carry_over import Placed
 BASELINE, CANDIDATE, THIRD = 0, 1, 2
 
 
-def drawn(pairs, seed, noise, *, slower=0.0, faster=0.0, variants=2, eights=3):
+def drawn(pairs, seed, noise, *, slower=0.0, faster=0.0, variants=2, openings=3):
     """Rounds in an order that was drawn. Noise takes (round, position); ``slower``: log time after the candidate."""
     found, before, done = [], None, 0
-    for number, block in enumerate(blocks(variants, seed, eights)):
+    for number, block in enumerate(blocks(variants, seed, openings)):
         if done >= pairs:
             return found
         for position, variant in enumerate(block.order):
@@ -52,7 +52,7 @@ def wave(seed):
 
 
 def drifting(seed):
-    """Rounds of an eight lie further apart than those of a pair, so that a drift makes them noisier."""
+    """Rounds of an opening block lie further apart than those of a pair, so that a drift makes them noisier."""
     noise = independent(seed)
     return lambda number, position: noise(number, position) + 0.02 * number
 
@@ -94,7 +94,7 @@ def difference_and_error(changed, same):
 
 def test_in_pairs_it_compares_pairs_after_another_variant_with_the_rest():
     """The estimate and the ratio without it are those of two groups of log ratios."""
-    rounds = drawn(40, 3, independent(5), slower=0.03, faster=0.2, eights=0)
+    rounds = drawn(40, 3, independent(5), slower=0.03, faster=0.2, openings=0)
     changed, same = ratios_by_change(rounds)
     one = found(rounds)
 
@@ -109,7 +109,7 @@ def test_the_interval_is_as_wide_as_other_orders_of_the_same_rounds_ask_for(nois
 
     It is wider, because it holds for any ratio of the two variants; most where few rounds have all of the noise.
     """
-    rounds = drawn(20, seed, noise(seed), faster=0.2, eights=0)
+    rounds = drawn(20, seed, noise(seed), faster=0.2, openings=0)
     times = [done.log_time + 0.2 * done.variant for done in rounds]
     coin, others = random.Random(seed), []
     for _ in range(3000):
@@ -206,9 +206,9 @@ def test_the_same_rounds_have_the_same_interval():
     "rounds",
     [
         [],
-        drawn(2, 1, independent(1), eights=0),
+        drawn(2, 1, independent(1), openings=0),
         drawn(4, 1, independent(1), slower=0.3),
-        drawn(7, 1, independent(1), slower=0.3, eights=0),
+        drawn(7, 1, independent(1), slower=0.3, openings=0),
         [Placed(n % 2, (n + 1) % 2 if n else None, n // 8, 0.01 * n) for n in range(48)],
         [Placed(done.variant, None, done.block, done.log_time) for done in drawn(12, 1, independent(1))],
         [*drawn(12, 1, independent(1)), Placed(0, 1, 2, math.inf)],

@@ -77,7 +77,7 @@ def test_rare_counts_of_equal_variants_are_not_judged():
     assert outcomes == {Outcome.INCONCLUSIVE}
 
 
-def test_many_against_none_hold_after_three_eights():
+def test_many_against_none_hold_after_three_opening_blocks():
     """As soon as a claim about a speed can."""
     verdict = replay(lower(0.5), counted([0.0] * 160, [3.0, 5.0, 4.0, 6.0] * 40))
 

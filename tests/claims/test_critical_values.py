@@ -14,9 +14,9 @@ RANK_LOOKS = [look for look in critical.LOOKS if look >= 14]
 
 
 def test_looks_are_those_of_the_table():
-    """Whole eights first, then steps of about a fifth; 160 pairs last."""
+    """Whole opening blocks first, then steps of about a fifth; 160 pairs last."""
     assert critical.LOOKS == (8, 12, 14, 17, 20, 24, 28, 34, 40, 44, 48, 56, 67, 80, 95, 113, 135, 160)
-    assert critical.OF_EIGHTS == (8, 12)
+    assert critical.OF_OPENINGS == (8, 12)
     assert critical.RANKS_FROM == 14
 
 
@@ -40,7 +40,7 @@ def test_last_look_is_the_one_reached_or_passed(pairs, look):
     ("instances", "first"), [(1, (8, 12, 14)), (2, (8, 17, 20)), (3, (12, 14, 17)), (4, (17, 20)), (5, (20, 24))]
 )
 def test_no_look_weighs_one_instance_more_than_another(instances, first):
-    """Looks before every instance has equally many eights are left out, and so are those inside an eight."""
+    """Looks inside an opening block are left out, and those before every instance has equally many of them."""
     assert critical.looks(instances)[: len(first)] == first
     assert set(critical.looks(instances)) <= set(critical.LOOKS)
     assert critical.next_look(0, instances) == first[0]
@@ -67,7 +67,7 @@ def test_a_number_of_pairs_between_looks_has_no_critical_value():
 
 @pytest.mark.parametrize(("level", "look"), [(0.05, 8), (0.0005, 12), (0.0005 / 2, 17), (0.0001, 17), (0.0001 / 4, 20)])
 def test_the_first_look_that_can_speak_depends_on_the_level(level, look):
-    """A guard can hold after two eights, a claim after three, the stricter levels after more pairs."""
+    """A guard can hold after two opening blocks, a claim after three, the stricter levels after more pairs."""
     assert critical.boundary(level).first_look == look
 
 
@@ -146,14 +146,14 @@ def test_drawing_the_order_of_a_run_again_gives_what_new_runs_give():
             assert again[look].std() == pytest.approx(new[look].std(), rel=0.06)
 
 
-def test_chances_of_eights_are_those_of_counted_arrangements():
+def test_chances_of_opening_blocks_are_those_of_counted_arrangements():
     """The first of so many orders: 1 of 70, 1, 3, 8, 18 of 4900, and 1, 4, 13, 35 of 343000."""
-    ways = [list(itertools.accumulate(critical_values.eights_ways(eights)[:4])) for eights in (1, 2, 3)]
+    ways = [list(itertools.accumulate(critical_values.opening_ways(openings)[:4])) for openings in (1, 2, 3)]
     assert ways == [[1, 2, 4, 7], [1, 3, 8, 18], [1, 4, 13, 35]]
-    assert [sum(critical_values.eights_ways(eights)) for eights in (1, 2, 3)] == [70, 4900, 343000]
+    assert [sum(critical_values.opening_ways(openings)) for openings in (1, 2, 3)] == [70, 4900, 343000]
 
 
 def test_chances_of_rank_sums_agree_with_counting():
-    """All 256 patterns of eight signs."""
+    """All 256 patterns of opening block signs."""
     sums = [sum(rank for rank, up in enumerate(signs, 1) if up) for signs in itertools.product((0, 1), repeat=8)]
     assert list(critical_values.rank_tails(8)) == [sum(one >= least for one in sums) for least in range(38)]

@@ -10,7 +10,7 @@ import pytest
 from benchmarks import fades as simulated
 from benchmarks.critical_values import rank_tails
 from pytest_dbcluster.claims import critical_values, intervals, kinds, power
-from pytest_dbcluster.claims.block_order import EIGHTS, PER_EIGHT, blocks
+from pytest_dbcluster.claims.block_order import OPENINGS, PER_OPENING, blocks
 from pytest_dbcluster.claims.claim import Outcome
 from pytest_dbcluster.claims.pairs import Pairs, of_losses
 from pytest_dbcluster.claims.verdict import Terms, judge, replay
@@ -48,7 +48,7 @@ def test_the_second_loss_is_compared_with_the_first():
 
 
 def test_no_look_comes_before_17_blocks():
-    """The looks inside the eights compare rounds of several pairs, so they are silent, and say nothing either."""
+    """The looks inside the opening blocks compare rounds of several pairs, so they say nothing."""
     clear = made(160, sd=1e-6)
 
     for count in range(LOOK):
@@ -92,7 +92,7 @@ def test_a_wrong_verdict_is_as_rare_as_counted_whatever_the_noise_and_the_loss(n
 
 
 def test_the_coins_of_both_workloads_are_fair_and_independent():
-    """In an eight of four variants all 16 patterns of two coins in two pairs come equally often."""
+    """In an opening block of four variants all 16 patterns of two coins in two pairs come equally often."""
     found = Counter()
     for seed in range(4000):
         block = next(blocks(4, seed))
@@ -101,7 +101,7 @@ def test_the_coins_of_both_workloads_are_fair_and_independent():
     square = sum((found[pattern] - 250) ** 2 / 250 for pattern in itertools.product((True, False), repeat=4))
 
     assert square < 37.7  # of chi-square with 15 degrees of freedom: .001
-    assert PER_EIGHT * EIGHTS < LOOK
+    assert PER_OPENING * OPENINGS < LOOK
 
 
 def test_what_is_seen_at_the_first_looks_is_seen_with_power_8():

@@ -132,7 +132,7 @@ def test_the_centre_is_the_mean_of_the_middle_half():
     assert intervals.centre([0.0, 0.0, 3.0, 5.0, 7.0, 99.0, 99.0]) == statistics.fmean([0, 3, 5, 7, 99])
 
 
-def test_the_ends_at_whole_eights_are_differences_inside_them():
+def test_the_ends_at_whole_openings_are_differences_inside_them():
     """At 12 pairs and .0005 the third of either side, at .05 the eighth."""
     given_ = noisy(5, 12)
     crossed = sorted(given_.crossed())
@@ -147,7 +147,7 @@ def test_no_interval_before_the_first_look():
     assert intervals.interval(pairs([0.1] * 7), 0.05) == intervals.UNBOUNDED
     assert intervals.interval(pairs([0.1] * 8), 0.0005) == intervals.UNBOUNDED
     assert intervals.interval(pairs([0.1] * 12), 0.0001) == intervals.UNBOUNDED
-    assert intervals.interval(pairs([0.1] * 4, eights=4, instances=2), 0.05) == intervals.UNBOUNDED
+    assert intervals.interval(pairs([0.1] * 4, openings=4, instances=2), 0.05) == intervals.UNBOUNDED
 
 
 def test_pairs_between_looks_do_not_move_the_interval():
@@ -171,7 +171,7 @@ def test_pairs_that_all_ran_in_one_order_bound_nothing():
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 6, 13])
-def test_pairs_that_are_no_whole_eights_have_an_estimate(count):
+def test_pairs_that_are_no_whole_openings_have_an_estimate(count):
     """It is for display: no look comes there."""
     assert intervals.estimate(pairs([0.2] * count)) == pytest.approx(0.2)
     assert math.isnan(intervals.estimate(pairs([])))

@@ -39,14 +39,14 @@ def test_pairs_need_as_many_rounds_of_each():
         Pairs.of([1.0, 2.0], [1.0], [True])
 
 
-def test_rounds_are_crossed_inside_whole_eights_only():
-    """16 differences of each eight that is drawn, none between two eights, none of later pairs."""
-    pairs = Pairs(tuple(map(float, range(10))), (0.0,) * 4 + (100.0,) * 6, (True,) * 10, eights=2)
+def test_rounds_are_crossed_inside_whole_openings_only():
+    """16 differences of each opening block that is drawn, none between two opening blocks, none of later pairs."""
+    pairs = Pairs(tuple(map(float, range(10))), (0.0,) * 4 + (100.0,) * 6, (True,) * 10, openings=2)
 
-    assert pairs.whole_eights == 2
+    assert pairs.whole_openings == 2
     assert sorted(pairs.crossed()) == sorted([float(k) for k in range(4)] * 4 + [k - 100.0 for k in range(4, 8)] * 4)
-    assert pairs.first(7).whole_eights == 1
-    assert Pairs((1.0,) * 14, (0.0,) * 14, (True,) * 14).whole_eights == 3
+    assert pairs.first(7).whole_openings == 1
+    assert Pairs((1.0,) * 14, (0.0,) * 14, (True,) * 14).whole_openings == 3
 
 
 def test_the_first_pairs_keep_the_void_rounds_before_them():

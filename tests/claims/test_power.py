@@ -13,7 +13,7 @@ from tests.support.pairs import orders, pairs
 
 
 def test_the_table_has_every_look_before_20_pairs_that_can_speak():
-    """With looks at whole eights less is shown, and no row rises with the pairs."""
+    """With looks at whole opening blocks less is shown, and no row rises with the pairs."""
     early = [look for look in critical_values.LOOKS if look < power.KNOWN_FROM]
     speaking = {
         (level, look)
@@ -43,15 +43,15 @@ def test_a_detectable_difference_is_found_with_power_8(look, level):
     assert 0.72 < found / 400 < 0.88
 
 
-@pytest.mark.parametrize("eights", [True, False])
-def test_the_script_makes_the_table_of_detectable_differences(eights):
+@pytest.mark.parametrize("openings", [True, False])
+def test_the_script_makes_the_table_of_detectable_differences(openings):
     """A small simulation comes close to the shipped factors."""
     for level, found in zip(
-        (0.05, 0.0005), simulated.detectable([0.05, 0.0005], 400, seed=5, eights=eights), strict=True
+        (0.05, 0.0005), simulated.detectable([0.05, 0.0005], 400, seed=5, openings=openings), strict=True
     ):
         for look, theirs in zip(critical_values.LOOKS, found, strict=False):
             if (level, look) in power.SHOWN:
-                assert power.SHOWN[level, look][not eights] == pytest.approx(theirs, rel=0.15)
+                assert power.SHOWN[level, look][not openings] == pytest.approx(theirs, rel=0.15)
 
 
 def test_nothing_is_detectable_before_a_look():
@@ -120,7 +120,7 @@ def test_pairs_needed_are_a_look_with_the_power():
     assert needed(100) == 12
     assert needed(100, number=12) == 17
     assert needed(100, instances=2) == 17
-    assert needed(100, eights=0) == 17
+    assert needed(100, openings=0) == 17
     far, near = (needed(distance, number=40) for distance in (0.02, 0.01))
     assert near == pytest.approx(4 * far, abs=4)
     assert needed(0.0) is None

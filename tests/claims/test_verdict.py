@@ -75,7 +75,7 @@ def test_equality_proves_no_claim():
     assert answer.needed_pairs is None
 
 
-def test_a_guard_may_hold_after_two_eights():
+def test_a_guard_may_hold_after_two_opening_blocks():
     """Where rounds hardly vary, eight pairs show that nothing got slower; no claim is decided by so few."""
     answer = judge(same_as(0.1), noise(0, 0.02, 8))
 
@@ -201,12 +201,12 @@ def test_orders_and_times_fill_the_checks():
 
 def test_several_instances_have_no_look_that_weighs_one_more():
     """With two instances 12 pairs are no look, however clear the pairs; 8 are for a guard, and 17 for a claim."""
-    clear = noise(1.0, 0.01, 17, eights=4, instances=2)
+    clear = noise(1.0, 0.01, 17, openings=4, instances=2)
     for drawn in (4, 12, 16):
         assert judge(same_as(0.1), clear.first(drawn)) is None
     assert judge(beats(), clear.first(12)) is None
     assert replay(beats(), clear).pairs == 17
-    assert replay(same_as(0.1), noise(0.0, 0.01, 17, eights=4, instances=2)).pairs == 8
+    assert replay(same_as(0.1), noise(0.0, 0.01, 17, openings=4, instances=2)).pairs == 8
 
 
 def test_void_rounds_that_depend_on_the_variant_decide_nothing():

@@ -1,7 +1,7 @@
 """Exact: how many of all orders of the rounds give a wrong verdict, when the times of the rounds are fixed numbers.
 
 Whatever the noise was, the times that came out are fixed once the variants do not matter; only the order is random. So
-each model below is one list of 24 log times (three eights), and every order of it is counted, not sampled.
+each model below is one list of 24 log times (three opening blocks), and every order of it is counted, not sampled.
 """
 
 import itertools
@@ -59,10 +59,10 @@ MODELS = {
     "two modes": marked([place for place in range(ROUNDS) if random.Random(place).random() < 0.5], 1.5),
     "stalls": marked([3, 11, 12, 20], 5.0),
     "one slow round a pair of rounds": marked([2 * block + block % 2 for block in range(12)]),
-    "one slow round an eight": marked([5, 9, 18]),
+    "one slow round an opening block": marked([5, 9, 18]),
     "the second round is slower": marked(range(1, ROUNDS, 2), 1.1),
     "the first half is slower": marked(range(12)),
-    "the first half of each eight is slower": marked([p for p in range(ROUNDS) if p % 8 < 4]),
+    "the first half of each opening block is slower": marked([p for p in range(ROUNDS) if p % 8 < 4]),
     "a burst": marked(range(6, 15), 3.0),
     "all alike": [0.0] * ROUNDS,
     "few different times": [float(place * 7 % 3) for place in range(ROUNDS)],
@@ -77,8 +77,8 @@ MODELS = {
 }
 
 
-def eight(times, places):
-    """The pairs of one eight whose candidate has these places."""
+def opening(times, places):
+    """The pairs of one opening block whose candidate has these places."""
     others = [place for place in range(8) if place not in places]
     candidate, baseline = ([-times[place] for place in chosen] for chosen in (places, others))
     first = [theirs < ours for ours, theirs in zip(places, others, strict=True)]
@@ -86,15 +86,15 @@ def eight(times, places):
 
 
 def not_faster(times):
-    """By the number of the 16 differences of an eight that are not above 0: how many of its 70 orders have so many."""
+    """Of an opening block: how many of its 70 orders have so many of the 16 differences not above 0."""
     ways = [0] * 17
     for places in PLACES:
-        ways[sum(ratio <= intervals.ROUNDING for ratio in eight(times, places).crossed())] += 1
+        ways[sum(ratio <= intervals.ROUNDING for ratio in opening(times, places).crossed())] += 1
     return ways
 
 
 def together(one, other):
-    """The same of two lots of eights."""
+    """The same of two lots of opening blocks."""
     ways = [0] * (len(one) + len(other) - 1)
     for (i, a), (j, b) in itertools.product(enumerate(one), enumerate(other)):
         ways[i + j] += a * b
@@ -104,10 +104,10 @@ def together(one, other):
 @pytest.mark.parametrize("times", MODELS.values(), ids=MODELS)
 @pytest.mark.parametrize("level", [0.05, 0.0005])
 def test_of_all_orders_no_more_reject_than_the_table_says(times, level):
-    """All 4900 orders of two eights and 343000 of three; without ties exactly as many as it says."""
+    """All 4900 orders of two opening blocks and 343000 of three; without ties exactly as many as it says."""
     row = critical_values.boundary(level)
-    eights = [not_faster(times[start : start + 8]) for start in range(0, ROUNDS, 8)]
-    for look, ways in zip((8, 12), list(itertools.accumulate(eights, together))[1:], strict=True):
+    openings = [not_faster(times[start : start + 8]) for start in range(0, ROUNDS, 8)]
+    for look, ways in zip((8, 12), list(itertools.accumulate(openings, together))[1:], strict=True):
         if (value := row.at(look)) is not None:
             rejected = sum(ways[: value + 1]) / sum(ways)
             assert rejected <= chance(look, value) * (1 + 1e-12)
@@ -116,7 +116,7 @@ def test_of_all_orders_no_more_reject_than_the_table_says(times, level):
 
 
 def joined(one, other):
-    """Two eights in one measurement."""
+    """Two opening blocks in one measurement."""
     fields = ("candidate", "baseline", "baseline_first")
     return Pairs(*(getattr(one, name) + getattr(other, name) for name in fields))
 
@@ -126,7 +126,7 @@ def test_the_verdicts_of_all_4900_orders_are_counted(name):
     """What judge says at 8 pairs: a guard on its margin fails in none, and holds in 18 of 4900 at most."""
     times, outcomes = MODELS[name], []
     margin = no_slower_than(0.05).bounds[0]
-    first, second = ([eight(times[start : start + 8], places) for places in PLACES] for start in (0, 8))
+    first, second = ([opening(times[start : start + 8], places) for places in PLACES] for start in (0, 8))
     for one, other in itertools.product(first, second):
         decided = judge(no_slower_than(0.05), moved(joined(one, other), margin))
         outcomes.append(decided and decided.outcome)

@@ -100,7 +100,7 @@ def test_a_claim_that_rounding_keeps_open_is_futile():
     """No number of pairs makes the steps smaller, so that it does not go on to the cap."""
     found = judged(kinds.no_slower_than(0.05), printed(0.010, 0.010))
 
-    assert found.reason.startswith("futile: ")
+    assert found.reason.startswith("stopped early: ")
     assert "rounding could decide" in found.reason
     assert found.pairs == 28
 

@@ -99,7 +99,7 @@ def test_the_time_is_shared_by_the_pairs_of_clusters():
 
 
 @pytest.mark.parametrize(("until", "rounds"), [(-math.inf, 8), (math.inf, 20)], ids=["used", "left"])
-def test_a_used_time_still_has_two_eights(until, rounds):
+def test_a_used_time_still_has_two_opening_blocks(until, rounds):
     """Their halves say what the noise of the rounds is; with time left as many are drawn as the plan allows."""
     with Fresh()(0) as source:
         difference, noise = calibrate.difference_of(source, 20, until)["throughput"]

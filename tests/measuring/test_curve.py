@@ -134,7 +134,7 @@ def test_drawing_claims_nothing():
 
 
 @pytest.mark.parametrize(("asked", "drawn"), [(1, 1), (3, 3), (4, 4), (5, 8), (13, 13)])
-def test_drawing_takes_whole_eights_from_four_rounds_on(asked, drawn):
+def test_drawing_takes_whole_openings_from_four_rounds_on(asked, drawn):
     """Fewer rounds are drawn one by one, in a random order that is drawn anew for each of them."""
     made = sweep(2.0)
     made.draw(asked)

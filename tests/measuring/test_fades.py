@@ -72,7 +72,7 @@ def test_the_first_verdict_comes_after_17_blocks():
 
 
 def test_the_first_look_speaks_by_ranks():
-    """Later with a stricter level, and where instances take turns in whole eights."""
+    """Later with a stricter level, and where instances take turns in whole opening blocks."""
     claim = kinds.fades()
 
     assert [reach.first_look(claim, alpha) for alpha in (0.0005, 0.0001)] == [17, 17]

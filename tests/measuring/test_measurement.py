@@ -1,4 +1,4 @@
-"""Drawing rounds: eights and later blocks, warm-up, void rounds, what a claim draws and what it finds drawn."""
+"""Drawing rounds: opening blocks and later blocks, warm-up, void rounds, what a claim draws and what it finds drawn."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_nothing_is_drawn_before_a_claim():
 
 
 def test_rounds_are_alone_where_the_source_can_be():
-    """As many in a turn as there are variants, warm-ups too, so that others get the machine inside an eight."""
+    """As many in a turn as there are variants, warm-ups too, so that others get the machine inside an opening block."""
     source, turns = two(), []
 
     @contextlib.contextmanager
@@ -45,7 +45,7 @@ def test_rounds_are_alone_where_the_source_can_be():
     assert [len(turn) for turn in turns] == [2] * (len(source.rounds) // 2)
 
 
-def test_the_first_blocks_are_eights():
+def test_the_first_blocks_are_opening_blocks():
     """Four rounds of each variant in a drawn arrangement; a block is never cut short."""
     source = two()
     slow, fast = series_of(measurement(source))
@@ -54,11 +54,11 @@ def test_the_first_blocks_are_eights():
     rounds = measured(source)
     assert [block for _, block, _ in rounds] == [0] * 8 + [1] * 8 + [2] * 8
     assert [position for _, _, position in rounds] == [*range(8)] * 3
-    for eight in (rounds[:8], rounds[8:16], rounds[16:]):
-        assert sorted(number for number, _, _ in eight) == [0] * 4 + [1] * 4
+    for opening in (rounds[:8], rounds[8:16], rounds[16:]):
+        assert sorted(number for number, _, _ in opening) == [0] * 4 + [1] * 4
 
 
-def test_blocks_after_three_eights_hold_each_variant_once():
+def test_blocks_after_three_opening_blocks_hold_each_variant_once():
     """In an order drawn for each."""
     source = two(seconds=noisy(1.0, 1.0, sd=0.3))
     asked = measurement(source)
@@ -72,7 +72,7 @@ def test_blocks_after_three_eights_hold_each_variant_once():
     assert asked.pairs == 12 + 17
 
 
-def test_the_rounds_of_an_eight_are_matched_at_random():
+def test_the_rounds_of_an_opening_block_are_matched_at_random():
     """The n-th rounds of both variants are a pair; who ran first is in the pairs, in the order of the match."""
     source = FakeSource(("slow", "fast"), lambda variant: float(len(source.rounds)))
     asked = measurement(source)
@@ -86,11 +86,11 @@ def test_the_rounds_of_an_eight_are_matched_at_random():
     assert pairs.ratios == pytest.approx(
         [math.log(a.seconds / b.seconds) for a, b in zip(asked.rounds[0], asked.rounds[1], strict=True)]
     )
-    assert (pairs.eights, pairs.instances) == (3, 1)
+    assert (pairs.openings, pairs.instances) == (3, 1)
 
 
-def test_several_instances_have_as_many_eights_each():
-    """Two instances have four eights in turn, and no look before both have one, nor after three."""
+def test_several_instances_have_as_many_opening_blocks_each():
+    """Two instances have four opening blocks in turn, and no look before both have one, nor after three."""
     source = two(seconds=noisy(1.0, 0.97, sd=0.002))
     source.alternating = lambda: 2
     asked = measurement(source)
@@ -106,7 +106,7 @@ def test_several_instances_have_as_many_eights_each():
 
 @pytest.mark.parametrize(("cap", "drawn"), [(1, 1), (3, 3), (4, 4), (7, 4), (8, 8), (13, 12), (16, 14)])
 def test_no_more_pairs_are_drawn_than_the_cap(cap, drawn):
-    """An eight that would exceed it is not begun; below one eight the pairs are drawn one by one."""
+    """An opening block that would exceed it is not begun; below one opening block the pairs are drawn one by one."""
     asked = measurement(two(seconds=noisy(1.0, 1.0, sd=0.3)), cap=cap)
     slow, fast = series_of(asked)
 
@@ -193,8 +193,8 @@ def test_a_second_claim_uses_the_rounds_of_the_first():
     assert len(source.rounds) == drawn
 
 
-def test_a_void_round_of_an_eight_is_repeated_in_its_place():
-    """The other rounds of the eight stay, and so does its arrangement."""
+def test_a_void_round_of_an_opening_block_is_repeated_in_its_place():
+    """The other rounds of the opening block stay, and so does its arrangement."""
     plain, source = two(seconds=steady), two(voids=("",) * 5 + ("the primary changed",), seconds=steady)
     measurement(plain).draw([0, 1])
     asked = measurement(source)

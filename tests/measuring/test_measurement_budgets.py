@@ -119,7 +119,7 @@ def test_a_block_that_waits_past_the_runs_time_ends_the_claim(blocks):
 
 @pytest.mark.parametrize(("turns", "pairs"), [(0, 0), (1, 0), (5, 3), (9, 7), (16, 14)])
 def test_a_lock_waited_for_in_vain_ends_the_claim_with_its_rounds(turns, pairs):
-    """Whole pairs of an eight that was begun count too; the answer is reported, then the error ends the run."""
+    """Whole pairs of an opening block that was begun count too; the answer is reported, then the error ends the run."""
     source, told, left = two(), [], itertools.count()
 
     def alone():
@@ -147,12 +147,12 @@ def test_a_lock_waited_for_in_vain_ends_the_claim_with_its_rounds(turns, pairs):
 
 
 def test_an_eight_that_was_interrupted_is_drawn_again():
-    """The first three blocks that count are eights in any case: the looks before 14 pairs rest on them."""
+    """The first three blocks that count are opening blocks in any case: the looks before 14 pairs rest on them."""
     source, asked_alone = two(), []
 
     def alone():
         asked_alone.append(asked.pairs)
-        if len(asked_alone) == 5:  # two blocks of warm-up, then inside of the first eight
+        if len(asked_alone) == 5:  # two blocks of warm-up, then inside of the first opening block
             raise Inconclusive(USED)
         return contextlib.nullcontext()
 

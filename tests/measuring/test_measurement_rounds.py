@@ -131,7 +131,7 @@ def test_a_rate_that_is_too_high_is_lowered_once_for_all_and_begun_again():
         answer.message
     )
     assert "\n  4 pairs at the rate that was too high were dropped, and all began again" in answer.message
-    assert [done.block for done in slow.rounds[:8]] == [0] * 4 + [1] * 4  # eights again
+    assert [done.block for done in slow.rounds[:8]] == [0] * 4 + [1] * 4  # opening blocks again
     assert asked.pairs == len(slow.rounds) == answer.verdict.pairs
 
 
@@ -139,7 +139,8 @@ def test_a_rate_that_is_too_high_is_lowered_once_for_all_and_begun_again():
 def test_a_rate_is_lowered_before_the_first_look_alone(block, lowered):
     """A look at rounds that are dropped afterwards would have a chance of error of its own, so the rate then stays.
 
-    The first look of a claim comes after two eights, which are blocks 0 and 1: late rounds before it lower the rate.
+    The first look of a claim comes after two opening blocks, which are blocks 0 and 1: late rounds before it lower the
+    rate.
     """
     paced = Paced(can=600.0)
     plain = paced.source.round

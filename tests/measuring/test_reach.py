@@ -99,7 +99,7 @@ def test_an_eight_that_does_not_fit_the_budget_is_not_begun():
     slow, fast = series_of(asked)
 
     verdict = fast.against(slow).verdict
-    assert (asked.eights, verdict.pairs, verdict.outcome) == (0, 3, Outcome.INCONCLUSIVE)
+    assert (asked.openings, verdict.pairs, verdict.outcome) == (0, 3, Outcome.INCONCLUSIVE)
     source.seconds = lambda variant: (0.2, 0.1)[variant]  # rounds that get faster all the same reach the early looks
     asked.rules = dataclasses.replace(asked.rules, budget=100.0)
     assert fast.against(slow).verdict.outcome is Outcome.HOLDS
@@ -108,7 +108,7 @@ def test_an_eight_that_does_not_fit_the_budget_is_not_begun():
 
 @pytest.mark.parametrize(("instances", "look"), [(1, 12), (2, 17), (3, 12), (4, 17)])
 def test_instances_in_turn_have_a_later_first_look(instances, look):
-    """None comes before every instance has as many eights."""
+    """None comes before every instance has as many opening blocks."""
     assert reach.first_look(kinds.beats(), 0.0005, instances) == look
 
 

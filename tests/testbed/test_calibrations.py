@@ -316,7 +316,7 @@ def test_variants_that_share_their_clusters_add_one_pair(here, local):
 
 @pytest.mark.parametrize(("rounds", "instances"), [(15, 2), (16, 1), (0, 2)])
 def test_few_rounds_and_a_single_instance_add_nothing(here, given, rounds, instances):
-    """Less than two eights of an instance say nothing about the noise of its rounds."""
+    """Less than two opening blocks of an instance say nothing about the noise of its rounds."""
     assert calibrations.learn([drawn((1.0, 1.1), rounds, instances)] * 2, instances, given, set()) == 0
     assert calibrations.read(here).pairs == ()
 

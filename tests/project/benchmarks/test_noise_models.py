@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from benchmarks import noise_models
-from benchmarks.critical_values import IN_EIGHTS, RANK_LOOKS, drawn, mann_whitney, rank_sums
+from benchmarks.critical_values import IN_OPENINGS, RANK_LOOKS, drawn, mann_whitney, rank_sums
 from pytest_dbcluster.claims import critical_values, intervals
 from pytest_dbcluster.claims.claim import Outcome
 from pytest_dbcluster.claims.kinds import beats
@@ -15,7 +15,8 @@ from pytest_dbcluster.claims.verdict import replay
 
 RUNS = 60
 DRAWS = 40_000
-# Where a claim is decided at 8 pairs if all rounds of one eight are on one side: the look that there is no more.
+# Where a claim is decided at 8 pairs if all rounds of one opening block are on one side: the look that there is no
+# more.
 GONE = 8
 
 
@@ -30,9 +31,9 @@ def sample(name):
 
 
 def pairs_of(labelled, ratios, signs):
-    """The pairs of one run: the rounds of the eights, then the log ratios of the later pairs."""
-    candidate = [*(-labelled[:, 0].reshape(-1)), *ratios[IN_EIGHTS:]]
-    baseline = [*(-labelled[:, 1].reshape(-1)), *[0.0] * (len(ratios) - IN_EIGHTS)]
+    """The pairs of one run: the rounds of the opening blocks, then the log ratios of the later pairs."""
+    candidate = [*(-labelled[:, 0].reshape(-1)), *ratios[IN_OPENINGS:]]
+    baseline = [*(-labelled[:, 1].reshape(-1)), *[0.0] * (len(ratios) - IN_OPENINGS)]
     return Pairs(tuple(map(float, candidate)), tuple(map(float, baseline)), tuple(bool(sign > 0) for sign in signs))
 
 
@@ -40,7 +41,7 @@ def pairs_of(labelled, ratios, signs):
 def test_the_script_decides_as_the_engine_does(name):
     """Each look of 60 runs, and the whole claim: the same answers of ``intervals.rejects`` and ``verdict.replay``."""
     labelled, ratios, signs = sample(name)
-    found = {look: mann_whitney(labelled, look // 4) for look in critical_values.OF_EIGHTS}
+    found = {look: mann_whitney(labelled, look // 4) for look in critical_values.OF_OPENINGS}
     found |= {look: rank_sums(ratios[:, :look], signs[:, :look]) for look in RANK_LOOKS}
     up, down = noise_models.rejected(found, 0.0005)
     outcomes = set()
