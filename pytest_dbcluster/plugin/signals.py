@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import select
 import signal
@@ -69,8 +70,8 @@ class EndingSignals:
             self._waker = _Waker()
             self._unraisable, sys.unraisablehook = sys.unraisablehook, self._not_raised
 
-    def remove(self) -> None:
-        """Restore the handlers that were there before."""
+    def remove(self, *, ends: bool = False) -> None:
+        """Restore the handlers that were there before. ends: the process ends now, so Ctrl-C interrupts nothing."""
         if self._unraisable:
             if sys.unraisablehook == self._not_raised:  # else another plugin has taken over, and may call ours
                 sys.unraisablehook = self._unraisable
@@ -82,7 +83,9 @@ class EndingSignals:
             self._waker = None
         for number, handler in self._before.items():
             signal.signal(number, handler)
-        if self._ends and signal.SIGINT in self._before:
+        if ends and signal.SIGINT in self._before:  # Python would show a traceback from the middle of its end
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+        elif self._ends and signal.SIGINT in self._before:
             signal.signal(signal.SIGINT, _Afterwards(self._before[signal.SIGINT]))
         self._before = {}
 
@@ -270,6 +273,7 @@ def end_as_ctrl_c(config: Any) -> EndingSignals:
     """Handle the signals from now on until pytest ends."""
     handlers = EndingSignals()
     handlers.install()
-    config.add_cleanup(handlers.remove)
+    # A worker of pytest-xdist without tests left ends before the others, and the terminal's Ctrl-C reaches it too.
+    config.add_cleanup(functools.partial(handlers.remove, ends=hasattr(config, "workerinput")))
     config.pluginmanager.register(InterruptedEnd(handlers))
     return handlers

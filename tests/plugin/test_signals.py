@@ -213,6 +213,15 @@ def test_ctrl_c_just_after_the_end_of_an_interrupted_run_is_for_the_run(handlers
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
+def test_ctrl_c_does_nothing_in_a_worker_that_has_ended(handlers):
+    """It may have had no test, and Python would show a traceback of its end."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    handlers.install()
+    handlers.remove(ends=True)
+
+    assert not interrupted()
+
+
 def interrupted():
     """Whether Ctrl-C interrupts this process."""
     try:
