@@ -4,11 +4,11 @@
     nice -n 19 python benchmarks/critical_values.py --power --runs 20000      # detectable differences of power.py
     nice -n 19 python benchmarks/critical_values.py --check      # errors of the shipped tables under each kind of noise
 
-A look at 8 or 12 pairs compares opening blocks by Mann-Whitney, from 14 pairs on it is a signed-rank test of the
-remainders (``intervals.remainders``). Where the variant changes nothing, the chance of each look is known exactly: 70
-arrangements of each opening block, 2**n patterns of signs. A row of claims adds them up. Where the variants have the
-same centre and other spreads, the signed ranks keep their chance, and the look at 12 pairs has ``UNEQUAL``. The row of
-guards adds up to .1; that this keeps .05 for independent normal rounds with spreads from 1:1 to 1:10 is simulated.
+A look at 8 or 12 pairs compares opening blocks by Mann-Whitney. From 14 pairs on it is a signed-rank test of the
+remainders (``intervals.remainders``). If the variant changes nothing, the chance of each look is known exactly: 70
+arrangements of each opening block, 2**n patterns of signs. A row of claims adds them up. If the variants have the same
+centre and other spreads, the signed ranks keep their chance. The look at 12 pairs then has ``UNEQUAL``. The row of
+guards adds up to .1. It is simulated that this keeps .05 for independent normal rounds, at spreads of 1:1 to 1:10.
 """
 
 from __future__ import annotations

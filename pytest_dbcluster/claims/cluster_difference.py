@@ -1,10 +1,10 @@
 """ClusterDifference: how far two fresh equal clusters can differ, called f. Pure functions.
 
 Two servers with the same release and options differ: their memory and files lie elsewhere. Such a difference stays as
-long as the servers run, so more rounds do not remove it. A claim between variants on separate clusters therefore holds
-only when its interval lies beyond the bound of the claim by more than f, fails only when it lies short of the bound by
-more than f, and is inconclusive between. Each metric has a separate f: equal clusters differ more in a latency than in
-throughput.
+long as the servers run, so more rounds do not remove it. So a claim between variants on separate clusters holds only if
+its interval lies beyond the bound of the claim by more than f. It fails only if the interval lies short of the bound by
+more than f. Between the two it is inconclusive. Each metric has a separate f: equal clusters differ more in a latency
+than in throughput.
 
 f is the .995 quantile of the log ratio of two fresh equal clusters: 1 pair of clusters in 200 differs by more towards
 one side. ``upper`` estimates it from pairs of clusters that were measured.

@@ -133,9 +133,9 @@ def sums_above(rising: Sequence[float], limit: float) -> int:
 def estimate(pairs: Pairs, within: float = 0.0) -> float:
     """The Hodges-Lehmann estimate of the log ratio: the middle of what the test rejects last; nan without pairs.
 
-    At whole opening blocks it is the median of the 16 differences inside each opening block, from 13 pairs on the log
-    ratio at which half of all sums of two remainders are above 0, else the median of the averages of two pairs. Of a
-    counter it is the ratio of the counts.
+    At whole opening blocks it is the median of the 16 differences inside each of them. From 13 pairs on it is the log
+    ratio at which half of all sums of two remainders are above 0. Otherwise it is the median of the averages of two
+    pairs. Of a counter it is the estimate of ``counts``.
     """
     if pairs.counts:
         return counts.estimate(pairs)

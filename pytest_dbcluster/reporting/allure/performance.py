@@ -30,7 +30,7 @@ def text(claims: Mapping[str, Sequence[ClaimRecord]]) -> str:
 
 
 def _samples(record: ClaimRecord, directory: str) -> Iterator[dict[str, Any]]:
-    """The samples of a claim, a group of their own; a figure that is not finite has none."""
+    """The samples of a claim as one group. Figures that are not finite have no sample."""
     releases = [release.partition(" ")[0] for release in record.release.split(", ")]  # without the exact version
     place = ", ".join(filter(None, (*releases, directory)))
     rounds = [drawn for many in record.rounds.values() for drawn in many]

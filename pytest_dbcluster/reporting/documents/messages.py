@@ -12,8 +12,8 @@ from pytest_dbcluster.reporting.documents.record_documents import KNOWN
 class Message:
     """A message from a worker of pytest-xdist to the process that the user started.
 
-    kind: ``line`` for a line of text; ``claim`` or ``curve`` for a record that the worker has saved in its own results
-    directory; ``taken over``, ``outdated`` or ``kept`` for an answer or a curve of the run that this one continues.
+    kind: ``line`` for a line of text. ``claim`` or ``curve`` for a record that the worker has saved in its directory.
+    ``taken over``, ``outdated`` or ``kept`` for an answer or a curve of the run that this one continues.
     text, colour: the line to show. directory: the worker's results directory. line: the line of the record in its
     ``claims.jsonl`` or ``curves.jsonl``, 1-based. test, claim_id: of the earlier answer. curve: the key of the earlier
     curve. now, repeat: the test that takes it over, and the command that repeats it.

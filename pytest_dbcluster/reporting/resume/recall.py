@@ -20,7 +20,7 @@ from pytest_dbcluster.reporting.resume.earlier import Earlier, Key, curve_key
 
 
 class Told(Protocol):
-    """What is told about earlier answers, as ``sinks.Sink``."""
+    """Takes what becomes of earlier answers, as ``sinks.Sink`` does."""
 
     def take_over(self, key: Key, test: str, repeat: str) -> None:
         """A test takes over an answer."""
