@@ -41,18 +41,22 @@ NEAR = LinkShape()
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class NetworkNeeds:
-    """What a spec asks of the network between its ends.
-
-    rtt: seconds to a peer and back. loss: share of the packets that is lost, each way. jitter: seconds by which a round
-    trip varies either way. rate: bits a second, each way. links: the round trips of single pairs, in seconds, which
-    override ``rtt``: sorted pairs.
-    """
+    """What a spec asks of the network between its ends."""
 
     rtt: float = 0.0
+    """Seconds to a peer and back."""
+
     loss: float = 0.0
+    """Share of the packets that is lost, each way."""
+
     jitter: float = 0.0
+    """Seconds by which a round trip varies either way."""
+
     rate: float | None = None
+    """Bits a second, each way."""
+
     links: Links = ()
+    """The round trips of single pairs, in seconds, which override ``rtt``: sorted pairs."""
 
     @property
     def ends(self) -> tuple[str, ...]:
@@ -152,13 +156,11 @@ def texts(
 
 @dataclasses.dataclass(frozen=True)
 class RoundTrips:
-    """The shortest round trips between two ends, in seconds: of pings, and of exchanges of one byte over TCP.
-
-    exchange: None where an end has no program that exchanges bytes.
-    """
+    """The shortest round trips between two ends, in seconds: of pings, and of exchanges of one byte over TCP."""
 
     ping: float
     exchange: float | None
+    """None where an end has no program that exchanges bytes."""
 
     def shorter(self, other: RoundTrips) -> RoundTrips:
         """The shortest of both measurements."""
@@ -173,15 +175,16 @@ class RoundTrips:
 
 @dataclasses.dataclass(frozen=True)
 class KernelSettings:
-    """What the kernel does to the packets of a link besides delaying them: as it is set, not measured.
-
-    loss: share of the packets that is lost, each way. jitter: seconds by which a round trip varies either way. rate:
-    bits a second, each way; None without a limit.
-    """
+    """What the kernel does to the packets of a link besides delaying them: as it is set, not measured."""
 
     loss: float = 0.0
+    """Share of the packets that is lost, each way."""
+
     jitter: float = 0.0
+    """Seconds by which a round trip varies either way."""
+
     rate: float | None = None
+    """Bits a second, each way; None without a limit."""
 
     def __str__(self) -> str:
         return ", ".join(f"{name} {setting(name, value)}" for name, value in vars(self).items() if value)
@@ -197,16 +200,14 @@ def setting(name: str, value: float | None) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class Delay:
-    """The round trips between two ends: asked, in seconds, and measured before the rounds and after them.
-
-    kernel_settings: what else was asked, as the kernel has it set; None for nothing.
-    """
+    """The round trips between two ends: asked, in seconds, and measured before the rounds and after them."""
 
     pair: Pair
     asked: float
     before: RoundTrips
     after: RoundTrips | None
     kernel_settings: KernelSettings | None = None
+    """What else was asked, as the kernel has it set; None for nothing."""
 
     def __str__(self) -> str:
         trips = [self.before, *([self.after] if self.after else [])]

@@ -29,14 +29,12 @@ BINARY = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}  # as in a my.cnf
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ReleaseName:
-    """A server release: ``mariadb:10.11``, ``mysql:8.4=/opt/mysql-8.4``, or ``mariadb:path`` for programs on PATH.
-
-    directory: the directory of the programs, empty when the user names none.
-    """
+    """A server release: ``mariadb:10.11``, ``mysql:8.4=/opt/mysql-8.4``, or ``mariadb:path`` for programs on PATH."""
 
     product: str
     version: str
     directory: str = ""
+    """The directory of the programs, empty when the user names none."""
 
     def __post_init__(self) -> None:
         if self.product not in (*VENDORS, *TOOLS):
@@ -76,25 +74,36 @@ def normal_option(name: str) -> str:
 class HostNeeds:
     """The limits of each node's host; None for no limit.
 
-    cores: CPUs. memory: bytes. iops: write operations/s of the data device. rtt: seconds to a peer and back; 0 is the
-    same path without a delay. loss, jitter, rate, links: as in ``network.NetworkNeeds``; links may be a mapping.
-    storage: the storage profile that gives ``iops``, empty for none. disk: bytes of a disk of the host's own, a block
-    device. replication_link: whether the nodes have a second network among themselves, for their replication alone; the
-    topology asks for it, not the spec. Raises ConfigError for values out of range, for an unknown end of a link, and
-    for an unknown storage profile.
+    loss, jitter, rate, links: as in ``network.NetworkNeeds``; links may be a mapping.
     """
 
     cores: float | None = None
+    """CPUs."""
+
     memory: int | None = None
+    """Bytes."""
+
     iops: int | None = None
+    """Write operations/s of the data device."""
+
     rtt: float | None = None
+    """Seconds to a peer and back; 0 is the same path without a delay."""
+
     storage: str = ""
+    """The storage profile that gives ``iops``, empty for none."""
+
     loss: float | None = None
     jitter: float | None = None
     rate: float | None = None
     links: Links = ()
     disk: int | None = None
+    """Bytes of a disk of the host's own, a block device."""
+
     replication_link: bool = False
+    """Whether the nodes have a second network among themselves, for their replication alone; the topology asks for it,
+    not the spec. Raises ConfigError for values out of range, for an unknown end of a link, and for an unknown storage
+    profile.
+    """
 
     def __post_init__(self) -> None:
         for name, kind in (("cores", "a number of CPUs"), ("rate", "bits a second")):
@@ -175,28 +184,41 @@ def memory_text(number: int) -> str:
 @calls.written('ClusterSpec("galera", nodes=3, options={"innodb_io_capacity": 2000})', instead={"version": "release"})
 @dataclasses.dataclass(frozen=True, slots=True, init=False)
 class ClusterSpec:
-    """A cluster as a frozen, hashable value.
-
-    topology: name of the topology. nodes: number of servers, from 1. release: such as ``"mariadb:11.8"``; None for the
-    release of the run (``--db-release``). options: my.cnf options of the servers, as a mapping; kept as pairs, sorted
-    by normal name. A spec made with a mapping and without a name gets the short name that ``with_options`` gives. cnf:
-    my.cnf files, by their path or as names in ``fixtures/mycnf``; a later file overrides an earlier one, and
-    ``options`` override all; they are read when the cluster starts. proxy: name of the proxy, None for none. needs:
-    limits of the hosts. parity: None for the parity profile of the run (``--db-parity``). instance: number that
-    separates equal clusters; each instance starts afresh with its own data. name: short name, not part of the
-    comparison of specs. Raises ConfigError for a wrong argument.
-    """
+    """A cluster as a frozen, hashable value."""
 
     topology: str
+    """Name of the topology."""
+
     nodes: int
+    """Number of servers, from 1."""
+
     release: ReleaseName | None
+    """Such as ``"mariadb:11.8"``; None for the release of the run (``--db-release``)."""
+
     options: tuple[tuple[str, str], ...]
+    """My.cnf options of the servers, as a mapping; kept as pairs, sorted by normal name. A spec made with a mapping and
+    without a name gets the short name that ``with_options`` gives.
+    """
+
     cnf: tuple[str, ...]
+    """My.cnf files, by their path or as names in ``fixtures/mycnf``; a later file overrides an earlier one, and
+    ``options`` override all; they are read when the cluster starts.
+    """
+
     proxy: str | None
+    """Name of the proxy, None for none."""
+
     needs: HostNeeds
+    """Limits of the hosts."""
+
     parity: str | None
+    """None for the parity profile of the run (``--db-parity``)."""
+
     instance: int
+    """Number that separates equal clusters; each instance starts afresh with its own data."""
+
     name: str = dataclasses.field(compare=False)
+    """Short name, not part of the comparison of specs. Raises ConfigError for a wrong argument."""
 
     def __init__(
         self,

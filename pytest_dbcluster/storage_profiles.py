@@ -22,11 +22,14 @@ from pytest_dbcluster import registry
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Profile:
-    """A kind of volume. iops: maximum write operations/s of a node's device, None for no limit. what: its meaning."""
+    """A kind of volume."""
 
     name: str
     iops: int | None
+    """Maximum write operations/s of a node's device, None for no limit."""
+
     what: str
+    """Its meaning."""
 
 
 PROFILES = MappingProxyType(

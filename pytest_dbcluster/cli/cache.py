@@ -26,17 +26,19 @@ FOLDERS = ("releases", "images", "templates", "stored", "tools")  # of the cache
 
 @dataclasses.dataclass(frozen=True)
 class Cached:
-    """An entry of the cache.
-
-    path: its directory. size: in bytes. holds: a description of a data set or image, or of what is wrong with an entry;
-    empty for other entries. used:
-    when a data set was last used, in seconds since 1970 (UTC); None for other entries.
-    """
+    """An entry of the cache."""
 
     path: Path
+    """Its directory."""
+
     size: int
+    """In bytes."""
+
     holds: str = ""
+    """A description of a data set or image, or of what is wrong with an entry; empty for other entries."""
+
     used: float | None = None
+    """When a data set was last used, in seconds since 1970 (UTC); None for other entries."""
 
     @property
     def name(self) -> str:

@@ -142,15 +142,16 @@ def _workload(text: str, threads: int | None, *, open_loop: bool) -> Workload:
 
 @dataclasses.dataclass(frozen=True)
 class CalibrationPlan:
-    """How much is measured.
-
-    pairs: of clusters. rounds: of each cluster at most; None for ROUNDS, or for as many as the time allows. seconds: of
-    all pairs with the starts of their clusters; None for as long as the rounds take.
-    """
+    """How much is measured."""
 
     pairs: int
+    """Of clusters."""
+
     rounds: int | None = None
+    """Of each cluster at most; None for ROUNDS, or for as many as the time allows."""
+
     seconds: float | None = None
+    """Of all pairs with the starts of their clusters; None for as long as the rounds take."""
 
     @property
     def most_rounds(self) -> int:

@@ -80,19 +80,23 @@ OUTCOMES: Mapping[Result, run_document.Outcome] = MappingProxyType(
 
 @dataclasses.dataclass(frozen=True)
 class ComparedWorkload:
-    """One workload on both variants.
-
-    throughput: the answer about good operations a second. p95: the answer about the latency; None without an open
-    loop. closer: the ratio of the throughputs after all rounds. reason: why an answer is missing; else empty. remark:
-    on the data of the workload (``Evidence.data_fits``), and on earlier tries of its throughput; else empty.
-    """
+    """One workload on both variants."""
 
     workload: str
     throughput: Answer | None
+    """The answer about good operations a second."""
+
     closer: Answer | None = None
+    """The ratio of the throughputs after all rounds."""
+
     p95: Answer | None = None
+    """The answer about the latency; None without an open loop."""
+
     reason: str = ""
+    """Why an answer is missing; else empty."""
+
     remark: str = ""
+    """On the data of the workload (``Evidence.data_fits``), and on earlier tries of its throughput; else empty."""
 
     @property
     def measured(self) -> bool:

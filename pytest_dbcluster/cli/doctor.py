@@ -48,11 +48,12 @@ NEEDED = ("account", "credentials", "quota", "prices", "clock")  # findings with
 
 @dataclasses.dataclass(frozen=True)
 class Finding:
-    """One property of this machine. rules_out: what cannot be measured here because of it; empty for nothing."""
+    """One property of this machine."""
 
     name: str
     value: str
     rules_out: str = ""
+    """What cannot be measured here because of it; empty for nothing."""
 
 
 def add_doctor(doctor: argparse.ArgumentParser) -> None:

@@ -42,10 +42,7 @@ class Listener:
 class Kept:
     """The record of one kept cluster.
 
-    client: the client's command line without options, quoted for a shell. client_cnf: the client's option file.
-    directory: the run's directory. began: start time, in seconds since the epoch.
-    proxy: the proxy's listeners. statistics: the URL of the proxy's statistics page; empty for none.
-    end: the command that ends it. place, ends: as in ``Stay``.
+    place, ends: as in ``Stay``.
     """
 
     run_id: str
@@ -54,13 +51,27 @@ class Kept:
     release: str
     version: str
     client: str
+    """The client's command line without options, quoted for a shell."""
+
     client_cnf: str
+    """The client's option file."""
+
     directory: str
+    """The run's directory."""
+
     began: float
+    """Start time, in seconds since the epoch."""
+
     nodes: tuple[Listener, ...]
     proxy: tuple[Listener, ...] = ()
+    """The proxy's listeners."""
+
     statistics: str = ""
+    """The URL of the proxy's statistics page; empty for none."""
+
     end: str = ""
+    """The command that ends it."""
+
     place: str = ""
     ends: float | None = None
 

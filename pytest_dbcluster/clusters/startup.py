@@ -33,18 +33,19 @@ TRIES = 3
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ResolvedCluster:
-    """Everything that ``bring_up`` needs to start a cluster; names are looked up and options are checked already.
-
-    proxy_class: None for a cluster without a proxy.
-    options: the user's server options, by name; they are the same on every node. settings: those of the topology.
-    """
+    """Everything that ``bring_up`` needs to start a cluster; names are looked up and options are checked already."""
 
     spec: ClusterSpec
     release: Release
     topology: Topology
     proxy_class: type[Proxy] | None
+    """None for a cluster without a proxy."""
+
     options: Mapping[str, str]
+    """The user's server options, by name; they are the same on every node."""
+
     settings: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    """Those of the topology."""
 
 
 def bring_up(

@@ -22,15 +22,16 @@ PLANNED: tuple[str, ...] = ()
 
 @dataclasses.dataclass(frozen=True)
 class Pulse:
-    """What a server says of itself every second, in one cheap statement.
-
-    statement: gives rows (Variable_name, Value) or a single row. values: name in the timeline -> (status or column in
-    lower case, the unit of its number): ``flow_control_paused`` in seconds so far, ``flow_control_held`` in seconds of
-    all sessions so far, ``receive_queue`` and ``certification_queue`` in transactions, ``replica_lag`` in seconds.
-    """
+    """What a server says of itself every second, in one cheap statement."""
 
     statement: str
+    """Gives rows (Variable_name, Value) or a single row."""
+
     values: Mapping[str, tuple[str, float]]
+    """Name in the timeline -> (status or column in lower case, the unit of its number): ``flow_control_paused`` in
+    seconds so far, ``flow_control_held`` in seconds of all sessions so far, ``receive_queue`` and
+    ``certification_queue`` in transactions, ``replica_lag`` in seconds.
+    """
 
 
 class Topology(abc.ABC):

@@ -16,10 +16,12 @@ TTL_MARGIN = 300.0  # seconds before the end of instances in which a run ends; a
 
 @dataclasses.dataclass(frozen=True)
 class Option:
-    """An option of the provisioner ec2. field: of ``EC2Settings.parsed``. how: for argparse."""
+    """An option of the provisioner ec2."""
 
     name: str
     field: str
+    """Of ``EC2Settings.parsed``. how: for argparse."""
+
     help: str
     metavar: str = ""
     action: str = "store"

@@ -33,16 +33,18 @@ class Memory:
 
 @dataclasses.dataclass(frozen=True)
 class Stay:
-    """How a run stays that outlives its process, and what ends it.
-
-    place: where its hosts are, empty for this machine, else a provisioner and what it needs to find them, such as ``ec2
-    eu-central-1``. ends: when they end themselves, in seconds since the epoch, None for never. command: what ends the
-    run, for a shell.
-    """
+    """How a run stays that outlives its process, and what ends it."""
 
     command: str
+    """What ends the run, for a shell."""
+
     place: str = ""
+    """Where its hosts are, empty for this machine, else a provisioner and what it needs to find them, such as ``ec2
+    eu-central-1``.
+    """
+
     ends: float | None = None
+    """When they end themselves, in seconds since the epoch, None for never."""
 
 
 class Provisioner(abc.ABC):

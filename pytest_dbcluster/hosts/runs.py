@@ -49,16 +49,19 @@ class Run:
     """One run.
 
     owner, born: process id and start time of the owner; together they identify a process even after its id is reused.
-    kept: the run stays alive after its owner. began: start of the run. Times are in seconds since the epoch.
-    uid: the user who owns the directory.
     """
 
     directory: Path
     owner: int
     born: float
     kept: bool
+    """The run stays alive after its owner."""
+
     began: float = 0.0
+    """Start of the run. Times are in seconds since the epoch."""
+
     uid: int = dataclasses.field(default_factory=os.getuid)
+    """The user who owns the directory."""
 
     @property
     def mine(self) -> bool:

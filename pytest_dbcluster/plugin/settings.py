@@ -50,42 +50,56 @@ DRAWN_SEED = "db_seed_was_drawn"  # set beside the option in a worker whose seed
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """Every option of a run.
-
-    storage: the storage profile of clusters that name none, empty for the machine's own disk. below: the file of
-    ``--db-cnf``. cnf_root: the directory that stands for the ``/`` of the host that my.cnf files came from. fragments:
-    the directory of my.cnf fragments. results: the directory of results. moved: the line that says that another run
-    holds the directory that was asked for, empty when this run has it. max_pairs, budget (measured seconds), alpha: the
-    limits of a claim. fixed_budget: whether the user chose that budget, so that no mark of a test counts. run_budget:
-    seconds of the whole run, None for no limit. lock_wait: seconds that it waits for a
-    lock of another process. elsewhere: the arguments of the provisioners ssh and ec2.
-    seed: of the orders of rounds; fixed_seed: whether the user chose it.
-    began: the run's start, by ``time.monotonic``.
-    """
+    """Every option of a run."""
 
     releases: tuple[ReleaseName, ...]
     provisioner: str
     images: Mapping[str, str]
     storage: str
+    """The storage profile of clusters that name none, empty for the machine's own disk."""
+
     profile: str
     parity: str
     below: CnfFile | None
+    """The file of ``--db-cnf``."""
+
     cnf_root: Path | None
+    """The directory that stands for the ``/`` of the host that my.cnf files came from."""
+
     fragments: Path
+    """The directory of my.cnf fragments."""
+
     results: Path
+    """The directory of results."""
+
     max_pairs: int
     budget: float
     run_budget: float | None
+    """Seconds of the whole run, None for no limit."""
+
     alpha: float
     seed: int
+    """Of the orders of rounds; fixed_seed: whether the user chose it."""
+
     strict: bool
     keep: bool
     lock_wait: float = wait.locks.seconds
+    """Seconds that it waits for a lock of another process."""
+
     elsewhere: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    """The arguments of the provisioners ssh and ec2."""
+
     moved: str = ""
+    """The line that says that another run holds the directory that was asked for, empty when this run has it.
+    max_pairs, budget (measured seconds), alpha: the limits of a claim.
+    """
+
     fixed_seed: bool = False
     fixed_budget: bool = False
+    """Whether the user chose that budget, so that no mark of a test counts."""
+
     began: float = dataclasses.field(default_factory=time.monotonic)
+    """The run's start, by ``time.monotonic``."""
 
     @property
     def machines(self) -> tuple[str, ...]:

@@ -47,15 +47,16 @@ EQUAL = "\0"  # stands before the number that tells tests with equal node ids ap
 
 @dataclasses.dataclass
 class Collected:
-    """The tests that a worker collected.
-
-    group: node id of each measuring test -> the name of its group. expected: the lines about the expected time.
-    refused: why the run cannot begin, empty when it can.
-    """
+    """The tests that a worker collected."""
 
     group: Mapping[str, str]
+    """Node id of each measuring test -> the name of its group."""
+
     expected: Sequence[str] = ()
+    """The lines about the expected time."""
+
     refused: str = ""
+    """Why the run cannot begin, empty when it can."""
 
 
 class Worker:

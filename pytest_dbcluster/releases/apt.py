@@ -50,12 +50,14 @@ Pin-Priority: 990
 
 @dataclasses.dataclass(frozen=True)
 class Package:
-    """One package file that apt would download. size: bytes."""
+    """One package file that apt would download."""
 
     name: str
     version: str
     file: str
     size: int
+    """Bytes."""
+
     uri: str = ""
 
     def path(self, archives: Path) -> Path:

@@ -42,28 +42,26 @@ OLDEST = {"mariadb": (10, 5), "mysql": (8, 0, 30)}
 
 @dataclasses.dataclass(frozen=True)
 class Origin:
-    """A suite that has a version, and the names of the packages in this suite.
-
-    exact: the version that the first package must have, where the offer itself has none; empty for any version.
-    """
+    """A suite that has a version, and the names of the packages in this suite."""
 
     suite: str
     packages: tuple[str, ...]
     exact: str = ""
+    """The version that the first package must have, where the offer itself has none; empty for any version."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Offer:
-    """A version, or a tool, that can be fetched. programs: patterns of the programs that go into ``bin/``.
-
-    in_order: the first origin comes first, even if this machine has the suite of another one.
-    """
+    """A version, or a tool, that can be fetched."""
 
     product: str
     version: str
     origins: tuple[Origin, ...]
     programs: tuple[str, ...]
+    """Patterns of the programs that go into ``bin/``."""
+
     in_order: bool = False
+    """The first origin comes first, even if this machine has the suite of another one."""
 
     @property
     def name(self) -> str:

@@ -16,17 +16,20 @@ from pytest_dbcluster.system import cache
 
 @dataclasses.dataclass(frozen=True)
 class Known:
-    """One row of ``dbcluster releases``.
-
-    state: "cached", "on PATH", "can be fetched" or "not found". version: the exact version, empty if unknown.
-    size: bytes on disk, 0 if unknown. source: where the release lies, or where we would fetch it from.
-    """
+    """One row of ``dbcluster releases``."""
 
     name: str
     state: str
+    """"cached", "on PATH", "can be fetched" or "not found"."""
+
     version: str = ""
+    """The exact version, empty if unknown."""
+
     size: int = 0
+    """Bytes on disk, 0 if unknown."""
+
     source: str = ""
+    """Where the release lies, or where we would fetch it from."""
 
 
 def find(name: ReleaseName | str, *, progress: Report | None = None, mirror: str | None = None) -> Release:

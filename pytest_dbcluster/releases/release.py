@@ -16,36 +16,48 @@ IMAGE_PATH = ("/usr/local/mysql/bin", "/usr/local/bin", "/usr/local/sbin", "/usr
 
 @dataclasses.dataclass(frozen=True)
 class Release:
-    """A server version or a tool with its programs, ready to run: every path in it exists.
-
-    name: as the user wrote it ("mariadb:10.11", "sysbench"). version: the exact version of the program ("10.11.19").
-    bin: the directory with all programs, as files, links or shims; it goes first in PATH.
-    server_options: options that this server needs because it does not lie in its built-in path (basedir, plugin-dir,
-    lc-messages-dir, character-sets-dir, ...); empty for an installed server.
-    client_options: the same for its clients (plugin-dir).
-    environment: variables that the programs need (LUA_PATH for sysbench), without PATH.
-    wsrep_provider: the path of the Galera library, None if the release has none.
-    scripts: the directory of a tool's scripts (oltp_read_write.lua and others of sysbench), None without scripts.
-    source: where we found it, for messages ("bookworm from the system's apt sources", "/opt/mariadb-11.4").
-    image: the id of the container image with the programs; empty when they are on the disk of this machine.
-    files: the paths of all programs, plugins and libraries in the image; None when they are on this machine.
-    trees: the directories that hold everything the programs need; a machine with copies of them at the same paths can
-    run the release. Empty for programs that are installed in the system, or lie in an image.
-    """
+    """A server version or a tool with its programs, ready to run: every path in it exists."""
 
     name: str
+    """As the user wrote it ("mariadb:10.11", "sysbench")."""
+
     product: str
     version: str
+    """The exact version of the program ("10.11.19")."""
+
     bin: Path
+    """The directory with all programs, as files, links or shims; it goes first in PATH."""
+
     server_options: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    """Options that this server needs because it does not lie in its built-in path (basedir, plugin-dir,
+    lc-messages-dir, character-sets-dir, ...); empty for an installed server.
+    """
+
     client_options: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    """The same for its clients (plugin-dir)."""
+
     environment: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    """Variables that the programs need (LUA_PATH for sysbench), without PATH."""
+
     wsrep_provider: Path | None = None
+    """The path of the Galera library, None if the release has none."""
+
     scripts: Path | None = None
+    """The directory of a tool's scripts (oltp_read_write.lua and others of sysbench), None without scripts."""
+
     source: str = ""
+    """Where we found it, for messages ("bookworm from the system's apt sources", "/opt/mariadb-11.4")."""
+
     image: str = ""
+    """The id of the container image with the programs; empty when they are on the disk of this machine."""
+
     files: frozenset[str] | None = None
+    """The paths of all programs, plugins and libraries in the image; None when they are on this machine."""
+
     trees: tuple[Path, ...] = ()
+    """The directories that hold everything the programs need; a machine with copies of them at the same paths can run
+    the release. Empty for programs that are installed in the system, or lie in an image.
+    """
 
     @property
     def asked(self) -> ReleaseName:

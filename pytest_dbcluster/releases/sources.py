@@ -40,11 +40,13 @@ class AptEntry:
 
 @dataclasses.dataclass(frozen=True)
 class Candidate:
-    """An origin and the entries to fetch it from. optional: entries that may be missing on the mirror."""
+    """An origin and the entries to fetch it from."""
 
     origin: Origin
     entries: tuple[AptEntry, ...]
     optional: tuple[AptEntry, ...] = ()
+    """Entries that may be missing on the mirror."""
+
     where: str = ""
 
 

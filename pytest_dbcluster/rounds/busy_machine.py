@@ -22,16 +22,19 @@ def busy(others: float, usable: float) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class OthersLoad:
-    """What programs of others took of the cores of this machine.
-
-    usable: the cores that we may use. measured: those that others took in the median round; None where it is not known.
-    before: the same before the first round of the run. load: the machine's load average of one minute then.
-    """
+    """What programs of others took of the cores of this machine."""
 
     usable: float
+    """The cores that we may use."""
+
     measured: float | None = None
+    """Those that others took in the median round; None where it is not known."""
+
     before: float | None = None
+    """The same before the first round of the run."""
+
     load: float | None = None
+    """The machine's load average of one minute then."""
 
     @property
     def busy(self) -> str:

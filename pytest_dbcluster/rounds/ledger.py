@@ -14,22 +14,32 @@ from pytest_dbcluster.rounds.histogram import Histogram
 class LedgerEntry:
     """The transactions of one type.
 
-    attempts: n -> the number of transactions that ended at their n-th attempt, 1-based. committed: acknowledged
-    commits. rolled_back: rollbacks that the transaction itself asks for (1 % of New-Order). failed: transactions that
-    are certainly not in the database, or not completely when an event commits several times. unknown: the connection
-    was lost during COMMIT, or the server was cut from its peers then, so the transaction may or may not be committed.
-    It is not tried again. aborted_seconds: time of attempts that ended in an error, and of the waits after them.
-    latencies: of the ``good`` transactions, with all their attempts; in an open loop from the intended start.
     unknown_there, unknown_gone: those of the unknown that were looked up after the run, and are in the database or not.
     """
 
     attempts: Mapping[int, int] = dataclasses.field(default_factory=dict)
+    """N -> the number of transactions that ended at their n-th attempt, 1-based."""
+
     committed: int = 0
+    """Acknowledged commits."""
+
     rolled_back: int = 0
+    """Rollbacks that the transaction itself asks for (1 % of New-Order)."""
+
     failed: int = 0
+    """Transactions that are certainly not in the database, or not completely when an event commits several times."""
+
     unknown: int = 0
+    """The connection was lost during COMMIT, or the server was cut from its peers then, so the transaction may or may
+    not be committed. It is not tried again.
+    """
+
     aborted_seconds: float = 0.0
+    """Time of attempts that ended in an error, and of the waits after them."""
+
     latencies: Histogram = dataclasses.field(default_factory=Histogram)
+    """Of the ``good`` transactions, with all their attempts; in an open loop from the intended start."""
+
     unknown_there: int = 0
     unknown_gone: int = 0
 

@@ -22,18 +22,21 @@ ERRORS = 4  # most frequent errors that a line lists for each variant
 
 @dataclasses.dataclass(frozen=True)
 class LedgerSummary:
-    """The sum of all rounds of one variant.
-
-    name: the variant. seconds: measured seconds. tried: operations tried. latencies: by type of transaction, "" for
-    all types; in an open loop with the lost operations, see ``metrics.with_lost``.
-    """
+    """The sum of all rounds of one variant."""
 
     name: str
+    """The variant."""
+
     ledger: Ledger
     seconds: float
+    """Measured seconds."""
+
     tried: int
+    """Operations tried."""
+
     open_loop: bool
     latencies: Mapping[str, Histogram]
+    """By type of transaction, "" for all types; in an open loop with the lost operations, see ``metrics.with_lost``."""
 
     @property
     def total(self) -> LedgerEntry:

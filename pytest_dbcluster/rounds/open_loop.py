@@ -33,18 +33,21 @@ MIN_ROUNDS = 6  # fewer may be behind by chance; the first opening blocks have 8
 
 @dataclasses.dataclass(frozen=True)
 class ArrivalRate:
-    """The arrival rate of a workload.
-
-    asked: as the workload gives it, ``500`` (operations/s) or ``"70 %"``. rate: operations/s, None until the capacities
-    are known. capacities: good operations/s of each variant in a closed loop; empty until they are measured. A rate in
-    operations/s needs them only for claims about latencies. lowered: why and from what the rate was lowered; empty when
-    it was not.
-    """
+    """The arrival rate of a workload."""
 
     asked: float | str
+    """As the workload gives it, ``500`` (operations/s) or ``"70 %"``."""
+
     rate: float | None = None
+    """Operations/s, None until the capacities are known."""
+
     capacities: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    """Good operations/s of each variant in a closed loop; empty until they are measured. A rate in operations/s needs
+    them only for claims about latencies.
+    """
+
     lowered: str = ""
+    """Why and from what the rate was lowered; empty when it was not."""
 
     @classmethod
     def of(cls, asked: float | str | None) -> ArrivalRate | None:

@@ -19,13 +19,18 @@ USUAL = "throughput"  # the metric of claims about a workload that names no defa
 class LoadHost:
     """What one of several hosts of the load generator took for its part of a run.
 
-    name: of its machine, or of the host. machine: as ``Host.machine``; hosts of one machine share its cores. cores:
-    that it may use. client_seconds, busiest: as in RunResult, of this host.
+    client_seconds, busiest: as in RunResult, of this host.
     """
 
     name: str
+    """Of its machine, or of the host."""
+
     machine: str
+    """As ``Host.machine``; hosts of one machine share its cores."""
+
     cores: float
+    """That it may use."""
+
     client_seconds: float
     busiest: float
 
@@ -34,43 +39,62 @@ class LoadHost:
 class RunResult:
     """What a workload reports of one run.
 
-    seconds: the measured time. resolution: the step in which the tool prints this time, in seconds; 0 where the clock
-    itself was read. operations: statements or transactions tried in this time, with those that a conflict
-    ended. commits: committed writing statements or transactions between the two readings of the counters; None for a
-    workload that writes nothing. least, most: seconds of the shortest and of the longest repetition, of a tool that
-    repeats by itself and reports its average. good: operations that ended as intended, None for all. ledger: outcomes
-    of all transactions, of workloads that keep a ledger. by_second, by_tenth: good operations of each second, and of
-    each tenth of a second, of the run.
-
-    Of an open loop: rate: operations/s offered, None for a closed loop. offered: operations that were to start in the
-    measured time, if counted. delay: mean seconds by which the last operations of the threads began late.
-
-    span: seconds that counters and backlog cover, of a tool that prepares and repeats by itself; None
-    when they cover the measured time. client_seconds: CPU seconds of the load generator in the measured time. busiest:
-    the largest share (0 to 1) of the measured time that one of its threads was on a CPU. figures: more figures that a
-    workload reports, such as tpmC. load_hosts: the hosts that divided the run; empty for a run on one host. void: why
-    the run does not count although it ended; empty when it does.
+    least, most: seconds of the shortest and of the longest repetition, of a tool that repeats by itself and reports its
+    average.
+    by_second, by_tenth: good operations of each second, and of each tenth of a second, of the run. Of an open loop:
+    rate: operations/s offered, None for a closed loop.
     """
 
     seconds: float
+    """The measured time."""
+
     operations: int
+    """Statements or transactions tried in this time, with those that a conflict ended."""
+
     commits: int | None = None
+    """Committed writing statements or transactions between the two readings of the counters; None for a workload that
+    writes nothing.
+    """
+
     least: float | None = None
     most: float | None = None
     good: int | None = None
+    """Operations that ended as intended, None for all."""
+
     ledger: Ledger | None = None
+    """Outcomes of all transactions, of workloads that keep a ledger."""
+
     by_second: tuple[int, ...] = ()
     by_tenth: tuple[int, ...] = ()
     rate: float | None = None
     offered: int | None = None
+    """Operations that were to start in the measured time, if counted."""
+
     delay: float | None = None
+    """Mean seconds by which the last operations of the threads began late."""
+
     span: float | None = None
+    """Seconds that counters and backlog cover, of a tool that prepares and repeats by itself; None when they cover the
+    measured time.
+    """
+
     client_seconds: float | None = None
+    """CPU seconds of the load generator in the measured time."""
+
     busiest: float | None = None
+    """The largest share (0 to 1) of the measured time that one of its threads was on a CPU."""
+
     figures: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    """More figures that a workload reports, such as tpmC."""
+
     resolution: float = 0.0
+    """The step in which the tool prints this time, in seconds; 0 where the clock itself was read."""
+
     load_hosts: tuple[LoadHost, ...] = ()
+    """The hosts that divided the run; empty for a run on one host."""
+
     void: str = ""
+    """Why the run does not count although it ended; empty when it does."""
 
     @property
     def done(self) -> int:
@@ -85,36 +109,54 @@ class RunResult:
 
 @dataclasses.dataclass(frozen=True)
 class Round:
-    """One measurement of one variant.
-
-    variant: the spec's short name. block: number of its block, 0-based; of warm-up blocks negative. The first blocks
-    have four rounds of each variant, later ones one (``claims.block_order``). A round that was drawn again has the
-    block and position of the one that did not count. position: place in its block, 0-based.
-    outcome: what the load said. wall: seconds with reset, switch and settle. started: when the load was started, in
-    seconds since 1970 (UTC). settled: whether the servers had come to rest before that.
-
-    counters: by name (``rounds.counters.NAMES``). Those of DELTAS are increases from before the load until its drain
-    has ended, summed over the nodes (``certified`` and ``conflicts``: the largest of a node), in the unit that the name
-    ends with (``_ms``, ``_us``, ``_ns``, ``_bytes``) or else a count. Those of STATES are readings after the round,
-    the largest of all nodes. ``_per_commit`` is by commit, ``_share`` a fraction, ``drain_seconds`` in seconds.
-    samples: averages over the round by name, see ``testbed.sampler.Sampler.rates``; ``client_cores`` is the number of
-    cores that the load generator could use. void: why the round does not count; empty when it does. limited: what of
-    the load generator set the speed of the round, so that it says little about the servers; empty when nothing did.
-    behind: whether an open loop took notably longer than its time to do what was to start in it.
-    """
+    """One measurement of one variant."""
 
     variant: str
+    """The spec's short name."""
+
     block: int
+    """Number of its block, 0-based; of warm-up blocks negative. The first blocks have four rounds of each variant,
+    later ones one (``claims.block_order``). A round that was drawn again has the block and position of the one that did
+    not count.
+    """
+
     position: int
+    """Place in its block, 0-based."""
+
     outcome: RunResult
+    """What the load said."""
+
     wall: float
+    """Seconds with reset, switch and settle."""
+
     started: float
+    """When the load was started, in seconds since 1970 (UTC)."""
+
     settled: bool = True
+    """Whether the servers had come to rest before that."""
+
     counters: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    """By name (``rounds.counters.NAMES``). Those of DELTAS are increases from before the load until its drain has
+    ended, summed over the nodes (``certified`` and ``conflicts``: the largest of a node), in the unit that the name
+    ends with (``_ms``, ``_us``, ``_ns``, ``_bytes``) or else a count. Those of STATES are readings after the round, the
+    largest of all nodes. ``_per_commit`` is by commit, ``_share`` a fraction, ``drain_seconds`` in seconds.
+    """
+
     samples: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    """Averages over the round by name, see ``testbed.sampler.Sampler.rates``; ``client_cores`` is the number of cores
+    that the load generator could use.
+    """
+
     void: str = ""
+    """Why the round does not count; empty when it does."""
+
     limited: str = ""
+    """What of the load generator set the speed of the round, so that it says little about the servers; empty when
+    nothing did.
+    """
+
     behind: bool = False
+    """Whether an open loop took notably longer than its time to do what was to start in it."""
 
     @property
     def seconds(self) -> float:

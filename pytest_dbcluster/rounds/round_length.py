@@ -37,19 +37,25 @@ UNMEASURED = 2.0  # a round beyond USUAL seconds lasts no longer than this many 
 
 @dataclasses.dataclass(frozen=True)
 class RoundLength:
-    """A chosen length of rounds, with what it was chosen from.
-
-    seconds: of a round. within: relative standard deviation of a round of this length that comes from the moments
-    inside of it. between: that of its rounds among each other, however long they are. unmeasured: seconds that a round
-    takes beside. shortened: whether the budget of the claim made it shorter. budget: what the user calls that budget.
-    """
+    """A chosen length of rounds, with what it was chosen from."""
 
     seconds: float
+    """Of a round."""
+
     within: float = math.nan
+    """Relative standard deviation of a round of this length that comes from the moments inside of it."""
+
     between: float = math.nan
+    """That of its rounds among each other, however long they are."""
+
     unmeasured: float = math.nan
+    """Seconds that a round takes beside."""
+
     shortened: bool = False
+    """Whether the budget of the claim made it shorter."""
+
     budget: str = BUDGET
+    """What the user calls that budget."""
 
     def longer(self, factor: float) -> RoundLength:
         """The same, longer by this factor, up to LONGEST; for a lower arrival rate, so that a round has as much."""

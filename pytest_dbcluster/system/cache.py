@@ -62,23 +62,32 @@ def require_trusted(directory: Path) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class Manifest:
-    """The description of a cached release. We write it last, so an entry with a manifest is complete.
-
-    version: as asked for ("10.11"). exact: as the program reports it ("10.11.19"). size: bytes on disk.
-    downloaded: bytes of the packages. packages: name -> version. source: where we fetched it from, for messages.
-    fetched: time in ISO 8601.
-    """
+    """The description of a cached release. We write it last, so an entry with a manifest is complete."""
 
     product: str
     version: str
+    """As asked for ("10.11")."""
+
     exact: str
+    """As the program reports it ("10.11.19")."""
+
     architecture: str
     suite: str
     source: str
+    """Where we fetched it from, for messages."""
+
     packages: dict[str, str]
+    """Name -> version."""
+
     downloaded: int
+    """Bytes of the packages."""
+
     size: int
+    """Bytes on disk."""
+
     fetched: str
+    """Time in ISO 8601."""
+
     format: int = FORMAT
 
 

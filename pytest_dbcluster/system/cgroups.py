@@ -56,9 +56,11 @@ LOCK_SECONDS = 5.0  # of waiting for another process to enable controllers, whic
 
 @dataclasses.dataclass(frozen=True)
 class Group:
-    """The group of one host. paths: its directory in each tree that limits it."""
+    """The group of one host."""
 
     paths: tuple[Path, ...]
+    """Its directory in each tree that limits it."""
+
     needs: HostNeeds
 
     @property
@@ -82,15 +84,16 @@ class Group:
 
 @dataclasses.dataclass(frozen=True)
 class Limits:
-    """The possible limits for programs with data in one directory.
-
-    trees: power -> the tree that limits it. missing: power -> why it cannot be limited. device: MAJOR:MINOR of the
-    disk, empty if its writes cannot be limited.
-    """
+    """The possible limits for programs with data in one directory."""
 
     trees: Mapping[str, Tree]
+    """Power -> the tree that limits it."""
+
     missing: Mapping[str, str]
+    """Power -> why it cannot be limited."""
+
     device: str = ""
+    """MAJOR:MINOR of the disk, empty if its writes cannot be limited."""
 
     @property
     def offers(self) -> frozenset[str]:

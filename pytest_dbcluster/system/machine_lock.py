@@ -64,16 +64,20 @@ INSIDE = "a measured round would run inside a build of {}, which may disturb it:
 class Holder:
     """A process that has the machine, or waits for it.
 
-    run, does, since and waits are what the process wrote; pid and user are checked. does: BUILDING or MEASURING. since:
-    start of the turn or of the waiting, in seconds since the epoch. waits: whether it still waits.
+    run, does, since and waits are what the process wrote; pid and user are checked.
     """
 
     run: str
     pid: int
     user: str
     does: str
+    """BUILDING or MEASURING."""
+
     since: float
+    """Start of the turn or of the waiting, in seconds since the epoch."""
+
     waits: bool
+    """Whether it still waits."""
 
     def __str__(self) -> str:
         seconds = max(time.time() - self.since, 0)

@@ -56,14 +56,16 @@ Found = tuple[float, float]  # how two clusters differ in a metric, and the stan
 class Default:
     """The difference of equal clusters where none was measured.
 
-    fraction: how much faster one of two equal clusters can be (1 in 200). date, on: when, and on what, it was measured.
-    pairs: the pairs of clusters that were measured; 0 where it is assumed.
+    date, on: when, and on what, it was measured.
     """
 
     fraction: float
+    """How much faster one of two equal clusters can be (1 in 200)."""
+
     date: str
     on: str
     pairs: int = 0
+    """The pairs of clusters that were measured; 0 where it is assumed."""
 
     @property
     def difference(self) -> ClusterDifference:
@@ -142,15 +144,18 @@ ELSEWHERE = {family: Default(fraction, "", "for hosts on other machines") for fa
 
 @dataclasses.dataclass(frozen=True)
 class CalibrationKey:
-    """What a calibration is valid for. kind: of the workload (``kind_of``). release: such as ``mariadb:10.11``."""
+    """What a calibration is valid for."""
 
     machine: str
     provisioner: str
     topology: str
     nodes: int
     release: str
+    """Such as ``mariadb:10.11``."""
+
     proxy: str
     kind: str
+    """Of the workload (``kind_of``)."""
 
     @classmethod
     def of(cls, variant: Variant, workload: Workload, provisioner: Provisioner) -> CalibrationKey:
@@ -191,15 +196,15 @@ class CalibrationKey:
 
 @dataclasses.dataclass(frozen=True)
 class Calibration:
-    """The pairs of fresh equal clusters that were measured for a key.
-
-    pairs: of each pair of clusters, by metric, the log ratio of the two and the standard error that comes from the
-    rounds. date: of the last pair, such as ``2026-11-22``.
-    """
+    """The pairs of fresh equal clusters that were measured for a key."""
 
     key: CalibrationKey
     pairs: tuple[Mapping[str, Found], ...] = ()
+    """Of each pair of clusters, by metric, the log ratio of the two and the standard error that comes from the rounds.
+    """
+
     date: str = ""
+    """Of the last pair, such as ``2026-11-22``."""
 
     def with_pair(self, found: Mapping[str, Found]) -> Calibration:
         """The same calibration with one pair of clusters more, measured today."""

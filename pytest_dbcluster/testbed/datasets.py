@@ -63,18 +63,23 @@ WAYS_OUT = "free some (dbcluster cache lists what can be made again), or take an
 
 @dataclasses.dataclass(frozen=True)
 class DataSet:
-    """One data set in the cache.
-
-    name: as the workload names it. release: name and version of the release that made it. size: in bytes. used: when a
-    cluster last started from it, in seconds since 1970. password: of the servers' control account.
-    """
+    """One data set in the cache."""
 
     path: Path
     name: str
+    """As the workload names it."""
+
     release: str
+    """Name and version of the release that made it."""
+
     size: int
+    """In bytes."""
+
     used: float
+    """When a cluster last started from it, in seconds since 1970."""
+
     password: str = dataclasses.field(repr=False)
+    """Of the servers' control account."""
 
 
 def datasets_directory() -> Path:
@@ -218,16 +223,19 @@ def surplus(known: Sequence[DataSet], newest: Path, free: int, now: float) -> li
 
 @dataclasses.dataclass(frozen=True)
 class PopulateSettings:
-    """What ``populate`` needs besides the workload and the template.
-
-    provisioner: gives the host of the server. client: the host of the load generator. progress: takes each line of
-    progress. keep: takes the stopped server, moves its data directory away, and returns its size in bytes.
-    """
+    """What ``populate`` needs besides the workload and the template."""
 
     provisioner: Provisioner
+    """Gives the host of the server."""
+
     client: Host
+    """The host of the load generator."""
+
     progress: Report
+    """Takes each line of progress."""
+
     keep: Callable[[Node], int]
+    """Takes the stopped server, moves its data directory away, and returns its size in bytes."""
 
 
 def populate(
@@ -269,11 +277,14 @@ def populate(
 
 @dataclasses.dataclass(frozen=True)
 class CopyDisk:
-    """A disk that copies of data go to. host: one that keeps its data there. needed: bytes of all copies together."""
+    """A disk that copies of data go to."""
 
     host: Host
+    """One that keeps its data there."""
+
     copies: int
     needed: int
+    """Bytes of all copies together."""
 
     def __str__(self) -> str:
         return f"the disk of {self.host.directory}" + (f" on {self.host.machine}" if self.host.machine else "")

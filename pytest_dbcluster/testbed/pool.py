@@ -44,16 +44,15 @@ GROWTH = 128 * 2**20  # bytes that a copy of a data set may grow by: temporary t
 
 @dataclasses.dataclass
 class Running:
-    """One running cluster, and the switch that turns it from variant to variant.
-
-    prepared: the workload, without its rate, whose tables the cluster has now; None before the first. users: the
-    measurements that have used it.
-    """
+    """One running cluster, and the switch that turns it from variant to variant."""
 
     cluster: Cluster
     switch: Switch
     prepared: object = None
+    """The workload, without its rate, whose tables the cluster has now; None before the first."""
+
     users: weakref.WeakSet[object] = dataclasses.field(default_factory=weakref.WeakSet)
+    """The measurements that have used it."""
 
 
 class Pool:

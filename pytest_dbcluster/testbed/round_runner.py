@@ -145,11 +145,14 @@ def reset(workload: Workload, setting: Setting) -> tuple[str, bool]:
 
 @dataclasses.dataclass(frozen=True)
 class Drained:
-    """A drain. late: what is left after DRAIN_SECONDS, or "". answers: of the last reading, as ``drain`` describes."""
+    """A drain."""
 
     seconds: float
     late: str = ""
+    """What is left after DRAIN_SECONDS, or ""."""
+
     answers: Sequence[Sequence[Sequence[tuple[Any, ...]]]] | None = None
+    """Of the last reading, as ``drain`` describes."""
 
 
 def drain(cluster: Cluster, along: Callable[[Node], Sequence[str]] | None = None) -> Drained:

@@ -65,15 +65,18 @@ class Place:
 
 @dataclasses.dataclass(frozen=True)
 class Moment:
-    """A sample. time: seconds since 1970 (UTC), which the system may correct; clock: seconds by ``time.monotonic``.
+    """A sample.
 
-    place: None between rounds. processes, client: the numbers of the servers' processes and of the load generator's
-    host that it is of.
+    processes, client: the numbers of the servers' processes and of the load generator's host that it is of.
     """
 
     time: float
+    """Seconds since 1970 (UTC), which the system may correct; clock: seconds by ``time.monotonic``."""
+
     clock: float
     place: Place | None
+    """None between rounds."""
+
     processes: int
     values: Sample
     client: int = 0
@@ -81,20 +84,25 @@ class Moment:
 
 @dataclasses.dataclass(frozen=True)
 class Sampled:
-    """What is sampled at present. number: of these processes and hosts; place: None between rounds.
-
-    programs: the servers by node. processes: those of them that this machine sees. hosts: of the nodes and of the load
-    generator, by name. others: more hosts of the load generator.
-    """
+    """What is sampled at present."""
 
     place: Place | None
     cluster: Cluster | None
     client: Host | None
     programs: Mapping[str, Process]
+    """The servers by node."""
+
     processes: Mapping[str, psutil.Process]
+    """Those of them that this machine sees."""
+
     hosts: Mapping[str, Host]
+    """Of the nodes and of the load generator, by name."""
+
     number: int
+    """Of these processes and hosts; place: None between rounds."""
+
     others: Sequence[Host] = ()
+    """More hosts of the load generator."""
 
 
 class Timeline:

@@ -48,11 +48,7 @@ TRIED = 4  # options of a variant that are tried one by one, to find the one tha
 class Variant:
     """A spec with everything that was looked up for it.
 
-    topology, proxy_class, dialect: follow from spec and release, so equality ignores them. static: sorted pairs of the
-    options that are set when a cluster starts. dynamic: sorted pairs of the options that a switch sets.
-    data_set_of: the workload whose data set the servers start with; None for servers that start empty. ends: the ends
-    beside the nodes (``client``, ``proxy``) of the path that the cluster's network has; None for a cluster without one.
-    settings: sorted pairs of the topology's own options, which a switch sets too.
+    topology, proxy_class, dialect: follow from spec and release, so equality ignores them.
     """
 
     spec: ClusterSpec
@@ -61,10 +57,21 @@ class Variant:
     proxy_class: type[Proxy] | None = dataclasses.field(compare=False, repr=False)
     dialect: Dialect = dataclasses.field(compare=False, repr=False)
     static: tuple[tuple[str, str], ...]
+    """Sorted pairs of the options that are set when a cluster starts."""
+
     dynamic: tuple[tuple[str, str], ...]
+    """Sorted pairs of the options that a switch sets."""
+
     data_set_of: HasDataSet | None = None
+    """The workload whose data set the servers start with; None for servers that start empty."""
+
     settings: tuple[tuple[str, str], ...] = ()
+    """Sorted pairs of the topology's own options, which a switch sets too."""
+
     ends: tuple[str, ...] | None = None
+    """The ends beside the nodes (``client``, ``proxy``) of the path that the cluster's network has; None for a cluster
+    without one.
+    """
 
     @property
     def network(self) -> NetworkNeeds | None:
@@ -164,13 +171,13 @@ def shared_unequally(variants: Sequence[Variant]) -> bool:
 
 @dataclasses.dataclass(frozen=True)
 class Reference:
-    """The cold-start reference of a variant.
-
-    changes: the variables that a switch sets, with their values. obstacle: why no switch is possible, else empty.
-    """
+    """The cold-start reference of a variant."""
 
     changes: dict[str, str]
+    """The variables that a switch sets, with their values."""
+
     obstacle: str
+    """Why no switch is possible, else empty."""
 
 
 Building = Callable[[], AbstractContextManager[None]]

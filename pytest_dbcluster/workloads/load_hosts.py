@@ -45,11 +45,16 @@ class Share:
 
 @dataclasses.dataclass(frozen=True)
 class Clock:
-    """A host's clock. ahead: of ours, in seconds. unsure: by how much that may be wrong. answer: of the host."""
+    """A host's clock."""
 
     ahead: float
+    """Of ours, in seconds."""
+
     unsure: float
+    """By how much that may be wrong."""
+
     answer: float
+    """Of the host."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -54,28 +54,38 @@ RESULT = re.compile(
 @calls.written('MySQLSlap("write", concurrency=50)', instead={"threads": "concurrency", "clients": "concurrency"})
 @dataclasses.dataclass(frozen=True)
 class MySQLSlap(Workload):
-    """One mode of mysqlslap with the published parameters.
-
-    mode: key, mixed, read, update or write. concurrency: clients. queries: statements of one round over all clients.
-    quick_queries: the same in the profile quick. None runs the published number, with two exceptions: 100 for read,
-    because each query scans the table and 1000 take 10 s, and 5000 for key, because 1000 take only .07 s.
-    rows: the tool's --auto-generate-sql-write-number; the tool preloads one row less. iterations: of one call in
-    the profile paper; their average is the round. seconds: timeout of a call.
-    to: the cluster's ``writer`` or ``reader``. None chooses. ``update`` goes to the writer, because the tool ends with
-    an error when two nodes update one row. Where only one node takes writes, the other writing modes go to the writer
-    too, and in the profile paper all modes, because the tool makes its table itself. The rest goes to the reader.
-    """
+    """One mode of mysqlslap with the published parameters."""
 
     mode: str
+    """Key, mixed, read, update or write."""
+
     concurrency: int = 50
+    """Clients."""
+
     queries: int = 1000
+    """Statements of one round over all clients."""
+
     rows: int = 5000
+    """The tool's --auto-generate-sql-write-number; the tool preloads one row less."""
+
     int_columns: int = 10
     char_columns: int = 10
     quick_queries: int | None = None
+    """The same in the profile quick. None runs the published number, with two exceptions: 100 for read, because each
+    query scans the table and 1000 take 10 s, and 5000 for key, because 1000 take only .07 s.
+    """
+
     iterations: int = 10
+    """Of one call in the profile paper; their average is the round."""
+
     seconds: float = 300.0
+    """Timeout of a call."""
+
     to: str | None = None
+    """The cluster's ``writer`` or ``reader``. None chooses. ``update`` goes to the writer, because the tool ends with
+    an error when two nodes update one row. Where only one node takes writes, the other writing modes go to the writer
+    too, and in the profile paper all modes, because the tool makes its table itself. The rest goes to the reader.
+    """
 
     def __post_init__(self) -> None:
         if self.mode not in MODES:

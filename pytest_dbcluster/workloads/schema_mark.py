@@ -12,11 +12,14 @@ TABLE = "dbcluster_schema"
 
 @dataclasses.dataclass(frozen=True)
 class SchemaMark:
-    """What a workload's schema contains. version: of its tables' layout. scale: the size, as the workload names it."""
+    """What a workload's schema contains."""
 
     schema: str
     version: int
+    """Of its tables' layout."""
+
     scale: str
+    """The size, as the workload names it."""
 
     def write(self, node: Node) -> None:
         """Mark the tables as whole. Call it after everything else is loaded."""

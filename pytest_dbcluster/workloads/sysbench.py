@@ -53,28 +53,38 @@ GROUP = "LPAD(FLOOR(RAND() * 1e11), 11, '0')"  # sysbench fills c and pad with g
 @calls.written('SysBench("oltp_read_write", threads=16)', instead={"concurrency": "threads", "tables": "table_count"})
 @dataclasses.dataclass(frozen=True)
 class SysBench(Workload):
-    """One OLTP script of sysbench. One event of the script counts as one transaction.
-
-    table_count: number of tables, with ``size`` rows each. threads: connections over all endpoints. seconds: of one
-    round; None lets each claim choose them from its warm-up, .3 to 3 s, and is 2 s outside of a claim. rate:
-    transactions a second of an open loop, or a share such as ``"70 %"`` of the slowest variant's capacity; None is a
-    closed loop. to: ``writer``, ``reader`` or ``all``; None is the proxy where the cluster has one, otherwise every
-    node that can run the script. distribution: of ids. isolation: None is the server's default. prepared: whether the
-    server prepares statements. attempts: the maximum for one transaction, which then counts as failed; 1 for an event
-    with several commits, as with skip_trx. seed: of the inputs; each block has other inputs. The other fields are
-    sysbench's options of the same names; range_selects=False turns off all four kinds of range queries.
-    """
+    """One OLTP script of sysbench. One event of the script counts as one transaction."""
 
     script: str = "oltp_read_write"
     table_count: int = 1
+    """Number of tables, with ``size`` rows each."""
+
     size: int = 100_000
     threads: int = 16
+    """Connections over all endpoints."""
+
     seconds: float | None = None
+    """Of one round; None lets each claim choose them from its warm-up, .3 to 3 s, and is 2 s outside of a claim."""
+
     rate: float | str | None = None
+    """Transactions a second of an open loop, or a share such as ``"70 %"`` of the slowest variant's capacity; None is a
+    closed loop.
+    """
+
     to: str | None = None
+    """``writer``, ``reader`` or ``all``; None is the proxy where the cluster has one, otherwise every node that can run
+    the script.
+    """
+
     distribution: str = "special"
+    """Of ids."""
+
     isolation: str | None = None
+    """None is the server's default."""
+
     prepared: bool = True
+    """Whether the server prepares statements."""
+
     skip_trx: bool = False
     range_selects: bool = True
     range_size: int = 100
@@ -83,7 +93,14 @@ class SysBench(Workload):
     non_index_updates: int = 1
     delete_inserts: int = 1
     attempts: int = 100
+    """The maximum for one transaction, which then counts as failed; 1 for an event with several commits, as with
+    skip_trx.
+    """
+
     seed: int = 1
+    """Of the inputs; each block has other inputs. The other fields are sysbench's options of the same names;
+    range_selects=False turns off all four kinds of range queries.
+    """
 
     metric: ClassVar[str] = "goodput"  # attempts that ended in a conflict do not count as work
     divides: ClassVar[bool] = True

@@ -52,20 +52,26 @@ NOISE = re.compile(r"\s*$|\(last message repeated|WARNING: Both event and time l
 
 @dataclasses.dataclass(frozen=True)
 class Call:
-    """One script with its options.
-
-    name: of the workload, for messages. script: a file of workloads/lua, otherwise one of sysbench's scripts.
-    schema: the database that threads connect to. endpoints: given to the threads in turn. options: of the script.
-    prepared: whether the server prepares statements.
-    """
+    """One script with its options."""
 
     name: str
+    """Of the workload, for messages."""
+
     script: str
+    """A file of workloads/lua, otherwise one of sysbench's scripts."""
+
     threads: int
     schema: str
+    """The database that threads connect to."""
+
     endpoints: Sequence[Endpoint]
+    """Given to the threads in turn."""
+
     options: Mapping[str, object] = dataclasses.field(default_factory=dict)
+    """Of the script."""
+
     prepared: bool = True
+    """Whether the server prepares statements."""
 
 
 def sysbench(setting: Setting) -> Release:

@@ -19,23 +19,31 @@ if TYPE_CHECKING:  # what only a run needs makes the collection of tests slower
 
 @dataclasses.dataclass(frozen=True)
 class Setting:
-    """What a workload runs in.
-
-    client: the host of the load generator. others: more hosts, between which a workload that ``divides`` divides a
-    run. release: gives the client programs; one release for all variants of a
-    comparison. profile: ``quick`` or ``paper``. progress: takes each line of progress. block: the number of the
-    round's block, from 0; all variants of a block get the same inputs. repeat: how many times a workload with a fixed
-    amount of work runs it in a round, where it can; it reports the operations of all of them.
-    """
+    """What a workload runs in."""
 
     cluster: Cluster
     client: Host
+    """The host of the load generator."""
+
     release: Release
+    """Gives the client programs; one release for all variants of a comparison."""
+
     profile: str
+    """``quick`` or ``paper``."""
+
     progress: Report
+    """Takes each line of progress."""
+
     block: int = 0
+    """The number of the round's block, from 0; all variants of a block get the same inputs."""
+
     repeat: int = 1
+    """How many times a workload with a fixed amount of work runs it in a round, where it can; it reports the operations
+    of all of them.
+    """
+
     others: tuple[Host, ...] = ()
+    """More hosts, between which a workload that ``divides`` divides a run."""
 
     @property
     def clients(self) -> tuple[Host, ...]:

@@ -27,17 +27,22 @@ DEEPEST = 10  # levels of files; servers ignore a deeper directive
 
 @dataclasses.dataclass(frozen=True)
 class CnfEntry:
-    """One option of a my.cnf.
-
-    section: the group it stands in. name: as written. value: without quotes and escapes; None where no ``=`` stands.
-    file: the name of its file for messages. line: its number, from 1.
-    """
+    """One option of a my.cnf."""
 
     section: str
+    """The group it stands in."""
+
     name: str
+    """As written."""
+
     value: str | None
+    """Without quotes and escapes; None where no ``=`` stands."""
+
     file: str
+    """The name of its file for messages."""
+
     line: int
+    """Its number, from 1."""
 
     @property
     def where(self) -> str:
@@ -54,33 +59,42 @@ class CnfEntry:
 class Directive:
     """An ``!include`` or ``!includedir``.
 
-    kind: the keyword. file, line: where it stands. files: what it names: the real path of each file by its name; of a
-    directory those that are read, in order. others: the names of a directory's other files, which are not read.
-    found: whether the file or directory exists below the directories that the user named.
+    file, line: where it stands.
     """
 
     kind: str
+    """The keyword."""
+
     file: Path
     line: int
     files: tuple[tuple[str, Path], ...] = ()
+    """What it names: the real path of each file by its name; of a directory those that are read, in order."""
+
     others: tuple[str, ...] = ()
+    """The names of a directory's other files, which are not read."""
+
     found: bool = True
+    """Whether the file or directory exists below the directories that the user named."""
 
 
 @dataclasses.dataclass(frozen=True)
 class CnfFile:
-    """A my.cnf with the files that it includes.
-
-    path: the file that the user named. entries: every option in the order in which a server reads them. contents: the
-    bytes of each file. directives: in the order of reading. missing: one line for each included file or directory that
-    was not found.
-    """
+    """A my.cnf with the files that it includes."""
 
     path: Path
+    """The file that the user named."""
+
     entries: tuple[CnfEntry, ...]
+    """Every option in the order in which a server reads them."""
+
     contents: tuple[tuple[Path, bytes], ...]
+    """The bytes of each file."""
+
     directives: tuple[Directive, ...]
+    """In the order of reading."""
+
     missing: tuple[str, ...]
+    """One line for each included file or directory that was not found."""
 
     @property
     def name(self) -> str:

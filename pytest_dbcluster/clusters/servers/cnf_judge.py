@@ -38,18 +38,23 @@ SECRET = re.compile(r"password|passwd|auth|secret", re.IGNORECASE)
 
 @dataclasses.dataclass(frozen=True)
 class Judged:
-    """What a release makes of a my.cnf.
-
-    options: what to start the server with, by normal name. aside: what was left out because it concerns the old host,
-    each as ``name (file:line)``. moved: paths that became names of files in the data directory. notes: one line for
-    everything else that differs from the file. effective: the values that the server reports for all its options.
-    """
+    """What a release makes of a my.cnf."""
 
     options: Mapping[str, str]
+    """What to start the server with, by normal name."""
+
     aside: tuple[str, ...]
+    """What was left out because it concerns the old host, each as ``name (file:line)``."""
+
     moved: tuple[str, ...]
+    """Paths that became names of files in the data directory."""
+
     notes: tuple[str, ...]
+    """One line for everything else that differs from the file."""
+
     effective: Mapping[str, str]
+    """The values that the server reports for all its options."""
+
     name: str
 
     @property

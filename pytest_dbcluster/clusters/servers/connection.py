@@ -277,16 +277,17 @@ def driver() -> str:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where and how a client connects. The password is never part of a repr.
-
-    nodes: the names of the nodes that this endpoint leads to.
-    tls: whether the connection uses TLS. connects: as that of a host.
-    """
+    """Where and how a client connects. The password is never part of a repr."""
 
     host: str
     port: int
     user: str
     password: str = dataclasses.field(repr=False)
     nodes: tuple[str, ...] = ()
+    """The names of the nodes that this endpoint leads to."""
+
     tls: bool = False
+    """Whether the connection uses TLS."""
+
     connects: Connects | None = dataclasses.field(default=None, repr=False, compare=False)
+    """As that of a host."""

@@ -40,35 +40,46 @@ OWN_FILES = ("galera.cache", "gvwstate.dat", "ib_buffer_pool", "auto.cnf")
 class Variable:
     """One server variable, as the server itself describes it.
 
-    name: in lower case. kind: the vendor's type, such as ``ENUM`` or ``BIGINT UNSIGNED``; empty if unknown.
-    minimum, maximum: bounds as text; empty if unknown. choices: the values of an ENUM; empty if unknown.
-    read_only: a running server refuses to change it. scope: such as ``GLOBAL`` or ``SESSION``.
+    minimum, maximum: bounds as text; empty if unknown.
     """
 
     name: str
+    """In lower case."""
+
     value: str
     read_only: bool
+    """A running server refuses to change it."""
+
     kind: str
+    """The vendor's type, such as ``ENUM`` or ``BIGINT UNSIGNED``; empty if unknown."""
+
     minimum: str
     maximum: str
     choices: tuple[str, ...]
+    """The values of an ENUM; empty if unknown."""
+
     scope: str
+    """Such as ``GLOBAL`` or ``SESSION``."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Template:
-    """A data directory to copy, with the facts about the server that made it.
-
-    data: the path of the data directory. password: of the control and the workload account.
-    variables: the server's variables by name. words: the option names that the server's --help lists.
-    initial: the options that were fixed when the data directory was made.
-    """
+    """A data directory to copy, with the facts about the server that made it."""
 
     data: Path
+    """The path of the data directory."""
+
     password: str = dataclasses.field(repr=False)
+    """Of the control and the workload account."""
+
     variables: Mapping[str, Variable]
+    """The server's variables by name."""
+
     words: frozenset[str]
+    """The option names that the server's --help lists."""
+
     initial: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    """The options that were fixed when the data directory was made."""
 
 
 def template(

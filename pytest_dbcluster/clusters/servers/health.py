@@ -10,11 +10,12 @@ from collections.abc import Mapping
 class Health:
     """A statement, and the values in its result that allow reads or writes.
 
-    statement: returns two columns, name and value.
     reader, writer: the required values for reads and for writes, by name in lower case. Empty: every server that
-        answers the statement is healthy.
+    answers the statement is healthy.
     """
 
     statement: str = "SHOW GLOBAL STATUS LIKE 'uptime'"
+    """Returns two columns, name and value."""
+
     reader: Mapping[str, str] = dataclasses.field(default_factory=dict)
     writer: Mapping[str, str] = dataclasses.field(default_factory=dict)

@@ -24,17 +24,19 @@ PLUGINS = "plugin_load_add"  # a list: every file adds to it
 
 @dataclasses.dataclass(frozen=True)
 class Joined:
-    """The user's options for one spec and release.
-
-    options: all of them; what is nearer to the test wins. common: those of ``--db-cnf``, which every cluster has.
-    judged: the names of options that the release itself has accepted in a file. lines: what was set aside, moved,
-    skipped or overridden, one line each.
-    """
+    """The user's options for one spec and release."""
 
     options: dict[str, str]
+    """All of them; what is nearer to the test wins."""
+
     common: dict[str, str]
+    """Those of ``--db-cnf``, which every cluster has."""
+
     judged: frozenset[str]
+    """The names of options that the release itself has accepted in a file."""
+
     lines: list[str]
+    """What was set aside, moved, skipped or overridden, one line each."""
 
 
 def resolve(

@@ -25,14 +25,17 @@ VIRTIO_BLOCK = 2  # the number of a kind of device
 
 @dataclasses.dataclass(frozen=True)
 class Disk:
-    """A disk. path: its file. size: bytes; a new file takes no space until the guest writes.
+    """A disk.
 
     A guest writes into the file through the page cache of this machine. A flush in the guest is an fdatasync of the
     file. What the guest has not written yet is lost with its power.
     """
 
     path: Path
+    """Its file."""
+
     size: int
+    """Bytes; a new file takes no space until the guest writes."""
 
     def open(self) -> int:
         """Make the file if there is none, and take it for one owner. Returns an open file, which holds the lock.
@@ -62,12 +65,13 @@ class Disk:
 
 @dataclasses.dataclass(frozen=True)
 class Counted:
-    """What was done on a disk since its guest has power. latest: the seconds of the latest flushes, the newest last."""
+    """What was done on a disk since its guest has power."""
 
     writes: int
     written: int
     flushes: int
     latest: Sequence[float] = ()
+    """The seconds of the latest flushes, the newest last."""
 
 
 class ServedDisk:

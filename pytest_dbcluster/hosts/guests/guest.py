@@ -75,21 +75,30 @@ LARGE_PACKETS = ("gro=1",)
 
 @dataclasses.dataclass(frozen=True)
 class GuestHardware:
-    """What a guest has. memory: bytes. interfaces: (interface of this machine, address in the guest), in order.
+    """What a guest has.
 
-    enter: the words of a command that runs another one in the network namespace of the interfaces. read_only,
-    writable: directories of this machine. disks: /dev/vda, /dev/vdb ... of the guest. keep: it outlives our process.
-    more: further parameters of every interface, such as ``mtu=9000``.
+    read_only, writable: directories of this machine.
     """
 
     memory: int
+    """Bytes."""
+
     interfaces: Sequence[tuple[str, ipaddress.IPv4Interface]] = ()
+    """(interface of this machine, address in the guest), in order."""
+
     enter: Sequence[str] = ()
+    """The words of a command that runs another one in the network namespace of the interfaces."""
+
     read_only: Sequence[str] = ()
     writable: Sequence[str] = ()
     disks: Sequence[Disk] = ()
+    """/dev/vda, /dev/vdb ... of the guest."""
+
     keep: bool = False
+    """It outlives our process."""
+
     more: Sequence[str] = LARGE_PACKETS
+    """Further parameters of every interface, such as ``mtu=9000``."""
 
 
 class Guest:

@@ -25,15 +25,13 @@ OFF_SHARE, OFF_SECONDS = 0.1, 0.0002  # a round trip is wrong where it is off by
 
 @dataclasses.dataclass(frozen=True)
 class MeasuredLink:
-    """The round trips between two ends: what was asked, in seconds, and what was measured above the path at rest.
-
-    kernel_settings: what else was asked of the link, as the kernel has it set; None for nothing.
-    """
+    """The round trips between two ends: what was asked, in seconds, and what was measured above the path at rest."""
 
     pair: Pair
     asked: float
     measured: RoundTrips
     kernel_settings: KernelSettings | None = None
+    """What else was asked of the link, as the kernel has it set; None for nothing."""
 
     @property
     def short(self) -> bool:

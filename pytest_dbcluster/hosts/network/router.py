@@ -24,10 +24,12 @@ GUEST_LATE = 70e-6  # of a guest's timer; measured: 1 ms was 1.14 ms there and b
 class Port:
     """One port of a router, and the end that it leads to.
 
-    number: 1-based. mac, router_mac: hardware addresses of the end and of the port.
+    mac, router_mac: hardware addresses of the end and of the port.
     """
 
     number: int
+    """1-based."""
+
     end: str
     address: str
     mac: str

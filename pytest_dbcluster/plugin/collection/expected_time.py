@@ -29,23 +29,34 @@ CLUSTER_START = 4.0  # seconds
 
 @dataclasses.dataclass(frozen=True)
 class Expected:
-    """The expected time of a run.
-
-    tests: the number of measuring tests that run. known: of these, tests whose time the history has. declared: further
-    ones with the mark. own: the seconds of each further one with a budget of its own. skipped: further tests, which
-    will be skipped. starts: cluster starts of tests whose time is not known. per_test: seconds of a test without any of
-    these. seconds: of all tests and starts. factor: wall time / measured time.
-    """
+    """The expected time of a run."""
 
     tests: int
+    """The number of measuring tests that run."""
+
     known: int
+    """Of these, tests whose time the history has."""
+
     declared: int
+    """Further ones with the mark."""
+
     own: Sequence[float]
+    """The seconds of each further one with a budget of its own."""
+
     skipped: int
+    """Further tests, which will be skipped."""
+
     starts: int
+    """Cluster starts of tests whose time is not known."""
+
     per_test: float
+    """Seconds of a test without any of these."""
+
     seconds: float
+    """Of all tests and starts."""
+
     factor: float
+    """Wall time / measured time."""
 
 
 def expected(

@@ -22,10 +22,13 @@ LAST = 5  # runs whose median is the expected time
 
 @dataclasses.dataclass(frozen=True)
 class Past:
-    """One test in its earlier runs. seconds: of a run. decided: whether all its claims were decided in the last run."""
+    """One test in its earlier runs."""
 
     seconds: float
+    """Of a run."""
+
     decided: bool
+    """Whether all its claims were decided in the last run."""
 
 
 class PastRuns:

@@ -46,16 +46,19 @@ MAKE_EQUAL = "; options that make them equal, or --db-parity normalised, remove 
 
 @dataclasses.dataclass(frozen=True)
 class Durability:
-    """The durability label of a result, as four texts.
-
-    flush: when InnoDB's log is flushed. binlog: how often the binlog is flushed, or that it is off. acknowledged: which
-    nodes have a commit when it returns. consistency: what a read on another node may miss; empty for one node.
-    """
+    """The durability label of a result, as four texts."""
 
     flush: str
+    """When InnoDB's log is flushed."""
+
     binlog: str
+    """How often the binlog is flushed, or that it is off."""
+
     acknowledged: str
+    """Which nodes have a commit when it returns."""
+
     consistency: str = ""
+    """What a read on another node may miss; empty for one node."""
 
     @classmethod
     def of(cls, topology: Topology, variables: Mapping[str, str], nodes: int) -> Durability:

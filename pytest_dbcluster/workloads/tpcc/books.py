@@ -34,19 +34,25 @@ LOOK_UP_SECONDS = 60.0  # until a cluster has applied everything, so that a row 
 class OrderBalance:
     """The books of a node.
 
-    acknowledged: orders whose COMMIT returned. lost: those of them that the node does not have. invented: orders that
-    the node has and no terminal reported. unknown_there, unknown_gone: orders whose COMMIT said nothing, which are in
-    the tables or not. there: the orders that the node has, counted for themselves; None where some terminals left no
-    report, so that nobody knows what is invented.
+    unknown_there, unknown_gone: orders whose COMMIT said nothing, which are in the tables or not.
     """
 
     node: str
     acknowledged: int
+    """Orders whose COMMIT returned."""
+
     lost: Sequence[WrongOrder] = ()
+    """Those of them that the node does not have."""
+
     invented: Sequence[WrongOrder] = ()
+    """Orders that the node has and no terminal reported."""
+
     unknown_there: int = 0
     unknown_gone: int = 0
     there: int | None = None
+    """The orders that the node has, counted for themselves; None where some terminals left no report, so that nobody
+    knows what is invented.
+    """
 
     @property
     def expected(self) -> int:

@@ -22,11 +22,12 @@ SCHEMA = "dbcluster_tpcc"
 
 @dataclasses.dataclass(frozen=True)
 class Condition:
-    """One condition. sql: selects the first row that violates it: key, left value, right value."""
+    """One condition."""
 
     number: int
     sentence: str
     sql: str
+    """Selects the first row that violates it: key, left value, right value."""
 
 
 def _sides(keys: str, *sides: str) -> str:

@@ -28,13 +28,18 @@ STOCK = "s_quantity BETWEEN 10 AND 100, (s_quantity + s_ytd) MOD 91"
 
 @dataclasses.dataclass(frozen=True)
 class Digest:
-    """One kind of value. warehouse: the column with its number. values: expressions. where: selects its rows."""
+    """One kind of value."""
 
     kind: str
     table: str
     warehouse: str
+    """The column with its number."""
+
     values: str
+    """Expressions."""
+
     where: str = "1"
+    """Selects its rows."""
 
     @property
     def sql(self) -> str:

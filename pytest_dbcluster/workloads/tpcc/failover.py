@@ -30,21 +30,28 @@ READY_SECONDS = 600.0
 class LoadedFailover:
     """What became of a failover under load.
 
-    failover: from which node to which, with the seconds of its steps. acknowledged: the New-Orders whose commit had
-    returned. lost: those of them that the new server does not have, or has with another customer or other lines.
-    invented: orders that it has and no terminal reported. unknown_there, unknown_gone: how many more had no answer to
-    their COMMIT, and are on the new server or not. violations: the conditions of TPC-C that do not hold there.
-    rejoined: seconds until the old host was a standby again, with all data.
+    unknown_there, unknown_gone: how many more had no answer to their COMMIT, and are on the new server or not.
     """
 
     failover: FailedOver
+    """From which node to which, with the seconds of its steps."""
+
     acknowledged: int
+    """The New-Orders whose commit had returned."""
+
     lost: Sequence[WrongOrder]
+    """Those of them that the new server does not have, or has with another customer or other lines."""
+
     invented: Sequence[WrongOrder]
+    """Orders that it has and no terminal reported."""
+
     unknown_there: int
     unknown_gone: int
     violations: Sequence[str]
+    """The conditions of TPC-C that do not hold there."""
+
     rejoined: float
+    """Seconds until the old host was a standby again, with all data."""
 
     @property
     def unknown(self) -> int:

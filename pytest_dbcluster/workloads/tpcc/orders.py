@@ -33,13 +33,11 @@ OF_LINE = TERM.format("ol_i_id", "ol_quantity", "ol_supply_w_id", "ol_number")
 
 @dataclasses.dataclass(frozen=True)
 class WrongOrder:
-    """An acknowledged order that a node does not have, or an order that it has and that nobody reported.
-
-    instead: what the node has; empty for nothing.
-    """
+    """An acknowledged order that a node does not have, or an order that it has and that nobody reported."""
 
     order: Order
     instead: str = ""
+    """What the node has; empty for nothing."""
 
     def __str__(self) -> str:
         text = "warehouse {}, district {}, order {}".format(*self.order)

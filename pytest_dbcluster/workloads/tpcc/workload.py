@@ -41,32 +41,45 @@ POPULATE_SECONDS = 120.0  # for the items, and for each warehouse
 @calls.written("TPCC(warehouses=2, threads=16)", instead={"concurrency": "threads", "terminals": "threads"})
 @dataclasses.dataclass(frozen=True)
 class TPCC(Workload):
-    """The standard mix: of a hundred transactions 45 New-Order, 43 Payment, 4 each of the other three.
-
-    warehouses: the scale, about 100 MB each. threads: terminals; the warehouses are assigned to them in turn.
-    seconds: of one round; None lets each claim choose them from its warm-up, .3 to 3 s, and is 2 s outside of a claim.
-    rate: transactions a second of an open loop, or a share such as ``"70 %"`` of the slowest
-    variant's capacity; None is a closed loop. thinking: keying and thinking times as in clause 5.2.5.7; this needs a
-    closed loop and long rounds. isolation: of all transactions; the specification requires REPEATABLE READ or higher,
-    and protection against phantoms. to: ``writer``, ``reader`` (through the proxy), or ``all`` for each node that takes
-    writes. partitioned: with ``all``, divide the warehouses between the nodes; terminals of a node get warehouses of
-    that node. terminals_on: ``warehouse``, or ``district`` to cause conflicts: all terminals use the first district of
-    their warehouse. attempts: the maximum for one transaction, which then counts as failed. foreign_keys: whether the
-    tables have the foreign keys of clause 1.4. seed: of the inputs; each block has other inputs.
-    """
+    """The standard mix: of a hundred transactions 45 New-Order, 43 Payment, 4 each of the other three."""
 
     warehouses: int = 1
+    """The scale, about 100 MB each."""
+
     threads: int = 4
+    """Terminals; the warehouses are assigned to them in turn."""
+
     seconds: float | None = None
+    """Of one round; None lets each claim choose them from its warm-up, .3 to 3 s, and is 2 s outside of a claim."""
+
     rate: float | str | None = None
+    """Transactions a second of an open loop, or a share such as ``"70 %"`` of the slowest variant's capacity; None is a
+    closed loop.
+    """
+
     thinking: bool = False
+    """Keying and thinking times as in clause 5.2.5.7; this needs a closed loop and long rounds."""
+
     isolation: str = "REPEATABLE READ"
+    """Of all transactions; the specification requires REPEATABLE READ or higher, and protection against phantoms."""
+
     to: str = "writer"
+    """``writer``, ``reader`` (through the proxy), or ``all`` for each node that takes writes."""
+
     partitioned: bool = False
+    """With ``all``, divide the warehouses between the nodes; terminals of a node get warehouses of that node."""
+
     terminals_on: str = "warehouse"
+    """``warehouse``, or ``district`` to cause conflicts: all terminals use the first district of their warehouse."""
+
     attempts: int = 100
+    """The maximum for one transaction, which then counts as failed."""
+
     foreign_keys: bool = False
+    """Whether the tables have the foreign keys of clause 1.4."""
+
     seed: int = 1
+    """Of the inputs; each block has other inputs."""
 
     metric: ClassVar[str] = "goodput"  # attempts that ended in a conflict do not count as work
     divides: ClassVar[bool] = True

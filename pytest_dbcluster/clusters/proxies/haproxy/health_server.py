@@ -35,10 +35,7 @@ PATHS = {"reader": "/", "writer": "/writer"}
 
 @dataclasses.dataclass(frozen=True)
 class Watched:
-    """One node: its address and port, its health conditions, and the port on which we report its health.
-
-    tunnel: the path of a socket that leads to the node; empty where its address can be reached.
-    """
+    """One node: its address and port, its health conditions, and the port on which we report its health."""
 
     name: str
     address: str
@@ -47,6 +44,7 @@ class Watched:
     health: Health = dataclasses.field(default_factory=Health)
     tls: bool = False
     tunnel: str = ""
+    """The path of a socket that leads to the node; empty where its address can be reached."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -56,20 +56,26 @@ CONNECTED, ALONE, UP_TO_DATE = "Connected", "StandAlone", "UpToDate"
 class ResourceState:
     """What one host knows of the resource.
 
-    connection: such as ``Connected``, ``StandAlone`` or ``SyncTarget``. role, disk: such as ``Primary`` and
-    ``UpToDate``. pending: requests that are sent or received, and not answered. out_of_sync: bytes in which the disks
-    differ. changes: of connections, roles and disks, as the kernel has logged them.
+    role, disk: such as ``Primary`` and ``UpToDate``.
     """
 
     connection: str
+    """Such as ``Connected``, ``StandAlone`` or ``SyncTarget``."""
+
     role: str
     peer_role: str
     disk: str
     peer_disk: str
     protocol: str
     pending: int
+    """Requests that are sent or received, and not answered."""
+
     out_of_sync: int
+    """Bytes in which the disks differ."""
+
     changes: Sequence[str]
+    """Of connections, roles and disks, as the kernel has logged them."""
+
     split_brain: bool
 
     def __str__(self) -> str:

@@ -44,17 +44,20 @@ WAYS_OUT = (
 
 @dataclasses.dataclass(frozen=True)
 class Engine:
-    """An engine that answers.
-
-    client: a docker.DockerClient; Podman's socket supports it too. name: "docker" or "podman". url: ``unix://PATH``.
-    unlimited: the limits (cores, memory, iops) that this engine would ignore with only a warning.
-    """
+    """An engine that answers."""
 
     client: Any
+    """A docker.DockerClient; Podman's socket supports it too."""
+
     name: str
+    """"docker" or "podman"."""
+
     version: str
     url: str
+    """``unix://PATH``."""
+
     unlimited: frozenset[str] = frozenset()
+    """The limits (cores, memory, iops) that this engine would ignore with only a warning."""
 
     @property
     def arguments(self) -> dict[str, Any]:
@@ -157,25 +160,33 @@ def image(engine: Engine, name: str, *, pull: bool) -> str:
 class Wanted:
     """The settings of a new container.
 
-    alias: its second name on the network. address: its IPv4 address. run: the directory of its run.
-    read_only, writable: directories of this machine, mounted under the same paths. user: ``UID:GID``.
-    keep: the container outlives the connection to its standard input.
-    needs: limits, as arguments of docker-py's containers.create (``nano_cpus``, ``mem_limit``, ``device_write_iops``).
+    read_only, writable: directories of this machine, mounted under the same paths.
     """
 
     image: str
     name: str
     hostname: str
     alias: str
+    """Its second name on the network."""
+
     address: str
+    """Its IPv4 address."""
+
     run: Path
+    """The directory of its run."""
+
     entrypoint: Sequence[str]
     environment: Mapping[str, str]
     read_only: Sequence[str]
     writable: Sequence[str]
     user: str
+    """``UID:GID``."""
+
     keep: bool = False
+    """The container outlives the connection to its standard input."""
+
     needs: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    """Limits, as arguments of docker-py's containers.create (``nano_cpus``, ``mem_limit``, ``device_write_iops``)."""
 
 
 def start(engine: Engine, network: Any, wanted: Wanted) -> Any:

@@ -66,14 +66,16 @@ def number_here(agent: int, inside: int) -> int:
 
 @dataclasses.dataclass(frozen=True)
 class Attachment:
-    """The connection of a container to its network.
-
-    network: docker-py's network. address: IPv4 address. alias: second name on the network.
-    """
+    """The connection of a container to its network."""
 
     network: Any
+    """Docker-py's network."""
+
     address: str
+    """IPv4 address."""
+
     alias: str
+    """Second name on the network."""
 
 
 class ContainerHost(AgentHost, Pauses, Partitions, Falls):

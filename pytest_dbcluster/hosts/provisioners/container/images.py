@@ -46,18 +46,20 @@ class ImageManifest:
 
 @dataclasses.dataclass(frozen=True)
 class HomeMadeImage:
-    """A home-made image in an engine.
-
-    size: bytes. built: seconds since the epoch. current: it has our format and a tag.
-    """
+    """A home-made image in an engine."""
 
     id: str
     tag: str
     release: str
     exact: str
     size: int
+    """Bytes."""
+
     built: float
+    """Seconds since the epoch."""
+
     current: bool
+    """It has our format and a tag."""
 
 
 def tag(name: ReleaseName) -> str:

@@ -80,10 +80,14 @@ chroot . {server} --version >{notes}/version
 
 @dataclasses.dataclass(frozen=True)
 class RootFileSystem:
-    """A finished tar. exact: the version that the server itself reports. packages: name -> version."""
+    """A finished tar."""
 
     exact: str
+    """The version that the server itself reports."""
+
     packages: dict[str, str]
+    """Name -> version."""
+
     suite: str
     source: str
 

@@ -28,11 +28,12 @@ UNKNOWN = "not known"
 
 @dataclasses.dataclass(frozen=True)
 class CheckupLine:
-    """What was found about one thing. problem: what cannot be done because of it; empty for nothing."""
+    """What was found about one thing."""
 
     name: str
     value: str
     problem: str = ""
+    """What cannot be done because of it; empty for nothing."""
 
 
 def findings(account: Account, settings: EC2Settings) -> list[CheckupLine]:

@@ -44,15 +44,20 @@ POLL_SECONDS = 2.0
 
 @dataclasses.dataclass(frozen=True)
 class Instance:
-    """A running instance. address: where ssh arrives. private: where the others reach it. facts: AWS's description."""
+    """A running instance."""
 
     id: str
     role: str
     type: str
     subnet: Subnet
     address: str
+    """Where ssh arrives."""
+
     private: str
+    """Where the others reach it."""
+
     facts: Mapping[str, Any] = dataclasses.field(repr=False, compare=False)
+    """AWS's description."""
 
 
 @dataclasses.dataclass(frozen=True)

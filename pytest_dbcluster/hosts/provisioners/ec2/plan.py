@@ -29,23 +29,28 @@ ADDRESS_SECONDS = 10
 
 @dataclasses.dataclass(frozen=True)
 class Image:
-    """An image. devices: the volumes that it brings, each with its GiB, the root's first."""
+    """An image."""
 
     id: str
     name: str
     devices: Mapping[str, int]
+    """The volumes that it brings, each with its GiB, the root's first."""
+
     architecture: str
 
 
 @dataclasses.dataclass(frozen=True)
 class Subnet:
-    """A subnet. zone_id: of the zone, the same in all accounts. public: whether instances get a public address."""
+    """A subnet."""
 
     id: str
     vpc: str
     zone: str
     zone_id: str
+    """Of the zone, the same in all accounts."""
+
     public: bool
+    """Whether instances get a public address."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,20 +65,25 @@ class Part:
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """What a launch will ask for. number: of the launch in its run, from 1 on. expires: seconds since 1970.
-
-    together: in one placement group, which the types allow. source: from where ssh is let in. types: what AWS says of
-    each type (``DescribeInstanceTypes``).
-    """
+    """What a launch will ask for."""
 
     run_id: str
     number: int
+    """Of the launch in its run, from 1 on."""
+
     parts: tuple[Part, ...]
     image: Image
     together: bool
+    """In one placement group, which the types allow."""
+
     expires: float
+    """Seconds since 1970."""
+
     source: str
+    """From where ssh is let in."""
+
     types: Mapping[str, Mapping[str, Any]]
+    """What AWS says of each type (``DescribeInstanceTypes``)."""
 
     @property
     def servers(self) -> int:

@@ -46,19 +46,26 @@ WAITS = "AWS has not ended it yet, or holds it until its instances have ended"
 
 @dataclasses.dataclass(frozen=True)
 class ResourceKind:
-    """A kind of things. describe: the request that lists them. key: where they are in its answer. field: of their id.
-
-    filters: more filters of the request. named: the field that has the run's name too, empty where there is none.
-    delete: the request that ends one, empty for instances and spot requests, which are ended together.
-    """
+    """A kind of things."""
 
     noun: str
     describe: str
+    """The request that lists them."""
+
     key: str
+    """Where they are in its answer."""
+
     field: str
+    """Of their id."""
+
     delete: str = ""
+    """The request that ends one, empty for instances and spot requests, which are ended together."""
+
     filters: Mapping[str, Sequence[str]] = dataclasses.field(default_factory=dict)
+    """More filters of the request."""
+
     named: str = ""
+    """The field that has the run's name too, empty where there is none."""
 
 
 INSTANCES = ResourceKind(
@@ -88,18 +95,21 @@ KINDS = (SPOT, INSTANCES, *REST)
 
 @dataclasses.dataclass(frozen=True)
 class Thing:
-    """One thing with a tag of a run. expires: seconds since 1970. launch: the number of its launch, as text.
-
-    foreign: why it is not ours, although it has the tag; empty for what is ours.
-    """
+    """One thing with a tag of a run."""
 
     kind: ResourceKind
     id: str
     run_id: str
     owner: str
     expires: float
+    """Seconds since 1970."""
+
     launch: str
+    """The number of its launch, as text."""
+
     foreign: str
+    """Why it is not ours, although it has the tag; empty for what is ours."""
+
     facts: Mapping[str, Any] = dataclasses.field(repr=False, compare=False)
 
     def __str__(self) -> str:

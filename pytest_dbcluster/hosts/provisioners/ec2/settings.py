@@ -58,17 +58,19 @@ PRICED = MappingProxyType(
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Volume:
-    """The data volume of each server.
-
-    kind: gp2, gp3, io1, io2, or nvme for the disk of the instance itself (then all others are 0). gib: size in GiB.
-    iops: provisioned operations/s, for gp2 what its size gives. mib_per_second: provisioned MiB/s, 0 where the kind has
-    no choice.
-    """
+    """The data volume of each server."""
 
     kind: str
+    """Gp2, gp3, io1, io2, or nvme for the disk of the instance itself (then all others are 0)."""
+
     gib: int
+    """Size in GiB."""
+
     iops: int
+    """Provisioned operations/s, for gp2 what its size gives."""
+
     mib_per_second: int
+    """Provisioned MiB/s, 0 where the kind has no choice."""
 
     @classmethod
     def parsed(cls, text: str) -> Volume:
@@ -110,31 +112,49 @@ class Volume:
 class EC2Settings:
     """What a run may launch, and for how much.
 
-    max_cost: the most that all launches of the run may cost together, in USD; None: nothing may be launched. type,
-    load_type: instance types of servers and of the load host, "" where not given. zones: availability zones. subnets:
-    ids. image: id, or name of a public parameter, "" for the default. volume: the data volume of each server. ttl: time
-    to live of the instances in seconds. spot: ask for spot instances. prices: type, or a name of ``PRICED`` -> USD;
-    of a type for an hour. tags: more tags. source: network (CIDR) from which ssh is let in, "" for our own address.
-    jump: host through which ssh goes, "" for none. written: GiB of each data volume that are written once before it is
-    used, 0 for none. ledger: the file with what all workers of the run spend, None for
-    a run of one process.
+    type, load_type: instance types of servers and of the load host, "" where not given.
     """
 
     max_cost: float | None = None
+    """The most that all launches of the run may cost together, in USD; None: nothing may be launched."""
+
     type: str = ""
     load_type: str = ""
     zones: tuple[str, ...] = ()
+    """Availability zones."""
+
     subnets: tuple[str, ...] = ()
+    """Ids."""
+
     image: str = ""
+    """Id, or name of a public parameter, "" for the default."""
+
     volume: Volume = dataclasses.field(default_factory=lambda: Volume.parsed(DEFAULT_VOLUME))
+    """The data volume of each server."""
+
     ttl: float = 7200.0
+    """Time to live of the instances in seconds."""
+
     spot: bool = False
+    """Ask for spot instances."""
+
     prices: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    """Type, or a name of ``PRICED`` -> USD; of a type for an hour."""
+
     tags: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    """More tags."""
+
     source: str = ""
+    """Network (CIDR) from which ssh is let in, "" for our own address."""
+
     jump: str = ""
+    """Host through which ssh goes, "" for none."""
+
     written: int = WRITTEN_GIB
+    """GiB of each data volume that are written once before it is used, 0 for none."""
+
     ledger: Path | None = None
+    """The file with what all workers of the run spend, None for a run of one process."""
 
     @property
     def machines(self) -> list[str]:

@@ -172,10 +172,13 @@ root=$(findmnt -no SOURCE /)
 
 @dataclasses.dataclass(frozen=True)
 class HostKey:
-    """A key pair of type ed25519. private: in OpenSSH's format. public: as ``ssh-ed25519 AAAA...``, without a name."""
+    """A key pair of type ed25519."""
 
     private: str = dataclasses.field(repr=False)
+    """In OpenSSH's format."""
+
     public: str
+    """As ``ssh-ed25519 AAAA...``, without a name."""
 
     @classmethod
     def new(cls) -> HostKey:
@@ -198,10 +201,12 @@ class HostKey:
 
 @dataclasses.dataclass(frozen=True)
 class Written:
-    """What an instance has written of its data volume before it was used. size: of the volume; both in bytes."""
+    """What an instance has written of its data volume before it was used."""
 
     bytes: int
     size: int
+    """Of the volume; both in bytes."""
+
     seconds: int
 
     def __str__(self) -> str:

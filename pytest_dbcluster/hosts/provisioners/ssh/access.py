@@ -44,15 +44,16 @@ FIXED = (
 
 @dataclasses.dataclass(frozen=True)
 class Access:
-    """The options of a run that say how its machines are reached.
-
-    config: the file that ssh reads instead of the user's; None for ``~/.ssh/config``. keys: a file of known hosts, None
-    for the user's. base: the directory of the machines in which ours is made.
-    """
+    """The options of a run that say how its machines are reached."""
 
     config: Path | None = None
+    """The file that ssh reads instead of the user's; None for ``~/.ssh/config``."""
+
     keys: Path | None = None
+    """A file of known hosts, None for the user's."""
+
     base: str = BASE
+    """The directory of the machines in which ours is made."""
 
     def __post_init__(self) -> None:
         for option, file in (("--db-ssh-config", self.config), ("--db-host-keys", self.keys)):

@@ -25,25 +25,36 @@ GREETING = b"SSH-"  # the first bytes of an ssh server (RFC 4253, 4.2)
 class Checkup:
     """What was found on one machine.
 
-    problem: why it cannot be used; then nothing else is known. busy: another run uses it, so nothing was tried there.
-    key: the type and fingerprint of its host key, which ssh knows. namespaces: whether the programs of a host have PID
-    namespaces; otherwise they are found by a mark. flush: seconds of one. free, available: bytes of disk and memory.
-    forwards: why no port of the machine can be reached through ssh; empty when it can. offers: the same of a port of
-    ours for the machine. one_session: sshd permits one session on a connection.
+    free, available: bytes of disk and memory.
     """
 
     target: str
     problem: str = ""
+    """Why it cannot be used; then nothing else is known."""
+
     busy: bool = False
+    """Another run uses it, so nothing was tried there."""
+
     key: str = ""
+    """The type and fingerprint of its host key, which ssh knows."""
+
     facts: Facts | None = None
     namespaces: bool = False
+    """Whether the programs of a host have PID namespaces; otherwise they are found by a mark."""
+
     flush: float = 0.0
+    """Seconds of one."""
+
     free: int = 0
     available: int = 0
     forwards: str = ""
+    """Why no port of the machine can be reached through ssh; empty when it can."""
+
     offers: str = ""
+    """The same of a port of ours for the machine."""
+
     one_session: bool = False
+    """Sshd permits one session on a connection."""
 
 
 class Checkups:

@@ -28,27 +28,34 @@ Result = TypeVar("Result")
 
 @dataclasses.dataclass(frozen=True)
 class LeftRun:
-    """What a run has on one machine. size: bytes. owner: ``USER@CONTROLLER``. since: when its first session began.
-
-    alive: whether a session of the run lives there. processes: those that carry its marks.
-    """
+    """What a run has on one machine."""
 
     machine: str
     run_id: str
     owner: str
+    """``USER@CONTROLLER``."""
+
     since: str
+    """When its first session began."""
+
     alive: bool
+    """Whether a session of the run lives there."""
+
     size: int
+    """Bytes."""
+
     processes: int
+    """Those that carry its marks."""
 
 
 @dataclasses.dataclass(frozen=True)
 class FoundLeftovers:
-    """What there is on one machine. programs: the size of those that were sent and stay for later runs, in bytes."""
+    """What there is on one machine."""
 
     machine: str
     runs: Sequence[LeftRun]
     programs: int = 0
+    """The size of those that were sent and stay for later runs, in bytes."""
 
 
 @dataclasses.dataclass(frozen=True)

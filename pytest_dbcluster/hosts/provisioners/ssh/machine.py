@@ -32,11 +32,7 @@ PROGRAMS = "programs"  # in the directory of a user: what was brought, for later
 
 @dataclasses.dataclass(frozen=True)
 class Facts:
-    """What a machine says of itself. memory: bytes. clock_ahead: seconds that its clock is ahead of ours.
-
-    root: our directory there. address: the one at which ssh arrived, which its peers use. ephemeral: the first and last
-    port that its kernel assigns by itself. sparse: whether its tar knows holes in files, as GNU's does.
-    """
+    """What a machine says of itself."""
 
     name: str
     user: int
@@ -45,14 +41,25 @@ class Facts:
     cpu: str
     cpus: int
     memory: int
+    """Bytes."""
+
     disk: str
     clocksource: str
     clock_ahead: float
+    """Seconds that its clock is ahead of ours."""
+
     zstd: bool
     sparse: bool
+    """Whether its tar knows holes in files, as GNU's does."""
+
     root: str
+    """Our directory there."""
+
     address: str
+    """The one at which ssh arrived, which its peers use."""
+
     ephemeral: tuple[int, int]
+    """The first and last port that its kernel assigns by itself."""
 
     @classmethod
     def read(cls, text: str, target: str, ours: float) -> Facts:

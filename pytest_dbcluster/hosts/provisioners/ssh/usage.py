@@ -15,11 +15,12 @@ VIRTUAL = ("loop", "ram", "zram", "dm-", "md")  # whose blocks are those of othe
 
 @dataclasses.dataclass(frozen=True)
 class Ran:
-    """A process. cpu: its time and that of its ended children, in seconds."""
+    """A process."""
 
     number: int
     parent: int
     cpu: float
+    """Its time and that of its ended children, in seconds."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -33,22 +33,31 @@ class Speed:
 
 @dataclasses.dataclass(frozen=True)
 class InstanceType:
-    """A type. memory: bytes. ebs_operations: of EBS volumes, per second. ebs_megabytes: MB/s of them.
-
-    network: Gbit/s in each direction. burstable: whether the CPUs have burst credits (t2, t3, t3a, t4g). disks: the
-    disks of the instance itself, as text; empty for none. architectures: AWS's names.
-    """
+    """A type."""
 
     name: str
     cpus: int
     cores: int
     memory: int
+    """Bytes."""
+
     ebs_operations: Speed
+    """Of EBS volumes, per second."""
+
     ebs_megabytes: Speed
+    """MB/s of them."""
+
     network: Speed
+    """Gbit/s in each direction."""
+
     burstable: bool
+    """Whether the CPUs have burst credits (t2, t3, t3a, t4g)."""
+
     disks: str
+    """The disks of the instance itself, as text; empty for none."""
+
     architectures: tuple[str, ...]
+    """AWS's names."""
 
     @classmethod
     def of(cls, facts: Mapping[str, Any]) -> InstanceType:

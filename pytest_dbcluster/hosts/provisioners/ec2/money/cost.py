@@ -23,43 +23,54 @@ UNITS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 
 @dataclasses.dataclass(frozen=True)
 class InstanceGroup:
-    """Equal instances of a launch.
-
-    what: what they are for, such as "servers". public: whether each has a public IPv4 address. volumes: those of each,
-    the root's too. cpus: of each, as AWS says it; None for what our table says. unlimited: whether a burstable type
-    uses CPU beyond its credits, which is paid for.
-    """
+    """Equal instances of a launch."""
 
     what: str
+    """What they are for, such as "servers"."""
+
     type: str
     count: int
     public: bool
+    """Whether each has a public IPv4 address."""
+
     volumes: tuple[Volume, ...] = ()
+    """Those of each, the root's too."""
+
     cpus: int | None = None
+    """Of each, as AWS says it; None for what our table says."""
+
     unlimited: bool = True
+    """Whether a burstable type uses CPU beyond its credits, which is paid for."""
 
 
 @dataclasses.dataclass(frozen=True)
 class CostPart:
-    """A part of the cost. what: its name. hourly: USD for an hour of all of it."""
+    """A part of the cost."""
 
     what: str
+    """Its name."""
+
     hourly: float
+    """USD for an hour of all of it."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Cost:
-    """What a launch costs. parts: as in ``of``. ttl: seconds to live. where: zones or region.
-
-    sources: of the prices that no option gave, with their age in days.
-    """
+    """What a launch costs."""
 
     groups: tuple[InstanceGroup, ...]
     parts: tuple[CostPart, ...]
+    """As in ``of``."""
+
     ttl: float
+    """Seconds to live."""
+
     where: str
+    """Zones or region."""
+
     spot: bool = False
     sources: tuple[tuple[PriceSource, int], ...] = ()
+    """Of the prices that no option gave, with their age in days."""
 
     @classmethod
     def of(

@@ -110,10 +110,13 @@ def ours() -> PriceTable:
 
 @dataclasses.dataclass(frozen=True)
 class Prices:
-    """The prices of one run. given: those of --db-ec2-price, which win. today: for the age of the others."""
+    """The prices of one run."""
 
     given: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    """Those of --db-ec2-price, which win."""
+
     today: datetime.date = dataclasses.field(default_factory=lambda: datetime.datetime.now(datetime.UTC).date())
+    """For the age of the others."""
 
     def hourly(self, type: str, region: str) -> float:  # noqa: A002 - the noun
         """USD for an hour of an instance, on demand, with Linux. Raises ConfigError where it is unknown."""
