@@ -7,8 +7,10 @@ Tests of a single message assert its facts. One test for each family renders all
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
+
+import pytest
 
 DIRECTORY = Path(__file__).parents[1] / "golden"
 WRITE = os.environ.get("DBCLUSTER_GOLDEN") == "write"
@@ -29,3 +31,12 @@ def compare(family: str, messages: Mapping[str, str], hidden: Mapping[object, st
 
     assert file.exists(), f"no {file}; write it: DBCLUSTER_GOLDEN=write .venv/bin/pytest TEST"
     assert text == file.read_text()
+
+
+def message_of(call: Callable[..., object], *arguments: object, **keywords: object) -> str:
+    """The message of the error that this call raises; fails if it raises none."""
+    try:
+        call(*arguments, **keywords)
+    except Exception as error:
+        return str(error)
+    pytest.fail(f"{call} raised no error")
