@@ -6,9 +6,13 @@ python scripts/json_schemas.py --check    exits with 1 when a file is not what t
 
 from __future__ import annotations
 
+import ast
+import dataclasses
 import inspect
+import itertools
 import json
 import sys
+import typing
 from pathlib import Path
 from typing import Any
 
@@ -36,10 +40,37 @@ def texts() -> dict[str, str]:
     made = {}
     for name, (title, kind, number) in PUBLISHED.items():
         document = _with_texts(msgspec.json.schema(kind))
-        definition = document["$defs"][kind.__name__]
-        definition["properties"]["format"] = {"const": number}
+        documented = {one.__name__: _field_texts(one) for one in _dataclasses(kind)}
+        for definition, content in document["$defs"].items():
+            for field, text in documented.get(definition, {}).items():
+                content["properties"][field]["description"] = text
+        document["$defs"][kind.__name__]["properties"]["format"] = {"const": number}
         made[name] = json.dumps({"$schema": DRAFT, "title": title, **document}, indent=1) + "\n"
     return made
+
+
+def _dataclasses(kind: Any) -> set[type]:
+    """The dataclasses of which values of this type are made."""
+    found: set[type] = set()
+    left = [kind]
+    while left:
+        one = left.pop()
+        if dataclasses.is_dataclass(one) and isinstance(one, type) and one not in found:
+            found.add(one)
+            left += typing.get_type_hints(one).values()
+        left += typing.get_args(one)
+    return found
+
+
+def _field_texts(kind: type) -> dict[str, str]:
+    """The docstring below each field of a dataclass."""
+    texts = {}
+    for base in filter(dataclasses.is_dataclass, reversed(kind.__mro__)):
+        [definition] = ast.parse(inspect.cleandoc(inspect.getsource(base))).body
+        for field, text in itertools.pairwise(typing.cast("ast.ClassDef", definition).body):
+            if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant):
+                texts[ast.unparse(field.target)] = inspect.cleandoc(str(text.value.value))
+    return texts
 
 
 def _with_texts(value: Any) -> Any:
