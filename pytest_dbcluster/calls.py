@@ -19,7 +19,7 @@ MARGINS = ("by", "within", "at_least", "step")  # the margins of the claims; eac
 NONE: Mapping[str, str] = MappingProxyType({})
 
 
-def written(usage: str, *, instead: Mapping[str, str] = NONE) -> Callable[[Called], Called]:
+def check_arguments(usage: str, *, instead: Mapping[str, str] = NONE) -> Callable[[Called], Called]:
     """Decorate a function, a method or a class: wrong arguments raise ConfigError.
 
     usage: the call as a test writes it. instead: a name that people may write -> the name of the argument.

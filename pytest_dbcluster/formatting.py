@@ -120,13 +120,13 @@ def milliseconds(seconds: float) -> str:
     return f"{text.removeprefix('-') if float(text) == 0 else text} ms"
 
 
-def counted(number: int, noun: str) -> str:
+def quantity(number: int, noun: str) -> str:
     """A number with its noun: ``1 node``, ``3 nodes``, ``2 processes``."""
     plural = "es" if noun.endswith("s") else "s"
     return f"{number} {noun}{'' if number == 1 else plural}"
 
 
-def elided(text: str, width: int) -> str:
+def elide(text: str, width: int) -> str:
     """The text in ``width`` characters at most: of a longer one the middle is left out, ``a_long_n...me_of_it``."""
     if len(text) <= width:
         return text
@@ -134,7 +134,7 @@ def elided(text: str, width: int) -> str:
     return f"{text[: kept - kept // 2]}{ELLIPSIS[:width]}{text[len(text) - kept // 2 :]}"
 
 
-def wrapped(text: str, width: int) -> list[str]:
+def wrap(text: str, width: int) -> list[str]:
     """The text in lines of at most ``width`` characters; a longer word, such as a path, and a pip command stay whole.
 
     Lines of the text stay apart. What does not fit on one goes on below it, two characters further in.
@@ -148,10 +148,10 @@ def wrapped(text: str, width: int) -> list[str]:
     return lines
 
 
-def fitting(text: str, before: str = "") -> str:
+def fit_terminal(text: str, before: str = "") -> str:
     """The text in lines that fit the terminal (``wrapped``); others write ``before`` in front of it."""
     width = shutil.get_terminal_size().columns
-    return "\n".join(wrapped(f"{before}{text}", width)).removeprefix(before)
+    return "\n".join(wrap(f"{before}{text}", width)).removeprefix(before)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -166,7 +166,7 @@ class ShownMessage:
 
     def toterminal(self, writer: Any) -> None:
         """Write the message; ``writer``: pytest's TerminalWriter."""
-        for line in wrapped(self.text, writer.fullwidth):
+        for line in wrap(self.text, writer.fullwidth):
             writer.line(line)
 
     def __str__(self) -> str:

@@ -69,7 +69,7 @@ def normal_option(name: str) -> str:
     return name.strip().lstrip("-").replace("-", "_").lower()
 
 
-@calls.written("HostNeeds(cores=1, memory=2**29, iops=200)")
+@calls.check_arguments("HostNeeds(cores=1, memory=2**29, iops=200)")
 @dataclasses.dataclass(frozen=True, slots=True)
 class HostNeeds:
     """The limits of each node's host; None for no limit.
@@ -181,7 +181,9 @@ def memory_text(number: int) -> str:
     return f"{number // BINARY[unit]}{unit}"
 
 
-@calls.written('ClusterSpec("galera", nodes=3, options={"innodb_io_capacity": 2000})', instead={"version": "release"})
+@calls.check_arguments(
+    'ClusterSpec("galera", nodes=3, options={"innodb_io_capacity": 2000})', instead={"version": "release"}
+)
 @dataclasses.dataclass(frozen=True, slots=True, init=False)
 class ClusterSpec:
     """A cluster as a frozen, hashable value."""
@@ -295,7 +297,7 @@ class ClusterSpec:
         """The same cluster with the vendor's defaults (``vendor``) or with comparable options (``normalised``)."""
         return dataclasses.replace(self, parity=parity, name=f"{self.short_name}_{parity}")
 
-    @calls.written('spec.with_needs(cores=1, memory="512M", iops=200, rtt=0.005)')
+    @calls.check_arguments('spec.with_needs(cores=1, memory="512M", iops=200, rtt=0.005)')
     def with_needs(
         self,
         *,

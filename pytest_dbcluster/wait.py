@@ -32,7 +32,7 @@ locks = LockLimit()
 
 
 @contextlib.contextmanager
-def limited(seconds: float, option: str) -> Iterator[None]:
+def lock_limit(seconds: float, option: str) -> Iterator[None]:
     """A context in which this process waits so long for a lock, as the user asked with this option."""
     before = dataclasses.replace(locks)
     locks.seconds, locks.option = seconds, option
@@ -43,7 +43,7 @@ def limited(seconds: float, option: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def ended_by(stop: threading.Event) -> Iterator[None]:
+def interruptible_by(stop: threading.Event) -> Iterator[None]:
     """A context in which waits of this thread raise KeyboardInterrupt when ``stop`` is set.
 
     Ctrl-C reaches the main thread only, so other threads need the event. Contexts may be nested: each event counts.
@@ -60,7 +60,7 @@ def _stops() -> tuple[threading.Event, ...]:
     return getattr(_of_this_thread, "stops", ())
 
 
-def raise_if_ended() -> None:
+def raise_if_interrupted() -> None:
     """Raise KeyboardInterrupt if this thread is to end; every wait of a thread calls this at least once a second."""
     if any(stop.is_set() for stop in _stops()):
         raise KeyboardInterrupt
@@ -103,7 +103,7 @@ def until(
     """
     start = time.monotonic()
     while True:
-        raise_if_ended()
+        raise_if_interrupted()
         remaining = problems()
         elapsed = time.monotonic() - start
         if not remaining:

@@ -19,7 +19,7 @@ from pytest_dbcluster.clusters import kept
 from pytest_dbcluster.clusters.servers.cnf_file import CnfFile
 from pytest_dbcluster.clusters.startup import bring_up
 from pytest_dbcluster.errors import ConfigError, ProvisionError, Unsupported
-from pytest_dbcluster.formatting import Report, counted, duration, size
+from pytest_dbcluster.formatting import Report, duration, quantity, size
 from pytest_dbcluster.hosts import runs
 from pytest_dbcluster.hosts.given import add_ec2_options, add_machines, given_elsewhere
 from pytest_dbcluster.hosts.kept_logs import KeptLogs
@@ -415,7 +415,7 @@ def run_down(arguments: argparse.Namespace) -> int:
         raise ConfigError("dbcluster down takes either the ids or names of clusters, or --all; dbcluster ps lists them")
     ended = down_all() if arguments.all else map(down, arguments.wanted)
     for run, processes in ended:
-        print(f"ended run {run.run_id} ({counted(processes, 'process')})")
+        print(f"ended run {run.run_id} ({quantity(processes, 'process')})")
         if left := runs.left_to_owner(run):
             tell(left)
     for run in runs.known() if arguments.all else ():
@@ -442,7 +442,7 @@ def run_reap(arguments: argparse.Namespace) -> int:
         raise ConfigError("--programs: programs were sent to machines elsewhere: take --provisioner ssh and --db-host")
     ended, swept, files = runs.reap(), reap_engine(tell), worker_files.reap()
     for run, processes in ended:
-        print(f"ended dead run {run.run_id} of process {run.owner} ({counted(processes, 'process')})")
+        print(f"ended dead run {run.run_id} of process {run.owner} ({quantity(processes, 'process')})")
     for run_id in swept:
         print(f"removed containers and networks of dead run {run_id}")
     for path in files:

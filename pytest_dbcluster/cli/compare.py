@@ -36,7 +36,7 @@ from pytest_dbcluster.cli.comparison import (
 from pytest_dbcluster.cli.text import add_wait, own_options, tell
 from pytest_dbcluster.clusters.topology import usual_nodes
 from pytest_dbcluster.errors import ConfigError, Inconclusive, LockHeld
-from pytest_dbcluster.formatting import amount, counted, duration
+from pytest_dbcluster.formatting import amount, duration, quantity
 from pytest_dbcluster.hosts.given import add_ec2_options, add_machines, given_elsewhere
 from pytest_dbcluster.hosts.provisioner import given_images
 from pytest_dbcluster.measuring.answer import Answer
@@ -343,7 +343,7 @@ def differences(evidence: Evidence, names: tuple[str, ...]) -> list[str]:
     for side, name in enumerate(names):
         if own := [variable for variable, pair in variables.items() if pair[side] and not pair[1 - side]]:
             lines.append(
-                f"only {name} has a value for {counted(len(own), 'variable')}: {_short(', '.join(sorted(own)))}"
+                f"only {name} has a value for {quantity(len(own), 'variable')}: {_short(', '.join(sorted(own)))}"
             )
     if len(set(evidence.durability.values())) > 1:
         lines.append(f"a commit guarantees: {'; '.join(f'{name} {evidence.durability[name]}' for name in names)}")
@@ -381,7 +381,7 @@ def _cells(answer: Answer) -> tuple[str, str, str, str]:
     """Metric, both medians, and the ratio with its interval; a ratio above 1 means that the candidate is faster."""
     candidate, baseline = answer.compared
     values = [
-        statistics.median(metrics.shown(done, answer.metric, answer.load) for done in side.rounds)
+        statistics.median(metrics.display_value(done, answer.metric, answer.load) for done in side.rounds)
         for side in (baseline, candidate)
     ]
     unit = metrics.unit(answer.metric)

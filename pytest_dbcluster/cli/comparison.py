@@ -54,7 +54,7 @@ MARGIN = 0.05  # "no worse": slower by less than this
 WIDEST = 0.10  # the widest margin that still counts as "no worse" where MARGIN cannot be told
 ROOM = 1.1  # a wider margin / what equal clusters can differ by, as log ratios
 SHARE = "70 %"  # arrival rate of the open loop
-OPERATIONS = 300  # of a round for p95; it needs 200, see rounds.metrics.enough
+OPERATIONS = 300  # of a round for p95; it needs 200, see rounds.metrics.require_operations
 SHORTEST = 1.0  # seconds of a round for p95
 WALL = 1.3  # wall time of a round / its measured time
 CLOSED_SHARE = 0.6  # of a workload's time for the throughput; the rest is for p95
@@ -336,7 +336,9 @@ class Comparison:
         """
         known = [closed.known(number) for number in (BASELINE, CANDIDATE)]
         medians = [statistics.median(done.goodput for done in rounds) for rounds in known]
-        rate: ArrivalRate | None = ArrivalRate(SHARE).found(dict(zip(closed.source.names, medians, strict=True)))
+        rate: ArrivalRate | None = ArrivalRate(SHARE).with_capacities(
+            dict(zip(closed.source.names, medians, strict=True))
+        )
         look = reach.first_look(kinds.no_slower_than(MARGIN), closed.rules.alpha, closed.instances)
         length = 0.0
         while True:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pytest_dbcluster.cli.text import tell
 from pytest_dbcluster.errors import ConfigError
-from pytest_dbcluster.formatting import counted, printable
+from pytest_dbcluster.formatting import printable, quantity
 from pytest_dbcluster.reporting import unwritten
 from pytest_dbcluster.reporting.history import history_file, views
 from pytest_dbcluster.reporting.history.history_file import History
@@ -62,7 +62,7 @@ def run_draw(arguments: argparse.Namespace) -> int:
     for name, text in views.charts(_read(arguments), arguments.claim):
         _write(directory / name, text)
         drawn += 1
-    print(f"wrote {counted(drawn, 'chart')} into {directory}; a chart needs two runs of a claim")
+    print(f"wrote {quantity(drawn, 'chart')} into {directory}; a chart needs two runs of a claim")
     return 0
 
 
@@ -71,7 +71,7 @@ def run_export(arguments: argparse.Namespace) -> int:
     history, path = _read(arguments), Path(arguments.output)
     _write(path, views.as_csv(history, arguments.claim))
     print(
-        f"wrote {counted(sum(len(item.entries) for item in views.claims(history, arguments.claim)), 'line')} to {path}"
+        f"wrote {quantity(sum(len(item.entries) for item in views.claims(history, arguments.claim)), 'line')} to {path}"
     )
     return 0
 

@@ -67,7 +67,7 @@ def _run(arguments: argparse.Namespace) -> int:
     """Run a command; an error of ours becomes a sentence and an exit code."""
     run: Callable[[argparse.Namespace], int] = arguments.run
     try:
-        with wait.limited(lock_wait("--wait", getattr(arguments, "wait", LOCK_WAIT)), "--wait"):
+        with wait.lock_limit(lock_wait("--wait", getattr(arguments, "wait", LOCK_WAIT)), "--wait"):
             return run(arguments)
     except DBClusterError as error:
         from pytest_dbcluster.redaction import redact

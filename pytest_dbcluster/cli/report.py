@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pytest_dbcluster.cli.text import tell
 from pytest_dbcluster.errors import ConfigError, Unsupported
-from pytest_dbcluster.formatting import counted, printable
+from pytest_dbcluster.formatting import printable, quantity
 from pytest_dbcluster.reporting.allure import allure_page, program
 from pytest_dbcluster.reporting.page import comparison_view, report_page, sources
 from pytest_dbcluster.reporting.page.comparison_view import ComparisonView
@@ -72,7 +72,7 @@ def run_report(arguments: argparse.Namespace) -> int:
     if lacks := report_page.missing():
         raise Unsupported(lacks)
     report_page.write(report_page.html(read, Making(tell, processes=math.ceil(probes.usable_cores()))), output)
-    print(f"report: {output} ({counted(len(keyed), 'claim')})")
+    print(f"report: {output} ({quantity(len(keyed), 'claim')})")
     if view:
         _write_table(view, output.with_suffix(MARKDOWN))
     _allure(read, output, must=arguments.allure)
@@ -103,7 +103,7 @@ def _write_table(view: ComparisonView, path: Path) -> None:
     """Write the view as Markdown, and say where."""
     notes = "".join(f"- {note}\n" for note in view.notes)
     report_page.write(layout.markdown(comparison_view.block(view)) + f"\n{notes}", path)
-    print(f"table: {path} ({counted(len(view.rows), 'row')})")
+    print(f"table: {path} ({quantity(len(view.rows), 'row')})")
 
 
 def _output(given: str | None, directories: list[Path]) -> Path:

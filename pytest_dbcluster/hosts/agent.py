@@ -166,7 +166,7 @@ class Agent:
                 left = limit - time.monotonic()
                 if left <= 0:
                     return None
-                wait.raise_if_ended()
+                wait.raise_if_interrupted()
                 self._news.wait(min(left, 1.0))
         return self._ended[number]
 

@@ -55,7 +55,7 @@ def connected(address: str, port: int, seconds: float, look: Callable[[], None],
             elif left <= 0:
                 raise TimeoutError("timed out")
             else:
-                wait.raise_if_ended()
+                wait.raise_if_interrupted()
                 look()
         if error:
             raise OSError(error, os.strerror(error))
@@ -322,7 +322,7 @@ def at_once(items: Sequence[Item], ask: Callable[[Item], Answer], hosts: Sequenc
     over = threading.Event()
 
     def ended(item: Item) -> Answer:
-        with wait.ended_by(over):
+        with wait.interruptible_by(over):
             return ask(item)
 
     answers = [_asking().submit(ended, item) for item in items]

@@ -152,7 +152,9 @@ class Answer:
         )
 
     def _median(self, variant: Compared) -> float:
-        return statistics.median([metrics.shown(done, self.metric, self.load) for done in variant.rounds] or [math.nan])
+        return statistics.median(
+            [metrics.display_value(done, self.metric, self.load) for done in variant.rounds] or [math.nan]
+        )
 
     def report(self) -> None:
         """Report the answer, unless that is done."""

@@ -72,7 +72,7 @@ class Curve:
         for point in self.points:
             yield (point.value, *series_of(point.measurement))
 
-    @calls.written("curve.every(lambda slow, fast: fast.beats(slow))")
+    @calls.check_arguments("curve.every(lambda slow, fast: fast.beats(slow))")
     def every(self, claim: Callable[..., Answer]) -> Every:
         """Ask one claim at every point: ``assert curve.every(lambda a, b: b.beats(a))``.
 
@@ -108,7 +108,7 @@ class Curve:
                 f"lambda a, b: b.beats(a); got {claim!r}: {error}"
             ) from None
 
-    @calls.written("curve.draw()")
+    @calls.check_arguments("curve.draw()")
     def draw(self, blocks: int = BLOCKS, *, relative_to: str = "") -> None:
         """Draw rounds at every point until each variant has ``blocks`` rounds, for table and chart, without a claim.
 

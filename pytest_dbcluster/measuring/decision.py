@@ -125,8 +125,8 @@ def _answer(question: Question, decided: Verdict, measurement: Measurement) -> A
     variants = tuple(Compared(number, source.names[number], measurement.rounds[number][:pairs]) for number in numbers)
     if not claim.counts:
         bottleneck = load_generator.mark({variant.name: variant.rounds for variant in variants})
-        decided = load_generator.trusted(decided, bottleneck)
-        decided = busy_machine.told(decided, {variant.name: variant.rounds for variant in variants})
+        decided = load_generator.discount(decided, bottleneck)
+        decided = busy_machine.add_reason(decided, {variant.name: variant.rounds for variant in variants})
     compared = question.comparisons
     carried = tuple(measurement.carry_over(candidate, baseline, metric, pairs) for candidate, baseline in compared)
     named = [(source.names[candidate], source.names[baseline]) for candidate, baseline in compared]

@@ -352,7 +352,7 @@ class Measurement:
             return
         rounds = [done for block in self._warm_ups for done in block]
         least = metrics.seconds_needed(rounds, self._asked, self.source.load)
-        self.length = round_length.chosen(self._warm_ups, least=least, most=most, budget=self.rules.budget_name)
+        self.length = round_length.choose(self._warm_ups, least=least, most=most, budget=self.rules.budget_name)
         self.source.set_length(self.length)
 
     def _choose_blocks(self, numbers: Sequence[int]) -> None:
@@ -398,7 +398,7 @@ class Measurement:
             number: [-log(value) for value in self.compared(number, metric)[:pairs]] for number in (candidate, baseline)
         }
         void = [done for block in self.void for done in block]
-        placed = pairing.placed([of_variant[:pairs] for of_variant in self.rounds], times, void)
+        placed = pairing.placements([of_variant[:pairs] for of_variant in self.rounds], times, void)
         return carry_over.of(placed, candidate, baseline)
 
     def void_blocks(self, pairs: int) -> list[list[Round]]:
@@ -422,16 +422,16 @@ class Measurement:
     def shown(self, number: int, metric: str) -> list[float]:
         """One value per round of a variant, in the unit that is printed: operations/s, milliseconds, or a count."""
         if not self.rounds[number]:
-            return [metrics.shown(done, metric, self.source.load) for done in self.known(number)]
-        return self._of_rounds(metrics.shown, number, metric)
+            return [metrics.display_value(done, metric, self.source.load) for done in self.known(number)]
+        return self._of_rounds(metrics.display_value, number, metric)
 
     def compared(self, number: int, metric: str) -> list[float]:
         """One value per round of a variant, for ratios: latencies as speeds (1 / seconds).
 
         Raises ConfigError when the rounds have too few operations for the percentile.
         """
-        metrics.enough(self.rounds[number], metric, self.source.load)
-        return self._of_rounds(metrics.compared, number, metric)
+        metrics.require_operations(self.rounds[number], metric, self.source.load)
+        return self._of_rounds(metrics.ratio_value, number, metric)
 
     def _of_rounds(self, value: Callable[[Round, str, str], float], number: int, metric: str) -> list[float]:
         """The value of each round, computed once: claims ask for all values after every pair."""

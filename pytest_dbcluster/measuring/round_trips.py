@@ -31,8 +31,8 @@ class RoundTripsTaken:
         ends = f"{self.low:.2f} .. {self.high:.2f}, 95 % interval" if known else "no interval yet"
         distances = ", ".join(f"{rtt * 1000:g}" for rtt in self.rtts)
         return (
-            f"round trips that an operation takes: {self.slope:.2f} ({ends} of {formatting.counted(self.pairs, 'pair')}"
-            f"): the slope of p50 over RTT ({distances} ms)"
+            f"round trips that an operation takes: {self.slope:.2f} "
+            f"({ends} of {formatting.quantity(self.pairs, 'pair')}): the slope of p50 over RTT ({distances} ms)"
         )
 
 
@@ -46,7 +46,7 @@ def taken(rounds: Mapping[str, Sequence[Round]], rtts: Mapping[str, float], load
     if len({rtts[name] for name in compared}) < 2 or not every or any(not done.outcome.ledger for done in every):
         return None
     places = [rtts[name] for name in compared]
-    latencies = [[metrics.shown(done, "p50", load) / 1000 for done in series] for series in compared.values()]
+    latencies = [[metrics.display_value(done, "p50", load) / 1000 for done in series] for series in compared.values()]
     slopes = [estimators.slope(places, pair) for pair in zip(*latencies, strict=True)]
     low, high = estimators.median_interval(slopes) or (None, None)
     return RoundTripsTaken(statistics.median(slopes), low, high, len(slopes), tuple(sorted(set(places))))

@@ -61,7 +61,7 @@ class Series:
     def __repr__(self) -> str:
         return f"<{self.name}: {len(self.rounds)} rounds>"
 
-    @calls.written("fast.beats(slow, by=0.1)")
+    @calls.check_arguments("fast.beats(slow, by=0.1)")
     def beats(self, other: Series, by: float = 0.0, *, metric: str | None = None) -> Answer:
         """Claim that this variant is faster than the other by more than the fraction ``by``: ratio > 1 + by.
 
@@ -76,7 +76,7 @@ class Series:
         """
         return self._claim(kinds.beats(by), other, metric)
 
-    @calls.written("candidate.no_slower_than(baseline, by=0.05)")
+    @calls.check_arguments("candidate.no_slower_than(baseline, by=0.05)")
     def no_slower_than(self, other: Series, by: float, *, metric: str | None = None) -> Answer:
         """Guard that this variant is slower than the other by less than the fraction ``by``: ratio > 1 - by.
 
@@ -84,7 +84,7 @@ class Series:
         """
         return self._claim(kinds.no_slower_than(by), other, metric)
 
-    @calls.written("candidate.same_as(baseline, within=0.05)")
+    @calls.check_arguments("candidate.same_as(baseline, within=0.05)")
     def same_as(self, other: Series, within: float, *, metric: str | None = None) -> Answer:
         """Guard that neither variant is slower than the other by the fraction ``within``.
 
@@ -92,12 +92,12 @@ class Series:
         """
         return self._claim(kinds.same_as(within), other, metric)
 
-    @calls.written("four.scales(one, at_least=2)")
+    @calls.check_arguments("four.scales(one, at_least=2)")
     def scales(self, other: Series, at_least: float, *, metric: str | None = None) -> Answer:
         """Claim that this variant is more than ``at_least`` times as fast as the other."""
         return self._claim(kinds.scales(at_least), other, metric)
 
-    @calls.written('candidate.lower("fsyncs_per_commit", than=baseline)')
+    @calls.check_arguments('candidate.lower("fsyncs_per_commit", than=baseline)')
     def lower(self, counter: str, than: Series, by: float = 0.0) -> Answer:
         """Claim that a counter of this variant is lower than the other's by more than the fraction ``by``.
 
@@ -108,7 +108,7 @@ class Series:
             raise registry.unknown("counter", counter, counters.NAMES)
         return self._claim(kinds.lower(by), than, counter)
 
-    @calls.written("candidate.against(baseline)")
+    @calls.check_arguments("candidate.against(baseline)")
     def against(self, other: Series, *, metric: str | None = None) -> Answer:
         """Measure and print the ratio to the other variant without a claim; ``bool`` of the answer is always True.
 
@@ -132,7 +132,7 @@ class Series:
         question = Question(claim, self.number, other.number, metric, asserted=asserted)
         return _answer(question, self.measurement, cap=cap)
 
-    @calls.written('candidate.values("throughput")')
+    @calls.check_arguments('candidate.values("throughput")')
     def values(self, metric: str) -> list[float]:
         """One value per round drawn so far: operations/s, milliseconds of a latency, or a counter.
 
@@ -174,7 +174,7 @@ def series_of(measurement: Measurement) -> list[Series]:
     return [Series(measurement, number) for number in range(len(measurement.rounds))]
 
 
-@calls.written("ordered(slow, middle, fast, step=0.05)")
+@calls.check_arguments("ordered(slow, middle, fast, step=0.05)")
 def ordered(*slowest_first: Series, step: float = 0.0, metric: str | None = None) -> Answer:
     """Claim that each of 2 to 5 series is faster than the series before it by more than the fraction ``step``.
 
@@ -191,7 +191,7 @@ def ordered(*slowest_first: Series, step: float = 0.0, metric: str | None = None
     return _answer_last_first(kinds.ordered(step), slowest_first, metric)
 
 
-@calls.written("fades((one, one_far), (many, many_far), by=0.1)")
+@calls.check_arguments("fades((one, one_far), (many, many_far), by=0.1)")
 def fades(
     first: tuple[Series, Series], second: tuple[Series, Series], *, by: float = 0.0, metric: str | None = None
 ) -> Answer:

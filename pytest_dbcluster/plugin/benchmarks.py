@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_dbcluster.formatting import fitting
+from pytest_dbcluster.formatting import fit_terminal
 
 if TYPE_CHECKING:
     from pytest_dbcluster.reporting.records import ClaimRecord
@@ -75,5 +75,5 @@ def register(config: pytest.Config, records: Callable[[], Sequence[ClaimRecord]]
     """
     if config.pluginmanager.hasplugin("benchmark"):
         if getattr(config.option, "benchmark_histogram", None) and importlib.util.find_spec(DRAWS) is None:
-            raise pytest.UsageError(fitting(NO_HISTOGRAM, "ERROR: "))
+            raise pytest.UsageError(fit_terminal(NO_HISTOGRAM, "ERROR: "))
         config.pluginmanager.register(Benchmarks(config, records), NAME)

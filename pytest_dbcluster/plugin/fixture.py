@@ -40,7 +40,7 @@ class Measure:
         self._item = item
         self._asked = asked
 
-    @calls.written("default, other = measure(workload, on=[spec, other_spec])")
+    @calls.check_arguments("default, other = measure(workload, on=[spec, other_spec])")
     def __call__(
         self,
         workload: Workload | Mapping[str, Workload],
@@ -66,7 +66,7 @@ class Measure:
         self._asked.append([measurement])
         return series_of(measurement)
 
-    @calls.written("curve = measure.sweep(workload, on=[spec, other_spec], threads=(1, 4, 16))")
+    @calls.check_arguments("curve = measure.sweep(workload, on=[spec, other_spec], threads=(1, 4, 16))")
     def sweep(
         self,
         workload: Workload,
@@ -95,7 +95,7 @@ class Measure:
         self._session.curve_begins(sweep)
         return sweep
 
-    @calls.written("done = measure.failover(TPCC(threads=4), on=spec)")
+    @calls.check_arguments("done = measure.failover(TPCC(threads=4), on=spec)")
     def failover(self, workload: TPCC, *, on: ClusterSpec) -> LoadedFailover:
         """Take the server of a cluster away while TPC-C writes, let its standby take over, and return how that went.
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import pytest
 
 from pytest_dbcluster import errors, wait
-from pytest_dbcluster.formatting import ShownMessage, fitting, printable
+from pytest_dbcluster.formatting import ShownMessage, fit_terminal, printable
 
 if TYPE_CHECKING:
     from pytest_dbcluster.measuring.measurement import Measurement
@@ -115,14 +115,14 @@ def settings(config: pytest.Config) -> Settings:
         worker = worker_of(config)
         config.stash[SETTINGS] = checked.of_worker(worker.began, worker.directory.parent) if worker else checked
         limit = contextlib.ExitStack()
-        limit.enter_context(wait.limited(checked.lock_wait, "--db-wait"))
+        limit.enter_context(wait.lock_limit(checked.lock_wait, "--db-wait"))
         config.add_cleanup(limit.close)
     return config.stash[SETTINGS]
 
 
 def _usage_error(error: Exception | str) -> pytest.UsageError:
     """What ends a run before its tests; pytest writes ``ERROR: `` in front of it."""
-    return pytest.UsageError(fitting(str(error), "ERROR: "))
+    return pytest.UsageError(fit_terminal(str(error), "ERROR: "))
 
 
 def session_of(config: pytest.Config) -> DBSession:
@@ -227,7 +227,7 @@ def pytest_report_collectionfinish(config: pytest.Config, items: list[pytest.Ite
 
         found = earlier.of(config)
         more.append(found.line if found else "")
-    return [fitting(line) for line in (*_expected(config, measuring), *filter(None, more))]
+    return [fit_terminal(line) for line in (*_expected(config, measuring), *filter(None, more))]
 
 
 @pytest.hookimpl(tryfirst=True)

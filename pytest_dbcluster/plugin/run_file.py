@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_dbcluster import errors
-from pytest_dbcluster.formatting import counted, some
+from pytest_dbcluster.formatting import quantity, some
 from pytest_dbcluster.hosts import runs
 from pytest_dbcluster.reporting import unwritten
 from pytest_dbcluster.reporting.documents import run_recorder
@@ -97,7 +97,7 @@ class RunFile:
         left = [*self._waiting.elements()]
         if not self._cut_short or not left:
             return []
-        return [f"{self._cut_short}; {counted(len(left), 'test')} not ended: {some(left)}"]
+        return [f"{self._cut_short}; {quantity(len(left), 'test')} not ended: {some(left)}"]
 
     def pytest_internalerror(self, excinfo: Any) -> None:
         """Note an error of pytest or of a plugin."""
@@ -138,14 +138,14 @@ def not_run(config: Any) -> list[str]:
     if following is None:
         return []
     tests = list(dict.fromkeys(following.left_out))
-    left_out = [f"{BUDGET} left no time for {counted(len(tests), 'test')}: {', '.join(tests)}"] if tests else []
+    left_out = [f"{BUDGET} left no time for {quantity(len(tests), 'test')}: {', '.join(tests)}"] if tests else []
     return [*following.not_ended(), *left_out, *_lost(following)]
 
 
 def _lost(following: RunFile) -> list[str]:
     if not following.lost:
         return []
-    return [f"no outcome was reported for {counted(len(following.lost), 'test')}: {', '.join(following.lost)}"]
+    return [f"no outcome was reported for {quantity(len(following.lost), 'test')}: {', '.join(following.lost)}"]
 
 
 def finish(session: Any) -> None:

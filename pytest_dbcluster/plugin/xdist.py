@@ -24,7 +24,7 @@ import pytest
 from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
 from pytest_dbcluster.errors import ConfigError
-from pytest_dbcluster.formatting import fitting
+from pytest_dbcluster.formatting import fit_terminal
 from pytest_dbcluster.plugin import results, run_file, settings, signals
 from pytest_dbcluster.plugin.settings import Settings
 from pytest_dbcluster.plugin.signals import EndingSignals
@@ -188,7 +188,7 @@ class Controller:
             try:
                 taken = results.begin(self._config, self._settings().results, ids)
             except ConfigError as error:
-                raise pytest.UsageError(fitting(str(error), "ERROR: ")) from None
+                raise pytest.UsageError(fit_terminal(str(error), "ERROR: ")) from None
             (self._directory / RESULTS).write_text(str(taken.directory))
             self.report = Report(self._config, taken.directory)
             moved = [taken.line] if taken.line else []

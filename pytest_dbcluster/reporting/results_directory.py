@@ -347,4 +347,6 @@ def about_run(records: Sequence[ClaimRecord | CurveRecord]) -> dict[str, str]:
     releases = dict.fromkeys(record.release for record in records)
     first = records[0]
     known = {"release": ", ".join(releases), "profile": first.profile, "seed": str(first.seed), **first.fingerprint}
-    return known | busy_machine.of_records(record.others for record in records if isinstance(record, ClaimRecord))
+    return known | busy_machine.environment_entry(
+        record.others for record in records if isinstance(record, ClaimRecord)
+    )

@@ -37,7 +37,7 @@ COLUMNS = (
 
 def values(record: ClaimRecord, variant: str) -> list[float]:
     """The claim's metric for each round of a variant, in the unit in which it is shown."""
-    return [metrics.shown(measured, record.metric, record.load) for measured in record.rounds[variant]]
+    return [metrics.display_value(measured, record.metric, record.load) for measured in record.rounds[variant]]
 
 
 def pairs(record: ClaimRecord, candidate: str, baseline: str) -> Pairs:
@@ -92,7 +92,7 @@ def as_csv(record: ClaimRecord) -> str:
         cells = [
             pairs.get((drawn.block, drawn.position)),
             *_own(drawn),
-            *(metrics.shown(drawn, name, record.load) if drawn.outcome.ledger else None for name in tails),
+            *(metrics.display_value(drawn, name, record.load) if drawn.outcome.ledger else None for name in tails),
             *map(drawn.counters.get, counted),
             *map(drawn.samples.get, sampled),
         ]

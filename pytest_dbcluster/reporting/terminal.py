@@ -15,7 +15,7 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
-from pytest_dbcluster.formatting import amount, elided, printable, wrapped
+from pytest_dbcluster.formatting import amount, elide, printable, wrap
 from pytest_dbcluster.measuring.progress import RoundProgress
 from pytest_dbcluster.reporting.documents.run_document import TestDocument
 from pytest_dbcluster.reporting.records import ClaimRecord, CurveRecord
@@ -80,7 +80,7 @@ class Reporter:
             self._fresh_line()
         shown = printable(text, lines=True)
         with self._uncaptured():
-            for part in [shown] if "\n" in shown else wrapped(shown, self._width):
+            for part in [shown] if "\n" in shown else wrap(shown, self._width):
                 self._terminal.write_line(part, **({colour: True} if colour else {}))
             self._terminal.flush()
 
@@ -139,7 +139,7 @@ class Reporter:
         verbosity = self._config.get_verbosity()
         self.forget()
         if verbosity > 0:
-            self.line(before + "\n".join(wrapped(record.message, self._width - len(before))))
+            self.line(before + "\n".join(wrap(record.message, self._width - len(before))))
         elif verbosity > -2:
             screen = Screen.of(self._config)
             entry = entries.of_claim(record, ascii_only=screen.ascii_only, remarks=False)
@@ -196,7 +196,7 @@ def _progress(event: RoundProgress, rounds: Sequence[tuple[str, str]], gap: str,
     and the seconds, then the middle of long names, the rounds, and the middle of the load.
     """
     pair, brief = _pair(event), _pair(dataclasses.replace(event, cap=None))
-    whole, short = (", ".join(f"{elided(name, most)} {figure}" for name, figure in rounds) for most in (width, LEAST))
+    whole, short = (", ".join(f"{elide(name, most)} {figure}" for name, figure in rounds) for most in (width, LEAST))
     look = "" if event.next_look is None or event.warm_up else f"next look {event.next_look}"
     used = "" if event.budget is None or event.warm_up else f"{event.measured:.0f} of {event.budget:.0f} s"
     ratio = "" if event.warm_up else event.estimate
@@ -212,8 +212,8 @@ def _progress(event: RoundProgress, rounds: Sequence[tuple[str, str]], gap: str,
     )
     lines = [gap + gap.join(filter(None, [event.load, *form])) for form in forms]
     room = max(LEAST, width - len(lines[-1]) + len(event.load))
-    last = gap + gap.join(filter(None, [elided(event.load, room), *forms[-1]]))
-    return next((line for line in (*lines, last) if len(line) <= width), elided(lines[-1], width))
+    last = gap + gap.join(filter(None, [elide(event.load, room), *forms[-1]]))
+    return next((line for line in (*lines, last) if len(line) <= width), elide(lines[-1], width))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -257,12 +257,12 @@ def summary(
         reporter.write_sep("=", title)
         _write(reporter, entries.lines(shown, screen.width, ascii_only=screen.ascii_only))
     for block in closing.tables(records, curves):
-        reporter.write_sep("=", elided(block.title, screen.width - 4))
-        _write(reporter, [(elided(line, screen.width), colour) for line, colour in layout.text(block, screen.width)])
+        reporter.write_sep("=", elide(block.title, screen.width - 4))
+        _write(reporter, [(elide(line, screen.width), colour) for line, colour in layout.text(block, screen.width)])
     matrix.show(reporter, releases, screen.width)
     reporter.write_line("")
     for note in notes:
-        _write(reporter, [(line, "") for line in wrapped(printable(note), screen.width)])
+        _write(reporter, [(line, "") for line in wrap(printable(note), screen.width)])
 
 
 def _blocks(
@@ -293,9 +293,9 @@ def last_lines(total: str, page: str, width: int, joint: str = "") -> list[str]:
     joint: the last line, on the chance that any claim is wrong; empty for none. page: the line of ``Report.page``; one
     that says why there is no page stands above.
     """
-    below = wrapped(joint, width) if joint else []
+    below = wrap(joint, width) if joint else []
     if not page.startswith(REPORT):
-        return [*filter(None, [*wrapped(printable(page), width), total]), *below]
+        return [*filter(None, [*wrap(printable(page), width), total]), *below]
     page = f"{REPORT}{near(Path(page.removeprefix(REPORT)))}"
     space = width - len(total) - len(page)
     first = [f"{total}{' ' * space}{page}"] if total and space >= len(entries.GAP) else [*filter(None, [total]), page]

@@ -1,4 +1,4 @@
-"""The values of a measured round: result, ledger, latencies and counters. Nothing is measured here.
+"""The values of a measured round: result, ledger, latencies and counters. ``testbed`` measures them.
 
 A *round* is one run of a workload on one variant. The workload returns a ``RunResult``: seconds, operations, commits.
 A workload that retries also returns a *ledger* (attempts, errors and outcomes of its transactions) with a *histogram*
@@ -13,9 +13,9 @@ goodput, a percentile or a counter.
 - ``pairing``: pairs of rounds, as the data of a claim.
 - ``open_loop``: arrival rates, and whether a round kept its rate.
 - ``round_length``: how long the rounds of a claim last, chosen from its warm-up.
-- ``turned_away``: clients that servers refused, for lack of connections.
+- ``turned_away``: clients that servers refused because they had no free connection.
 - ``load_generator``: whether the load generator was the bottleneck.
-- ``busy_machine``: whether programs of others took cores from the rounds.
+- ``busy_machine``: whether other programs took cores from the rounds.
 
 To add a counter, add a line to ``counters``; to add a metric, add a name to ``metrics``. ``testbed.round_runner`` runs
 a round; ``Round.throughput`` is operations / seconds.

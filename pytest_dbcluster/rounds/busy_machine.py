@@ -1,4 +1,4 @@
-"""A busy machine: programs of others take cores while rounds run, so rounds are slower and their times vary more."""
+"""A busy machine: other programs take cores while rounds run, so rounds are slower and their times vary more."""
 
 from __future__ import annotations
 
@@ -9,36 +9,36 @@ from collections.abc import Iterable, Mapping, Sequence
 from pytest_dbcluster.claims.claim import Outcome, Verdict
 from pytest_dbcluster.rounds.round import Round
 
-OTHERS = "cpu_others"  # sample: cores that others took, of those that we may use
-USABLE = "usable_cores"  # sample: the number of these cores
-SHARE = 0.1  # of the usable cores, from which on the machine is called busy
-WHAT_HELPS = "end them, or measure when they have ended"
+OTHERS = "cpu_others"  # sample: usable cores that other programs took
+USABLE = "usable_cores"  # sample: the number of cores that this process may use
+SHARE = 0.1  # the machine is busy from this share of the usable cores
+WHAT_HELPS = "end the other programs, or measure later"
 
 
 def busy(others: float, usable: float) -> str:
-    """Says that others take so many of the usable cores; empty where that is below SHARE of them."""
-    return f"others take {others:.1f} of {usable:g} cores" if others >= SHARE * usable else ""
+    """Say how many of the usable cores other programs take; empty below SHARE of them."""
+    return f"other programs take {others:.1f} of {usable:g} cores" if others >= SHARE * usable else ""
 
 
 @dataclasses.dataclass(frozen=True)
 class OthersLoad:
-    """What programs of others took of the cores of this machine."""
+    """The cores of this machine that other programs took."""
 
     usable: float
-    """The cores that we may use."""
+    """The number of cores that this process may use."""
 
     measured: float | None = None
-    """Those that others took in the median round; None where it is not known."""
+    """Cores that other programs took in the median round; None if not known."""
 
     before: float | None = None
-    """The same before the first round of the run."""
+    """Cores that other programs took before the first round of the run."""
 
     load: float | None = None
-    """The machine's load average of one minute then."""
+    """The machine's load average of one minute before the first round."""
 
     @property
     def busy(self) -> str:
-        """Says that the machine was busy while rounds ran, or before them where those are not known; else empty."""
+        """Say that the machine was busy during the rounds, or before them if no round knows; empty if it was not."""
         taken = self.before if self.measured is None else self.measured
         return busy(taken or 0.0, self.usable)
 
@@ -49,12 +49,15 @@ class OthersLoad:
         if self.before is not None:
             parts.append(f"{self.before:.1f} before the first round")
         if self.load is not None:
-            parts.append(f"load {self.load:.1f} then")
-        return f"{', '.join(parts)}; {self.usable:g} cores are usable"
+            parts.append(f"load average {self.load:.1f}")
+        return f"{', '.join(parts)}; {self.usable:g} usable cores"
 
 
 def others_load(rounds: Mapping[str, Sequence[Round]], before: OthersLoad | None) -> OthersLoad | None:
-    """What others took in these rounds, and before the first; None where the run's servers are not on this machine."""
+    """The cores that other programs took in these rounds and before them.
+
+    None if the servers of the run are not on this machine.
+    """
     drawn = [done for series in rounds.values() for done in series if OTHERS in done.samples]
     if not drawn:
         return before
@@ -63,22 +66,22 @@ def others_load(rounds: Mapping[str, Sequence[Round]], before: OthersLoad | None
     return dataclasses.replace(known, measured=middle)
 
 
-def of_records(others: Iterable[OthersLoad | None]) -> dict[str, str]:
-    """What others took in the busiest claim of a run, by name; empty where nothing is known."""
+def environment_entry(others: Iterable[OthersLoad | None]) -> dict[str, str]:
+    """The cores that other programs took in the busiest claim of a run, by name; empty if no claim knows."""
     known = [each for each in others if each]
     busiest = max(known, key=lambda each: each.measured or 0.0, default=None)
-    return {"cores that others took": str(busiest)} if busiest else {}
+    return {"cores that other programs took": str(busiest)} if busiest else {}
 
 
 def reason(rounds: Mapping[str, Sequence[Round]]) -> str:
-    """Says that the machine was busy in the median round; empty when it was not, and where it is not known."""
+    """Say that the machine was busy in the median round; empty if it was not, or if nobody knows."""
     known = others_load(rounds, None)
     taken = known.busy if known else ""
     return f"the machine was busy: in the median round {taken}" if taken else ""
 
 
-def told(verdict: Verdict, rounds: Mapping[str, Sequence[Round]]) -> Verdict:
-    """The verdict; the reason of an inconclusive one says that the machine was busy."""
+def add_reason(verdict: Verdict, rounds: Mapping[str, Sequence[Round]]) -> Verdict:
+    """The verdict; if it is inconclusive, its reason also says that the machine was busy."""
     why = reason(rounds)
     if verdict.outcome is not Outcome.INCONCLUSIVE or not why:
         return verdict
@@ -86,5 +89,5 @@ def told(verdict: Verdict, rounds: Mapping[str, Sequence[Round]]) -> Verdict:
 
 
 def lines(rounds: Mapping[str, Sequence[Round]]) -> list[str]:
-    """The line of a message; none for a machine that was not busy."""
+    """The line of a message, or no line for a machine that was not busy."""
     return [why] if (why := reason(rounds)) else []

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 class Nature(enum.Enum):
-    """What the value of a counter depends on, and so whether it can be compared between separate clusters.
+    """What a counter depends on. This decides whether separate clusters can be compared by it.
 
-    ``WORK`` and ``TIMING`` are counted in each round. The others are read after the round, and carry what happened to
-    the server before it; their value is the text of a message.
+    ``WORK`` and ``TIMING`` are counted in each round. The others are read after the round, and include what happened to
+    the server before it. Messages print the value of a member.
     """
 
     WORK = "what the statements ask of the servers"
@@ -28,8 +28,8 @@ class Nature(enum.Enum):
     AVERAGE = "the average since the server's start"
 
 
-# Counter -> the monotonic server statuses, whose difference over a round it is. Vendors and versions use different
-# names; the first name that all nodes have is used.
+# Counter -> monotonic server statuses. The counter is the difference of one status over a round. Vendors and versions
+# use different names; the first name that all nodes have is used.
 DELTAS: Mapping[str, tuple[str, ...]] = {
     "fsyncs": ("innodb_data_fsyncs",),  # of InnoDB: with its log, without the binlog
     "log_fsyncs": ("innodb_os_log_fsyncs",),
@@ -46,7 +46,7 @@ DELTAS: Mapping[str, tuple[str, ...]] = {
     "rows_updated": ("innodb_rows_updated",),
     "binlog_fsyncs": ("binlog_fsyncs",),
     "binlog_bytes": ("binlog_bytes_written",),
-    "binlog_commits": ("binlog_commits",),  # MariaDB alone counts commits to the binlog, and their groups
+    "binlog_commits": ("binlog_commits",),  # only MariaDB counts commits to the binlog, and their groups
     "binlog_groups": ("binlog_group_commits",),
     "paused_ns": ("wsrep_flow_control_paused_ns",),
     "flow_control_sent": ("wsrep_flow_control_sent",),
@@ -142,9 +142,9 @@ def deltas(
 ) -> dict[str, float]:
     """Return the counters of two readings, each with the statuses of every node.
 
-    Differences are summed over the nodes, except ``EVERYWHERE``; ``STATES`` are the maximum over the nodes. seconds:
-    time between the readings, for ``paused_share``, the mean share of time that a node paused. Counters per commit
-    need ``commits`` above 0.
+    Differences are summed over the nodes, except ``EVERYWHERE``. ``STATES`` are the maximum over the nodes. ``seconds``
+    is the time between the readings. ``paused_share`` is the mean share of this time that a node paused. Counters per
+    commit need ``commits`` above 0.
     """
     values: dict[str, float] = {}
     if ledger:
@@ -164,7 +164,7 @@ def deltas(
 
 
 def not_across(name: str) -> str:
-    """Why this counter cannot be compared between separate clusters, and what can be; empty for one of a round."""
+    """Why this counter cannot be compared between separate clusters, and which can; empty for a counter of a round."""
     nature = NATURES[name]
     if nature in (Nature.WORK, Nature.TIMING):
         return ""
@@ -177,7 +177,7 @@ def not_across(name: str) -> str:
 
 
 def _common_status(statuses: Sequence[str], readings: Sequence[Mapping[str, float]]) -> str:
-    """The first of the statuses that all readings have; empty for none."""
+    """The first of the statuses that all readings have; empty if no status is in all readings."""
     return next((status for status in statuses if all(status in reading for reading in readings)), "")
 
 

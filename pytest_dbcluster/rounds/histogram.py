@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 PER_OCTAVE = 64
-TOP = 30 * PER_OCTAVE - 1  # the last bucket: 2 ** 30 us are 18 minutes, and it counts all longer times too
+TOP = 30 * PER_OCTAVE - 1  # the last bucket: 2 ** 30 us are 18 minutes; it also counts all longer times
 
 
 def bucket(seconds: float) -> int:

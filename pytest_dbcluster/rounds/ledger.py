@@ -12,36 +12,36 @@ from pytest_dbcluster.rounds.histogram import Histogram
 
 @dataclasses.dataclass(frozen=True)
 class LedgerEntry:
-    """The transactions of one type.
-
-    unknown_there, unknown_gone: those of the unknown that were looked up after the run, and are in the database or not.
-    """
+    """The transactions of one type."""
 
     attempts: Mapping[int, int] = dataclasses.field(default_factory=dict)
-    """N -> the number of transactions that ended at their n-th attempt, 1-based."""
+    """N -> the number of transactions that ended at their attempt N, 1-based."""
 
     committed: int = 0
-    """Acknowledged commits."""
+    """Commits that a server acknowledged."""
 
     rolled_back: int = 0
     """Rollbacks that the transaction itself asks for (1 % of New-Order)."""
 
     failed: int = 0
-    """Transactions that are certainly not in the database, or not completely when an event commits several times."""
+    """Transactions that are certainly not in the database. An event that commits several times may be there in part."""
 
     unknown: int = 0
-    """The connection was lost during COMMIT, or the server was cut from its peers then, so the transaction may or may
-    not be committed. It is not tried again.
+    """Transactions that may or may not be committed. The connection was lost during COMMIT, or the server lost its
+    peers then. The workload does not try them again.
     """
 
     aborted_seconds: float = 0.0
-    """Time of attempts that ended in an error, and of the waits after them."""
+    """Time of attempts that ended in an error, with the waits after them."""
 
     latencies: Histogram = dataclasses.field(default_factory=Histogram)
-    """Of the ``good`` transactions, with all their attempts; in an open loop from the intended start."""
+    """Latencies of the ``good`` transactions, with all their attempts; in an open loop from the intended start."""
 
     unknown_there: int = 0
+    """Unknown transactions that the workload looked up after the run and found in the database."""
+
     unknown_gone: int = 0
+    """Unknown transactions that the workload looked up after the run and did not find."""
 
     def __add__(self, other: LedgerEntry) -> LedgerEntry:
         return LedgerEntry(
@@ -69,10 +69,13 @@ class LedgerEntry:
 
 @dataclasses.dataclass(frozen=True)
 class Ledger:
-    """The transactions of a run by type, and the number of errors by (error code, node): ``(1213, "node2")``."""
+    """The transactions and the errors of a run."""
 
     entries: Mapping[str, LedgerEntry] = dataclasses.field(default_factory=dict)
+    """Transactions by type."""
+
     errors: Mapping[tuple[int, str], int] = dataclasses.field(default_factory=dict)
+    """Number of errors by (error code, node), such as ``(1213, "node2")``."""
 
     def __add__(self, other: Ledger) -> Ledger:
         kinds = dict.fromkeys((*self.entries, *other.entries))
@@ -88,7 +91,7 @@ class Ledger:
 
     @property
     def retries(self) -> int:
-        """Attempts beyond the first one of each transaction."""
+        """Attempts after the first of each transaction."""
         total = self.total
         return total.tried - sum(total.attempts.values())
 

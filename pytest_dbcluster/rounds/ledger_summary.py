@@ -1,7 +1,7 @@
 """Lines about the ledgers of a claim's rounds: conflicts and their cost, outcomes of transactions, and latencies.
 
-Closed-loop latencies are shown, but no claim uses them: a server that stalls gets no new operations, so the stall adds
-few latencies (coordinated omission).
+Messages show closed-loop latencies, but claims do not use them. A server that stalls gets no new operations, so the
+stall adds few latencies (coordinated omission).
 """
 
 from __future__ import annotations
@@ -25,18 +25,22 @@ class LedgerSummary:
     """The sum of all rounds of one variant."""
 
     name: str
-    """The variant."""
+    """Name of the variant."""
 
     ledger: Ledger
+    """Sum of the ledgers."""
+
     seconds: float
-    """Measured seconds."""
+    """Measured seconds of all rounds."""
 
     tried: int
-    """Operations tried."""
+    """Operations that the workload tried."""
 
     open_loop: bool
+    """Whether the workload has an arrival rate."""
+
     latencies: Mapping[str, Histogram]
-    """By type of transaction, "" for all types; in an open loop with the lost operations, see ``metrics.with_lost``."""
+    """Latencies by type of transaction, "" for all types; see ``metrics.latencies_with_losses``."""
 
     @property
     def total(self) -> LedgerEntry:
@@ -47,14 +51,14 @@ class LedgerSummary:
 def lines(rounds: Mapping[str, Sequence[Round]]) -> list[str]:
     """One line for each topic, with all variants; no lines for a workload without a ledger.
 
-    ``rounds``: the rounds of each variant, by its name.
+    ``rounds`` has the rounds of each variant by its name.
     """
     summaries = [summary for name, series in rounds.items() if (summary := _summary(name, series))]
     if not summaries:
         return []
     topics = {
         "goodput of attempts": _goodput,
-        "tries of a transaction": _attempts,
+        "attempts of a transaction": _attempts,
         "errors by node": _errors,
         "outcomes": _outcomes,
     }

@@ -1,4 +1,4 @@
-"""The load generator: how much CPU it used, and which verdicts stand when it was the bottleneck.
+"""The load generator: how much CPU it used, and which verdicts are valid if it was the bottleneck.
 
 A load generator at its limit measures its own speed instead of the servers'. That limit moves the ratio of two
 variants towards 1 and never past 1. So without the limit, a ratio above 1 would be as large or larger, and a ratio
@@ -20,30 +20,30 @@ SHARE = 0.8  # share of the cores that the load generator may use
 CORES = "client_cores"  # sample: the number of these cores
 USED = "cpu_client"  # sample: cores used by a tool that does not count its own CPU time
 PYTEST = "cpu_plugin"  # sample: cores used by pytest itself
-NONE = 0.005  # cores below which no program has run: that of a tool uses more when it starts
+NONE = 0.005  # below so many cores, no tool has run: its start uses more
 
 
 def limit(done: Round) -> str:
-    """Why the load generator, and not the servers, limited the speed of a round; empty when it did not.
+    """Why the load generator, and not the servers, limited the speed of a round; empty if it did not.
 
-    Its busiest thread was on a CPU for 90 % of the time, or it used 80 % of its cores. Inside of pytest it used 90 % of
-    one core, because Python runs one thread at a time. Of several hosts that divided
-    the load each machine is judged by itself: one that has no cores left limits its part, however idle the others are.
+    It is the limit if its busiest thread was on a CPU for 90 % of the time, or if it used 80 % of its cores. Inside
+    pytest the limit is 90 % of one core, because Python runs one thread at a time. If several hosts divide the
+    workload, each machine is checked: a machine without free cores limits its part, even if the others are idle.
     """
     machines = [(_on(hosts), *figures) for hosts in _machines(done.outcome) for figures in [_figures(hosts, done)]]
     alone = ("", done.outcome.busiest or 0.0, used_cores(done) or 0.0, done.samples.get(CORES, math.inf))
     if (own := _inside_of_pytest(done)) is not None and own >= BUSY:
-        return f"the load generator runs inside of pytest, which took {own:.2f} of the one core that Python uses"
+        return f"the load generator runs inside pytest, which used {own:.2f} of the one core that Python can use"
     for where, busiest, used, cores in machines or [alone]:
         if busiest >= BUSY:
             return f"a thread of the load generator{where} was on a CPU for {100 * busiest:.0f} % of the time"
         if used >= SHARE * cores:
-            return f"the load generator{where} took {used:.2g} of its {cores:g} cores"
+            return f"the load generator{where} used {used:.2g} of its {cores:g} cores"
     return ""
 
 
 def cores_of(outcome: RunResult) -> float | None:
-    """The cores that the hosts which divided a run may use, together; None for a run on one host."""
+    """The number of cores that all load hosts of a run may use; None for a run on one host."""
     machines = _machines(outcome)
     return sum(hosts[0].cores for hosts in machines) if machines else None
 
@@ -61,16 +61,16 @@ def _on(hosts: Sequence[LoadHost]) -> str:
 
 
 def _figures(hosts: Sequence[LoadHost], done: Round) -> tuple[float, float, float]:
-    """Of one machine: its busiest thread, the cores it used, and those it may use."""
+    """The busiest thread of one machine, the cores that it used, and the cores that it may use."""
     used = sum(host.client_seconds for host in hosts) / done.seconds
     return max(host.busiest for host in hosts), used, hosts[0].cores
 
 
 def line(rounds: Mapping[str, Sequence[Round]]) -> list[str]:
-    """The cores that the load generator used and may use, as medians; no line when they are not known.
+    """A line with the cores that the load generator used and may use, as medians; no line if they are not known.
 
-    Of a load generator inside of pytest those of pytest, which does more than that.
-    Before it a line with the hosts that divided the load, where there were several.
+    For a load generator inside pytest, the line has the cores of pytest, which also does other work. If several hosts
+    divided the workload, a line before it lists them.
     """
     variants = [f"{name} {usage}" for name, series in rounds.items() if (usage := _usage(series))]
     hosts = max((done.outcome.load_hosts for series in rounds.values() for done in series), key=len, default=())
@@ -84,17 +84,17 @@ def _usage(rounds: Sequence[Round]) -> str:
     if not used or not cores:
         return ""
     if len(own := [count for done in rounds if (count := _inside_of_pytest(done)) is not None]) > len(rounds) / 2:
-        return f"inside of pytest, which took {statistics.median(own):.2f} of {statistics.median(cores):g} cores"
+        return f"inside pytest, which used {statistics.median(own):.2f} of {statistics.median(cores):g} cores"
     busiest = [done.outcome.busiest for done in rounds if done.outcome.busiest is not None]
     thread = f", busiest thread {100 * statistics.median(busiest):.0f} %" if busiest else ""
     return f"{statistics.median(used):.2f} of {statistics.median(cores):g} cores{thread}"
 
 
 def used_cores(done: Round) -> float | None:
-    """Cores that the load generator used on average; None when not known.
+    """Cores that the load generator used on average; None if not known.
 
-    From the CPU time that the load generator itself counted, else from the system's figures of its process. Those are
-    in hundredths of a second, so in a very short round they can be more than the cores of the machine could give.
+    They come from the CPU time that the load generator counted, or from the system's figures of its process. The
+    system counts hundredths of a second, so in a very short round its figure can exceed the cores of the machine.
     """
     if done.outcome.client_seconds is not None:
         return done.outcome.client_seconds / done.seconds
@@ -103,7 +103,7 @@ def used_cores(done: Round) -> float | None:
 
 
 def mark(rounds: Mapping[str, Sequence[Round]]) -> str:
-    """Say which variants had the load generator as bottleneck in more than half of their rounds; empty for none."""
+    """Say which variants had the load generator as bottleneck in most of their rounds; empty if no variant had."""
     limited = []
     for name, series in rounds.items():
         limits = [done.limited for done in series if done.limited]
@@ -112,8 +112,8 @@ def mark(rounds: Mapping[str, Sequence[Round]]) -> str:
     return f"the load generator is the bottleneck: {'; '.join(limited)}" if limited else ""
 
 
-def trusted(verdict: Verdict, bottleneck: str) -> Verdict:
-    """The verdict, or an inconclusive one when the bottleneck may hide the difference that decides the claim.
+def discount(verdict: Verdict, bottleneck: str) -> Verdict:
+    """The verdict, or an inconclusive one if the bottleneck may hide the difference that decides the claim.
 
     ``bottleneck`` is the text of ``mark``.
     """
@@ -126,7 +126,7 @@ def trusted(verdict: Verdict, bottleneck: str) -> Verdict:
 
 
 def _stands(verdict: Verdict) -> bool:
-    """Whether the verdict is the same for every ratio that is possible without the bottleneck."""
+    """Whether every ratio that is possible without the bottleneck gives the same verdict."""
     held = verdict.outcome is Outcome.HOLDS
     limits = (verdict.decided_low, verdict.decided_high) if held else (verdict.low, verdict.high)
     low, high = (math.log(value) if value else -math.inf for value in limits)
@@ -142,7 +142,7 @@ def _stands(verdict: Verdict) -> bool:
 
 
 def _inside_of_pytest(done: Round) -> float | None:
-    """Cores that pytest used in a round whose load generator was no program; None where it was one, or is not known."""
+    """Cores that pytest used in a round whose load generator was not a program; None if it was one, or if unknown."""
     used = done.samples.get(USED)
     if used is None or used >= NONE or done.outcome.client_seconds is not None:
         return None

@@ -1,7 +1,7 @@
 """Metrics: the speeds, latencies and counters of rounds that a claim can compare.
 
-A metric has two values in a round: ``shown`` is printed, ``compared`` goes into ratios. A latency is shown in
-milliseconds and compared as a speed, 1 / seconds, so that "faster" is a ratio above 1 in every claim.
+A metric has two values in a round: messages print ``display_value``, ratios use ``ratio_value``. A latency is printed
+in milliseconds and compared as a speed, 1 / seconds, so that "faster" is a ratio above 1 in every claim.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ BY_TYPE = ("goodput", *QUANTILES)  # metrics that can be limited to one type of 
 LATENCY = "ms"
 BEYOND = 10  # operations that must lie beyond a percentile: 200 operations a round for p95, 1000 for p99
 ROOM = 1.2  # factor on the recommended seconds of a round
-OF_DRAIN = (*DRAINED.values(), "drain_seconds")  # unknown when more than the measured operations drained
+OF_DRAIN = (*DRAINED.values(), "drain_seconds")  # unknown if more than the measured operations drained
 NO_DRAINED = (
     "metric {metric!r} of {load}: in the profile paper its program populates its table again for each repetition, "
-    "and the drain after them includes all of that; claim throughput there, or this metric in the profile quick"
+    "and the drain includes that; claim throughput, or use the profile quick"
 )
 NO_LEDGER = "{load} keeps no ledger of its operations"
 
@@ -36,8 +36,8 @@ NO_LEDGER = "{load} keeps no ledger of its operations"
 def check(metric: str, arrival_rate: ArrivalRate | None, load: str) -> None:
     """Raise ConfigError for an unknown metric, and for a latency that cannot be claimed at this arrival rate.
 
-    Latencies need an open loop, at 70 % of capacity or less. For a rate in operations/s the capacity is measured and
-    may differ in the next run, so a rate above 70 % makes the claim inconclusive instead; see ``near_capacity``.
+    A claim about latencies needs an open loop at 70 % of capacity or less. For a rate in operations/s the capacity is
+    measured, and may differ in the next run. So a rate above 70 % makes that claim inconclusive; see ``near_capacity``.
     """
     name, of_type, _ = str(metric).partition(":")
     if name not in NAMES:
@@ -49,20 +49,20 @@ def check(metric: str, arrival_rate: ArrivalRate | None, load: str) -> None:
     if arrival_rate is None:
         raise ConfigError(
             f"metric {metric!r} of {load}: in a closed loop a stalled server gets no operations, so latencies are "
-            'shown but cannot be claimed; give the workload rate="70 %"'
+            'printed but cannot be claimed; give the workload rate="70 %"'
         )
     if (arrival_rate.share or 0.0) > CLAIMED_SHARE:
         asked = arrival_rate.asked
         raise ConfigError(
-            f"metric {metric!r} of {load}: at {asked} of the slowest variant's capacity a tail is mostly queue; "
-            f'claims about it take rate="{100 * CLAIMED_SHARE:.0f} %" or less'
+            f"metric {metric!r} of {load}: at {asked} of the slowest variant's capacity, a tail latency is mostly "
+            f'queueing; claims about it need rate="{100 * CLAIMED_SHARE:.0f} %" or less'
         )
 
 
 def near_capacity(metric: str, arrival_rate: ArrivalRate | None) -> str:
-    """Why a latency at this rate says little about the servers; empty when it does say, or when the share is unknown.
+    """Why a latency at this rate says little about the servers; empty if it says enough, or if the share is unknown.
 
-    The rate is above 70 % of the slowest variant's capacity, so a tail latency is mostly queueing.
+    Above 70 % of the slowest variant's capacity, a tail latency is mostly queueing.
     """
     if arrival_rate is None or unit(metric) != LATENCY or (arrival_rate.of_capacity or 0.0) <= CLAIMED_SHARE:
         return ""
@@ -70,28 +70,29 @@ def near_capacity(metric: str, arrival_rate: ArrivalRate | None) -> str:
     share = percent(arrival_rate.of_capacity or 0.0)
     return (
         f"{amount(arrival_rate.rate or 0.0)}/s was measured to be {share} of the slowest variant's capacity, and "
-        f'above {maximum} a tail is mostly queue: set a lower rate, or rate="{maximum}", which follows the capacity'
+        f'above {maximum} a tail latency is mostly queueing: set a lower rate, or rate="{maximum}", which follows the '
+        "capacity"
     )
 
 
 def needs_capacity(metric: str, arrival_rate: ArrivalRate | None) -> bool:
-    """Whether a claim about this metric needs the variants' capacities, and they are not measured yet."""
+    """Whether a claim about this metric needs the variants' capacities, and nobody has measured them yet."""
     return arrival_rate is not None and arrival_rate.of_capacity is None and unit(metric) == LATENCY
 
 
 def unit(metric: str) -> str:
-    """The unit of ``shown``: ``/s`` for speeds, ``ms`` for latencies, empty for a counter."""
+    """The unit of ``display_value``: ``/s`` for speeds, ``ms`` for latencies, empty for a counter."""
     name = metric.partition(":")[0]
     return "/s" if name in SPEEDS else LATENCY if name in QUANTILES else ""
 
 
 def of_seconds(metric: str) -> bool:
-    """Whether this is operations by the measured seconds of a round, so that the resolution of this time matters."""
+    """Whether this is operations by the measured seconds of a round, so that the resolution of the time matters."""
     return unit(metric) == "/s"
 
 
 def is_counter(metric: str) -> bool:
-    """Whether this is no speed and no latency, so that it is compared by typical rounds (``claims.counts``)."""
+    """Whether this is a counter, which is compared by typical rounds (``claims.counts``)."""
     return not unit(metric)
 
 
@@ -100,14 +101,14 @@ def label(metric: str) -> str:
     return {"/s": "operations / s", LATENCY: f"{metric}, ms"}.get(unit(metric), metric)
 
 
-def shown(done: Round, metric: str, load: str) -> float:
-    """The printed value of a round: operations/s, milliseconds, or a counter.
+def display_value(done: Round, metric: str, load: str) -> float:
+    """The value of a round that messages print: operations/s, milliseconds, or a counter.
 
-    Raises ConfigError for a metric that this round does not have. ``load`` is the name of the workload.
+    ``load`` is the name of the workload. Raises ConfigError for a metric that this round does not have.
     """
     name, _, kind = metric.partition(":")
     if name in QUANTILES:
-        return 1e3 * with_lost(done, entry(done, kind, metric, load), kind).percentile(QUANTILES[name])
+        return 1e3 * latencies_with_losses(done, entry(done, kind, metric, load), kind).percentile(QUANTILES[name])
     if kind:
         return entry(done, kind, metric, load).good / done.seconds
     if name in OF_DRAIN and done.outcome.span is not None:
@@ -118,19 +119,21 @@ def shown(done: Round, metric: str, load: str) -> float:
 
 
 def latencies(rounds: Sequence[Round], kind: str = "") -> Histogram:
-    """The latencies of these rounds in one histogram; of one type of transaction, or of all types for an empty kind."""
+    """The latencies of these rounds in one histogram, of one type of transaction or, for an empty kind, of all."""
     total = Histogram()
     for done in rounds:
         if ledger := done.outcome.ledger:
-            total += with_lost(done, ledger.entries.get(kind, LedgerEntry()) if kind else ledger.total, kind)
+            total += latencies_with_losses(
+                done, ledger.entries.get(kind, LedgerEntry()) if kind else ledger.total, kind
+            )
     return total
 
 
-def with_lost(done: Round, transactions: LedgerEntry, kind: str) -> Histogram:
-    """The latencies of a round; in an open loop with its lost operations, which would else make the tail look better.
+def latencies_with_losses(done: Round, transactions: LedgerEntry, kind: str) -> Histogram:
+    """The latencies of a round; in an open loop with its lost operations, so that the tail does not look better.
 
-    A lost operation counts as twice the length of the round, the maximum time that a run waits for it. Operations that
-    never began have no known type, so they count only when ``kind`` is empty.
+    A lost operation counts as twice the length of the round, the longest time that a run waits for it. The type of
+    operations that never began is unknown, so they count only if ``kind`` is empty.
     """
     outcome = done.outcome
     if outcome.rate is None:
@@ -140,15 +143,15 @@ def with_lost(done: Round, transactions: LedgerEntry, kind: str) -> Histogram:
     return transactions.latencies + Histogram({bucket(2 * done.seconds): lost}) if lost > 0 else transactions.latencies
 
 
-def compared(done: Round, metric: str, load: str) -> float:
+def ratio_value(done: Round, metric: str, load: str) -> float:
     """The value of a round for ratios: a speed in operations/s, 1 / seconds of a latency, or a counter.
 
-    A latency without operations is 0. Raises ConfigError as ``shown`` does.
+    A latency without operations is 0. Raises ConfigError as ``display_value`` does.
     """
     if unit(metric) == LATENCY:
-        latency = shown(done, metric, load)
+        latency = display_value(done, metric, load)
         return 0.0 if math.isnan(latency) else 1e3 / latency
-    return shown(done, metric, load)
+    return display_value(done, metric, load)
 
 
 def entry(done: Round, kind: str, metric: str, load: str) -> LedgerEntry:
@@ -168,36 +171,34 @@ class TooFewOperations(ConfigError):
     """The rounds are too short for a percentile: too few good operations in the median round."""
 
 
-def enough(rounds: Sequence[Round], metric: str, load: str) -> None:
-    """Raise TooFewOperations when the median round has too few good operations for the metric.
+def require_operations(rounds: Sequence[Round], metric: str, load: str) -> None:
+    """Raise TooFewOperations if the median round has too few good operations for the metric.
 
-    A percentile needs 10 operations beyond it. The goodput of one type needs 10 operations: rounds without any are
-    equal, whatever the servers do.
+    A percentile needs 10 operations beyond it. The goodput of one type needs 10 operations, because rounds without any
+    are equal for all servers.
     """
     minimum, operations, seconds = _operations(rounds, metric, load)
     if operations >= minimum:
         return
-    advice = (
-        f"use rounds of seconds={math.ceil(ROOM * minimum / operations * seconds)}" if operations else "none at all"
-    )
+    longer = f"rounds of seconds={math.ceil(ROOM * minimum / operations * seconds)}" if operations else "longer rounds"
     beyond = f", {BEYOND} of them beyond it" if minimum > BEYOND else ""
     raise TooFewOperations(
         f"metric {metric!r} of {load}: it needs {minimum} good operations a round{beyond}; "
-        f"rounds of {seconds:.2g} s had {operations:.0f}: {advice}"
+        f"rounds of {seconds:.2g} s had {operations:.0f}: use {longer}"
     )
 
 
 def seconds_needed(rounds: Sequence[Round], metric: str, load: str) -> float:
-    """The seconds of a round that has enough good operations for the metric, judged by these rounds, with some room.
+    """The estimated seconds of a round that has enough good operations for the metric, with some room.
 
-    0 for a metric that needs no operations, and without rounds. Infinite when the rounds had no such operation.
+    0 for a metric that needs no operations, and without rounds. Infinite if these rounds had no such operation.
     """
     minimum, operations, seconds = _operations(rounds, metric, load)
     return ROOM * minimum * seconds / operations if operations else math.inf if minimum else 0.0
 
 
 def _operations(rounds: Sequence[Round], metric: str, load: str) -> tuple[int, float, float]:
-    """Good operations that a round needs for a metric, those that the median round had, and its seconds."""
+    """Good operations that a round needs for a metric, the number in the median round, and its seconds."""
     name, _, kind = metric.partition(":")
     if not rounds or not (kind or name in QUANTILES):
         return 0, 0.0, 0.0

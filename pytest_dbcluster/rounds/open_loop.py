@@ -1,8 +1,8 @@
 """The arrival rate of an open loop, and whether a round kept it.
 
-In an open loop an operation starts at its intended time, whether or not the operation before it has ended. Its latency
-counts from the intended start, so a stall of a second shows in the tail, as users see it. Every variant must be able to
-follow the rate, so the rate is a share of the capacity: what the slowest variant does in a closed loop.
+In an open loop, an operation starts at its intended time, even if the previous one has not ended. Its latency counts
+from the intended start, so a stall of a second shows in the tail, as users see it. Every variant must be able to keep
+the rate. So the rate is a share of the capacity, the speed of the slowest variant in a closed loop.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from pytest_dbcluster.formatting import amount
 from pytest_dbcluster.rounds.round import Round, RunResult
 
 MAX_WARM_UPS = 5  # blocks before the capacity is measured
-STEADY = 0.05  # they end when a block is faster than the one before by less than this
-BLOCKS = (6, 12)  # the least and the most blocks that measure the capacity
+STEADY = 0.05  # the warm-up ends if a block is faster than the previous one by less than this
+BLOCKS = (6, 12)  # minimum and maximum of blocks that measure the capacity
 PRECISE = 0.04  # they end when the standard error of each variant's mean speed is below this share
 MAX_VOID = 2  # void rounds
-MIN_LATE = 3  # rounds that did not keep the rate, before it is lowered
+MIN_LATE = 3  # rounds that did not keep the rate, before the rate is lowered
 LOWERED = 0.9  # a rate is lowered to this share of it, or less
-CLAIMED_SHARE = 0.7  # above it a tail is mostly queueing, and a few per cent of capacity change it by half
+CLAIMED_SHARE = 0.7  # above it a tail is mostly queueing, and a few percent of capacity change it by half
 MIN_DONE = 0.95  # share of the offered operations
 SIGMAS = 3.0  # standard deviations of a Poisson count
 MIN_ROUNDS = 6  # fewer may be behind by chance; the first opening blocks have 8
@@ -36,10 +36,10 @@ class ArrivalRate:
     """The arrival rate of a workload."""
 
     asked: float | str
-    """As the workload gives it, ``500`` (operations/s) or ``"70 %"``."""
+    """The rate as the workload gives it: ``500`` (operations/s) or ``"70 %"``."""
 
     rate: float | None = None
-    """Operations/s, None until the capacities are known."""
+    """Operations/s; None until the capacities are known."""
 
     capacities: Mapping[str, float] = dataclasses.field(default_factory=dict)
     """Good operations/s of each variant in a closed loop; empty until they are measured. A rate in operations/s needs
@@ -47,21 +47,21 @@ class ArrivalRate:
     """
 
     lowered: str = ""
-    """Why and from what the rate was lowered; empty when it was not."""
+    """The previous rate and why it was lowered; empty if it was not."""
 
     @classmethod
     def of(cls, asked: float | str | None) -> ArrivalRate | None:
         """The arrival rate of a workload's field ``rate``; None for a closed loop.
 
-        Raises ConfigError, also for less than one operation a second: whoever writes 0.7 means 70 %.
+        Raises ConfigError, also for less than one operation a second: a user who writes 0.7 means 70 %.
         """
         if asked is None:
             return None
         share = share_of(asked)
         if share is None and float(asked) < 1:
             raise ConfigError(
-                f"rate={asked!r} is {asked} operations a second; {100 * float(asked):g} % of what the slowest variant "
-                f'can do is written rate="{100 * float(asked):g} %"'
+                f"rate={asked!r} is {asked} operations a second; for {100 * float(asked):g} % of the slowest variant's "
+                f'capacity, write rate="{100 * float(asked):g} %"'
             )
         return cls(asked, None if share else float(asked))
 
@@ -72,21 +72,21 @@ class ArrivalRate:
 
     @property
     def of_capacity(self) -> float | None:
-        """The share of the slowest variant's capacity, asked for or measured; None until it is measured."""
+        """The share of the slowest variant's capacity, as requested or as measured; None until it is measured."""
         if self.share is None and self.rate is not None and self.capacities:
             return self.rate / min(self.capacities.values())
         return self.share
 
-    def found(self, capacities: Mapping[str, float]) -> ArrivalRate:
-        """The same with these capacities, and with the rate that follows; a rate in operations/s stays as it is."""
+    def with_capacities(self, capacities: Mapping[str, float]) -> ArrivalRate:
+        """The same with these capacities and the rate that follows from them; a rate in operations/s stays."""
         rate = self.rate if self.share is None else self.share * min(capacities.values())
         return dataclasses.replace(self, rate=rate, capacities=capacities)
 
     def lower(self, why: str, done: float) -> ArrivalRate | None:
-        """The same at a lower rate: its share of the ``done`` operations/s; None for a rate that may not be lowered.
+        """The same at a lower rate: its share of the ``done`` operations/s; None if the rate may not be lowered.
 
-        A share may be lowered once. A rate in operations/s is what the test asks for, so it stays. why: the rate is
-        too high.
+        A share may be lowered once. A rate in operations/s is the test's decision, so it stays. ``why`` says that the
+        rate is too high.
         """
         if self.share is None or self.rate is None or self.lowered:
             return None
@@ -99,12 +99,12 @@ class ArrivalRate:
         if self.rate is None:
             return f"open loop at {self.asked}"
         if not self.capacities:
-            return f"open loop: {amount(self.rate)}/s, as asked"
+            return f"open loop: {amount(self.rate)}/s, as requested"
         speeds = ", ".join(f"{name} {amount(speed)}/s" for name, speed in self.capacities.items())
-        share = self.asked if self.share else f"as asked, {percent(self.of_capacity)}"
+        share = self.asked if self.share else f"as requested, {percent(self.of_capacity)}"
         if self.lowered:
             return f"open loop: {amount(self.rate)}/s, {self.lowered}; closed loop: {speeds}"
-        return f"open loop: {amount(self.rate)}/s, {share} of what the slowest does in a closed loop ({speeds})"
+        return f"open loop: {amount(self.rate)}/s, {share} of the slowest variant's closed loop ({speeds})"
 
 
 def share_of(asked: float | str) -> float | None:
@@ -117,32 +117,32 @@ def share_of(asked: float | str) -> float | None:
         rate = math.nan
     if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 < rate < math.inf:
         raise ConfigError(
-            f"rate={asked!r}: it takes operations a second above 0, or a share of what the slowest variant can do, "
+            f"rate={asked!r}: it accepts operations a second above 0, or a share of the slowest variant's capacity, "
             'such as "70 %"'
         )
     return None
 
 
 def text_of(asked: float | str) -> str:
-    """A rate as a workload's name has it: ``70 %`` or ``500/s``."""
+    """The rate in a workload's name: ``70 %`` or ``500/s``."""
     return asked if isinstance(asked, str) else f"{amount(asked)}/s"
 
 
 def percent(share: float | None) -> str:
-    """A share that was measured, for people; rounded up, so that one just above a limit does not read as the limit."""
+    """A measured share as text, rounded up so that a share just above a limit does not read as the limit."""
     return f"{math.ceil(round(1000 * (share or 0.0), 6)) / 10:g} %"
 
 
 def capacities(
     names: Sequence[str], orders: Iterator[Sequence[int]], draw: Callable[[int, int, int], Round]
 ) -> dict[str, float]:
-    """Measure the good operations/s of each variant in a closed loop: what it does in three of four rounds, or more.
+    """Measure the capacity of each variant: the good operations/s that it reaches in three of four closed-loop rounds.
 
-    The blocks alternate the variants and count for no claim. Up to five blocks warm up, until they stop getting
+    The blocks alternate the variants and do not count for a claim. Up to five blocks warm up, until they stop getting
     faster. Then 6 to 12 blocks count, until the mean speed of each variant is known to 4 %. The result is the lower
-    quartile of the rounds and not their middle: the slower variant must keep a share of it all the time. draw: runs a
-    round; takes the 0-based numbers of variant, block and position. Raises SeriesVoid after more than two void rounds,
-    or when a variant did no operation.
+    quartile of the rounds, because the slower variant must keep a share of it all the time. ``draw`` runs a round; it
+    accepts the 0-based numbers of variant, block and position. Raises SeriesVoid after more than two void rounds, or
+    if a variant did no operation.
     """
     blocks = _closed_loop_blocks(names, orders, draw)
     means = [_mean_log(next(blocks))]
@@ -190,23 +190,23 @@ def _lower_quartile(values: Sequence[float]) -> float:
 
 
 def too_high(rounds: Sequence[Round], least: int = MIN_LATE) -> tuple[str, float]:
-    """Why the rate is above what a variant can do, and the operations/s that it did at that rate; empty and 0 if not.
+    """Why the rate is above a variant's capacity, and the operations/s that it did; empty and 0 if it is not.
 
-    rounds: of one variant, with the void ones. The rate is too high when the variant did not keep it in more than half
-    of its rounds, and in ``least`` rounds or more: then it is no single stall.
+    ``rounds`` are those of one variant, with its void ones. The rate is too high if the variant fell behind in more
+    than half of its rounds, and in ``least`` rounds or more, so that a single stall does not count.
     """
-    late = [done for done in rounds if done.behind or saturated(done.outcome)]
+    late = [done for done in rounds if done.behind or saturation(done.outcome)]
     if len(late) < least or 2 * len(late) <= len(rounds):
         return "", 0.0
     done = _lower_quartile([done.goodput for done in late])
     return f"{rounds[0].variant} fell behind in {len(late)} of {len(rounds)} rounds", done
 
 
-def behind(outcome: RunResult, seconds: float | None) -> bool:
+def is_behind(outcome: RunResult, seconds: float | None) -> bool:
     """Whether an open loop fell behind its rate: the operations of ``seconds`` needed 5 % more time than ``seconds``.
 
-    The time needed is seconds + the delay of the last starts, or the measured time when a workload reports no delay. A
-    single such round may be a stall, so its latencies count. When most rounds fall behind, the rate is above the
+    The time needed is ``seconds`` + the delay of the last starts, or the measured time if a workload reports no delay.
+    A single such round may be a stall, so its latencies count. If most rounds fall behind, the rate is above the
     capacity; see ``above_capacity``. False for a closed loop and for a workload without a fixed time.
     """
     if outcome.rate is None or seconds is None:
@@ -218,21 +218,21 @@ def behind(outcome: RunResult, seconds: float | None) -> bool:
 def above_capacity(rounds: Sequence[Round]) -> str:
     """Why the latencies of a variant say nothing: it fell behind in most of its rounds, so its queue only grows.
 
-    Empty below 6 rounds, and when the variant kept the rate in half of its rounds or more.
+    Empty below 6 rounds, or if the variant kept the rate in half of its rounds or more.
     """
     behind_rounds = sum(done.behind for done in rounds)
     if len(rounds) < MIN_ROUNDS or 2 * behind_rounds <= len(rounds):
         return ""
     return (
         f"{rounds[0].variant} fell behind the rate of {amount(rounds[0].outcome.rate or 0.0)}/s in {behind_rounds} of "
-        f"{len(rounds)} rounds, so the rate is above what this variant can do now; set a lower rate"
+        f"{len(rounds)} rounds, so the rate is above its capacity; set a lower rate"
     )
 
 
-def saturated(outcome: RunResult) -> str:
-    """Why a round of an open loop does not count: it did less than 95 % of the offered operations; else empty.
+def saturation(outcome: RunResult) -> str:
+    """Why an open-loop round is void: it did less than 95 % of the offered operations; empty if it did more.
 
-    When a workload does not count the offered operations, they are rate times seconds. Then random starts may be fewer
+    If a workload does not count the offered operations, they are rate times seconds. Then random starts may be fewer
     by three standard deviations of a Poisson count, which is three times the square root of the count.
     """
     if outcome.rate is None:

@@ -17,11 +17,11 @@ Values = tuple[Sequence[float], Sequence[float]]
 def pairs_of(
     candidate: Sequence[Round], baseline: Sequence[Round], values: Values, *, instances: int = 1, counts: bool = False
 ) -> Pairs:
-    """The pairs of these rounds, of which the n-th of both variants are one pair.
+    """The pairs of these rounds. Round n of both variants is pair n.
 
-    values: of each round of (candidate, baseline) what is compared, at least 0: a speed, the higher is the faster, or a
-    counter with ``counts``. The order comes from the rounds' blocks and positions; a block with four rounds of each
-    variant is an opening block. Raises ValueError as ``Pairs.of`` does.
+    ``values`` has one value, 0 or more, for each round of (candidate, baseline): a speed, or a counter with ``counts``.
+    The order comes from the rounds' blocks and positions. A block with four rounds of each variant is an opening
+    block. Raises ValueError as ``Pairs.of`` does.
     """
     lengths = Counter(done.block for done in baseline)
     return Pairs.of(
@@ -34,9 +34,9 @@ def pairs_of(
 
 
 def rounding(candidate: Sequence[Round], baseline: Sequence[Round]) -> tuple[float, ...]:
-    """By how much the log ratio of each pair may be wrong, because tools print times in steps; empty where none does.
+    """The rounding error of each pair's log ratio, because tools print times in steps; empty if no tool does.
 
-    Each of both times may be off by half a step, in opposite directions.
+    Both times may be off by half a step, in opposite directions.
     """
     if not any(done.outcome.resolution for done in (*candidate, *baseline)):
         return ()
@@ -44,25 +44,25 @@ def rounding(candidate: Sequence[Round], baseline: Sequence[Round]) -> tuple[flo
 
 
 def _half_step(done: Round) -> float:
-    """Half a step of the time of a round, as a log ratio; infinite where the round took no longer."""
+    """Half a step of the time of a round, as a log ratio; infinite if the round took no longer than that."""
     share = done.outcome.resolution / 2 / done.seconds
     return -math.log1p(-share) if share < 1 else math.inf
 
 
 def baseline_first(candidate: Sequence[Round], baseline: Sequence[Round]) -> tuple[bool, ...]:
-    """For each pair of these rounds whether the baseline's ran first."""
+    """Whether the baseline's round ran first, for each pair of these rounds."""
     ran = zip(baseline, candidate, strict=True)
     return tuple((first.block, first.position) < (second.block, second.position) for first, second in ran)
 
 
-def placed(
+def placements(
     rounds: Sequence[Sequence[Round]], log_times: Mapping[int, Sequence[float]], void: Iterable[Round] = ()
 ) -> list[Placed]:
-    """The rounds of the variants in ``log_times``, as they ran, each with the variant that ran before it.
+    """The rounds of the variants in ``log_times`` in the order they ran, each with the variant that ran before it.
 
-    rounds: by variant (0-based number), of all variants. log_times: by variant, the natural log of the time of each
-    round. void: what ran and did not count. What ran before is not known of the first round, and where a void round
-    had the same place.
+    rounds: the rounds of all variants, by 0-based number. log_times: by variant, the natural log of the time of each
+    round. void: rounds that did not count. The variant before is unknown for the first round, and if a void round had
+    the same place.
     """
     again = {(done.block, done.position) for done in void}
     ran = sorted(

@@ -17,64 +17,68 @@ USUAL = "throughput"  # the metric of claims about a workload that names no defa
 
 @dataclasses.dataclass(frozen=True)
 class LoadHost:
-    """What one of several hosts of the load generator took for its part of a run.
-
-    client_seconds, busiest: as in RunResult, of this host.
-    """
+    """The CPU use of one of several load hosts in its part of a run."""
 
     name: str
-    """Of its machine, or of the host."""
+    """Name of its machine, or of the host."""
 
     machine: str
-    """As ``Host.machine``; hosts of one machine share its cores."""
+    """``Host.machine``; hosts of one machine share its cores."""
 
     cores: float
-    """That it may use."""
+    """Number of cores that the host may use."""
 
     client_seconds: float
+    """CPU seconds of the load generator on this host, as in RunResult."""
+
     busiest: float
+    """Share of its busiest thread, as in RunResult."""
 
 
 @dataclasses.dataclass(frozen=True)
 class RunResult:
-    """What a workload reports of one run.
-
-    least, most: seconds of the shortest and of the longest repetition, of a tool that repeats by itself and reports its
-    average.
-    by_second, by_tenth: good operations of each second, and of each tenth of a second, of the run. Of an open loop:
-    rate: operations/s offered, None for a closed loop.
-    """
+    """What a workload reports of one run."""
 
     seconds: float
     """The measured time."""
 
     operations: int
-    """Statements or transactions tried in this time, with those that a conflict ended."""
+    """Statements or transactions that the workload tried in this time, with those that ended in a conflict."""
 
     commits: int | None = None
-    """Committed writing statements or transactions between the two readings of the counters; None for a workload that
-    writes nothing.
+    """Writing statements or transactions that committed between the two readings of the counters; None for a workload
+    that writes nothing.
     """
 
     least: float | None = None
+    """Seconds of the shortest repetition, if the tool repeats its work and reports the average."""
+
     most: float | None = None
+    """Seconds of the longest repetition."""
+
     good: int | None = None
-    """Operations that ended as intended, None for all."""
+    """Operations that ended as intended; None for all."""
 
     ledger: Ledger | None = None
-    """Outcomes of all transactions, of workloads that keep a ledger."""
+    """Outcomes of all transactions, if the workload keeps a ledger."""
 
     by_second: tuple[int, ...] = ()
+    """Good operations of each second of the run."""
+
     by_tenth: tuple[int, ...] = ()
+    """Good operations of each tenth of a second."""
+
     rate: float | None = None
+    """Operations/s that an open loop offers; None for a closed loop."""
+
     offered: int | None = None
-    """Operations that were to start in the measured time, if counted."""
+    """Operations that an open loop had to start in the measured time, if the workload counts them."""
 
     delay: float | None = None
-    """Mean seconds by which the last operations of the threads began late."""
+    """Mean seconds by which the last operations of an open loop's threads began late."""
 
     span: float | None = None
-    """Seconds that counters and backlog cover, of a tool that prepares and repeats by itself; None when they cover the
+    """Seconds that counters and backlog cover, if a tool prepares and repeats its work; None if they cover the
     measured time.
     """
 
@@ -82,19 +86,19 @@ class RunResult:
     """CPU seconds of the load generator in the measured time."""
 
     busiest: float | None = None
-    """The largest share (0 to 1) of the measured time that one of its threads was on a CPU."""
+    """The largest share (0 to 1) of the measured time that one thread of the load generator was on a CPU."""
 
     figures: Mapping[str, float] = dataclasses.field(default_factory=dict)
     """More figures that a workload reports, such as tpmC."""
 
     resolution: float = 0.0
-    """The step in which the tool prints this time, in seconds; 0 where the clock itself was read."""
+    """The step in which the tool prints the time, in seconds; 0 if the workload reads the clock."""
 
     load_hosts: tuple[LoadHost, ...] = ()
     """The hosts that divided the run; empty for a run on one host."""
 
     void: str = ""
-    """Why the run does not count although it ended; empty when it does."""
+    """Why the run does not count although it ended; empty if it counts."""
 
     @property
     def done(self) -> int:
@@ -103,7 +107,7 @@ class RunResult:
 
     @property
     def idle(self) -> str:
-        """Why the run does not count: no operation ended as intended, so nothing was measured. Empty when one did."""
+        """Why the run does not count: no operation ended as intended. Empty if one did."""
         return "" if self.done else f"no operation succeeded: 0 of {self.operations}"
 
 
@@ -115,48 +119,45 @@ class Round:
     """The spec's short name."""
 
     block: int
-    """Number of its block, 0-based; of warm-up blocks negative. The first blocks have four rounds of each variant,
-    later ones one (``claims.block_order``). A round that was drawn again has the block and position of the one that did
-    not count.
+    """Number of its block, 0-based, or negative for a warm-up block. The first blocks have four rounds of each variant,
+    later ones one (``claims.block_order``). A repeated round has the block and position of the void one.
     """
 
     position: int
     """Place in its block, 0-based."""
 
     outcome: RunResult
-    """What the load said."""
+    """The report of the workload."""
 
     wall: float
     """Seconds with reset, switch and settle."""
 
     started: float
-    """When the load was started, in seconds since 1970 (UTC)."""
+    """Start of the workload, in seconds since 1970 (UTC)."""
 
     settled: bool = True
-    """Whether the servers had come to rest before that."""
+    """Whether the servers were at rest before the start."""
 
     counters: Mapping[str, float] = dataclasses.field(default_factory=dict)
-    """By name (``rounds.counters.NAMES``). Those of DELTAS are increases from before the load until its drain has
-    ended, summed over the nodes (``certified`` and ``conflicts``: the largest of a node), in the unit that the name
-    ends with (``_ms``, ``_us``, ``_ns``, ``_bytes``) or else a count. Those of STATES are readings after the round, the
-    largest of all nodes. ``_per_commit`` is by commit, ``_share`` a fraction, ``drain_seconds`` in seconds.
+    """Values by name (``rounds.counters.NAMES``). DELTAS are increases from before the start until the drain has ended.
+    They are sums over the nodes, but ``certified`` and ``conflicts`` are the maximum. The name ends with the unit
+    (``_ms``, ``_us``, ``_ns``, ``_bytes``); names without a unit are counts. STATES are readings after the round, the
+    maximum of all nodes. ``_per_commit`` is by commit, ``_share`` a fraction, ``drain_seconds`` in seconds.
     """
 
     samples: Mapping[str, float] = dataclasses.field(default_factory=dict)
-    """Averages over the round by name, see ``testbed.sampler.Sampler.rates``; ``client_cores`` is the number of cores
+    """Averages over the round by name; see ``testbed.sampler.Sampler.rates``. ``client_cores`` is the number of cores
     that the load generator could use.
     """
 
     void: str = ""
-    """Why the round does not count; empty when it does."""
+    """Why the round does not count; empty if it counts."""
 
     limited: str = ""
-    """What of the load generator set the speed of the round, so that it says little about the servers; empty when
-    nothing did.
-    """
+    """Which part of the load generator limited the speed of the round; empty if no part did."""
 
     behind: bool = False
-    """Whether an open loop took notably longer than its time to do what was to start in it."""
+    """Whether an open loop fell behind its rate; see ``open_loop.is_behind``."""
 
     @property
     def seconds(self) -> float:
@@ -170,31 +171,31 @@ class Round:
 
     @property
     def drained_throughput(self) -> float:
-        """Operations a second until every node has applied them: a backlog is not free. Higher is better."""
+        """Operations a second until every node has applied them, so that a backlog counts. Higher is better."""
         return self.outcome.operations / self.drained_seconds
 
     @property
     def goodput(self) -> float:
-        """Operations a second that ended as asked; what a conflict ended is not among them. Higher is better."""
+        """Operations a second that ended as intended, without those that ended in a conflict. Higher is better."""
         return self.outcome.done / self.outcome.seconds
 
     @property
     def drained_goodput(self) -> float:
-        """The same until every node has applied them."""
+        """Goodput until every node has applied the operations."""
         return self.outcome.done / self.drained_seconds
 
     @property
     def drained_seconds(self) -> float:
-        """The measured time and the drain after it; nan where other operations than the measured ones drained too."""
+        """The measured time with the drain after it; nan if other operations than the measured ones drained too."""
         if self.outcome.span is not None:
             return math.nan
         return self.outcome.seconds + self.counters.get("drain_seconds", 0.0)
 
     @functools.cached_property
     def cost(self) -> float:
-        """Seconds of one good operation, to be compared between rounds of any length; infinite without any.
+        """Seconds of one good operation, for comparisons between rounds of any length; infinite without any.
 
-        The inverse of the goodput. An open loop, whose speed is given, has its mean latency instead.
+        It is the inverse of the goodput. The speed of an open loop is fixed, so its cost is the mean latency.
         """
         if self.outcome.rate is not None and self.outcome.ledger:
             mean = self.outcome.ledger.total.latencies.mean

@@ -1,13 +1,13 @@
 """The length of the rounds of a workload that runs for a time, chosen from the rounds of its warm-up.
 
 The speed of a round varies for two reasons. *Within* a round it varies from moment to moment; a longer round averages
-that out. *Between* rounds it varies as well, and no length of a round removes that; only more rounds do. So a round is
-as long as it takes until the first kind is no larger than the second: shorter rounds would need many more pairs, and
-longer ones would not need fewer. All variants are pooled, and all get the same length, so it favours none.
+that out. *Between* rounds it varies too, and only more rounds average that out. So a round lasts until the noise
+within is no larger than the noise between. Shorter rounds would need many more pairs, and longer ones would not need
+fewer. The choice pools all variants and gives all the same length, so it favours no variant.
 
-Beyond USUAL seconds a round gains little even where it is all noise inside: the time to a given precision falls by a
-tenth, and a clear difference, which 12 pairs show anyway, takes half as long again. So a round is longer than that only
-where more than its own time goes by unmeasured between two rounds, or where a percentile needs more operations.
+Beyond USUAL seconds a round gains little, even if all noise is within: the time to a given precision falls by a tenth.
+A clear difference, which 12 pairs show anyway, takes half as long again. So a round is longer only in two cases: more
+than its own time passes unmeasured between two rounds, or a percentile needs more operations.
 """
 
 from __future__ import annotations
@@ -19,46 +19,46 @@ from collections.abc import Sequence
 
 from pytest_dbcluster.rounds.round import Round
 
-USUAL = 2.0  # seconds of a round whose length is not chosen: of the warm-up, and of an open loop
+USUAL = 2.0  # seconds of a warm-up round, and of an open-loop round
 SHORTEST, LONGEST = 0.3, 3.0  # seconds
-BUDGET = "--db-budget"  # what limits the measured seconds of a claim, where a test claims
-PAIRS = 20  # pairs that the budget of a claim should suffice for
-QUEUES = 30.0  # a round of an open loop lasts this many times as long as its operations wait
-STEPS = 200  # of a printed time: rounding changes a ratio by half a percent then, which no usual margin notices
-MOST_REPEATS = 200  # of a fixed amount of work in a round
+BUDGET = "--db-budget"  # the option that limits the measured seconds of a claim in a test
+PAIRS = 20  # the budget of a claim should suffice for so many pairs
+QUEUES = 30.0  # an open-loop round lasts this many times as long as its operations wait
+STEPS = 200  # steps of a printed time; then rounding changes a ratio by half a percent, less than any usual margin
+MOST_REPEATS = 200  # repetitions of a fixed amount of work in a round
 TENTH = 0.1
 BATCH = 5  # tenths: neighbouring tenths depend on each other, batches of half a second nearly do not
 LEAST_BATCHES = 3  # degrees of freedom; below it the batches are single tenths
-# A warm-up has two to five rounds of each variant, too few to know the noise between rounds from them alone. So they
-# are taken together with this many of a usual deviation, as a share of the speed.
+# A warm-up has two to five rounds of each variant, too few to estimate the noise between rounds. So the estimate adds
+# PRIOR_ROUNDS rounds with a usual deviation, as a share of the speed.
 PRIOR_BETWEEN, PRIOR_ROUNDS = 0.04, 2
-UNMEASURED = 2.0  # a round beyond USUAL seconds lasts no longer than this many times the time between two rounds
+UNMEASURED = 2.0  # a round beyond USUAL seconds lasts at most this many times the time between two rounds
 
 
 @dataclasses.dataclass(frozen=True)
 class RoundLength:
-    """A chosen length of rounds, with what it was chosen from."""
+    """The length of a claim's rounds, and the noise that decided it."""
 
     seconds: float
-    """Of a round."""
+    """Seconds of a round."""
 
     within: float = math.nan
-    """Relative standard deviation of a round of this length that comes from the moments inside of it."""
+    """Relative standard deviation from the noise within a round of this length."""
 
     between: float = math.nan
-    """That of its rounds among each other, however long they are."""
+    """Relative standard deviation from the noise between rounds, for any length."""
 
     unmeasured: float = math.nan
-    """Seconds that a round takes beside."""
+    """Unmeasured seconds between two rounds."""
 
     shortened: bool = False
-    """Whether the budget of the claim made it shorter."""
+    """Whether the budget of the claim shortened the rounds."""
 
     budget: str = BUDGET
-    """What the user calls that budget."""
+    """The option that sets this budget."""
 
     def longer(self, factor: float) -> RoundLength:
-        """The same, longer by this factor, up to LONGEST; for a lower arrival rate, so that a round has as much."""
+        """The same, longer by this factor, up to LONGEST; a lower arrival rate then does as many operations."""
         return dataclasses.replace(self, seconds=min(LONGEST, math.ceil(round(self.seconds * factor * 10, 6)) / 10))
 
     @property
@@ -67,19 +67,22 @@ class RoundLength:
         why = f"so that the budget ({self.budget}) suffices for more of them" if self.shortened else "from the warm-up"
         noise = ""
         if not math.isnan(self.within):
-            noise = f": noise inside a round {100 * self.within:.1f} %, between rounds {100 * self.between:.1f} %"
+            noise = f": noise within a round {100 * self.within:.1f} %, between rounds {100 * self.between:.1f} %"
         return f"rounds of {self.seconds:g} s, chosen {why}{noise}"
 
 
-def chosen(blocks: Sequence[Sequence[Round]], *, least: float, most: float, budget: str = BUDGET) -> RoundLength:
+def choose(blocks: Sequence[Sequence[Round]], *, least: float, most: float, budget: str = BUDGET) -> RoundLength:
     """The length of rounds after these warm-up blocks, between SHORTEST and LONGEST seconds.
 
-    blocks: the blocks of the warm-up that were not void, each with one round of every variant, in any order. least:
-    seconds that the metric of the claim needs; 0 for a speed. most: seconds that the budget allows. budget: what the
-    user calls it. ``least`` wins over ``most``. An open loop has a given speed, whose noise says nothing about
-    latencies. It keeps USUAL seconds within these limits, or more where operations wait long: a round is much longer
-    than its queue, else nobody can tell a queue that is there from a queue that grows. A workload that does not count
-    its operations by tenths of a second keeps USUAL seconds as well.
+    - blocks: the blocks of the warm-up that were not void, each with one round of every variant, in any order.
+    - least: seconds that the metric of the claim needs; 0 for a speed. It wins over ``most``.
+    - most: seconds that the budget allows.
+    - budget: the option that sets the budget.
+
+    The speed of an open loop is fixed, and its noise says nothing about latencies. So its rounds last USUAL seconds
+    within these limits, or longer if operations wait long. A round must be much longer than its queue, so that a
+    growing queue differs from a constant one. A workload that does not count operations by tenths of a second also
+    keeps USUAL seconds.
     """
     rounds = [done for block in blocks for done in block]
     delays = [done.outcome.delay for done in rounds if done.outcome.delay is not None]
@@ -102,10 +105,10 @@ def chosen(blocks: Sequence[Sequence[Round]], *, least: float, most: float, budg
 
 
 def repeats(blocks: Sequence[Sequence[Round]], most: float) -> int:
-    """How many times rounds of a fixed amount of work have to run it, so that a printed time has STEPS steps.
+    """How many times a round repeats a fixed amount of work, so that its printed time has STEPS steps.
 
-    blocks: of the warm-up, not void. most: seconds of a round that the budget allows. 1 where times are not printed in
-    steps, and where rounds last long enough.
+    blocks: blocks of the warm-up that were not void. most: seconds of a round that the budget allows. 1 if the tool
+    does not print times in steps, or if rounds last long enough.
     """
     rounds = [done for block in blocks for done in block]
     wanted = max((STEPS * done.outcome.resolution / done.seconds for done in rounds), default=1.0)
@@ -114,11 +117,11 @@ def repeats(blocks: Sequence[Sequence[Round]], most: float) -> int:
 
 
 def within_variance(rounds: Sequence[Round]) -> float | None:
-    """The variance, relative to the speed, of the mean of one second inside a round; None when it is not known.
+    """The variance, relative to the speed, of the mean of one second within a round; None if it is not known.
 
-    By batch means: the mean of a batch of neighbouring tenths varies by the noise and by how long the noise lasts, so
-    it needs no model of their dependence. Each round is compared with its own mean, so rounds of all variants count
-    together. The first tenth of a round is left out: threads begin in it.
+    It uses batch means. The mean of a batch of neighbouring tenths includes the dependence of the tenths, so no model
+    of it is needed. Each round is compared with its own mean, so rounds of all variants are pooled. The first tenth of
+    a round is left out, because threads start in it.
     """
     for size in (BATCH, 1):
         squares, freedom = 0.0, 0
@@ -140,10 +143,10 @@ def _batches(done: Round, size: int) -> list[int]:
 
 
 def between_variance(blocks: Sequence[Sequence[Round]], within: float) -> float:
-    """The variance, relative to the speed, of rounds of one variant beyond the noise inside of them.
+    """The variance, relative to the speed, of rounds of one variant beyond the noise within them.
 
     Each round is compared with the mean of its variant and of its block, because pairs are formed inside a block.
-    within: as ``within_variance`` gives it. Few rounds say little, so PRIOR_ROUNDS more count with PRIOR_BETWEEN.
+    ``within`` is the result of ``within_variance``. PRIOR_ROUNDS more rounds count with PRIOR_BETWEEN.
     """
     variants = sorted({done.variant for block in blocks for done in block})
     table = [{done.variant: math.log(done.cost) for done in block if math.isfinite(done.cost)} for block in blocks]

@@ -274,8 +274,8 @@ def found_in(first: Sequence[Round], second: Sequence[Round], load: str) -> dict
     for metric in _metrics_of(first[0]):
         try:
             for rounds in (first, second):
-                metrics.enough(rounds, metric, load)
-            values = [[metrics.compared(done, metric, load) for done in rounds] for rounds in (first, second)]
+                metrics.require_operations(rounds, metric, load)
+            values = [[metrics.ratio_value(done, metric, load) for done in rounds] for rounds in (first, second)]
         except ConfigError:
             continue
         whole, *parts = (_log_ratio(values[0][part], values[1][part], metric) for part in halves)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from pytest_dbcluster.errors import ConfigError
-from pytest_dbcluster.formatting import counted, mebibytes
+from pytest_dbcluster.formatting import mebibytes, quantity
 from pytest_dbcluster.hosts.host import Host
 from pytest_dbcluster.network import NetworkNeeds
 from pytest_dbcluster.releases.release import Release
@@ -137,7 +137,7 @@ def undivided_lines(workloads: Iterable[Workload], hosts: Sequence[Host]) -> lis
 
 def shapes_line(specs: Mapping[str, ClusterSpec]) -> list[str]:
     """One line with the number of nodes and the proxy of each variant; empty where all have the same."""
-    shapes = {name: f"{counted(spec.nodes, 'node')} behind {spec.proxy or 'no proxy'}" for name, spec in specs.items()}
+    shapes = {name: f"{quantity(spec.nodes, 'node')} behind {spec.proxy or 'no proxy'}" for name, spec in specs.items()}
     if len(set(shapes.values())) == 1:
         return []
     return [f"clusters: {', '.join(f'{name} {shape}' for name, shape in shapes.items())}"]

@@ -158,7 +158,7 @@ class Pool:
         stop = threading.Event()
 
         def start(key: tuple[object, ...], variant: Variant) -> Running:
-            with wait.ended_by(stop):
+            with wait.interruptible_by(stop):
                 return self._start_cluster(variant, templates.get(key), events.put)
 
         futures: dict[tuple[object, ...], concurrent.futures.Future[Running]] = {}

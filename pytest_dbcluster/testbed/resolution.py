@@ -176,7 +176,7 @@ def too_large(spec: ClusterSpec, sizes: Mapping[str, float], room: int, what: st
     asked = " and ".join(f"{name}={formatting.gibibytes(size)}" for name, size in sizes.items())
     return ConfigError(
         f"{spec}: {asked} exceeds the {what} of a node, {formatting.gibibytes(room)} (its share with "
-        f"{formatting.counted(spec.nodes, 'node')}); {way_out}. Give all variants a smaller value: with_options(...) "
+        f"{formatting.quantity(spec.nodes, 'node')}); {way_out}. Give all variants a smaller value: with_options(...) "
         f"in a test, --option {next(iter(sizes))}=... of dbcluster compare"
     )
 

@@ -77,7 +77,7 @@ def _measured(workload: Workload, setting: Setting, variant: str, block: int, po
             result = RunResult(time.monotonic() - began, 0)
     _, (drained, after) = together(samples.take, functools.partial(_drained_and_read, cluster), hosts)
     void = failed or noticed(cluster, watched) or refused(workload, cluster, before, after)
-    void = void or drained.late or result.void or open_loop.saturated(result) or result.idle
+    void = void or drained.late or result.void or open_loop.saturation(result) or result.idle
     seconds = (result.seconds if result.span is None else result.span) + drained.seconds  # between the two readings
     deltas = counters.deltas(before, after, seconds=seconds, commits=result.commits, ledger=result.ledger)
     done = Round(
@@ -91,7 +91,7 @@ def _measured(workload: Workload, setting: Setting, variant: str, block: int, po
         samples={**samples.rates(), load_generator.CORES: load_generator.cores_of(result) or setting.client.cores()},
         void=void,
     )
-    late_by = open_loop.behind(result, workload.round_seconds)
+    late_by = open_loop.is_behind(result, workload.round_seconds)
     return dataclasses.replace(done, limited=load_generator.limit(done), behind=late_by)
 
 

@@ -221,7 +221,7 @@ class Testbed(RoundSource):
         try:
             orders = block_order.block_orders(len(workloads), 0)
             draw = functools.partial(self._drawn, began=time.monotonic())
-            self.arrival_rate = wanted.found(open_loop.capacities(self.names, orders, draw))
+            self.arrival_rate = wanted.with_capacities(open_loop.capacities(self.names, orders, draw))
             if wanted.rate is None:
                 workloads = [comparability.at_rate(workload, self.arrival_rate.rate) for workload in workloads]
         finally:

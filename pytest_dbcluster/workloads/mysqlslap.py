@@ -51,7 +51,9 @@ RESULT = re.compile(
 )
 
 
-@calls.written('MySQLSlap("write", concurrency=50)', instead={"threads": "concurrency", "clients": "concurrency"})
+@calls.check_arguments(
+    'MySQLSlap("write", concurrency=50)', instead={"threads": "concurrency", "clients": "concurrency"}
+)
 @dataclasses.dataclass(frozen=True)
 class MySQLSlap(Workload):
     """One mode of mysqlslap with the published parameters."""

@@ -50,7 +50,9 @@ DIGIT = f"(SELECT 0 AS d {' '.join(f'UNION ALL SELECT {digit}' for digit in rang
 GROUP = "LPAD(FLOOR(RAND() * 1e11), 11, '0')"  # sysbench fills c and pad with groups of eleven digits
 
 
-@calls.written('SysBench("oltp_read_write", threads=16)', instead={"concurrency": "threads", "tables": "table_count"})
+@calls.check_arguments(
+    'SysBench("oltp_read_write", threads=16)', instead={"concurrency": "threads", "tables": "table_count"}
+)
 @dataclasses.dataclass(frozen=True)
 class SysBench(Workload):
     """One OLTP script of sysbench. One event of the script counts as one transaction."""

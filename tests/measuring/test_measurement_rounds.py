@@ -55,7 +55,7 @@ def test_the_length_is_chosen_once_from_the_warm_up():
     assert source.told == [0.3]
     assert set(source.lasted[:warm_ups]) == {2.0}
     assert set(source.lasted[warm_ups:]) == {0.3}
-    assert "\n  rounds of 0.3 s, chosen from the warm-up: noise inside a round " in answer.message
+    assert "\n  rounds of 0.3 s, chosen from the warm-up: noise within a round " in answer.message
 
     fixed = Timed(("slow", "fast"), noisy(1.0, 0.5, sd=0.01))
     fixed.free_length = False
@@ -92,7 +92,7 @@ class Paced:
 
     def __post_init__(self):
         self.source = open_loop(1.5, 1.0, number=400)
-        found = ArrivalRate.of(self.asked).found({"slow": 1000.0, "fast": 1500.0})
+        found = ArrivalRate.of(self.asked).with_capacities({"slow": 1000.0, "fast": 1500.0})
         self.source.arrival_rate = dataclasses.replace(found, rate=found.rate or 700.0)
         plain = self.source.round
 

@@ -118,7 +118,7 @@ def test_what_is_wrong_in_a_spec_is_answered_while_others_have_the_machine(
     made = DBSession(Settings.read(pytestconfig.option, tmp_path), pytestconfig)
     made.pool.turns = Turns(MachineLock(tmp_path / "machine"))
     with measuring_in(tmp_path / "machine"):
-        with wait.limited(30.0, "--db-wait"), pytest.raises(ConfigError, match=re.escape(named)):
+        with wait.lock_limit(30.0, "--db-wait"), pytest.raises(ConfigError, match=re.escape(named)):
             made.testbed(MySQLSlap("write"), [spec], ReleaseName("mariadb", "10.11"))
         made.close()
         assert not made.pool.turns.used
@@ -146,7 +146,7 @@ def test_what_needs_no_release_is_answered_before_one_is_fetched(
         dataclasses.replace(Settings.read(pytestconfig.option, tmp_path), fragments=fragments), pytestconfig
     )
     made.pool.turns = Turns(MachineLock(tmp_path / "machine"))
-    with measuring_in(tmp_path / "machine"), wait.limited(0.0, "--db-wait"):
+    with measuring_in(tmp_path / "machine"), wait.lock_limit(0.0, "--db-wait"):
         with pytest.raises((ConfigError, LockHeld), match=re.escape(named)):  # LockHeld would end this run
             made.testbed(MySQLSlap("write"), [spec], ReleaseName("mariadb", "10.11"))
         made.close()
@@ -175,7 +175,7 @@ def test_a_claim_that_cannot_be_decided_is_refused_while_others_have_the_machine
     with made.pool.turns.building():  # the template, which the cache keeps
         made.testbed(load, on, ReleaseName("mariadb", "10.11"), across_durability=True)
     made.pool.turns = Turns(MachineLock(tmp_path / "machine"))
-    with measuring_in(tmp_path / "machine"), wait.limited(0.0, "--db-wait"):
+    with measuring_in(tmp_path / "machine"), wait.lock_limit(0.0, "--db-wait"):
         first, second = Measure(made, ReleaseName("mariadb", "10.11"), request.node, [])(
             load, on=on, across_durability=True
         )

@@ -6,17 +6,17 @@ import dataclasses
 
 import pytest
 
-from pytest_dbcluster.calls import written
+from pytest_dbcluster.calls import check_arguments
 from pytest_dbcluster.errors import ConfigError
 
 
-@written("fast.beats(slow, by=0.1)", instead={"measure": "metric"})
+@check_arguments("fast.beats(slow, by=0.1)", instead={"measure": "metric"})
 def beats(self, other, by=0.0, *, metric=None):
     """A claim."""
     return (other, by, metric)
 
 
-@written('Load("write", threads=4)')
+@check_arguments('Load("write", threads=4)')
 @dataclasses.dataclass(frozen=True)
 class Load:
     """A workload."""
@@ -53,7 +53,7 @@ def test_a_right_call_is_the_call_itself():
 def test_errors_inside_of_a_call_are_its_own():
     """Only the arguments of the call itself are explained."""
 
-    @written("f(1)")
+    @check_arguments("f(1)")
     def f(number):
         return number + "1"
 

@@ -100,11 +100,11 @@ def test_an_interval_that_bounds_nothing_is_said():
 @given(st.text(max_size=40), st.integers(0, 50))
 def test_a_text_that_is_too_long_loses_its_middle(text, width):
     """What fits stays as it is; of the rest beginning and end are kept."""
-    short = formatting.elided(text, width)
+    short = formatting.elide(text, width)
 
     assert len(short) == min(len(text), width)
     assert short == text or width < 4 or (short[0], short[width // 2 : width // 2 + 1]) == (text[0], ".")
-    assert formatting.elided("a_long_name_of_a_variant", 13) == "a_lon...riant"
+    assert formatting.elide("a_long_name_of_a_variant", 13) == "a_lon...riant"
 
 
 @pytest.mark.parametrize(
@@ -156,12 +156,12 @@ def test_lines_of_a_message_stay_lines():
 @pytest.mark.parametrize(("number", "shown"), [(0, "0 nodes"), (1, "1 node"), (3, "3 nodes")])
 def test_one_alone_has_no_plural(number, shown):
     """One has the singular, every other number the plural."""
-    assert formatting.counted(number, "node") == shown
+    assert formatting.quantity(number, "node") == shown
 
 
 def test_a_noun_that_ends_in_s_has_its_plural():
     """A second s would be wrong."""
-    assert (formatting.counted(1, "process"), formatting.counted(2, "process")) == ("1 process", "2 processes")
+    assert (formatting.quantity(1, "process"), formatting.quantity(2, "process")) == ("1 process", "2 processes")
 
 
 @pytest.mark.parametrize(
@@ -196,7 +196,7 @@ def test_a_wide_line_goes_on_below():
     """Two characters further in; what fits stays as it is, and words, empty lines and a pip command stay whole."""
     text = "  one two three\n\nfour\n/a/path/that/is/longer/than/that\nor pip install 'pytest-dbcluster[plots]' now"
 
-    assert formatting.wrapped(text, 12) == [
+    assert formatting.wrap(text, 12) == [
         "  one two",
         "    three",
         "",

@@ -55,7 +55,7 @@ def test_a_thread_stops_waiting_when_it_is_told_to():
         stop.set()
         return ["joining"]
 
-    with pytest.raises(KeyboardInterrupt), wait.ended_by(stop):
+    with pytest.raises(KeyboardInterrupt), wait.interruptible_by(stop):
         wait.until(problems, "node2", seconds=10, poll=0)
     assert asked == [1]
     assert wait.until(list, "node2", seconds=10) >= 0

@@ -22,7 +22,7 @@ def rounds(*others, usable=2.0):
 def test_a_machine_is_busy_from_a_tenth_of_its_cores_on():
     """The cores are shown with those that may be used."""
     assert busy_machine.busy(0.19, 2.0) == ""
-    assert busy_machine.busy(0.2, 2.0) == "others take 0.2 of 2 cores"
+    assert busy_machine.busy(0.2, 2.0) == "other programs take 0.2 of 2 cores"
     assert busy_machine.busy(0.5, 64.0) == ""
 
 
@@ -44,12 +44,12 @@ def test_what_others_took_is_known_before_and_while_rounds_ran():
     before = OthersLoad(2.0, before=1.0, load=3.5)
     both = busy_machine.others_load(rounds(0.1, 0.1), before)
 
-    assert str(both) == "0.1 in the median round, 1.0 before the first round, load 3.5 then; 2 cores are usable"
+    assert str(both) == "0.1 in the median round, 1.0 before the first round, load average 3.5; 2 usable cores"
     assert both.busy == ""
-    assert before.busy == "others take 1.0 of 2 cores"
+    assert before.busy == "other programs take 1.0 of 2 cores"
     assert busy_machine.others_load(rounds(None), None) is None
-    assert busy_machine.of_records([None, before, both]) == {"cores that others took": str(both)}
-    assert busy_machine.of_records([None]) == {}
+    assert busy_machine.environment_entry([None, before, both]) == {"cores that other programs took": str(both)}
+    assert busy_machine.environment_entry([None]) == {}
 
 
 @pytest.mark.parametrize("others", [0.0, 1.5])
@@ -57,7 +57,7 @@ def test_an_inconclusive_verdict_names_a_busy_machine(others):
     """Its own reason stays first."""
     values = [0.3, -0.3] * 4
     verdict = judge(kinds.no_slower_than(0.05), pairs(values), Terms(out_of_budget="the time is used"))
-    told = busy_machine.told(verdict, rounds(others))
+    told = busy_machine.add_reason(verdict, rounds(others))
 
     assert verdict.outcome is Outcome.INCONCLUSIVE
     assert told.reason.startswith(verdict.reason)
@@ -69,4 +69,4 @@ def test_a_decided_verdict_stays_as_it_is():
     verdict = judge(kinds.no_slower_than(0.05), pairs([0.5] * 12), Terms())
 
     assert verdict.outcome is Outcome.HOLDS
-    assert busy_machine.told(verdict, rounds(1.9)) == verdict
+    assert busy_machine.add_reason(verdict, rounds(1.9)) == verdict

@@ -29,7 +29,7 @@ def test_a_message_has_the_conflicts_of_all_variants():
     goodput, tries, errors, outcomes, *_ = ledger_summary.lines({"all": [both, both], "one": [quiet]})
 
     assert goodput.startswith("goodput of attempts: all 49 of 58/s, abort share 16 %; one 49 of 58/s")
-    assert tries.startswith("tries of a transaction: all 180 at the first, 16 at the second, 4 later; one 90 ")
+    assert tries.startswith("attempts of a transaction: all 180 at the first, 16 at the second, 4 later; one 90 ")
     assert errors == (
         "errors by node: all 1213 on node2 x 18, 1205 on node1 x 10, 1020 on node1 x 2, 1047 on node3 x 2, 2 others; "
         "one none"

@@ -37,13 +37,13 @@ def test_a_thread_that_is_always_on_a_cpu_is_the_limit():
 def test_a_client_that_has_no_cores_left_is_the_limit():
     """From 80 % of those that it may use on; where nobody counts it is not known."""
     assert load_generator.limit(one_round(client_seconds=3.1, busiest=0.5)) == ""
-    assert load_generator.limit(one_round(client_seconds=3.2)) == "the load generator took 1.6 of its 2 cores"
+    assert load_generator.limit(one_round(client_seconds=3.2)) == "the load generator used 1.6 of its 2 cores"
     assert load_generator.limit(one_round()) == ""
 
 
 def test_a_tool_that_does_not_count_is_counted_by_the_system():
     """In cores, as the programs that we ran and waited for; the load's own figure comes first."""
-    assert load_generator.limit(one_round(samples={"cpu_client": 1.9})) == "the load generator took 1.9 of its 2 cores"
+    assert load_generator.limit(one_round(samples={"cpu_client": 1.9})) == "the load generator used 1.9 of its 2 cores"
     assert load_generator.limit(one_round(client_seconds=0.2, samples={"cpu_client": 1.9})) == ""
 
 
@@ -54,9 +54,9 @@ def test_a_client_inside_of_pytest_is_counted_with_pytest():
     tool = one_round(samples={"cpu_client": 0.01, "cpu_plugin": 0.94})
 
     assert load_generator.limit(done) == load_generator.limit(tool) == ""
-    assert "inside of pytest, which took 0.94 of the one core" in load_generator.limit(busy)
+    assert "inside pytest, which used 0.94 of the one core" in load_generator.limit(busy)
     assert load_generator.line({"a": [done], "b": [tool]}) == [
-        "load generator: a inside of pytest, which took 0.62 of 2 cores; b 0.01 of 2 cores"
+        "load generator: a inside pytest, which used 0.62 of 2 cores; b 0.01 of 2 cores"
     ]
 
 
@@ -72,14 +72,14 @@ def test_no_round_takes_more_cores_than_there_are():
     done = one_round(samples={"cpu_client": 3.35})
 
     assert load_generator.used_cores(done) == 2
-    assert load_generator.limit(done) == "the load generator took 2 of its 2 cores"
+    assert load_generator.limit(done) == "the load generator used 2 of its 2 cores"
 
 
 def test_each_load_host_is_judged_by_itself():
     """One without cores or with a busy thread limits its part of the load, however idle the other is."""
     assert load_generator.limit(divided(("m1", 1.0, 0.5), ("m2", 3.1, 0.5))) == ""
     assert load_generator.limit(divided(("m1", 0.0, 0.1), ("m2", 3.2, 0.5))) == (
-        "the load generator on h1 took 1.6 of its 2 cores"
+        "the load generator on h1 used 1.6 of its 2 cores"
     )
     assert load_generator.limit(divided(("m1", 0.1, 0.95), ("m2", 0.1, 0.1))) == (
         "a thread of the load generator on h0 was on a CPU for 95 % of the time"
@@ -89,7 +89,7 @@ def test_each_load_host_is_judged_by_itself():
 def test_load_hosts_of_one_machine_share_its_cores():
     """Together they cannot use more than it has."""
     assert load_generator.limit(divided(("m", 1.6, 0.5), ("m", 1.6, 0.5))) == (
-        "the load generator on h0 and h1 took 1.6 of its 2 cores"
+        "the load generator on h0 and h1 used 1.6 of its 2 cores"
     )
     assert load_generator.cores_of(divided(("m", 1.0, 0.5), ("m", 1.0, 0.5)).outcome) == 2
     assert load_generator.cores_of(RunResult(1.0, 1)) is None
@@ -153,13 +153,13 @@ def test_a_bottleneck_hides_differences_and_makes_none(claim, ratio, outcome, st
     """An answer stands when every ratio farther from 1, on the side that was seen, gives the same one."""
     found = verdict(claim, ratio)
     assert found.outcome is outcome
-    after = load_generator.trusted(found, MARK)
+    after = load_generator.discount(found, MARK)
 
     assert (after == found) is stands
     if not stands:
         assert after.outcome is Verdict.INCONCLUSIVE
         assert after.reason == f"{found.reason}, but {MARK}: this may hide the difference that decides the claim"
-    assert load_generator.trusted(found, "") == found
+    assert load_generator.discount(found, "") == found
 
 
 def limited(*means):

@@ -14,6 +14,7 @@ from pytest_dbcluster.rounds.open_loop import ArrivalRate
 from pytest_dbcluster.rounds.round import Round, RunResult
 from pytest_dbcluster.workloads.sysbench import SysBench
 from tests.rounds.test_metrics import open_loop
+from tests.support import golden
 
 
 @pytest.mark.parametrize(("asked", "share"), [("70 %", 0.7), ("70%", 0.7), (" 12.5 % ", 0.125), (500, None)])
@@ -27,17 +28,14 @@ def test_what_is_no_rate_is_refused(asked):
     """The error says both ways."""
     with pytest.raises(ConfigError) as caught:
         rates.share_of(asked)
-    assert str(caught.value) == (
-        f"rate={asked!r}: it takes operations a second above 0, or a share of what the slowest variant can do, such as "
-        '"70 %"'
-    )
+    assert f"rate={asked!r}" in str(caught.value)
 
 
 def test_a_closed_loop_has_no_pace():
     """And an absolute rate needs no capacity."""
     assert ArrivalRate.of(None) is None
     assert ArrivalRate.of(500) == ArrivalRate(500, 500.0)
-    assert ArrivalRate.of(500).line == "open loop: 500/s, as asked"
+    assert "500/s" in ArrivalRate.of(500).line
     assert ArrivalRate.of("70 %").rate is None
 
 
@@ -46,52 +44,63 @@ def test_a_fraction_is_no_share(asked):
     """Nobody measures less than one operation a second: the error writes the share that was meant."""
     with pytest.raises(ConfigError) as caught:
         ArrivalRate.of(asked)
-    share = f"{100 * asked:g} %"
-    assert str(caught.value) == (
-        f"rate={asked} is {asked} operations a second; {share} of what the slowest variant can do is written "
-        f'rate="{share}"'
-    )
+    assert f'rate="{100 * asked:g} %"' in str(caught.value)
 
 
 def test_a_measured_rate_may_be_small():
     """A share of a slow variant may be less than one operation a second."""
-    assert ArrivalRate.of("70 %").found({"one": 1.0}).rate == pytest.approx(0.7)
+    assert ArrivalRate.of("70 %").with_capacities({"one": 1.0}).rate == pytest.approx(0.7)
     assert SysBench(rate="70 %").at_rate(0.7).rate == 0.7
 
 
 def test_the_slowest_variant_sets_the_rate_of_all():
     """The result says the rate, the share, and what each can do."""
-    found = ArrivalRate.of("70 %").found({"one": 1000.0, "other": 800.0})
+    found = ArrivalRate.of("70 %").with_capacities({"one": 1000.0, "other": 800.0})
 
     assert found.rate == pytest.approx(560)
-    assert found.line == ("open loop: 560/s, 70 % of what the slowest does in a closed loop (one 1000/s, other 800/s)")
+    assert [fact for fact in ("560/s", "70 %", "(one 1000/s, other 800/s)") if fact not in found.line] == []
 
 
 def test_a_rate_that_was_asked_for_stays_and_has_a_share():
     """The result says both; a share just above the limit does not read as the limit."""
-    found = ArrivalRate.of(500).found({"one": 1000.0, "other": 800.0})
+    found = ArrivalRate.of(500).with_capacities({"one": 1000.0, "other": 800.0})
 
     assert (found.rate, found.of_capacity) == (500.0, 0.625)
-    assert found.line == (
-        "open loop: 500/s, as asked, 62.5 % of what the slowest does in a closed loop (one 1000/s, other 800/s)"
-    )
+    assert [fact for fact in ("500/s", "62.5 %", "(one 1000/s, other 800/s)") if fact not in found.line] == []
     assert (ArrivalRate.of(500).of_capacity, ArrivalRate.of("70 %").of_capacity) == (None, 0.7)
     assert [rates.percent(share) for share in (0.7, 0.70001, 0.62)] == ["70 %", "70.1 %", "62 %"]
 
 
 def test_a_share_is_lowered_once():
     """To its share of what the slowest did at the rate, and at least by a tenth."""
-    found = ArrivalRate.of("70 %").found({"one": 1000.0, "other": 800.0})
+    found = ArrivalRate.of("70 %").with_capacities({"one": 1000.0, "other": 800.0})
     lower = found.lower("other fell behind in 3 of 4 rounds", 500.0)
 
     assert lower.rate == pytest.approx(350)
-    assert lower.line == (
-        "open loop: 350/s, lowered from 560/s: other fell behind in 3 of 4 rounds; closed loop: one 1000/s, other 800/s"
-    )
+    assert "350/s, lowered from 560/s: other fell behind in 3 of 4 rounds" in lower.line
     assert lower.lower("again", 100.0) is None
     assert found.lower("why", 790.0).rate == pytest.approx(504)
     assert ArrivalRate.of(500).lower("why", 100.0) is None
     assert ArrivalRate.of("70 %").lower("why", 100.0) is None
+
+
+def test_golden_lines_about_open_loops():
+    """They are those of the golden file."""
+    share, number = (ArrivalRate.of(asked).with_capacities({"one": 1000.0, "other": 800.0}) for asked in ("70 %", 500))
+    golden.compare(
+        "open_loop",
+        {
+            "not measured yet": ArrivalRate.of("70 %").line,
+            "without capacities": ArrivalRate.of(500).line,
+            "share": share.line,
+            "operations a second": number.line,
+            "lowered": share.lower("other fell behind in 3 of 4 rounds", 500.0).line,
+            "not a rate": golden.message_of(rates.share_of, "fast"),
+            "a fraction": golden.message_of(ArrivalRate.of, 0.7),
+            "saturated": rates.saturation(RunResult(2.0, 80, good=80, rate=50.0, offered=100)),
+            "above the capacity": rates.above_capacity([paced(90, behind=True)] * 6),
+        },
+    )
 
 
 def paced(done, *, behind=False, offered=None):
@@ -172,30 +181,30 @@ def test_a_round_that_did_less_than_was_offered_is_saturated():
     """Exactly where the load counts what it offered."""
     full = RunResult(2.0, 980, good=951, rate=500.0, offered=1000)
 
-    assert rates.saturated(full) == ""
-    assert rates.saturated(RunResult(2.0, 980, good=949, rate=500.0, offered=1000)) == (
+    assert rates.saturation(full) == ""
+    assert rates.saturation(RunResult(2.0, 980, good=949, rate=500.0, offered=1000)) == (
         "saturated: 949 of 1000 operations done at 500/s, less than 95 %"
     )
-    assert rates.saturated(RunResult(2.0, 1)) == ""
+    assert rates.saturation(RunResult(2.0, 1)) == ""
 
 
 def test_chance_alone_saturates_nothing():
     """Starts at random are 200 in a round on average, and 157 now and then; half of them are not chance."""
-    assert rates.saturated(RunResult(2.0, 157, rate=100.0)) == ""
-    assert rates.saturated(RunResult(2.0, 100, rate=100.0)).startswith("saturated: 100 of 200 operations done")
+    assert rates.saturation(RunResult(2.0, 157, rate=100.0)) == ""
+    assert rates.saturation(RunResult(2.0, 100, rate=100.0)).startswith("saturated: 100 of 200 operations done")
 
 
 @pytest.mark.parametrize(("seconds", "late"), [(2.0, False), (2.1, False), (2.2, True)])
 def test_a_round_that_needs_longer_than_its_time_is_behind(seconds, late):
     """What was offered in 2 s was done, but at less than 95 % of that speed; a closed loop has nothing to follow."""
-    assert rates.behind(RunResult(seconds, 100, rate=50.0), 2.0) is late
-    assert rates.behind(RunResult(seconds, 100), 2.0) is False
+    assert rates.is_behind(RunResult(seconds, 100, rate=50.0), 2.0) is late
+    assert rates.is_behind(RunResult(seconds, 100), 2.0) is False
 
 
 @pytest.mark.parametrize(("delay", "late"), [(0.0, False), (0.1, False), (0.2, True)])
 def test_the_last_starts_say_whether_a_round_is_behind(delay, late):
     """One slow operation that began in time and ended long after is no queue that grows."""
-    assert rates.behind(RunResult(3.0, 100, rate=50.0, delay=delay), 2.0) is late
+    assert rates.is_behind(RunResult(3.0, 100, rate=50.0, delay=delay), 2.0) is late
 
 
 def claims_of(late):

@@ -24,7 +24,7 @@ def test_a_round_comes_after_the_one_that_ran_before_it():
         [done("c", 0, 4), done("c", 0, 5), done("c", 1, 1)],
     ]
 
-    assert pairing.placed(rounds, {0: [1.0, 2.0, 3.0], 1: [4.0, 5.0, 6.0]}) == [
+    assert pairing.placements(rounds, {0: [1.0, 2.0, 3.0], 1: [4.0, 5.0, 6.0]}) == [
         Placed(0, None, 0, 2.0),
         Placed(0, 0, 0, 1.0),
         Placed(1, 0, 0, 5.0),
@@ -37,7 +37,7 @@ def test_a_round_comes_after_the_one_that_ran_before_it():
 def test_after_a_void_round_nobody_knows_what_a_round_follows():
     """A void round did some of its work, and its place is drawn again."""
     rounds = [[done("a", 0, 0), done("a", 1, 0)], [done("b", 0, 1), done("b", 1, 1)]]
-    placed = pairing.placed(rounds, {0: [0.0] * 2, 1: [0.0] * 2}, [done("b", 0, 1, "a primary changed")])
+    placed = pairing.placements(rounds, {0: [0.0] * 2, 1: [0.0] * 2}, [done("b", 0, 1, "a primary changed")])
 
     assert [one.after for one in placed] == [None, None, 1, 0]
 

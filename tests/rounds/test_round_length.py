@@ -46,7 +46,7 @@ def warm_up(noise, between=0.05, *, lasts=1, unmeasured=0.4, blocks=2, seed=1, s
 
 def middle(most=3.0, least=0.0, **fields):
     """The middle length of many warm-ups."""
-    lengths = [round_length.chosen(warm_up(seed=seed, **fields), least=least, most=most).seconds for seed in range(41)]
+    lengths = [round_length.choose(warm_up(seed=seed, **fields), least=least, most=most).seconds for seed in range(41)]
     return sorted(lengths)[20]
 
 
@@ -88,7 +88,7 @@ def test_the_variants_are_pooled():
     blocks = warm_up(0.05)
     swapped = [block[::-1] for block in blocks]
 
-    one, other = (round_length.chosen(rounds, least=0, most=3) for rounds in (blocks, swapped))
+    one, other = (round_length.choose(rounds, least=0, most=3) for rounds in (blocks, swapped))
     assert dataclasses.astuple(one) == pytest.approx(dataclasses.astuple(other))
     scaled = [
         [
@@ -104,32 +104,32 @@ def test_the_variants_are_pooled():
         ]
         for block in blocks
     ]
-    assert round_length.chosen(scaled, least=0, most=3).seconds == round_length.chosen(plain, least=0, most=3).seconds
+    assert round_length.choose(scaled, least=0, most=3).seconds == round_length.choose(plain, least=0, most=3).seconds
 
 
 def test_the_budget_shortens_rounds_and_is_named():
     """A claim with little time gets short rounds, so that there are enough pairs of them."""
-    length = round_length.chosen(warm_up(0.3), least=0, most=0.58)
+    length = round_length.choose(warm_up(0.3), least=0, most=0.58)
 
     assert (length.seconds, length.shortened) == (0.5, True)
     assert length.line.startswith(
         "rounds of 0.5 s, chosen so that the budget (--db-budget) suffices for more of them: "
     )
-    assert round_length.chosen(warm_up(0.3), least=0, most=0.01).seconds == round_length.SHORTEST
+    assert round_length.choose(warm_up(0.3), least=0, most=0.01).seconds == round_length.SHORTEST
 
 
 def test_a_metric_that_needs_more_operations_lengthens_rounds():
     """It wins over the budget: a percentile without operations beyond it is none."""
-    assert round_length.chosen(warm_up(0.01), least=1.23, most=3).seconds == 1.3
-    assert round_length.chosen(warm_up(0.01), least=1.23, most=0.5).seconds == 1.3
-    assert round_length.chosen(warm_up(0.01), least=math.inf, most=0.5).seconds == round_length.LONGEST
+    assert round_length.choose(warm_up(0.01), least=1.23, most=3).seconds == 1.3
+    assert round_length.choose(warm_up(0.01), least=1.23, most=0.5).seconds == 1.3
+    assert round_length.choose(warm_up(0.01), least=math.inf, most=0.5).seconds == round_length.LONGEST
 
 
 @pytest.mark.parametrize(("delay", "seconds"), [(0.001, 2.0), (0.08, 2.4), (0.5, 3.0)])
 def test_an_open_loop_is_much_longer_than_its_queue(delay, seconds):
     """Its speed is given, so its noise says nothing. Where operations wait long, a short round is a queue alone."""
     block = [one_round(name, 1000, noise=0.3, rate=1000.0, delay=delay) for name in "ab"]
-    length = round_length.chosen([block, block], least=0, most=3)
+    length = round_length.choose([block, block], least=0, most=3)
 
     assert length.seconds == seconds
     assert length.line == f"rounds of {seconds:g} s, chosen from the warm-up"
@@ -140,15 +140,15 @@ def test_rounds_without_tenths_last_as_usual():
     silent = Round("a", -5, 0, RunResult(2.0, 0, good=0), 2.4, 0.0)
 
     assert round_length.within_variance([silent]) is None
-    assert round_length.chosen([[silent]], least=0, most=3) == RoundLength(2.0)
-    assert round_length.chosen([], least=0, most=3).seconds == 2.0
+    assert round_length.choose([[silent]], least=0, most=3) == RoundLength(2.0)
+    assert round_length.choose([], least=0, most=3).seconds == 2.0
 
 
 def test_the_line_says_the_noise_of_both_kinds():
     """Of a round as long as it was chosen."""
     length = RoundLength(0.7, 0.043, 0.051, 0.4)
 
-    assert length.line == ("rounds of 0.7 s, chosen from the warm-up: noise inside a round 4.3 %, between rounds 5.1 %")
+    assert length.line == ("rounds of 0.7 s, chosen from the warm-up: noise within a round 4.3 %, between rounds 5.1 %")
 
 
 def test_a_lower_rate_lengthens_rounds_as_much():

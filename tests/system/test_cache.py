@@ -199,7 +199,11 @@ def test_a_lock_that_stays_held_ends_the_waiting():
         pass
     with subprocess.Popen(["flock", file, "cat"], stdin=subprocess.PIPE) as other:
         wait.until(lambda: [] if shared_directory.lockers(file.stat()) else ["no lock"], "the lock", seconds=60)
-        with wait.limited(0.05, "--wait"), pytest.raises(LockHeld) as caught, cache.lock("haproxy-amd64", progress=str):
+        with (
+            wait.lock_limit(0.05, "--wait"),
+            pytest.raises(LockHeld) as caught,
+            cache.lock("haproxy-amd64", progress=str),
+        ):
             pytest.fail("it has the lock")
         other.stdin.close()
 

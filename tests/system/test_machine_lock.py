@@ -238,7 +238,7 @@ def test_waiting_has_a_limit(directory, other, does):
     first = other(MEASURING, "4f")
     assert said(first) == "has it"
 
-    with wait.limited(0.05, "--wait"), pytest.raises(LockHeld) as caught:
+    with wait.lock_limit(0.05, "--wait"), pytest.raises(LockHeld) as caught:
         MachineLock(directory).turn(does).__enter__()
     assert f"run 4f of pid {first.pid} (" in str(caught.value)
     assert f"{sys.executable} -c" in str(caught.value)
@@ -250,7 +250,7 @@ def test_the_last_steps_of_a_measurement_go_on_after_the_limit(directory, other)
     """Nothing that was measured is lost because another process keeps the machine."""
     assert said(other(MEASURING)) == "has it"
 
-    with wait.limited(0.05, "--db-wait"), Turns(MachineLock(directory)).finishing():
+    with wait.lock_limit(0.05, "--db-wait"), Turns(MachineLock(directory)).finishing():
         assert os.getpid() in {one.pid for one in MachineLock(directory).holders()}
 
 
@@ -259,10 +259,10 @@ def test_after_a_wait_in_vain_the_last_steps_wait_no_longer_than_theirs(director
     assert said(other(MEASURING)) == "has it"
     monkeypatch.setattr(machine_lock, "FINISH_SECONDS", 0.05)
     here = MachineLock(directory)
-    with wait.limited(0.05, "--db-wait"), pytest.raises(LockHeld):
+    with wait.lock_limit(0.05, "--db-wait"), pytest.raises(LockHeld):
         here.turn(MEASURING).__enter__()
 
-    with wait.limited(3600.0, "--db-wait"), Turns(here).finishing():
+    with wait.lock_limit(3600.0, "--db-wait"), Turns(here).finishing():
         assert os.getpid() in {one.pid for one in MachineLock(directory).holders()}
 
 

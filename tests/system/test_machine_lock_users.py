@@ -233,7 +233,7 @@ def test_a_lock_without_a_note_counts_and_its_process_is_named(machine, open_to_
 
             assert not here.try_lock(fcntl.LOCK_SH)
             assert machine.having() == f"pid {pid} ({MALLORY}) holds {open_to_all / machine_lock.WORK}"
-            with wait.limited(0.05, "--db-wait"), pytest.raises(LockHeld) as caught, machine.turn(BUILDING):
+            with wait.lock_limit(0.05, "--db-wait"), pytest.raises(LockHeld) as caught, machine.turn(BUILDING):
                 pytest.fail("it has the machine")
             assert f"pid {pid} ({MALLORY}: flock {open_to_all / machine_lock.WORK} sleep 600, since " in str(
                 caught.value

@@ -220,7 +220,7 @@ def test_a_busy_machine_is_told_once(monkeypatch, readings, when):
 
     assert watch.before
     assert len(said) == bool(when)
-    assert all(f"others take 1.5 of 2 cores {when}" in line for line in said)
+    assert all(f"other programs take 1.5 of 2 cores {when}" in line for line in said)
 
 
 def test_a_round_has_the_cores_that_others_took():

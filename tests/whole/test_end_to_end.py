@@ -196,7 +196,7 @@ def test_what_concerns_another_host_is_said_once(result, place):
 
 
 def test_a_curve_of_real_servers_is_kept(result, place):
-    """Drawn and not claimed, with what the load generator took in the files of the claims."""
+    """Drawn and not claimed, with what the load generator used in the files of the claims."""
     assert "curve: mysqlslap write, operations / s, median (95 % interval)" in result.stdout
     [kept] = (place / "reports" / "latest" / "curves").glob("*.csv")
     rows = [line.split(",")[:2] for line in kept.read_text().splitlines()]

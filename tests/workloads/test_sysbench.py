@@ -262,9 +262,9 @@ def test_a_share_needs_a_number_first(setting):
         ("index_updates", "1", "sysbench index_updates='1': it takes a whole number, 0 or more"),
         ("seed", "1", "sysbench seed='1': it takes a whole number, 0 or more"),
         ("seconds", "2", "sysbench seconds='2': it takes a number of seconds above 0"),
-        ("rate", "fast", "rate='fast': it takes operations a second above 0, or a share "),
-        ("rate", "170 %", "rate='170 %': it takes operations a second above 0, or a share "),
-        ("rate", -5, "rate=-5: it takes operations a second above 0, or a share "),
+        ("rate", "fast", "rate='fast': it accepts operations a second above 0, or a share "),
+        ("rate", "170 %", "rate='170 %': it accepts operations a second above 0, or a share "),
+        ("rate", -5, "rate=-5: it accepts operations a second above 0, or a share "),
     ],
 )
 def test_bad_input_is_refused_before_anything_starts(field, given, words):

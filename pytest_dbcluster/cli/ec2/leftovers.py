@@ -8,7 +8,7 @@ import time
 from pytest_dbcluster.cli.text import tell
 from pytest_dbcluster.clusters import kept
 from pytest_dbcluster.errors import ConfigError
-from pytest_dbcluster.formatting import counted, duration, printable
+from pytest_dbcluster.formatting import duration, printable, quantity
 from pytest_dbcluster.hosts import runs
 from pytest_dbcluster.hosts.provisioners.ec2.aws import Account
 from pytest_dbcluster.hosts.provisioners.ec2.reaper import Reaped, Reaper, Thing
@@ -58,7 +58,7 @@ def row(things: list[Thing]) -> tuple[str, ...]:
     if left <= 0:
         state = "expired: dbcluster reap"
     when = f"in {duration(left)}" if left > 0 else f"{duration(-left)} ago"
-    has = ", ".join(counted(number, noun) for noun, number in counts.items())
+    has = ", ".join(quantity(number, noun) for noun, number in counts.items())
     return things[0].run_id, things[0].owner.partition("/")[0], state, when, has
 
 

@@ -23,7 +23,7 @@ from pytest_dbcluster.clusters.servers.data_template import ask_server, help_tex
 from pytest_dbcluster.clusters.servers.path_options import server_name, undotted
 from pytest_dbcluster.clusters.servers.variables import equal, same
 from pytest_dbcluster.errors import CommandFailed, ConfigError
-from pytest_dbcluster.formatting import counted
+from pytest_dbcluster.formatting import quantity
 from pytest_dbcluster.hosts.host import Host
 from pytest_dbcluster.hosts.provisioner import Provisioner
 from pytest_dbcluster.releases.release import Release
@@ -64,7 +64,7 @@ class Judged:
         if self.aside:
             several = len(self.aside) > 1
             lines.append(
-                f"{counted(len(self.aside), 'line')} of {self.name} concern{'' if several else 's'} the host the file "
+                f"{quantity(len(self.aside), 'line')} of {self.name} concern{'' if several else 's'} the host the file "
                 f"came from and {'were' if several else 'was'} left out: {', '.join(self.aside)}"
             )
         if self.moved:
@@ -143,7 +143,7 @@ class Judge:
         effective = self._effective()
         if self.problems:
             raise ConfigError(
-                f"{self.cnf.name} has {counted(len(self.problems), 'line')} that {self.release.name} cannot take:\n  "
+                f"{self.cnf.name} has {quantity(len(self.problems), 'line')} that {self.release.name} cannot take:\n  "
                 + "\n  ".join(self.problems)
             )
         return Judged(

@@ -259,7 +259,7 @@ def _readable(stream: Any, seconds: float, look: Callable[[], None]) -> bool:
     while not poll.poll(max(0.0, 1000 * min(LOOK_SECONDS, began + seconds - time.monotonic()))):
         if time.monotonic() >= began + seconds:
             return False
-        wait.raise_if_ended()
+        wait.raise_if_interrupted()
         look()
     return True
 

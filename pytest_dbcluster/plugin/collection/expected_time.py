@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from pytest_dbcluster.formatting import counted, duration
+from pytest_dbcluster.formatting import duration, quantity
 from pytest_dbcluster.plugin import grouping
 from pytest_dbcluster.plugin.collection import budgets
 from pytest_dbcluster.plugin.settings import BUDGETS
@@ -108,20 +108,20 @@ def lines(found: Expected, budget: float, own: Sequence[float] = ()) -> list[str
         return []
     parts = []
     if found.known:
-        parts.append(f"{counted(found.known, 'test')} as in earlier runs")
+        parts.append(f"{quantity(found.known, 'test')} as in earlier runs")
     if unknown := found.tests - found.known - found.declared - len(found.own):
         parts.append(
-            f"{counted(unknown, 'test')} x {found.per_test:.0f} s = {PAIRS} pairs x 2 rounds "
+            f"{quantity(unknown, 'test')} x {found.per_test:.0f} s = {PAIRS} pairs x 2 rounds "
             f"x {ROUND_SECONDS:g} s x {found.factor:g}"
         )
     if found.own:
-        parts.append(f"{counted(len(found.own), 'test')} by {budgets.NAME}, {duration(sum(found.own))}")
+        parts.append(f"{quantity(len(found.own), 'test')} by {budgets.NAME}, {duration(sum(found.own))}")
     if found.declared:
-        parts.append(f"{counted(found.declared, 'test')} as declared")
+        parts.append(f"{quantity(found.declared, 'test')} as declared")
     if found.starts:
-        parts.append(f"{counted(found.starts, 'cluster start')} x {CLUSTER_START:g} s")
+        parts.append(f"{quantity(found.starts, 'cluster start')} x {CLUSTER_START:g} s")
     if found.skipped:
-        parts.append(f"{counted(found.skipped, 'test')} will be skipped")
+        parts.append(f"{quantity(found.skipped, 'test')} will be skipped")
     return [
         f"expected time: about {duration(found.seconds)} at a round CV of 10 % ({'; '.join(parts)})",
         f"a claim without a verdict ends after {budget:g} s of measured time (--db-budget){_own_budgets(own)}",
@@ -134,7 +134,7 @@ def _own_budgets(own: Sequence[float]) -> str:
         return ""
     least, most = min(own), max(own)
     span = f"{least:g} s" if least == most else f"{least:g} to {most:g} s"
-    return f", those of {counted(len(own), 'test')} after {span} ({budgets.NAME})"
+    return f", those of {quantity(len(own), 'test')} after {span} ({budgets.NAME})"
 
 
 def check_marks(items: Sequence[Any]) -> None:

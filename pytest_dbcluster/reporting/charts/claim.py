@@ -120,7 +120,7 @@ def _draw_rounds(axes: Any, record: ClaimRecord) -> None:
 def _shown(drawn: Round, record: ClaimRecord) -> float | None:
     """The claim's metric of a round; None for a void round that has none."""
     try:
-        value = metrics.shown(drawn, record.metric, record.load)
+        value = metrics.display_value(drawn, record.metric, record.load)
     except (ConfigError, ZeroDivisionError):
         return None
     return value if math.isfinite(value) else None
@@ -180,7 +180,7 @@ def _draw_looks(axes: Any, record: ClaimRecord) -> None:
     scale = scales.ratios(shown, ends=(least, most))
     _draw_lines(axes, record, scale)
     drawing.ratio_axis(axes.yaxis, scale)
-    one, other = (formatting.elided(name, NAME) for name in (record.candidate, record.baseline))
+    one, other = (formatting.elide(name, NAME) for name in (record.candidate, record.baseline))
     label = f"ratio {one}\n/ {other}" if len(steps) == 1 else "ratio"
     axes.set_ylabel(LOSSES if record.verdict.claim.of_kind.composed else label, linespacing=1.35)
     axes.set_xlabel("pairs of rounds", labelpad=1)

@@ -112,7 +112,7 @@ def _draw_band(axes: Any, record: CurveRecord, points: list[CurvePoint], colour:
 
 def _values(point: CurvePoint, metric: str, load: str) -> list[float]:
     """The metric of each round of a point that has it."""
-    shown: Callable[[Round], float] = lambda done: metrics.shown(done, metric, load)  # noqa: E731
+    shown: Callable[[Round], float] = lambda done: metrics.display_value(done, metric, load)  # noqa: E731
     try:
         return [value for done in point.rounds if math.isfinite(value := shown(done))]
     except (ConfigError, ZeroDivisionError):

@@ -15,7 +15,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from pytest_dbcluster.formatting import elided
+from pytest_dbcluster.formatting import elide
 from pytest_dbcluster.reporting.charts.colours import GRID, INK, SOFT, Style
 from pytest_dbcluster.reporting.charts.scales import Scale
 
@@ -213,7 +213,7 @@ def _narrow(labels: Sequence[str], columns: int, letters: float) -> list[str]:
     most = max(map(len, labels))
     while most > LEAST and sum(sorted(min(len(label), most) + SAMPLE for label in labels)[-columns:]) > letters:
         most -= 1
-    return [elided(label, most) for label in labels]
+    return [elide(label, most) for label in labels]
 
 
 def fitting_labels(axes: Any, labels: Sequence[str]) -> None:

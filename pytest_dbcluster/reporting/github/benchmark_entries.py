@@ -34,7 +34,7 @@ def _entries(records: Sequence[ClaimRecord]) -> Iterator[dict[str, object]]:
         if metrics.is_counter(record.metric) or not math.isfinite(verdict.ratio):
             continue
         low, high = (formatting.ratio(end) for end in (verdict.low, verdict.high))
-        said = f"{STATES[verdict.outcome]} after {formatting.counted(verdict.pairs, 'pair')}"
+        said = f"{STATES[verdict.outcome]} after {formatting.quantity(verdict.pairs, 'pair')}"
         yield {
             # The name is the series of the action, so it has all that tells claims apart, and nothing that changes.
             "name": f"{record.claim_id} | {', '.join(_names(record))}",

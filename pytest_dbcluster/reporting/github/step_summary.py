@@ -108,7 +108,7 @@ def _more(missing: int, what: str) -> list[str]:
     if not missing:
         return []
     are = "is" if missing == 1 else "are"
-    return [f"{formatting.counted(missing, f'more {what}')} {are} in the results: {AT_LIMIT}.", ""]
+    return [f"{formatting.quantity(missing, f'more {what}')} {are} in the results: {AT_LIMIT}.", ""]
 
 
 def _facts(source: Source) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pytest_dbcluster.errors import ConfigError
-from pytest_dbcluster.formatting import counted, some
+from pytest_dbcluster.formatting import quantity, some
 from pytest_dbcluster.reporting import unwritten
 from pytest_dbcluster.reporting.documents import json_text
 from pytest_dbcluster.reporting.history import guard, history_file
@@ -47,8 +47,8 @@ def added(path: Path, results: Path, entries: Sequence[Entry], lost: Unwritten) 
     found = guard.judged(history, {entry.run for entry in entries})
     with lost.noted(results / HISTORY):
         unwritten.write(results / HISTORY, _part(history, {entry.claim_id for entry in entries}))
-    runs = counted(len(history.runs), "run")
-    lines = [*before.problems, f"history: {path} has {runs}; {counted(len(entries), 'claim')} of this run"]
+    runs = quantity(len(history.runs), "run")
+    lines = [*before.problems, f"history: {path} has {runs}; {quantity(len(entries), 'claim')} of this run"]
     few = any(not item.drift.known for item in found)
     lines += [*guard.lines(found), *(_elsewhere(history, entries) if few else ())]
     return Added(tuple(lines), any(item.drift.warns for item in found))
@@ -61,7 +61,7 @@ def _elsewhere(history: History, entries: Sequence[Entry]) -> list[str]:
     if not others:
         return []
     machines = list(dict.fromkeys(entry.machine for entry in others))
-    runs = counted(len({entry.run for entry in others}), "run")
+    runs = quantity(len({entry.run for entry in others}), "run")
     return [f"history: {runs} on another machine ({some(machines, SHOWN)}) cannot be compared with this one"]
 
 

@@ -18,7 +18,7 @@ from multiprocessing import connection
 from multiprocessing.context import ForkProcess
 from typing import TypeVar
 
-from pytest_dbcluster.formatting import Report, counted
+from pytest_dbcluster.formatting import Report, quantity
 
 FIRST, EVERY, SLOW = 2.0, 5.0, 20.0  # seconds: until the first line, between two lines, until a page counts as slow
 ALONE = 8  # views that one process draws as soon as several do
@@ -61,7 +61,7 @@ class Making:
         if now < self._due or number == whole:
             return
         self._due = now + EVERY
-        line = f"making the page: {number} of {counted(whole, 'claim')}"
+        line = f"making the page: {number} of {quantity(whole, 'claim')}"
         if now - self._began >= SLOW and self._again and not self._slow:
             self._slow = True
             line += (

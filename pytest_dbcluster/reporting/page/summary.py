@@ -118,7 +118,7 @@ def about(source: Source) -> dict[str, str]:
         "releases": releases,
         "machine": f"{machine.cpus} x {machine.cpu} ({machine.cores:g} usable), {gibibytes(machine.memory)}",
         "kernel": machine.kernel,
-        **busy_machine.of_records(claim.others for claim in source.claims),
+        **busy_machine.environment_entry(claim.others for claim in source.claims),
         "data": disk,
         "commit": f"{run.commit[:12]}{changed}" if run.commit else "none",
         "profile": records[0].profile if records else "",

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_dbcluster.errors import ConfigError
-from pytest_dbcluster.formatting import counted
+from pytest_dbcluster.formatting import quantity
 from pytest_dbcluster.reporting import schema
 from pytest_dbcluster.reporting.documents import record_documents
 from pytest_dbcluster.reporting.documents.claim_id import SEPARATOR, key_of_test
@@ -59,10 +59,10 @@ class Earlier:
         """What there is to take over, in a sentence."""
         drawn = sum(bool(curve.drawn) for curve in self.curves)
         found = ((len(self.answers), "answered claim"), (drawn, "drawn curve"))
-        parts = [counted(number, what) for number, what in found if number]
+        parts = [quantity(number, what) for number, what in found if number]
         if unfinished := [curve for curve in self.curves if not curve.drawn]:
-            points = counted(sum(len(curve.values) for curve in unfinished), "point")
-            parts.append(f"{points} of {counted(len(unfinished), 'unfinished curve')}")
+            points = quantity(sum(len(curve.values) for curve in unfinished), "point")
+            parts.append(f"{points} of {quantity(len(unfinished), 'unfinished curve')}")
         said = " and ".join(parts)
         if not said:
             return f"{OPTION}: {self.directory} has no answered claim, so everything is measured"
@@ -75,14 +75,14 @@ class Earlier:
         if not self.answers and not kept:
             return []
         left = len(self.answers) - len(self.taken) - len(self.outdated)
-        said = [f"{OPTION}: {counted(len(self.taken), 'answer')} taken over, {counted(measured, 'claim')} measured"]
+        said = [f"{OPTION}: {quantity(len(self.taken), 'answer')} taken over, {quantity(measured, 'claim')} measured"]
         if kept:
-            said[0] += f", {counted(kept, 'drawn curve')} kept"
+            said[0] += f", {quantity(kept, 'drawn curve')} kept"
         if self.outdated:
             parts = dict.fromkeys(part for parts in self.outdated.values() for part in parts)
-            said.append(f"{counted(len(self.outdated), 'answer')} no longer valid ({', '.join(parts)} changed)")
+            said.append(f"{quantity(len(self.outdated), 'answer')} no longer valid ({', '.join(parts)} changed)")
         if left:
-            said.append(f"{counted(left, 'answer')} of tests that this run did not reach or select")
+            said.append(f"{quantity(left, 'answer')} of tests that this run did not reach or select")
         return ["; ".join(said)]
 
     def find(self, claim_id: str, depends_on: Mapping[str, str]) -> Key | None:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from pytest_dbcluster import formatting
 from pytest_dbcluster.claims import critical_values, wording
 from pytest_dbcluster.claims.claim import EQUAL, Claim, Outcome
-from pytest_dbcluster.formatting import elided, printable
+from pytest_dbcluster.formatting import elide, printable
 from pytest_dbcluster.reporting import rounds_csv
 from pytest_dbcluster.reporting.documents.run_document import TestDocument
 from pytest_dbcluster.reporting.records import ClaimRecord
@@ -207,7 +207,7 @@ def _texts(entry: TerminalEntry, room: int, column: int) -> list[str]:
         with_bar = f"{wrapped[0].ljust(column)}{GAP}{entry.bar}"
         wrapped[:1] = [with_bar] if len(with_bar) <= room else [wrapped[0], f"{' ' * column}{GAP}{entry.bar}"]
     below = [line for text in entry.below for line in textwrap.wrap(printable(text), room)]
-    return [first, *(elided(line, room) for line in [*below_it, *wrapped] if line), *below]
+    return [first, *(elide(line, room) for line in [*below_it, *wrapped] if line), *below]
 
 
 def _wrapped(details: Sequence[str], least: int, room: int) -> list[str]:
@@ -234,6 +234,6 @@ def _fitted(entry: TerminalEntry, room: int) -> str:
     short = {}
     for number, name in enumerate(names):  # the shortest first: what it does not need is for the others
         kept = min(len(name), max(LEAST, left // (len(names) - number)))
-        short[name] = elided(name, kept)
+        short[name] = elide(name, kept)
         left -= kept
-    return elided(any_name.sub(lambda found: short[found[0]], headline), room)
+    return elide(any_name.sub(lambda found: short[found[0]], headline), room)

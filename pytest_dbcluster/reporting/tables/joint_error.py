@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from pytest_dbcluster.claims.cluster_difference import ONE_IN
 from pytest_dbcluster.claims.critical_values import GUARD_LEVEL
-from pytest_dbcluster.formatting import counted
+from pytest_dbcluster.formatting import quantity
 from pytest_dbcluster.reporting.records import ClaimRecord
 
 ROUNDING = 1e-6  # of the last digit that is shown
@@ -32,12 +32,12 @@ def line(records: Sequence[ClaimRecord]) -> str:
     others = [record for record in covered if not record.verdict.claim.guard]
     parts = []
     if others:
-        parts.append(f"{counted(len(others), 'claim')}: {_at_most(math.fsum(map(_chance, others)))} that any is wrong")
+        parts.append(f"{quantity(len(others), 'claim')}: {_at_most(math.fsum(map(_chance, others)))} that any is wrong")
     if guards:
         more = " more" if others else ""
         chance = _at_most(math.fsum(map(_chance, guards)))
         given = "if rounds are independent"
-        parts.append(f"{counted(len(guards), 'guard')}: {chance}{more} that any holds wrongly, {given}")
+        parts.append(f"{quantity(len(guards), 'guard')}: {chance}{more} that any holds wrongly, {given}")
     reasons = [why for record in made if (why := uncovered(record))]
     if reasons:
         kinds = ", ".join(f"{reasons.count(why)} {why}" for why in dict.fromkeys(reasons))

@@ -238,7 +238,7 @@ def _narrowed(whole: TableBlock, width: int) -> TableBlock:
     longest = (width - NARROWEST) // len(BEFORE)
 
     def narrow(cells: Sequence[str]) -> tuple[str, ...]:
-        before = [re.sub(r"[^\s(]+", lambda word: formatting.elided(word[0], longest), cell) for cell in cells[:2]]
+        before = [re.sub(r"[^\s(]+", lambda word: formatting.elide(word[0], longest), cell) for cell in cells[:2]]
         return (*before, *cells[len(BEFORE) :])
 
     return dataclasses.replace(whole, rows=tuple(Row(narrow(row.cells), row.colour) for row in whole.rows))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from pytest_dbcluster.clusters.servers.options import differences
 from pytest_dbcluster.clusters.topology import topology
-from pytest_dbcluster.formatting import counted
+from pytest_dbcluster.formatting import quantity
 from pytest_dbcluster.hosts.host import Host
 from pytest_dbcluster.hosts.provisioner import own_cores
 from pytest_dbcluster.spec import ClusterSpec
@@ -48,8 +48,8 @@ def scaling(specs: Sequence[ClusterSpec], offers: frozenset[str], *, by_size: bo
         compared = servers[0] != servers[1] and (by_size or alike)
         if compared and not all(own_cores(offers, spec, usable) for spec in (first, second)):
             return (
-                f"{probes.shared_cores(usable)} ({first} has {counted(first.nodes, 'node')}, "
-                f"{second} {counted(second.nodes, 'node')}); "
+                f"{probes.shared_cores(usable)} ({first} has {quantity(first.nodes, 'node')}, "
+                f"{second} {quantity(second.nodes, 'node')}); "
                 "it takes separate hosts, or cores= where the provisioner offers it and there are enough for all nodes"
             )
     return ""

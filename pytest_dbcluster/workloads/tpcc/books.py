@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_dbcluster import wait
 from pytest_dbcluster.errors import ConfigError, ProvisionError
-from pytest_dbcluster.formatting import counted
+from pytest_dbcluster.formatting import quantity
 from pytest_dbcluster.rounds.ledger import Ledger
 from pytest_dbcluster.workloads.tpcc import orders
 from pytest_dbcluster.workloads.tpcc.conditions import SCHEMA
@@ -67,10 +67,10 @@ class OrderBalance:
             lost = f"{len(self.lost)} of {self.acknowledged} acknowledged orders are lost on {self.node}"
             found.append(f"{lost}: {orders.shown(self.lost)}")
         if self.invented:
-            invented = f"{counted(len(self.invented), 'order')} on {self.node} that no terminal wrote, or wrote twice"
+            invented = f"{quantity(len(self.invented), 'order')} on {self.node} that no terminal wrote, or wrote twice"
             found.append(f"{invented}: {orders.shown(self.invented)}")
         if self.there not in (None, self.expected):
-            found.append(f"{self.node} has {counted(self.there or 0, 'order')}, and the books {self.expected}")
+            found.append(f"{self.node} has {quantity(self.there or 0, 'order')}, and the books {self.expected}")
         return [*found, f"the orders of {self.node}: {self}"] if found else []
 
     def __str__(self) -> str:
@@ -199,7 +199,7 @@ def looked_up(cluster: Cluster, ledger: Ledger, reports: Sequence[Mapping[str, A
     try:
         wait.until(
             lambda: cluster.problems() or cluster.backlog(),
-            f"cluster {cluster.spec}, to look up {counted(len(asked.unknown), 'order')} of unknown outcome,",
+            f"cluster {cluster.spec}, to look up {quantity(len(asked.unknown), 'order')} of unknown outcome,",
             seconds=LOOK_UP_SECONDS,
         )
     except ProvisionError:

@@ -38,7 +38,7 @@ READ_ONLY = ("order_status", "stock_level")
 POPULATE_SECONDS = 120.0  # for the items, and for each warehouse
 
 
-@calls.written("TPCC(warehouses=2, threads=16)", instead={"concurrency": "threads", "terminals": "threads"})
+@calls.check_arguments("TPCC(warehouses=2, threads=16)", instead={"concurrency": "threads", "terminals": "threads"})
 @dataclasses.dataclass(frozen=True)
 class TPCC(Workload):
     """The standard mix: of a hundred transactions 45 New-Order, 43 Payment, 4 each of the other three."""

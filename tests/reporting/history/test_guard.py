@@ -46,15 +46,15 @@ def test_a_level_that_was_not_accepted_warns_in_each_run():
 
 def test_a_run_on_a_busy_machine_is_no_level_for_a_quiet_one():
     """It is compared itself, and named; runs on a machine that is always busy are compared with each other."""
-    quiet, late = entries(STEADY), entries([1.2], first=8, busy="others take 1.5 of 2 cores")
+    quiet, late = entries(STEADY), entries([1.2], first=8, busy="other programs take 1.5 of 2 cores")
     (line,) = guard.lines(guard.judged(History((*quiet, *late)), ["run08"]))
-    noisy = [dataclasses.replace(entry, busy="others take 1.5 of 2 cores") for entry in quiet]
+    noisy = [dataclasses.replace(entry, busy="other programs take 1.5 of 2 cores") for entry in quiet]
     new = entries([1.85], first=8)
     busy = [dataclasses.replace(entry, busy=noisy[0].busy) for entry in new]
     runs = [guard.judged(History((*noisy, *last)), ["run08"])[0].drift.runs for last in (new, busy)]
     (claim,) = views.claims(History((*quiet, *late)))
 
-    assert "; the machine was busy: others take 1.5 of 2 cores; " in line
+    assert "; the machine was busy: other programs take 1.5 of 2 cores; " in line
     assert runs == [0, 8]
     assert [sentence for sentence in claim.sentences() if "1.5 of 2 cores" in sentence]
 

@@ -217,6 +217,6 @@ def test_a_result_says_its_rate_and_its_bottleneck():
     [block] = closing.blocks([record(arrival_rate=rate, limited=limited, data_fits=fits, round_trips=trips)])
 
     assert block.rows[0].remark == (
-        "open loop: 560/s, 70 % of what the slowest does in a closed loop (galera3 800/s, flush_2 900/s); "
+        "open loop: 560/s, 70 % of the slowest variant's closed loop (galera3 800/s, flush_2 900/s); "
         f"{trips}; the load generator is the bottleneck: galera3, 12 of 12 rounds (a thread); the data of the load fits"
     )

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 from pytest_dbcluster.errors import ConfigError, DBClusterError
-from pytest_dbcluster.formatting import counted, duration
+from pytest_dbcluster.formatting import duration, quantity
 from pytest_dbcluster.hosts.provisioners.ec2.aws import SKEW_SECONDS, Account, AwsError
 from pytest_dbcluster.hosts.provisioners.ec2.fleet import Fleet, Keys
 from pytest_dbcluster.hosts.provisioners.ec2.money.prices import Prices
@@ -118,6 +118,6 @@ def left(account: Account) -> CheckupLine:
         return CheckupLine("runs", UNKNOWN, str(error))
     runs = {one.run_id for one in found}
     expired = any(not one.foreign and one.expires < time.time() for one in found)
-    value = f"{counted(len(runs), 'run')}, {counted(len(found), 'thing')} (dbcluster ps --provisioner ec2)"
+    value = f"{quantity(len(runs), 'run')}, {quantity(len(found), 'thing')} (dbcluster ps --provisioner ec2)"
     problem = "some have outlived their time to live: dbcluster reap --provisioner ec2 --expired" if expired else ""
     return CheckupLine("runs", value if found else "nothing is left of any", problem)

@@ -14,7 +14,7 @@ from typing import Any
 
 from pytest_dbcluster import wait
 from pytest_dbcluster.errors import NotReady, ProvisionError
-from pytest_dbcluster.formatting import counted, printable
+from pytest_dbcluster.formatting import printable, quantity
 from pytest_dbcluster.hosts.provisioners.ec2 import user_data
 from pytest_dbcluster.hosts.provisioners.ec2.aws import Account, AwsError, redacted
 from pytest_dbcluster.hosts.provisioners.ec2.plan import (
@@ -222,7 +222,7 @@ class Fleet:
             return [*(f"{id_} does not run yet" for id_ in waiting), *(f"{id_} has no address yet" for id_ in without)]
 
         try:
-            wait.until(problems, f"{counted(len(asked), 'instance')}", seconds=RUNNING_SECONDS, poll=POLL_SECONDS)
+            wait.until(problems, f"{quantity(len(asked), 'instance')}", seconds=RUNNING_SECONDS, poll=POLL_SECONDS)
         except NotReady as error:
             raise ProvisionError(f"AWS did not start all instances within {RUNNING_SECONDS:g} s: {error}") from None
         return [

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_dbcluster.errors import ConfigError
-from pytest_dbcluster.formatting import Report, counted, printable
+from pytest_dbcluster.formatting import Report, printable, quantity
 from pytest_dbcluster.hosts import runs
 from pytest_dbcluster.hosts.provisioners.ec2.aws import CREDENTIALS, Account, AwsError
 from pytest_dbcluster.hosts.provisioners.ec2.tags import (
@@ -202,7 +202,7 @@ class Reaper:
                 break
             if not told and (instances := sum(one.kind is INSTANCES for one in ours)):
                 told = True
-                self._progress(f"waiting for the end of {counted(instances, 'instance')}")
+                self._progress(f"waiting for the end of {quantity(instances, 'instance')}")
             time.sleep(POLL_SECONDS)
         result.left += [f"{one}: {problems.get(str(one), WAITS)}" for one in ours]
         result.left += [

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from pytest_dbcluster.errors import ConfigError, ProvisionError
-from pytest_dbcluster.formatting import counted, printable, size
+from pytest_dbcluster.formatting import printable, quantity, size
 from pytest_dbcluster.hosts import runs
 from pytest_dbcluster.hosts.provisioners.ssh import remote_programs
 from pytest_dbcluster.hosts.provisioners.ssh.access import BASE, Access, checked
@@ -201,7 +201,7 @@ def ended(machine: str, answers: Answers) -> EndedLeftovers:
         match words:
             case ["ended", name, kib, processes]:
                 number = _number(machine, processes)
-                done.append(f"ended {name} ({counted(number, 'process')}, {size(_bytes(machine, kib))})")
+                done.append(f"ended {name} ({quantity(number, 'process')}, {size(_bytes(machine, kib))})")
             case ["part", name, kib]:
                 done.append(f"removed an unfinished transfer of {name} ({size(_bytes(machine, kib))})")
             case ["removed", kib]:

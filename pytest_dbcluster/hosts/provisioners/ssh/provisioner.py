@@ -22,7 +22,7 @@ from pathlib import Path
 
 from pytest_dbcluster import wait
 from pytest_dbcluster.errors import ConfigError, Inconclusive, ProvisionError, Unsupported
-from pytest_dbcluster.formatting import counted, duration, gibibytes
+from pytest_dbcluster.formatting import duration, gibibytes, quantity
 from pytest_dbcluster.hosts.host import Host
 from pytest_dbcluster.hosts.local_host import LocalHost
 from pytest_dbcluster.hosts.local_run import LocalRun
@@ -252,7 +252,7 @@ class SshProvisioner(Provisioner):
             if more > 0 and (busy := self._taken(more, load=not self._machines)):
                 if self._machines:
                     raise Unsupported(
-                        f"a cluster of {nodes} nodes needs {counted(more, 'more machine')} than this process has, and "
+                        f"a cluster of {nodes} nodes needs {quantity(more, 'more machine')} than this process has, and "
                         f"others use {', '.join(busy)}: name more machines with --db-host, or take fewer workers (-n)"
                     )
                 with machine_lock.this().waiting():

@@ -139,7 +139,7 @@ def test_machines_that_stay_in_use_end_the_waiting(on):
     first, second = on("host1"), on("host1")
     first.acquire(ONE)
 
-    with wait.limited(0.0, "--db-wait"), pytest.raises(LockHeld, match=r"--db-wait.*machines.*host1"):
+    with wait.lock_limit(0.0, "--db-wait"), pytest.raises(LockHeld, match=r"--db-wait.*machines.*host1"):
         second.acquire(ONE)
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 import msgspec
 
 from pytest_dbcluster.errors import ConfigError
-from pytest_dbcluster.formatting import counted
+from pytest_dbcluster.formatting import quantity
 from pytest_dbcluster.hosts.provisioners.ec2.settings import PRICED, TYPE
 from pytest_dbcluster.system import cache
 
@@ -78,7 +78,7 @@ class PriceTable(msgspec.Struct, frozen=True):
         if odd := [name for name in rows if name not in PRICED and not TYPE.fullmatch(name)]:
             return f"{odd[0]!r} is no instance type"
         if odd := [name for name, row in rows.items() if len(row) != len(self.regions)]:
-            return f"{odd[0]} has {len(rows[odd[0]])} prices for {counted(len(self.regions), 'region')}"
+            return f"{odd[0]} has {len(rows[odd[0]])} prices for {quantity(len(self.regions), 'region')}"
         wrong = [name for name, row in rows.items() for one in row if one is not None and not 0 < one < math.inf]
         return f"a price of {wrong[0]} is not above 0" if wrong else ""
 
