@@ -118,7 +118,7 @@ def run_calibrate(arguments: argparse.Namespace) -> int:
             key.path.unlink(missing_ok=True)
         waits_for = f"another process that calibrates {key}"
         key.path.parent.mkdir(parents=True, exist_ok=True)
-        with cache.held(key.path.with_name(f"{key.path.name}.lock"), progress=tell, waits_for=waits_for):
+        with cache.hold_file(key.path.with_name(f"{key.path.name}.lock"), progress=tell, waits_for=waits_for):
             fresh = FreshPairs(variant, workload, pool)
             plan = CalibrationPlan(arguments.pairs, arguments.rounds, arguments.seconds)
             ended = calibrated(key, fresh, plan, metric([workload]), progress=tell)

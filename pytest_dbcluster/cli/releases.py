@@ -48,7 +48,7 @@ def run_releases(arguments: argparse.Namespace) -> int:
     """``dbcluster releases``: list the releases and tools, and where they are."""
     from pytest_dbcluster.releases import find
 
-    rows = [(row.name, row.state, row.version, known_size(row.size), row.source) for row in find.known()]
+    rows = [(row.name, row.state, row.version, known_size(row.size), row.source) for row in find.list_releases()]
     print(layout.plain(("release", "state", "version", "size", "where"), rows))
     return 0
 

@@ -36,8 +36,8 @@ def brought(program: str, product: str, release: Release, host: Host) -> Path | 
 
     None where no release has it. Programs of this machine's system are never brought. Raises ProvisionError.
     """
-    owner = release if release.beside(program) else find.holder(program, product)
+    owner = release if release.path_of(program) else find.newest_with(program, product)
     if owner is None:
         return None
     bring(owner, [host])
-    return owner.beside(program)
+    return owner.path_of(program)

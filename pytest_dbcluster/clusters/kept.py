@@ -20,7 +20,7 @@ from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.hosts.host import Host
 from pytest_dbcluster.hosts.provisioner import Keeps
 from pytest_dbcluster.hosts.runs import Run
-from pytest_dbcluster.releases.find import elsewhere
+from pytest_dbcluster.releases.find import find_program
 from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.system import owned_files
 
@@ -146,12 +146,12 @@ def _client(cluster: Cluster, provisioner: Keeps) -> tuple[str, Path]:
     For a host in an image both are inside the image, and for one on another machine there.
     """
     host, release = cluster.nodes[0].host, cluster.nodes[0].release
-    beside = next(filter(None, map(release.beside, CLIENTS)), None)
+    beside = next(filter(None, map(release.path_of, CLIENTS)), None)
     if beside and (command := host.typed([str(beside)])):
         return shlex.join(command), Path(host.directory)
     vendor = sorted(CLIENTS, key=lambda name: name != release.product)
     own = [release.bin / name for name in CLIENTS if (release.bin / name).exists()]
-    anywhere = (elsewhere(name, name) for name in vendor if not own)
+    anywhere = (find_program(name, name) for name in vendor if not own)
     path = next((path for path in [*own, *anywhere] if path), Path(vendor[0]))
     return shlex.quote(str(path)), provisioner.directory
 

@@ -146,7 +146,7 @@ class LocalRun:
         dead.close()
         self._client = client = SupervisorClient(self.run_id, keep=self.keep)
         client.ask("own", directory=str(self.directory))
-        for group in cgroups.recorded(self.directory):
+        for group in cgroups.recorded_groups(self.directory):
             client.ask("own_group", group=str(group))
         for command in cleanup.recorded(self.directory):
             client.ask("after", argv=list(command.argv), environment={**os.environ, **command.environment})

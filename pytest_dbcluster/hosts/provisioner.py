@@ -110,7 +110,7 @@ class Provisioner(abc.ABC):
         """Whether ``supply`` fetches and starts nothing. Raises ConfigError for a release that cannot be had."""
         from pytest_dbcluster.releases import find
 
-        return find.at_hand(name)
+        return find.is_local(name)
 
     def supply(self, name: ReleaseName, progress: Report) -> Release:
         """The release with this name, as the hosts run it. The default finds or fetches programs on this machine.

@@ -162,7 +162,7 @@ def end(run: Run, *, clean_up: bool = True) -> int:
     clean_up: False where the commands have nothing to do any more.
     Returns the number of killed processes.
     """
-    running, groups = run.processes(), cgroups.recorded(run.directory)
+    running, groups = run.processes(), cgroups.recorded_groups(run.directory)
     _kill(running)
     for group in groups:
         cgroups.remove(group, run.uid)

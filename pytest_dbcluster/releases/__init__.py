@@ -1,12 +1,12 @@
 """Releases: how ``mariadb:10.11`` becomes programs on disk.
 
 A *release* is a server version, or a tool such as sysbench, with the paths of its programs. We find it in a directory
-that the user names, on PATH or in the cache, or fetch it from a Debian mirror without root. *Shims* run programs of
-another Debian suite through the dynamic loader of that suite.
+that the user names, on PATH or in the cache. Otherwise we fetch it from a Debian mirror, without root. *Shims* run
+programs of another Debian suite through the dynamic loader of that suite.
 
 - ``release``: the value ``Release``.
 - ``find``: find or fetch a release by its name.
-- ``catalogue``: the releases and tools that can be fetched. A new version is a row there.
+- ``catalogue``: the releases and tools that can be fetched. For a new version, add a row there.
 - ``sources``: mirrors and suites. ``apt``: a private apt that fetches from them. ``fetched``: releases in the cache.
 - ``local_programs``: releases from programs that are on this machine.
 - ``layout``: the paths of programs, plugins and scripts in each layout.

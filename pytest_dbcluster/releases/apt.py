@@ -1,7 +1,7 @@
 """A release from the suites of an apt mirror, fetched and unpacked without root.
 
-apt works with a private state directory and a private dpkg status. It resolves, verifies and downloads the packages
-with all their dependencies and changes nothing on the machine. It checks signatures with the machine's keyrings.
+apt works with a private state directory and a private dpkg status, and changes nothing on the machine. It resolves,
+verifies and downloads the packages with all their dependencies. It checks signatures with the machine's keyrings.
 """
 
 from __future__ import annotations
@@ -30,13 +30,12 @@ _HOST_SETTINGS = re.compile(r"^Acquire::(https?|ftp|socks\w*|Proxy)\S* ", re.IGN
 _OUT_OF_DATE = re.compile(
     r"Release file for (\S+) is (expired|not valid yet)(?: \(invalid (?:since|for another) ([^)]*))?"
 )
-_UNITS = {"d": 1.0, "h": 1 / 24, "min": 1 / 1440, "s": 1 / 86400}  # of apt's durations, in days
-# How long a Release file may be out of date. Mirrors that stand still for weeks exist (one of Debian's sid was 16 days
-# behind), and archived suites are never renewed. Anybody between us and the mirror can replay an old file with its
-# valid signature, so there is a limit.
+_UNITS = {"d": 1.0, "h": 1 / 24, "min": 1 / 1440, "s": 1 / 86400}  # units of apt's durations, in days
+# How long a Release file may be out of date. Some mirrors lag by weeks (one of Debian's sid was 16 days behind), and
+# archived suites are never renewed. We set a limit, because an attacker in the network can replay an old signed file.
 MAX_AGE_VARIABLE, MAX_AGE_DAYS = "DBCLUSTER_MAX_AGE", 365.0
 _MINUTES = 60
-# A vendor's archive in the machine's sources must not replace the version of the suite.
+# A vendor's archive in the machine's sources must not override the version of the suite.
 PREFERENCES = """\
 Package: *
 Pin: release o=Debian
@@ -56,12 +55,12 @@ class Package:
     version: str
     file: str
     size: int
-    """Bytes."""
+    """Size in bytes."""
 
     uri: str = ""
 
     def path(self, archives: Path) -> Path:
-        """The path after the download. apt does not copy files of a ``file:`` mirror; their path is in the mirror."""
+        """The path after the download. For a ``file:`` mirror it is in the mirror, because apt copies nothing."""
         return Path(unquote(self.uri[5:])) if self.uri.startswith("file:") else archives / self.file
 
 
@@ -126,7 +125,7 @@ def _fetch(
 
 
 def _check_version(name: str, candidate: Candidate, packages: Sequence[Package]) -> None:
-    """Raise ProvisionError, before any download, when the suite has another version now."""
+    """Raise ProvisionError, before any download, if the suite has another version now."""
     version = name.partition(":")[2] or candidate.origin.exact
     for package in packages:
         upstream = package.version.rpartition(":")[2]
@@ -138,7 +137,7 @@ def architecture() -> str:
     """The architecture of this machine as dpkg names it, ``amd64`` or ``arm64``. Raises Unsupported."""
     for program in ("apt-get", "apt-config", "dpkg-deb", "dpkg"):
         if not shutil.which(program):
-            raise Unsupported(f"this system has no {program}, releases can only be fetched on Debian and Ubuntu")
+            raise Unsupported(f"this system has no {program}; releases can be fetched only on Debian and Ubuntu")
     native = run(["dpkg", "--print-architecture"]).strip()
     if native not in ("amd64", "arm64"):
         raise Unsupported(f"releases can be fetched for amd64 and arm64, not for {native}")
@@ -156,7 +155,7 @@ def run(command: Sequence[str], *, seconds: float = 10 * _MINUTES, **environment
         try:
             output, errors = process.communicate(timeout=seconds)
         except BaseException as error:
-            # Programs that apt has started would write on into directories that are removed now.
+            # Otherwise programs of apt would keep writing into directories that we remove.
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.communicate()
@@ -176,7 +175,7 @@ class PrivateApt:
         self._settings = directory / "apt.conf"
         for part in ("lists/partial", "archives/partial", "none/partial", "sources"):
             (directory / part).mkdir(parents=True)
-        (directory / "status").write_text("".join(installed(name, native) for name in NOT_FETCHED))
+        (directory / "status").write_text("".join(status_stanza(name, native) for name in NOT_FETCHED))
         (directory / "preferences").write_text(PREFERENCES)
         self._settings.write_text("\n".join([*host_settings(), *self._own_settings(native)]) + "\n")
 
@@ -203,7 +202,7 @@ class PrivateApt:
     def update(self, entries: Sequence[AptEntry]) -> list[str]:
         """Read the package lists of the entries. Returns remarks for the user. Raises ProvisionError.
 
-        A mirror with a Release file that is out of date is used, unless it is too old; a remark names it.
+        If a Release file is out of date but not too old, we use the mirror and add a remark.
         """
         stanzas = "\n".join(str(entry) for entry in entries)
         (self.directory / "sources" / "own.sources").write_text(stanzas)
@@ -222,14 +221,14 @@ class PrivateApt:
         return remarks
 
     def plan(self, packages: Sequence[str]) -> list[Package]:
-        """The packages with all their dependencies. Raises ProvisionError when the suite lacks one of them."""
+        """The packages with all their dependencies. Raises ProvisionError if the suite lacks one of them."""
         try:
             # With an empty archive directory, because apt does not list packages that it has already downloaded.
             empty = f"Dir::Cache::archives={self.directory.resolve() / 'none'}"
             text = self._apt("install", "--yes", "--print-uris", "-o", empty, *packages)
         except CommandFailed as error:
             raise ProvisionError(f"apt cannot resolve {' '.join(packages)}: {_reason(error)}") from error
-        return planned(text)
+        return parse_packages(text)
 
     def download(self, names: Sequence[str], packages: Sequence[Package], progress: Report) -> list[Path]:
         """Download the packages; apt verifies them. Returns their files. Reports each quarter to ``progress``."""
@@ -239,7 +238,7 @@ class PrivateApt:
             work = pool.submit(self._apt, "install", "--yes", "--download-only", *names)
             quarters = 0
             while not concurrent.futures.wait([work], timeout=0.2).done:
-                arrived = sum(_arrived(archives, package) for package in packages)
+                arrived = sum(_bytes_on_disk(archives, package) for package in packages)
                 if total and arrived * 4 // total > quarters:
                     quarters = arrived * 4 // total
                     progress(f".. {formatting.size(arrived)} of {formatting.size(total)}")
@@ -250,7 +249,7 @@ class PrivateApt:
         return [package.path(archives) for package in packages]
 
 
-def planned(text: str) -> list[Package]:
+def parse_packages(text: str) -> list[Package]:
     """The packages in the output of ``apt-get install --print-uris``."""
     lines = re.findall(r"^'(\S+)' (\S+?)_(\S+?)_(\S+\.deb) (\d+)", text, re.MULTILINE)
     return [
@@ -268,14 +267,14 @@ def unpack(files: Sequence[Path], into: Path) -> None:
         shutil.rmtree(into / part, ignore_errors=True)
 
 
-def _arrived(archives: Path, package: Package) -> int:
+def _bytes_on_disk(archives: Path, package: Package) -> int:
     for path in (package.path(archives), archives / "partial" / package.file):
         with contextlib.suppress(FileNotFoundError):
             return path.stat().st_size
     return 0
 
 
-def installed(name: str, native: str) -> str:
+def status_stanza(name: str, native: str) -> str:
     """A dpkg status stanza that marks a package as installed, so that apt does not fetch it."""
     return (
         f"Package: {name}\nStatus: install ok installed\nPriority: optional\nSection: misc\nMaintainer: none\n"
@@ -289,9 +288,9 @@ def host_settings() -> list[str]:
 
 
 def out_of_date(output: str) -> list[str]:
-    """A remark for each Release file that is out of date, as apt says in ``output``; empty when none is.
+    """A remark for each Release file that ``output`` of apt reports as out of date.
 
-    Raises ProvisionError for a file that is older than the user allows, and ConfigError for a limit that is no number.
+    Raises ProvisionError for a file that is older than the user allows, and ConfigError if the limit is not a number.
     """
     remarks, limit = [], max_age()
     for file, how, duration in dict.fromkeys(_OUT_OF_DATE.findall(output)):
@@ -300,8 +299,8 @@ def out_of_date(output: str) -> list[str]:
         if age > limit:
             raise ProvisionError(
                 f"the mirror's file {file} has been {how} for {days}, and {MAX_AGE_VARIABLE} allows {limit:g} days: an "
-                f"old file may hide newer packages. Take another mirror with DBCLUSTER_MIRROR=URL, or accept this one "
-                f"with {MAX_AGE_VARIABLE}={int(age) + 1}"
+                f"old file may hide newer packages. Choose another mirror with DBCLUSTER_MIRROR=URL, or accept this "
+                f"one with {MAX_AGE_VARIABLE}={int(age) + 1}"
             )
         aged = f"{file} (out of date for {days})"
         remarks.append(f"the mirror's file {aged} is {how}; its signature is valid, so we use it")
@@ -309,28 +308,28 @@ def out_of_date(output: str) -> list[str]:
 
 
 def max_age() -> float:
-    """How many days a Release file may be out of date: DBCLUSTER_MAX_AGE. Raises ConfigError when that is no number."""
+    """How many days a Release file may be out of date: DBCLUSTER_MAX_AGE. Raises ConfigError if it is not a number."""
     text = os.environ.get(MAX_AGE_VARIABLE, "")
     try:
         days = float(text) if text else MAX_AGE_DAYS
     except ValueError:
         days = -1.0
     if not days >= 0:
-        raise ConfigError(f"{MAX_AGE_VARIABLE}={text}: it takes a number of days from 0; by default {MAX_AGE_DAYS:g}")
+        raise ConfigError(f"{MAX_AGE_VARIABLE}={text}: must be a number of days, 0 or more; default {MAX_AGE_DAYS:g}")
     return days
 
 
-# What gpgv, or sqv in newer versions of apt, says about a signature.
+# Messages of gpgv, or of sqv in newer versions of apt, about a signature.
 _CHANGED = re.compile(r"BADSIG|has been manipulated|[Bb]ad signature")
 _UNKNOWN_KEY = re.compile(r"NO_PUBKEY|Missing key")
 _EXPIRED_KEY = re.compile(r"EXPKEYSIG|REVKEYSIG|KEYEXPIRED|EXPSIG")
 
 
 def update_error(error: CommandFailed, entries: Sequence[AptEntry]) -> ProvisionError:
-    """The error for package lists that apt could not read: what is wrong with a signature, and what to do."""
+    """The error for package lists that apt could not read, with the fault of a signature and what to do about it."""
     if fault := signature_fault(error.stderr, entries[0]):
         return ProvisionError(f"{fault}. apt says: {_reason(error)}")
-    return ProvisionError(f"{entries[0].suite} of {entries[0].uri} cannot be read: {_reason(error)}")
+    return ProvisionError(f"cannot read {entries[0].suite} of {entries[0].uri}: {_reason(error)}")
 
 
 def signature_fault(output: str, entry: AptEntry) -> str:
@@ -342,7 +341,7 @@ def signature_fault(output: str, entry: AptEntry) -> str:
     if _CHANGED.search(output):
         return (
             f"the signature of {place} is bad: the file was changed after it was signed, so we fetch nothing from this "
-            "mirror; take another one with DBCLUSTER_MIRROR=URL"
+            "mirror; choose another one with DBCLUSTER_MIRROR=URL"
         )
     if _UNKNOWN_KEY.search(output):
         return (

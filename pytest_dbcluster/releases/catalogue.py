@@ -12,7 +12,8 @@ ALIASES = ("stable", "oldstable", "oldoldstable", "testing", "unstable")
 _GALERA = ("galera-4", "mariadb-backup", "socat", "pv", "iproute2", "procps")
 _MARIADB = ("mariadb-server", "mariadb-client", *_GALERA)
 
-# Each program of the vendor has 5 MB, because it includes the client library. We keep only those that a cluster uses.
+# Each program of the vendor is 5 MB large, because it includes the client library. We keep only those that a cluster
+# uses.
 MARIADB_PROGRAMS = (
     "mariadb", "mysql", "mariadbd", "mysqld", "mbstream", "mariabackup", "my_print_defaults", "resolveip",
     *(f"mariadb-{name}" for name in ("admin", "backup", "binlog", "check", "dump", "install-db", "slap", "upgrade")),
@@ -27,8 +28,8 @@ MYSQL_PROGRAMS = (
 # Programs that we use from a user's directory or from PATH. MySQL Shell may be among them.
 PROGRAMS = {"mariadb": MARIADB_PROGRAMS, "mysql": (*MYSQL_PROGRAMS, "mysqlsh")}
 
-# Dependencies that a server in the foreground does not use, or that every Debian and Ubuntu has. We tell apt that
-# they are installed. Nearly all of them are perl and programs that install packages.
+# Dependencies that a server in the foreground does not use, or that every Debian and Ubuntu has: mostly perl, and
+# programs that install packages. We report them to apt as installed.
 NOT_FETCHED = (
     "adduser", "base-files", "base-passwd", "dash", "debconf", "debianutils", "dpkg", "gawk", "init-system-helpers",
     "libcap2-bin", "libconfig-inifiles-perl", "libdbi-perl", "login.defs", "lsb-base", "lsof", "passwd", "perl",
@@ -47,7 +48,7 @@ class Origin:
     suite: str
     packages: tuple[str, ...]
     exact: str = ""
-    """The version that the first package must have, where the offer itself has none; empty for any version."""
+    """The version that the first package must have, if the offer has no version; empty for any version."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,9 +76,9 @@ def _tool(name: str, packages: tuple[str, ...] = ()) -> Offer:
     return Offer(name, "", tuple(Origin(suite, packages or (name,)) for suite in suites), (name,))
 
 
-# The kernel of guests and what a guest needs beside it. Its programs run in the guest, from a file system that has
-# nothing else; busybox has the programs that are missing here. Two machines with different kernels would measure
-# different things, so each suite has to have exactly this kernel. Kernels of later suites are faster.
+# The kernel of guests and the packages that form a guest's root; busybox has the programs that are missing here. Two
+# machines with different kernels would measure different things, so each suite must have exactly this kernel. Later
+# kernels are faster.
 GUEST_SYSTEM = "vm"
 _GUEST_PACKAGES = ("user-mode-linux", "busybox-static", "bash", "drbd-utils", "e2fsprogs", "iproute2", "iputils-ping")
 # Of the kernel's 3000 modules, a guest uses these: overlay for its root, netem and its kin for delays, DRBD.
@@ -93,8 +94,8 @@ _GUEST = Offer(
     in_order=True,
 )
 
-# Stand-in hosts have a real ssh server and are namespaces of this machine: what they have as their root. An ordinary
-# Debian host has these packages; busybox has the programs that are missing here.
+# The root of stand-in hosts, which are namespaces of this machine with a real ssh server. An ordinary Debian host has
+# these packages; busybox has the programs that are missing here.
 STAND_IN_SYSTEM = "stand-in"
 _STAND_IN_PACKAGES = (
     "openssh-server", "openssh-client", "busybox-static", "bash", "coreutils", "findutils", "grep", "sed", "gzip",
@@ -133,9 +134,10 @@ def offer(product: str, version: str) -> Offer | None:
 
 
 def too_old(product: str, version: str, series: tuple[int, ...]) -> str:
-    """Why a server of this version cannot be measured, as ``(5, 7)``; empty when it can, or when that is not known.
+    """Why this version is too old to be measured; empty if it is not, or if we do not know.
 
-    A series is not older than its oldest version: nothing is said about ``8.0``, but 8.0.29 is too old.
+    series: the version as numbers, such as ``(5, 7)``. ``8.0`` passes, because it does not name a patch release;
+    8.0.29 is too old.
     """
     if not series or series >= OLDEST[product][: len(series)]:
         return ""

@@ -14,7 +14,7 @@ from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.releases.sources import Candidate
 from pytest_dbcluster.system import cache
 
-# The program that tells the version, by its names in the suites; of other tools it has the name of the tool.
+# Product -> the names of the program that prints its version. For other tools it is the name of the tool.
 MAIN_PROGRAMS = {**layout.SERVERS, GUEST_SYSTEM: (guest_system.KERNEL,), STAND_IN_SYSTEM: ("ssh",)}
 VERSION_OPTIONS = {"haproxy": "-v", STAND_IN_SYSTEM: "-V"}
 
@@ -27,7 +27,7 @@ def key(product: str, version: str, architecture: str) -> str:
 def lookup(product: str, version: str, progress: Report = lambda _: None) -> Release | None:
     """The cached release for this machine's architecture; None if it is not in the cache.
 
-    A release whose files are damaged is set aside, and not in the cache any more. Raises ProvisionError.
+    If its files are damaged, it is renamed, so that it leaves the cache. Raises ProvisionError.
     """
     for entry, manifest in cache.entries():
         if product == GUEST_SYSTEM and not guest_system.is_complete(entry):
@@ -46,7 +46,7 @@ def _is_damaged(entry: Path) -> bool:
     except OSError as error:
         raise ProvisionError(
             f"cannot read {error.filename} of the cached {entry.name}: {error.strerror}; run as the owner of the "
-            "cache, or set XDG_CACHE_HOME to a directory of your own"
+            "cache, or set XDG_CACHE_HOME to your own directory"
         ) from error
 
 
@@ -80,7 +80,7 @@ def fetch(offer: Offer, candidates: Sequence[Candidate], progress: Report) -> Re
                 return cached
         for candidate in candidates:
             try:
-                with cache.staged(name) as staging:
+                with cache.stage(name) as staging:
                     _build(offer, candidate, staging, native, progress)
             except (DBClusterError, OSError) as error:
                 reasons.append(str(error))
@@ -91,13 +91,13 @@ def fetch(offer: Offer, candidates: Sequence[Candidate], progress: Report) -> Re
 
 def _nowhere(offer: Offer) -> str:
     suites = ", ".join(origin.suite for origin in offer.origins)
-    return f"it is in {suites}, and the apt sources of this system name no mirror of that"
+    return f"it is in {suites}, but the apt sources of this system name no mirror with that suite"
 
 
 def _from_cache(offer: Offer) -> Release:
     cached = lookup(offer.product, offer.version)
     if cached is None:
-        raise ProvisionError(f"{offer.name} was fetched, but it is gone from {cache.releases()}; fetch it again")
+        raise ProvisionError(f"{offer.name} disappeared from {cache.releases()} after it was fetched; fetch it again")
     return cached
 
 

@@ -29,7 +29,7 @@ class Known:
     """Bytes on disk, 0 if unknown."""
 
     source: str = ""
-    """Where the release lies, or where we would fetch it from."""
+    """The place of the release, or where we would fetch it from."""
 
 
 def find(name: ReleaseName | str, *, progress: Report | None = None, mirror: str | None = None) -> Release:
@@ -37,8 +37,10 @@ def find(name: ReleaseName | str, *, progress: Report | None = None, mirror: str
 
     Sources in this order: the directory in the name, PATH (``mariadb:path``), the cache, the apt suites of this
     machine, other suites of its mirrors or of ``mirror`` (environment: DBCLUSTER_MIRROR).
-    Raises ConfigError for an unknown version; ProvisionError, or Unsupported on a machine without apt, when no source
-    has the release, and ProvisionError for a cache that others can write. The message lists what the user can do.
+
+    Raises ConfigError for an unknown version. If no source has the release, raises ProvisionError, or Unsupported on
+    a machine without apt. Raises ProvisionError also for a cache that other users can write. The message lists what
+    the user can do.
     """
     from pytest_dbcluster.releases import fetched as cached
     from pytest_dbcluster.releases import local_programs
@@ -52,7 +54,7 @@ def find(name: ReleaseName | str, *, progress: Report | None = None, mirror: str
         return local_programs.on_path(name)
     report = progress or (lambda _: None)
     cache.require_trusted(cache.releases())
-    return cached.lookup(name.product, name.version, report) or _fetched(name, report, mirror)
+    return cached.lookup(name.product, name.version, report) or _fetch(name, report, mirror)
 
 
 def check_age(name: ReleaseName) -> None:
@@ -63,8 +65,8 @@ def check_age(name: ReleaseName) -> None:
         raise ConfigError(old)
 
 
-def unknown(name: ReleaseName) -> ConfigError:
-    """Return the error for a release that nobody offers and that names no directory."""
+def unknown_release(name: ReleaseName) -> ConfigError:
+    """The error for a release that cannot be fetched and that names no directory."""
     from pytest_dbcluster.releases import catalogue
 
     known = ", ".join(candidate.name for candidate in catalogue.OFFERS)
@@ -72,9 +74,9 @@ def unknown(name: ReleaseName) -> ConfigError:
 
 
 def check(name: ReleaseName) -> None:
-    """Raise ConfigError for a release that this machine cannot have: too old, unknown, or without its directory.
+    """Raise ConfigError for a release that is too old, unknown, or whose directory is missing.
 
-    Downloads and starts nothing.
+    Does not download or start anything.
     """
     from pytest_dbcluster.releases import catalogue
 
@@ -86,24 +88,24 @@ def check(name: ReleaseName) -> None:
         from pytest_dbcluster.releases import fetched
 
         if fetched.lookup(name.product, name.version) is None:
-            raise unknown(name)
+            raise unknown_release(name)
 
 
-def at_hand(name: ReleaseName) -> bool:
-    """Whether ``find`` has nothing to fetch. Raises what ``check`` raises."""
+def is_local(name: ReleaseName) -> bool:
+    """Whether ``find`` can find it without a download. Raises what ``check`` raises."""
     from pytest_dbcluster.releases import fetched
 
     check(name)
     return bool(name.directory) or name.version == "path" or fetched.lookup(name.product, name.version) is not None
 
 
-def _fetched(name: ReleaseName, progress: Report, mirror: str | None) -> Release:
+def _fetch(name: ReleaseName, progress: Report, mirror: str | None) -> Release:
     from pytest_dbcluster.releases import catalogue, local_programs, sources
     from pytest_dbcluster.releases import fetched as cached
 
     offer = catalogue.offer(name.product, name.version)
     if offer is None:
-        raise unknown(name)
+        raise unknown_release(name)
     mirror = mirror or os.environ.get("DBCLUSTER_MIRROR")
     candidates = sources.candidates(offer, sources.host_entries(), mirror)
     try:
@@ -114,30 +116,32 @@ def _fetched(name: ReleaseName, progress: Report, mirror: str | None) -> Release
             progress(f"{offer.name}: using {tool.source}")
             return tool
         kind = Unsupported if isinstance(error, Unsupported) else ProvisionError
-        raise kind(f"{offer.name} cannot be fetched: {error}. {_ways_out(offer.name)}") from error
+        raise kind(f"{offer.name} cannot be fetched: {error}. {_alternatives(offer.name)}") from error
 
 
 def _installable(product: str) -> bool:
-    """Whether a tool may come from PATH. Guests and stand-in hosts have the files of their system as their root."""
+    """Whether a tool may come from PATH. The systems of guests and stand-in hosts are root directories, not tools."""
     from pytest_dbcluster.releases.catalogue import GUEST_SYSTEM, STAND_IN_SYSTEM
 
     return product in TOOLS and product not in (GUEST_SYSTEM, STAND_IN_SYSTEM)
 
 
-def _ways_out(name: str) -> str:
+def _alternatives(name: str) -> str:
     product = name.partition(":")[0]
     local = ""
     if _installable(product):
         local = f"install {product}; "
     elif product not in TOOLS:
-        local = f"--db-release {name}=DIRECTORY uses an unpacked release, {product}:path the installed one; "
+        local = (
+            f"use an unpacked release with --db-release {name}=DIRECTORY, or the installed one with {product}:path; "
+        )
     return (
-        f"Ways out: {local}DBCLUSTER_MIRROR=URL names another Debian mirror; `dbcluster fetch {name}` on a "
-        f"machine with network access fetches it into {cache.root()}, which you can copy to this machine"
+        f"What you can do: {local}name another Debian mirror with DBCLUSTER_MIRROR=URL; run `dbcluster fetch {name}` "
+        f"on a machine with network access, and copy its {cache.root()} to this machine"
     )
 
 
-def cached() -> list[Known]:
+def cached_releases() -> list[Known]:
     """The releases in the cache, sorted by name."""
     return sorted(
         (
@@ -148,11 +152,11 @@ def cached() -> list[Known]:
     )
 
 
-def known(mirror: str | None = None) -> list[Known]:
-    """Every known release and tool with its state on this machine. Fetches nothing."""
+def list_releases(mirror: str | None = None) -> list[Known]:
+    """Every known release and tool with its state on this machine. Does not fetch anything."""
     from pytest_dbcluster.releases import catalogue, local_programs, sources
 
-    fetched = {row.name: row for row in cached()}
+    fetched = {row.name: row for row in cached_releases()}
     entries = sources.host_entries()
     rows: dict[str, Known] = {}
     for offer in catalogue.OFFERS:
@@ -169,20 +173,20 @@ def known(mirror: str | None = None) -> list[Known]:
     return list(rows.values())
 
 
-def elsewhere(program: str, product: str) -> Path | None:
-    """The path of a program on PATH, or else in the newest cached release of this product that has it; or None."""
+def find_program(program: str, product: str) -> Path | None:
+    """The path of a program on PATH, otherwise in the newest cached release of this product that has it; or None."""
     from pytest_dbcluster.releases import local_programs
 
     installed = shutil.which(program, path=os.pathsep.join(map(str, local_programs.path_directories())))
     if installed:
         return Path(installed)
-    release = holder(program, product)
+    release = newest_with(program, product)
     return release.bin / program if release else None
 
 
-def holder(program: str, product: str) -> Release | None:
-    """The newest cached release of this product that has a program; None when no release has it."""
-    newest_first = [row.name for row in reversed(cached()) if row.name.startswith(f"{product}:")]
+def newest_with(program: str, product: str) -> Release | None:
+    """The newest cached release of this product that has a program; None if no release has it."""
+    newest_first = [row.name for row in reversed(cached_releases()) if row.name.startswith(f"{product}:")]
     releases = (find(name) for name in newest_first)
     return next((release for release in releases if (release.bin / program).exists()), None)
 

@@ -1,8 +1,8 @@
 """The system of guests: a kernel that runs as a process (user-mode Linux), and the files that guests see as their root.
 
-The kernel is a program of another suite, and it has to find its own memory in /proc/self/maps. Started through the
-dynamic loader, as a shim does it, it takes the loader's memory for its own. So it names the loader of its suite as its
-interpreter, by a path relative to the directory in which it starts. An entry of the cache may still be moved.
+The kernel is a program of another suite, and it finds its own memory in /proc/self/maps. A shim would start it through
+the dynamic loader, and it would mistake the loader's memory for its own. So we set its interpreter to the loader of its
+suite. The path is relative to the working directory, so that an entry of the cache may be moved.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from pytest_dbcluster.releases.catalogue import GUEST_MODULES
 
 KERNEL = "linux"
 MODULES = "usr/lib/uml/modules"
-# Directories that mounts of a guest need; the packages of a whole system would bring them.
+# Mount points of a guest, which the packages of a whole system would contain.
 MOUNT_POINTS = ("dev", "mnt", "proc", "root", "run", "sys", "tmp")
 INTERPRETER = b"/lib64/ld-linux-x86-64.so.2\0"
 LOADER = "usr/lib/ld.so"
-NEEDED = ("overlay", "sch_netem", "virtio_blk", "drbd")  # modules without which a guest is none
-DEPENDENCIES = "modules.dep"  # what modprobe reads
-DEPENDS = re.compile(rb"\0depends=([\w,-]*)\0")  # in a module: what has to be loaded before it
+NEEDED = ("overlay", "sch_netem", "virtio_blk", "drbd")  # modules that every guest needs
+DEPENDENCIES = "modules.dep"  # the file that modprobe reads
+DEPENDS = re.compile(rb"\0depends=([\w,-]*)\0")  # in a module: the modules to load before it
 PROGRAMS = ("usr/sbin/drbdadm",)
 ACCOUNTS = {
     "passwd": "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
@@ -45,7 +45,7 @@ LD_LIBRARY_PATH={libraries} exec usr/bin/{kernel} "$@"
 def make(entry: Path, programs: tuple[str, ...], architecture: str) -> None:
     """Make ``entry/bin`` with the kernel and shims of ``programs``, and ``entry/root`` a root directory of guests.
 
-    Raises ProvisionError for a kernel of another shape than expected, and without a module that guests need.
+    Raises ProvisionError if the kernel has another layout than expected, or lacks a module that guests need.
     """
     unpacked = entry / shims.ROOT
     shims.make(entry, programs, architecture, remove_others=False)
@@ -62,23 +62,23 @@ def make(entry: Path, programs: tuple[str, ...], architecture: str) -> None:
 
 
 def is_complete(entry: Path) -> bool:
-    """Whether an entry of the cache has what guests need; one that was made before we needed it may lack a part."""
+    """Whether an entry of the cache has everything that guests need; an entry of an older version may lack a part."""
     root = entry / shims.ROOT
     return all((root / path).exists() for path in (*(f"{MODULES}/{name}.ko" for name in NEEDED), *PROGRAMS))
 
 
 def name_loader(program: Path, target: Path) -> None:
-    """Replace the interpreter of a program by ``LOADER``, relative to its working directory. Raises ProvisionError."""
+    """Set the interpreter of a program to ``LOADER``, relative to its working directory. Raises ProvisionError."""
     content = program.read_bytes()
     if content.count(INTERPRETER) != 1:
-        raise ProvisionError(f"{program.name} names its dynamic loader otherwise than {INTERPRETER[:-1].decode()}")
+        raise ProvisionError(f"{program.name} names another dynamic loader than {INTERPRETER[:-1].decode()}")
     target.write_bytes(content.replace(INTERPRETER, LOADER.encode().ljust(len(INTERPRETER), b"\0")))
     target.chmod(0o755)
     program.unlink()
 
 
 def _complete(unpacked: Path) -> None:
-    """Add what the scripts of base packages would have made: links of a merged /usr, accounts, busybox's programs."""
+    """Add what the scripts of base packages would make: links of a merged /usr, accounts, busybox's programs."""
     for name in MOUNT_POINTS:
         (unpacked / name).mkdir(exist_ok=True)
     for name in ("bin", "sbin", "lib", "lib64"):
@@ -95,7 +95,7 @@ def _complete(unpacked: Path) -> None:
 def _keep_modules(unpacked: Path) -> None:
     """Move the modules of ``GUEST_MODULES`` to ``MODULES`` itself, and remove the others: 160 MB.
 
-    The program modprobe then loads each of them by its name, with those that it needs.
+    modprobe then loads each of them by its name, with its dependencies.
     """
     modules = unpacked / MODULES
     found = {path.stem: path for path in modules.glob("*/kernel/**/*.ko")}
@@ -112,7 +112,7 @@ def _keep_modules(unpacked: Path) -> None:
 
 
 def _needed_by(module: Path, kept: Collection[str]) -> list[str]:
-    """The paths of the modules that a module needs, each after a space; the kernel itself has those that are absent."""
+    """The paths of the modules that a module needs, each after a space; missing ones are built into the kernel."""
     match = DEPENDS.search(module.read_bytes())
     names = match[1].decode().split(",") if match else []
     return [f" /{MODULES}/{name}.ko" for name in names if name in kept]

@@ -38,7 +38,7 @@ def client_options(prefix: Path) -> dict[str, str]:
 
 
 def wsrep_provider(prefix: Path) -> Path | None:
-    """The path of the Galera library below ``prefix``; None if there is none."""
+    """The path of the Galera library below ``prefix``; None if it is missing."""
     for part in _GALERA:
         path = prefix / part / "libgalera_smm.so"
         if path.exists():
@@ -47,7 +47,7 @@ def wsrep_provider(prefix: Path) -> Path | None:
 
 
 def exact_version(output: str) -> str:
-    """The version in the output of ``mariadbd --version``: ``10.11.18``. Empty when there is none.
+    """The version in the output of ``mariadbd --version``: ``10.11.18``. Empty if it has no version.
 
     MySQL servers print ``Ver 8.4.3 for Linux``, MariaDB servers ``Ver 10.11.18-MariaDB-...``.
     """

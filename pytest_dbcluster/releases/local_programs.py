@@ -37,8 +37,8 @@ def programs_in(directories: Iterable[Path], patterns: Iterable[str]) -> dict[st
     return programs
 
 
-def linked(product: str, location: str, programs: Mapping[str, Path], root: Path | None = None) -> Path:
-    """A directory in the cache with ``bin/``: links to the programs, or shims when ``root`` has its own libraries.
+def link_programs(product: str, location: str, programs: Mapping[str, Path], root: Path | None = None) -> Path:
+    """A directory in the cache with ``bin/``: links to the programs, or shims if ``root`` has its own libraries.
 
     ``product`` and ``location`` identify the directory. We make it again only when the programs have changed, because
     servers may be running from it.
@@ -49,7 +49,7 @@ def linked(product: str, location: str, programs: Mapping[str, Path], root: Path
     with cache.lock(name, progress=lambda line: None):
         if cache.read_manifest(entry / _SIGNATURE, lambda value: value) == signature:
             return entry
-        with cache.staged(name) as staging:
+        with cache.stage(name) as staging:
             if root:
                 (staging / shims.ROOT).symlink_to(root.resolve())
                 shims.make(staging, tuple(programs), apt.architecture(), remove_others=False)
@@ -70,7 +70,7 @@ def _stamps(programs: Mapping[str, Path]) -> dict[str, list[str | int]]:
 def release_of(name: ReleaseName, bin_: Path, prefix: Path, source: str) -> Release:
     """The release of the server in ``bin_``, with its files below ``prefix``.
 
-    Raises ConfigError for another product or version, ProvisionError when the server does not run.
+    Raises ConfigError for another product or version, ProvisionError if the server does not run.
     """
     names = layout.SERVERS[name.product]
     server = next((bin_ / program for program in names if (bin_ / program).exists()), None)
@@ -117,18 +117,18 @@ def in_directory(name: ReleaseName) -> Release:
             return _at_prefix(name, directory, prefix, programs)
     servers = " or ".join(layout.SERVERS[name.product])
     looked = ", ".join(f"{part}/" for part in _BINS)
-    raise ConfigError(f"{name}: {directory} has no {servers}; looked in {looked} of it and of usr/")
+    raise ConfigError(f"{name}: {directory} has no {servers} in {looked} or in the same directories of usr/")
 
 
 def _programs_below(prefix: Path, directory: Path, name: ReleaseName) -> dict[str, Path]:
-    # Old tarballs have their installer in scripts/; unpacked packages may have ss and ip outside of usr.
+    # Old tarballs have the installer in scripts/; unpacked packages may have ss and ip outside of usr.
     directories = [prefix / part for part in _BINS] + [directory / part for part in ("bin", "sbin")]
     return programs_in(directories, PROGRAMS[name.product])
 
 
 def _at_prefix(name: ReleaseName, directory: Path, prefix: Path, programs: dict[str, Path]) -> Release:
     own_loader = prefix != directory and shims.has_loader(directory)
-    entry = linked(name.product, str(directory), programs, directory if own_loader else None)
+    entry = link_programs(name.product, str(directory), programs, directory if own_loader else None)
     if own_loader and not (entry / "share").exists():
         fetched.link_prefix(entry)
     release = release_of(name, entry / "bin", prefix, str(directory))
@@ -137,7 +137,7 @@ def _at_prefix(name: ReleaseName, directory: Path, prefix: Path, programs: dict[
 
 
 def _trees(entry: Path, directory: Path, programs: Mapping[str, Path]) -> tuple[Path, ...]:
-    """The trees of a release in a directory; none if that is the system's, or has links to programs of the system."""
+    """The trees of a release in a directory; empty if the directory or a linked program belongs to the system."""
     real = directory.resolve()
     if real in SYSTEM or not all(path.resolve().is_relative_to(real) for path in programs.values()):
         return ()
@@ -151,14 +151,14 @@ def path_directories() -> list[Path]:
 
 
 def server_on_path(product: str) -> Path | None:
-    """The path of the server program on PATH; None if there is none."""
+    """The path of the server program on PATH; None if PATH has no server."""
     search = os.pathsep.join(map(str, path_directories()))
     paths = (shutil.which(name, path=search) for name in layout.SERVERS[product])
     return next((Path(path) for path in paths if path), None)
 
 
 def on_path(name: ReleaseName) -> Release:
-    """The release of the server on PATH. Raises ConfigError if there is none, or if it is another product."""
+    """The release of the server on PATH. Raises ConfigError if PATH has no server, or one of another product."""
     program = server_on_path(name.product)
     if program is None:
         looked = ":".join(map(str, path_directories()))
@@ -169,13 +169,13 @@ def on_path(name: ReleaseName) -> Release:
         )
     beside = [program.parent, program.parent.parent / "bin"]
     programs = programs_in([*beside, *path_directories()], PROGRAMS[name.product])
-    entry = linked(name.product, "on PATH", programs)
-    source = f"PATH ({program}{_confined(program)})"
+    entry = link_programs(name.product, "on PATH", programs)
+    source = f"PATH ({program}{_apparmor_remark(program)})"
     return release_of(name, entry / "bin", program.resolve().parent.parent, source)
 
 
-def _confined(program: Path) -> str:
-    """A remark if AppArmor confines the server, which may then fail to write to its data directory; else empty."""
+def _apparmor_remark(program: Path) -> str:
+    """A remark if AppArmor confines the server, because it may be unable to write its data directory; or empty."""
     real = str(program.resolve())
     try:
         confined = any(line.startswith(f"{real} (enforce)") for line in APPARMOR.read_text().splitlines())
@@ -183,11 +183,11 @@ def _confined(program: Path) -> str:
         profile = PROFILES / real.strip("/").replace("/", ".")
         text = profile.read_text() if APPARMOR.parent.is_dir() and profile.is_file() else ""
         confined = any(line.strip() and not line.lstrip().startswith("#") for line in text.splitlines())
-    return "; AppArmor confines it, see aa-status, if it cannot reach its data directory" if confined else ""
+    return "; AppArmor confines it: if it cannot reach its data directory, see aa-status" if confined else ""
 
 
 def tool_on_path(name: str, reason: str) -> Release | None:
-    """The release of a tool on PATH, or None; used when it cannot be fetched. ``reason``: why it was not fetched."""
+    """The release of a tool on PATH, or None. ``reason``: why the tool could not be fetched."""
     program = shutil.which(name, path=os.pathsep.join(map(str, path_directories())))
     if program is None:
         return None
@@ -195,7 +195,7 @@ def tool_on_path(name: str, reason: str) -> Release | None:
         output = apt.run([program, "-v" if name == "haproxy" else "--version"], seconds=60)
     except ProvisionError:
         return None
-    entry = linked(name, "on PATH", {name: Path(program)})
+    entry = link_programs(name, "on PATH", {name: Path(program)})
     scripts = Path(program).resolve().parent.parent / "share/sysbench"
     return Release(
         name=name,

@@ -19,68 +19,68 @@ class Release:
     """A server version or a tool with its programs, ready to run: every path in it exists."""
 
     name: str
-    """As the user wrote it ("mariadb:10.11", "sysbench")."""
+    """The name as the user wrote it ("mariadb:10.11", "sysbench")."""
 
     product: str
     version: str
     """The exact version of the program ("10.11.19")."""
 
     bin: Path
-    """The directory with all programs, as files, links or shims; it goes first in PATH."""
+    """The directory with all programs, as files, links or shims; it comes first in PATH."""
 
     server_options: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    """Options that this server needs because it does not lie in its built-in path (basedir, plugin-dir,
-    lc-messages-dir, character-sets-dir, ...); empty for an installed server.
+    """Options that this server needs because it is not in its built-in path (basedir, plugin-dir, lc-messages-dir,
+    character-sets-dir, ...); empty for an installed server.
     """
 
     client_options: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    """The same for its clients (plugin-dir)."""
+    """Options that its clients need for the same reason (plugin-dir)."""
 
     environment: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    """Variables that the programs need (LUA_PATH for sysbench), without PATH."""
+    """Environment variables that the programs need (LUA_PATH for sysbench), without PATH."""
 
     wsrep_provider: Path | None = None
-    """The path of the Galera library, None if the release has none."""
+    """The path of the Galera library; None if the release does not have it."""
 
     scripts: Path | None = None
-    """The directory of a tool's scripts (oltp_read_write.lua and others of sysbench), None without scripts."""
+    """The directory of a tool's scripts (for sysbench oltp_read_write.lua and others); None without scripts."""
 
     source: str = ""
     """Where we found it, for messages ("bookworm from the system's apt sources", "/opt/mariadb-11.4")."""
 
     image: str = ""
-    """The id of the container image with the programs; empty when they are on the disk of this machine."""
+    """The id of the container image with the programs; empty if they are on the disk of this machine."""
 
     files: frozenset[str] | None = None
-    """The paths of all programs, plugins and libraries in the image; None when they are on this machine."""
+    """The paths of all programs, plugins and libraries in the image; None if they are on this machine."""
 
     trees: tuple[Path, ...] = ()
-    """The directories that hold everything the programs need; a machine with copies of them at the same paths can run
-    the release. Empty for programs that are installed in the system, or lie in an image.
+    """The directories with everything that the programs need. A machine with copies of them at the same paths can run
+    the release. Empty if the programs are installed in the system or are in an image.
     """
 
     @property
-    def asked(self) -> ReleaseName:
+    def plain_name(self) -> ReleaseName:
         """The name of the release without the directory of its programs."""
         return ReleaseName(self.product, self.name.partition(":")[2])
 
     @property
     def key(self) -> str:
-        """A key that differs for different programs: the image and directory that they come from."""
+        """A unique key of the programs: their image and directory."""
         return f"{self.image}:{self.bin}" if self.image else str(self.bin)
 
     def has(self, path: Path) -> bool:
         """Whether a file exists, in the image of the release or on this machine."""
         return path.exists() if self.files is None else str(path) in self.files
 
-    def beside(self, name: str) -> Path | None:
+    def path_of(self, name: str) -> Path | None:
         """The path of a program of this release; None if the release has no such program."""
         directories = (self.bin,) if self.files is None else tuple(map(Path, IMAGE_PATH))
         return next((path for directory in directories if self.has(path := directory / name)), None)
 
     def program(self, name: str) -> Path:
         """The path of a program of this release. Raises ConfigError with the programs that the release has."""
-        path = self.beside(name)
+        path = self.path_of(name)
         if path is None:
             near = difflib.get_close_matches(name, self._programs(), n=40, cutoff=0.3)
             have = ", ".join(near or sorted(self._programs())[:40])

@@ -1,8 +1,8 @@
 """Shims: scripts in ``bin/`` of an unpacked release that run programs of another suite on this machine.
 
-A shim starts its program through the release's own dynamic loader. It calls the loader by a link with the name of the
-program, because the kernel gives this name to the process: the SST scripts look for "socat" among the listening
-processes. We do not use LD_LIBRARY_PATH, because the machine's programs that a server starts would inherit it.
+A shim starts its program through the release's dynamic loader. It calls the loader through a link with the name of the
+program, because the kernel gives this name to the process. The SST scripts look for a listening process "socat". We do
+not set LD_LIBRARY_PATH, because the machine's programs that a server starts would inherit it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pytest_dbcluster.errors import ProvisionError
 ROOT = "root"
 LOADERS = "loader"
 TRIPLETS = {"amd64": "x86_64-linux-gnu", "arm64": "aarch64-linux-gnu"}
-# Directories of libraries that only the programs of one package use. The loader does not search them by default.
+# Directories of private libraries of one package. The loader does not search them by default.
 OWN_LIBRARIES = ("usr/lib/mysql-router",)
 # Programs with two names: some suites have only one of them. New name -> old name.
 OTHER_NAMES = {
@@ -91,7 +91,7 @@ def _loader(unpacked: Path, architecture: str) -> Path:
     for directory in library_directories(unpacked, architecture):
         for path in sorted(directory.glob("ld-linux*.so.*")):
             return path
-    raise ProvisionError(f"{unpacked} has no dynamic loader for {architecture}, its programs cannot be started")
+    raise ProvisionError(f"{unpacked} has no dynamic loader for {architecture}, so its programs cannot start")
 
 
 def has_loader(unpacked: Path) -> bool:
@@ -117,7 +117,7 @@ def _programs(unpacked: Path, patterns: Sequence[str]) -> dict[str, Path]:
 
 
 def _remove_others(unpacked: Path, kept: set[Path]) -> None:
-    """Remove all other programs, which make up most of the size of an unpacked server."""
+    """Remove all other programs, which are most of the size of an unpacked server."""
     kept |= {path.resolve() for path in kept}
     for directory in ("usr/sbin", "usr/bin", "sbin", "bin"):
         for path in (unpacked / directory).glob("*"):

@@ -19,12 +19,13 @@ _COMPONENTS = {"Debian": ("main",), "Ubuntu": ("main", "universe")}
 
 @dataclasses.dataclass(frozen=True)
 class AptEntry:
-    """One suite of one mirror. ``options``: name in deb822 format, such as Signed-By -> value."""
+    """One suite of one mirror."""
 
     uri: str
     suite: str
     components: tuple[str, ...]
     options: tuple[tuple[str, str], ...] = ()
+    """Names in deb822 format, such as Signed-By, and their values."""
 
     @property
     def base(self) -> str:
@@ -67,7 +68,7 @@ def _one_line(text: str) -> Iterable[AptEntry]:
         if match:
             options = [pair.split("=", 1) for pair in (match[1] or "").split() if "=" in pair]
             named = tuple((key.title(), value.replace(",", " ")) for key, value in options)
-            yield AptEntry(match[2], match[3], tuple(match[4].split()), _kept(named))
+            yield AptEntry(match[2], match[3], tuple(match[4].split()), _signature_options(named))
 
 
 def _deb822(text: str) -> Iterable[AptEntry]:
@@ -81,13 +82,13 @@ def _deb822(text: str) -> Iterable[AptEntry]:
             "false",
         ):
             continue
-        components, options = tuple(fields.get("Components", "").split()), _kept(tuple(fields.items()))
+        components, options = tuple(fields.get("Components", "").split()), _signature_options(tuple(fields.items()))
         for uri in fields.get("Uris", "").split():
             for suite in fields.get("Suites", "").split():
                 yield AptEntry(uri, suite, components, options)
 
 
-def _kept(options: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
+def _signature_options(options: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
     return tuple((key, value) for key, value in options if key in ("Signed-By", "Trusted"))
 
 
@@ -101,7 +102,7 @@ def candidates(
 ) -> list[Candidate]:
     """The sources of an offer, best first: suites of this machine, then other suites of its mirrors.
 
-    ``mirror``: a URL that replaces the Debian mirror of this machine. Raises ConfigError if it is no URL.
+    ``mirror``: a URL that replaces the Debian mirror of this machine. Raises ConfigError if it is not a URL.
     """
     if mirror and not re.fullmatch(r"[a-z+]+:/\S+", mirror):
         raise ConfigError(f"the mirror {mirror!r} is not a URL of a Debian archive, such as http://HOST/debian")
@@ -113,17 +114,19 @@ def candidates(
         known = [entry for entry in entries if set(_COMPONENTS.get(home, ())) & set(entry.components)]
         mine = [entry for entry in known if entry.base == origin.suite]
         if mine and not named:
-            own.append(_own(origin, mine))
+            own.append(_own_candidate(origin, mine))
         else:
-            # On a named mirror, too, the suite of this machine comes first.
+            # The suite of this machine comes first, also on a named mirror.
             (own if mine else further).extend(
-                _further(origin, [entry for entry in known if family(entry.base) == home], home, named, keyrings)
+                _other_candidates(
+                    origin, [entry for entry in known if family(entry.base) == home], home, named, keyrings
+                )
             )
     found = own + further
     return sorted(found, key=lambda candidate: offer.origins.index(candidate.origin)) if offer.in_order else found
 
 
-def _own(origin: Origin, entries: Sequence[AptEntry]) -> Candidate:
+def _own_candidate(origin: Origin, entries: Sequence[AptEntry]) -> Candidate:
     """The machine's entries for its own suite. Entries for updates and for vendors' archives are optional."""
     suite = [entry for entry in entries if entry.suite == origin.suite] or list(entries)
     first = [entry for entry in suite if _ARCHIVE.search(entry.uri)] or suite
@@ -131,7 +134,7 @@ def _own(origin: Origin, entries: Sequence[AptEntry]) -> Candidate:
     return Candidate(origin, tuple(first), rest, f"{origin.suite} of this system's apt sources")
 
 
-def _further(
+def _other_candidates(
     origin: Origin, known: Sequence[AptEntry], home: str, named: str | None, keyrings: Path
 ) -> list[Candidate]:
     """Another suite, on the named mirror or on the mirror of this machine."""
@@ -144,12 +147,12 @@ def _further(
     mains.sort(key=lambda entry: not _ARCHIVE.search(entry.uri))
     if not mains:
         return []
-    first, *rest = [_derived(entry, origin.suite, home, keyrings) for entry in (*mains[:1], *securities[:1])]
+    first, *rest = [_other_suite(entry, origin.suite, home, keyrings) for entry in (*mains[:1], *securities[:1])]
     where = f"{origin.suite} of {'the mirror ' + named if named else 'the same mirror as this system'}"
     return [Candidate(origin, (first,), tuple(rest), where)]
 
 
-def _derived(entry: AptEntry, suite: str, home: str, keyrings: Path) -> AptEntry:
+def _other_suite(entry: AptEntry, suite: str, home: str, keyrings: Path) -> AptEntry:
     """The entry of another suite on the same mirror. Other keys signed this suite, so we add all known keyrings."""
     options = dict(entry.options)
     given = options.get("Signed-By", "").strip()

@@ -1,7 +1,7 @@
-"""The system of stand-in hosts: a root directory with an ssh server and what a small Debian host has beside it.
+"""The system of stand-in hosts: a root directory with an ssh server and the programs of a small Debian host.
 
-A stand-in host is a set of namespaces of this machine that sees nothing else of it. Its programs run from this root as
-they are, without shims; ``bin/`` has only the programs that make its keys.
+A stand-in host is a set of namespaces of this machine. It sees only this root directory, and its programs run from it
+without shims. ``bin/`` has only the programs that make its keys.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from pathlib import Path
 from pytest_dbcluster.releases import apt, shims
 
 SERVER = "usr/sbin/sshd"
-MERGED = ("bin", "sbin", "lib", "lib64")  # directories that are links into usr/ on every host of today
+MERGED = ("bin", "sbin", "lib", "lib64")  # directories that are links into usr/ on current hosts
 
 
 def make(entry: Path, programs: tuple[str, ...], architecture: str) -> None:
-    """Make ``entry/bin`` with shims of ``programs``, and ``entry/root`` a root directory of hosts."""
+    """Make ``entry/bin`` with shims of ``programs``, and make ``entry/root`` a root directory for hosts."""
     unpacked = entry / shims.ROOT
     _merge(unpacked)
     _add_busybox(unpacked)
@@ -24,7 +24,7 @@ def make(entry: Path, programs: tuple[str, ...], architecture: str) -> None:
 
 
 def _merge(unpacked: Path) -> None:
-    """Move the directories of ``MERGED`` into usr/; packages of older suites still have them apart."""
+    """Move the directories of ``MERGED`` into usr/; packages of older suites have them separately."""
     for name in MERGED:
         apart = unpacked / name
         if apart.is_symlink():
@@ -37,7 +37,7 @@ def _merge(unpacked: Path) -> None:
 
 
 def _add_busybox(unpacked: Path) -> None:
-    """Add the programs of busybox that no package brought. Its shell would prefer its own programs to all others."""
+    """Add the programs of busybox that no package has. Busybox's shell is not used: it prefers built-in programs."""
     directories = (unpacked / "usr/bin", unpacked / "usr/sbin")
     if not (directories[0] / "sh").exists():
         (directories[0] / "sh").symlink_to("bash")

@@ -39,8 +39,8 @@ def _plain(path: str) -> str:
     return path.replace("\\040", " ").replace("\\011", "\t").replace("\\012", "\n").replace("\\134", "\\")
 
 
-def mounted(directory: Path, known: list[Mount] | None = None) -> Mount | None:
-    """The mount of a directory; None if no mount contains it."""
+def mount_of(directory: Path, known: list[Mount] | None = None) -> Mount | None:
+    """The mount of a directory; None if there is no such mount."""
     path, best = directory.resolve(), None
     for mount in mounts() if known is None else known:
         if path.is_relative_to(mount.point) and (best is None or len(mount.point) >= len(best.point)):
@@ -51,15 +51,15 @@ def mounted(directory: Path, known: list[Mount] | None = None) -> Mount | None:
 def whole_disk(directory: Path) -> str:
     """MAJOR:MINOR of the whole disk of a directory. The directory need not exist yet.
 
-    For a partition it is the disk of the partition, because the kernel ignores limits for partitions. A device mapper
-    volume is a disk: the kernel counts writes for the volume. Raises Unsupported when we find no block device.
+    The kernel ignores limits for partitions, so for a partition it is the disk of the partition. A device mapper
+    volume counts as a disk, because the kernel counts its writes. Raises Unsupported if there is no block device.
     """
     existing = directory.resolve()
     while not existing.exists():
         existing = existing.parent
     number = existing.stat().st_dev
     if not os.major(number):  # btrfs, for example, has its own device numbers; the source of the mount is the device
-        mount = mounted(existing)
+        mount = mount_of(existing)
         try:
             source = Path(mount.source if mount else "").stat()
         except OSError:
@@ -94,14 +94,14 @@ def _disk(number: str, directory: Path, block: Path = BLOCK) -> str:
 def file_system(directory: Path, known: list[Mount] | None = None) -> str:
     """The type of a directory's file system, such as ``ext4``; ``unknown`` if the kernel does not list it."""
     try:
-        mount = mounted(directory, known)
+        mount = mount_of(directory, known)
     except OSError:  # the kernel's list of mounts cannot be read
         mount = None
     return mount.kind if mount else "unknown"
 
 
-def described(directory: Path) -> str:
-    """File system and disk of a directory, such as ``ext4 on 254:0``; the disk's number is missing for none."""
+def description(directory: Path) -> str:
+    """File system and disk of a directory, such as ``ext4 on 254:0``; ``no disk`` if it has none."""
     try:
         disk = whole_disk(directory)
     except Unsupported:

@@ -1,8 +1,8 @@
-"""The cache: fetched releases, images and other files that are made once, by product, version and architecture.
+"""The cache: fetched releases, images and other files that we make once per product, version and architecture.
 
 An entry appears complete or not at all. We make it in a staging directory beside its final path, force it to disk, and
-rename it at the end. Each entry has a manifest, a JSON file that we write last: an entry with a manifest is complete.
-An entry that was damaged later is set aside under another name, and made again (``set_aside_if_damaged``).
+rename it at the end. We write its manifest, a JSON file, last: an entry with a manifest is complete.
+If an entry is damaged later, we rename it and make it again (``set_aside_if_damaged``).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ REMOVED = ".removed-"
 DAMAGED = ".damaged-"
 REASON = "damage.txt"  # in an entry that was set aside: what is wrong with it
 FORMAT = 2  # of an entry; entries of another format are fetched again
-UNTOLD = 1.0  # seconds of waiting for a lock that are not reported
+SILENT_SECONDS = 1.0  # shorter waits for a lock are not reported
 
 Value = TypeVar("Value")
 
@@ -51,9 +51,9 @@ def releases() -> Path:
 def require_trusted(directory: Path) -> None:
     """Raise ProvisionError if another user could have written the programs in a directory of the cache.
 
-    Root, with the cache of the user who called sudo -E, would otherwise run that user's programs.
+    After sudo -E, root uses the cache of the calling user and would run that user's programs.
     """
-    if reason := owned_files.untrusted(root()) or owned_files.untrusted(directory):
+    if reason := owned_files.distrust_reason(root()) or owned_files.distrust_reason(directory):
         raise ProvisionError(
             f"the cache {root()} is not used, because another user could have changed its programs: {reason}; set "
             "XDG_CACHE_HOME to a directory that only you can write, or correct owner and mode"
@@ -66,24 +66,24 @@ class Manifest:
 
     product: str
     version: str
-    """As asked for ("10.11")."""
+    """The version as the user names it ("10.11")."""
 
     exact: str
-    """As the program reports it ("10.11.19")."""
+    """The version that the program reports ("10.11.19")."""
 
     architecture: str
     suite: str
     source: str
-    """Where we fetched it from, for messages."""
+    """The mirror and suite that it came from, for messages."""
 
     packages: dict[str, str]
-    """Name -> version."""
+    """Package name -> version."""
 
     downloaded: int
-    """Bytes of the packages."""
+    """Size of the packages, in bytes."""
 
     size: int
-    """Bytes on disk."""
+    """Size on disk, in bytes."""
 
     fetched: str
     """Time in ISO 8601."""
@@ -92,7 +92,7 @@ class Manifest:
 
 
 def read(entry: Path) -> Manifest | None:
-    """The manifest of a release; None without a manifest, or with one of another format."""
+    """The manifest of a release; None if it is missing or has another format."""
     return read_manifest(entry / MANIFEST, lambda fields: Manifest(**fields) if fields["format"] == FORMAT else None)
 
 
@@ -102,7 +102,7 @@ def write(entry: Path, manifest: Manifest) -> None:
 
 
 def read_manifest(file: Path, parse: Callable[[Any], Value | None]) -> Value | None:
-    """The JSON value of a manifest, converted by ``parse``; None without a manifest, or when it is incomplete.
+    """The JSON value of a manifest, converted by ``parse``; None if the manifest is missing or incomplete.
 
     For a manifest of another format ``parse`` returns None, or raises KeyError, TypeError or ValueError.
     """
@@ -150,27 +150,27 @@ def size(directory: Path) -> int:
 def lock(name: str, *, progress: Report, does: str = "fetches") -> Iterator[None]:
     """Hold the lock ``name`` during the block. One process holds it at a time; others report that they wait.
 
-    The lock is released when its process dies. Raises ProvisionError when the lock cannot be taken, for example when
+    The lock is released when its process dies. Raises ProvisionError if we cannot take the lock, for example because
     another user created its file. ``does``: what the other process does, for the report.
     """
-    with held(_lock_file(name), progress=progress, waits_for=f"another process that {does} {name}"):
+    with hold_file(_lock_file(name), progress=progress, waits_for=f"another process that {does} {name}"):
         yield
 
 
 @contextlib.contextmanager
-def held(file: Path, *, progress: Report, waits_for: str) -> Iterator[None]:
+def hold_file(file: Path, *, progress: Report, waits_for: str) -> Iterator[None]:
     """Hold a lock in this file during the block, as ``lock`` does. ``waits_for``: the other process, for the report.
 
-    A wait below ``UNTOLD`` seconds is not reported: another process only reads the entry then. Raises LockHeld after
-    ``wait.locks`` seconds.
+    A wait below ``SILENT_SECONDS`` is not reported, because another process only reads the entry then. Raises LockHeld
+    after ``wait.locks`` seconds.
     """
     _create(file.parent)
     guard = filelock.FileLock(file, mode=0o600)
-    if not _taken(guard, seconds=min(UNTOLD, wait.locks.seconds)):
+    if not _acquire(guard, seconds=min(SILENT_SECONDS, wait.locks.seconds)):
         progress(f"waiting for {waits_for}; {shared_directory.limit()}")
-        if not _taken(guard, seconds=wait.locks.seconds):
-            who = shared_directory.named(shared_directory.lockers(file.stat()), commands=True)
-            raise shared_directory.still_held(f"{waits_for} ({who or file})")
+        if not _acquire(guard, seconds=wait.locks.seconds):
+            who = shared_directory.describe(shared_directory.lockers(file.stat()), commands=True)
+            raise shared_directory.held_error(f"{waits_for} ({who or file})")
     try:
         yield
     finally:
@@ -181,7 +181,7 @@ def held(file: Path, *, progress: Report, waits_for: str) -> Iterator[None]:
 def if_free(name: str) -> Iterator[bool]:
     """Try to hold a lock during the block; yields whether it was free. Raises ProvisionError as ``lock`` does."""
     guard = filelock.FileLock(_lock_file(name), mode=0o600)
-    free = _taken(guard, seconds=0)
+    free = _acquire(guard, seconds=0)
     try:
         yield free
     finally:
@@ -189,12 +189,12 @@ def if_free(name: str) -> Iterator[bool]:
 
 
 def is_free(file: Path) -> bool:
-    """Whether nobody holds the lock in this file, as far as we may know."""
+    """Whether nobody holds the lock in this file; False if we may not try it."""
     if not file.exists():
         return True
     guard = filelock.FileLock(file, mode=0o600)
     try:
-        return _taken(guard, seconds=0)
+        return _acquire(guard, seconds=0)
     except ProvisionError:
         return False
     finally:
@@ -212,8 +212,8 @@ def _lock_file(name: str) -> Path:
     return file
 
 
-def _taken(guard: filelock.BaseFileLock, *, seconds: float) -> bool:
-    """Take a lock, at most ``seconds`` from now. Returns whether it was taken."""
+def _acquire(guard: filelock.BaseFileLock, *, seconds: float) -> bool:
+    """Try to take a lock for at most ``seconds``. Returns whether we have it."""
     try:
         guard.acquire(timeout=seconds)
     except filelock.Timeout:  # a subclass of OSError
@@ -221,15 +221,15 @@ def _taken(guard: filelock.BaseFileLock, *, seconds: float) -> bool:
     except OSError as error:
         raise ProvisionError(
             f"cannot take the lock {guard.lock_file} of the cache: {error.strerror or error}; get write permission for "
-            "that file, or set XDG_CACHE_HOME to a directory of your own"
+            "that file, or set XDG_CACHE_HOME to your own directory"
         ) from error
     return True
 
 
 def discard(entry: Path) -> None:
-    """Remove an entry. It leaves the cache at once, even if the removal of its files is interrupted later.
+    """Remove an entry. It leaves the cache at once, even if something interrupts the removal of its files.
 
-    The caller holds the lock of the entry. Raises ProvisionError when we may not remove the entry, or not all of it.
+    The caller holds the lock of the entry. Raises ProvisionError if we may not remove all of the entry.
     """
     gone = entry.with_name(f"{REMOVED}{entry.name}-{secrets.token_hex(4)}")
     try:
@@ -246,10 +246,10 @@ def discard(entry: Path) -> None:
 
 
 def set_aside_if_damaged(entry: Path, manifest: str, progress: Report) -> bool:
-    """Rename an entry whose files are not those that were written; return whether there was such an entry.
+    """Rename an entry if its files have changed since they were written; return whether it did.
 
-    manifest: the file name of its manifest. The caller holds the lock of the entry, and makes the entry again. Says
-    what is wrong through ``progress``. Of each entry the last damaged one is kept, for a look at it. Raises
+    manifest: the file name of its manifest. The caller holds the lock of the entry, and makes the entry again.
+    Reports the damage to ``progress``. The last damaged version of each entry is kept for inspection. Raises
     ProvisionError.
     """
     if not entry.is_dir():
@@ -264,12 +264,12 @@ def set_aside_if_damaged(entry: Path, manifest: str, progress: Report) -> bool:
     except OSError as error:
         raise ProvisionError(
             f"cannot check {entry} in the cache: {error.strerror}: {error.filename}; run as the owner of the cache, or "
-            "set XDG_CACHE_HOME to a directory of your own"
+            "set XDG_CACHE_HOME to your own directory"
         ) from error
     with contextlib.suppress(OSError):
         (aside / REASON).write_text(reason)
     progress(
-        f"{entry} is damaged: {reason}. It is made again; the damaged one is now {aside.name} (dbcluster cache lists "
+        f"{entry} is damaged: {reason}. We make it again; the damaged one is now {aside.name} (dbcluster cache lists "
         "it, dbcluster cache clean removes it)"
     )
     return True
@@ -289,7 +289,7 @@ def _damage(entry: Path, manifest: str) -> str:
     except IsADirectoryError:
         return f"{manifest} is a directory"
     except ValueError:
-        return f"{manifest} is no JSON" if content.strip() else f"{manifest} is empty"
+        return f"{manifest} is not JSON" if content.strip() else f"{manifest} is empty"
     if manifest == MANIFEST and isinstance(document, dict) and not entry_files.is_recorded(entry):
         # Older versions recorded the size of all files together.
         total, wanted = size(entry) - len(content), document.get("size", 0)
@@ -299,9 +299,9 @@ def _damage(entry: Path, manifest: str) -> str:
 
 
 def leftovers(parent: Path) -> dict[Path, str]:
-    """The damaged entries of a directory that were set aside, and the unfinished ones -> a description of each.
+    """The damaged and the unfinished entries of a directory -> a description of each.
 
-    An entry that is unfinished may be in the making: its lock says so.
+    If the lock of an unfinished entry is held, a process is still making it.
     """
     found = {}
     for path in sorted(parent.glob(f"{DAMAGED}*")):
@@ -314,7 +314,7 @@ def leftovers(parent: Path) -> dict[Path, str]:
 
 
 def entry_of(path: Path) -> Path:
-    """The entry that a path belongs to: the path itself, or that of a damaged or unfinished entry (``leftovers``)."""
+    """The entry of a path: for a damaged or unfinished entry (``leftovers``) the original one, otherwise the path."""
     for prefix in (DAMAGED, STAGING):
         if path.name.startswith(prefix):
             return path.with_name(path.name.removeprefix(prefix).rpartition("-")[0])
@@ -322,13 +322,13 @@ def entry_of(path: Path) -> Path:
 
 
 def sweep(parent: Path) -> dict[Path, str]:
-    """Finish interrupted removals of entries in a directory. Returns the paths that could not be removed -> why."""
+    """Finish interrupted removals of entries in a directory. Returns the paths that remain -> why."""
     reasons = {path: _delete(path) for path in sorted(parent.glob(f"{REMOVED}*"))}
     return {path: reason for path, reason in reasons.items() if reason}
 
 
 def _delete(tree: Path) -> str:
-    """Delete a removed entry as far as possible. Returns a message about the rest, empty when nothing is left."""
+    """Delete a removed entry as far as possible. Returns a message about what is left, empty if nothing is."""
     shutil.rmtree(tree, ignore_errors=True)
     if not tree.exists():
         return ""
@@ -338,19 +338,19 @@ def _delete(tree: Path) -> str:
         return ""
     except OSError as error:
         return (
-            f"{formatting.size(size(tree))} of an entry that was removed from the cache are left in {tree}: "
+            f"{formatting.size(size(tree))} of a removed cache entry are left in {tree}: "
             f"{error.strerror or error}; delete it as a user with write permission for all of it"
         )
     return ""
 
 
 @contextlib.contextmanager
-def staged(name: str, *, among: Path | None = None, mode: int = 0o755) -> Iterator[Path]:
+def stage(name: str, *, among: Path | None = None, mode: int = 0o755) -> Iterator[Path]:
     """A staging directory for the entry ``name``. It becomes the entry when the block ends without an error.
 
     ``among``: the parent of the entry, by default the directory of releases. ``mode``: permissions of the entry.
-    The caller holds the lock of ``name``. So an older staging directory of this entry is stale, and we remove it. So
-    is the parent, if it was made for this entry and is empty.
+    The caller holds the lock of ``name``, so an older staging directory of this entry is stale, and we remove it.
+    We also remove the parent if it was made for this entry and is empty.
     """
     parent = among or releases()
     made = not parent.exists()

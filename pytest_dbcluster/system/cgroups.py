@@ -2,8 +2,8 @@
 
 A limited host has its own group, ``dbcluster-RUN-OWNER-BORN/CLUSTER-NODE``, in each tree that limits it.
 
-Version 1 counts a write for the process that submits it. So it does not limit later writes by the kernel, nor the
-journal of the file system. It does limit a server's own fsync and O_DIRECT writes.
+Version 1 counts a write for the process that submits it. So it limits a server's own fsync and
+O_DIRECT writes. It does not limit later writes by the kernel, nor the journal of the file system.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from pytest_dbcluster.spec import HostNeeds
 from pytest_dbcluster.system import block_devices, owned_files, processes, shared_directory
 
 PERIOD = 100_000  # of a CPU quota, in microseconds: the kernel's default
-OOM = ("memory.events", "memory.oom_control")  # of either version; both have a line "oom_kill N"
+OOM = ("memory.events", "memory.oom_control")  # in version 2 and 1; both have a line "oom_kill N"
 # Only kernels with swap have these files. There we must limit swap too, or programs could exceed their memory.
 IF_THERE = ("memory.memsw.limit_in_bytes", "memory.swap.max")
 RECORD = "groups"  # in a run's directory
 
 PREFIX = "dbcluster"
-# The controller of each power in either version, and the file without which a kernel cannot limit it.
+# Version -> power -> its controller, and the file that a kernel needs to limit it.
 CONTROLLERS = MappingProxyType(
     {
         1: {
@@ -51,7 +51,7 @@ POWERS = tuple(CONTROLLERS[2])
 CPU_ACCOUNTS = MappingProxyType({"cpuacct": "cpuacct.usage", "": "cpu.stat"})
 DELEGATED = "it takes root, or a delegated cgroup v2: systemd-run --user --scope -p Delegate=yes COMMAND"
 REMOVE_SECONDS = 3.0
-LOCK_SECONDS = 5.0  # of waiting for another process to enable controllers, which takes milliseconds
+LOCK_SECONDS = 5.0  # to wait for another process to enable controllers, which takes milliseconds
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Group:
     """The group of one host."""
 
     paths: tuple[Path, ...]
-    """Its directory in each tree that limits it."""
+    """The directory of the group in each tree that limits it."""
 
     needs: HostNeeds
 
@@ -69,7 +69,7 @@ class Group:
         return [str(path / "cgroup.procs") for path in self.paths]
 
     def limit_reached(self) -> str:
-        """A clause if the kernel killed a program because the group had used all its memory; else empty."""
+        """A clause if the kernel killed a program because the group had used all its memory; otherwise empty."""
         lines = [line for path in self.paths for file in OOM for line in read(path / file).splitlines()]
         killed = sum(int(line.split()[1]) for line in lines if line.startswith("oom_kill "))
         if not killed or self.needs.memory is None:
@@ -87,7 +87,7 @@ class Limits:
     """The possible limits for programs with data in one directory."""
 
     trees: Mapping[str, Tree]
-    """Power -> the tree that limits it."""
+    """Power -> the tree that can limit it."""
 
     missing: Mapping[str, str]
     """Power -> why it cannot be limited."""
@@ -114,7 +114,7 @@ class Limits:
             for tree, path in zip(trees, made.paths, strict=True):
                 path.parent.mkdir(exist_ok=True)
                 if tree.version == 2:
-                    with enabling(tree.path):
+                    with enable_lock(tree.path):
                         enable(tree.path, tree.powers)
                         enable(path.parent, tree.powers)  # from now on nobody can disable them
                 path.mkdir()
@@ -162,23 +162,23 @@ def find(directory: Path) -> Limits:
 
 
 def record(directory: Path, group: Group) -> list[Path]:
-    """Record the groups of a run in its directory. Returns those that were not recorded before."""
-    known = recorded(directory)
+    """Record the groups of a run in its directory. Returns the newly recorded ones."""
+    known = recorded_groups(directory)
     fresh = [path for path in dict.fromkeys(host.parent for host in group.paths) if path not in known]
     if fresh:
         owned_files.write(directory, RECORD, "".join(f"{path}\n" for path in (*known, *fresh)))
     return fresh
 
 
-def recorded(directory: Path) -> list[Path]:
+def recorded_groups(directory: Path) -> list[Path]:
     """The recorded groups of the run in this directory. Only groups that have its name and its user are the run's."""
     try:
         content, uid = owned_files.read(directory, RECORD)
         paths = [Path(line) for line in content.decode().splitlines()]
     except (OSError, ValueError):
         return []
-    # Another user may write what he likes: we look for his groups only where groups can be.
-    tops = [Path("/")] if uid == os.getuid() else [Path(point) for _, point in mounted().values()]
+    # Another user may write any path: we accept only paths in the trees of groups.
+    tops = [Path("/")] if uid == os.getuid() else [Path(point) for _, point in mounted_trees().values()]
     name = re.compile(rf"{PREFIX}-{re.escape(directory.name)}-[0-9]+-[0-9]+")
     return [
         path
@@ -191,7 +191,7 @@ def recorded(directory: Path) -> list[Path]:
 
 
 def _owner(path: Path) -> int | None:
-    """The user who owns a group; None when it does not exist."""
+    """The user who owns a group; None if it does not exist."""
     try:
         return path.lstat().st_uid
     except (OSError, ValueError):
@@ -201,7 +201,7 @@ def _owner(path: Path) -> int | None:
 def reap() -> None:
     """Remove the empty groups of this user's runs whose owner has ended. Never raises, and kills nothing."""
     for path in of_runs():
-        if _owner(path) == os.getuid() and processes.orphaned(path) and not members(path):
+        if _owner(path) == os.getuid() and processes.is_orphaned(path) and not members(path):
             with contextlib.suppress(OSError):  # a process has joined since: the kernel keeps its group
                 for inside in _inside(path):
                     inside.rmdir()
@@ -222,7 +222,7 @@ def trees(own: dict[str, str] | None = None, points: dict[str, tuple[str, str]] 
 
     own: controller -> path of our group. points: controller -> root and mount point of its tree.
     """
-    own, points = own_groups() if own is None else own, mounted() if points is None else points
+    own, points = own_groups() if own is None else own, mounted_trees() if points is None else points
     found: dict[str, Tree | str] = {}
     for power, (controller, file) in CONTROLLERS[1].items():
         if controller in points:
@@ -235,12 +235,12 @@ def trees(own: dict[str, str] | None = None, points: dict[str, tuple[str, str]] 
 
 
 def _second(own: Path, top: Path, wanted: Sequence[str]) -> dict[str, Tree | str]:
-    """Among our group and its parents: the group whose new children can limit most of the wanted powers."""
+    """Find, among our group and its parents, the group whose new children can limit most of the wanted powers."""
     best: dict[str, Tree | str] = {}
     most = 0
     files = {power: CONTROLLERS[2][power][1] for power in wanted}
     for path in itertools.takewhile(lambda group: group.is_relative_to(top), (own, *own.parents)):
-        with enabling(path):
+        with enable_lock(path):
             enabled = enable(path, wanted)
             why = _why_not(path, list(files.values()))
             if enabled:  # only a test so far; the kernel refuses if a run's group uses them meanwhile
@@ -254,10 +254,10 @@ def _second(own: Path, top: Path, wanted: Sequence[str]) -> dict[str, Tree | str
 
 
 @contextlib.contextmanager
-def enabling(path: Path) -> Iterator[None]:
+def enable_lock(path: Path) -> Iterator[None]:
     """Hold a lock during the block, so that only one process at a time enables and disables controllers of a group.
 
-    It waits LOCK_SECONDS at most, then goes on without the lock: any user may lock a directory, and conflicts are rare.
+    After LOCK_SECONDS it goes on without the lock: any user may lock a directory, and conflicts are rare.
     """
     limit = time.monotonic() + LOCK_SECONDS
     with contextlib.ExitStack() as held:
@@ -270,10 +270,10 @@ def enabling(path: Path) -> Iterator[None]:
 
 
 def enable(path: Path, powers: Iterable[str]) -> list[str]:
-    """Enable controllers for the children of a version 2 group. Returns those that were not enabled before."""
+    """Enable controllers for the children of a version 2 group. Returns the newly enabled ones."""
     had, done = read(path / "cgroup.subtree_control").split(), []
     for controller in sorted(CONTROLLERS[2][power][0] for power in powers):
-        with contextlib.suppress(OSError):  # the caller looks at the children to see whether it worked
+        with contextlib.suppress(OSError):  # the caller checks the children to see whether it worked
             if controller not in had:
                 write(path / "cgroup.subtree_control", f"+{controller}")
                 done.append(controller)
@@ -281,7 +281,7 @@ def enable(path: Path, powers: Iterable[str]) -> list[str]:
 
 
 def _why_not(parent: Path, files: Sequence[str]) -> dict[str, str]:
-    """Make a test group: for each file of a limit, why groups below ``parent`` lack it; empty text if they have it."""
+    """For each file of a limit: why groups below ``parent`` lack it, found with a test group; empty if they have it."""
     group = parent / run_name(f"probe{secrets.token_hex(4)}")
     try:
         group.mkdir()
@@ -302,7 +302,7 @@ def own_groups(text: str | None = None) -> dict[str, str]:
     return {controller: path for _, controllers, path in lines for controller in controllers.split(",")}
 
 
-def mounted(text: str | None = None) -> dict[str, tuple[str, str]]:
+def mounted_trees(text: str | None = None) -> dict[str, tuple[str, str]]:
     """Mounted trees: controller -> root and mount point. Version 2 has the empty name as its controller."""
     found: dict[str, tuple[str, str]] = {}
     for mount in block_devices.mounts(text):
@@ -314,13 +314,13 @@ def mounted(text: str | None = None) -> dict[str, tuple[str, str]]:
 
 
 def _below(root: str, point: str, path: str) -> Path:
-    """The directory of a group. A group outside of the visible part of the tree gives the mount point."""
+    """The directory of a group; the mount point if the group is outside of the visible part of the tree."""
     inside = Path(path).relative_to(root) if Path(path).is_relative_to(root) else Path()
     return Path(point) if ".." in inside.parts else Path(point) / inside
 
 
 # Cached, because reading the list of mounts is slow on machines with many containers.
-_points = functools.cache(mounted)
+_points = functools.cache(mounted_trees)
 
 
 def cpu_seconds(pid: int) -> float | None:
@@ -330,11 +330,11 @@ def cpu_seconds(pid: int) -> float | None:
         if controller in groups and controller in points:
             path = _below(*points[controller], groups[controller])
             if str(pid) in read(path / "cgroup.procs").split() and (text := read(path / file)):
-                return cpu_said(text)
+                return parse_cpu_seconds(text)
     return None
 
 
-def cpu_said(text: str) -> float:
+def parse_cpu_seconds(text: str) -> float:
     """CPU seconds from a file: version 1 has only nanoseconds, version 2 begins with "usage_usec" and microseconds."""
     words = text.split()
     return int(words[0]) / 1e9 if words[0].isdigit() else int(words[1]) / 1e6
@@ -347,7 +347,7 @@ def run_name(run: str) -> str:
 
 def of_runs() -> list[Path]:
     """The groups of all runs, in our own group and in its parents."""
-    own, points, found = own_groups(), mounted(), []
+    own, points, found = own_groups(), mounted_trees(), []
     for controller in {"", *(name for name, _ in CONTROLLERS[1].values())} & points.keys():
         root, point = points[controller]
         base = _below(root, point, own.get(controller, "/"))
@@ -357,7 +357,7 @@ def of_runs() -> list[Path]:
 
 
 def members(path: Path) -> list[int]:
-    """The ids of the processes in a run's group and in the groups of its hosts. 0 is a process that we cannot see."""
+    """The ids of the processes in a run's group and in the groups of its hosts. A process that we cannot see is 0."""
     return [int(pid) for group in (path, *_inside(path)) for pid in read(group / "cgroup.procs").split()]
 
 
@@ -368,8 +368,8 @@ def _inside(path: Path) -> Iterator[Path]:
 def remove(path: Path, uid: int | None = None) -> None:
     """Kill the processes of a group and of the groups inside it, and remove the groups. Never raises.
 
-    Groups in which we may not write stay, and so do processes of others than the user ``uid``, by default ourselves,
-    with their groups.
+    It leaves groups in which we may not write, and processes of other users than ``uid`` (default: this user) with
+    their groups.
     """
     uid = os.getuid() if uid is None else uid
     limit = time.monotonic() + REMOVE_SECONDS

@@ -24,7 +24,7 @@ SMALL = 2**20  # bytes; smaller files are written without O_DIRECT, which is fas
 def copy_tree(source: Path, target: Path) -> None:
     """Copy a directory with its files and their modes.
 
-    Raises OSError. For a full disk it does so before it writes the content of a large file.
+    Raises OSError; if the disk is full, before it writes the content of a large file.
     """
     for parent, _, names in os.walk(source):
         directory = target / Path(parent).relative_to(source)
@@ -35,13 +35,13 @@ def copy_tree(source: Path, target: Path) -> None:
 
 
 def copy_sparse(source: Path, target: Path) -> None:
-    """Copy a file over another one that exists, and leave out what the source leaves out: its holes. Raises OSError.
+    """Copy a file over an existing one and keep its holes. Raises OSError.
 
     The copy goes through the page cache; on a file system that can share blocks, nothing is written.
     """
     with source.open("rb", buffering=0) as old, target.open("r+b", buffering=0) as new:
         size = os.fstat(old.fileno()).st_size
-        new.truncate(0)  # what the target had there would show through the holes
+        new.truncate(0)  # old contents of the target would show through the holes
         if not _shares(old.fileno(), new.fileno()):
             new.truncate(size)
             _copy_data(old.fileno(), new.fileno(), size)
@@ -58,7 +58,7 @@ def _copy_data(old: int, new: int, size: int) -> None:
 
 
 def _next_data(file: int, offset: int) -> int:
-    """Where the next bytes are that are no hole; beyond the end if there are none."""
+    """The offset of the next data after ``offset``; the size of the file if only a hole follows."""
     try:
         return os.lseek(file, offset, os.SEEK_DATA)
     except OSError as error:

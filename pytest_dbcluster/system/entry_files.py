@@ -1,9 +1,9 @@
 """The files of a cache entry: recorded when it is made, and compared when it is used.
 
 ``record`` writes size and SHA-256 digest of every file into RECORD. ``damage`` compares the sizes at each use. It
-reads a file's contents only when the file was touched since it was last compared: when its time of change (ctime),
-inode or time of modification is another. So a use costs some milliseconds, and the first use of a copied cache costs
-the time to read it once. Contents that a failing disk changes without a write are not noticed.
+reads a file's contents only if its ctime, inode or mtime has changed since the last comparison. So a use costs some
+milliseconds, and the first use of a copied cache costs the time to read it once. If a failing disk changes contents
+without a write, we do not notice.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 RECORD = ".files.json"  # path -> [size in bytes, SHA-256 digest]
-COMPARED = ".compared.json"  # path -> state of the file when its contents were last compared
+COMPARED = ".compared.json"  # path -> state of the file at the last comparison of its contents
 OWN = (RECORD, COMPARED, f"{RECORD}.new", f"{COMPARED}.new")
-THREADS = 8  # that wait for the disk at the same time
+THREADS = 8  # waiting for the disk at the same time
 
 
 def record(entry: Path) -> None:
@@ -36,9 +36,9 @@ def is_recorded(entry: Path) -> bool:
 
 
 def damage(entry: Path) -> str:
-    """Return what is wrong with the files of an entry, in a few words; empty when nothing is.
+    """Describe the damage to an entry's files in a few words; empty if they are intact.
 
-    The files of an entry without a record are recorded as they are. Raises OSError for files that cannot be read.
+    If an entry has no record, its files are recorded as they are. Raises OSError for files that cannot be read.
     """
     if not is_recorded(entry):
         if os.access(entry, os.W_OK):  # not the entry of another user
@@ -50,7 +50,7 @@ def damage(entry: Path) -> str:
     states = {}
     for name, (size, _) in recorded.items():
         try:
-            status = os.lstat(f"{entry}/{name}")  # a Path for each file would take longer than all else
+            status = os.lstat(f"{entry}/{name}")  # a Path for each file would take longer than everything else
         except FileNotFoundError:
             return f"{name} is missing"
         if status.st_size != size:
@@ -75,7 +75,7 @@ def digest(path: Path) -> str:
 def make_durable(tree: Path) -> None:
     """Force every file and directory of a tree to disk. Raises OSError.
 
-    Otherwise a power failure could leave an entry that looks whole and is not.
+    Otherwise a power failure could leave an incomplete entry that looks complete.
     """
     directories = [Path(parent) for parent, _, _ in os.walk(tree)]
     with concurrent.futures.ThreadPoolExecutor(THREADS) as threads:
@@ -94,7 +94,7 @@ def sync(path: Path) -> None:
 
 
 def _files(entry: Path) -> dict[str, os.stat_result]:
-    """The regular files of an entry, by path in the entry; without our own and without links."""
+    """The regular files of an entry, by path in the entry; without our record files and without links."""
     found = {}
     for parent, _, names in os.walk(entry):
         for name in names:
@@ -110,7 +110,7 @@ def _state(status: os.stat_result) -> list[int]:
 
 
 def _read(file: Path) -> Mapping[str, list[object]]:
-    """A record; empty when there is none, or when it cannot be read."""
+    """A record; empty if it is missing or cannot be read."""
     try:
         document = json.loads(file.read_bytes())
     except (FileNotFoundError, ValueError):

@@ -1,15 +1,14 @@
-"""Turns on this machine: builds run side by side, measured rounds run alone, across all processes and users.
+"""Turns on this machine: builds run side by side, measured rounds run exclusively, across all processes and users.
 
 Two kernel locks (flock) decide; the kernel releases the locks of a dead process. A process takes the lock ``next``
 first, and waits for the lock ``work`` while it holds ``next``: shared to build, exclusive to measure. So nobody
 overtakes the process that is next. A build can run between two blocks of another run's rounds, and a block of rounds
 can run between two builds.
-Two measuring runs do not alternate block by block, because then neither run warms up. While only measuring processes
-wait, a run continues with its next block for ``STINT`` seconds.
+Two measuring runs do not alternate block by block, because then neither run would stay warm. While only measuring
+processes wait, a run continues with its next block for ``STINT`` seconds.
 
-The lock files lie directly in root's sticky directory, and so do notes that say who has the machine. Every user may
-write such notes. So the owner of a note and the process id in its name have to be of one user, and nothing but the
-locks themselves decides who waits.
+The lock files are directly in root's sticky directory, with notes that show who has the machine. Every user may write
+such notes. So the owner of a note must also own the process in its name. Only the locks decide who waits.
 """
 
 from __future__ import annotations
@@ -39,32 +38,32 @@ from pytest_dbcluster.formatting import Report
 from pytest_dbcluster.system import cache, processes, shared_directory
 from pytest_dbcluster.system.shared_directory import LockFile
 
-# One directory for all users of the machine, because they share its cores. Not $TMPDIR, which may be private. A
-# directory of our own in it could be made first, and replaced later, by any other user.
+# One directory for all users of the machine, because they share its cores. Not $TMPDIR, which may be private. We use no
+# subdirectory, because any other user could create it first and replace it later.
 PARENTS = ("/run/lock", "/tmp")
 ANYBODY_MAY = stat.S_ISVTX | stat.S_IWOTH
-NAME = "pytest-dbcluster"  # every name of ours in that directory begins with it
+NAME = "pytest-dbcluster"  # the prefix of all our names in that directory
 NEXT, WORK, ADMIT = (f"{NAME}-{name}.lock" for name in ("next", "work", "admit"))
 NOTE = re.compile(rf"{NAME}-note-[0-9a-f]{{8}}-([0-9]{{1,10}})-([0-9]{{1,12}})")  # process id and start time
-NOTE_BYTES, RUN_LETTERS = 1000, 40  # the longest note that is read, and the longest id of a run that is shown
+NOTE_BYTES, RUN_LETTERS = 1000, 40  # the maximum length of a note, and of the run's id in messages
 BUILDING, MEASURING = "building", "measuring"
 POLL = 0.01  # seconds between two attempts, the maximum delay of a hand-over
-TOLD_AFTER, TOLD_AGAIN = 5.0, 15.0  # seconds of waiting before the first report, and between reports
+FIRST_REPORT, NEXT_REPORT = 5.0, 15.0  # seconds of waiting before the first report, and between reports
 STINT = 10.0  # seconds that a run measures while another run waits to measure
 LINGER = 0.2  # seconds to begin the next block; judging the last block takes milliseconds
 # Seconds to wait for the last steps of a measurement (its checks and reports) after the run's time was used.
 FINISH_SECONDS = 20.0
-NO_LOCK = "cannot use the lock that keeps measured rounds apart"
-WAITED = "{}; it was used while this run waited for the machine: {}"
+NO_LOCK = "cannot use the lock that keeps measured rounds from overlapping"
+WAITED = "{}; another run had the machine while this run waited: {}"
 STARTS = "another run that starts servers"
-INSIDE = "a measured round would run inside a build of {}, which may disturb it: end the build first"
+INSIDE = "cannot measure inside a build of {}, which may disturb the round: end the build first"
 
 
 @dataclasses.dataclass(frozen=True)
 class Holder:
     """A process that has the machine, or waits for it.
 
-    run, does, since and waits are what the process wrote; pid and user are checked.
+    The process itself wrote run, does, since and waits; we checked pid and user.
     """
 
     run: str
@@ -86,7 +85,7 @@ class Holder:
 
 @dataclasses.dataclass(frozen=True)
 class _Note:
-    """The content of a note. Its file's name has the process id, and its file's owner is the user."""
+    """The content of a note. The file name contains the process id, and the owner of the file is the user."""
 
     run: str
     does: Literal["building", "measuring"]
@@ -97,7 +96,7 @@ class _Note:
 class MachineLock:
     """The turns of this process. A turn inside another turn of this process is part of the outer turn.
 
-    Only one thread of a process may use it at a time.
+    Not thread-safe: one thread of a process may use it at a time.
     """
 
     def __init__(self, directory: Path | None = None) -> None:
@@ -110,10 +109,10 @@ class MachineLock:
         self._lingers: threading.Timer | None = None
         self._waited = 0.0
         self._waits_since: float | None = None
-        self.gave_up = False  # a wait was in vain, so later ones are short
+        self.gave_up = False  # a wait timed out, so later ones are short
 
     @property
-    def used(self) -> bool:
+    def had_turn(self) -> bool:
         """Whether this process has had a turn."""
         return self._began > 0
 
@@ -144,12 +143,15 @@ class MachineLock:
     ) -> Iterator[None]:
         """Hold the machine for BUILDING or MEASURING during the block. Waiting is reported to ``progress``.
 
-        ``over``: returns why the waiting must end, empty while it need not. Then Inconclusive is raised, with who has
-        the machine. ``most``: after so many seconds of waiting the block runs without the machine; with ``over`` too,
-        they count from its first reason. A turn inside a turn of this process, or of a parent process, is part of the
-        outer turn. Raises ConfigError for measuring inside a build, ProvisionError when the lock files cannot be
-        used, and LockHeld after ``wait.locks`` seconds of waiting; with ``most`` the block runs without the machine
-        then. After a wait in vain, ``most`` counts from its start.
+        A turn inside a turn of this process, or of a parent process, is part of the outer turn.
+
+        ``over``: returns why the wait must end, empty while it may go on. Given a reason, the wait ends with
+        Inconclusive, which names who has the machine. ``most``: seconds after which the block runs without the
+        machine. If both are given, ``most`` counts from the first reason of ``over``, or from the start once an earlier
+        wait has timed out.
+
+        Raises ConfigError for measuring inside a build, and ProvisionError if the lock files cannot be used. After
+        ``wait.locks`` seconds it raises LockHeld; with ``most``, the block runs without the machine.
         """
         if self._depth and does == MEASURING != self._does:
             raise ConfigError(INSIDE.format(f"this process (pid {os.getpid()})"))
@@ -194,33 +196,33 @@ class MachineLock:
             work = held.enter_context(contextlib.closing(self._lock(WORK)))
             with contextlib.closing(self._lock(NEXT)) as queue:
                 kind = fcntl.LOCK_EX if does == MEASURING else fcntl.LOCK_SH
-                if wait.locked(queue, fcntl.LOCK_EX):
-                    wait.locked(work, kind)
-            held.enter_context(self.noted(wait.run, does, waits=False))
+                if wait.wait_for(queue, fcntl.LOCK_EX):
+                    wait.wait_for(work, kind)
+            held.enter_context(self.note(wait.run, does, waits=False))
             self._turn = held.pop_all()
         self._does, self._began = does, time.monotonic()
 
     @contextlib.contextmanager
     def admitting(self, progress: Report, over: Callable[[], str] = lambda: "") -> Iterator[None]:
-        """Hold a lock during the block, inside a turn to build: nobody else can take the memory that we saw free.
+        """Hold a lock during the block, inside a turn to build: no other run can take the memory that we saw free.
 
-        Raises Inconclusive, with who holds it, when ``over`` returns a reason to wait no longer, and LockHeld after
+        Raises Inconclusive, with who holds it, if ``over`` returns a reason to stop waiting, and LockHeld after
         ``wait.locks`` seconds.
         """
         began = time.monotonic()
-        tell = began + TOLD_AFTER
+        tell = began + FIRST_REPORT
         with contextlib.closing(self._lock(ADMIT)) as file:
             with self.waiting():
                 while not file.try_lock():
                     if reason := over():
                         raise Inconclusive(WAITED.format(reason, _lockers(file) or STARTS))
                     if time.monotonic() - began >= wait.locks.seconds:
-                        raise shared_directory.still_held(_lockers(file, commands=True) or STARTS)
+                        raise shared_directory.held_error(_lockers(file, commands=True) or STARTS)
                     if time.monotonic() >= tell:
-                        tell = time.monotonic() + TOLD_AGAIN
+                        tell = time.monotonic() + NEXT_REPORT
                         who = f"{lockers}; " if (lockers := _lockers(file)) else ""
                         progress(
-                            "waiting: another run is starting servers, which take their memory first "
+                            "waiting: another run is starting its servers; then we see how much memory is free "
                             f"({who}{shared_directory.limit()})"
                         )
                     time.sleep(POLL)
@@ -229,10 +231,10 @@ class MachineLock:
     def _lock(self, name: str) -> LockFile:
         return LockFile(self.directory, name, NO_LOCK)
 
-    def having(self, *, commands: bool = False) -> str:
-        """Who has the machine, for messages: by their notes, or else by the kernel's list of locks.
+    def describe_holders(self, *, commands: bool = False) -> str:
+        """Who has the machine, for messages: from the notes, otherwise from the kernel's list of locks.
 
-        commands: add the command of each process, and when it began.
+        commands: add the command of each process and its start time.
         """
         noted = [holder for holder in self.holders() if not holder.waits and holder.pid != os.getpid()]
         if noted:
@@ -245,26 +247,26 @@ class MachineLock:
         return "another process has the machine"
 
     def holders(self) -> list[Holder]:
-        """The processes that have the machine or wait for it, by their notes.
+        """The processes that have the machine or wait for it, from their notes.
 
-        Removes the notes of this user's dead processes; those of other users are not ours to remove.
+        Removes the notes of this user's dead processes, and leaves those of other users.
         """
-        with contextlib.suppress(ProvisionError), shared_directory.entered(self.directory, NO_LOCK) as directory:
+        with contextlib.suppress(ProvisionError), shared_directory.enter(self.directory, NO_LOCK) as directory:
             names = [match for match in map(NOTE.fullmatch, shared_directory.names(directory)) if match]
             return [holder for match in names if (holder := _holder(directory, match))]
         return []
 
     @contextlib.contextmanager
-    def noted(self, run: str, does: str, *, waits: bool) -> Iterator[None]:
+    def note(self, run: str, does: str, *, waits: bool) -> Iterator[None]:
         """Keep a note about this process during the block. Other users can read it, but not remove it.
 
-        Without room for it there is none: notes only say who has the machine.
+        If the disk is full, it writes no note: notes only show who has the machine.
         """
         note = {"run": run, "does": does, "since": time.time(), "waits": waits}
         name = f"{NAME}-note-{secrets.token_hex(4)}-{processes.mark()}"
-        with shared_directory.entered(self.directory, NO_LOCK) as directory, contextlib.ExitStack() as made:
+        with shared_directory.enter(self.directory, NO_LOCK) as directory, contextlib.ExitStack() as made:
             with contextlib.suppress(OSError):
-                file = shared_directory.created(directory, name)
+                file = shared_directory.create(directory, name)
                 made.callback(os.close, file)
                 made.callback(_unlink, directory, name)
                 os.write(file, msgspec.json.encode(note))
@@ -272,9 +274,9 @@ class MachineLock:
 
 
 def _holder(directory: int, name: re.Match[str]) -> Holder | None:
-    """The process that wrote this note; None for the note of a dead process, or of another user than the process."""
+    """The process that wrote this note; None if the process is dead, or if another user owns the note."""
     try:
-        file = shared_directory.opened(directory, name.string)
+        file = shared_directory.open_plain(directory, name.string)
     except OSError:
         return None
     try:
@@ -296,14 +298,14 @@ def _holder(directory: int, name: re.Match[str]) -> Holder | None:
 
 
 def _unlink(directory: int, name: str) -> None:
-    """Remove a note of ours. In a sticky directory nobody else can have put another file in its place."""
+    """Remove a note of ours. In a sticky directory no other user can replace it."""
     with contextlib.suppress(OSError):
         os.unlink(name, dir_fd=directory)
 
 
 def _lockers(file: LockFile, *, commands: bool = False) -> str:
-    """The other processes that hold a lock, by the kernel's list; empty where it names none."""
-    named = shared_directory.named(file.lockers(), commands=commands)
+    """The other processes that hold a lock, from the kernel's list; empty if it names no process."""
+    named = shared_directory.describe(file.lockers(), commands=commands)
     return f"{named} holds {file.path}" if named else ""
 
 
@@ -324,44 +326,44 @@ class _Waiting:
         self._began = time.monotonic()
         # None: the seconds of ``most`` do not count yet.
         self._counts_from = self._began if over is None or machine.gave_up else None
-        self._tell = TOLD_AFTER
+        self._tell = FIRST_REPORT
 
-    def locked(self, file: LockFile, kind: int) -> bool:
+    def wait_for(self, file: LockFile, kind: int) -> bool:
         """Wait for a lock. False when a parent process already has the machine, or after the maximum time."""
         if file.try_lock(kind):
             return True
-        if self._covered():
+        if self._is_nested():
             return False
-        with self._machine.noted(self.run, self._does, waits=True), self._machine.waiting():
+        with self._machine.note(self.run, self._does, waits=True), self._machine.waiting():
             while not file.try_lock(kind):
                 if self._too_long():
                     return False
                 waited = time.monotonic() - self._began
                 if waited >= self._tell:
-                    self._tell = waited + TOLD_AGAIN
-                    self._progress(f"waiting: {self._machine.having()}; {shared_directory.limit()}")
+                    self._tell = waited + NEXT_REPORT
+                    self._progress(f"waiting: {self._machine.describe_holders()}; {shared_directory.limit()}")
                 time.sleep(POLL)
         return True
 
     def _too_long(self) -> bool:
         """Whether the maximum time has passed.
 
-        Where there is none, raises Inconclusive when the waiting must end, and LockHeld after ``wait.locks`` seconds.
+        Without a maximum it raises Inconclusive if the wait must end, and LockHeld after ``wait.locks`` seconds.
         """
         if time.monotonic() - self._began >= wait.locks.seconds:
             if self._most is not None:
                 return True
             self._machine.gave_up = True
-            raise shared_directory.still_held(f"the machine: {self._machine.having(commands=True)}")
+            raise shared_directory.held_error(f"the machine: {self._machine.describe_holders(commands=True)}")
         if self._counts_from is None and self._over and (reason := self._over()):
             if self._most is None:
-                raise Inconclusive(WAITED.format(reason, self._machine.having()))
+                raise Inconclusive(WAITED.format(reason, self._machine.describe_holders()))
             self._counts_from = time.monotonic()
         if self._counts_from is None or self._most is None:
             return False
         return time.monotonic() - self._counts_from >= self._most
 
-    def _covered(self) -> bool:
+    def _is_nested(self) -> bool:
         """Whether a parent process has the machine. It waits for us, so waiting for it would deadlock."""
         above = {process.pid for process in psutil.Process().parents()}
         outer = [holder for holder in self._machine.holders() if holder.pid in above and not holder.waits]
@@ -373,7 +375,7 @@ class _Waiting:
 def lock_directory() -> Path:
     """The directory of the locks: the first of PARENTS that is root's, sticky, and writable for every user.
 
-    Without one it is a directory in the cache, where this user's runs alone take turns.
+    Without such a directory it is one in the cache, and only this user's runs take turns.
     """
     for parent in map(Path, PARENTS):
         with contextlib.suppress(OSError):
@@ -394,8 +396,8 @@ def this() -> MachineLock:
 class Turns:
     """The turns of one run. ``machine`` is None when the hosts have their own cores; then nobody waits.
 
-    ``over``: returns why the run must wait no longer, such as its used time; empty while it may. A wait ends with
-    LockHeld after ``wait.locks`` seconds.
+    ``over``: returns why the run must stop waiting, such as its used time; empty while it may wait. After
+    ``wait.locks`` seconds a wait ends with LockHeld.
     """
 
     machine: MachineLock | None
@@ -409,19 +411,19 @@ class Turns:
         return cls(this() if "shared-cores" in offers else None, run, progress, over)
 
     def clock(self) -> float:
-        """``time.monotonic`` without the seconds of waiting for other runs, also for hosts that those use."""
+        """``time.monotonic`` without the seconds of waiting for other runs, on this machine or for hosts."""
         return (self.machine or this()).clock()
 
     @property
-    def used(self) -> bool:
-        """Whether this process has had the machine; else it has started nothing. True on hosts with their own cores."""
-        return self.machine is None or self.machine.used
+    def had_turn(self) -> bool:
+        """Whether this process has had the machine, and so may have started servers. True on hosts with own cores."""
+        return self.machine is None or self.machine.had_turn
 
     def building(self, most: float | None = None) -> AbstractContextManager[None]:
         """A turn to start, populate, check or end clusters, and for all other work that uses cores and the disk.
 
-        ``most``: the maximum time to wait, in seconds, after which the block runs without the machine; None waits until
-        the run's time is used, and then raises Inconclusive.
+        ``most``: seconds to wait, after which the block runs without the machine. None waits until the run's time is
+        used, then raises Inconclusive.
         """
         return self._turn(BUILDING, most, self.over if most is None else None)
 

@@ -1,7 +1,7 @@
-"""Files in the directory of a run. Other users may have directories beside it, and may write in those what they like.
+"""Files in the directory of a run. Other users may have directories beside it with any content.
 
-So a file is read only when nobody but the owner of its directory can have written it. Whoever uses its content still
-checks who that owner is. Directories are removed in a way that a user who replaces them meanwhile cannot redirect.
+So we read a file only if nobody but the owner of its directory could write it. The caller checks who the owner is.
+If another user replaces a directory while we remove it, we do not remove anything in the replacement.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ MOST_BYTES = 2**20  # of a file; ours have a few hundred
 def read(directory: Path, name: str) -> tuple[bytes, int]:
     """The content of a file in this directory, and the id of the user who owns both.
 
-    Raises OSError, also for a link, for a file of more than MOST_BYTES, and when anybody else could have written it.
+    Raises OSError, also for a link, for a file of more than MOST_BYTES, and if another user could write it.
     """
-    with _entered(directory) as (descriptor, owner):
+    with _enter(directory) as (descriptor, owner):
         # Check and read the same open file: somebody could replace the file between two uses of its path.
-        file = shared_directory.opened(descriptor, name)
+        file = shared_directory.open_plain(descriptor, name)
         with os.fdopen(file, "rb") as stream:
             _refuse_others(os.fstat(file), owner)
             content = stream.read(MOST_BYTES + 1)
@@ -37,7 +37,7 @@ def read(directory: Path, name: str) -> tuple[bytes, int]:
 
 
 def write(directory: Path, name: str, text: str) -> None:
-    """Write a file for this user alone; it replaces an older one at once and completely. Raises OSError."""
+    """Write a file that only this user can read; it replaces an older one atomically. Raises OSError."""
     fresh = directory / f".{name}"
     fresh.unlink(missing_ok=True)
     with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
@@ -47,24 +47,24 @@ def write(directory: Path, name: str, text: str) -> None:
 
 def owner(directory: Path) -> int:
     """The id of the user who owns a directory. Raises OSError, also when other users may write to it."""
-    with _entered(directory) as (_, uid):
+    with _enter(directory) as (_, uid):
         return uid
 
 
-def untrusted(directory: Path) -> str:
-    """Why programs below a directory may be those of another user: whose it is, with its mode; "" if nobody else can.
+def distrust_reason(directory: Path) -> str:
+    """Why another user may have changed the programs below a directory: its owner and mode; "" if nobody could.
 
-    Root also needs every directory above it to be safe, because who may rename a directory may replace it. In a
-    directory with the sticky bit nobody renames what belongs to others. A group that has the name of the owner is taken
-    for the owner. What does not exist is safe.
+    For root, every directory above it must be safe too: whoever may rename a directory may replace it. In a directory
+    with the sticky bit, users can rename only their own files. A group with the owner's name counts as the owner. A
+    missing directory is safe.
     """
     path = directory.absolute()
-    # Every link is followed: what counts is where the programs are.
+    # Follow every link, because the real place of the programs counts.
     found = [path, path.resolve(), *(path.resolve().parents if os.geteuid() == 0 else ())]
     for one in dict.fromkeys(found):
         with contextlib.suppress(FileNotFoundError):
             status = one.stat()
-            if status.st_uid not in _trusted():
+            if status.st_uid not in _trusted_users():
                 return f"{one} belongs to {_user(status.st_uid)}, mode {stat.S_IMODE(status.st_mode):04o}"
             sticky = status.st_mode & stat.S_ISVTX and one not in found[:2]
             shared = status.st_mode & stat.S_IWGRP and not _own_group(status)
@@ -76,8 +76,8 @@ def untrusted(directory: Path) -> str:
     return ""
 
 
-def _trusted() -> set[int]:
-    """Root, this user, and in a user namespace everybody outside of it, root too."""
+def _trusted_users() -> set[int]:
+    """Root and this user; in a user namespace also all users outside of it, because one of them is root."""
     whole = Path("/proc/self/uid_map").read_text().split() == ["0", "0", str(2**32 - 1)]
     return {0, os.geteuid()} | (set() if whole else {int(Path("/proc/sys/kernel/overflowuid").read_text())})
 
@@ -97,8 +97,8 @@ def _own_group(status: os.stat_result) -> bool:
 
 
 @contextlib.contextmanager
-def _entered(directory: Path) -> Iterator[tuple[int, int]]:
-    """Open a directory; yields its descriptor and its owner. Raises OSError as ``owner`` does."""
+def _enter(directory: Path) -> Iterator[tuple[int, int]]:
+    """Open a directory; yields its descriptor and its owner. Raises OSError like ``owner``."""
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
         status = os.fstat(descriptor)
@@ -116,7 +116,7 @@ def _refuse_others(status: os.stat_result, owner: int) -> None:
 def remove_tree(directory: Path, owner: int) -> None:
     """Remove a directory that this user owns, with everything in it, as far as we may. Never raises.
 
-    The directory is opened once: if somebody replaces it meanwhile, the other one stays.
+    We open the directory once. If somebody replaces it meanwhile, the replacement stays.
     """
     with contextlib.suppress(OSError), contextlib.ExitStack() as opened:
         parent = os.open(directory.parent, os.O_RDONLY | os.O_DIRECTORY)

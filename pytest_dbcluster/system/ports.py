@@ -1,4 +1,4 @@
-"""Free ports on a shared address. Two runs never choose the same port, whoever their users are."""
+"""Free ports on a shared address. Two runs never choose the same port, even if their users differ."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def is_free(port: int, address: str = "127.0.0.1") -> bool:
 class PortLocks:
     """Ports that this process holds until ``close`` or its end.
 
-    A port is held by a local socket with an abstract name (unix(7)). Such a name is known to all users in the network
-    whose ports we share, whatever their TMPDIR is. It is no file, and the kernel gives it back with its process.
-    ``name``: the beginning of these names.
+    A local socket with an abstract name (unix(7)) holds a port. All users of our network namespace see such a name,
+    whatever their TMPDIR is. It is not a file, and the kernel frees it when its process ends.
+    ``name``: the prefix of these names.
     """
 
     def __init__(self, name: str = NAME) -> None:
@@ -55,7 +55,8 @@ class PortLocks:
                     return port
                 self._held.pop(port).close()
         raise ProvisionError(
-            f"no free port on 127.0.0.1 in {ATTEMPTS} attempts; those that runs hold: grep {self.name} /proc/net/unix"
+            f"no free port on 127.0.0.1 in {ATTEMPTS} attempts; to list the ports that runs hold: "
+            f"grep {self.name} /proc/net/unix"
         )
 
     def close(self) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.system import cgroups, processes
 
-BLIND_FSYNC = 50e-6  # seconds; no disk writes faster, so a shorter fsync has written nothing
+BLIND_FSYNC = 50e-6  # seconds; no disk is faster, so a shorter fsync did not reach a disk
 MEMORY_FILE_SYSTEMS = ("tmpfs", "ramfs")
 FSYNCS, FSYNC_SECONDS = 200, 2.0
 CGROUP = Path("/sys/fs/cgroup")
@@ -52,15 +52,15 @@ def usable_cores(count: int | None = None) -> float:
 
 @dataclasses.dataclass(frozen=True)
 class CpuReading:
-    """The CPU time that was used so far on the CPUs that this process may use.
+    """CPU time used so far, on the CPUs that this process may use.
 
-    In a container with few CPUs of a large machine, programs on its other CPUs disturb nobody here.
+    In a container with few CPUs of a large machine, programs on the other CPUs do not disturb us.
     """
 
     at: float
     """When it was read, by ``time.monotonic``."""
     busy: float
-    """Seconds that any program took, and those that the hypervisor gave to other machines (steal)."""
+    """Seconds of all programs, and seconds that the hypervisor gave to other machines (steal)."""
     own: float
     """Seconds of this run: its servers, load generators, proxies, and itself."""
 
@@ -70,13 +70,13 @@ class CpuReading:
         return cls(time.monotonic(), busy_seconds(), processes.run_seconds())
 
     def others_since(self, before: CpuReading) -> float:
-        """The cores that others took since an earlier reading, on average; 0.0 where no time has passed."""
+        """Cores that other programs used since an earlier reading, on average; 0.0 if no time has passed."""
         seconds = self.at - before.at
         return max(0.0, self.busy - before.busy - (self.own - before.own)) / seconds if seconds > 0 else 0.0
 
 
 def busy_seconds() -> float:
-    """The seconds that the CPUs that we may use were busy so far, together; stolen ones are among them (proc(5))."""
+    """The busy seconds of the CPUs that we may use, summed, with stolen time (proc(5))."""
     usable, ticks = os.sched_getaffinity(0), 0
     for line in Path("/proc/stat").read_text().splitlines():
         name, *fields = line.split()
@@ -92,7 +92,7 @@ def shared_cores(usable: float) -> str:
 
 
 def cpu_model() -> str:
-    """The first model name of Linux's /proc/cpuinfo; the architecture where it has none, as on ARM."""
+    """The first model name in /proc/cpuinfo; the architecture if there is no model name, as on ARM."""
     for line in Path("/proc/cpuinfo").read_text().splitlines():
         if line.startswith("model name"):
             return line.partition(":")[2].strip()

@@ -18,8 +18,8 @@ from pytest_dbcluster import formatting
 # Tolerance for start times: a mark contains whole seconds, and the kernel corrects the clock now and then.
 BIRTH_SECONDS = 2.0
 COMMAND_LETTERS = 200
-RUNNING, ENDED = slice(11, 13), slice(11, 15)  # of /proc/PID/stat: a process' own time; with its ended children
-TICKS = os.sysconf("SC_CLK_TCK")  # a second, of the CPU times in /proc
+RUNNING, ENDED = slice(11, 13), slice(11, 15)  # fields of /proc/PID/stat: without and with ended children
+TICKS = os.sysconf("SC_CLK_TCK")  # per second, in the CPU times of /proc
 
 
 def is_running(pid: int, born: float) -> bool:
@@ -36,7 +36,7 @@ def is_running(pid: int, born: float) -> bool:
 
 
 def user_of(pid: int, born: float | None = None) -> int | None:
-    """The effective user id of the process with this id, and this start time where it is known.
+    """The effective user id of the process with this id and, if given, this start time.
 
     None if we see no such process running.
     """
@@ -70,7 +70,7 @@ def user_name(uid: int) -> str:
 
 
 def cpu_seconds(pid: int) -> float | None:
-    """The CPU time of a process and of its ended children so far, in seconds; None where there is no such process."""
+    """The CPU time of a process and of its ended children so far, in seconds; None if there is no such process."""
     try:
         return float(sum(psutil.Process(pid).cpu_times()[:4])) if pid > 0 else None
     except (psutil.Error, OverflowError):
@@ -78,7 +78,7 @@ def cpu_seconds(pid: int) -> float | None:
 
 
 def is_stopped(pid: int) -> bool:
-    """Whether a signal has stopped the process with this id; False where there is no such process."""
+    """Whether a signal has stopped the process with this id; False if there is no such process."""
     try:
         return pid > 0 and psutil.Process(pid).status() == psutil.STATUS_STOPPED
     except (psutil.Error, OverflowError):
@@ -95,16 +95,16 @@ def running_children_seconds(without: int = 0) -> float:
 
 
 def run_seconds() -> float:
-    """The CPU time so far of everything that this run has started, and of the run itself, in seconds.
+    """The CPU time so far of this run and of everything that it has started, in seconds.
 
-    Ended programs count too, once their parent has seen their end. In a worker of pytest-xdist the run is all workers.
+    Ended programs count once their parent has waited for them. In a worker of pytest-xdist the run is all workers.
     """
     root = os.getppid() if "PYTEST_XDIST_WORKER" in os.environ else os.getpid()
     return _own_seconds(root, ENDED) + _children_seconds(root, ENDED)
 
 
 def _own_seconds(pid: int, fields: slice) -> float:
-    """The CPU time of a process. fields: those of /proc/PID/stat that count, from its state on."""
+    """The CPU time of a process. fields: the fields of /proc/PID/stat that count, from its state on."""
     try:
         # The name of the program is in parentheses, and may have any characters.
         stat = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
@@ -132,12 +132,12 @@ def _children_seconds(pid: int, fields: slice = RUNNING, without: int = 0) -> fl
 
 
 def mark() -> str:
-    """The id and start time of this process, as the end of a file name: "4711-1700000000". ``orphaned`` reads it."""
+    """The id and start time of this process, as the end of a file name: "4711-1700000000". ``is_orphaned`` reads it."""
     owner = psutil.Process()
     return f"{owner.pid}-{owner.create_time():.0f}"
 
 
-def orphaned(path: Path) -> bool:
+def is_orphaned(path: Path) -> bool:
     """Whether a path's name ends with the ``mark`` of a process that has ended; False for a name without a mark."""
     try:
         pid, born = map(int, path.name.split("-")[-2:])

@@ -1,8 +1,8 @@
-"""Lock files that all users of a machine share, in a directory where any of them may put something else by their name.
+"""Lock files that all users of a machine share, in a directory where every user may create files.
 
-So the directory has to be sticky and root's (or our own): there nobody else can replace or remove what is ours. We
-never follow a link, never write to a file that we did not make, and lock plain files alone. The locks are kernel locks
-(flock); the kernel releases the locks of a dead process. Anybody's lock counts, whoever made the file.
+So the directory must be sticky and owned by root or by us: then other users cannot replace or remove our files. We
+never follow a link, never write to a file that we did not make, and lock only plain files. The locks are kernel locks
+(flock); the kernel releases the locks of a dead process. A lock counts whoever made the file.
 """
 
 from __future__ import annotations
@@ -24,16 +24,17 @@ from pytest_dbcluster.system import processes
 OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 # O_NONBLOCK: opening a pipe must not block. O_NOCTTY: a terminal must not become ours.
 READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
-TRIES, TRY_AGAIN = 100, 0.01  # attempts to open a file that its maker has not opened to all yet, seconds between them
-NOT_PLAIN = "it is no plain file with a single name"
+# Attempts to open a file whose maker has not set its mode yet, and the seconds between them.
+TRIES, TRY_AGAIN = 100, 0.01
+NOT_PLAIN = "it is not a plain file with a single name"
 
 
 @contextlib.contextmanager
-def entered(directory: Path, what: str) -> Iterator[int]:
-    """Open a directory and yield its descriptor. A missing directory is created, for this user alone.
+def enter(directory: Path, what: str) -> Iterator[int]:
+    """Open a directory and yield its descriptor. A missing directory is created with mode 0700.
 
     Raises ProvisionError, also for a symbolic link, and for a directory in which another user could replace our files.
-    ``what``: the beginning of the message.
+    ``what``: the beginning of the error message.
     """
     try:
         with contextlib.suppress(FileExistsError):
@@ -53,7 +54,7 @@ def entered(directory: Path, what: str) -> Iterator[int]:
 
 
 def _unsafe(status: os.stat_result) -> str:
-    """Why other users could replace our files in the directory with this status; empty when they cannot."""
+    """Why other users could replace our files in the directory with this status; empty if they cannot."""
     if status.st_uid not in (0, os.geteuid()):
         return f"belongs to {processes.user_name(status.st_uid)}, who could replace our files there"
     if status.st_mode & OTHERS_WRITE and not status.st_mode & stat.S_ISVTX:
@@ -61,7 +62,7 @@ def _unsafe(status: os.stat_result) -> str:
     return ""
 
 
-def opened(directory: int, name: str) -> int:
+def open_plain(directory: int, name: str) -> int:
     """Open a plain file in the directory with this descriptor for reading, and return its descriptor.
 
     Raises OSError, also for a link and for a file with several names: its other name may be in use for something else.
@@ -82,17 +83,17 @@ def names(directory: int) -> list[str]:
         return sorted(entry.name for entry in entries)
 
 
-def created(directory: int, name: str) -> int:
+def create(directory: int, name: str) -> int:
     """Create an empty file that all users may read, and return a descriptor for writing. Raises OSError."""
     made = os.open(name, os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_WRONLY, 0o644, dir_fd=directory)
-    os.fchmod(made, 0o644)  # whatever the umask is
+    os.fchmod(made, 0o644)  # independent of the umask
     return made
 
 
 class LockFile:
-    """A file for a lock that all users share. It is readable for all, which is enough to lock it.
+    """A file for a lock that all users share. All users may read it, which is enough to lock it.
 
-    Raises ProvisionError when the file cannot be used; the message begins with ``what``.
+    Raises ProvisionError if the file cannot be used; the message begins with ``what``.
     """
 
     def __init__(self, directory: Path, name: str, what: str) -> None:
@@ -104,9 +105,9 @@ class LockFile:
     def _reopen(self) -> None:
         self.close()
         with contextlib.ExitStack() as opening:
-            self._directory = opening.enter_context(entered(self.path.parent, self._what))
+            self._directory = opening.enter_context(enter(self.path.parent, self._what))
             try:
-                self._file = _opened_or_created(self._directory, self.path.name)
+                self._file = _open_or_create(self._directory, self.path.name)
             except OSError as error:
                 raise ProvisionError(f"{self._what}: {self.path}: {self._reason(error)}") from None
             opening.callback(os.close, self._file)
@@ -128,7 +129,7 @@ class LockFile:
         return try_lock(self._file, kind) and self._there()
 
     def _there(self) -> bool:
-        """Whether the open file still has its name. Its owner may remove it, and so may a clean-up of old files."""
+        """Whether the open file still has its name. Its owner or a clean-up of old files may remove it."""
         try:
             named = os.stat(self.path.name, dir_fd=self._directory, follow_symlinks=False)
         except OSError:
@@ -136,7 +137,7 @@ class LockFile:
         return os.path.samestat(named, os.fstat(self._file))
 
     def lockers(self) -> list[int]:
-        """The ids of the processes that hold the lock, by the kernel's own list; empty where we cannot see them."""
+        """The ids of the processes that hold the lock, by the kernel's own list; empty if we cannot see them."""
         return lockers(os.fstat(self._file))
 
     def close(self) -> None:
@@ -144,20 +145,20 @@ class LockFile:
         self._open.close()
 
 
-def _opened_or_created(directory: int, name: str) -> int:
-    """Open the file, without creating it where it exists: fs.protected_regular forbids that for files of others."""
+def _open_or_create(directory: int, name: str) -> int:
+    """Open the file; create it only if it is missing. fs.protected_regular forbids O_CREAT on files of others."""
     for attempt in range(1, TRIES + 1):
         try:
-            return opened(directory, name)
+            return open_plain(directory, name)
         except FileNotFoundError:
             with contextlib.suppress(FileExistsError):
-                os.close(created(directory, name))
+                os.close(create(directory, name))
                 continue
-        except PermissionError:  # its maker opens it to all at once after creating it
+        except PermissionError:  # its maker sets the mode right after creating it
             if attempt == TRIES:
                 raise
         time.sleep(TRY_AGAIN)
-    raise OSError(errno.EAGAIN, "somebody creates and removes it all the time", name)
+    raise OSError(errno.EAGAIN, "another process keeps creating and removing it", name)
 
 
 def lockers(status: os.stat_result) -> list[int]:
@@ -170,10 +171,10 @@ def lockers(status: os.stat_result) -> list[int]:
     return []
 
 
-def named(pids: Sequence[int], *, commands: bool = False) -> str:
-    """Processes other than this one with their users, for messages: ``pid 4711 (alice)``; empty for none that runs.
+def describe(pids: Sequence[int], *, commands: bool = False) -> str:
+    """The running processes among ``pids``, except this one, for messages: ``pid 4711 (alice)``; or empty.
 
-    commands: add the command of each process, and when it began.
+    commands: add the command of each process and its start time.
     """
     users = {pid: user for pid in pids if pid != os.getpid() and (user := processes.user_of(pid)) is not None}
     told = {pid: processes.command_of(pid) if commands else "" for pid in users}
@@ -189,10 +190,10 @@ def limit() -> str:
     return f"{formatting.duration(wait.locks.seconds)} at most ({wait.locks.option})"
 
 
-def still_held(who: str) -> LockHeld:
-    """The error for a lock that another process kept for all that time. who: what we waited for, and who holds it."""
+def held_error(who: str) -> LockHeld:
+    """The error for a lock that another process held for the whole wait. who: what we waited for, and who holds it."""
     option, waited = wait.locks.option, formatting.duration(wait.locks.seconds)
-    return LockHeld(f"waited {waited} ({option}) for {who}; end that process, or give {option} more")
+    return LockHeld(f"waited {waited} ({option}) for {who}; end that process, or raise {option}")
 
 
 def try_lock(file: int | IO[Any], kind: int = fcntl.LOCK_EX) -> bool:

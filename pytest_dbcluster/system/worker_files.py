@@ -23,7 +23,7 @@ def reap() -> list[Path]:
     removed = []
     for directory in Path(tempfile.gettempdir()).glob(f"{PREFIX}*-*-*"):
         with contextlib.suppress(FileNotFoundError):  # another process has just removed it
-            if directory.lstat().st_uid == os.getuid() and processes.orphaned(directory):
+            if directory.lstat().st_uid == os.getuid() and processes.is_orphaned(directory):
                 owned_files.remove_tree(directory, os.getuid())
                 removed.append(directory)
     return removed

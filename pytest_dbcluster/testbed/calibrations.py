@@ -255,7 +255,7 @@ def add(key: CalibrationKey, found: Mapping[str, Found]) -> Calibration:
     """
     key.path.parent.mkdir(parents=True, exist_ok=True)
     lock = key.path.with_name(f"{key.path.name}.add.lock")
-    with cache.held(lock, progress=lambda _: None, waits_for=str(key)):
+    with cache.hold_file(lock, progress=lambda _: None, waits_for=str(key)):
         known = read(key).with_pair(found)
         known.write()
     return known

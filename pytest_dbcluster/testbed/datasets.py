@@ -160,7 +160,7 @@ def _keep(workload: HasDataSet, node: Node, path: Path) -> int:
 
     The data set appears at ``path`` whole or not at all. The caller holds the lock of the data set.
     """
-    with cache.staged(path.name, among=path.parent, mode=0o700) as staging:
+    with cache.stage(path.name, among=path.parent, mode=0o700) as staging:
         node.host.take_tree(node.data, data := staging / "data")
         for leftover in OWN_FILES:
             (data / leftover).unlink(missing_ok=True)
@@ -251,7 +251,7 @@ def populate(
     settings.progress(
         f"populating {workload.data_set} on a lone {release.name} {release.version}, once: it stays in the cache"
     )
-    spec = ClusterSpec("standalone", release=release.asked, name="populating")
+    spec = ClusterSpec("standalone", release=release.plain_name, name="populating")
     roomy = vendor.roomy if _free_bytes(workload, template, spec, settings) > ROOMY else {}
     pool = str(_pool_bytes(settings.provisioner.node_memory(spec, settings.provisioner.memory().available)))
     fast = {**vendor.alone, **vendor.populating, **roomy, "innodb_buffer_pool_size": pool, **options}

@@ -206,7 +206,7 @@ class Pool:
         """
         client = next(iter(self._clients.values()))[0]
         sizes = [
-            (variant.spec.on_release(variant.release.asked), cache.size(template.data) + GROWTH)
+            (variant.spec.on_release(variant.release.plain_name), cache.size(template.data) + GROWTH)
             for variant, template in copies
         ]
         with disks(self.provisioner, client, sizes) as found:
@@ -252,7 +252,7 @@ class Pool:
         They serve the whole run, unless the provisioner brings the programs of each release. When one of them is lost,
         all are taken anew.
         """
-        asked = release.asked if self.provisioner.brings_programs else None
+        asked = release.plain_name if self.provisioner.brings_programs else None
         hosts = self._clients.get(asked, ())
         if not hosts or any(host.lost() for host in hosts):
             self.provisioner.give_back([host for host in hosts if not host.lost()])
@@ -294,7 +294,7 @@ class Pool:
         most: seconds to wait for the lock; then they end without it. If nothing was started, nobody waits.
         """
         with contextlib.ExitStack() as stack:
-            if self.turns.used:
+            if self.turns.had_turn:
                 stack.enter_context(self.turns.building(most=most))
             stack.callback(self.provisioner.close)
             stack.callback(self.close)

@@ -241,7 +241,10 @@ class References:
         if known is not None:
             return known
         # The machine first: who waits for it must not hold a lock that the process that has it needs.
-        with self._building(), cache.held(path.with_name(f"{name}.lock"), progress=self._progress, waits_for=waits_for):
+        with (
+            self._building(),
+            cache.hold_file(path.with_name(f"{name}.lock"), progress=self._progress, waits_for=waits_for),
+        ):
             reference = cache.read_manifest(path, lambda fields: Reference(**fields))
             if reference is None:
                 self._progress(f"reading the cold-start reference of {variant.spec} on {release.name}")
@@ -279,7 +282,7 @@ class References:
     def _server(self, variant: Variant, options: dict[str, str], nodes: int) -> Iterator[Cluster]:
         name = variant.topology.alike or variant.spec.topology
         needs = HostNeeds(memory=variant.spec.needs.memory)  # its options may need that much
-        spec = ClusterSpec(name, nodes=nodes, release=variant.release.asked, needs=needs, name="reference")
+        spec = ClusterSpec(name, nodes=nodes, release=variant.release.plain_name, needs=needs, name="reference")
         smallest = dataclasses.replace(variant, spec=spec, topology=topology(name), proxy_class=None, settings=())
         cluster = bring_up(smallest.to_start(options), self._provisioner)
         try:

@@ -134,7 +134,7 @@ class MySQLSlap(Workload):
     def lacks(self, release: Release) -> str:
         """Why there is no mysqlslap: given programs and images may have none."""
         slap = _dialect(release).slap
-        if release.beside(slap):
+        if release.path_of(slap):
             return ""
         where = f"image {release.image}" if release.image else release.source or release.bin
         return (

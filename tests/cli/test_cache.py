@@ -228,7 +228,7 @@ def test_what_cannot_be_removed_does_not_keep_the_rest(data, two_data_sets, refu
     again = capsys.readouterr()
 
     assert left.name.startswith(".removed-mariadb-1-")
-    why = f"0 MB of an entry that was removed from the cache are left in {left}: Permission denied; delete it as "
+    why = f"0 MB of a removed cache entry are left in {left}: Permission denied; delete it as "
     assert told.err.startswith(f"dbcluster: {why}")
     assert told.err.endswith("\nremoved: stored/mysql-1\n")
     assert told.err.count(str(left)) == 1

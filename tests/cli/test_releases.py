@@ -20,7 +20,7 @@ from pytest_dbcluster.releases.find import Known
 def test_releases_is_a_table(monkeypatch, capsys):
     """A row for each release, its size where it is known."""
     rows = [Known("mariadb:10.11", "cached", "10.11.19", 147_000_000, "/x"), Known("mysql:9.7", "planned")]
-    monkeypatch.setattr(find, "known", lambda: rows)
+    monkeypatch.setattr(find, "list_releases", lambda: rows)
 
     assert main.main(["releases"]) == 0
     assert capsys.readouterr().out.splitlines() == [

@@ -58,7 +58,7 @@ def test_a_program_that_a_release_lacks_comes_from_another_one(mariadb, mysql):
 
     assert (
         bringing.brought("mysqlrouter", "mysql", mariadb, host)
-        == find.holder("mysqlrouter", "mysql").bin / "mysqlrouter"
+        == find.newest_with("mysqlrouter", "mysql").bin / "mysqlrouter"
     )
-    assert host.brought == [find.holder("mysqlrouter", "mysql").bin.parent]
+    assert host.brought == [find.newest_with("mysqlrouter", "mysql").bin.parent]
     assert bringing.brought("no-such-program", "mysql", mariadb, host) is None

@@ -97,7 +97,7 @@ def test_nothing_is_begun_when_the_runs_budget_is_used(claim):
 @pytest.mark.parametrize("blocks", [0, 4])
 def test_a_block_that_waits_past_the_runs_time_ends_the_claim(blocks):
     """What was drawn before is shown, with who has the machine; without a block there is nothing to show."""
-    source, words = two(), f"{USED}; it was used while this run waited for the machine: run 4f of pid 4711 (alice)"
+    source, words = two(), f"{USED}; another run had the machine while this run waited: run 4f of pid 4711 (alice)"
 
     def alone():
         if asked.pairs == blocks:

@@ -95,10 +95,8 @@ def test_waiting_for_the_machine_ends_with_the_runs_time(pytestconfig, tmp_path,
         other.stdin.close()
     made.close()
 
-    assert str(caught.value) == (
-        "the run's budget of 0.001 s is used (--db-run-budget); it was used while this run waited for the machine: "
-        f"pid {other.pid} ({processes.user_name(os.getuid())}) holds {file}"
-    )
+    assert "the run's budget of 0.001 s is used (--db-run-budget)" in str(caught.value)
+    assert f"pid {other.pid} ({processes.user_name(os.getuid())}) holds {file}" in str(caught.value)
 
 
 WRONG = {
@@ -121,7 +119,7 @@ def test_what_is_wrong_in_a_spec_is_answered_while_others_have_the_machine(
         with wait.lock_limit(30.0, "--db-wait"), pytest.raises(ConfigError, match=re.escape(named)):
             made.testbed(MySQLSlap("write"), [spec], ReleaseName("mariadb", "10.11"))
         made.close()
-        assert not made.pool.turns.used
+        assert not made.pool.turns.had_turn
 
 
 UNFETCHED = {
@@ -150,7 +148,7 @@ def test_what_needs_no_release_is_answered_before_one_is_fetched(
         with pytest.raises((ConfigError, LockHeld), match=re.escape(named)):  # LockHeld would end this run
             made.testbed(MySQLSlap("write"), [spec], ReleaseName("mariadb", "10.11"))
         made.close()
-        assert not made.pool.turns.used
+        assert not made.pool.turns.had_turn
 
 
 ONE = ClusterSpec("standalone")
@@ -182,7 +180,7 @@ def test_a_claim_that_cannot_be_decided_is_refused_while_others_have_the_machine
         with pytest.raises((ConfigError, LockHeld), match=re.escape(named)):  # LockHeld would end this run
             claim(first, second)
         made.close()
-        assert not made.pool.turns.used
+        assert not made.pool.turns.had_turn
 
 
 def test_an_end_that_fails_is_a_line(session, said, monkeypatch):

@@ -154,10 +154,13 @@ def test_a_mirror_that_is_too_old_is_refused(tmp_path, archive, monkeypatch, all
     with pytest.raises(ProvisionError) as caught:
         fetch(tmp_path, archive.entry())
     assert str(caught.value).startswith(f"the mirror's file {archive.entry().uri}/dists/bookworm/Release has been ")
-    assert str(caught.value).endswith(
-        f" has been expired for 400 days, and DBCLUSTER_MAX_AGE allows {allowed or 365} days: an old file may hide "
-        "newer packages. Take another mirror with DBCLUSTER_MIRROR=URL, or accept this one with DBCLUSTER_MAX_AGE=401"
-    )
+    for fact in (
+        "expired for 400 days",
+        f"allows {allowed or 365} days",
+        "DBCLUSTER_MIRROR=URL",
+        "DBCLUSTER_MAX_AGE=401",
+    ):
+        assert fact in str(caught.value)
 
 
 @pytest.mark.parametrize("text", ["soon", "-1", "nan"])
@@ -166,7 +169,7 @@ def test_a_limit_of_age_is_a_number_of_days(monkeypatch, text):
     monkeypatch.setenv("DBCLUSTER_MAX_AGE", text)
 
     with pytest.raises(
-        ConfigError, match=f"^DBCLUSTER_MAX_AGE={text}: it takes a number of days from 0; by default 365"
+        ConfigError, match=f"^DBCLUSTER_MAX_AGE={text}: must be a number of days, 0 or more; default 365"
     ):
         apt.max_age()
 
@@ -247,7 +250,7 @@ def key(tmp_path):
     ("what", "words"),
     [
         ("nothing", ""),
-        ("the file", "is bad: the file was changed after it was signed, so we fetch nothing from this mirror; take"),
+        ("the file", "is bad: the file was changed after it was signed, so we fetch nothing from this mirror; choose"),
         ("the keyring", "is not on this system, or not trusted for it; if you trust the mirror, install debian-arch"),
     ],
 )
@@ -281,7 +284,7 @@ def test_what_is_wrong_with_a_signature_is_said(tmp_path, archive, key, what, wo
         ("E: Sub-process sqv: Missing key 05AB, which is needed to verify signature", "is not on this system"),
         ("W: GPG error: x: The following signatures were invalid: EXPKEYSIG 01 Debian", "has expired or was revoked"),
         ("E: The repository 'x' is not signed.", "trixie of http://x is not signed, so we fetch nothing"),
-        ("E: Unable to connect", "trixie of http://x cannot be read: E: Unable to connect"),
+        ("E: Unable to connect", "cannot read trixie of http://x: E: Unable to connect"),
     ],
 )
 def test_each_trouble_with_a_signature_has_its_words(said, words):
@@ -316,7 +319,7 @@ def test_a_mirror_that_does_not_answer_is_named(tmp_path):
     """The error has the suite, the mirror and apt's reason."""
     entry = AptEntry("http://127.0.0.1:9/debian", "bookworm", ("main",))
 
-    with pytest.raises(ProvisionError, match=r"bookworm of http://127.0.0.1:9/debian cannot be read: .*connect"):
+    with pytest.raises(ProvisionError, match=r"cannot read bookworm of http://127.0.0.1:9/debian: .*connect"):
         fetch(tmp_path, entry)
 
 
@@ -324,7 +327,7 @@ def test_a_host_without_apt_is_unsupported(monkeypatch):
     """On other distributions the error says where fetching works."""
     monkeypatch.setenv("PATH", "/nonexistent")
 
-    with pytest.raises(Unsupported, match="this system has no apt-get, releases can only be fetched on Debian and Ub"):
+    with pytest.raises(Unsupported, match=r"this system has no apt-get; .* only on Debian and Ubuntu"):
         apt.architecture()
 
 

@@ -107,7 +107,7 @@ def test_an_entry_that_vanishes_at_once_is_named(fetches, monkeypatch):
     fetches["bookworm"] = "echo 'mariadbd Ver 10.11.19-MariaDB'"
     monkeypatch.setattr(fetched, "lookup", lambda product, version: None)
 
-    with pytest.raises(ProvisionError, match=r"^mariadb:10.11 was fetched, but it is gone from /"):
+    with pytest.raises(ProvisionError, match=r"^mariadb:10.11 disappeared from /"):
         fetched.fetch(OFFER, [FIRST], print)
 
 
@@ -129,10 +129,9 @@ def test_a_damaged_release_is_fetched_again(fetches, what):
     reason = (
         f"{shims.ROOT}/mariadbd has 0 bytes instead of {size}" if what == "the server" else "manifest.json is empty"
     )
-    assert [line for line in told if "damaged" in line] == [
-        f"{entry} is damaged: {reason}. It is made again; the damaged one is now {aside.name} (dbcluster cache lists "
-        "it, dbcluster cache clean removes it)"
-    ]
+    [line] = [line for line in told if "damaged" in line]
+    assert line.startswith(f"{entry} is damaged: {reason}.")
+    assert aside.name in line
     assert [path for path, _ in cache.entries()] == [entry]
 
 

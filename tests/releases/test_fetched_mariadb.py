@@ -162,7 +162,7 @@ def test_a_cache_may_be_copied_to_another_place(tmp_path, monkeypatch):
     entry = find.find("haproxy", progress=print).bin.parent
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "a copy"))
     shutil.copytree(entry, cache.releases() / entry.name, symlinks=True)
-    monkeypatch.setattr(find, "_fetched", lambda *_: pytest.fail("it was fetched again"))
+    monkeypatch.setattr(find, "_fetch", lambda *_: pytest.fail("it was fetched again"))
 
     copied = find.find("haproxy")
 
@@ -188,7 +188,7 @@ def test_a_killed_fetch_leaves_nothing_and_two_at_once_are_one(tmp_path, monkeyp
             break
     killed.kill()
     killed.communicate()
-    assert find.cached() == []
+    assert find.cached_releases() == []
     (stale,) = cache.releases().glob(".fetching-*")
 
     first = fetching(tmp_path)

@@ -100,7 +100,7 @@ def copied(made, mysql, tmp_path, monkeypatch):
     entry = mysql.bin.parent
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "a copy"))
     shutil.copytree(entry, cache.releases() / entry.name, symlinks=True, copy_function=link_or_copy)
-    monkeypatch.setattr(find, "_fetched", lambda *_: pytest.fail("it was fetched again"))
+    monkeypatch.setattr(find, "_fetch", lambda *_: pytest.fail("it was fetched again"))
     return find.find("mysql:9.7")
 
 

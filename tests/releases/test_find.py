@@ -28,7 +28,7 @@ def own_cache(tmp_path, monkeypatch):
 
 def fake_entry(product="mariadb", version="10.11", exact="10.11.19"):
     """An entry of the cache that holds no programs."""
-    with cache.staged(f"{product}-{version}") as staging:
+    with cache.stage(f"{product}-{version}") as staging:
         (staging / "bin").mkdir()
         manifest = cache.Manifest(
             product=product,
@@ -92,10 +92,8 @@ def test_a_server_that_is_too_old_says_which_are_not(name):
     for look in (find.check,) if "=" in name else (find.check, find.find):
         with pytest.raises(ConfigError) as caught:
             look(ReleaseName.parse(name))
-        assert str(caught.value) == (
-            f"{name.partition('=')[0].replace(':', ' ')} is too old to be measured: the oldest versions are "
-            "mariadb 10.5 and mysql 8.0.30"
-        )
+        for fact in (f"{name.partition('=')[0].replace(':', ' ')} is too old", "mariadb 10.5 and mysql 8.0.30"):
+            assert fact in str(caught.value)
 
 
 def test_a_release_is_checked_without_a_download(tmp_path):
@@ -117,29 +115,30 @@ def test_without_network_the_error_says_the_ways_out(tmp_path):
         find.find("mariadb:11.8")
 
     text = str(caught.value)
-    assert text.startswith(f"mariadb:11.8 cannot be fetched: trixie of {DEAD} cannot be read: E: ")
-    assert text.endswith(
-        "Ways out: --db-release mariadb:11.8=DIRECTORY uses an unpacked release, mariadb:path the installed one; "
-        "DBCLUSTER_MIRROR=URL names another Debian mirror; `dbcluster fetch mariadb:11.8` on a machine with "
-        f"network access fetches it into {tmp_path}/pytest-dbcluster, which you can copy to this machine"
-    )
+    assert text.startswith(f"mariadb:11.8 cannot be fetched: cannot read trixie of {DEAD}: E: ")
+    for fact in (
+        "--db-release mariadb:11.8=DIRECTORY",
+        "mariadb:path",
+        "DBCLUSTER_MIRROR=URL",
+        "`dbcluster fetch mariadb:11.8`",
+        f"{tmp_path}/pytest-dbcluster",
+    ):
+        assert fact in text
 
 
 def test_the_environment_names_a_mirror(monkeypatch):
     """DBCLUSTER_MIRROR stands in for the host's own mirror; the argument wins over it."""
     monkeypatch.setenv("DBCLUSTER_MIRROR", "http://127.0.0.1:10/debian")
 
-    with pytest.raises(ProvisionError, match=r"bookworm of http://127\.0\.0\.1:10/debian cannot be read"):
+    with pytest.raises(ProvisionError, match=r"cannot read bookworm of http://127\.0\.0\.1:10/debian"):
         find.find("mariadb:10.11")
-    with pytest.raises(ProvisionError, match=r"bookworm of http://127\.0\.0\.1:11/debian cannot be read"):
+    with pytest.raises(ProvisionError, match=r"cannot read bookworm of http://127\.0\.0\.1:11/debian"):
         find.find("mariadb:10.11", mirror="http://127.0.0.1:11/debian")
 
 
 def test_a_version_without_a_mirror_names_its_suite():
     """10.6 is Ubuntu's, and a Debian host has no mirror of that."""
-    with pytest.raises(
-        ProvisionError, match="it is in jammy, and the apt sources of this system name no mirror of that"
-    ):
+    with pytest.raises(ProvisionError, match="it is in jammy, but the apt sources of this system name no mirror"):
         find.find("mariadb:10.6")
 
 
@@ -147,7 +146,7 @@ def test_a_host_without_apt_stays_unsupported(monkeypatch):
     """The kind of error is kept, and the ways out are added."""
     monkeypatch.setenv("PATH", "/nonexistent")
 
-    with pytest.raises(Unsupported, match=r"mariadb:10.11 cannot be fetched: this system has no apt-get.*Ways out: "):
+    with pytest.raises(Unsupported, match=r"^mariadb:10.11 cannot be fetched: .* no apt-get.*What you can do: "):
         find.find("mariadb:10.11")
 
 
@@ -162,7 +161,7 @@ def test_a_tool_that_cannot_be_fetched_is_taken_from_path(tmp_path, monkeypatch)
 
     found = find.find("haproxy", progress=lines.append)
 
-    assert found.source.startswith(f"PATH ({program}), because it could not be fetched: bookworm of ")
+    assert found.source.startswith(f"PATH ({program}), because it could not be fetched: cannot read bookworm of ")
     assert lines[-1] == f"haproxy: using {found.source}"
 
 
@@ -170,7 +169,7 @@ def test_a_tool_that_is_nowhere_says_install(monkeypatch):
     """For a tool there is no DIRECTORY to name."""
     monkeypatch.setattr(local_programs, "tool_on_path", lambda name, reason: None)
 
-    with pytest.raises(ProvisionError, match="Ways out: install sysbench; DBCLUSTER_MIRROR"):
+    with pytest.raises(ProvisionError, match=r"What you can do: install sysbench; .*DBCLUSTER_MIRROR"):
         find.find("sysbench")
 
 
@@ -179,7 +178,7 @@ def test_every_offer_is_known_with_its_state(monkeypatch):
     monkeypatch.setenv("PATH", "/nonexistent")
     entry = fake_entry()
 
-    rows = {row.name: row for row in find.known()}
+    rows = {row.name: row for row in find.list_releases()}
 
     assert rows["mariadb:10.11"] == find.Known("mariadb:10.11", "cached", "10.11.19", 5, str(entry))
     assert rows["mariadb:11.8"].state == "can be fetched"
@@ -192,11 +191,11 @@ def test_every_offer_is_known_with_its_state(monkeypatch):
 
 def test_cached_lists_what_the_cache_holds():
     """An empty cache has no rows."""
-    assert find.cached() == []
+    assert find.cached_releases() == []
 
     fake_entry()
 
-    assert [row.name for row in find.cached()] == ["mariadb:10.11"]
+    assert [row.name for row in find.cached_releases()] == ["mariadb:10.11"]
 
 
 def test_a_missing_program_lists_those_that_there_are():
@@ -212,7 +211,7 @@ def test_an_entry_is_gone_when_its_directory_is():
     """Removing an entry by hand is all it takes."""
     shutil.rmtree(fake_entry())
 
-    assert find.cached() == []
+    assert find.cached_releases() == []
 
 
 def test_programs_of_a_cache_that_others_can_write_are_not_run(tmp_path, monkeypatch):

@@ -101,7 +101,7 @@ def test_busybox_adds_the_programs_that_are_missing(tmp_path):
 @pytest.mark.parametrize(
     ("shape", "text"),
     [
-        ({"kernel": ELF + b"/lib/ld-other.so\0"}, "linux.uml names its dynamic loader otherwise than /lib64/ld-linux"),
+        ({"kernel": ELF + b"/lib/ld-other.so\0"}, "linux.uml names another dynamic loader than /lib64/ld-linux"),
         ({"modules": ("sch_netem", "virtio_blk", "drbd")}, "the kernel's package has no module overlay"),
     ],
 )

@@ -119,9 +119,7 @@ def test_a_release_without_a_loader_is_refused(entry):
     """The error names the directory and the architecture."""
     shutil.rmtree(entry / "root/usr/lib")
 
-    with pytest.raises(
-        ProvisionError, match=f"root has no dynamic loader for {NATIVE}, its programs cannot be started"
-    ):
+    with pytest.raises(ProvisionError, match=f"root has no dynamic loader for {NATIVE}"):
         made(entry)
 
 

@@ -38,9 +38,9 @@ def test_a_directory_lies_on_the_innermost_mount():
     """Of two on one point on the later one."""
     found = block_devices.mounts(MOUNTS)
 
-    assert block_devices.mounted(Path("/data x/run"), found).kind == "btrfs"
-    assert block_devices.mounted(Path("/over/run"), found).kind == "tmpfs"
-    assert block_devices.mounted(Path("/overall"), found).kind == "ext4"
+    assert block_devices.mount_of(Path("/data x/run"), found).kind == "btrfs"
+    assert block_devices.mount_of(Path("/over/run"), found).kind == "tmpfs"
+    assert block_devices.mount_of(Path("/overall"), found).kind == "ext4"
 
 
 def test_a_partition_is_limited_as_its_disk(tmp_path):
@@ -73,7 +73,7 @@ def test_a_directory_that_is_not_made_yet_has_a_disk(tmp_path):
 def test_what_has_no_disk_says_so(tmp_path, monkeypatch, kind, source):
     """With the file system, and what to do."""
     mount = block_devices.Mount("/", str(tmp_path), kind, source, "rw")
-    monkeypatch.setattr(block_devices, "mounted", lambda place: mount)
+    monkeypatch.setattr(block_devices, "mount_of", lambda place: mount)
     real = Path.stat
     monkeypatch.setattr(Path, "stat", lambda self, **how: Elsewhere if self == tmp_path else real(self, **how))
 
@@ -89,10 +89,10 @@ def test_a_disk_is_described_for_what_depends_on_it(tmp_path, monkeypatch):
     """File system and disk, or that there is none."""
     kind = block_devices.file_system(tmp_path)
     monkeypatch.setattr(block_devices, "whole_disk", lambda directory: "254:0")
-    assert block_devices.described(tmp_path) == f"{kind} on 254:0"
+    assert block_devices.description(tmp_path) == f"{kind} on 254:0"
 
     def none(directory):
         raise Unsupported("no disk here")
 
     monkeypatch.setattr(block_devices, "whole_disk", none)
-    assert block_devices.described(tmp_path) == f"{kind} on no disk"
+    assert block_devices.description(tmp_path) == f"{kind} on no disk"

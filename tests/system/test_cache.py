@@ -54,7 +54,7 @@ def test_a_cache_home_that_is_not_absolute_does_not_count(monkeypatch, value):
 
 def test_an_entry_is_there_when_its_block_has_ended():
     """What was made in the staging directory is the entry afterwards, and nothing else is left."""
-    with cache.staged("mariadb-10.11-amd64") as staging:
+    with cache.stage("mariadb-10.11-amd64") as staging:
         cache.write(staging, MANIFEST)
 
         assert cache.entries() == []
@@ -68,7 +68,7 @@ def test_an_error_leaves_no_entry(made):
     """A block that fails leaves the cache as it was: the parent stays if it was there before."""
     if made:
         cache.releases().mkdir(parents=True)
-    with pytest.raises(TypeError), cache.staged("mariadb-10.11-amd64") as staging:
+    with pytest.raises(TypeError), cache.stage("mariadb-10.11-amd64") as staging:
         cache.write(staging, "not a manifest")
 
     assert cache.releases().exists() == made
@@ -87,7 +87,7 @@ def test_a_parent_that_another_process_removes_is_made_again(monkeypatch):
         return directory
 
     monkeypatch.setattr(cache, "_create", removed)
-    with cache.staged("haproxy-amd64") as staging:
+    with cache.stage("haproxy-amd64") as staging:
         (staging / "bin").mkdir()
 
     assert created == [cache.releases()] * 2
@@ -100,7 +100,7 @@ def test_what_a_killed_fetch_left_is_removed_by_the_next_one():
     for directory in (stale, other):
         (directory / "root").mkdir(parents=True)
 
-    with cache.staged("haproxy-amd64"):
+    with cache.stage("haproxy-amd64"):
         assert not stale.exists()
 
     assert other.exists()
@@ -114,7 +114,7 @@ def test_an_entry_is_on_disk_before_it_has_its_name(monkeypatch):
         synced.append((Path(f"/proc/self/fd/{descriptor}").readlink(), (cache.releases() / "haproxy-amd64").exists()))
 
     monkeypatch.setattr(os, "fsync", fsync)
-    with cache.staged("haproxy-amd64") as staging:
+    with cache.stage("haproxy-amd64") as staging:
         (staging / "bin").mkdir()
         (staging / "bin" / "haproxy").touch()
 
@@ -128,7 +128,7 @@ def test_only_the_last_damaged_one_is_kept(own_cache):
     """An entry that is damaged again and again does not fill the disk."""
     told = []
     for _ in range(2):
-        with cache.staged("haproxy-amd64") as staging:
+        with cache.stage("haproxy-amd64") as staging:
             cache.write(staging, MANIFEST)
         entry = cache.releases() / "haproxy-amd64"
         (entry / cache.MANIFEST).unlink()
@@ -143,7 +143,7 @@ def test_only_the_last_damaged_one_is_kept(own_cache):
 
 def test_a_directory_in_place_of_the_manifest_is_damage(own_cache):
     """The entry is set aside, so that it is made again."""
-    with cache.staged("haproxy-amd64") as staging:
+    with cache.stage("haproxy-amd64") as staging:
         cache.write(staging, MANIFEST)
     entry = cache.releases() / "haproxy-amd64"
     (entry / cache.MANIFEST).unlink()
@@ -157,7 +157,7 @@ def test_a_directory_in_place_of_the_manifest_is_damage(own_cache):
 def test_an_entry_is_replaced_whole():
     """A second fetch takes the place of the first, without its files."""
     for name in ("first", "second"):
-        with cache.staged("haproxy-amd64") as staging:
+        with cache.stage("haproxy-amd64") as staging:
             (staging / name).touch()
 
     assert [path.name for path in (cache.releases() / "haproxy-amd64").glob("[!.]*")] == ["second"]
@@ -166,7 +166,7 @@ def test_an_entry_is_replaced_whole():
 @pytest.mark.parametrize("text", ["", "{}", "[]", json.dumps({**dataclasses.asdict(MANIFEST), "format": 0})])
 def test_an_entry_with_another_manifest_is_not_listed(text):
     """A manifest that is broken, or of another format, makes an entry that is fetched anew."""
-    with cache.staged("mariadb-10.11-amd64") as staging:
+    with cache.stage("mariadb-10.11-amd64") as staging:
         (staging / cache.MANIFEST).write_text(text)
 
     assert cache.entries() == []
@@ -214,7 +214,7 @@ def test_a_lock_that_stays_held_ends_the_waiting():
 
 def test_a_short_wait_for_a_lock_is_not_reported(monkeypatch):
     """Another process that only reads an entry holds its lock for milliseconds."""
-    monkeypatch.setattr(cache, "UNTOLD", 60.0)
+    monkeypatch.setattr(cache, "SILENT_SECONDS", 60.0)
     lines, order = [], []
 
     def second():
@@ -249,16 +249,14 @@ def test_a_lock_that_cannot_be_taken_is_named(own_cache, taken):
 
     with pytest.raises(ProvisionError) as caught, taken("haproxy-amd64"):
         pass
-    assert str(caught.value) == (
-        f"cannot take the lock {own_cache}/locks/haproxy-amd64.lock of the cache: Is a directory; get write permission "
-        f"for that file, or set XDG_CACHE_HOME to a directory of your own"
-    )
+    for fact in (f"{own_cache}/locks/haproxy-amd64.lock", "Is a directory", "XDG_CACHE_HOME"):
+        assert fact in str(caught.value)
 
 
 @pytest.fixture
 def entry():
     """A whole entry with a file that is its proof, and others."""
-    with cache.staged("haproxy-amd64") as staging:
+    with cache.stage("haproxy-amd64") as staging:
         cache.write(staging, MANIFEST)
         (staging / "root").mkdir()
         (staging / "root" / "file").touch()
@@ -293,9 +291,8 @@ def test_an_entry_that_may_not_be_removed_is_named(entry, monkeypatch):
     with pytest.raises(ProvisionError) as caught:
         cache.discard(entry)
 
-    assert str(caught.value) == (
-        f"cannot remove {entry} from the cache: Permission denied; it needs write permission for {entry.parent}"
-    )
+    for fact in (f"cannot remove {entry}", "Permission denied", f"write permission for {entry.parent}"):
+        assert fact in str(caught.value)
 
 
 def test_what_of_an_entry_cannot_be_deleted_is_named(entry, monkeypatch):
@@ -318,10 +315,8 @@ def test_what_of_an_entry_cannot_be_deleted_is_named(entry, monkeypatch):
     assert cache.sweep(cache.releases()) == {}
 
     assert list(cache.releases().iterdir()) == []
-    assert str(caught.value) == (
-        f"2 MB of an entry that was removed from the cache are left in {left}: Permission denied; "
-        "delete it as a user with write permission for all of it"
-    )
+    for fact in ("2 MB", f"left in {left}", "Permission denied", "delete it"):
+        assert fact in str(caught.value)
 
 
 def test_what_another_removal_left_does_not_stop_one(entry, monkeypatch):

@@ -25,7 +25,7 @@ MOUNTS = """\
 @pytest.fixture
 def second(monkeypatch):
     """Our group in a real tree of version 2 with a controller that it has, whatever that can limit."""
-    points, own = cgroups.mounted(), cgroups.own_groups()
+    points, own = cgroups.mounted_trees(), cgroups.own_groups()
     top = Path(points[""][1]) if "" in points else Path("/missing")
     known = cgroups.read(top / "cgroup.controllers").split()
     files = {"hugetlb": "hugetlb.2MB.max", "pids": "pids.max", "cpu": "cpu.max"}
@@ -38,7 +38,7 @@ def second(monkeypatch):
 
 def test_each_controller_is_found_in_its_tree():
     """Those that are mounted together have one; version 2 has all of its own in one."""
-    assert cgroups.mounted(MOUNTS) == {
+    assert cgroups.mounted_trees(MOUNTS) == {
         **dict.fromkeys(("rw", "cpu", "cpuacct"), ("/", "/sys/fs/cgroup/cpu,cpuacct")),
         "rw": ("/docker/feed", "/sys/fs/cgroup/memory"),
         "memory": ("/docker/feed", "/sys/fs/cgroup/memory"),
@@ -93,7 +93,7 @@ def test_a_group_that_holds_processes_is_left_for_the_one_above(second):
     try:
         with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as process:
             cgroups.write(inner / "cgroup.procs", str(process.pid))
-            found = cgroups._second(inner, Path(cgroups.mounted()[""][1]), ["iops"])
+            found = cgroups._second(inner, Path(cgroups.mounted_trees()[""][1]), ["iops"])
             process.kill()
     finally:
         cgroups.remove(inner)
@@ -107,7 +107,7 @@ def test_a_group_that_holds_processes_is_left_for_the_one_above(second):
 
 def test_a_probe_waits_while_another_process_enables_controllers(second):
     """It would take them back before that one's group relies on them."""
-    top = Path(cgroups.mounted()[""][1])
+    top = Path(cgroups.mounted_trees()[""][1])
     done = threading.Event()
 
     def probe():
@@ -115,7 +115,7 @@ def test_a_probe_waits_while_another_process_enables_controllers(second):
         done.set()
 
     prober = threading.Thread(target=probe)
-    with cgroups.enabling(second):
+    with cgroups.enable_lock(second):
         prober.start()
         assert not done.wait(0.3)
     assert done.wait(20)
@@ -126,7 +126,7 @@ def test_nobody_waits_for_ever_to_enable_controllers(tmp_path, monkeypatch):
     """Any user may lock a directory, and a group that is not there is nothing to wait for."""
     monkeypatch.setattr(cgroups, "LOCK_SECONDS", 0.05)
     entered = []
-    with cgroups.enabling(tmp_path), cgroups.enabling(tmp_path), cgroups.enabling(tmp_path / "missing"):
+    with cgroups.enable_lock(tmp_path), cgroups.enable_lock(tmp_path), cgroups.enable_lock(tmp_path / "missing"):
         entered.append("all")
     assert entered == ["all"]
 
@@ -146,10 +146,10 @@ def test_the_owner_of_a_group_is_a_process_and_its_birth():
     mine = Path(cgroups.run_name(RUN_ID))
 
     assert mine.name.startswith(f"dbcluster-{RUN_ID}-{os.getpid()}-")
-    assert not processes.orphaned(mine)
-    assert processes.orphaned(Path(f"dbcluster-{RUN_ID}-{os.getpid()}-1"))
-    assert processes.orphaned(Path(f"dbcluster-{RUN_ID}-{2**22 + 1}-1"))
-    assert not processes.orphaned(Path("dbcluster-some-other-thing"))
+    assert not processes.is_orphaned(mine)
+    assert processes.is_orphaned(Path(f"dbcluster-{RUN_ID}-{os.getpid()}-1"))
+    assert processes.is_orphaned(Path(f"dbcluster-{RUN_ID}-{2**22 + 1}-1"))
+    assert not processes.is_orphaned(Path("dbcluster-some-other-thing"))
 
 
 def test_an_error_of_a_control_file_has_its_name(tmp_path):
@@ -165,8 +165,8 @@ def test_an_error_of_a_control_file_has_its_name(tmp_path):
 
 def test_a_groups_cpu_time_is_read_in_either_version():
     """Nanoseconds alone in version 1, microseconds in the first line of version 2."""
-    assert cgroups.cpu_said("2500000000\n") == 2.5
-    assert cgroups.cpu_said("usage_usec 1500000\nuser_usec 1000000\n") == 1.5
+    assert cgroups.parse_cpu_seconds("2500000000\n") == 2.5
+    assert cgroups.parse_cpu_seconds("usage_usec 1500000\nuser_usec 1000000\n") == 1.5
 
 
 def test_the_cpu_time_of_a_process_that_is_gone_is_not_known():

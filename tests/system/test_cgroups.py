@@ -285,7 +285,7 @@ def test_ending_a_run_removes_the_groups_that_it_wrote_down(tmp_path):
     tree.mkdir(parents=True)
     group = cgroups.Group((tree / "one", tree / "two"), HostNeeds())
 
-    assert cgroups.recorded(directory) == []
+    assert cgroups.recorded_groups(directory) == []
     assert cgroups.record(directory, group) == [tree]
     assert cgroups.record(directory, group) == []
     runs.end(runs.Run(directory, 0, 0.0, kept=False))

@@ -23,7 +23,7 @@ from tests.support.users import ALICE, MALLORY
 TURN = """
 import sys
 from pytest_dbcluster.system import machine_lock as machine
-machine.PARENTS, machine.TOLD_AFTER = (sys.argv[1],), 0.0
+machine.PARENTS, machine.FIRST_REPORT = (sys.argv[1],), 0.0
 with machine.MachineLock().turn(sys.argv[2], run="theirs", progress=lambda line: print(line, flush=True)):
     print("has it", flush=True)
     sys.stdin.read()
@@ -232,7 +232,7 @@ def test_a_lock_without_a_note_counts_and_its_process_is_named(machine, open_to_
             (pid,) = here.lockers()
 
             assert not here.try_lock(fcntl.LOCK_SH)
-            assert machine.having() == f"pid {pid} ({MALLORY}) holds {open_to_all / machine_lock.WORK}"
+            assert machine.describe_holders() == f"pid {pid} ({MALLORY}) holds {open_to_all / machine_lock.WORK}"
             with wait.lock_limit(0.05, "--db-wait"), pytest.raises(LockHeld) as caught, machine.turn(BUILDING):
                 pytest.fail("it has the machine")
             assert f"pid {pid} ({MALLORY}: flock {open_to_all / machine_lock.WORK} sleep 600, since " in str(

@@ -17,7 +17,7 @@ from pathlib import Path
 from pytest_dbcluster.system import owned_files
 
 for name in sys.argv[1:]:
-    print(owned_files.untrusted(Path(name)))
+    print(owned_files.distrust_reason(Path(name)))
 """
 
 
@@ -97,7 +97,7 @@ def test_programs_that_another_user_can_change_are_not_trusted(directory, mode, 
     os.chown(directory, uid, uid)
     directory.chmod(mode)
 
-    reason = owned_files.untrusted(directory)
+    reason = owned_files.distrust_reason(directory)
 
     assert bool(reason) == bool(words)
     assert words.format(directory) in reason
@@ -106,10 +106,10 @@ def test_programs_that_another_user_can_change_are_not_trusted(directory, mode, 
 def test_root_trusts_no_directory_below_one_that_another_user_can_change(open_to_all):
     """Whoever owns the directory above can put another one in its place; in /tmp only its owner can."""
     (below := open_to_all / "cache" / "releases").mkdir(parents=True)
-    assert owned_files.untrusted(below) == ""
+    assert owned_files.distrust_reason(below) == ""
 
     os.chown(open_to_all / "cache", ALICE, ALICE)
-    assert f"{open_to_all / 'cache'} belongs to user {ALICE}" in owned_files.untrusted(below)
+    assert f"{open_to_all / 'cache'} belongs to user {ALICE}" in owned_files.distrust_reason(below)
 
 
 def test_a_link_into_a_directory_of_another_user_is_not_trusted(open_to_all):
@@ -118,7 +118,7 @@ def test_a_link_into_a_directory_of_another_user_is_not_trusted(open_to_all):
     os.chown(theirs, ALICE, ALICE)
     (ours := open_to_all / "ours").symlink_to(theirs)
 
-    assert f"{ours} belongs to user {ALICE}" in owned_files.untrusted(ours)
+    assert f"{ours} belongs to user {ALICE}" in owned_files.distrust_reason(ours)
 
 
 def test_a_user_trusts_the_cache_of_root_and_their_own(open_to_all):

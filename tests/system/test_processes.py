@@ -37,15 +37,15 @@ def test_a_process_that_may_not_be_looked_at_counts_as_running(monkeypatch):
 def test_the_mark_in_a_name_says_whose_it_is():
     """The one who made the name, while it lives."""
     assert processes.mark().startswith(f"{os.getpid()}-")
-    assert not processes.orphaned(Path(f"/tmp/some-{processes.mark()}"))
-    assert processes.orphaned(Path(f"/tmp/some-{os.getpid()}-1"))
-    assert processes.orphaned(Path(f"/tmp/some-{NOBODY}-1"))
+    assert not processes.is_orphaned(Path(f"/tmp/some-{processes.mark()}"))
+    assert processes.is_orphaned(Path(f"/tmp/some-{os.getpid()}-1"))
+    assert processes.is_orphaned(Path(f"/tmp/some-{NOBODY}-1"))
 
 
 @pytest.mark.parametrize("name", ["dbcluster-some-other-thing", "thing", "", "12"])
 def test_a_name_without_a_mark_is_left_alone(name):
     """It was made by somebody else."""
-    assert not processes.orphaned(Path(name))
+    assert not processes.is_orphaned(Path(name))
 
 
 def test_a_child_that_ends_while_it_is_counted_counts_nothing(monkeypatch):

@@ -71,8 +71,8 @@ def test_a_file_that_appears_and_goes_all_the_time_is_given_up(tmp_path, monkeyp
     def exists(*_):
         raise FileExistsError
 
-    monkeypatch.setattr(shared_directory, "created", exists)
+    monkeypatch.setattr(shared_directory, "create", exists)
     monkeypatch.setattr(shared_directory, "TRIES", 2)
 
-    with pytest.raises(ProvisionError, match="somebody creates and removes it all the time"):
+    with pytest.raises(ProvisionError, match="keeps creating and removing it"):
         shared_directory.LockFile(tmp_path, "lock", "no lock")

@@ -87,7 +87,7 @@ def judged(cnf: CnfFile, release: Release, provisioner: Provisioner) -> Judged:
     content = hashlib.sha256(repr((cnf.contents, cnf.directives)).encode()).hexdigest()
     key = (release.name, release.key, str(cnf.path), content)
     if key not in _answers:
-        host = provisioner.workshop(ClusterSpec("standalone", release=release.asked, name="reading"))
+        host = provisioner.workshop(ClusterSpec("standalone", release=release.plain_name, name="reading"))
         try:
             _answers[key] = Judge(cnf, release, host).answer()
         except ConfigError as error:

@@ -129,7 +129,7 @@ def _read(directory: Path, initial: Mapping[str, str]) -> Template | None:
 def lock(directory: Path, progress: Report) -> contextlib.AbstractContextManager[None]:
     """Return the lock for making or removing the template in this directory; reports a wait. Raises ProvisionError."""
     waits_for = f"another process that makes or removes the data template {directory.name}"
-    return cache.held(lock_file(directory), progress=progress, waits_for=waits_for)
+    return cache.hold_file(lock_file(directory), progress=progress, waits_for=waits_for)
 
 
 def lock_file(directory: Path) -> Path:
@@ -254,7 +254,7 @@ def option_words(text: str) -> frozenset[str]:
 
 def _keep(node: Node, directory: Path, manifest: Mapping[str, Any]) -> None:
     """Move the finished data to ``directory``, with its manifest, atomically. The caller holds the directory's lock."""
-    with cache.staged(directory.name, among=directory.parent, mode=0o700) as fresh:
+    with cache.stage(directory.name, among=directory.parent, mode=0o700) as fresh:
         node.host.take_tree(node.data, data := fresh / "data")
         for name in OWN_FILES:
             (data / name).unlink(missing_ok=True)

@@ -47,7 +47,7 @@ class LocalProvisioner(Provisioner):
     @property
     def disk(self) -> str:
         """The file system and the disk of the data."""
-        return block_devices.described(self.directory)
+        return block_devices.description(self.directory)
 
     def acquire(self, spec: ClusterSpec) -> Sequence[LocalHost]:
         """One directory for each node. The first call removes dead runs and starts the supervisor.

@@ -108,7 +108,7 @@ def fetch(progress: Report) -> Path:
                 f"Allure {VERSION} is fetched with npm, which {chosen.program} has not; {EXTRA} brings it"
             )
         progress(f"fetching Allure {VERSION} with npm")
-        with cache.staged(ENTRY, among=cache.root() / FOLDER) as staging:
+        with cache.stage(ENTRY, among=cache.root() / FOLDER) as staging:
             for name in FILES:
                 shutil.copyfile(LOCKED / name, staging / name)
             _install(chosen, staging)

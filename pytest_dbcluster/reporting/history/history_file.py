@@ -115,7 +115,7 @@ def _lock(path: Path, file: IO[bytes]) -> None:
     end = time.monotonic() + LOCK_SECONDS
     while not shared_directory.try_lock(file):
         if time.monotonic() > end:
-            who = shared_directory.named(shared_directory.lockers(os.fstat(file.fileno()))) or "another process"
+            who = shared_directory.describe(shared_directory.lockers(os.fstat(file.fileno()))) or "another process"
             raise OSError(errno.EWOULDBLOCK, f"{who} has locked it for {LOCK_SECONDS:.0f} s", str(path))
         time.sleep(POLL)
 

@@ -88,7 +88,7 @@ def of(data):
     ("file", "content", "reason"),
     [
         ("template.json", b"", "template.json is empty"),
-        ("template.json", b'{"password": "ne', "template.json is no JSON"),
+        ("template.json", b'{"password": "ne', "template.json is not JSON"),
         ("data/ibdata1", b"x", "data/ibdata1 has 1 bytes instead of 3"),
         ("data/ibdata1", b"xyz", "data/ibdata1 has other contents than when it was made"),
     ],
@@ -114,10 +114,8 @@ def test_a_damaged_template_is_made_again(tmp_path, monkeypatch, file, content, 
     assert (first.password, again.password, len(made)) == ("secret 1", "secret 2", 2)
     assert (place / "data" / "ibdata1").read_bytes() == b"abc"
     [aside] = place.parent.glob(".damaged-*")
-    assert told[1] == (
-        f"{place} is damaged: {reason}. It is made again; the damaged one is now {aside.name} (dbcluster cache lists "
-        "it, dbcluster cache clean removes it)"
-    )
+    assert told[1].startswith(f"{place} is damaged: {reason}.")
+    assert f"{aside.name} (dbcluster cache lists it, dbcluster cache clean removes it)" in told[1]
     assert {one.name: one.holds for one in commands.cached()} == {
         f"templates/{place.name}": "",
         f"templates/{aside.name}": f"damaged: {reason}",

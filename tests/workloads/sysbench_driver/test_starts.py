@@ -147,6 +147,6 @@ def test_a_missing_sysbench_is_said_with_the_ways_out(standalone, client, tmp_pa
     monkeypatch.setenv("PATH", str(tmp_path))
 
     with pytest.raises(
-        (Unsupported, ProvisionError), match=r"sysbench cannot be fetched: .*Ways out: install sysbench"
+        (Unsupported, ProvisionError), match=r"sysbench cannot be fetched: .*What you can do: install sysbench"
     ):
         sysbench_driver.sysbench(setting_of(standalone, client))

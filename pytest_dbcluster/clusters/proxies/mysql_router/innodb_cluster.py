@@ -13,7 +13,7 @@ from pytest_dbcluster.clusters.servers.node import Node
 from pytest_dbcluster.errors import CommandFailed, ProvisionError
 from pytest_dbcluster.hosts.host import Host
 from pytest_dbcluster.redaction import redact
-from pytest_dbcluster.releases.find import elsewhere
+from pytest_dbcluster.releases.find import find_program
 from pytest_dbcluster.releases.release import Release
 
 SHELL = "mysqlsh"
@@ -44,7 +44,7 @@ def shell(release: Release) -> Path | None:
 
     None if there is none.
     """
-    return release.beside(SHELL) or elsewhere(SHELL, "mysql")
+    return release.path_of(SHELL) or find_program(SHELL, "mysql")
 
 
 def adopt(host: Host, program: Path, primary: Node, adoption: Mapping[str, object]) -> None:

@@ -20,7 +20,7 @@ from pytest_dbcluster.clusters.servers.node import Node
 from pytest_dbcluster.clusters.topology import Topology
 from pytest_dbcluster.errors import ProvisionError
 from pytest_dbcluster.hosts.provisioner import Provisioner
-from pytest_dbcluster.releases.find import elsewhere
+from pytest_dbcluster.releases.find import find_program
 from pytest_dbcluster.releases.release import Release
 
 PROGRAM = "mysqlrouter"
@@ -173,7 +173,7 @@ class MySQLRouter(Proxy):
 
 def router(release: Release) -> Path | None:
     """Return the path of mysqlrouter: of the release, else on PATH, else of a cached MySQL release; None for none."""
-    return release.beside(PROGRAM) or elsewhere(PROGRAM, "mysql")
+    return release.path_of(PROGRAM) or find_program(PROGRAM, "mysql")
 
 
 def plugins(program: Path) -> Path | None:

@@ -29,7 +29,7 @@ def find(name: ReleaseName, tag: str, image: str, host: Host) -> Release:
         raise ProvisionError(f"{name}: cannot run programs in image {tag}: {error}") from error
     files = frozenset(filter(None, listed))
     inspected = Release(str(name), name.product, "", Path("/usr/bin"), source=f"image {tag}", image=image, files=files)
-    server = next((path for program in layout.SERVERS[name.product] if (path := inspected.beside(program))), None)
+    server = next((path for program in layout.SERVERS[name.product] if (path := inspected.path_of(program))), None)
     if server is None:
         raise ConfigError(f"{name}: image {tag} has no server program ({' or '.join(layout.SERVERS[name.product])})")
     try:

@@ -120,7 +120,7 @@ def _make(wanted: catalogue.Offer, key: str, progress: Report) -> None:
 
     start = time.monotonic()
     candidates = sources.candidates(wanted, sources.host_entries(), os.environ.get("DBCLUSTER_MIRROR"))
-    with cache.staged(key, among=directory()) as staging:
+    with cache.stage(key, among=directory()) as staging:
         made = root_file_system.make(wanted, candidates, staging, progress)
         for path in staging.iterdir():
             if path.name != TAR:

@@ -71,7 +71,7 @@ class ContainerProvisioner(Provisioner):
     @property
     def disk(self) -> str:
         """The file system and the disk of the data."""
-        return block_devices.described(self.directory)
+        return block_devices.description(self.directory)
 
     def at_hand(self, name: ReleaseName) -> bool:
         """Whether the image of a release was looked into already, which takes a container."""

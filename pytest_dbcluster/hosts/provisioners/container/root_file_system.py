@@ -164,7 +164,7 @@ def command(
     sources = staging / "mirror.sources"
     sources.write_text("\n".join(map(_stanza, entries)))
     names = list(dict.fromkeys([*candidate.origin.packages, *HOST_PACKAGES]))
-    installed = "".join(apt.installed(name, native) for name in NOT_FETCHED if name not in names)
+    installed = "".join(apt.status_stanza(name, native) for name in NOT_FETCHED if name not in names)
     before = _BEFORE.format(preferences=apt.PREFERENCES, installed=installed)
     known = shims.OTHER_NAMES.get(offer.product, {})
     pairs = [*known.items(), *((old, new) for new, old in known.items())]

@@ -266,7 +266,7 @@ class SshProvisioner(Provisioner):
             if reason := self.over():
                 raise Inconclusive(f"{reason} while it waited for machines: others use {', '.join(busy)}")
             if time.monotonic() - began >= wait.locks.seconds:
-                raise shared_directory.still_held(f"machines that others use: {', '.join(busy)}")
+                raise shared_directory.held_error(f"machines that others use: {', '.join(busy)}")
             if time.monotonic() - told >= TELL_SECONDS or told == began:
                 told = time.monotonic()
                 so_far = f"{duration(told - began)} so far; {shared_directory.limit()}"

@@ -147,7 +147,7 @@ def test_a_router_on_another_machine_has_its_programs_brought(mysql, host, monke
 def test_a_router_that_cannot_be_brought_is_said_with_the_way_out(mariadb, host, monkeypatch):
     """Neither MariaDB nor the cache has one."""
     host.machine = "elsewhere"
-    monkeypatch.setattr(find, "holder", lambda program, product: None)
+    monkeypatch.setattr(find, "newest_with", lambda program, product: None)
     made = MySQLRouter(OneHost(host), Roles(), [Node("node1", FakeHost("node1"), mariadb, 3301, "secret")])
     made.start()
 

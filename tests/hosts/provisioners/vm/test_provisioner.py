@@ -259,10 +259,8 @@ def test_no_kernel_and_no_network_is_said(tmp_path, monkeypatch):
     made.close()
 
     assert re.match(rf"(?s)vm cannot be fetched: .*{tmp_path}/none", str(caught.value))
-    assert str(caught.value).endswith(
-        "Ways out: DBCLUSTER_MIRROR=URL names another Debian mirror; `dbcluster fetch vm` on a machine with network "
-        f"access fetches it into {tmp_path}/pytest-dbcluster, which you can copy to this machine"
-    )
+    for fact in ("DBCLUSTER_MIRROR=URL", "`dbcluster fetch vm`", f"{tmp_path}/pytest-dbcluster"):
+        assert fact in str(caught.value)
 
 
 OWNER = """\

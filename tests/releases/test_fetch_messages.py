@@ -1,0 +1,59 @@
+"""Messages on releases that cannot be had, as users read them."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_dbcluster.errors import CommandFailed, DBClusterError
+from pytest_dbcluster.releases import apt, fetched, find, local_programs, shims
+from pytest_dbcluster.releases.catalogue import OFFERS
+from pytest_dbcluster.releases.sources import AptEntry
+from pytest_dbcluster.spec import ReleaseName
+from tests.support import golden
+
+SIGNATURES = {
+    "a file was changed": "W: GPG error: x: The following signatures were invalid: BADSIG 01 Debian <x>",
+    "a key is unknown": "E: Sub-process sqv: Missing key 05AB, which is needed to verify signature",
+    "a key has expired": "W: GPG error: x: The following signatures were invalid: EXPKEYSIG 01 Debian",
+    "a suite is not signed": "E: The repository 'x' is not signed.",
+    "a mirror does not answer": "E: Unable to connect",
+}
+OLD = "E: Release file for http://x/dists/sid/Release is expired (invalid since 400d 2h 3min 4s)"
+
+
+def message(call, *arguments):
+    """The error that a call ends with."""
+    with pytest.raises(DBClusterError) as caught:
+        call(*arguments)
+    return str(caught.value)
+
+
+def test_messages_on_releases_that_cannot_be_had(tmp_path, monkeypatch):
+    """They say what was tried, where, what was seen and what to do next."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    entry = AptEntry("http://x", "trixie", ())
+    seen = {
+        title: str(apt.update_error(CommandFailed(["apt-get", "update"], 100, "", f"{line}\n"), [entry]))
+        for title, line in SIGNATURES.items()
+    }
+    seen["a Release file is too old"] = message(apt.out_of_date, OLD)
+    monkeypatch.setenv("DBCLUSTER_MAX_AGE", "450")
+    seen["a Release file is old"] = "\n".join(apt.out_of_date(OLD))
+    monkeypatch.setenv("DBCLUSTER_MAX_AGE", "long")
+    seen["the limit is not a number"] = message(apt.max_age)
+    seen["a release is unknown"] = message(find.check, ReleaseName.parse("mysql:8.4"))
+    seen["a release is too old"] = message(find.check, ReleaseName.parse("mysql:5.7"))
+    seen["a directory is missing"] = message(find.check, ReleaseName.parse("mysql:8.4=/none"))
+    seen["a directory has no server"] = message(
+        local_programs.in_directory, ReleaseName.parse(f"mariadb:11.8={tmp_path}")
+    )
+    seen["there is no loader"] = message(shims.make, tmp_path, (), "amd64")
+    seen["no mirror has a suite"] = message(fetched.fetch, OFFERS[0], [], print)
+    monkeypatch.setenv("PATH", "/nonexistent")
+    seen["there is no apt"] = message(find.find, "mariadb:10.11")
+    seen["a tool cannot be fetched"] = message(find.find, "sysbench")
+    seen["no server is on PATH"] = message(local_programs.on_path, ReleaseName.parse("mysql:path")).replace(
+        ":".join(map(str, local_programs.path_directories())), "PATH"
+    )
+
+    golden.compare("fetch_errors", seen, {tmp_path: "TMP"})
