@@ -26,8 +26,9 @@ from pytest_dbcluster.claims.cluster_difference import percent
 from pytest_dbcluster.cli.calibrate import FreshPairs
 from pytest_dbcluster.errors import Inconclusive, SeriesVoid
 from pytest_dbcluster.measuring.answer import Answer
-from pytest_dbcluster.measuring.measurement import Measurement, Rules
-from pytest_dbcluster.measuring.round_source import RoundSource
+from pytest_dbcluster.measuring.drawing.round_source import RoundSource
+from pytest_dbcluster.measuring.drawing.rules import Rules
+from pytest_dbcluster.measuring.measurement import Measurement
 from pytest_dbcluster.measuring.series import Series, series_of
 from pytest_dbcluster.spec import DEFAULT_RELEASE
 from pytest_dbcluster.testbed.pool import Pool
@@ -84,7 +85,7 @@ def asked(load: str, source: RoundSource, budget: float, counts: Mapping[str, Co
             stage.tell(f"{load}, {claim}: {error}")
     if not measurement.pairs:
         return None
-    first, second = (measurement.compared(number, measurement.metric) for number in (0, 1))
+    first, second = (measurement.values.to_compare(number, measurement.metric) for number in (0, 1))
     difference = statistics.median(math.log(b / a) for a, b in zip(first, second, strict=True))
     wrong = sum(count.wrong for count in counts.values())
     stage.tell(f"{load}: {measurement.pairs} pairs, {100 * math.expm1(difference):+.1f} %, {wrong} wrong so far")

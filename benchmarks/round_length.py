@@ -15,7 +15,8 @@ from benchmarks import ratios, stage
 from fixtures.clusters import FLUSH_2, GALERA
 from pytest_dbcluster import TPCC, SysBench
 from pytest_dbcluster.claims.claim import Outcome
-from pytest_dbcluster.measuring.measurement import Measurement, Rules
+from pytest_dbcluster.measuring.drawing.rules import Rules
+from pytest_dbcluster.measuring.measurement import Measurement
 from pytest_dbcluster.measuring.series import series_of
 from pytest_dbcluster.testbed.pool import Pool
 from pytest_dbcluster.workloads.workload import Workload
@@ -37,7 +38,7 @@ def claim(pool: Pool, load: Workload, kind: str, seed: int) -> tuple[float, Outc
 
     def answer() -> None:
         found = other.beats(default) if kind == "flush" else other.no_slower_than(default, by=0.1)
-        verdict, length = found.verdict, measurement.length
+        verdict, length = found.verdict, measurement.drawing.pace.length
         outcomes.append(verdict.outcome)
         chosen = length.line if length else "rounds of 2 s"
         stage.tell(

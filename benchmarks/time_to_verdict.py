@@ -16,7 +16,8 @@ from fixtures.clusters import FLUSH_2, GALERA
 from pytest_dbcluster import MySQLSlap
 from pytest_dbcluster.claims.claim import Outcome
 from pytest_dbcluster.clusters.startup import bring_up
-from pytest_dbcluster.measuring.measurement import Measurement, Rules
+from pytest_dbcluster.measuring.drawing.rules import Rules
+from pytest_dbcluster.measuring.measurement import Measurement
 from pytest_dbcluster.measuring.series import series_of
 from pytest_dbcluster.testbed.pool import Pool
 from pytest_dbcluster.testbed.variants import Variant

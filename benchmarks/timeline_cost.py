@@ -23,7 +23,8 @@ from fixtures.clusters import GALERA
 from pytest_dbcluster import MySQLSlap, SysBench
 from pytest_dbcluster.claims.claim import Verdict
 from pytest_dbcluster.clusters.servers.connection import Connection
-from pytest_dbcluster.measuring.measurement import Measurement, Rules
+from pytest_dbcluster.measuring.drawing.rules import Rules
+from pytest_dbcluster.measuring.measurement import Measurement
 from pytest_dbcluster.measuring.series import series_of
 from pytest_dbcluster.rounds.round import Round
 from pytest_dbcluster.testbed.pool import Pool

@@ -28,8 +28,9 @@ from pytest_dbcluster.errors import ConfigError, Inconclusive, ProvisionError, S
 from pytest_dbcluster.formatting import Report, duration
 from pytest_dbcluster.hosts.given import given_elsewhere
 from pytest_dbcluster.hosts.provisioner import given_images
-from pytest_dbcluster.measuring.measurement import Measurement, Rules
-from pytest_dbcluster.measuring.round_source import RoundSource
+from pytest_dbcluster.measuring.drawing.round_source import RoundSource
+from pytest_dbcluster.measuring.drawing.rules import Rules
+from pytest_dbcluster.measuring.measurement import Measurement
 from pytest_dbcluster.rounds import round_length
 from pytest_dbcluster.spec import DEFAULT_RELEASE, ClusterSpec, ReleaseName
 from pytest_dbcluster.system import cache
@@ -267,10 +268,10 @@ def difference_of(source: RoundSource, rounds: int, until: float = math.inf) -> 
     rules = Rules(secrets.randbits(63), budget=SECONDS, run_over=over, budget_name="of a pair of clusters")
     measurement = Measurement(source, rules)
     while measurement.pairs < rounds and (measurement.pairs < LEAST_ROUNDS or time.monotonic() < until):
-        if why := measurement.over((0, 1)):
+        if why := measurement.drawing.over((0, 1)):
             raise Inconclusive(f"{source.load}: {why}, after {measurement.pairs} of {rounds} rounds of each cluster")
-        measurement.draw((0, 1))
-    measurement.check()
+        measurement.drawing.draw((0, 1))
+    measurement.drawing.check()
     first, second = measurement.rounds
     return calibrations.found_in(first, second, source.load)
 

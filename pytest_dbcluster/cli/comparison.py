@@ -23,11 +23,13 @@ from pytest_dbcluster.claims.cluster_difference import ONE_IN, percent
 from pytest_dbcluster.errors import DBClusterError, Inconclusive, LockHeld, SeriesVoid
 from pytest_dbcluster.formatting import Report
 from pytest_dbcluster.hosts import runs
-from pytest_dbcluster.measuring import reach, remarks
+from pytest_dbcluster.measuring import remarks
 from pytest_dbcluster.measuring.answer import Answer
+from pytest_dbcluster.measuring.drawing import reach
+from pytest_dbcluster.measuring.drawing.progress import RoundProgress
+from pytest_dbcluster.measuring.drawing.rules import Rules
 from pytest_dbcluster.measuring.evidence import Evidence
-from pytest_dbcluster.measuring.measurement import Measurement, Rules
-from pytest_dbcluster.measuring.progress import RoundProgress
+from pytest_dbcluster.measuring.measurement import Measurement
 from pytest_dbcluster.measuring.question import Question
 from pytest_dbcluster.measuring.series import Series, series_of
 from pytest_dbcluster.reporting import results_directory, schema
@@ -334,12 +336,12 @@ class Comparison:
         Raises Inconclusive where the rounds would be so long that the time does not reach the first look. end: of the
         workload's time, by the clock of the pool.
         """
-        known = [closed.known(number) for number in (BASELINE, CANDIDATE)]
+        known = [closed.values.rounds(number) for number in (BASELINE, CANDIDATE)]
         medians = [statistics.median(done.goodput for done in rounds) for rounds in known]
         rate: ArrivalRate | None = ArrivalRate(SHARE).with_capacities(
             dict(zip(closed.source.names, medians, strict=True))
         )
-        look = reach.first_look(kinds.no_slower_than(MARGIN), closed.rules.alpha, closed.instances)
+        look = reach.first_look(kinds.no_slower_than(MARGIN), closed.rules.alpha, closed.drawing.instances)
         length = 0.0
         while True:
             assert rate is not None
@@ -401,7 +403,7 @@ class Comparison:
 
 def _interrupted(measurement: Measurement | None) -> Answer | None:
     """The answer of a measurement that was interrupted; None where there is none."""
-    answers = measurement.answers if measurement else ()
+    answers = measurement.claims.answers if measurement else ()
     return next((answer for answer in answers if answer.interrupted and answer.asserted), None)
 
 
@@ -454,7 +456,7 @@ def _require_time(measurement: Measurement, guard: Claim) -> None:
     seconds = reach.shortest(source.round_seconds, source.free_length)
     if seconds is None:
         return
-    look = reach.first_look(guard, rules.alpha, measurement.instances)
+    look = reach.first_look(guard, rules.alpha, measurement.drawing.instances)
     if why := reach.beyond_budget(look, 2, seconds, rules.budget, given=False, larger=rules.larger_budget):
         raise Inconclusive(why)
 

@@ -131,16 +131,18 @@ class Curve:
                 self._take_over(number, self.earlier)
                 continue
             if last and not measurement.source.continues(last.source):
-                last.check()
+                last.drawing.check()
             numbers = range(len(measurement.rounds))
-            measurement.draw_without_claim(blocks, warm=last is not None and measurement.source.continues(last.source))
-            while measurement.pairs < blocks and not (measurement.pairs and measurement.over(numbers)):
-                measurement.draw(numbers)
-            whole = whole and (measurement.pairs >= blocks or bool(measurement.spent(numbers)))
+            measurement.drawn_without_claim, drawing = True, measurement.drawing
+            warm = last is not None and measurement.source.continues(last.source)
+            drawing.prepare_without_claim(blocks, warm=warm)
+            while measurement.pairs < blocks and not (measurement.pairs and drawing.over(numbers)):
+                drawing.draw(numbers)
+            whole = whole and (measurement.pairs >= blocks or bool(drawing.spent(numbers)))
             last = measurement
             self.point_drawn(self)
         if last:
-            last.check()
+            last.drawing.check()
         self.drawn = blocks if whole else 0
 
     @property
@@ -151,7 +153,7 @@ class Curve:
     def _take_over(self, number: int, earlier: Drawn) -> None:
         point = self.points[number]
         point.measurement.drawn_without_claim = True
-        point.measurement.taken_over |= dict(enumerate(earlier.rounds[number]))
+        point.measurement.values.taken_over |= dict(enumerate(earlier.rounds[number]))
         self.kept.append(point.value)
 
 

@@ -6,12 +6,12 @@ import dataclasses
 import functools
 
 from pytest_dbcluster.claims import critical_values, estimators, intervals, verdict, wording
-from pytest_dbcluster.claims.block_order import Block
 from pytest_dbcluster.claims.claim import Verdict
 from pytest_dbcluster.claims.cluster_difference import ClusterDifference
 from pytest_dbcluster.errors import ConfigError, Inconclusive, LockHeld
-from pytest_dbcluster.measuring import reach, remarks, round_trips
+from pytest_dbcluster.measuring import remarks, round_trips
 from pytest_dbcluster.measuring.answer import Answer, Compared
+from pytest_dbcluster.measuring.drawing import reach
 from pytest_dbcluster.measuring.measurement import Measurement
 from pytest_dbcluster.measuring.question import Question
 from pytest_dbcluster.rounds import busy_machine, counters, load_generator, metrics, open_loop
@@ -31,40 +31,74 @@ def ask(question: Question, measurement: Measurement, *, cap: int | None = None)
     ones. Raises Inconclusive when the run's time is used before the first block, and when the warm-up shows that the
     budget ends before the first look. Raises LockHeld; its rounds so far are an inconclusive answer, reported before.
     """
-    rules, source = measurement.rules, measurement.source
+    rules, source, drawing = measurement.rules, measurement.source, measurement.drawing
     question, difference = apart(question, measurement)
     claim, variants = question.claim, question.variants
     cap = min(cap or rules.cap, rules.cap)
     untrusted = "" if claim.counts else source.blind_spot(*variants, by_size=claim.of_kind.about_size)
     untrusted = untrusted or metrics.near_capacity(question.metric, source.arrival_rate)
     cap = min(cap, SHOWN_PAIRS) if untrusted else cap
-    if question.asserted and not untrusted and (why := measurement.too_slow(question)):
+    if question.asserted and not untrusted and (why := _too_slow(question, measurement)):
         raise Inconclusive(f"{source.load}: {claim.kind} cannot be decided: {why}")
     estimate: tuple[float, float, float] | None = None
     drawn_before = measurement.pairs
     judged = functools.partial(_judged, question, measurement, cap, untrusted)
     answered = functools.partial(_told, question, difference, measurement, drawn_before)
-    decided = judged(measurement.over(variants), drawn_before=True) if drawn_before else None
+    decided = judged(drawing.over(variants), drawn_before=True) if drawn_before else None
     while decided is None:
         try:
-            measurement.draw(variants, estimate, cap)
+            drawing.draw(variants, estimate, cap)
         except Inconclusive as error:  # the run's time was used while it waited for the machine
             if not measurement.pairs:
                 raise
             decided = judged(str(error))
             continue
         except LockHeld as error:
-            if _keep_begun(measurement) and (decided := judged(str(error))):
+            drawing.keep_interrupted()
+            if measurement.pairs and (decided := judged(str(error))):
                 answer = dataclasses.replace(answered(decided), interrupted=True)
-                measurement.finish(answer)
+                measurement.claims.add(answer)
                 answer.report()  # its test never reads it
             raise
-        decided = judged(measurement.over(variants))
-        if measurement.pairs in critical_values.looks(measurement.instances) and not question.others:
+        decided = judged(drawing.over(variants))
+        if measurement.pairs in critical_values.looks(drawing.instances) and not question.others:
             estimate = _so_far(question, measurement)
-    measurement.check()
-    measurement.finish(answer := answered(decided))
+    drawing.check()
+    measurement.claims.add(answer := answered(decided))
     return answer
+
+
+def check_reach(question: Question, measurement: Measurement) -> None:
+    """Before the first block: end a claim that cannot reach its first look. Starts and draws nothing.
+
+    A comparison without a claim draws what its budget allows. Raises ConfigError when the budget is too small for
+    the rounds, and Inconclusive when the rest of the run's time is.
+    """
+    source, rules, drawing = measurement.source, measurement.rules, measurement.drawing
+    drawing.pace.metric = question.metric
+    drawing.begin()
+    seconds = reach.shortest(source.round_seconds, source.free_length)
+    if measurement.pairs or not question.asserted or seconds is None:
+        return
+    claim, several = question.claim, len(question.variants)
+    look, given = reach.first_look(claim, rules.alpha, drawing.instances), not source.free_length
+    if why := reach.beyond_budget(look, several, seconds, rules.budget, given=given, larger=rules.larger_budget):
+        raise ConfigError(f"{source.load}: {claim.kind} cannot be decided: {why}")
+    if why := reach.beyond_run(look, several, seconds, rules.run_left()):
+        raise Inconclusive(f"{source.load}: {why}; nothing was started for it")
+
+
+def _too_slow(question: Question, measurement: Measurement) -> str:
+    """Why rounds as long as those of the warm-up cannot reach the first look of a claim; warms up before."""
+    rules, drawing = measurement.rules, measurement.drawing
+    if measurement.pairs:
+        return ""
+    drawing.prepare(question.variants)
+    if drawing.pace.length:
+        return ""
+    look = reach.first_look(question.claim, rules.alpha, drawing.instances)
+    blocks = drawing.warm_up.blocks
+    return reach.measured_too_slow(blocks, question.variants, look, rules.budget, larger=rules.larger_budget)
 
 
 def apart(question: Question, measurement: Measurement) -> tuple[Question, ClusterDifference | None]:
@@ -113,7 +147,7 @@ def _repeated(answer: Answer, question: Question, measurement: Measurement, draw
     """The answer with the lines about earlier tries, and about rounds by which the claim may have been chosen."""
     if not question.asserted:
         return answer
-    number = measurement.tried.get(question.key, 1)
+    number = measurement.claims.try_number(question)
     choice = len(measurement.source.names) if drawn_before and not question.others else 0
     lines = [*remarks.chosen_line(choice), *remarks.try_line(number, measurement.rules.alpha)]
     return dataclasses.replace(answer, notes=[*answer.notes, *lines], tries=number)
@@ -123,15 +157,15 @@ def _answer(question: Question, decided: Verdict, measurement: Measurement) -> A
     source, pairs = measurement.source, decided.pairs
     claim, numbers, metric = question.claim, question.variants, question.metric
     variants = tuple(Compared(number, source.names[number], measurement.rounds[number][:pairs]) for number in numbers)
+    rounds = {variant.name: variant.rounds for variant in variants}
     if not claim.counts:
-        bottleneck = load_generator.mark({variant.name: variant.rounds for variant in variants})
-        decided = load_generator.discount(decided, bottleneck)
-        decided = busy_machine.add_reason(decided, {variant.name: variant.rounds for variant in variants})
+        decided = load_generator.discount(decided, load_generator.mark(rounds))
+        decided = busy_machine.add_reason(decided, rounds)
     compared = question.comparisons
-    carried = tuple(measurement.carry_over(candidate, baseline, metric, pairs) for candidate, baseline in compared)
+    carried = tuple(measurement.values.carry_over(*two, metric, pairs) for two in compared)
     named = [(source.names[candidate], source.names[baseline]) for candidate, baseline in compared]
     lines = [] if claim.counts else remarks.carry_over_lines(named, carried)
-    if measurement.instances > 1 and busy_machine.reason({variant.name: variant.rounds for variant in variants}):
+    if measurement.drawing.instances > 1 and busy_machine.reason(rounds):
         lines = [*lines, NOT_LEARNED]
     lines = [*_losses(question, measurement, pairs), *lines]
     # Of all variants: a claim about two of them tells no slope between the others.
@@ -146,15 +180,32 @@ def _answer(question: Question, decided: Verdict, measurement: Measurement) -> A
         usual=source.metric,
         load=source.load,
         seed=measurement.rules.seed,
-        instances=measurement.instances,
+        instances=measurement.drawing.instances,
         arrival_rate=source.arrival_rate,
         asserted=question.asserted,
-        notes=[*lines, *([str(taken)] if taken else []), *evidence.notes, *measurement.notes(numbers, metric, pairs)],
+        notes=[*lines, *([str(taken)] if taken else []), *evidence.notes, *_notes(question, measurement, pairs)],
         evidence=evidence,
-        void=measurement.void_blocks(pairs),
+        void=measurement.drawing.blocks.void_within(pairs),
         carry_over=carried,
         round_trips=taken,
     )
+
+
+def _notes(question: Question, measurement: Measurement, pairs: int) -> list[str]:
+    """The last lines of a message about the first ``pairs`` rounds of the variants of a question."""
+    rules, source, drawing = measurement.rules, measurement.source, measurement.drawing
+    pace, blocks = drawing.pace, drawing.blocks
+    rounds = {source.names[number]: blocks.rounds[number][:pairs] for number in question.variants}
+    return [
+        *([pace.length.line] if pace.length else []),
+        *remarks.repeat_line(pace.repeat),
+        *remarks.dropped_line(blocks.dropped),
+        *drawing.warm_up.remark,
+        *remarks.drain_line(rounds, question.metric),
+        *remarks.round_lines(rounds, source.arrival_rate),
+        *remarks.void_line(blocks.void_within(pairs)),
+        *remarks.fixed_seed_line(rules.seed if rules.fixed_seed else None),
+    ]
 
 
 def _losses(question: Question, measurement: Measurement, pairs: int) -> list[str]:
@@ -162,7 +213,7 @@ def _losses(question: Question, measurement: Measurement, pairs: int) -> list[st
     if not question.claim.of_kind.composed:
         return []
     after, before = (
-        estimators.factor(intervals.estimate(measurement.pairs_of(*two, question.metric).first(pairs)))
+        estimators.factor(intervals.estimate(measurement.values.pairs(*two, question.metric).first(pairs)))
         for two in question.comparisons
     )
     names = [measurement.source.names[number] for number in reversed(question.variants)]
@@ -183,17 +234,18 @@ def _judged(
     ``over`` says why drawing must end now, ``untrusted`` why no verdict can be trusted; empty for no reason.
     """
     claim, numbers, metric = question.claim, question.variants, question.metric
-    look = reach.first_look(claim, measurement.rules.alpha, measurement.instances)
+    look = reach.first_look(claim, measurement.rules.alpha, measurement.drawing.instances)
     if not claim.of_kind.claims_nothing and measurement.pairs >= look:
-        measurement.look(question)
-    if over and measurement.pairs < look and measurement.spent(numbers):
-        needed = look * measurement.seconds(numbers) / measurement.pairs
+        measurement.drawing.pace.fixed = True
+        measurement.claims.begin_try(question)
+    if over and measurement.pairs < look and measurement.drawing.spent(numbers):
+        needed = look * measurement.drawing.blocks.seconds(numbers) / measurement.pairs
         over = f"{over}; the first look comes after {look} pairs, which take {needed:.0f} s"
     late = next(filter(None, (open_loop.above_capacity(measurement.rounds[number]) for number in numbers)), "")
     if late and metrics.unit(metric) == metrics.LATENCY:
         untrusted, over = untrusted or late, over or late
     terms = verdict.Terms(measurement.rules.alpha, cap, over, untrusted)
-    parts = [measurement.pairs_of(*two, metric) for two in reversed(question.comparisons)]
+    parts = [measurement.values.pairs(*two, metric) for two in reversed(question.comparisons)]
     candidate, baseline = ([done.cost for done in measurement.rounds[number]] for number in numbers[:2])
     times = None if question.others else (baseline, candidate)
     judge = verdict.replay if drawn_before else verdict.judge
@@ -202,25 +254,6 @@ def _judged(
 
 def _so_far(question: Question, measurement: Measurement) -> tuple[float, float, float]:
     """The ratio of the pairs drawn so far, and the two ends of its sequential interval."""
-    pairs = measurement.pairs_of(question.candidate, question.baseline, question.metric)
+    pairs = measurement.values.pairs(question.candidate, question.baseline, question.metric)
     low, high = intervals.interval(pairs, measurement.rules.alpha)
     return estimators.factor(intervals.estimate(pairs)), estimators.factor(low), estimators.factor(high)
-
-
-def _keep_begun(measurement: Measurement) -> int:
-    """Count the whole pairs of an interrupted opening block as pairs of later blocks; return how many count then.
-
-    No look comes at such a number of pairs, so they change the estimate and decide nothing.
-    """
-    block, rounds = measurement.begun
-    if not rounds or block.length == 1 or rounds[0].block != len(measurement.blocks):  # such as a warm-up
-        return measurement.pairs
-    measurement.openings = len(measurement.blocks)
-    begun = block.order[: len(rounds)], block.pairs[: len(rounds)], rounds
-    for pair in range(block.length):
-        mine = [(number, done) for number, its, done in zip(*begun, strict=True) if its == pair]
-        if len(mine) == len(measurement.rounds):
-            measurement.blocks.append(Block(tuple(number for number, _ in mine), (0,) * len(mine)))
-            for number, done in mine:
-                measurement.rounds[number].append(done)
-    return measurement.pairs

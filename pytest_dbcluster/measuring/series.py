@@ -51,7 +51,7 @@ class Series:
     @property
     def rounds(self) -> Sequence[Round]:
         """The rounds drawn so far that count, one per block; where none were drawn, those of an answer taken over."""
-        return self.measurement.known(self.number)
+        return self.measurement.values.rounds(self.number)
 
     @property
     def name(self) -> str:
@@ -143,7 +143,7 @@ class Series:
                 f"{self.name}.values({metric!r}): no round is drawn yet; a claim draws them, so make it first, such as "
                 f"assert fast.beats(slow), or a comparison without a claim: {self.name}.against(other)"
             )
-        return self.measurement.shown(self.number, metric)
+        return self.measurement.values.to_print(self.number, metric)
 
     def _of_kind(self, kind: Kind, other: Series, *, metric: str | None = None, **margin: float) -> Answer:
         """A claim of a kind that has no method here. Its margin has the name that the kind gives it."""
@@ -232,10 +232,10 @@ def _answer_last_first(claim: Claim, series: Sequence[Series], metric: str | Non
 
 def _answer(question: Question, measurement: Measurement, *, cap: int | None = None) -> Answer:
     """The answer of a claim: that of the run which this one continues, else drawn now. The rest is as in ``ask``."""
-    measurement.declare(question)
+    measurement.claims.declare(question)
     if (known := measurement.take_over(question)) is not None:
         return known
-    measurement.check_reach(question)
+    decision.check_reach(question, measurement)
     decision.apart(question, measurement)
     measurement.source.permit(question.metric)
     return decision.ask(question, measurement, cap=cap)

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_dbcluster import calls
 from pytest_dbcluster.errors import ConfigError, Inconclusive
-from pytest_dbcluster.measuring import curve, reach
+from pytest_dbcluster.measuring import curve
 from pytest_dbcluster.measuring.curve import Curve, Point
+from pytest_dbcluster.measuring.drawing import reach
 from pytest_dbcluster.measuring.measurement import Measurement
 from pytest_dbcluster.measuring.series import Series, series_of
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName

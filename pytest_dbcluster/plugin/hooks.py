@@ -315,12 +315,12 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, o
         if SESSION in pyfuncitem.config.stash:
             pyfuncitem.config.stash[SESSION].test_ends()
     for asked in pyfuncitem.stash.get(MEASUREMENTS, []):
-        if not any(measurement.answers or measurement.drawn_without_claim for measurement in asked):
+        if not any(measurement.claims.answers or measurement.drawn_without_claim for measurement in asked):
             raise errors.ConfigError(
                 f"{pyfuncitem.nodeid} measured {asked[0].source.load} but makes no claim; "
                 "end it with assert a.beats(b) or another claim"
             )
-        answers = [answer for measurement in asked for answer in measurement.answers]
+        answers = [answer for measurement in asked for answer in measurement.claims.answers]
         if unread := [answer.text for answer in answers if answer.asserted and not answer.read]:
             raise errors.ConfigError(
                 f"{pyfuncitem.nodeid}: the test does not read the verdict of {', '.join(unread)}; assert it"
@@ -395,7 +395,7 @@ def _tell_outcome(item: pytest.Item, call: pytest.CallInfo[None], report: pytest
     """Add what the claims of a test say to the report of its body, for ``run.json``, and of its teardown, for JUnit."""
     from pytest_dbcluster.plugin import junit, run_file
 
-    claims = [answer for asked in item.stash.get(MEASUREMENTS, []) for one in asked for answer in one.answers]
+    claims = [answer for asked in item.stash.get(MEASUREMENTS, []) for one in asked for answer in one.claims.answers]
     made = call.when == "call" and any(answer.asserted for answer in claims)
     if ended := run_file.outcome(call.excinfo and call.excinfo.value, claims=made):
         report.user_properties.append((run_file.OUTCOME, ended))

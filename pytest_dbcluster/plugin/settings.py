@@ -20,7 +20,7 @@ from pytest_dbcluster.spec import DEFAULT_RELEASE, PARITIES, PROFILES, ReleaseNa
 
 if TYPE_CHECKING:
     from pytest_dbcluster.clusters.servers.cnf_file import CnfFile
-    from pytest_dbcluster.measuring.measurement import Rules
+    from pytest_dbcluster.measuring.drawing.rules import Rules
 
 # Every run of pytest loads this module where the plugin is installed, so heavy modules are imported in functions.
 # Seconds by profile. A round of paper may take 30 s and the first look needs 12 pairs, so 24 rounds take 720 s.
@@ -166,7 +166,7 @@ class Settings:
 
     def rules(self) -> Rules:
         """The options that limit the drawing of rounds."""
-        from pytest_dbcluster.measuring.measurement import Rules
+        from pytest_dbcluster.measuring.drawing.rules import Rules
 
         left = self._run_left
         return Rules(self.seed, self.alpha, self.max_pairs, self.budget, self.run_over, left, self.fixed_seed)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_dbcluster import errors
-from pytest_dbcluster.measuring.progress import RoundProgress
+from pytest_dbcluster.measuring.drawing.progress import RoundProgress
 from pytest_dbcluster.reporting import schema, terminal, unwritten
 from pytest_dbcluster.reporting.allure import allure_results
 from pytest_dbcluster.reporting.charts import drawing

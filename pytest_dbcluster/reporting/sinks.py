@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pytest_dbcluster.measuring.progress import RoundProgress
+from pytest_dbcluster.measuring.drawing.progress import RoundProgress
 from pytest_dbcluster.reporting import terminal, unwritten
 from pytest_dbcluster.reporting.allure import allure_results
 from pytest_dbcluster.reporting.documents import messages

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_dbcluster.formatting import amount, elide, printable, wrap
-from pytest_dbcluster.measuring.progress import RoundProgress
+from pytest_dbcluster.measuring.drawing.progress import RoundProgress
 from pytest_dbcluster.reporting.documents.run_document import TestDocument
 from pytest_dbcluster.reporting.records import ClaimRecord, CurveRecord
 from pytest_dbcluster.reporting.results_directory import near

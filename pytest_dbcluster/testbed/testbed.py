@@ -19,9 +19,9 @@ from pytest_dbcluster.claims.cluster_difference import ClusterDifference
 from pytest_dbcluster.clusters.cluster import Cluster
 from pytest_dbcluster.errors import DBClusterError, SeriesVoid
 from pytest_dbcluster.formatting import Report
+from pytest_dbcluster.measuring.drawing.round_source import RoundSource
 from pytest_dbcluster.measuring.evidence import Evidence
 from pytest_dbcluster.measuring.question import Question
-from pytest_dbcluster.measuring.round_source import RoundSource
 from pytest_dbcluster.network import CLIENT, REST
 from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.rounds import busy_machine, metrics, open_loop

@@ -29,7 +29,8 @@ from pytest_dbcluster.cli.comparison import (
     told_margin,
 )
 from pytest_dbcluster.errors import Inconclusive, LockHeld, ProvisionError
-from pytest_dbcluster.measuring.measurement import Measurement, Rules
+from pytest_dbcluster.measuring.drawing.rules import Rules
+from pytest_dbcluster.measuring.measurement import Measurement
 from pytest_dbcluster.measuring.series import series_of
 from pytest_dbcluster.rounds.histogram import Histogram, bucket
 from pytest_dbcluster.rounds.ledger import Ledger, LedgerEntry

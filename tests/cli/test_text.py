@@ -10,7 +10,7 @@ import pytest
 import pytest_dbcluster
 from pytest_dbcluster.cli import main
 from pytest_dbcluster.cli.text import OF_TEST_RUN, own_options
-from pytest_dbcluster.measuring import measurement, reach
+from pytest_dbcluster.measuring.drawing import reach
 from pytest_dbcluster.rounds import round_length
 from tests.support.command import dbcluster
 
@@ -25,7 +25,7 @@ UNREACHED = {
     "--db-parity": "compare takes variants of unlike durability",
 }
 # The budget of a claim: compare gives its own texts for it (``comparison.rules_of``).
-GIVEN = {measurement.__name__, reach.__name__, round_length.__name__}
+GIVEN = {reach.__name__, round_length.__name__}
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,8 @@ import statistics
 import pytest
 
 from pytest_dbcluster.errors import ClaimFailed, Inconclusive
-from pytest_dbcluster.measuring.measurement import Measurement, Rules
+from pytest_dbcluster.measuring.drawing.rules import Rules
+from pytest_dbcluster.measuring.measurement import Measurement
 from pytest_dbcluster.measuring.series import ordered, series_of
 from tests.support.fakes import FakeSource, noisy
 

@@ -9,7 +9,8 @@ import pytest
 from pytest_dbcluster.errors import ClaimFailed, ConfigError, Inconclusive
 from pytest_dbcluster.measuring import curve
 from pytest_dbcluster.measuring.curve import Curve, Drawn, Point
-from pytest_dbcluster.measuring.measurement import Measurement, Rules
+from pytest_dbcluster.measuring.drawing.rules import Rules
+from pytest_dbcluster.measuring.measurement import Measurement
 from pytest_dbcluster.measuring.series import series_of
 from pytest_dbcluster.workloads.mysqlslap import MySQLSlap
 from tests.support.fakes import FakeSource, noisy
@@ -65,7 +66,7 @@ def test_every_point_is_asked_before_the_first_answer_counts():
     head, first, *_ = str(caught.value).splitlines()
     assert head == "load at 3 values of threads: 2 hold, 1 refuted"
     assert first.startswith("threads=2: REFUTED other.beats(one)")
-    assert all(answer.read for point in made.points for answer in point.measurement.answers)
+    assert all(answer.read for point in made.points for answer in point.measurement.claims.answers)
 
 
 def test_a_curve_that_holds_everywhere_is_true():
@@ -130,7 +131,7 @@ def test_drawing_claims_nothing():
 
     assert [point.measurement.pairs for point in made.points] == [12, 3]
     assert [point.measurement.source.checks for point in made.points] == [1, 1]
-    assert [len(point.measurement.answers) for point in made.points] == [1, 0]
+    assert [len(point.measurement.claims.answers) for point in made.points] == [1, 0]
 
 
 @pytest.mark.parametrize(("asked", "drawn"), [(1, 1), (3, 3), (4, 4), (5, 8), (13, 13)])

@@ -10,7 +10,8 @@ import pytest
 from pytest_dbcluster.claims.claim import Outcome
 from pytest_dbcluster.claims.cluster_difference import ClusterDifference
 from pytest_dbcluster.errors import ConfigError
-from pytest_dbcluster.measuring.measurement import Measurement, Rules
+from pytest_dbcluster.measuring.drawing.rules import Rules
+from pytest_dbcluster.measuring.measurement import Measurement
 from pytest_dbcluster.measuring.series import ordered, series_of
 from pytest_dbcluster.rounds import counters
 from tests.support.fakes import FakeSource, noisy

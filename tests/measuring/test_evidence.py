@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from pytest_dbcluster.measuring.drawing.rules import Rules
 from pytest_dbcluster.measuring.evidence import Evidence
+from pytest_dbcluster.measuring.measurement import Measurement
 from pytest_dbcluster.measuring.series import series_of
 from tests.support.fakes import FakeSource, noisy
-from tests.support.measurements import measurement
 
 
 class Asked(FakeSource):
@@ -22,9 +23,7 @@ class Asked(FakeSource):
 def test_evidence_is_gathered_once_for_an_answer():
     """After the last round and the check; the message has its lines, and reports read it from the answer."""
     source, reported = Asked(("slow", "fast"), noisy(1.0, 0.5)), []
-    drawn = measurement(source)
-    drawn.finished = reported.append
-    slow, fast = series_of(drawn)
+    slow, fast = series_of(Measurement(source, Rules(seed=7), finished=reported.append))
     answer = fast.beats(slow)
 
     assert answer

@@ -7,7 +7,7 @@ import pytest
 from pytest_dbcluster.claims import kinds
 from pytest_dbcluster.claims.claim import Outcome
 from pytest_dbcluster.errors import ClaimFailed, ConfigError, Inconclusive
-from pytest_dbcluster.measuring import reach
+from pytest_dbcluster.measuring.drawing import reach
 from pytest_dbcluster.measuring.series import fades, series_of
 from tests.support.fakes import FakeSource, noisy
 from tests.support.measurements import measured, measurement, two

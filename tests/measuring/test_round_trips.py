@@ -7,8 +7,9 @@ import random
 
 import pytest
 
+from pytest_dbcluster.measuring.drawing.rules import Rules
 from pytest_dbcluster.measuring.evidence import Evidence
-from pytest_dbcluster.measuring.measurement import Measurement, Rules
+from pytest_dbcluster.measuring.measurement import Measurement
 from pytest_dbcluster.measuring.round_trips import RoundTripsTaken, taken
 from pytest_dbcluster.measuring.series import ordered, series_of
 from pytest_dbcluster.rounds.histogram import Histogram

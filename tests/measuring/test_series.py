@@ -8,7 +8,8 @@ import operator
 import pytest
 
 from pytest_dbcluster.errors import ConfigError
-from pytest_dbcluster.measuring.measurement import Measurement, Rules
+from pytest_dbcluster.measuring.drawing.rules import Rules
+from pytest_dbcluster.measuring.measurement import Measurement
 from pytest_dbcluster.measuring.series import ordered, series_of
 from pytest_dbcluster.rounds import counters
 from tests.support.fakes import FakeSource, noisy

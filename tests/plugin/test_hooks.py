@@ -64,7 +64,7 @@ def test_two_measurements_of_a_test_have_orders_of_their_own(run):
     """Also where their workloads and variants have the same names: their numbers differ."""
     twice = (
         f"{HOLDS}    again, faster = measure(0, on=[1.0, 0.5])\n    assert faster.beats(again)\n"
-        "    assert slow.measurement._seed != again.measurement._seed\n"
+        "    assert slow.measurement.drawing.blocks.seed != again.measurement.drawing.blocks.seed\n"
     )
 
     run(twice).assert_outcomes(passed=1)

@@ -8,8 +8,9 @@ import pytest
 
 from pytest_dbcluster.measuring import remarks
 from pytest_dbcluster.measuring.curve import Curve, Point
+from pytest_dbcluster.measuring.drawing.rules import Rules
 from pytest_dbcluster.measuring.evidence import Evidence
-from pytest_dbcluster.measuring.measurement import Measurement, Rules
+from pytest_dbcluster.measuring.measurement import Measurement
 from pytest_dbcluster.measuring.series import ordered, series_of
 from pytest_dbcluster.reporting import results_directory, schema
 from pytest_dbcluster.reporting.records import About, Asked, claim_record, curve_record

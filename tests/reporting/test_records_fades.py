@@ -6,7 +6,8 @@ import re
 import pytest
 
 from pytest_dbcluster.claims import estimators, intervals
-from pytest_dbcluster.measuring.measurement import Measurement, Rules
+from pytest_dbcluster.measuring.drawing.rules import Rules
+from pytest_dbcluster.measuring.measurement import Measurement
 from pytest_dbcluster.measuring.series import fades, series_of
 from pytest_dbcluster.reporting import results_directory, rounds_csv, schema
 from pytest_dbcluster.reporting.charts import claim as claim_chart

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pytest_dbcluster.measuring.progress import RoundProgress
+from pytest_dbcluster.measuring.drawing.progress import RoundProgress
 from pytest_dbcluster.reporting import terminal
 from pytest_dbcluster.reporting.documents.run_document import TestDocument
 from pytest_dbcluster.reporting.tables import matrix

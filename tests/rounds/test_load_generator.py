@@ -10,7 +10,8 @@ from pytest_dbcluster.claims import kinds
 from pytest_dbcluster.claims.claim import Outcome as Verdict
 from pytest_dbcluster.claims.verdict import judge
 from pytest_dbcluster.errors import Inconclusive
-from pytest_dbcluster.measuring.measurement import Measurement, Rules
+from pytest_dbcluster.measuring.drawing.rules import Rules
+from pytest_dbcluster.measuring.measurement import Measurement
 from pytest_dbcluster.measuring.series import ordered, series_of
 from pytest_dbcluster.rounds import load_generator
 from pytest_dbcluster.rounds.round import LoadHost, Round, RunResult

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_dbcluster.errors import ClaimFailed, ConfigError, Inconclusive
-from pytest_dbcluster.measuring.measurement import Measurement, Rules
+from pytest_dbcluster.measuring.drawing.rules import Rules
+from pytest_dbcluster.measuring.measurement import Measurement
 from pytest_dbcluster.measuring.series import ordered, series_of
 from pytest_dbcluster.rounds import metrics
 from pytest_dbcluster.rounds.histogram import Histogram

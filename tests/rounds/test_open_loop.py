@@ -7,7 +7,8 @@ import itertools
 import pytest
 
 from pytest_dbcluster.errors import ConfigError, Inconclusive, SeriesVoid
-from pytest_dbcluster.measuring.measurement import Measurement, Rules
+from pytest_dbcluster.measuring.drawing.rules import Rules
+from pytest_dbcluster.measuring.measurement import Measurement
 from pytest_dbcluster.measuring.series import series_of
 from pytest_dbcluster.rounds import open_loop as rates
 from pytest_dbcluster.rounds.open_loop import ArrivalRate

@@ -13,8 +13,8 @@ import random
 import pytest
 
 from pytest_dbcluster.errors import SeriesVoid
+from pytest_dbcluster.measuring.drawing.round_source import RoundSource
 from pytest_dbcluster.measuring.evidence import Evidence, ResolvedSpec
-from pytest_dbcluster.measuring.round_source import RoundSource
 from pytest_dbcluster.plugin import hooks
 from pytest_dbcluster.plugin.session import DBSession
 from pytest_dbcluster.rounds.round import Round, RunResult

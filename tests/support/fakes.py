@@ -7,9 +7,9 @@ import random
 from collections.abc import Callable, Mapping
 
 from pytest_dbcluster.clusters.servers.data_template import Variable
+from pytest_dbcluster.measuring.drawing.round_source import RoundSource
 from pytest_dbcluster.measuring.evidence import Evidence
 from pytest_dbcluster.measuring.question import Question
-from pytest_dbcluster.measuring.round_source import RoundSource
 from pytest_dbcluster.rounds.open_loop import ArrivalRate
 from pytest_dbcluster.rounds.round import Round, RunResult
 from pytest_dbcluster.workloads.workload import Setting, Workload

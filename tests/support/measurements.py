@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pytest_dbcluster.measuring.measurement import Measurement, Rules
+from pytest_dbcluster.measuring.drawing.rules import Rules
+from pytest_dbcluster.measuring.measurement import Measurement
 from tests.support.fakes import FakeSource, noisy
 
 

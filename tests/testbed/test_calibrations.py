@@ -16,7 +16,8 @@ from pytest_dbcluster.claims import kinds
 from pytest_dbcluster.claims.cluster_difference import upper
 from pytest_dbcluster.hosts.provisioners.fake import FakeProvisioner
 from pytest_dbcluster.hosts.provisioners.local import LocalProvisioner
-from pytest_dbcluster.measuring.measurement import Measurement, Rules
+from pytest_dbcluster.measuring.drawing.rules import Rules
+from pytest_dbcluster.measuring.measurement import Measurement
 from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.rounds import busy_machine, counters, metrics
 from pytest_dbcluster.rounds.round import Round, RunResult
@@ -361,8 +362,8 @@ def test_real_instances_calibrate_by_themselves(pool, monkeypatch, tmp_path):
     variants = [pool.resolution.resolve(spec) for spec in specs]
     measurement = Measurement(Testbed(workload, variants, pool, "quick", print, instances=2), Rules(seed=1))
     while measurement.pairs < 16:
-        measurement.draw((0, 1))
-    measurement.check()
+        measurement.drawing.draw((0, 1))
+    measurement.drawing.check()
 
     def calibration_after(share):
         monkeypatch.setattr(busy_machine, "SHARE", share)

@@ -9,7 +9,8 @@ import threading
 
 from pytest_dbcluster import formatting
 from pytest_dbcluster.errors import SeriesVoid
-from pytest_dbcluster.measuring.measurement import Measurement, Rules
+from pytest_dbcluster.measuring.drawing.rules import Rules
+from pytest_dbcluster.measuring.measurement import Measurement
 from pytest_dbcluster.workloads.sysbench import SysBench
 from tests.support.testbeds import ONE, OTHER, source
 
@@ -46,7 +47,7 @@ def test_a_rate_that_a_real_server_cannot_keep_is_lowered_once_for_both_variants
     measurement = Measurement(made, Rules(1))
     # On a busy machine even the lower rate may be too high, which ends the drawing; what was lowered stays.
     with slowed(pool.clusters[0].nodes[0].process.pid), contextlib.suppress(SeriesVoid):
-        measurement.draw((0, 1))
+        measurement.drawing.draw((0, 1))
     (lowered,) = [line for line in said if line.endswith("; all rounds begin again")]
 
     assert f"lowered from {formatting.amount(asked)}/s: " in lowered

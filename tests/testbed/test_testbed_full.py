@@ -8,7 +8,8 @@ import re
 import pytest
 
 from pytest_dbcluster.errors import SeriesVoid, WorkloadError
-from pytest_dbcluster.measuring.measurement import Measurement, Rules
+from pytest_dbcluster.measuring.drawing.rules import Rules
+from pytest_dbcluster.measuring.measurement import Measurement
 from pytest_dbcluster.measuring.series import series_of
 from pytest_dbcluster.spec import ReleaseName
 from pytest_dbcluster.testbed import round_runner

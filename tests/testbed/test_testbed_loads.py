@@ -7,7 +7,8 @@ import dataclasses
 import pytest
 
 from pytest_dbcluster.errors import ConfigError, Inconclusive, SeriesVoid
-from pytest_dbcluster.measuring.measurement import Measurement, Rules
+from pytest_dbcluster.measuring.drawing.rules import Rules
+from pytest_dbcluster.measuring.measurement import Measurement
 from pytest_dbcluster.measuring.series import ordered, series_of
 from pytest_dbcluster.rounds.histogram import Histogram
 from pytest_dbcluster.rounds.ledger import Ledger, LedgerEntry

@@ -6,7 +6,8 @@ import dataclasses
 
 import pytest
 
-from pytest_dbcluster.measuring.measurement import Measurement, Rules
+from pytest_dbcluster.measuring.drawing.rules import Rules
+from pytest_dbcluster.measuring.measurement import Measurement
 from pytest_dbcluster.measuring.series import series_of
 from pytest_dbcluster.rounds.round import RunResult
 from pytest_dbcluster.system.machine_lock import MachineLock, Turns

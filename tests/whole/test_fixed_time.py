@@ -6,7 +6,8 @@ import math
 
 import pytest
 
-from pytest_dbcluster.measuring.measurement import Measurement, Rules
+from pytest_dbcluster.measuring.drawing.rules import Rules
+from pytest_dbcluster.measuring.measurement import Measurement
 from pytest_dbcluster.measuring.series import series_of
 from pytest_dbcluster.rounds.histogram import Histogram
 from pytest_dbcluster.rounds.ledger import Ledger, LedgerEntry
@@ -53,7 +54,7 @@ def test_warm_up_of_rounds_of_fixed_time_looks_at_their_operations():
     """Their seconds are always the same; here the first blocks do more and more, three times."""
     source = two(fixed(100, 100, 200, 200, 400, 400, 400))
     asked = measurement(source)
-    asked.draw([0, 1])
+    asked.drawing.draw([0, 1])
 
     assert len(warm_ups(source)) == 8
 

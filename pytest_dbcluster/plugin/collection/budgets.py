@@ -11,7 +11,7 @@ from pytest_dbcluster.plugin.settings import BUDGETS
 from pytest_dbcluster.spec import PROFILES
 
 if TYPE_CHECKING:
-    from pytest_dbcluster.measuring.measurement import Rules
+    from pytest_dbcluster.measuring.drawing.rules import Rules
     from pytest_dbcluster.plugin.settings import Settings
 
 MARK = "budget"

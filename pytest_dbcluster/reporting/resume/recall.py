@@ -11,8 +11,8 @@ from typing import Protocol
 
 from pytest_dbcluster.measuring.answer import Answer, Compared
 from pytest_dbcluster.measuring.curve import Curve, Drawn
+from pytest_dbcluster.measuring.drawing.round_source import RoundSource
 from pytest_dbcluster.measuring.question import Question
-from pytest_dbcluster.measuring.round_source import RoundSource
 from pytest_dbcluster.reporting.documents.claim_id import claim_id
 from pytest_dbcluster.reporting.records import Asked, ClaimRecord, CurveRecord, releases
 from pytest_dbcluster.reporting.resume.digests import ROUNDS, Conditions, changed, digests, digests_of_curve

@@ -9,7 +9,8 @@ import pytest
 
 from pytest_dbcluster.claims.claim import Outcome
 from pytest_dbcluster.errors import Inconclusive, LockHeld
-from pytest_dbcluster.measuring.measurement import Measurement, Rules
+from pytest_dbcluster.measuring.drawing.rules import Rules
+from pytest_dbcluster.measuring.measurement import Measurement
 from pytest_dbcluster.measuring.series import fades, ordered, series_of
 from tests.support.fakes import FakeSource, noisy
 from tests.support.measurements import measured, measurement, two
@@ -123,7 +124,7 @@ def test_a_lock_waited_for_in_vain_ends_the_claim_with_its_rounds(turns, pairs):
     source, told, left = two(), [], itertools.count()
 
     def alone():
-        if asked._warm and next(left) >= turns:
+        if asked.drawing.warm_up.done and next(left) >= turns:
             raise LockHeld("waited 30 min for pid 4711")
         return contextlib.nullcontext()
 
@@ -163,7 +164,7 @@ def test_an_eight_that_was_interrupted_is_drawn_again():
         fast.against(slow)
     before = len(measured(source))
     while asked.pairs < 14:
-        asked.draw((1, 0))
+        asked.drawing.draw((1, 0))
 
     assert before == 4
     assert [done.block for done in slow.rounds] == [0] * 4 + [1] * 4 + [2] * 4 + [3, 4]

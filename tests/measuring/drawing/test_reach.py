@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import pytest
 
 from pytest_dbcluster.claims import kinds
 from pytest_dbcluster.claims.claim import Outcome
 from pytest_dbcluster.errors import ConfigError, Inconclusive
-from pytest_dbcluster.measuring import reach
+from pytest_dbcluster.measuring.drawing import reach
 from pytest_dbcluster.measuring.series import ordered, series_of
 from tests.support.fakes import FakeSource, noisy
 from tests.support.measurements import measured, measurement, two
@@ -99,11 +97,17 @@ def test_an_eight_that_does_not_fit_the_budget_is_not_begun():
     slow, fast = series_of(asked)
 
     verdict = fast.against(slow).verdict
-    assert (asked.openings, verdict.pairs, verdict.outcome) == (0, 3, Outcome.INCONCLUSIVE)
-    source.seconds = lambda variant: (0.2, 0.1)[variant]  # rounds that get faster all the same reach the early looks
-    asked.rules = dataclasses.replace(asked.rules, budget=100.0)
+    assert (asked.drawing.blocks.openings, verdict.pairs, verdict.outcome) == (0, 3, Outcome.INCONCLUSIVE)
+
+
+def test_rounds_that_get_much_faster_after_the_warm_up_reach_the_later_looks():
+    """No opening block fitted the budget by the times of the warm-up, so the looks before 14 pairs decide nothing."""
+    source = two(seconds=lambda variant: (20.0, 10.0)[variant] if len(source.rounds) <= 4 else (0.2, 0.1)[variant])
+    asked = measurement(source, budget=70.0)
+    slow, fast = series_of(asked)
+
     assert fast.against(slow).verdict.outcome is Outcome.HOLDS
-    assert asked.pairs >= 14
+    assert (asked.drawing.blocks.openings, asked.pairs >= 14) == (0, True)
 
 
 @pytest.mark.parametrize(("instances", "look"), [(1, 12), (2, 17), (3, 12), (4, 17)])

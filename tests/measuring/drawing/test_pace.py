@@ -1,4 +1,4 @@
-"""The rounds of a measurement: their length, an arrival rate that is lowered, and warm-ups that are void."""
+"""The length of the rounds, and an arrival rate that is lowered."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import dataclasses
 import pytest
 
 from pytest_dbcluster.errors import SeriesVoid
-from pytest_dbcluster.measuring.measurement import Measurement, Rules
+from pytest_dbcluster.measuring.drawing.rules import Rules
+from pytest_dbcluster.measuring.measurement import Measurement
 from pytest_dbcluster.measuring.series import series_of
 from pytest_dbcluster.rounds.open_loop import ArrivalRate
 from pytest_dbcluster.rounds.round import RunResult
@@ -49,7 +50,7 @@ def test_the_length_is_chosen_once_from_the_warm_up():
     slow, fast = series_of(asked)
     answer = fast.beats(slow)
     assert fast.no_slower_than(slow, by=0.3)
-    asked.draw((0, 1))
+    asked.drawing.draw((0, 1))
 
     warm_ups = len(source.rounds) - len(measured(source))
     assert source.told == [0.3]
@@ -62,20 +63,6 @@ def test_the_length_is_chosen_once_from_the_warm_up():
     series = series_of(measurement(fixed))
     assert series[1].beats(series[0])
     assert (fixed.told, set(fixed.lasted)) == ([], {2.0})
-
-
-def test_a_warm_up_without_a_round_that_counts_is_an_error():
-    """Two blocks are enough to know: the claim ends with the reason and does not warm up for ever."""
-    source = two(voids=("53 connections turned away",) * 100)
-    slow, fast = series_of(measurement(source))
-
-    with pytest.raises(SeriesVoid) as caught:
-        fast.beats(slow)
-    first = source.names[source.rounds[2][0]]
-    assert str(caught.value) == (
-        f"2 of 2 blocks of the warm-up of fake load were void: {first}: 53 connections turned away"
-    )
-    assert len(source.rounds) == 4
 
 
 @dataclasses.dataclass
@@ -155,7 +142,7 @@ def test_a_rate_is_lowered_before_the_first_look_alone(block, lowered):
     fast.beats(slow, by=0.45, metric="p95")
 
     assert len(paced.lowered) == lowered
-    assert bool(asked.dropped) is bool(lowered)
+    assert bool(asked.drawing.blocks.dropped) is bool(lowered)
 
 
 def test_a_rate_is_lowered_no_second_time():
@@ -234,7 +221,7 @@ def test_rounds_that_are_too_short_for_the_clock_repeat_their_work():
     slow, fast = series_of(asked)
     answer = fast.beats(slow)
 
-    assert asked.repeat == source.times == 20
+    assert asked.drawing.pace.repeat == source.times == 20
     assert min(done.seconds for done in fast.rounds) >= 0.19
     assert "\n  each round ran its work 20 times, to be long enough for the clock of the tool" in answer.message
 

@@ -1,0 +1,95 @@
+"""BlockRunner: runs the rounds of one block, and shows each."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+
+from pytest_dbcluster.claims.block_order import Block
+from pytest_dbcluster.measuring.drawing.blocks import DrawnBlocks
+from pytest_dbcluster.measuring.drawing.progress import RoundProgress
+from pytest_dbcluster.measuring.drawing.round_source import RoundSource
+from pytest_dbcluster.measuring.drawing.rules import Rules
+from pytest_dbcluster.rounds.round import Round
+
+Show = Callable[[RoundProgress], None]
+OnVoid = Callable[[list[Round], Sequence[Round]], bool]
+
+
+@dataclasses.dataclass(frozen=True)
+class LiveClaim:
+    """What is shown of the claim that draws, while its rounds run."""
+
+    variants: Sequence[int] = ()
+    """The variants of the claim; none in a warm-up."""
+
+    estimate: tuple[float, float, float] | None = None
+    """The ratio so far and the two ends of its interval; None before the first look."""
+
+    cap: int | None = None
+    """The maximum number of pairs; None for that of the run."""
+
+
+@dataclasses.dataclass
+class BlockRunner:
+    """Runs blocks of a source."""
+
+    source: RoundSource
+    """Runs the rounds."""
+
+    rules: Rules
+    """The budget and the cap that are shown."""
+
+    blocks: DrawnBlocks
+    """The rounds so far."""
+
+    instances: int
+    """The instances of each variant, which the blocks use in turn."""
+
+    test: str
+    """The node id of the test."""
+
+    show: Show
+    """Is called after each round."""
+
+    begun: tuple[Block, list[Round]] = (Block((), (0,)), [])
+    """The block that runs, or ran last, and its rounds so far."""
+
+    def run(
+        self, block: Block, number: int, claim: LiveClaim, on_void: OnVoid = lambda rounds, running: False
+    ) -> list[Round] | None:
+        """Run the rounds of a block. After as many rounds as there are variants, others may have the machine.
+
+        Of an opening block a void round runs again in its place. Before that, ``on_void`` gets the round, and the
+        rounds of the block so far; the block ends with None if it returns True. number: of the block, negative in a
+        warm-up.
+        """
+        self.begun = block, (rounds := list[Round]())
+        measured, several = self.blocks.seconds(claim.variants), len(self.blocks.names)
+        for start in range(0, len(block.order), several):
+            with self.source.alone():
+                while len(rounds) < start + several:
+                    position = len(rounds)
+                    done = self.source.round(block.order[position], block=number, position=position)
+                    measured += done.seconds if block.order[position] in claim.variants else 0.0
+                    shown = self._progress(done, claim, measured)
+                    if done.void and block.length > 1:
+                        self.show(dataclasses.replace(shown, last=False))
+                        if on_void([done], rounds):
+                            return None
+                        continue
+                    self.show(shown)
+                    rounds.append(done)
+        return rounds
+
+    def _progress(self, done: Round, claim: LiveClaim, measured: float) -> RoundProgress:
+        return RoundProgress.of(
+            done,
+            (self.blocks.pairs, self.instances, len(self.blocks.names)),
+            claim.estimate,
+            claim.cap or self.rules.cap,
+            test=self.test,
+            load=self.source.load,
+            measured=measured,
+            budget=self.rules.budget,
+        )

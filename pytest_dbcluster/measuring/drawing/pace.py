@@ -1,0 +1,68 @@
+"""Pace: the length of the rounds and their arrival rate, the same for all variants."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from pytest_dbcluster.measuring.drawing.round_source import RoundSource
+from pytest_dbcluster.measuring.drawing.rules import Rules
+from pytest_dbcluster.rounds import metrics, round_length
+from pytest_dbcluster.rounds.round import Round
+from pytest_dbcluster.rounds.round_length import RoundLength
+
+
+@dataclasses.dataclass
+class Pace:
+    """How long the rounds of a source last, and how fast their operations arrive."""
+
+    source: RoundSource
+    """Runs the rounds; it is told each change."""
+
+    rules: Rules
+    """The budget that the rounds have to fit."""
+
+    metric: str = ""
+    """The metric of the claim that draws: a percentile needs longer rounds. Empty for no metric."""
+
+    length: RoundLength | None = None
+    """The length of the rounds, once it was chosen."""
+
+    repeat: int = 1
+    """How many times a round runs its fixed amount of work."""
+
+    fixed: bool = False
+    """Whether the arrival rate stays as it is: a claim looks at the rounds, so none of them may be dropped later.
+
+    A look at rounds that are dropped would have a chance of error of its own.
+    """
+
+    def choose(self, warm_ups: Sequence[Sequence[Round]], variants: Sequence[int]) -> None:
+        """Choose the length of the rounds from the warm-up, if the test leaves it to us; it stays for all claims.
+
+        Rounds of a fixed amount of work repeat it, if they are too short for the clock of the tool. warm_ups: the
+        blocks of the warm-up. variants: those of the claim.
+        """
+        most = self.rules.budget / (round_length.PAIRS * max(2, len(variants)))
+        if not self.source.free_length:
+            self.repeat = round_length.repeats(warm_ups, most)
+            self.source.set_repeat(self.repeat)
+            return
+        rounds = [done for block in warm_ups for done in block]
+        least = metrics.seconds_needed(rounds, self.metric, self.source.load)
+        self.length = round_length.choose(warm_ups, least=least, most=most, budget=self.rules.budget_name)
+        self.source.set_length(self.length)
+
+    def lower(self, late: Sequence[tuple[str, float]]) -> bool:
+        """Lower the arrival rate to what the slowest variant did, and lengthen the rounds as much; else return False.
+
+        late: of each variant why the rate is too high, and what it did at that rate, as ``open_loop.too_high``.
+        """
+        too_high, before = sorted((done, why) for why, done in late if why), self.source.arrival_rate
+        if self.fixed or not too_high or not self.source.lower_rate(too_high[0][1], too_high[0][0]):
+            return False
+        now = self.source.arrival_rate
+        if self.length and before and now and before.rate and now.rate:
+            self.length = self.length.longer(before.rate / now.rate)
+            self.source.set_length(self.length)
+        return True

@@ -1,0 +1,44 @@
+"""One block: who has the machine while it runs, and what is shown of it."""
+
+from __future__ import annotations
+
+import contextlib
+
+from pytest_dbcluster.measuring.drawing.rules import Rules
+from pytest_dbcluster.measuring.measurement import Measurement
+from pytest_dbcluster.measuring.series import series_of
+from tests.support.fakes import noisy
+from tests.support.measurements import measurement, two
+
+
+def test_rounds_are_alone_where_the_source_can_be():
+    """As many in a turn as there are variants, warm-ups too, so that others get the machine inside an opening block."""
+    source, turns = two(), []
+
+    @contextlib.contextmanager
+    def alone():
+        before = len(source.rounds)
+        yield
+        turns.append(source.rounds[before:])
+
+    source.alone = alone
+    slow, fast = series_of(measurement(source))
+    assert fast.beats(slow)
+
+    assert [len(turn) for turn in turns] == [2] * (len(source.rounds) // 2)
+
+
+def test_progress_is_told_of_each_round():
+    """It knows the pair, whether it counts, and after the first look the ratio so far."""
+    told = []
+    source = two(seconds=noisy(1.0, 0.95, sd=0.05))
+    asked = Measurement(source, Rules(seed=7), progress=told.append)
+    slow, fast = series_of(asked)
+    fast.same_as(slow, within=0.5)
+
+    assert len(told) == len(source.rounds)
+    assert [one.warm_up for one in told] == [block < 0 for _, block, _ in source.rounds]
+    assert {one.ratio for one in told if one.pair <= 4} == {None}
+    counted = [one.pair for one in told if not one.warm_up]
+    assert counted == [n // 2 + 1 for n in range(len(counted))]
+    assert [one.last for one in told] == [n % 2 == 1 for n in range(len(told))]

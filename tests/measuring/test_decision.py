@@ -1,0 +1,86 @@
+"""What a claim draws, what it finds drawn, and what its message says."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_dbcluster.errors import SeriesVoid
+from pytest_dbcluster.measuring.series import ordered, series_of
+from tests.support.fakes import FakeSource, noisy
+from tests.support.measurements import measurement, two
+
+
+def test_the_clusters_are_checked_before_a_claim_answers():
+    """Once for the rounds that were drawn; a check that fails makes the series void and nothing is answered."""
+    source = two()
+    slow, fast = series_of(measurement(source))
+    fast.beats(slow)
+    fast.beats(slow, by=0.1)
+    assert source.checks == 1
+
+    source = two(wrong=SeriesVoid("tables differ"))
+    asked = measurement(source)
+    slow, fast = series_of(asked)
+    with pytest.raises(SeriesVoid, match=r"^tables differ$"):
+        fast.beats(slow)
+    assert asked.claims.answers == []
+
+
+def test_a_message_has_the_notes_of_all_variants_of_an_order():
+    """Not only those of its ends."""
+    source = FakeSource(("a", "b", "c"), noisy(1.0, 0.5, 0.25))
+
+    assert "\n  a note on c and b and a" in ordered(*series_of(measurement(source))).message
+
+
+def test_an_order_of_three_holds_step_by_step():
+    """Each block holds all three; the answer names the slowest first, as the test wrote it."""
+    source = FakeSource(("a", "b", "c"), noisy(1.0, 0.5, 0.25))
+    answer = ordered(*series_of(measurement(source)), step=0.2)
+
+    assert answer
+    assert answer.text == "ordered(a, b, c, step=0.2)"
+
+
+def test_a_chosen_seed_says_what_it_does_not_promise():
+    """The last line of the message; the seed of a run that drew it has no such line."""
+    slow, fast = series_of(measurement(two(), fixed_seed=True))
+    assert fast.beats(slow).message.splitlines()[-1].strip() == (
+        "the order of the rounds was fixed by --db-seed 7, to repeat a run: the promised error is that of a random "
+        "order, and says nothing about a seed that was chosen after its result was seen"
+    )
+    slow, fast = series_of(measurement(two()))
+    assert "--db-seed" not in fast.beats(slow).message
+
+
+def test_void_rounds_of_one_variant_put_a_claim_off():
+    """However clear it is: a single one until 14 pairs, more until they are 3 % of the rounds of a variant at most."""
+    source = two(voids=("",) * 5 + ("the primary changed",), seconds=noisy(1.0, 0.5))
+    slow, fast = series_of(measurement(source))
+    assert fast.beats(slow).verdict.pairs == 17
+
+    source = two(voids=("",) * 5 + ("the primary changed",), seconds=noisy(1.0, 0.5))
+    slow, fast = series_of(measurement(source, cap=12))
+    reason = fast.beats(slow).verdict.reason
+    assert reason.startswith("cap of 12 pairs; of 13 rounds, ")
+    assert "it is not known whether that depends on the variant" in reason
+
+
+def test_nothing_is_drawn_before_a_claim():
+    """A series is lazy: neither making it nor showing it runs a round."""
+    source = two()
+    slow, fast = series_of(measurement(source))
+
+    assert (repr(slow), repr(fast)) == ("<slow: 0 rounds>", "<fast: 0 rounds>")
+    assert source.rounds == []
+
+
+def test_a_second_claim_uses_the_rounds_of_the_first():
+    """What is decided by the rounds that are there draws nothing."""
+    source = two()
+    slow, fast = series_of(measurement(source))
+    assert fast.beats(slow)
+    drawn = len(source.rounds)
+    assert fast.beats(slow, by=0.2)
+
+    assert len(source.rounds) == drawn
