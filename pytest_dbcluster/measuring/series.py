@@ -203,21 +203,26 @@ def fades(
     with an order drawn for each pair (``claims.pairs.of_losses``). That there is a loss at all is a separate claim.
     Draws and raises as ``Series`` says.
     """
-    four = [*_two(first), *_two(second)]
+    return _answer_of_two_pairs(kinds.fades(by), first, second, metric)
+
+
+def _answer_of_two_pairs(claim: Claim, first: object, second: object, metric: str | None) -> Answer:
+    """The answer of a claim about two pairs of series, each with its baseline first."""
+    four = [*_two(claim.kind, first), *_two(claim.kind, second)]
     if len({id(series.measurement) for series in four}) > 1:
-        raise ConfigError("fades(...) takes four series of one measure(..., on=[...])")
+        raise ConfigError(f"{claim.kind}(...) takes four series of one measure(..., on=[...])")
     if twice := next((series for k, series in enumerate(four) if series in four[:k]), None):
-        raise ConfigError(f"fades(...): {twice.name} is in it twice; it takes four series, two pairs of two")
-    return _answer_last_first(kinds.fades(by), four, metric)
+        raise ConfigError(f"{claim.kind}(...): {twice.name} is in it twice; it takes four series, two pairs of two")
+    return _answer_last_first(claim, four, metric)
 
 
-def _two(pair: object) -> tuple[Series, Series]:
-    """The two series of a pair of ``fades``. Raises ConfigError for anything else."""
+def _two(kind: str, pair: object) -> tuple[Series, Series]:
+    """The two series of a pair. Raises ConfigError for anything else."""
     if isinstance(pair, tuple | list) and len(pair) == 2 and all(isinstance(one, Series) for one in pair):
         return pair[0], pair[1]
     raise ConfigError(
-        f"fades(...) takes two pairs of series, the slowed one last in each: fades((one, one_far), (many, many_far)); "
-        f"got {pair!r}"
+        f"{kind}(...) takes two pairs of series, the slowed one last in each: "
+        f"{kind}((one, one_far), (many, many_far)); got {pair!r}"
     )
 
 
