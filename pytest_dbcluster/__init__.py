@@ -8,7 +8,6 @@ the plugin stays cheap in projects that measure nothing.
 - ``Measure``: the type of the fixture ``measure``. It returns ``Series`` and ``Curve``; a claim returns an ``Answer``.
 - ``ordered``: the claim that each series is faster than the series before it.
 - ``fades``: the claim that what slows one pair of series slows another pair less.
-- ``same_effect``: the guard that a change has the same effect on two baselines.
 - ``ClaimFailed``, ``Inconclusive``, ``ConfigError``, ``Unsupported``, ``DBClusterError``: the errors of a test.
 """
 
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from pytest_dbcluster.errors import ClaimFailed, ConfigError, DBClusterError, Inconclusive, Unsupported
     from pytest_dbcluster.measuring.answer import Answer
     from pytest_dbcluster.measuring.curve import Curve
-    from pytest_dbcluster.measuring.series import Series, fades, ordered, same_effect
+    from pytest_dbcluster.measuring.series import Series, fades, ordered
     from pytest_dbcluster.plugin.fixture import Measure
     from pytest_dbcluster.spec import ClusterSpec, HostNeeds, ReleaseName
     from pytest_dbcluster.workloads.mysqlslap import MySQLSlap
@@ -46,14 +45,13 @@ __all__ = [
     "Unsupported",
     "fades",
     "ordered",
-    "same_effect",
 ]
 
 _HOMES = {
     "errors": ("ClaimFailed", "ConfigError", "DBClusterError", "Inconclusive", "Unsupported"),
     "measuring.answer": ("Answer",),
     "measuring.curve": ("Curve",),
-    "measuring.series": ("Series", "fades", "ordered", "same_effect"),
+    "measuring.series": ("Series", "fades", "ordered"),
     "plugin.fixture": ("Measure",),
     "spec": ("ClusterSpec", "HostNeeds", "ReleaseName"),
     "workloads.mysqlslap": ("MySQLSlap",),

@@ -206,19 +206,6 @@ def fades(
     return _answer_of_two_pairs(kinds.fades(by), first, second, metric)
 
 
-@calls.check_arguments("same_effect((default, threads_4), (flush_2, both), within=0.1)")
-def same_effect(
-    first: tuple[Series, Series], second: tuple[Series, Series], *, within: float, metric: str | None = None
-) -> Answer:
-    """Guard that a change has the same effect on two baselines: the second / the first ratio differs by < ``within``.
-
-    In ``same_effect((default, threads_4), (flush_2, both), within=0.1)`` the change is threads_4, and ``both`` has both
-    options: the guard says that the two options do not interact. All four come from one measure(..., on=[...]).
-    Judged like ``same_as``, from 17 blocks on. Draws and raises as ``Series`` says.
-    """
-    return _answer_of_two_pairs(kinds.same_effect(within), first, second, metric)
-
-
 def _answer_of_two_pairs(claim: Claim, first: object, second: object, metric: str | None) -> Answer:
     """The answer of a claim about two pairs of series, each with its baseline first."""
     four = [*_two(claim.kind, first), *_two(claim.kind, second)]

@@ -17,7 +17,6 @@ from pytest_dbcluster import (
     SysBench,
     fades,
     ordered,
-    same_effect,
 )
 
 GALERA = ClusterSpec("galera", nodes=3, release=ReleaseName.parse("mariadb:10.11"), needs=HostNeeds(cores=1))
@@ -51,7 +50,6 @@ def test_workloads_by_name_on_several_clusters(measure: Measure) -> None:
 
     assert few_flush_2.beats(few)
     assert_type(fades((few, few_flush_2), (many, many_flush_2), by=0.1), Answer)
-    assert_type(same_effect((few, few_flush_2), (many, many_flush_2), within=0.1), Answer)
     assert many_flush_2.beats(many)
 
 

@@ -10,7 +10,6 @@ then a method of every series. No other code compares the name of a kind; a test
 - ``lower``: less of a counter.
 - ``ordered``: several variants, each faster than the one before.
 - ``fades``: a loss is smaller for one pair of variants than for another.
-- ``same_effect``: a change has the same effect on two baselines.
 - ``differs``: a comparison without a claim.
 """
 
@@ -20,18 +19,6 @@ from pytest_dbcluster.claims.kinds.fades import fades
 from pytest_dbcluster.claims.kinds.guards import no_slower_than, same_as
 from pytest_dbcluster.claims.kinds.lower import lower
 from pytest_dbcluster.claims.kinds.ordered import ordered
-from pytest_dbcluster.claims.kinds.same_effect import same_effect
 from pytest_dbcluster.claims.kinds.scales import scales
 
-__all__ = [
-    "beats",
-    "differs",
-    "fades",
-    "guards",
-    "lower",
-    "no_slower_than",
-    "ordered",
-    "same_as",
-    "same_effect",
-    "scales",
-]
+__all__ = ["beats", "differs", "fades", "guards", "lower", "no_slower_than", "ordered", "same_as", "scales"]
