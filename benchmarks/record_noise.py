@@ -19,7 +19,7 @@ from typing import TypedDict
 from benchmarks import ratios, stage
 from fixtures.clusters import GALERA
 from pytest_dbcluster import ConfigError, MySQLSlap
-from pytest_dbcluster.reporting.records import fingerprint
+from pytest_dbcluster.reporting.recording import fingerprint
 from pytest_dbcluster.workloads.mysqlslap import MODES
 
 SAVE_EVERY = 50

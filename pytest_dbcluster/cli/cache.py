@@ -16,7 +16,7 @@ from pytest_dbcluster.errors import ConfigError, ProvisionError
 from pytest_dbcluster.formatting import Report
 from pytest_dbcluster.hosts import runs
 from pytest_dbcluster.hosts.provisioners.container import images
-from pytest_dbcluster.reporting import earlier_tries
+from pytest_dbcluster.reporting.resume import earlier_tries
 from pytest_dbcluster.reporting.tables import layout
 from pytest_dbcluster.system import cache
 from pytest_dbcluster.testbed import calibrations, datasets

@@ -42,7 +42,7 @@ from pytest_dbcluster.hosts.provisioner import given_images
 from pytest_dbcluster.measuring.answer import Answer
 from pytest_dbcluster.measuring.evidence import Evidence
 from pytest_dbcluster.reporting import results_lock
-from pytest_dbcluster.reporting.records import Asked
+from pytest_dbcluster.reporting.recording import Asked
 from pytest_dbcluster.reporting.results_lock import ResultsLock
 from pytest_dbcluster.reporting.resume import earlier
 from pytest_dbcluster.reporting.resume.earlier import Earlier

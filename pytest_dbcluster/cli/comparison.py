@@ -36,12 +36,13 @@ from pytest_dbcluster.reporting import results_directory, schema
 from pytest_dbcluster.reporting.documents import run_document, run_recorder
 from pytest_dbcluster.reporting.documents.machine import machine
 from pytest_dbcluster.reporting.documents.run_recorder import RunRecorder
-from pytest_dbcluster.reporting.earlier_tries import EarlierTries
 from pytest_dbcluster.reporting.page import report_page
-from pytest_dbcluster.reporting.records import Asked, ClaimRecord, claim_record
+from pytest_dbcluster.reporting.recording import Asked, claim_record
+from pytest_dbcluster.reporting.records import ClaimRecord
 from pytest_dbcluster.reporting.results_directory import Results
 from pytest_dbcluster.reporting.resume.digests import Conditions
 from pytest_dbcluster.reporting.resume.earlier import Earlier, Key, key_of_line
+from pytest_dbcluster.reporting.resume.earlier_tries import EarlierTries
 from pytest_dbcluster.reporting.resume.recall import Recall
 from pytest_dbcluster.reporting.tables import closing
 from pytest_dbcluster.reporting.unwritten import Unwritten

@@ -26,19 +26,12 @@ from pytest_dbcluster.plugin.settings import Settings
 from pytest_dbcluster.reporting import report, results_directory, schema, sinks
 from pytest_dbcluster.reporting.documents.machine import machine
 from pytest_dbcluster.reporting.documents.run_document import MachineDocument
-from pytest_dbcluster.reporting.earlier_tries import EarlierTries
 from pytest_dbcluster.reporting.published import Published
-from pytest_dbcluster.reporting.records import (
-    About,
-    Asked,
-    CurveRecord,
-    Curves,
-    claim_record,
-    fingerprint,
-    releases,
-)
+from pytest_dbcluster.reporting.recording import About, Asked, Curves, claim_record, fingerprint, releases
+from pytest_dbcluster.reporting.records import CurveRecord
 from pytest_dbcluster.reporting.resume import earlier
 from pytest_dbcluster.reporting.resume.digests import Conditions
+from pytest_dbcluster.reporting.resume.earlier_tries import EarlierTries
 from pytest_dbcluster.reporting.resume.recall import CurveRecall, Recall, drawn
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
 from pytest_dbcluster.testbed import comparability

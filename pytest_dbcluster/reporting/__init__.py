@@ -10,7 +10,7 @@ Look here for:
 - The lines of a claim in the terminal: ``tables/entries.py`` makes them, ``terminal.py`` prints them. The closing table
   of ``summary.md``: ``tables/closing.py`` makes its rows, ``tables/layout.py`` formats them.
 - The table of claims by release (``matrix.csv``): ``tables/matrix.py``. The table of a curve: ``tables/curves.py``.
-- ``ClaimRecord`` and ``CurveRecord``, and how they are made: ``records``.
+- ``ClaimRecord`` and ``CurveRecord``: ``records``. How they are made: ``recording``.
 - The typed documents of the results directory: ``documents``. How those of claims and curves are written and read:
   ``schema``.
 - Which outputs get a claim: ``report``; what they have in common, and the workers of pytest-xdist: ``sinks``.
@@ -18,7 +18,6 @@ Look here for:
 - The page of a run, one HTML file: ``page``. What claims were in earlier runs: ``history``.
 - Rounds as results of pytest-benchmark: ``pytest_benchmark``.
 - What a run leaves for GitHub Actions: ``github``.
-- Earlier tries of a claim that decided nothing: ``earlier_tries``.
 - Answers that a run takes over from the one that it continues: ``resume``.
 - The lock that keeps two runs out of one directory: ``results_lock``. Files that could not be written: ``unwritten``.
 - Allure's results, the only place that imports allure, and Allure's page: ``allure``.
@@ -30,11 +29,11 @@ A new report is a module here and one line in ``report``.
 __all__ = [
     "allure",
     "documents",
-    "earlier_tries",
     "history",
     "page",
     "published",
     "pytest_benchmark",
+    "recording",
     "records",
     "report",
     "results_directory",

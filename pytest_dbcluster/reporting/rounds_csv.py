@@ -72,7 +72,7 @@ def as_csv(record: ClaimRecord) -> str:
 
     A void round has the pair of the round that replaced it, and comes before it; the column ``void`` has the reason.
     """
-    void = [drawn for block in record.void for drawn in remarks.as_void(block)]
+    void = [drawn for block in record.void_rounds for drawn in remarks.as_void(block)]
     rounds = sorted(
         itertools.chain(void, *record.rounds.values()),
         key=lambda drawn: (drawn.block, drawn.started, not drawn.void, drawn.position),

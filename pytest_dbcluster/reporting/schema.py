@@ -9,7 +9,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from pytest_dbcluster.claims import critical_values
 from pytest_dbcluster.errors import ConfigError
@@ -28,26 +27,13 @@ from pytest_dbcluster.reporting.documents.record_documents import (
     TypeDocument,
     VoidBlock,
 )
-from pytest_dbcluster.reporting.records import ClaimRecord, CurvePoint, CurveRecord
+from pytest_dbcluster.reporting.records import ClaimRecord, CurvePoint, CurveRecord, fields_of
 from pytest_dbcluster.rounds import pairing
 from pytest_dbcluster.rounds.histogram import Histogram
 from pytest_dbcluster.rounds.ledger import Ledger, LedgerEntry
 from pytest_dbcluster.rounds.round import Round
 
 CLAIMS, CURVES = "claims.jsonl", "curves.jsonl"
-
-
-# The fields that are the same in a record and in its document.
-_CLAIM = [field.name for field in dataclasses.fields(ClaimRecord) if field.name not in ("rounds", "void")]
-_CURVE = [field.name for field in dataclasses.fields(CurveRecord) if field.name != "points"]
-_POINT = [field.name for field in dataclasses.fields(CurvePoint) if field.name not in ("rounds", "value")]
-_ROUND = [field.name for field in dataclasses.fields(Round) if field.name != "outcome"]
-_ENTRY = [field.name for field in dataclasses.fields(LedgerEntry) if field.name != "latencies"]
-
-
-def _alike(names: Sequence[str], value: object) -> dict[str, Any]:
-    """The fields of a record or document with these names."""
-    return {name: getattr(value, name) for name in names}
 
 
 def claim_line(
@@ -61,21 +47,24 @@ def claim_line(
     numbers = _numbers(claim_rounds(record))
     by_variant = record.rounds.items()
     document = ClaimDocument(
+        **fields_of(
+            ClaimRecord,
+            record,
+            rounds={name: _round_documents(rounds, numbers) for name, rounds in by_variant},
+            void_rounds=tuple(_round_documents(block, numbers) for block in record.void_rounds),
+        ),
         format=FORMAT,
         began=min((measured.started for rounds in record.rounds.values() for measured in rounds), default=None),
         look=record.verdict.look,
         looks=critical_values.looks(record.instances),
         baseline_first=_baseline_first(record),
-        void=tuple(VoidBlock(block[0].block, remarks.reason(block)) for block in record.void),
+        void=tuple(VoidBlock(block[0].block, remarks.reason(block)) for block in record.void_rounds),
         seconds={name: tuple(measured.seconds for measured in rounds) for name, rounds in by_variant},
         values={name: tuple(rounds_csv.values(record, name)) for name in record.rounds},
-        rounds={name: _round_documents(rounds, numbers) for name, rounds in by_variant},
-        void_rounds=tuple(_round_documents(block, numbers) for block in record.void),
         rounds_file=rounds_file,
         ledgers_file=ledgers_file,
         chart_file=chart_file,
         timeline_file=timeline_file,
-        **_alike(_CLAIM, record),
     )
     return json_text.encoded(document)
 
@@ -89,17 +78,17 @@ def _baseline_first(record: ClaimRecord) -> tuple[bool, ...]:
 def curve_line(record: CurveRecord, table_file: str, ledgers_file: str | None) -> bytes:
     """The line of a curve in ``curves.jsonl``, with its line end; files are relative to the results directory."""
     numbers = _numbers(curve_rounds(record))
-    points = tuple(
-        PointDocument(
-            value=point.value if isinstance(point.value, int | float | str | None) else str(point.value),
-            rounds=_round_documents(point.rounds, numbers),
-            **_alike(_POINT, point),
-        )
-        for point in record.points
-    )
+    points = []
+    for point in record.points:
+        rounds = _round_documents(point.rounds, numbers)
+        fields = fields_of(CurvePoint, point, value=json_text.json_value(point.value), rounds=rounds)
+        points.append(PointDocument(**fields))
     return json_text.encoded(
         CurveDocument(
-            format=FORMAT, points=points, table_file=table_file, ledgers_file=ledgers_file, **_alike(_CURVE, record)
+            **fields_of(CurveRecord, record, points=tuple(points)),
+            format=FORMAT,
+            table_file=table_file,
+            ledgers_file=ledgers_file,
         )
     )
 
@@ -117,7 +106,7 @@ def claim_rounds(record: ClaimRecord) -> list[Round]:
     """The rounds of a claim in the order of its ledgers: used rounds as they ran, then the rounds of void blocks."""
     used = [measured for rounds in record.rounds.values() for measured in rounds]
     used.sort(key=lambda measured: (measured.block, measured.position))
-    return [*used, *(measured for block in record.void for measured in block)]
+    return [*used, *(measured for block in record.void_rounds for measured in block)]
 
 
 def curve_rounds(record: CurveRecord) -> list[Round]:
@@ -137,7 +126,7 @@ def _round_documents(rounds: Iterable[Round], numbers: Mapping[int, int]) -> tup
 
 def _round_document(measured: Round, numbers: Mapping[int, int]) -> RoundDocument:
     outcome = dataclasses.replace(measured.outcome, ledger=None)
-    return RoundDocument(outcome=outcome, ledger_line=numbers.get(id(measured)), **_alike(_ROUND, measured))
+    return RoundDocument(**fields_of(Round, measured, outcome=outcome), ledger_line=numbers.get(id(measured)))
 
 
 def _ledger_document(measured: Round, ledger: Ledger) -> LedgerDocument:
@@ -150,7 +139,7 @@ def _ledger_document(measured: Round, ledger: Ledger) -> LedgerDocument:
         by_second=measured.outcome.by_second,
         errors=tuple((number, node, times) for (number, node), times in ledger.errors.items()),
         types={
-            name: TypeDocument(latencies=entry.latencies.counts, **_alike(_ENTRY, entry))
+            name: TypeDocument(**fields_of(LedgerEntry, entry, latencies=entry.latencies.counts))
             for name, entry in ledger.entries.items()
         },
     )
@@ -202,21 +191,19 @@ def curve_document(directory: Path, line: int) -> CurveDocument:
 def claim_of(directory: Path, document: ClaimDocument) -> ClaimRecord:
     """The record of a claim in this results directory. Raises ConfigError when its ledgers cannot be read."""
     ledgers = _ledgers(directory, document.ledgers_file)
-    return ClaimRecord(
-        rounds={name: _rounds_of(rounds, ledgers) for name, rounds in document.rounds.items()},
-        void=tuple(_rounds_of(block, ledgers) for block in document.void_rounds),
-        **_alike(_CLAIM, document),
-    )
+    rounds = {name: _rounds_of(rounds, ledgers) for name, rounds in document.rounds.items()}
+    void_rounds = tuple(_rounds_of(block, ledgers) for block in document.void_rounds)
+    return ClaimRecord(**fields_of(ClaimRecord, document, rounds=rounds, void_rounds=void_rounds))
 
 
 def curve_of(directory: Path, document: CurveDocument) -> CurveRecord:
     """The record of a curve in this results directory. Raises ConfigError when its ledgers cannot be read."""
     ledgers = _ledgers(directory, document.ledgers_file)
     points = tuple(
-        CurvePoint(value=point.value, rounds=_rounds_of(point.rounds, ledgers), **_alike(_POINT, point))
+        CurvePoint(**fields_of(CurvePoint, point, rounds=_rounds_of(point.rounds, ledgers)))
         for point in document.points
     )
-    return CurveRecord(points=points, **_alike(_CURVE, document))
+    return CurveRecord(**fields_of(CurveRecord, document, points=points))
 
 
 class _Ledgers:
@@ -245,7 +232,7 @@ def _ledgers(directory: Path, name: str | None) -> _Ledgers:
 
 def _ledger_of(document: LedgerDocument) -> Ledger:
     entries = {
-        name: LedgerEntry(latencies=Histogram(entry.latencies), **_alike(_ENTRY, entry))
+        name: LedgerEntry(**fields_of(LedgerEntry, entry, latencies=Histogram(entry.latencies)))
         for name, entry in document.types.items()
     }
     return Ledger(entries, {(number, node): times for number, node, times in document.errors})
@@ -257,7 +244,7 @@ def _rounds_of(documents: Iterable[RoundDocument], ledgers: _Ledgers) -> tuple[R
 
 def _round_of(document: RoundDocument, ledgers: _Ledgers) -> Round:
     ledger = None if document.ledger_line is None else ledgers.on(document.ledger_line)
-    return Round(outcome=dataclasses.replace(document.outcome, ledger=ledger), **_alike(_ROUND, document))
+    return Round(**fields_of(Round, document, outcome=dataclasses.replace(document.outcome, ledger=ledger)))
 
 
 def _lines(directory: Path, name: str, *, whole: bool = True) -> Iterator[tuple[str, bytes]]:

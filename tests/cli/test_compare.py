@@ -16,7 +16,7 @@ from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.measuring.evidence import Evidence
 from pytest_dbcluster.reporting import schema
 from pytest_dbcluster.reporting.documents.run_document import read_run
-from pytest_dbcluster.reporting.records import Asked
+from pytest_dbcluster.reporting.recording import Asked
 from pytest_dbcluster.reporting.resume import earlier
 from pytest_dbcluster.system import machine_lock
 from pytest_dbcluster.workloads.mysqlslap import MySQLSlap

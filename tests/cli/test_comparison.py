@@ -38,7 +38,7 @@ from pytest_dbcluster.rounds.round import RunResult
 from pytest_dbcluster.rounds.round_length import RoundLength
 from pytest_dbcluster.workloads.sysbench import SysBench
 from pytest_dbcluster.workloads.tpcc import TPCC
-from tests.reporting.test_earlier_tries import FakeRecall
+from tests.reporting.resume.test_earlier_tries import FakeRecall
 from tests.support.fakes import FakeSource, noisy
 from tests.support.pairs import pairs
 

@@ -1,109 +1,29 @@
-"""The records of claims."""
-
-from __future__ import annotations
-
-import itertools
+"""Records and the documents that extend them: fields move from one to the other by their names."""
 
 import pytest
 
-from pytest_dbcluster.measuring import remarks
-from pytest_dbcluster.measuring.curve import Curve, Point
-from pytest_dbcluster.measuring.drawing.rules import Rules
-from pytest_dbcluster.measuring.evidence import Evidence
-from pytest_dbcluster.measuring.measurement import Measurement
-from pytest_dbcluster.measuring.series import ordered, series_of
-from pytest_dbcluster.reporting import results_directory, schema
-from pytest_dbcluster.reporting.records import About, Asked, claim_record, curve_record
-from pytest_dbcluster.rounds.busy_machine import OthersLoad
-from tests.support.fakes import FakeSource, noisy
-from tests.support.records import comparable
-from tests.support.resolved import resolved
+from pytest_dbcluster.reporting.records import ClaimSubject, CurvePoint, fields_of
+from tests.support.curves import point
+from tests.support.records import record
 
 
-class RoundSource(FakeSource):
-    """Variants on lone servers; what differs between two of them says which they were."""
+def test_fields_are_taken_by_name():
+    """A part of a record has the values of the record."""
+    made = record()
+    subject = ClaimSubject(**fields_of(ClaimSubject, made))
 
-    others_before = OthersLoad(2.0, before=0.5, load=1.5)
-
-    def evidence(self, question):
-        """One variable differs, and no network was asked for."""
-        names = [self.names[number] for number in question.variants]
-        steps = itertools.pairwise(names)
-        return Evidence(
-            durability=dict.fromkeys(names, "made up"),
-            differences={(fast, slow): {"which": (slow, fast)} for fast, slow in steps},
-            specs={name: resolved(name) for name in names},
-            environment={"guests": "user-mode Linux 7.2.7"},
-            others_before=self.others_before,
-        )
+    assert (subject.text, subject.load, subject.repeat) == (made.text, made.load, made.repeat)
 
 
-class Published:
-    """A published ratio of each two variants, and what was found in words."""
+def test_a_field_may_be_replaced():
+    """All others keep their values."""
+    made = point(4, "a")
 
-    lines = ('published: "far is slow" (a diary)',)
-
-    def ratio(self, candidate, baseline, metric, mode):
-        """As many as their names have letters."""
-        return len(candidate.name) / len(baseline.name)
-
-    def seconds(self, variant, mode):
-        """None for any variant."""
-        return ()
+    assert CurvePoint(**fields_of(CurvePoint, made, value="four")).value == "four"
+    assert fields_of(CurvePoint, made, value="four") == fields_of(CurvePoint, made) | {"value": "four"}
 
 
-@pytest.mark.parametrize(
-    ("seconds", "candidate", "baseline"), [((1.0, 0.8, 0.4), "middle", "slow"), ((1.0, 0.5, 0.4), "fast", "middle")]
-)
-def test_the_record_of_an_order_is_of_its_weakest_neighbours(seconds, candidate, baseline):
-    """Published ratio, drained ratio and differences compare the same two variants as the verdict."""
-    drains = {"slow": 1.0, "middle": 0.5, "fast": 0.1}
-    names = tuple(drains)
-    source = RoundSource(names, noisy(*seconds), counters=lambda number: {"drain_seconds": drains[names[number]]})
-    answer = ordered(*series_of(Measurement(source, Rules(seed=3))))
-    record = claim_record(answer, Published(), Asked("test_a", "quick", ""), 1.0)
-
-    assert (record.candidate, record.baseline) == (candidate, baseline)
-    assert record.fingerprint["guests"] == "user-mode Linux 7.2.7"
-    assert record.published == len(candidate) / len(baseline)
-    assert record.differences == {"which": (baseline, candidate)}
-    assert record.text == "ordered(slow, middle, fast)"
-    assert record.claim_id == 'test_a | ordered(slow, middle, fast, metric="throughput") | fake load'
-    drained = remarks.speed_ratio(record.rounds[candidate], record.rounds[baseline], "drained_throughput")
-    assert (set(record.rounds), record.drained) == (set(names), pytest.approx(drained))
-
-
-def test_a_record_is_kept_whole(tmp_path):
-    """A record read from its results directory equals the saved one. Its message ends with the published sentence."""
-    source = RoundSource(("slow", "middle", "fast"), noisy(1.0, 0.8, 0.4))
-    answer = ordered(*series_of(Measurement(source, Rules(seed=3))))
-    record = claim_record(answer, Published(), Asked("test_a", "quick", ""), 1.0)
-    results_directory.Results(tmp_path).add(record)
-
-    assert comparable(schema.read_claims(tmp_path)) == comparable([record])
-    assert record.others == RoundSource.others_before
-    assert record.message.splitlines()[-1] == 'published: "far is slow" (a diary)'
-
-
-def test_the_record_of_an_order_has_the_carry_over_of_its_weakest_neighbours():
-    """It belongs to the two variants that the record names."""
-    source = RoundSource(("slow", "middle", "fast"), noisy(1.0, 0.8, 0.4))
-    answer = ordered(*series_of(Measurement(source, Rules(seed=3))))
-    record = claim_record(answer, None, Asked("test_a", "quick", ""), 1.0)
-
-    assert (record.candidate, record.baseline) == ("middle", "slow")
-    assert [answer.variants[n].name for n in (1, 2)] == ["middle", "slow"]
-    assert answer.carry_over[1] is not None
-    assert record.carry_over == answer.carry_over[1] != answer.carry_over[0]
-
-
-def test_a_curve_says_what_its_guests_were():
-    """A chart is read without the fingerprint of its run, and servers in guests are slower than native ones."""
-    source = RoundSource(("slow", "fast"), noisy(1.0, 0.5))
-    drawn = Curve("load", "threads", [Point(4, Measurement(source, Rules(seed=3)))])
-    drawn.draw(1, relative_to="slow")
-
-    made = curve_record(drawn, About("quick", 3, {"guests": "one CPU each", "disks": "fast"}), {}, 1)
-    assert made.notes == ("guests: one CPU each",)
-    assert (made.baseline, made.number, made.drawn) == ("slow", 1, 1)
-    assert curve_record(drawn, About("quick", 3, {"cpu": "2 x fast"}), {}).notes == ()
+def test_a_missing_field_is_an_error():
+    """Nothing is guessed for it."""
+    with pytest.raises(AttributeError, match="median"):
+        fields_of(CurvePoint, record(), value=1, variant="a")

@@ -140,7 +140,7 @@ def test_void_rounds_are_kept_with_their_reason(tmp_path):
     made = record(pairs=20)
     block = [dataclasses.replace(many[13], started=many[13].started - 5) for many in made.rounds.values()]
     void = [dataclasses.replace(block[0], void="the primary changed"), block[1]]
-    made = dataclasses.replace(made, void=[void])
+    made = dataclasses.replace(made, void_rounds=[void])
     kept = results_directory.Results(tmp_path).add(made)
     rows = list(csv.DictReader(io.StringIO(kept.rounds.read_text())))
 
@@ -160,7 +160,7 @@ def test_a_void_round_of_an_eight_stands_before_its_replacement(tmp_path):
     made = record()
     one = made.rounds["flush_2"][2]
     void = dataclasses.replace(one, started=one.started - 0.5, void="the primary changed")
-    kept = results_directory.Results(tmp_path).add(dataclasses.replace(made, void=[[void]]))
+    kept = results_directory.Results(tmp_path).add(dataclasses.replace(made, void_rounds=[[void]]))
     rows = list(csv.DictReader(io.StringIO(kept.rounds.read_text())))
 
     places = [(row["block"], row["position"], row["pair"], row["void"]) for row in rows]

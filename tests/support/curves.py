@@ -24,5 +24,6 @@ def curve(points, **changes):
     given = {
         "test": "t", "load": "load", "field": "threads", "metric": "throughput", "release": "r", "profile": "quick",
         "seed": 1, "fingerprint": {}, "points": points,
+        "notes": (),
     }  # fmt: skip
     return CurveRecord(**{**given, **changes})

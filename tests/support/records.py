@@ -84,6 +84,14 @@ def record(
         "fingerprint": {"cpu": "2 x model", "memory": "8 GiB"},
         "repeat": "pytest suites/galera --db-seed=813",
         "rounds": made,
+        "void_rounds": (),
+        "instances": 1,
+        "published_seconds": {},
+        "drains": {},
+        "drained": None,
+        "arrival_rate": None,
+        "limited": "",
+        "cluster_difference": None,
     }
     return ClaimRecord(**{**given, **changes})
 

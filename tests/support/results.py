@@ -44,7 +44,7 @@ def five_claims():
     lost = dataclasses.replace(refuted.rounds["galera3"][2], void="node2 left the cluster")
     return [
         holds,
-        dataclasses.replace(refuted, void=((lost,),)),
+        dataclasses.replace(refuted, void_rounds=((lost,),)),
         undecided(),
         record(kinds.no_slower_than(0.05), faster=1.02, sd=0.01, pairs=20, load="mysqlslap key c50"),
         beside(),

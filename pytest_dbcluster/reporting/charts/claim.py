@@ -83,7 +83,7 @@ def _title(record: ClaimRecord) -> str:
 
 def _draw_rounds(axes: Any, record: ClaimRecord) -> None:
     """Draw the metric of each round over the seconds since the first one began; void rounds are hollow."""
-    void = [drawn for block in record.void for drawn in block]
+    void = [drawn for block in record.void_rounds for drawn in block]
     began = min(drawn.started for drawn in [*void, *(one for many in record.rounds.values() for one in many)])
     highest, last = 0.0, 0.0
     for number, (name, used) in enumerate(record.rounds.items()):

@@ -18,16 +18,27 @@ Document = TypeVar("Document")
 
 @dataclasses.dataclass(frozen=True)
 class Format:
-    """The format that this version reads and writes.
-
-    number: raised when a name is removed or changes its meaning. older: by number, what an older format lacks. remove:
-    what to do with text that pytest-dbcluster did not write. again: what to do with damaged text.
-    """
+    """The format that this version reads and writes."""
 
     number: int
+    """Its number. Raise it when a name is removed or changes its meaning."""
+
     older: Mapping[int, str]
+    """By number, what an older format lacks."""
+
     remove: str = "remove the line"
+    """The advice about text that pytest-dbcluster did not write."""
+
     again: str = "measure again"
+    """The advice about damaged text."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class FileLine:
+    """What each document begins with."""
+
+    format: int
+    """The number of its format."""
 
 
 def read(text: bytes, kind: type[Document], where: str, known: Format) -> Document:
@@ -80,6 +91,11 @@ def encoded(document: object, more: Mapping[str, float] | None = None) -> bytes:
 
     line: bytes = msgspec.json.encode(_finite({**(more or {}), **msgspec.to_builtins(document, str_keys=True)}))
     return line + b"\n"
+
+
+def json_value(value: object) -> int | float | str | bool | None:
+    """The value if JSON has it: a number, text, true, false or null; else its text."""
+    return value if isinstance(value, int | float | str | None) else str(value)
 
 
 def _finite(value: Any) -> Any:

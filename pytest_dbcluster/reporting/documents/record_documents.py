@@ -16,15 +16,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 
-from pytest_dbcluster.claims.carry_over import CarryOver
-from pytest_dbcluster.claims.claim import Verdict
-from pytest_dbcluster.claims.cluster_difference import ClusterDifference
-from pytest_dbcluster.measuring.evidence import SpecDocument
-from pytest_dbcluster.measuring.round_trips import RoundTripsTaken
-from pytest_dbcluster.network import Delay
-from pytest_dbcluster.reporting.documents.json_text import Format
-from pytest_dbcluster.rounds import busy_machine
-from pytest_dbcluster.rounds.open_loop import ArrivalRate
+from pytest_dbcluster.reporting.documents.json_text import FileLine, Format
+from pytest_dbcluster.reporting.records import ClaimRecord, CurvePoint, CurveRecord
 from pytest_dbcluster.rounds.round import Round
 
 FORMAT = 3
@@ -37,163 +30,141 @@ KNOWN = Format(FORMAT, OLDER)
 
 @dataclasses.dataclass(frozen=True)
 class RoundDocument(Round):
-    """A Round without its ledger. ledger_line: the ledger's line in ``ledgers_file``, 1-based; None without one."""
+    """A Round without its ledger."""
 
     ledger_line: int | None = None
+    """The line of the round's ledger in ``ledgers_file``, 1-based; None without a ledger."""
 
 
 @dataclasses.dataclass(frozen=True)
 class VoidBlock:
-    """What did not count. block: its number, as in the rounds. reason: the variant that made it void, and why."""
+    """A round or block that did not count."""
 
     block: int
+    """The number of the block, as in the rounds."""
+
     reason: str
+    """The variant that made it void, and why."""
 
 
-@dataclasses.dataclass(frozen=True)
-class ClaimDocument:
-    """A line of ``claims.jsonl``: the fields of a ClaimRecord, and values derived from them for other readers.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ClaimDocument(ClaimRecord, FileLine):
+    """A line of ``claims.jsonl``: a ClaimRecord, and values derived from it for other readers.
 
-    began: the start of the first round's load, in seconds since 1970 (UTC); None without rounds. look: the number of
-    the look that decided, 1-based; looks: the numbers of pairs at which this claim could be judged. baseline_first: for
-    each pair of ``candidate`` and ``baseline`` whether the baseline ran first. rounds: by variant, the rounds that the
-    claim used; the n-th of all variants are the n-th pair. seconds: by variant, the measured seconds of each of these
-    rounds. values: by variant, the claim's metric for each of these rounds, in the unit in which it is shown. void: the
-    rounds and blocks that did not count. void_rounds: the rounds of each of them. rounds_file, ledgers_file,
-    chart_file, timeline_file: paths relative to the results directory; None where there is no such file. Fields with a
-    default are missing in lines that were written before there were such fields.
+    Paths are relative to the results directory. Fields with a default are missing in lines that are older than them.
     """
 
-    format: int
-    began: float | None
-    look: int
-    looks: tuple[int, ...]
-    baseline_first: tuple[bool, ...]
-    instances: int
-    test: str
-    text: str
-    load: str
-    candidate: str
-    baseline: str
-    metric: str
-    verdict: Verdict
-    message: str
-    published: float | None
-    asserted: bool
-    measured_seconds: float
-    wall_seconds: float
-    seed: int
-    release: str
-    profile: str
-    durability: Mapping[str, str]
-    differences: Mapping[str, tuple[str, str]]
-    fingerprint: Mapping[str, str]
-    repeat: str
-    published_seconds: Mapping[str, tuple[float, ...]]
-    drains: Mapping[str, float]
-    drained: float | None
-    void: tuple[VoidBlock, ...]
-    arrival_rate: ArrivalRate | None
-    limited: str
-    cluster_difference: ClusterDifference | None
-    seconds: Mapping[str, tuple[float, ...]]
-    values: Mapping[str, tuple[float, ...]]
     rounds: Mapping[str, tuple[RoundDocument, ...]]
+    """By variant, the rounds that the claim used; the n-th of all variants are the n-th pair."""
+
     void_rounds: tuple[tuple[RoundDocument, ...], ...]
+    """The rounds of each element of ``void``."""
+
+    void: tuple[VoidBlock, ...]
+    """The rounds and blocks that did not count."""
+
+    began: float | None
+    """The start of the first round's load, in seconds since 1970 (UTC); None without rounds."""
+
+    look: int
+    """The number of the look that decided, 1-based."""
+
+    looks: tuple[int, ...]
+    """The numbers of pairs at which this claim could be judged."""
+
+    baseline_first: tuple[bool, ...]
+    """For each pair of ``candidate`` and ``baseline``, whether the baseline ran first."""
+
+    seconds: Mapping[str, tuple[float, ...]]
+    """By variant, the measured seconds of each of its rounds."""
+
+    values: Mapping[str, tuple[float, ...]]
+    """By variant, the claim's metric for each of its rounds, in the unit in which it is shown."""
+
     rounds_file: str
+    """The CSV file of the rounds."""
+
     ledgers_file: str | None
+    """The file of the ledgers; None without ledgers."""
+
     chart_file: str | None
-    carry_over: CarryOver | None = None  # lines of earlier versions have none
-    claim_id: str = ""
-    kind: str = ""
-    provisioner: str = ""
-    storage: str = ""
-    parity: str = ""
-    specs: Mapping[str, SpecDocument] = dataclasses.field(default_factory=dict)
-    sweep_field: str = ""
-    sweep_value: int | float | str | bool | None = None
+    """The SVG file of the chart; None without a chart."""
+
     timeline_file: str | None = None
-    depends_on: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    run_id: str = ""
-    data_fits: str = ""
-    network: Mapping[str, tuple[Delay, ...]] = dataclasses.field(default_factory=dict)
-    round_trips: RoundTripsTaken | None = None
-    tries: int = 1
-    others: busy_machine.OthersLoad | None = None
+    """The CSV file of every second; None without one."""
 
 
 @dataclasses.dataclass(frozen=True)
-class PointDocument:
-    """A CurvePoint. value: the value of the curve's field; converted to text unless it is a number, text or None."""
+class PointDocument(CurvePoint):
+    """A CurvePoint whose value is one that JSON has."""
 
     value: int | float | str | bool | None
-    variant: str
+    """The value of the curve's field; text for a value that JSON does not have."""
+
     rounds: tuple[RoundDocument, ...]
-    median: float
-    low: float | None
-    high: float | None
+    """The rounds in the order in which they ran."""
 
 
-@dataclasses.dataclass(frozen=True)
-class CurveDocument:
-    """A line of ``curves.jsonl``: the fields of a CurveRecord.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class CurveDocument(CurveRecord, FileLine):
+    """A line of ``curves.jsonl``: a CurveRecord, and its files.
 
-    table_file, ledgers_file: paths relative to the results directory; None where there is no such file. Fields with a
-    default are missing in older lines.
+    Paths are relative to the results directory. Fields with a default are missing in lines that are older than them.
     """
 
-    format: int
-    test: str
-    load: str
-    field: str
-    metric: str
-    release: str
-    profile: str
-    seed: int
-    fingerprint: Mapping[str, str]
     points: tuple[PointDocument, ...]
-    notes: tuple[str, ...]
+    """The measured points, ordered by value, then by variant."""
+
     table_file: str
+    """The CSV file of the points."""
+
     ledgers_file: str | None
-    drawn: int = 0
-    depends_on: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    baseline: str = ""
-    number: int = 0
+    """The file of the ledgers; None without ledgers."""
 
 
 @dataclasses.dataclass(frozen=True)
 class TypeDocument:
-    """A LedgerEntry: the transactions of one type.
-
-    attempts: by n (1-based), the number of transactions that ended at their n-th attempt. latencies: counts by bucket
-    (``rounds/histogram.py``). Older lines have no unknown_there and unknown_gone.
-    """
+    """A LedgerEntry: the transactions of one type."""
 
     attempts: Mapping[int, int]
+    """By n (1-based), the number of transactions that ended at their n-th attempt."""
+
     committed: int
     rolled_back: int
     failed: int
     unknown: int
     aborted_seconds: float
     latencies: Mapping[int, int]
+    """Counts by bucket (``rounds/histogram.py``)."""
+
     unknown_there: int = 0
+    """Missing in older lines."""
+
     unknown_gone: int = 0
+    """Missing in older lines."""
 
 
-@dataclasses.dataclass(frozen=True)
-class LedgerDocument:
-    """The ledger of one round; its line also has the round's ``RunResult.figures``, by name.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class LedgerDocument(FileLine):
+    """The ledger of one round. Its line also has the round's ``RunResult.figures``, by name."""
 
-    block, position: of the round, 0-based, as in the rounds of the claim. void: why the round does not count; empty
-    when it counts. by_second: the successful operations of each second of the round. errors: (number of the server
-    error, node, how often).
-    """
-
-    format: int
     block: int
+    """The block of the round, 0-based, as in the rounds of the claim."""
+
     position: int
+    """The position of the round in its block, 0-based."""
+
     variant: str
+    """The variant of the round."""
+
     void: str
+    """The reason why the round does not count; empty if it counts."""
+
     by_second: tuple[int, ...]
+    """The successful operations of each second of the round."""
+
     errors: tuple[tuple[int, str, int], ...]
+    """(number of the server error, node, how often)."""
+
     types: Mapping[str, TypeDocument]
+    """By name of the type, its transactions."""

@@ -25,6 +25,7 @@ from typing import Literal, get_args
 
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.reporting.documents import json_text
+from pytest_dbcluster.reporting.documents.json_text import FileLine
 
 FILE = "run.json"
 FORMAT = 1
@@ -39,84 +40,114 @@ OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 
 @dataclasses.dataclass(frozen=True)
 class TestDocument:
-    """A test that has begun.
-
-    test: its node id. outcome: one of OUTCOMES. reason: the first line of pytest's message, empty for a green test; of
-    a test that was cut short, why the run ended. seconds: of setup, call and teardown together, as far as they ended.
-    file, line: where the test is, relative to the root of the tests, and 1-based; empty and 0 where pytest does not
-    know.
-    """
+    """A test that has begun."""
 
     __test__ = False  # so that pytest does not collect this class as a test because of its name
 
     test: str
+    """Its node id."""
+
     outcome: Outcome
+    """One of OUTCOMES."""
+
     reason: str
+    """The first line of pytest's message, empty for a green test. If the test was cut short, why the run ended."""
+
     seconds: float
+    """The seconds of setup, call and teardown together, as far as they ended."""
+
     file: str = ""
+    """The file of the test, relative to the root of the tests; empty if pytest does not know it."""
+
     line: int = 0
+    """The line of the test in its file, 1-based; 0 if pytest does not know it."""
 
 
 @dataclasses.dataclass(frozen=True)
 class MachineDocument:
-    """The machine of a run, which all servers share.
-
-    cpu: the model of the CPU. cpus: the number of its logical CPUs. cores: those that the run may use, a fraction with
-    a CPU quota. memory: bytes. kernel: its release. file_system, device: of the directory that holds the servers' data,
-    such as ``ext4`` and ``/dev/vda``; device is empty where no disk is below. id: the same for all runs of this
-    machine, a hash that does not tell which machine it is; empty where the system has no machine id.
-    """
+    """The machine of a run, which all servers share."""
 
     cpu: str
+    """The model of the CPU."""
+
     cpus: int
+    """The number of its logical CPUs."""
+
     cores: float
+    """The cores that the run may use, a fraction with a CPU quota."""
+
     memory: int
+    """Its memory in bytes."""
+
     kernel: str
+    """The release of its kernel."""
+
     file_system: str
+    """The file system of the directory that holds the servers' data, such as ``ext4``."""
+
     device: str
+    """The device of that file system, such as ``/dev/vda``; empty if it is not on a disk."""
+
     id: str
+    """A hash that is the same for all runs of this machine and does not reveal it; empty without a machine id."""
 
 
-@dataclasses.dataclass(frozen=True)
-class ContinuedRun:
-    """A run whose answers another one took over (``--db-resume``). Its fields are those of its RunDocument."""
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RunIdentity:
+    """What names a run. RunDocument extends it; a run that was continued (``--db-resume``) has only this."""
 
     run_id: str
+    """Random text, different for each run."""
+
     commit: str | None
+    """The commit of the git repository of the project under test; None without a repository."""
+
     dirty: bool | None
+    """Whether tracked files differ from that commit; None without a commit."""
+
     began: float
+    """When the run began, in seconds since 1970 (UTC)."""
 
 
-@dataclasses.dataclass(frozen=True)
-class RunDocument:
-    """The whole of ``run.json``.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RunDocument(RunIdentity, FileLine):
+    """The whole of ``run.json``."""
 
-    run_id: random text, different for each run. commit: of the git repository of the project under test; None where
-    there is none. dirty: whether tracked files differ from that commit; None without a commit. command: the command
-    line of the run, without passwords. began, ended: seconds since 1970 (UTC); ended is None while the run is running,
-    and stays None when it was killed. cut_short: why the run ended before all its tests were decided: Ctrl-C, the name
-    of a signal, the run's budget, or why pytest stopped; empty when nothing cut it short. selected: the number of
-    tests that were to run; fewer have ended when the run was cut short. releases: release -> exact version, such as
-    ``mariadb:10.11`` -> ``10.11.19``; the version is empty until a claim or curve was measured on that release. tests:
-    in the order in which they ended, then those that have not ended; those of a run that this one continues come first,
-    until they run again. continues: the runs that this one continues, oldest first. taken_over: the number of their
-    answers that this run took over.
+    command: str
+    """The command line of the run, without passwords."""
+
+    ended: float | None
+    """When the run ended, in seconds since 1970 (UTC); None while it is running, and if it was killed."""
+
+    cut_short: str
+    """Why the run ended before all its tests were decided; empty if nothing cut it short.
+
+    Ctrl-C, the name of a signal, the run's budget, or why pytest stopped.
     """
 
-    format: int
-    run_id: str
-    commit: str | None
-    dirty: bool | None
-    command: str
-    began: float
-    ended: float | None
-    cut_short: str
     selected: int
+    """The number of tests that were to run; fewer have ended if the run was cut short."""
+
     releases: Mapping[str, str]
+    """Release -> exact version, such as ``mariadb:10.11`` -> ``10.11.19``.
+
+    The version is empty until a claim or curve was measured on that release.
+    """
+
     machine: MachineDocument
+    """The machine of the run."""
+
     tests: tuple[TestDocument, ...]
-    continues: tuple[ContinuedRun, ...] = ()
+    """The tests in the order in which they ended, then those that have not ended.
+
+    The tests of a run that this one continues come first, until they run again.
+    """
+
+    continues: tuple[RunIdentity, ...] = ()
+    """The runs that this one continues, oldest first."""
+
     taken_over: int = 0
+    """The number of their answers that this run took over."""
 
     def measured_by(self, run_id: str) -> RunDocument:
         """The run with this id, which this one may continue, as far as it is known; this one for any other id."""

@@ -15,9 +15,9 @@ from pytest_dbcluster.reporting.documents.run_document import (
     CUT_SHORT,
     FILE,
     FORMAT,
-    ContinuedRun,
     Outcome,
     RunDocument,
+    RunIdentity,
     TestDocument,
     run_text,
 )
@@ -38,7 +38,7 @@ def clear(directory: Path) -> None:
 
 
 def begun(
-    project: Path, data: Path, command: str, selected: int, continues: tuple[ContinuedRun, ...] = ()
+    project: Path, data: Path, command: str, selected: int, continues: tuple[RunIdentity, ...] = ()
 ) -> RunDocument:
     """The document of a run that begins now.
 

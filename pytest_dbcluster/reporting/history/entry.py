@@ -10,9 +10,10 @@ from collections.abc import Mapping
 from pytest_dbcluster import formatting
 from pytest_dbcluster.reporting import rounds_csv
 from pytest_dbcluster.reporting.documents import json_text
+from pytest_dbcluster.reporting.documents.json_text import FileLine
 from pytest_dbcluster.reporting.documents.run_document import MachineDocument, RunDocument
 from pytest_dbcluster.reporting.history.drift import DriftPoint
-from pytest_dbcluster.reporting.records import ClaimRecord
+from pytest_dbcluster.reporting.records import ClaimRecord, ClaimSubject, fields_of
 
 FORMAT = 1
 KNOWN = json_text.Format(FORMAT, {}, "it stays in the file, and counts for nothing", "the run can be added again")
@@ -21,61 +22,77 @@ CLAIM, ACCEPTED = "claim", "accepted"
 
 @dataclasses.dataclass(frozen=True)
 class SeriesKey:
-    """What the runs of one series have in common: their ratios can be compared.
-
-    machine: its hardware, as text (``machine_key``). release: with exact versions left out, such as ``mariadb:10.11``.
-    """
+    """What the runs of one series have in common: their ratios can be compared."""
 
     claim_id: str
+    """As in ClaimRecord."""
+
     release: str
+    """The release without its exact version, such as ``mariadb:10.11``."""
+
     machine: str
+    """The hardware of the machine, as text (``machine_key``)."""
+
     provisioner: str
+    """As in ClaimRecord."""
+
     profile: str
+    """As in ClaimRecord."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Entry:
-    """One claim of one run.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Entry(ClaimSubject, SeriesKey, FileLine):
+    """One claim of one run."""
 
-    kind: ``claim``. run: the run's id. time: when the run began, in seconds since 1970 (UTC). commit, dirty: as in
-    RunDocument. release: such as ``mariadb:10.11``; version: with the exact version. machine: as in SeriesKey. test:
-    node id. text: the claim as written. outcome: ``holds``, ``fails`` or ``inconclusive``. ratio, low, high: of the
-    candidate's speed to the baseline's, with the sequential interval. error: the standard error of the log ratio, from
-    the noise of the rounds. medians: by variant, the median of the metric. pairs: of rounds. repeat: the command that
-    repeats the test. anchor: operations/s of the run's anchor; None where it was not measured. seconds: of the whole
-    test, with the starts of its clusters; None where it did not end in this run, and in lines of older versions.
-    busy: says that others took cores of the machine; empty where they did not, and in lines of older versions.
-    """
-
-    format: int
     kind: str
-    claim_id: str
+    """``claim``."""
+
     run: str
+    """The run's id."""
+
     time: float
+    """When the run began, in seconds since 1970 (UTC)."""
+
     commit: str | None
+    """As in RunDocument."""
+
     dirty: bool | None
-    release: str
+    """As in RunDocument."""
+
     version: str
-    machine: str
-    provisioner: str
-    profile: str
-    test: str
-    text: str
-    load: str
-    metric: str
-    candidate: str
-    baseline: str
+    """The release with its exact version."""
+
     outcome: str
+    """``holds``, ``fails`` or ``inconclusive``."""
+
     ratio: float
+    """The ratio of speed, candidate / baseline."""
+
     low: float
+    """The lower end of the ratio's sequential interval."""
+
     high: float
+    """The upper end of the ratio's sequential interval."""
+
     error: float
+    """The standard error of the log ratio, from the noise of the rounds."""
+
     medians: Mapping[str, float]
+    """By variant, the median of the metric."""
+
     pairs: int
-    repeat: str
+    """The number of pairs of rounds."""
+
     anchor: float | None = None
+    """Operations/s of the run's anchor; None if it was not measured."""
+
     seconds: float | None = None
+    """Seconds of the whole test, with the starts of its clusters. None if it did not end in this run, and in lines of
+    older versions.
+    """
+
     busy: str = ""
+    """Says that other programs took cores of the machine; empty if they did not, and in lines of older versions."""
 
     def __hash__(self) -> int:
         return hash((self.run, self.key))
@@ -83,7 +100,7 @@ class Entry:
     @property
     def key(self) -> SeriesKey:
         """The series that this entry belongs to."""
-        return SeriesKey(self.claim_id, self.release, self.machine, self.provisioner, self.profile)
+        return SeriesKey(**fields_of(SeriesKey, self))
 
     @property
     def point(self) -> DriftPoint:
@@ -96,20 +113,24 @@ class Entry:
         return DriftPoint(_log(median / anchor), self.error / math.sqrt(2))
 
 
-@dataclasses.dataclass(frozen=True)
-class Acceptance:
-    """From this run on a series has a new level: earlier runs are not compared with later ones.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Acceptance(FileLine):
+    """From this run on a series has a new level: earlier runs are not compared with later ones."""
 
-    kind: ``accepted``. run: the id of the first run of the new level. reason: of the person who accepted it. time: when
-    it was accepted, in seconds since 1970 (UTC).
-    """
-
-    format: int
     kind: str
+    """``accepted``."""
+
     claim_id: str
+    """As in ClaimRecord."""
+
     run: str
+    """The id of the first run of the new level."""
+
     reason: str
+    """The reason that the person who accepted it gave."""
+
     time: float
+    """When it was accepted, in seconds since 1970 (UTC)."""
 
 
 def _log(value: float) -> float:
@@ -131,6 +152,7 @@ def entry_of(record: ClaimRecord, run: RunDocument, anchor: float | None = None,
     verdict = record.verdict
     releases = [release.partition(" ")[0] for release in record.release.split(", ")]
     return Entry(
+        **fields_of(ClaimSubject, record),
         format=FORMAT,
         kind=CLAIM,
         claim_id=record.claim_id,
@@ -142,13 +164,6 @@ def entry_of(record: ClaimRecord, run: RunDocument, anchor: float | None = None,
         version=record.release,
         machine=machine_key(run.machine),
         provisioner=record.provisioner,
-        profile=record.profile,
-        test=record.test,
-        text=record.text,
-        load=record.load,
-        metric=record.metric,
-        candidate=record.candidate,
-        baseline=record.baseline,
         outcome=verdict.outcome.value,
         ratio=verdict.ratio,
         low=verdict.low,
@@ -156,7 +171,6 @@ def entry_of(record: ClaimRecord, run: RunDocument, anchor: float | None = None,
         error=verdict.pair_sd / math.sqrt(verdict.pairs) if verdict.pairs else math.inf,
         medians={name: statistics.median(rounds_csv.values(record, name)) for name in record.rounds if verdict.pairs},
         pairs=verdict.pairs,
-        repeat=record.repeat,
         anchor=anchor,
         seconds=seconds,
         busy=record.others.busy if record.others else "",

@@ -132,7 +132,10 @@ def accept(path: Path, claim: str, run: str, reason: str) -> list[Entry]:
     claim_id = _one("claim", claim, [entry.claim_id for entry in history.entries], lambda known: claim in known)
     runs = [entry.run for entry in history.entries if entry.claim_id == claim_id]
     chosen = _one("run", run, runs, lambda known: known.startswith(run))
-    add(path, [Acceptance(FORMAT, ACCEPTED, claim_id, chosen, reason.strip(), time.time())])
+    line = Acceptance(
+        format=FORMAT, kind=ACCEPTED, claim_id=claim_id, run=chosen, reason=reason.strip(), time=time.time()
+    )
+    add(path, [line])
     return [entry for entry in history.entries if (entry.claim_id, entry.run) == (claim_id, chosen)]
 
 

@@ -138,7 +138,7 @@ def needs(record: ClaimRecord) -> str:
 def medians(record: ClaimRecord) -> Table:
     """By variant, the median of the metric with the smallest and the largest round."""
     rows = []
-    void = [drawn.variant for block in record.void for drawn in block]
+    void = [drawn.variant for block in record.void_rounds for drawn in block]
     for name, many in record.rounds.items():
         try:
             values = [value for value in rounds_csv.values(record, name) if math.isfinite(value)]
@@ -219,4 +219,4 @@ def _remarks(record: ClaimRecord) -> list[str]:
 
 
 def _void(record: ClaimRecord) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(remarks.reason(block) for block in record.void))
+    return tuple(dict.fromkeys(remarks.reason(block) for block in record.void_rounds))

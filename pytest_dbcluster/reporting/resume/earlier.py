@@ -15,8 +15,8 @@ from pytest_dbcluster.formatting import quantity
 from pytest_dbcluster.reporting import schema
 from pytest_dbcluster.reporting.documents import record_documents
 from pytest_dbcluster.reporting.documents.claim_id import SEPARATOR, key_of_test
-from pytest_dbcluster.reporting.documents.run_document import ContinuedRun, RunDocument, read_run
-from pytest_dbcluster.reporting.records import ClaimRecord, CurveRecord
+from pytest_dbcluster.reporting.documents.run_document import RunDocument, RunIdentity, read_run
+from pytest_dbcluster.reporting.records import ClaimRecord, CurveRecord, fields_of
 from pytest_dbcluster.reporting.results_directory import ResultFiles, chart_of_curve
 from pytest_dbcluster.reporting.resume import leavings
 from pytest_dbcluster.reporting.resume.digests import changed
@@ -151,12 +151,11 @@ class Earlier:
         return None
 
     @property
-    def continued(self) -> tuple[ContinuedRun, ...]:
+    def continued(self) -> tuple[RunIdentity, ...]:
         """The runs that a run continues which continues this one."""
         if self.run is None:
             return ()
-        last = ContinuedRun(self.run.run_id, self.run.commit, self.run.dirty, self.run.began)
-        return (*self.run.continues, last)
+        return (*self.run.continues, RunIdentity(**fields_of(RunIdentity, self.run)))
 
 
 def key_of_line(line: Mapping[str, Any]) -> Key:

@@ -14,7 +14,8 @@ from pytest_dbcluster.measuring.curve import Curve, Drawn
 from pytest_dbcluster.measuring.drawing.round_source import RoundSource
 from pytest_dbcluster.measuring.question import Question
 from pytest_dbcluster.reporting.documents.claim_id import claim_id
-from pytest_dbcluster.reporting.records import Asked, ClaimRecord, CurveRecord, releases
+from pytest_dbcluster.reporting.recording import SHARED, Asked, releases
+from pytest_dbcluster.reporting.records import ClaimRecord, CurveRecord
 from pytest_dbcluster.reporting.resume.digests import ROUNDS, Conditions, changed, digests, digests_of_curve
 from pytest_dbcluster.reporting.resume.earlier import Earlier, Key, curve_key
 
@@ -88,19 +89,13 @@ def _answer(record: ClaimRecord, question: Question, usual: str) -> Answer:
     variants = tuple(Compared(number, name, rounds) for number, (name, rounds) in by_name)
     return Answer(
         question.claim,
-        record.verdict,
-        variants,
-        record.metric,
+        variants=variants,
         usual=usual,
-        load=record.load,
-        seed=record.seed,
-        instances=record.instances,
-        arrival_rate=record.arrival_rate,
         difference=record.cluster_difference,
-        asserted=record.asserted,
-        void=record.void,
+        void=record.void_rounds,
         carry_over=[record.carry_over] * (len(variants) - 1),
         told=record.message,
+        **{name: getattr(record, name) for name in SHARED},
     )
 
 

@@ -106,7 +106,7 @@ def needs(record: ClaimRecord) -> str:
 
 def remarks(record: ClaimRecord) -> list[str]:
     """What there is to say about the rounds of a claim, as ``of_rounds``, with the void blocks."""
-    return [*of_rounds(record), *notes.void_line(record.void)]
+    return [*of_rounds(record), *notes.void_line(record.void_rounds)]
 
 
 def of_rounds(record: ClaimRecord) -> list[str]:

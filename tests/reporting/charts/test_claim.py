@@ -100,7 +100,9 @@ def test_long_names_do_not_run_out_of_the_chart(void):
     names = "a_candidate_with_a_rather_long_name_of_a_configuration", "the_default_configuration_of_the_whole_cluster"
     made = record(candidate=names[0], baseline=names[1])
     lost = tuple(dataclasses.replace(many[0], void="gone") for many in made.rounds.values())
-    root = ElementTree.fromstring(claim.svg(dataclasses.replace(made, void=(lost,) if void else ()), titled=False))
+    root = ElementTree.fromstring(
+        claim.svg(dataclasses.replace(made, void_rounds=(lost,) if void else ()), titled=False)
+    )
     texts = [text for text in root.iter("{http://www.w3.org/2000/svg}text") if "..." in (text.text or "")]
     begin = re.compile(r"(?:translate|rotate)\((?:-0 )?([-0-9.]+) ([-0-9.]+)")
     places = [tuple(map(float, begin.match(text.get("transform")).groups())) for text in texts]
@@ -224,7 +226,7 @@ def test_void_rounds_are_drawn_hollow():
     """A round that did not count is at its time too, and named."""
     made = record()
     void = dataclasses.replace(made.rounds["galera3"][2], void="node2 left the cluster")
-    shown = words(claim.svg(dataclasses.replace(made, void=((void,),))))
+    shown = words(claim.svg(dataclasses.replace(made, void_rounds=((void,),))))
 
     assert "galera3, void" in shown
     assert "flush_2, void" not in shown

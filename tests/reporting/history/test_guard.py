@@ -71,7 +71,7 @@ def test_too_few_runs_are_counted():
 
 def test_an_accepted_run_is_the_first_of_a_new_level():
     """Runs like it give no warning; before it there are too few."""
-    accepted = [Acceptance(FORMAT, ACCEPTED, CLAIM, "run08", "another disk", 0.0)]
+    accepted = [Acceptance(format=FORMAT, kind=ACCEPTED, claim_id=CLAIM, run="run08", reason="another disk", time=0.0)]
     (few,) = judged([*STEADY, *healthy(5, level=1.2)], accepted)
     (enough,) = judged([*STEADY, *healthy(7, level=1.2)], accepted)
 

@@ -93,7 +93,7 @@ def test_void_blocks_stand_below():
     """The remark says how many rounds of which variant were drawn again, and why."""
     made = record()
     void = [[dataclasses.replace(made.rounds["flush_2"][0], void="the primary changed")]]
-    [block] = closing.blocks([dataclasses.replace(made, void=void)])
+    [block] = closing.blocks([dataclasses.replace(made, void_rounds=void)])
 
     assert block.rows[0].remark == "void rounds, drawn again: flush_2 1: flush_2: the primary changed"
 

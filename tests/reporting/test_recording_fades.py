@@ -13,9 +13,9 @@ from pytest_dbcluster.reporting import results_directory, rounds_csv, schema
 from pytest_dbcluster.reporting.charts import claim as claim_chart
 from pytest_dbcluster.reporting.github import benchmark_entries
 from pytest_dbcluster.reporting.page import claim_view, words
-from pytest_dbcluster.reporting.records import Asked, claim_record
+from pytest_dbcluster.reporting.recording import Asked, claim_record
 from pytest_dbcluster.reporting.tables import entries
-from tests.reporting.test_records import Published, RoundSource
+from tests.reporting.test_recording import Published, RoundSource
 from tests.support.fakes import noisy
 from tests.support.records import comparable
 

@@ -13,10 +13,10 @@ import pytest
 from pytest_dbcluster.claims import kinds
 from pytest_dbcluster.cli import cache as cache_command
 from pytest_dbcluster.measuring.question import Question
-from pytest_dbcluster.reporting import earlier_tries, schema
-from pytest_dbcluster.reporting.earlier_tries import DAYS, MOST, EarlierTries
-from pytest_dbcluster.reporting.records import Asked
-from pytest_dbcluster.reporting.resume import digests
+from pytest_dbcluster.reporting import schema
+from pytest_dbcluster.reporting.recording import Asked
+from pytest_dbcluster.reporting.resume import digests, earlier_tries
+from pytest_dbcluster.reporting.resume.earlier_tries import DAYS, MOST, EarlierTries
 from pytest_dbcluster.reporting.resume.recall import Recall
 from tests.support import conftests
 from tests.support.resolved import resolved

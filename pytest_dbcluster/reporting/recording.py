@@ -1,0 +1,261 @@
+"""Recording: how the record of a claim is made from its answer, and the record of a curve from its points."""
+
+from __future__ import annotations
+
+import dataclasses
+import platform
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import psutil
+
+from pytest_dbcluster import formatting, redaction
+from pytest_dbcluster.claims import estimators
+from pytest_dbcluster.measuring import remarks
+from pytest_dbcluster.measuring.answer import Answer
+from pytest_dbcluster.measuring.curve import Curve, Point
+from pytest_dbcluster.measuring.evidence import ResolvedSpec
+from pytest_dbcluster.measuring.series import series_of
+from pytest_dbcluster.reporting.documents import json_text
+from pytest_dbcluster.reporting.documents.claim_id import claim_id, shared
+from pytest_dbcluster.reporting.published import Published
+from pytest_dbcluster.reporting.records import ClaimRecord, CurvePoint, CurveRecord
+from pytest_dbcluster.rounds import busy_machine, load_generator
+from pytest_dbcluster.system import probes
+
+# The fields that an answer and its record have in common. An answer has a carry-over for each pair of its variants.
+_OF_ANSWER, _OF_RECORD = ({field.name for field in dataclasses.fields(kind)} for kind in (Answer, ClaimRecord))
+SHARED = (_OF_ANSWER & _OF_RECORD) - {"carry_over"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Asked:
+    """The test that makes a claim."""
+
+    test: str
+    """Its node id."""
+
+    profile: str
+    """The profile of the run."""
+
+    repeat: str
+    """The command that repeats the test."""
+
+    provisioner: str = "local"
+    """The provisioner of the run."""
+
+    swept: tuple[str, object] | None = None
+    """The field and value of a point of a sweep; None without a sweep."""
+
+
+def claim_record(answer: Answer, published: Published | None, asked: Asked, wall_seconds: float) -> ClaimRecord:
+    """The record of an answer and its evidence. ``wall_seconds`` includes resets, switches of variants, settling."""
+    evidence = answer.evidence
+    candidate, baseline = answer.compared
+    rounds = {variant.name: tuple(variant.rounds) for variant in answer.variants}
+    compared = {variant.name: variant.rounds for variant in (candidate, baseline)}
+    ratio, seconds = _published_figures(answer, published)
+    return ClaimRecord(
+        test=asked.test,
+        text=answer.text,
+        candidate=candidate.name,
+        baseline=baseline.name,
+        message=redaction.redact("\n".join([answer.message, *(published.lines if published else [])])),
+        published=ratio,
+        measured_seconds=sum(drawn.seconds for of_variant in rounds.values() for drawn in of_variant),
+        wall_seconds=wall_seconds,
+        release=releases(list(evidence.specs.values())),
+        profile=asked.profile,
+        durability=evidence.durability,
+        differences=evidence.differences.get((candidate.name, baseline.name), {}),
+        fingerprint=fingerprint(evidence.environment),
+        repeat=asked.repeat,
+        rounds=rounds,
+        published_seconds=seconds,
+        drains=remarks.drains(rounds),
+        drained=None if answer.claim.of_kind.composed else remarks.drained_ratio(compared, answer.metric),
+        limited=load_generator.mark(rounds),
+        void_rounds=tuple(map(tuple, answer.void)),
+        **{name: getattr(answer, name) for name in SHARED},
+        **_remarks(answer),
+        **_identity(answer, asked),
+        **_sweep_point(asked.swept),
+    )
+
+
+def _remarks(answer: Answer) -> dict[str, Any]:
+    """The fields of a record about what may have changed the estimate besides the variants, and about the network."""
+    candidate, baseline = answer.compared
+    evidence = answer.evidence
+    return {
+        "data_fits": evidence.data_fits.get((candidate.name, baseline.name), ""),
+        "cluster_difference": answer.difference,
+        "carry_over": answer.carried,
+        "network": evidence.delays,
+        "others": busy_machine.others_load({one.name: one.rounds for one in answer.variants}, evidence.others_before),
+    }
+
+
+def _identity(answer: Answer, asked: Asked) -> dict[str, Any]:
+    """The fields of a record about its clusters, and about what claim it is."""
+    specs = {name: resolved.document for name, resolved in answer.evidence.specs.items()}
+    return {
+        "claim_id": claim_id(asked.test, [spec.release for spec in specs.values()], answer.identity, answer.load),
+        "kind": answer.claim.kind,
+        "provisioner": asked.provisioner,
+        "storage": shared(spec.storage for spec in specs.values()),
+        "parity": shared(spec.parity for spec in specs.values()),
+        "specs": specs,
+    }
+
+
+def _sweep_point(point: tuple[str, object] | None) -> dict[str, Any]:
+    """The fields of a record about the point of a sweep; a value that JSON does not have becomes text."""
+    if point is None:
+        return {}
+    field, value = point
+    return {"sweep_field": field, "sweep_value": json_text.json_value(value)}
+
+
+def _published_figures(
+    answer: Answer, published: Published | None
+) -> tuple[float | None, dict[str, tuple[float, ...]]]:
+    """The published ratio of the two compared variants, and the published seconds of each variant."""
+    if published is None or answer.claim.of_kind.composed:
+        return None, {}
+    specs, mode = answer.evidence.specs, answer.evidence.mode
+    candidate, baseline = (specs[variant.name] for variant in answer.compared)
+    seconds = {name: published.seconds(resolved, mode) for name, resolved in specs.items()}
+    return published.ratio(candidate, baseline, answer.metric, mode), seconds
+
+
+def releases(specs: Sequence[ResolvedSpec]) -> str:
+    """The releases of these variants with exact versions, each once: ``mariadb:10.11 10.11.19, mysql:8.4 8.4.3``."""
+    return ", ".join(dict.fromkeys(f"{one.document.release} {one.document.version}" for one in specs))
+
+
+def fingerprint(hosts: Mapping[str, str]) -> Mapping[str, str]:
+    """What the figures depend on besides the servers: CPU, memory, kernel, Python, control driver.
+
+    hosts: the same of the hosts (``Evidence.environment``), which replaces what this machine has: hosts on other
+    machines have their own CPU, memory and kernel.
+    """
+    return {
+        "cpu": f"{psutil.cpu_count()} x {probes.cpu_model()}",
+        "memory": formatting.gibibytes(psutil.virtual_memory().total),
+        "kernel": platform.release(),
+        "python": platform.python_version(),
+        **hosts,
+    }
+
+
+@dataclasses.dataclass(frozen=True)
+class About:
+    """The data that all curves of a run have in common, as in CurveRecord."""
+
+    profile: str
+    seed: int
+    fingerprint: Mapping[str, str]
+
+
+class Curves:
+    """The curves of the current test. ``tell`` gets their records when the test's body ends, also when it fails.
+
+    ``keep`` gets those of the run that this one continues, where nothing was drawn since, and the node id of the test.
+    ``save`` gets the record of a curve after each point that was drawn.
+    """
+
+    def __init__(
+        self,
+        tell: Callable[[CurveRecord], None],
+        keep: Callable[[CurveRecord, str], None],
+        about: Callable[[], About],
+        save: Callable[[CurveRecord], None] = lambda record: None,
+    ) -> None:
+        self._tell = tell
+        self._keep = keep
+        self._about = about
+        self._save = save
+        self._begun: list[tuple[Curve, Mapping[str, str], CurveRecord | None]] = []
+
+    @property
+    def begun(self) -> int:
+        """The number of curves that the test has declared so far."""
+        return len(self._begun)
+
+    def begin(self, curve: Curve, depends_on: Mapping[str, str], before: CurveRecord | None = None) -> None:
+        """Add a curve that the test has declared. before: its record in the run that this one continues."""
+        number = self.begun
+        self._begun.append((curve, depends_on, before))
+        curve.point_drawn = lambda drawn: self._point_drawn(drawn, depends_on, number)
+
+    def _point_drawn(self, curve: Curve, depends_on: Mapping[str, str], number: int) -> None:
+        if record := curve_record(curve, self._about(), depends_on, number):
+            self._save(record)
+
+    def end(self) -> None:
+        """Report the curves of this test; a curve without rounds is left out."""
+        begun, self._begun = self._begun, []
+        for number, (curve, depends_on, before) in enumerate(begun):
+            record = curve_record(curve, self._about(), depends_on, number)
+            if record and before and curve.untouched and before.drawn and before.baseline == record.baseline:
+                self._keep(before, record.test)
+            elif record:
+                self._tell(record)
+
+
+def curve_record(curve: Curve, about: About, depends_on: Mapping[str, str], number: int = 0) -> CurveRecord | None:
+    """The record of a curve; None for a curve without rounds. number: of the curve in its test, from 0."""
+    points = [measured for point in curve.points for measured in _points(point)]
+    if not points:
+        return None
+    first = curve.points[0].measurement
+    return CurveRecord(
+        test=first.test,
+        load=curve.load,
+        field=curve.field,
+        metric=first.metric,
+        release=first.release,
+        points=tuple(points),
+        notes=(*_not_comparable(curve), *_marks(curve), *_guests(about)),
+        drawn=curve.drawn,
+        depends_on=depends_on,
+        baseline=curve.baseline,
+        number=number,
+        **dataclasses.asdict(about),
+    )
+
+
+def _points(point: Point) -> list[CurvePoint]:
+    """One CurvePoint for each variant that has rounds at this value."""
+    measured = []
+    for series in series_of(point.measurement):
+        if series.rounds:
+            values = series.values(point.measurement.metric)
+            low, high = estimators.median_interval(values) or (None, None)
+            rounds = tuple(series.rounds)
+            measured.append(CurvePoint(point.value, series.name, rounds, statistics.median(values), low, high))
+    return measured
+
+
+def _not_comparable(curve: Curve) -> list[str]:
+    """The reason why the variants cannot be compared on this machine; empty when they can."""
+    source = curve.points[0].measurement.source
+    reason = source.blind_spot(*range(len(source.names)))
+    return [reason] if reason else []
+
+
+def _guests(about: About) -> list[str]:
+    """What the guests were, where servers ran in any: a chart is read without its fingerprint."""
+    return [f"guests: {text}" for name, text in about.fingerprint.items() if name == "guests"]
+
+
+def _marks(curve: Curve) -> list[str]:
+    """A note for each value at which the load generator was the bottleneck."""
+    notes = []
+    for point in curve.points:
+        rounds = {series.name: series.rounds for series in series_of(point.measurement)}
+        if mark := load_generator.mark(rounds):
+            notes.append(f"{curve.field}={point.value}: {mark}")
+    return notes
