@@ -22,7 +22,7 @@ NONE: Mapping[str, str] = MappingProxyType({})
 def check_arguments(usage: str, *, instead: Mapping[str, str] = NONE) -> Callable[[Called], Called]:
     """Decorate a function, a method or a class: wrong arguments raise ConfigError.
 
-    usage: the call as a test writes it. instead: a name that people may write -> the name of the argument.
+    usage: the call as a test writes it. instead: a wrong name that users may write -> the name of the argument.
     """
 
     def decorate(called: Called) -> Called:
@@ -47,22 +47,22 @@ def _checked(function: Callable[..., Any], usage: str, instead: Mapping[str, str
             signature.bind(*arguments, **keywords)
         except TypeError as error:
             unknown = [name for name in keywords if name not in known] if takes_only_known else []
-            # Python would name a missing argument first, also where it was given under another name.
+            # Python would name a missing argument first, even if the call has it under another name.
             reason = f"there is no argument {'=, '.join(unknown)}=" if unknown else str(error)
             hint = _instead(unknown, known, instead)
-            raise ConfigError(f"{_name(usage)}(...): {reason}; {hint}it is written {usage}") from None
+            raise ConfigError(f"{_name(usage)}(...): {reason}; {hint}usage: {usage}") from None
         return function(*arguments, **keywords)
 
     return call
 
 
 def _name(usage: str) -> str:
-    """The name of what is called: ``measure.sweep`` of ``curve = measure.sweep(workload, ...)``."""
+    """The name of the function: ``measure.sweep`` of ``curve = measure.sweep(workload, ...)``."""
     return usage.partition("(")[0].rpartition(" ")[2]
 
 
 def _instead(unknown: list[str], known: list[str], instead: Mapping[str, str]) -> str:
-    """What to write in place of unknown arguments, as far as that can be guessed; else empty."""
+    """What to write in place of unknown arguments; empty if nothing is similar."""
     margin = next((name for name in MARGINS if name in known), "")
     meant = {**(dict.fromkeys(MARGINS, margin) if margin else {}), **instead}
     close = {name: difflib.get_close_matches(name, known, n=1) for name in unknown if name not in meant}

@@ -6,12 +6,12 @@ DBClusterError              the test could not measure or decide (Allure: broken
 +-- ProvisionError          hosts, servers or clusters could not be made
 |   +-- CommandFailed       a program ended with an error, or did not end in time
 |   +-- NotReady            a condition was not met before its timeout
-|   +-- NodeDied            a server process ended on its own
+|   +-- NodeDied            a server process ended unexpectedly
 |   +-- NodeStopped         a signal has stopped a server process
 +-- WorkloadError           a workload did not run to its end
 |   +-- UnreadableOutput    the output of a tool could not be parsed
-+-- SeriesVoid              the rounds were measured, but a check says that they do not count
-+-- LockHeld                another process kept a lock for longer than the run waits; it ends the run
++-- SeriesVoid              the rounds ran, but a check found that they do not count
++-- LockHeld                another process kept a lock for longer than the run waits; this ends the run
 +-- Inconclusive            a claim drew its rounds and neither holds nor fails
 ClaimFailed                 an AssertionError: the database is slower, or wrong (Allure: failed)
 """
@@ -23,7 +23,7 @@ from collections.abc import Sequence
 
 
 class DBClusterError(Exception):
-    """The base class of every error by which a test could not measure or decide; a failed claim is no such error."""
+    """The base class of all errors that keep a test from measuring or deciding. ClaimFailed is not one of them."""
 
 
 class ConfigError(DBClusterError):
@@ -44,9 +44,11 @@ MOST = 2000
 class CommandFailed(ProvisionError):
     """A program ended with an error or did not end in time.
 
-    returncode: exit status; negative for a signal, None after a timeout. ended: the same as text. host: the host of the
-    program. seconds: the timeout. The message has the last lines of stderr, or of stdout: ``MOST``
-    characters at most.
+    - returncode: exit status; negative for a signal, None after a timeout. ``ended`` is the same as text.
+    - host: the host of the program.
+    - seconds: the timeout.
+
+    The message has the last lines of stderr or of stdout, ``MOST`` characters at most.
     """
 
     def __init__(
@@ -78,7 +80,7 @@ class CommandFailed(ProvisionError):
 class NotReady(ProvisionError):
     """A condition was not met before its timeout.
 
-    what: the condition. seconds: the timeout. problems: what the last check found missing.
+    what: the condition. seconds: the timeout. problems: the problems that the last check found.
     """
 
     def __init__(self, what: str, seconds: float, problems: Sequence[str]) -> None:
@@ -89,7 +91,7 @@ class NotReady(ProvisionError):
 
 
 class NodeDied(ProvisionError):
-    """A server process ended on its own. log: path of its error log. last_lines: the last lines of this log."""
+    """A server process ended unexpectedly. log: path of its error log. last_lines: the last lines of this log."""
 
     def __init__(self, node: str, status: str, log: str, last_lines: Sequence[str]) -> None:
         self.node = node
@@ -104,7 +106,7 @@ class NodeStopped(ProvisionError):
 
     def __init__(self, node: str) -> None:
         self.node = node
-        super().__init__(f"node {node} does not answer: a signal has stopped its server (kill -CONT would continue it)")
+        super().__init__(f"node {node} does not answer: a signal has stopped its server; kill -CONT continues it")
 
 
 class WorkloadError(DBClusterError):
@@ -122,15 +124,15 @@ class UnreadableOutput(WorkloadError):
 
 
 class SeriesVoid(DBClusterError):
-    """The rounds were measured but do not count: too many were void, or a check after them found an error."""
+    """The rounds ran but do not count: too many were void, or a check after them found an error."""
 
 
 class LockHeld(DBClusterError):
-    """Another process kept a lock for longer than we wait for it (``--db-wait``). It ends the run."""
+    """Another process kept a lock for longer than we wait for it (``--db-wait``). This ends the run."""
 
 
 class Inconclusive(DBClusterError):
-    """A claim drew its rounds and neither holds nor fails; the test is skipped, or fails with ``--db-strict``."""
+    """A claim drew its rounds and neither holds nor fails. The test is skipped, or fails with ``--db-strict``."""
 
 
 class ClaimFailed(AssertionError):

@@ -1,4 +1,4 @@
-"""Ratios, sizes, durations, counts, texts of others and file names as text, and the type of progress reports."""
+"""Text forms of ratios, sizes, durations, counts and file names; safe forms of foreign text; the progress type."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ SECONDS = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
 ELLIPSIS = "..."
 NO_INTERVAL = "no interval yet"
 NOTHING = "-"  # a figure that was not measured
-DIGITS = 17  # significant ones that tell every two floats apart
-EXACT = 1e-9  # two bounds that are as close as this are the same
-PLAIN = 1e6  # from here on, numbers have an exponent
-PIP, GLUE = "pip install '", "\N{NULL}"  # a command that is not broken, and what holds it together
+DIGITS = 17  # significant digits that distinguish every two floats
+EXACT = 1e-9  # bounds with a smaller difference are equal
+PLAIN = 1e6  # larger numbers have an exponent
+PIP, GLUE = "pip install '", "\N{NULL}"  # a command that no line break may split, and the character that prevents it
 
 
 def ratio(value: float, limits: Sequence[float] = ()) -> str:
-    """A ratio: ``1.84x``, ``inf``, and a dash where there is none. It is the one form of a ratio wherever people read.
+    """A ratio as text: ``1.84x``, ``inf``, or a dash for nan. All messages use this form.
 
-    Two decimals around 1, else three significant digits; and as many more as it takes to show the ratio on its own side
-    of each of ``limits``, such as the bound of a claim. What is equal to a limit is shown as equal.
+    It has two decimals around 1, otherwise three significant digits. It gets more digits if the rounded ratio would
+    cross one of ``limits``, such as the bound of a claim. A ratio that equals a limit is shown as equal.
     """
     if math.isinf(value):
         return "inf"
@@ -36,15 +36,15 @@ def ratio(value: float, limits: Sequence[float] = ()) -> str:
 
 
 def bound(value: float) -> str:
-    """The bound of a claim as a ratio: ``1.00x``, ``0.945x``; rounded only where six decimals are not enough."""
+    """The bound of a claim as a ratio: ``1.00x``, ``0.945x``; rounded only if six decimals are not enough."""
     exact = (text for digits in range(2, 7) if abs(float(text := f"{value:.{digits}f}") - value) < EXACT)
     return f"{next(exact, f'{value:.5g}')}x"
 
 
 def interval(low: float, high: float, limits: Sequence[float] = ()) -> str:
-    """The interval of a ratio: ``1.18 .. 3.08``; ``no interval yet`` where it bounds nothing. ``limits``: as in ratio.
+    """The interval of a ratio: ``1.18 .. 3.08``; ``no interval yet`` if it bounds nothing. ``limits``: as in ratio.
 
-    So the text contains a limit if the interval contains it, and excludes it if the interval excludes it.
+    The text contains a limit if and only if the interval contains it.
     """
     if math.isnan(low) or math.isnan(high) or (low == 0 and math.isinf(high)):
         return NO_INTERVAL
@@ -52,7 +52,7 @@ def interval(low: float, high: float, limits: Sequence[float] = ()) -> str:
 
 
 def with_interval(value: float, low: float, high: float, limits: Sequence[float] = ()) -> str:
-    """A ratio with its interval: ``1.84x (1.18 .. 3.08)``; ``limits``: as in ratio. A dash where there is no ratio."""
+    """A ratio with its interval: ``1.84x (1.18 .. 3.08)``; ``limits``: as in ratio. A dash for nan."""
     return NOTHING if math.isnan(value) else f"{ratio(value, limits)} ({interval(low, high, limits)})"
 
 
@@ -78,7 +78,7 @@ def _side(value: float, limit: float) -> int:
 
 
 def amount(value: float) -> str:
-    """A measured figure: ``0.0123``, ``48.66``, ``11390``. Four significant digits, more where the number is larger."""
+    """A measured figure: ``0.0123``, ``48.66``, ``11390``. Four significant digits, or all digits from 10000 on."""
     return f"{value:.0f}" if 1e4 <= abs(value) < math.inf else f"{value:.4g}"
 
 
@@ -100,7 +100,7 @@ def gibibytes(count: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Seconds in one unit: ``42 s``, ``7 min``, ``5 h``, ``3 d``. Each unit starts at 1.5 of it, such as 90 s."""
+    """Seconds in one unit: ``42 s``, ``7 min``, ``5 h``, ``3 d``. A unit starts at 1.5: 90 s are ``2 min``."""
     for length, unit in UNITS:
         if seconds >= 1.5 * length:
             return f"{seconds / length:.0f} {unit}"
@@ -127,7 +127,7 @@ def quantity(number: int, noun: str) -> str:
 
 
 def elide(text: str, width: int) -> str:
-    """The text in ``width`` characters at most: of a longer one the middle is left out, ``a_long_n...me_of_it``."""
+    """The text in ``width`` characters at most, without the middle of a longer one: ``a_long_n...me_of_it``."""
     if len(text) <= width:
         return text
     kept = max(0, width - len(ELLIPSIS))
@@ -135,9 +135,9 @@ def elide(text: str, width: int) -> str:
 
 
 def wrap(text: str, width: int) -> list[str]:
-    """The text in lines of at most ``width`` characters; a longer word, such as a path, and a pip command stay whole.
+    """The text in lines of at most ``width`` characters. Long words, such as paths, and pip commands stay whole.
 
-    Lines of the text stay apart. What does not fit on one goes on below it, two characters further in.
+    Line breaks of the text stay. Continuation lines are indented by two more characters.
     """
     lines = []
     for line in text.split("\n"):
@@ -149,20 +149,21 @@ def wrap(text: str, width: int) -> list[str]:
 
 
 def fit_terminal(text: str, before: str = "") -> str:
-    """The text in lines that fit the terminal (``wrapped``); others write ``before`` in front of it."""
+    """The text in lines that fit the terminal (``wrap``), if the caller's text ``before`` precedes it."""
     width = shutil.get_terminal_size().columns
     return "\n".join(wrap(f"{before}{text}", width)).removeprefix(before)
 
 
 @dataclasses.dataclass(frozen=True)
 class ShownMessage:
-    """The message of a test as pytest shows it: among the failures alone, in lines that fit.
+    """The message of a test as pytest shows it: only among the failures, in lines that fit.
 
-    It is no ``str``, because pytest repeats a plain text in its short summary, in GitHub Actions and with ``-vv`` with
-    all of its lines. ``str`` of it is the text itself.
+    It is not a ``str``, because pytest repeats all lines of a ``str`` in its short summary, in GitHub Actions and with
+    ``-vv``. ``str`` of it is the text.
     """
 
     text: str
+    """The whole message."""
 
     def toterminal(self, writer: Any) -> None:
         """Write the message; ``writer``: pytest's TerminalWriter."""
@@ -174,10 +175,10 @@ class ShownMessage:
 
 
 def printable(text: str, *, lines: bool = False) -> str:
-    r"""The text without characters that control a terminal: each is shown as its escape, such as ``\x1b``.
+    r"""The text with an escape, such as ``\x1b``, for each character that controls a terminal.
 
-    Use it wherever a text of another user, or of a file, is shown. It escapes control characters, marks that change the
-    direction of writing, and everything else that is not visible. ``lines``: newlines and tabs stay.
+    Use it for every text of another user or of a file. It escapes control characters, marks that change the direction
+    of writing, and all other invisible characters. ``lines``: newlines and tabs stay.
     """
     kept = "\n\t" if lines else ""
     if text.isprintable():
@@ -189,16 +190,16 @@ def printable(text: str, *, lines: bool = False) -> str:
 
 
 def file_name(text: str) -> str:
-    """Text of a user as one part of a path: letters, digits, dots and underscores, 60 characters at most.
+    """A user's text as one part of a path: letters, digits, dots and underscores, 60 characters at most.
 
-    Every path that is made of a user's name uses this. The part is never empty, hidden or ``..``, so a file or
-    directory of that name lies where we make it.
+    Every path with a user's name uses this. The part is never empty, hidden or ``..``, so the file or directory stays
+    in the intended directory.
     """
     return re.sub(r"[^A-Za-z0-9.]+", "_", text).strip("_.")[:60] or "unnamed"
 
 
 def some(names: Sequence[str], shown: int = 3) -> str:
-    """The first names and how many more there are: ``a, b, c and 2 more``. One more is shown itself."""
+    """The first names and how many more there are: ``a, b, c and 2 more``. A single further name is listed too."""
     listed = names if len(names) <= shown + 1 else names[:shown]
     more = len(names) - len(listed)
     return ", ".join(listed) + (f" and {more} more" if more else "")

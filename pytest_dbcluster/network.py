@@ -1,9 +1,7 @@
-"""NetworkNeeds: round-trip times, loss and rate between the ends of a cluster, as a spec asks for them.
+"""NetworkNeeds: round-trip times, loss and rate between the ends of a cluster. ``Delay``: their measured values.
 
-``Delay``: what was measured of them.
-
-An *end* is a node (``node1``), the ``proxy`` or the ``client``, where the load generator runs. Nodes are peers: what a
-spec asks of its network holds between each two of them. Proxy and client are near unless a link names them.
+An *end* is a node (``node1``), the ``proxy`` or the ``client``, where the load generator runs. Nodes are peers: a
+spec's network holds between each two of them. Proxy and client are near unless a link names them.
 """
 
 from __future__ import annotations
@@ -18,9 +16,9 @@ from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.formatting import milliseconds
 
 CLIENT, PROXY = "client", "proxy"
-BESIDE_NODES = (CLIENT, PROXY)  # the ends that are no nodes
+BESIDE_NODES = (CLIENT, PROXY)  # the ends that are not nodes
 NODE = re.compile(r"node[1-9][0-9]*")
-MOST_SECONDS = 10.0  # of a round trip: servers give up on a peer that answers later
+MOST_SECONDS = 10.0  # longest round trip: servers give up on a peer that answers later
 
 Pair = tuple[str, str]  # two ends, sorted
 Links = tuple[tuple[Pair, float], ...]
@@ -28,7 +26,7 @@ Links = tuple[tuple[Pair, float], ...]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class LinkShape:
-    """What holds between two ends. The values are those of ``NetworkNeeds``."""
+    """The network between two ends. The fields are those of ``NetworkNeeds``."""
 
     rtt: float = 0.0
     loss: float = 0.0
@@ -41,42 +39,42 @@ NEAR = LinkShape()
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class NetworkNeeds:
-    """What a spec asks of the network between its ends."""
+    """The network that a spec requires between its ends."""
 
     rtt: float = 0.0
-    """Seconds to a peer and back."""
+    """Round trip between two nodes, in seconds."""
 
     loss: float = 0.0
-    """Share of the packets that is lost, each way."""
+    """Share of the packets that the network loses, each way."""
 
     jitter: float = 0.0
-    """Seconds by which a round trip varies either way."""
+    """Seconds by which a round trip becomes longer or shorter."""
 
     rate: float | None = None
     """Bits a second, each way."""
 
     links: Links = ()
-    """The round trips of single pairs, in seconds, which override ``rtt``: sorted pairs."""
+    """Round trips of single pairs, in seconds, which override ``rtt``; sorted."""
 
     @property
     def ends(self) -> tuple[str, ...]:
-        """The ends beside the nodes that the links name, sorted."""
+        """Proxy and client, if the links name them; sorted."""
         return tuple(sorted({end for pair, _ in self.links for end in pair} & set(BESIDE_NODES)))
 
     def between(self, one: str, other: str) -> LinkShape:
-        """What holds between two ends."""
+        """The network between two ends."""
         pair = pair_of(one, other)
         peers = all(map(NODE.fullmatch, pair))
         rtt = dict(self.links).get(pair, self.rtt if peers else 0.0)
         return LinkShape(rtt, self.loss, self.jitter, self.rate) if peers else LinkShape(rtt)
 
-    def missing(self, nodes: int, *, proxy: bool) -> str:
-        """Which end of a link a cluster of so many nodes does not have, as a sentence; empty when it has all."""
+    def unknown_end(self, nodes: int, *, proxy: bool) -> str:
+        """Which end of a link a cluster with this number of nodes does not have, as a sentence; empty if it has all."""
         known = [*(f"node{number + 1}" for number in range(nodes)), *([PROXY] if proxy else []), CLIENT]
         for pair, _ in self.links:
             if lacking := next((end for end in pair if end not in known), ""):
                 what = "has no proxy" if lacking == PROXY else f"has {nodes} node{'s' * (nodes > 1)}"
-                return f"a link between {' and '.join(pair)}, and the cluster {what}; its ends: {', '.join(known)}"
+                return f"a link between {' and '.join(pair)}, but the cluster {what}; its ends: {', '.join(known)}"
         return ""
 
     def __str__(self) -> str:
@@ -87,7 +85,7 @@ REST = NetworkNeeds()
 
 
 def pair_of(one: str, other: str) -> Pair:
-    """The two ends of a link as they are kept: sorted, node2 before node10."""
+    """The two ends of a link, sorted: node2 before node10."""
     first, second = sorted((one, other), key=_order)
     return first, second
 
@@ -97,13 +95,13 @@ def _order(end: str) -> tuple[str, int]:
 
 
 def pairs(ends: Collection[str]) -> list[Pair]:
-    """Each two of these ends, once."""
+    """All pairs of these ends."""
     return [pair_of(*two) for two in itertools.combinations(ends, 2)]
 
 
 def links(given: object) -> Links:
-    """The links of a mapping ``{("node1", "node3"): 0.02}`` as they are kept. Raises ConfigError for a wrong one."""
-    usage = 'it takes a mapping such as {("node1", "node3"): 0.02}, in seconds'
+    """The sorted links of a mapping ``{("node1", "node3"): 0.02}``. Raises ConfigError for a wrong one."""
+    usage = 'it accepts a mapping such as {("node1", "node3"): 0.02}, in seconds'
     items: Iterable[object] = given.items() if isinstance(given, Mapping) else given if isinstance(given, tuple) else ()
     if not isinstance(given, Mapping | tuple) or not all(map(_is_link, items)):
         raise ConfigError(f"links={given!r} of a cluster's hosts: {usage}")
@@ -130,15 +128,17 @@ def _is_link(item: object) -> bool:
 
 
 def seconds(name: str, value: object) -> None:
-    """Raise ConfigError for a value that is no number of seconds from 0 to ``MOST_SECONDS``."""
+    """Raise ConfigError for a value that is not a number of seconds from 0 to ``MOST_SECONDS``."""
     if not _is_number(value) or not 0 <= float(str(value)) <= MOST_SECONDS:
-        raise ConfigError(f"{name}={value!r} of a cluster's hosts: it takes seconds, from 0 to {MOST_SECONDS:g}")
+        raise ConfigError(f"{name}={value!r} of a cluster's hosts: it accepts seconds, from 0 to {MOST_SECONDS:g}")
 
 
 def share(name: str, value: object) -> None:
-    """Raise ConfigError for a value that is no share of packets that leaves some."""
+    """Raise ConfigError for a value that is not a share of packets below 1."""
     if not _is_number(value) or not 0 <= float(str(value)) < 1:
-        raise ConfigError(f"{name}={value!r} of a cluster's hosts: it takes a share of the packets, from 0 to below 1")
+        raise ConfigError(
+            f"{name}={value!r} of a cluster's hosts: it accepts a share of the packets, from 0 to below 1"
+        )
 
 
 def _is_number(value: object) -> bool:
@@ -148,7 +148,7 @@ def _is_number(value: object) -> bool:
 def texts(
     rtt: float | None, loss: float | None, jitter: float | None, rate: float | None, linked: Links
 ) -> Sequence[str]:
-    """What a spec asks of its network as texts, without what it leaves open: ``rtt=0.01``, ``node1-node3=0.02``."""
+    """The requirements on a network as texts, without those that are None: ``rtt=0.01``, ``node1-node3=0.02``."""
     values = {"rtt": rtt, "loss": loss, "jitter": jitter, "rate": rate}
     given = [f"{name}={value:.9g}" for name, value in values.items() if value is not None]
     return [*given, *(f"{'-'.join(pair)}={value:g}" for pair, value in linked)]
@@ -156,32 +156,34 @@ def texts(
 
 @dataclasses.dataclass(frozen=True)
 class RoundTrips:
-    """The shortest round trips between two ends, in seconds: of pings, and of exchanges of one byte over TCP."""
+    """The shortest round trips between two ends, in seconds."""
 
     ping: float
-    exchange: float | None
-    """None where an end has no program that exchanges bytes."""
+    """Round trip of a ping."""
 
-    def shorter(self, other: RoundTrips) -> RoundTrips:
-        """The shortest of both measurements."""
+    exchange: float | None
+    """Exchange of one byte over TCP; None if an end has no program that exchanges bytes."""
+
+    def minimum(self, other: RoundTrips) -> RoundTrips:
+        """The shorter round trips of both measurements."""
         both = None if self.exchange is None or other.exchange is None else min(self.exchange, other.exchange)
         return RoundTrips(min(self.ping, other.ping), both)
 
-    def above(self, rest: RoundTrips) -> RoundTrips:
-        """What a delay adds to the round trips of the same path at rest."""
+    def added_delay(self, rest: RoundTrips) -> RoundTrips:
+        """The time that a delay adds to the round trips of the same path at rest."""
         both = None if self.exchange is None or rest.exchange is None else self.exchange - rest.exchange
         return RoundTrips(self.ping - rest.ping, both)
 
 
 @dataclasses.dataclass(frozen=True)
 class KernelSettings:
-    """What the kernel does to the packets of a link besides delaying them: as it is set, not measured."""
+    """The kernel's settings for a link besides the delay; they are read, not measured."""
 
     loss: float = 0.0
-    """Share of the packets that is lost, each way."""
+    """Share of the packets that the kernel drops, each way."""
 
     jitter: float = 0.0
-    """Seconds by which a round trip varies either way."""
+    """Seconds by which a round trip becomes longer or shorter."""
 
     rate: float | None = None
     """Bits a second, each way; None without a limit."""
@@ -191,7 +193,7 @@ class KernelSettings:
 
 
 def setting(name: str, value: float | None) -> str:
-    """A value of ``KernelSettings`` as text, such as ``10 ms`` of jitter; ``no limit`` for none."""
+    """A value of ``KernelSettings`` as text, such as ``10 ms`` for jitter; ``no limit`` for None."""
     if value is None:
         return "no limit"
     factor, unit = {"loss": (100, "%"), "jitter": (1e3, "ms"), "rate": (1e-6, "Mbit/s")}[name]
@@ -200,14 +202,22 @@ def setting(name: str, value: float | None) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class Delay:
-    """The round trips between two ends: asked, in seconds, and measured before the rounds and after them."""
+    """The required and the measured round trips between two ends."""
 
     pair: Pair
+    """The two ends."""
+
     asked: float
+    """Required round trip, in seconds."""
+
     before: RoundTrips
+    """Measurement before the rounds."""
+
     after: RoundTrips | None
+    """Measurement after the rounds; None until then."""
+
     kernel_settings: KernelSettings | None = None
-    """What else was asked, as the kernel has it set; None for nothing."""
+    """Required loss, jitter and rate, as the kernel has them; None if the spec requires no such thing."""
 
     def __str__(self) -> str:
         trips = [self.before, *([self.after] if self.after else [])]
@@ -215,4 +225,4 @@ class Delay:
         exchanges = [milliseconds(measured.exchange) for measured in trips if measured.exchange is not None]
         over_tcp = f", {' and '.join(exchanges)} over TCP" if exchanges else ""
         more = f", set in the kernel: {self.kernel_settings}" if self.kernel_settings else ""
-        return f"{'-'.join(self.pair)} {milliseconds(self.asked)} asked, {pings} by ping{over_tcp}{more}"
+        return f"{'-'.join(self.pair)} {milliseconds(self.asked)} required, {pings} by ping{over_tcp}{more}"

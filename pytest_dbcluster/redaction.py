@@ -1,4 +1,4 @@
-"""Generated passwords, and their removal from every text that is shown or written."""
+"""Generate passwords, and remove them from every text before it is shown or written."""
 
 from __future__ import annotations
 

@@ -45,11 +45,11 @@ def unknown(kind: str, name: object, known: Sequence[str]) -> ConfigError:
 def find(kind: str, name: str, *, planned: Sequence[str] = ()) -> str:
     """The module of an implementation.
 
-    Raises Unsupported for a name in ``planned`` that does not exist yet, ConfigError for any other unknown name.
+    Raises Unsupported for a name in ``planned`` that does not exist yet, and ConfigError for any other unknown name.
     """
     known = names(kind)
     if name in known:
         return known[name]
     if name in planned:
-        raise Unsupported(f"{kind} {name!r} is planned and not built yet; built: {', '.join(known)}")
+        raise Unsupported(f"{kind} {name!r} is planned but does not exist yet; available: {', '.join(known)}")
     raise unknown(kind, name, sorted({*known, *planned}))

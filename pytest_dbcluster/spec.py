@@ -34,7 +34,7 @@ class ReleaseName:
     product: str
     version: str
     directory: str = ""
-    """The directory of the programs, empty when the user names none."""
+    """The directory of the programs; empty if the user names none."""
 
     def __post_init__(self) -> None:
         if self.product not in (*VENDORS, *TOOLS):
@@ -74,36 +74,41 @@ def normal_option(name: str) -> str:
 class HostNeeds:
     """The limits of each node's host; None for no limit.
 
-    loss, jitter, rate, links: as in ``network.NetworkNeeds``; links may be a mapping.
+    Raises ConfigError for values out of range, for an unknown end of a link, and for an unknown storage profile.
     """
 
     cores: float | None = None
-    """CPUs."""
+    """Number of CPUs."""
 
     memory: int | None = None
-    """Bytes."""
+    """Memory in bytes."""
 
     iops: int | None = None
     """Write operations/s of the data device."""
 
     rtt: float | None = None
-    """Seconds to a peer and back; 0 is the same path without a delay."""
+    """Round trip between two nodes, in seconds; 0 is the same path without a delay."""
 
     storage: str = ""
-    """The storage profile that gives ``iops``, empty for none."""
+    """The storage profile that gives ``iops``; empty for none."""
 
     loss: float | None = None
+    """Share of lost packets, as in ``network.NetworkNeeds``."""
+
     jitter: float | None = None
+    """Variation of a round trip in seconds, as in ``network.NetworkNeeds``."""
+
     rate: float | None = None
+    """Bits a second, each way."""
+
     links: Links = ()
+    """Round trips of single pairs, as in ``network.NetworkNeeds`` or as a mapping."""
+
     disk: int | None = None
-    """Bytes of a disk of the host's own, a block device."""
+    """Bytes of a separate disk for the host, a block device."""
 
     replication_link: bool = False
-    """Whether the nodes have a second network among themselves, for their replication alone; the topology asks for it,
-    not the spec. Raises ConfigError for values out of range, for an unknown end of a link, and for an unknown storage
-    profile.
-    """
+    """Whether the nodes have a second network, only for replication. The topology sets this, not the user."""
 
     def __post_init__(self) -> None:
         for name, kind in (("cores", "a number of CPUs"), ("rate", "bits a second")):
@@ -120,7 +125,7 @@ class HostNeeds:
 
     @property
     def network(self) -> NetworkNeeds | None:
-        """What is asked of the network; None for nothing: then nodes are as near as the provisioner has them."""
+        """The requirements on the network; None for none: then the provisioner decides how near nodes are."""
         given = (self.rtt, self.loss, self.jitter, self.rate)
         if not self.links and all(value is None for value in given):
             return None
@@ -128,11 +133,11 @@ class HostNeeds:
 
     @property
     def without_network(self) -> HostNeeds:
-        """The same limits, and nothing asked of the network."""
+        """The same limits without requirements on the network."""
         return dataclasses.replace(self, rtt=None, loss=None, jitter=None, rate=None, links=())
 
     def at_rest(self, ends: Iterable[str]) -> HostNeeds:
-        """The same limits on a network path that has these ends beside the nodes, and delays nothing."""
+        """The same limits on a network path without delays, with these ends beside the nodes."""
         near = tuple((network.pair_of(end, "node1"), 0.0) for end in sorted(ends))
         return dataclasses.replace(self.without_network, rtt=0.0, links=near)
 
@@ -159,7 +164,7 @@ def _check(name: str, value: object, kind: str, numbers: type | types.UnionType)
     if value is None:
         return
     if isinstance(value, bool) or not isinstance(value, numbers) or not 0 < float(str(value)) < math.inf:
-        raise ConfigError(f"{name}={value!r} of a cluster's hosts: it takes {kind}, above 0")
+        raise ConfigError(f"{name}={value!r} of a cluster's hosts: it accepts {kind}, above 0")
 
 
 NO_LIMITS = HostNeeds()
@@ -171,7 +176,9 @@ def memory_bytes(value: int | str, name: str = "memory") -> int:
     if match:
         return int(match[1]) * BINARY[match[2].upper()]
     if isinstance(value, str):
-        raise ConfigError(f"{name}={value!r} of a cluster's hosts: it takes whole bytes, or a text such as 512M or 2G")
+        raise ConfigError(
+            f"{name}={value!r} of a cluster's hosts: it accepts whole bytes, or a text such as 512M or 2G"
+        )
     return value
 
 
@@ -186,7 +193,7 @@ def memory_text(number: int) -> str:
 )
 @dataclasses.dataclass(frozen=True, slots=True, init=False)
 class ClusterSpec:
-    """A cluster as a frozen, hashable value."""
+    """A cluster as a frozen, hashable value. Raises ConfigError for a wrong argument."""
 
     topology: str
     """Name of the topology."""
@@ -195,32 +202,32 @@ class ClusterSpec:
     """Number of servers, from 1."""
 
     release: ReleaseName | None
-    """Such as ``"mariadb:11.8"``; None for the release of the run (``--db-release``)."""
+    """The release, such as ``"mariadb:11.8"``; None for the release of the run (``--db-release``)."""
 
     options: tuple[tuple[str, str], ...]
-    """My.cnf options of the servers, as a mapping; kept as pairs, sorted by normal name. A spec made with a mapping and
+    """My.cnf options of the servers, as a mapping; kept as pairs, sorted by normal name. A spec with a mapping and
     without a name gets the short name that ``with_options`` gives.
     """
 
     cnf: tuple[str, ...]
-    """My.cnf files, by their path or as names in ``fixtures/mycnf``; a later file overrides an earlier one, and
-    ``options`` override all; they are read when the cluster starts.
+    """My.cnf files, as paths or as names in ``fixtures/mycnf``. Later files override earlier ones, and ``options``
+    override all files. They are read when the cluster starts.
     """
 
     proxy: str | None
-    """Name of the proxy, None for none."""
+    """Name of the proxy; None for no proxy."""
 
     needs: HostNeeds
     """Limits of the hosts."""
 
     parity: str | None
-    """None for the parity profile of the run (``--db-parity``)."""
+    """Parity profile; None for that of the run (``--db-parity``)."""
 
     instance: int
-    """Number that separates equal clusters; each instance starts afresh with its own data."""
+    """Number that separates equal clusters; each instance starts fresh with separate data."""
 
     name: str = dataclasses.field(compare=False)
-    """Short name, not part of the comparison of specs. Raises ConfigError for a wrong argument."""
+    """Short name, not part of the comparison of specs."""
 
     def __init__(
         self,
@@ -236,7 +243,7 @@ class ClusterSpec:
         name: str = "",
     ) -> None:
         if not isinstance(cnf, Iterable):
-            raise ConfigError(f"cnf={cnf!r} of a {topology} cluster: it takes names of my.cnf fragments")
+            raise ConfigError(f"cnf={cnf!r} of a {topology} cluster: it accepts names of my.cnf fragments")
         pairs = _pairs(options)
         if not name and isinstance(options, Mapping):
             name = _label(pairs)
@@ -268,9 +275,9 @@ class ClusterSpec:
             ("name", str, "a short text"),
         ):
             if not isinstance(value := getattr(self, field), kind):
-                raise ConfigError(f"{field}={value!r} of a {self.topology} cluster: it takes {example}")
+                raise ConfigError(f"{field}={value!r} of a {self.topology} cluster: it accepts {example}")
         asked = self.needs.network
-        if asked and (missing := asked.missing(self.nodes, proxy=self.proxy is not None)):
+        if asked and (missing := asked.unknown_end(self.nodes, proxy=self.proxy is not None)):
             raise ConfigError(f"links of a {self.topology} cluster: {missing}")
         if self.parity is not None and self.parity not in PARITIES:
             raise registry.unknown("parity", self.parity, PARITIES)
@@ -278,15 +285,15 @@ class ClusterSpec:
             raise ConfigError(f"name={self.name!r} of a {self.topology} cluster: a name is one line of printable text")
 
     def with_options(self, options: Mapping[str, object] | None = None, /, **more: object) -> ClusterSpec:
-        """The same cluster with these server options, which override its own; True becomes ON, False becomes OFF."""
+        """The same cluster with these server options, which override existing ones; True becomes ON, False OFF."""
         given = {**_pairs(options or {}), **_pairs(more)}
         return dataclasses.replace(self, options=tuple({**dict(self.options), **given}.items()), name=_label(given))
 
     def with_cnf(self, name: str | Path) -> ClusterSpec:
-        """The same cluster with a my.cnf after its others; the short name is the file's name without ``.cnf``.
+        """The same cluster with one more my.cnf; its short name is the file's name without ``.cnf``.
 
-        name: a Path, or a text with a ``/`` or with ``.cnf`` at its end, relative to the current directory. Any other
-        text is the fragment ``fixtures/mycnf/NAME.cnf``. The file is read when the cluster is resolved.
+        A Path, or a text with a ``/`` or with ``.cnf`` at its end, is relative to the current directory. Any other text
+        is the fragment ``fixtures/mycnf/NAME.cnf``. The file is read when the cluster is resolved.
         """
         if isinstance(name, Path) or "/" in name or name.endswith(".cnf"):
             path = Path(name).absolute()
@@ -311,21 +318,27 @@ class ClusterSpec:
         rate: float | None = None,
         links: Mapping[tuple[str, str], float] | None = None,
     ) -> ClusterSpec:
-        """The same cluster with each host limited to this; the limits become part of the short name.
+        """The same cluster with these limits for each host; the limits become part of the short name.
 
-        cores: CPUs, ``0.5`` is half a CPU. memory: bytes, or a text such as ``"512M"``. iops: write operations/s of the
-        data device. disk: bytes of a disk of each host's own, or a text such as ``"4G"``. rtt: seconds from one node to
-        another and back, from 0 to 10; 0 is the same path without a delay. loss: share of the packets between nodes
-        that is lost, each way. jitter: seconds by which a round trip varies. rate: bits/s between nodes, each way.
-        links: the round trips of single pairs, ``{("node1", "node3"): 0.02}``; ends are nodes, ``client`` (the load
-        generator) and ``proxy``, which are near where no link names them. Variants that differ in their network alone
-        share a cluster. Raises ConfigError for a wrong value, and without any limit.
+        - cores: CPUs, ``0.5`` is half a CPU.
+        - memory: bytes, or a text such as ``"512M"``.
+        - iops: write operations/s of the data device.
+        - disk: bytes of a separate disk for each host, or a text such as ``"4G"``.
+        - rtt: round trip between two nodes in seconds, from 0 to 10; 0 is the same path without a delay.
+        - loss: share of lost packets between nodes, each way.
+        - jitter: seconds by which a round trip varies.
+        - rate: bits/s between nodes, each way.
+        - links: the round trips of single pairs, ``{("node1", "node3"): 0.02}``. Ends are nodes, ``client`` (the load
+          generator) and ``proxy``. Client and proxy are near unless a link names them.
+
+        Variants that differ only in their network share a cluster. Raises ConfigError for a wrong value, and without
+        any limit.
         """
         arguments: dict[str, object] = {"cores": cores, "memory": memory, "iops": iops, "disk": disk, "rtt": rtt}
         arguments |= {"loss": loss, "jitter": jitter, "rate": rate, "links": links}
         given: dict[str, Any] = {name: value for name, value in arguments.items() if value is not None and value != {}}
         if not given:
-            raise ConfigError(f"with_needs() of cluster {self} asks for nothing; known: {', '.join(arguments)}")
+            raise ConfigError(f"with_needs() of cluster {self} has no limit; known: {', '.join(arguments)}")
         given |= {name: memory_bytes(given[name], name) for name in SIZES if name in given}
         label = "_".join(HostNeeds(**given).powers.values())
         profile = "" if iops is not None else self.needs.storage
@@ -340,7 +353,7 @@ class ClusterSpec:
         return dataclasses.replace(self, needs=needs, name=f"{self.short_name}_{re.sub(r'[^a-zA-Z0-9.]+', '_', label)}")
 
     def on_storage(self, profile: str) -> ClusterSpec:
-        """The same cluster on the run's storage profile; a cluster with its own storage or iops keeps it."""
+        """The same cluster on the run's storage profile; a cluster that has storage or iops keeps it."""
         if not profile or self.needs.storage or self.needs.iops is not None:
             return self
         needs = dataclasses.replace(self.needs, iops=storage_profiles.profile(profile).iops, storage=profile)
@@ -351,7 +364,7 @@ class ClusterSpec:
         return dataclasses.replace(self, name=name)
 
     def on_release(self, release: ReleaseName) -> ClusterSpec:
-        """The same cluster on this release; a cluster with its own release keeps it."""
+        """The same cluster on this release; a cluster that names a release keeps it."""
         return self if self.release else dataclasses.replace(self, release=release)
 
     @property
@@ -369,7 +382,7 @@ def _pairs(options: object) -> dict[str, str]:
         given = dict(options)  # type: ignore[call-overload]
     except (TypeError, ValueError):
         raise ConfigError(
-            f'options={options!r} of a cluster: it takes a mapping, such as {{"innodb_io_capacity": 2000}}'
+            f'options={options!r} of a cluster: it accepts a mapping, such as {{"innodb_io_capacity": 2000}}'
         ) from None
     for name, value in given.items():
         if not isinstance(name, str) or not isinstance(value, str | int | float):
@@ -380,7 +393,7 @@ def _pairs(options: object) -> dict[str, str]:
 
 
 def _label(options: Mapping[str, str]) -> str:
-    """The short name that options give: ``innodb_io_capacity_3000``."""
+    """The short name of a spec with these options: ``innodb_io_capacity_3000``."""
     return re.sub(r"[^\w.]+", "_", "_".join(f"{name}_{value}" for name, value in options.items()))[:60]
 
 

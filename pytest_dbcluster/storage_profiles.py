@@ -4,7 +4,7 @@ A volume of Amazon EBS limits operations (docs.aws.amazon.com/ebs/latest/usergui
 
 - gp2: 3 operations/s for each GiB, at least 100/s and at most 16 000/s. A volume under 1000 GiB bursts to 3000/s from a
   bucket of 5.4 million credits. The bucket is full at the start and lasts for half an hour at full rate. So a fresh
-  volume of 33 GiB or less is ``gp2-3000`` for that time, and ``gp2-100`` when the bucket is empty.
+  volume of 33 GiB or less is ``gp2-3000`` for that time, and ``gp2-100`` after it.
 - gp3: 3000 operations/s for any size; more for a higher price.
 
 A profile limits only the rate of writes. Reads, bytes/s and latency are those of the local disk. The kernel counts the
@@ -25,11 +25,13 @@ class Profile:
     """A kind of volume."""
 
     name: str
+    """Name for ``--db-storage``."""
+
     iops: int | None
-    """Maximum write operations/s of a node's device, None for no limit."""
+    """Maximum write operations/s of a node's device; None for no limit."""
 
     what: str
-    """Its meaning."""
+    """The volume that it stands for."""
 
 
 PROFILES = MappingProxyType(

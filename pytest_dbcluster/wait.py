@@ -1,4 +1,4 @@
-"""Wait for a condition; after a timeout the error says what is still missing. And how long to wait for a lock."""
+"""Wait for a condition; after a timeout the error lists the open problems. ``locks``: how long to wait for a lock."""
 
 from __future__ import annotations
 
@@ -14,17 +14,19 @@ from pytest_dbcluster.errors import NotReady
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
-SLOW_SECONDS = 3600.0  # the limit of a statement that reads or writes whole tables
+SLOW_SECONDS = 3600.0  # timeout of a statement that reads or writes whole tables
 _of_this_thread = threading.local()
 
 
 @dataclasses.dataclass
 class LockLimit:
-    """How long this process waits for a lock that another process holds: the machine's lock, or one of the cache."""
+    """How long this process waits for the machine's lock, or a lock of the cache, if another process holds it."""
 
     seconds: float = 1800.0
+    """The limit."""
+
     option: str = "--db-wait"
-    """The option that the user gives the seconds with."""
+    """The option that sets it."""
 
 
 locks = LockLimit()
@@ -33,7 +35,7 @@ locks = LockLimit()
 
 @contextlib.contextmanager
 def lock_limit(seconds: float, option: str) -> Iterator[None]:
-    """A context in which this process waits so long for a lock, as the user asked with this option."""
+    """A context in which this process waits so long for a lock. ``option`` is the user's option for it."""
     before = dataclasses.replace(locks)
     locks.seconds, locks.option = seconds, option
     try:
@@ -61,7 +63,7 @@ def _stops() -> tuple[threading.Event, ...]:
 
 
 def raise_if_interrupted() -> None:
-    """Raise KeyboardInterrupt if this thread is to end; every wait of a thread calls this at least once a second."""
+    """Raise KeyboardInterrupt if this thread must end; every wait of a thread calls this at least once a second."""
     if any(stop.is_set() for stop in _stops()):
         raise KeyboardInterrupt
 
@@ -70,7 +72,7 @@ def raise_if_interrupted() -> None:
 def threads(most: int, name: str = "dbcluster") -> Iterator[ThreadPoolExecutor]:
     """An executor whose threads end their waits when Ctrl-C or a signal leaves the block.
 
-    Without that the block would end only when the answers that the threads wait for have come.
+    Otherwise the block would wait for all answers that the threads wait for.
     """
     import concurrent.futures
 
@@ -98,8 +100,8 @@ def until(
     """Call ``problems`` until it returns no problem, and return the seconds that this took.
 
     what: the condition, for the error. seconds: the timeout. poll: seconds between two calls. Raises NotReady with the
-    last problems after the timeout, and KeyboardInterrupt within ``ended_by``. An exception raised by ``problems`` ends
-    the wait at once; so a dead server does not cost the whole timeout.
+    last problems after the timeout, and KeyboardInterrupt within ``interruptible_by``. An exception of ``problems``
+    ends the wait at once, so a dead server does not cost the whole timeout.
     """
     start = time.monotonic()
     while True:

@@ -35,8 +35,8 @@ from pytest_dbcluster.rounds import round_length
 from pytest_dbcluster.spec import DEFAULT_RELEASE, ClusterSpec, ReleaseName
 from pytest_dbcluster.system import cache
 from pytest_dbcluster.testbed import calibrations
-from pytest_dbcluster.testbed.calibrations import LEAST_ROUNDS, Calibration, CalibrationKey, Found
-from pytest_dbcluster.testbed.comparability import lasting, metric
+from pytest_dbcluster.testbed.calibrations import LEAST_ROUNDS, Calibration, CalibrationKey, PairDifference
+from pytest_dbcluster.testbed.comparability import metric, with_seconds
 from pytest_dbcluster.testbed.pool import Pool, open_pool
 from pytest_dbcluster.testbed.testbed import Testbed
 from pytest_dbcluster.testbed.variants import Variant
@@ -102,7 +102,7 @@ def run_calibrate(arguments: argparse.Namespace) -> int:
     workload = _workload(arguments.workload, arguments.threads, open_loop=arguments.open_loop)
     if arguments.seconds is not None:
         length = arguments.seconds / arguments.pairs / PARTS
-        workload = lasting(workload, min(round_length.USUAL, max(round_length.SHORTEST, length)))
+        workload = with_seconds(workload, min(round_length.USUAL, max(round_length.SHORTEST, length)))
     nodes = usual_nodes(arguments.topology) if arguments.nodes is None else arguments.nodes
     spec = ClusterSpec(
         arguments.topology, nodes=nodes, release=ReleaseName.parse(arguments.release), proxy=arguments.proxy
@@ -172,7 +172,7 @@ def _check(pairs: int, rounds: int | None, seconds: float | None) -> None:
     if pairs < LEAST_PAIRS or (rounds is not None and rounds < LEAST_ROUNDS):
         given = "" if rounds is None else f" --rounds {rounds}"
         raise ConfigError(
-            f"--pairs {pairs}{given}: it takes {LEAST_PAIRS} or more pairs of clusters, and {LEAST_ROUNDS} rounds or "
+            f"--pairs {pairs}{given}: use {LEAST_PAIRS} or more pairs of clusters, and {LEAST_ROUNDS} rounds or "
             "more of each cluster"
         )
     if seconds is not None and not LEAST_SECONDS * pairs <= seconds < math.inf:
@@ -195,7 +195,7 @@ class FreshPairs:
             # Numbers of instances that differ from pair to pair make the clusters of each pair new ones.
             variants = [self._variant.on_instance(2 * number + side) for side in (0, 1)]
             testbed = Testbed(self._workload, variants, self._pool, "quick", tell, instances=1)
-            if testbed.in_turns:
+            if testbed.one_at_a_time:
                 raise Unsupported(f"no memory for two clusters of {self._variant.spec} side by side; try fewer --nodes")
             yield testbed
         finally:
@@ -247,15 +247,15 @@ def calibrated(
     return False
 
 
-def _kept(key: CalibrationKey, found: Mapping[str, Found]) -> Calibration:
+def _kept(key: CalibrationKey, found: Mapping[str, PairDifference]) -> Calibration:
     try:
         return calibrations.add(key, found)
     except OSError as error:
         raise ProvisionError(f"cannot keep the calibration in {key.path}: {error.strerror}") from error
 
 
-def difference_of(source: RoundSource, rounds: int, until: float = math.inf) -> dict[str, Found]:
-    """How the two clusters of a source differ, by metric, as ``calibrations.found_in``.
+def difference_of(source: RoundSource, rounds: int, until: float = math.inf) -> dict[str, PairDifference]:
+    """How the two clusters of a source differ, by metric, as ``calibrations.rounds_difference``.
 
     rounds: of each cluster, as many more as the last block has. until: when to draw no more, by ``time.monotonic``;
     LEAST_ROUNDS are drawn in any case. Raises SeriesVoid, and Inconclusive when the pair takes too long.
@@ -273,7 +273,7 @@ def difference_of(source: RoundSource, rounds: int, until: float = math.inf) -> 
         measurement.drawing.draw((0, 1))
     measurement.drawing.check()
     first, second = measurement.rounds
-    return calibrations.found_in(first, second, source.load)
+    return calibrations.rounds_difference(first, second, source.load)
 
 
 def _line(known: Calibration, metric: str, pairs: int, seconds: float, measured: int) -> str:

@@ -24,7 +24,7 @@ from pytest_dbcluster.hosts.network.path import path_of
 from pytest_dbcluster.spec import ClusterSpec
 
 LOST_SECONDS = 0.5  # between two looks at the hosts while a load runs
-STOPPED_SECONDS = 2.5  # the same at the servers: it takes a host elsewhere an answer
+STOPPED_SECONDS = 2.5  # the same for the servers, whose hosts may be elsewhere
 MOST_LOGGED = 5  # log lines of each node in an error
 MOST_OUTPUT = 1000  # characters of a tool's output in an error
 

@@ -141,7 +141,7 @@ def lock_wait(option: str, text: str) -> float:
     """The seconds of ``--db-wait 90s``, or of the option of a command. Raises ConfigError for another text."""
     seconds = seconds_of(text)
     if seconds is None:
-        raise ConfigError(f"{option} {text!r}: it takes a time in s, min, h or d, such as 90s or {LOCK_WAIT}")
+        raise ConfigError(f"{option} {text!r}: it accepts a time in s, min, h or d, such as 90s or {LOCK_WAIT}")
     return seconds
 
 

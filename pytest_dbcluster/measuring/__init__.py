@@ -15,7 +15,7 @@ per variant. A claim about two series draws blocks until it is decided, and retu
 - ``round_trips``: how many round trips an operation takes, of variants that differ in their round-trip time.
 - ``evidence``: what is known about the clusters, as a value. ``remarks``: the lines below a verdict.
 
-Rounds are not run or timed here: ``testbed.round_runner.measured`` runs the workload, which reports its own seconds.
+Rounds are not run or timed here: ``testbed.round_runner.run_round`` runs the workload, which reports its own seconds.
 """
 
 __all__ = [

@@ -60,7 +60,7 @@ def measure_anchor(session: Any, checked: Settings, report: Any, stop: Callable[
 
     stop()
     try:
-        report.anchor = anchor.measured(checked.provisioner, checked.images, report.line)
+        report.anchor = anchor.measure(checked.provisioner, checked.images, report.line)
     except DBClusterError as error:
         report.line(redact(f"no anchor, so the history compares ratios alone: {error}"))
     except KeyboardInterrupt:

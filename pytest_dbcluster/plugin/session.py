@@ -106,7 +106,7 @@ class DBSession:
         """
         _check(on, instances)
         if not isinstance(across_durability, bool):
-            raise ConfigError(f"measure(..., across_durability={across_durability!r}): it takes True or False")
+            raise ConfigError(f"measure(..., across_durability={across_durability!r}): it accepts True or False")
         loads: list[Workload] = [workload] * len(on) if not isinstance(workload, Mapping) else []
         if isinstance(workload, Mapping):
             comparability.check_loads(workload, on)
@@ -303,5 +303,5 @@ def _check(on: object, instances: object) -> None:
         raise ConfigError(f"measure(workload, on=[...]) takes a list of ClusterSpec, got {on!r}")
     if instances is not None and (not isinstance(instances, int) or instances < 1):
         raise ConfigError(
-            f"measure(..., instances={instances!r}): it takes the number of clusters of a variant, from 1"
+            f"measure(..., instances={instances!r}): it accepts the number of clusters of a variant, from 1"
         )

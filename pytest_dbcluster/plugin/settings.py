@@ -228,11 +228,11 @@ def _check(option: Any) -> None:
     for name in ("db_max_pairs", "db_budget", "db_run_budget"):
         value = getattr(option, name)
         if value is not None and not value > 0:
-            raise ConfigError(f"--{name.replace('_', '-')} {value:g}: it takes a number above 0")
+            raise ConfigError(f"--{name.replace('_', '-')} {value:g}: it accepts a number above 0")
     if option.db_seed is not None and option.db_seed < 0:
-        raise ConfigError(f"--db-seed {option.db_seed}: it takes 0 or more")
+        raise ConfigError(f"--db-seed {option.db_seed}: it accepts 0 or more")
     if option.db_results is not None and not option.db_results.strip():
-        raise ConfigError("--db-results: it takes a directory, such as reports/latest")
+        raise ConfigError("--db-results: it accepts a directory, such as reports/latest")
     _check_history(option)
     if option.db_max_pairs > critical_values.LOOKS[-1]:
         raise ConfigError(
@@ -243,7 +243,7 @@ def _check(option: Any) -> None:
 def _check_history(option: Any) -> None:
     """Raise ConfigError for options of the history that do not fit together."""
     if option.db_history is not None and not option.db_history.strip():
-        raise ConfigError("--db-history: it takes a file, such as reports/history.jsonl")
+        raise ConfigError("--db-history: it accepts a file, such as reports/history.jsonl")
     if option.db_history_strict and option.db_history is None:
         raise ConfigError("--db-history-strict needs --db-history FILE, such as --db-history reports/history.jsonl")
 

@@ -27,7 +27,7 @@ LEAST = 5  # rounds
 MOST_VOID = 10  # rounds that did not count, before there is no anchor
 
 
-def measured(provisioner: str, images: Mapping[str, str], progress: Report) -> float:
+def measure(provisioner: str, images: Mapping[str, str], progress: Report) -> float:
     """Start the pinned server where the run's clusters ran, and return its operations/s: the median of its rounds.
 
     provisioner: its name. images: of releases, as given by ``--db-image``. Raises DBClusterError when the server cannot

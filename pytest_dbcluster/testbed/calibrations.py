@@ -49,7 +49,9 @@ LOCAL = "local"
 SPEED = "speed"  # the name of all of SPEEDS in DEFAULTS
 CALIBRATED = ("tpcc", "sysbench", "mysqlslap")  # tools that the command takes
 
-Found = tuple[float, float]  # how two clusters differ in a metric, and the standard error of it from the rounds
+PairDifference = tuple[
+    float, float
+]  # how two clusters differ in a metric, and the standard error of it from the rounds
 
 
 @dataclasses.dataclass(frozen=True)
@@ -199,14 +201,14 @@ class Calibration:
     """The pairs of fresh equal clusters that were measured for a key."""
 
     key: CalibrationKey
-    pairs: tuple[Mapping[str, Found], ...] = ()
+    pairs: tuple[Mapping[str, PairDifference], ...] = ()
     """Of each pair of clusters, by metric, the log ratio of the two and the standard error that comes from the rounds.
     """
 
     date: str = ""
     """Of the last pair, such as ``2026-11-22``."""
 
-    def with_pair(self, found: Mapping[str, Found]) -> Calibration:
+    def with_pair(self, found: Mapping[str, PairDifference]) -> Calibration:
         """The same calibration with one pair of clusters more, measured today."""
         return Calibration(self.key, (*self.pairs, found)[-MOST_PAIRS:], time.strftime("%Y-%m-%d"))
 
@@ -248,7 +250,7 @@ def read(key: CalibrationKey) -> Calibration:
     return cache.read_manifest(key.path, parse) or Calibration(key)
 
 
-def add(key: CalibrationKey, found: Mapping[str, Found]) -> Calibration:
+def add(key: CalibrationKey, found: Mapping[str, PairDifference]) -> Calibration:
     """Add a pair of clusters to the calibration in the cache, and return it. Raises OSError, ProvisionError.
 
     Runs at the same time add theirs one after the other.
@@ -261,7 +263,7 @@ def add(key: CalibrationKey, found: Mapping[str, Found]) -> Calibration:
     return known
 
 
-def found_in(first: Sequence[Round], second: Sequence[Round], load: str) -> dict[str, Found]:
+def rounds_difference(first: Sequence[Round], second: Sequence[Round], load: str) -> dict[str, PairDifference]:
     """How the rounds of two equal clusters differ, by metric: second / first as a log ratio, with its standard error.
 
     The n-th rounds of both belong together. Half of the difference between both halves of the rounds estimates the
@@ -306,7 +308,7 @@ def _log_ratio(first: Sequence[float], second: Sequence[float], metric: str) -> 
 
 
 @dataclasses.dataclass(frozen=True)
-class Given:
+class Setup:
     """The variants of a measurement, the workload of each, and where their clusters run."""
 
     variants: Sequence[Variant]
@@ -314,7 +316,7 @@ class Given:
     provisioner: Provisioner
 
 
-def learn(rounds: Sequence[Sequence[Round]], instances: int, given: Given, used: set[tuple[object, ...]]) -> int:
+def learn(rounds: Sequence[Sequence[Round]], instances: int, given: Setup, used: set[tuple[object, ...]]) -> int:
     """Add the differences between the instances of each variant to its calibration; return how many pairs were added.
 
     rounds: of each variant. used: the clusters that are in a pair already; those of this call are added, so that pairs
@@ -334,17 +336,17 @@ def learn(rounds: Sequence[Sequence[Round]], instances: int, given: Given, used:
                 continue
             used |= {(key, *cluster) for cluster in both}
             with contextlib.suppress(OSError, ProvisionError):
-                add(key, found_in(pair[0][:least], pair[1][:least], str(workload)))
+                add(key, rounds_difference(pair[0][:least], pair[1][:least], str(workload)))
                 added += 1
     return added
 
 
 def of(variant: Variant, workload: Workload, provisioner: Provisioner, metric: str) -> ClusterDifference:
     """How far two fresh clusters of this variant can differ under a workload: as calibrated here, else the default."""
-    return known(CalibrationKey.of(variant, workload, provisioner), provisioner.offers, metric)
+    return look_up(CalibrationKey.of(variant, workload, provisioner), provisioner.offers, metric)
 
 
-def known(key: CalibrationKey, offers: frozenset[str], metric: str) -> ClusterDifference:
+def look_up(key: CalibrationKey, offers: frozenset[str], metric: str) -> ClusterDifference:
     """What is known of a key on hosts with these powers: as calibrated, else the default."""
     calibrated = read(key).difference(metric)
     return calibrated or dataclasses.replace(default(key.kind, offers, metric), command=key.command)
@@ -389,7 +391,7 @@ def machine(hosts: Mapping[str, str]) -> str:
     return f"{cpu}, {hosts.get('memory') or formatting.gibibytes(psutil.virtual_memory().total)}"
 
 
-def between(numbers: Sequence[int], given: Given, instances: int, metric: str) -> ClusterDifference | None:
+def largest_difference(numbers: Sequence[int], given: Setup, instances: int, metric: str) -> ClusterDifference | None:
     """How far equal clusters can differ, where two neighbours among these variants run on separate ones; else None.
 
     numbers: of the variants. The largest difference of all such neighbours, each variant with its workload, for so many
@@ -399,5 +401,5 @@ def between(numbers: Sequence[int], given: Given, instances: int, metric: str) -
     apart = [(a, b) for a, b in itertools.pairwise(numbers) if keys[a] != keys[b]]
     each = zip(given.variants, given.workloads, strict=True)
     one = [of(variant, workload, given.provisioner, metric) for variant, workload in each] if apart else []
-    found = max((together(one[a], one[b]) for a, b in apart), key=lambda known: known.log_ratio, default=None)
+    found = max((together(one[a], one[b]) for a, b in apart), key=lambda each: each.log_ratio, default=None)
     return found and dataclasses.replace(found, instances=instances)

@@ -73,10 +73,10 @@ def _common(workloads: Sequence[Workload], name: str, values: Sequence[Value]) -
 
 def tables(workload: Workload) -> Workload:
     """The key of a workload's tables: the workload without rate and length. Equal keys mean equal tables."""
-    return lasting(at_rate(workload, None), None)
+    return with_seconds(at_rate(workload, None), None)
 
 
-def lasting(workload: Workload, seconds: float | None) -> Workload:
+def with_seconds(workload: Workload, seconds: float | None) -> Workload:
     """The workload in rounds of so many seconds; a workload with a fixed amount of work stays as it is."""
     return workload.lasting(seconds) if isinstance(workload, Timed) else workload
 
@@ -92,7 +92,7 @@ def refuse(workloads: Iterable[Workload], profile: str, metric: str) -> None:
         raise ConfigError(metrics.NO_DRAINED.format(metric=metric, load=repeating[0]))
 
 
-def left_tables(workloads: Iterable[Workload], profile: str) -> tuple[str, ...]:
+def tables_to_check(workloads: Iterable[Workload], profile: str) -> tuple[str, ...]:
     """The tables that rounds of these workloads leave, without repetitions. They must be equal on all nodes."""
     left = (workload for workload in workloads if not workload.repeats(profile))
     return tuple(dict.fromkeys(table for workload in left for table in workload.tables))
@@ -159,7 +159,7 @@ def data_fits_line(differ: Mapping[str, tuple[str, str]], names: tuple[str, str]
     )
 
 
-def differing_line(baseline: str, candidate: str, differ: Mapping[str, tuple[str, str]]) -> str:
+def differences_line(baseline: str, candidate: str, differ: Mapping[str, tuple[str, str]]) -> str:
     """One line with the effective variables that differ between two variants, the first SHOWN with their values."""
     changes = [f"{name}: {old} -> {new}" for name, (old, new) in differ.items()]
     rest = f", and {len(changes) - SHOWN} more" if len(changes) > SHOWN else ""

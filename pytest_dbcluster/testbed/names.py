@@ -19,7 +19,7 @@ def unique_names(variants: Sequence[Variant]) -> list[str]:
         [f"+{variant.spec.proxy}" if variant.spec.proxy else "" for variant in variants],
         [_needs(variant.spec.needs) for variant in variants],
     ):
-        names = [_distinguished(names, suffixes, number) for number in range(len(names))]
+        names = [_add_suffix(names, suffixes, number) for number in range(len(names))]
     while len(set(names)) < len(names):
         times = [names[: number + 1].count(name) for number, name in enumerate(names)]
         names = [f"{name}#{time}" if names.count(name) > 1 else name for name, time in zip(names, times, strict=True)]
@@ -47,7 +47,7 @@ def pair_names(workloads: Iterable[str], variants: Sequence[Variant]) -> list[st
     return names
 
 
-def _distinguished(names: Sequence[str], suffixes: Sequence[str], number: int) -> str:
+def _add_suffix(names: Sequence[str], suffixes: Sequence[str], number: int) -> str:
     """The name of this number (0-based), with its suffix where variants of the same name have different suffixes."""
     same_name = {suffix for name, suffix in zip(names, suffixes, strict=True) if name == names[number]}
     return names[number] + suffixes[number] if len(same_name) > 1 else names[number]

@@ -193,7 +193,7 @@ class Pool:
     def _admit(self, missing: Sequence[Variant], needed: Sequence[tuple[object, ...]]) -> None:
         """End unused clusters until memory suffices. Raises Unsupported when it does not suffice then either."""
         wanted, nodes = sum(map(_memory, missing)), sum(variant.spec.nodes for variant in missing)
-        if (free := self._made_free(lambda: self.provisioner.memory().available, wanted, needed)) < wanted:
+        if (free := self._make_free(lambda: self.provisioner.memory().available, wanted, needed)) < wanted:
             raise Unsupported(
                 f"no memory for {nodes} more servers beside those that run: {free / 2**20:.0f} MiB available, "
                 f"{wanted / 2**20:.0f} MiB needed; free some, or compare fewer variants that need servers of their own"
@@ -212,7 +212,7 @@ class Pool:
         with disks(self.provisioner, client, sizes) as found:
             for disk in found:
                 disk.host.make_room(disk.needed)
-            self._made_free(lambda: min(disk.host.free_bytes() - disk.needed for disk in found), 0, needed)
+            self._make_free(lambda: min(disk.host.free_bytes() - disk.needed for disk in found), 0, needed)
             for disk in found:
                 if (free := disk.host.free_bytes()) < disk.needed:
                     other = "another disk with DBCLUSTER_DATA_DIR=DIRECTORY"
@@ -222,7 +222,7 @@ class Pool:
                         f"{'a host with more room' if disk.host.machine else other}"
                     )
 
-    def _made_free(self, free: Callable[[], int], wanted: int, needed: Sequence[tuple[object, ...]]) -> int:
+    def _make_free(self, free: Callable[[], int], wanted: int, needed: Sequence[tuple[object, ...]]) -> int:
         """Bytes that are free, after ending unused clusters until ``wanted`` bytes are free or none is left to end."""
         for key in [key for key in self._running if key not in needed]:
             if free() >= wanted:

@@ -64,9 +64,9 @@ class Resolution:
         self.parity = parity_profile
         self._releases: dict[ReleaseName, Release] = {}
         self.building: Building = contextlib.nullcontext
-        self._references = References(provisioner, progress, self._held)
+        self._references = References(provisioner, progress, self._hold_machine)
 
-    def _held(self) -> AbstractContextManager[None]:
+    def _hold_machine(self) -> AbstractContextManager[None]:
         return self.building()  # set later than the references are made
 
     def release(self, name: ReleaseName) -> Release:
@@ -109,7 +109,7 @@ class Resolution:
         )
         if not switched:
             return static
-        return self._references.switchable(split(static, template.variables, common), template.variables)
+        return self._references.make_switchable(split(static, template.variables, common), template.variables)
 
     def _options(
         self, spec: ClusterSpec, release: Release, topology: Topology
@@ -214,7 +214,7 @@ def settings_of(topology: Topology, options: Mapping[str, str], name: str) -> di
         values = topology.settings[option]
         known = {"1": "ON", "0": "OFF"}.get(value, value.upper())
         if known not in values:
-            raise ConfigError(f"option {option}={value!r} of the topology {name}: it takes {' or '.join(values)}")
+            raise ConfigError(f"option {option}={value!r} of the topology {name}: it accepts {' or '.join(values)}")
         found[option] = known
     return found
 

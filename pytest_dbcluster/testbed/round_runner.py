@@ -37,7 +37,7 @@ POLL = 0.01  # seconds between two readings of the backlog
 TAIL = 200  # characters of a failed workload's error in the reason of a void round
 
 
-def measured(
+def run_round(
     workload: Workload, setting: Setting, *, variant: str, block: int, position: int, timeline: Timeline | None = None
 ) -> Round:
     """Run one round: run the workload once between two readings of the counters, then wait for the drain.
@@ -54,10 +54,10 @@ def measured(
     """
     in_round = timeline.during(Place(variant, block, position), setting) if timeline else contextlib.nullcontext()
     with in_round:
-        return _measured(workload, setting, variant, block, position)
+        return _run_and_read(workload, setting, variant, block, position)
 
 
-def _measured(workload: Workload, setting: Setting, variant: str, block: int, position: int) -> Round:
+def _run_and_read(workload: Workload, setting: Setting, variant: str, block: int, position: int) -> Round:
     cluster, failed = setting.cluster, ""
     watched = cluster.topology.watch(cluster.nodes)
     servers, hosts = {node.name: node.process for node in cluster.nodes if node.process}, cluster.hosts
@@ -70,13 +70,13 @@ def _measured(workload: Workload, setting: Setting, variant: str, block: int, po
         except WorkloadError as error:
             with contextlib.suppress(SQLError):  # a node does not answer; the error raised below (NodeDied) says more
                 after = sampler.read_counters(cluster.nodes)
-                failed = noticed(cluster, watched) or refused(workload, cluster, before, after, str(error))
+                failed = topology_change(cluster, watched) or refusal(workload, cluster, before, after, str(error))
             if not failed:
                 raise
             failed += f"; the workload failed: {_last_line(str(error))}"
             result = RunResult(time.monotonic() - began, 0)
-    _, (drained, after) = together(samples.take, functools.partial(_drained_and_read, cluster), hosts)
-    void = failed or noticed(cluster, watched) or refused(workload, cluster, before, after)
+    _, (drained, after) = together(samples.take, functools.partial(_drain_and_read, cluster), hosts)
+    void = failed or topology_change(cluster, watched) or refusal(workload, cluster, before, after)
     void = void or drained.late or result.void or open_loop.saturation(result) or result.idle
     seconds = (result.seconds if result.span is None else result.span) + drained.seconds  # between the two readings
     deltas = counters.deltas(before, after, seconds=seconds, commits=result.commits, ledger=result.ledger)
@@ -95,7 +95,7 @@ def _measured(workload: Workload, setting: Setting, variant: str, block: int, po
     return dataclasses.replace(done, limited=load_generator.limit(done), behind=late_by)
 
 
-def refused(workload: Workload, cluster: Cluster, before: Reading, after: Reading, said: str = "") -> str:
+def refusal(workload: Workload, cluster: Cluster, before: Reading, after: Reading, said: str = "") -> str:
     """Why a round between two readings is void in which servers turned clients away; empty when none was.
 
     said: the message of a workload that failed.
@@ -109,7 +109,7 @@ def refused(workload: Workload, cluster: Cluster, before: Reading, after: Readin
     return turned_away.reason(before, after, limits, workload.clients, said)
 
 
-def unmeasured(void: str, *, variant: str, block: int, position: int) -> Round:
+def void_round(void: str, *, variant: str, block: int, position: int) -> Round:
     """A void round for which the workload is not run, because the reset before it did not drain.
 
     void: the reason. Its seconds are DRAIN_SECONDS, the time already spent on waiting.
@@ -144,7 +144,7 @@ def reset(workload: Workload, setting: Setting) -> tuple[str, bool]:
 
 
 @dataclasses.dataclass(frozen=True)
-class Drained:
+class Drain:
     """A drain."""
 
     seconds: float
@@ -155,7 +155,7 @@ class Drained:
     """Of the last reading, as ``drain`` describes."""
 
 
-def drain(cluster: Cluster, along: Callable[[Node], Sequence[str]] | None = None) -> Drained:
+def drain(cluster: Cluster, along: Callable[[Node], Sequence[str]] | None = None) -> Drain:
     """Wait until every node has applied all writes.
 
     The clock starts when the workload's program has ended, not at its last commit. It stops at the first reading
@@ -175,14 +175,14 @@ def drain(cluster: Cluster, along: Callable[[Node], Sequence[str]] | None = None
         return lines
 
     if not cluster.topology.replicates:
-        return Drained(0.0)
+        return Drain(0.0)
     try:
-        return Drained(wait.until(backlog, "the drain", seconds=DRAIN_SECONDS, poll=POLL), answers=answers)
+        return Drain(wait.until(backlog, "the drain", seconds=DRAIN_SECONDS, poll=POLL), answers=answers)
     except NotReady as error:
-        return Drained(DRAIN_SECONDS, f"not drained after {DRAIN_SECONDS:g} s: {'; '.join(error.problems)}")
+        return Drain(DRAIN_SECONDS, f"not drained after {DRAIN_SECONDS:g} s: {'; '.join(error.problems)}")
 
 
-def _drained_and_read(cluster: Cluster) -> tuple[Drained, Reading]:
+def _drain_and_read(cluster: Cluster) -> tuple[Drain, Reading]:
     """Drain, and read the counters afterwards; in one round trip where servers are elsewhere.
 
     Locally the counters would only make each reading of the drain longer.
@@ -194,12 +194,12 @@ def _drained_and_read(cluster: Cluster) -> tuple[Drained, Reading]:
     return drained, [sampler.counters_of(rows) for rows in drained.answers]
 
 
-def noticed(cluster: Cluster, before: Mapping[str, str]) -> str:
+def topology_change(cluster: Cluster, before: Mapping[str, str]) -> str:
     """Why the topology makes a round void that began with the reading ``before``; empty when the round counts."""
     return cluster.topology.void(before, cluster.topology.watch(cluster.nodes))
 
 
-def merged(rounds: Sequence[Round]) -> Round:
+def merge(rounds: Sequence[Round]) -> Round:
     """The rounds of one start as a single round: run results and drains added up, counters and samples averaged.
 
     The result is void when one of the rounds is void.
@@ -208,7 +208,7 @@ def merged(rounds: Sequence[Round]) -> Round:
     drained = [item.counters["drain_seconds"] for item in rounds if "drain_seconds" in item.counters]
     return dataclasses.replace(
         rounds[-1],
-        outcome=_added(results),
+        outcome=_add_results(results),
         started=rounds[0].started,
         settled=all(item.settled for item in rounds),
         counters=_means([item.counters for item in rounds]) | ({"drain_seconds": sum(drained)} if drained else {}),
@@ -219,7 +219,7 @@ def merged(rounds: Sequence[Round]) -> Round:
     )
 
 
-def _added(results: Sequence[RunResult]) -> RunResult:
+def _add_results(results: Sequence[RunResult]) -> RunResult:
     """Several run results as one: counts, times and their steps added up, ``figures`` averaged."""
     ledgers = [result.ledger for result in results if result.ledger is not None]
     spans = [result.span for result in results if result.span is not None]
@@ -239,11 +239,11 @@ def _added(results: Sequence[RunResult]) -> RunResult:
         busiest=max((result.busiest for result in results if result.busiest is not None), default=None),
         figures=_means([result.figures for result in results]),
         resolution=sum(result.resolution for result in results),
-        load_hosts=_added_hosts([result.load_hosts for result in results]),
+        load_hosts=_add_hosts([result.load_hosts for result in results]),
     )
 
 
-def _added_hosts(runs: Sequence[Sequence[LoadHost]]) -> tuple[LoadHost, ...]:
+def _add_hosts(runs: Sequence[Sequence[LoadHost]]) -> tuple[LoadHost, ...]:
     """The hosts that divided several runs, with the CPU time of all of them; the busiest thread is that of any run."""
     added: dict[str, LoadHost] = {}
     for host in (host for run in runs for host in run):

@@ -22,7 +22,7 @@ from pytest_dbcluster.system import probes, processes
 from pytest_dbcluster.system.probes import CpuReading
 
 PRESSURE = ("cpu", "io", "memory")
-LOOK_SECONDS, TOLD_SECONDS = 0.5, 5.0  # before the first round; of rounds after which a busy machine is told
+LOOK_SECONDS, REPORT_SECONDS = 0.5, 5.0  # before the first round; of rounds after which a busy machine is told
 BUSY, RUN = "cpu_busy", "cpu_run"  # the CPUs that we may use, and this run; only between two samples
 Sample = dict[str, float]
 _WANTED = ", ".join(f"'{name}'" for names in (*DELTAS.values(), *STATES.values()) for name in names)
@@ -61,7 +61,7 @@ class Growth:
         self._total = [0.0] * counters
         self._lock = threading.Lock()  # a round and the timeline sample at once
 
-    def grown(self, now: Mapping[str, Sequence[float]]) -> list[float]:
+    def add(self, now: Mapping[str, Sequence[float]]) -> list[float]:
         """The growth so far, of all things together: what each has grown by since it was last seen.
 
         now: by name, its counters. One that is smaller than before has begun again.
@@ -142,7 +142,7 @@ class Sampler:
         def client_seconds() -> float | None:
             return load_seconds(self._clients, lambda host: host.cpu_seconds()) if self._clients else _ended_children()
 
-        seconds, used = asked(self._processes, client_seconds, machines(self._hosts))
+        seconds, used = read_cpu(self._processes, client_seconds, machines(self._hosts))
         here = {} if used else {BUSY: probes.busy_seconds(), RUN: processes.run_seconds()}
         return sample(seconds, used.values()) | here
 
@@ -182,7 +182,7 @@ class BusyWatch:
         after = CpuReading.now()
         self._seconds += after.at - before.at
         self._taken += after.others_since(before) * (after.at - before.at)
-        if self._seconds >= TOLD_SECONDS:
+        if self._seconds >= REPORT_SECONDS:
             self._note(self._taken / self._seconds, "while rounds run")
 
     def _note(self, others: float, when: str) -> None:
@@ -192,7 +192,7 @@ class BusyWatch:
             self._progress(f"busy machine: {taken} {when} (load {load:.1f}); {busy_machine.WHAT_HELPS}")
 
 
-def found(processes: Mapping[str, Process]) -> dict[str, psutil.Process]:
+def local_processes(processes: Mapping[str, Process]) -> dict[str, psutil.Process]:
     """The processes that this machine sees running, by name."""
     return {name: psutil.Process(own.pid) for name, own in processes.items() if own.pid and psutil.pid_exists(own.pid)}
 
@@ -211,7 +211,7 @@ def machines(hosts: Iterable[Host]) -> dict[str, Host]:
     return {host.machine: host for host in hosts if host.machine}
 
 
-def asked(
+def read_cpu(
     processes: Mapping[str, Process], client_seconds: Callable[[], float | None], elsewhere: Mapping[str, Host]
 ) -> tuple[Sample, dict[str, Mapping[str, float]]]:
     """The CPU seconds of each process and of the load generator so far, and what each other machine counts.
@@ -253,7 +253,7 @@ def _of_this_machine() -> Sample:
         values |= {"disk_write_bytes": disk.write_bytes, "disk_writes": disk.write_count}
         values["disk_read_bytes"] = disk.read_bytes
     sent = psutil.net_io_counters(pernic=True, nowrap=False)
-    network = _SENT.grown({name: (one.bytes_sent, one.packets_sent) for name, one in sent.items()})
+    network = _SENT.add({name: (one.bytes_sent, one.packets_sent) for name, one in sent.items()})
     values |= dict(zip(("network_bytes", "network_packets"), network, strict=True))
     return values | _pressure()
 
@@ -270,7 +270,7 @@ def of_machine(used: Collection[Mapping[str, float]] = ()) -> Sample:
         "cpu_user": whole.user + getattr(whole, "nice", 0.0),
         "cpu_system": whole.system + getattr(whole, "irq", 0.0) + getattr(whole, "softirq", 0.0),
         "cpu_idle": whole.idle,
-        "network_received_bytes": _RECEIVED.grown({name: (one.bytes_recv,) for name, one in received.items()})[0],
+        "network_received_bytes": _RECEIVED.add({name: (one.bytes_recv,) for name, one in received.items()})[0],
     }
 
 

@@ -1,6 +1,6 @@
 """``Testbed``: runs the rounds of a measurement on running clusters, and checks the clusters afterwards.
 
-``Testbed.round`` prepares, switches, resets and settles the cluster. ``round_runner.measured`` runs the round itself.
+``Testbed.round`` prepares, switches, resets and settles the cluster. ``round_runner.run_round`` runs the round itself.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from pytest_dbcluster.testbed.evidence import blind_spots, durability
 from pytest_dbcluster.testbed.evidence.gather import Gatherer
 from pytest_dbcluster.testbed.pool import Pool, Running
 from pytest_dbcluster.testbed.timeline import Timeline
-from pytest_dbcluster.testbed.variants import Variant, on_one_path, shared_unequally
+from pytest_dbcluster.testbed.variants import Variant, share_path, unequal_sharing
 from pytest_dbcluster.workloads.workload import Setting, Workload
 
 T = TypeVar("T")
@@ -80,7 +80,7 @@ class Testbed(RoundSource):
         self.round_seconds, self.free_length = comparability.seconds(self._workloads)
         self.variants = [
             variant.with_data_set_of(workload)
-            for variant, workload in zip(on_one_path(variants), self._workloads, strict=True)
+            for variant, workload in zip(share_path(variants), self._workloads, strict=True)
         ]
         # All variants are measured with the same client release; clients of either vendor reach servers of both.
         self.client: Release = self.variants[0].release
@@ -94,7 +94,7 @@ class Testbed(RoundSource):
         self._changes = [pool.resolution.changes(variant) for variant in self.variants]
         self._coin, self._last, self._repeat = random.Random(0), 0.0, 1
         self._timeline = Timeline() if sampled else None
-        self._gatherer = Gatherer(self.names, self.variants, pool, self.client, self._switched)
+        self._gatherer = Gatherer(self.names, self.variants, pool, self.client, self._switch_cluster)
         self._network, self.resolved = self._gatherer.network, self._gatherer.resolved
         self._compared: set[int] = set()  # variants whose durability was compared
         self._excused: set[Cluster] = set()
@@ -105,15 +105,15 @@ class Testbed(RoundSource):
         """Compare all durability labels before the first round; in turns, each before the variant's own first round."""
         if variant in self._compared:
             return
-        numbers = [variant] if self.in_turns else range(len(self.variants))
+        numbers = [variant] if self.one_at_a_time else range(len(self.variants))
         self._gatherer.compare_labels(numbers, allowed=self._across_durability)
         self._compared.update(numbers)
 
     @functools.cached_property
-    def in_turns(self) -> bool:
+    def one_at_a_time(self) -> bool:
         """Whether clusters take turns, because memory cannot hold all of them: each turn is a start and TURN rounds."""
-        clusters = {variant.cluster_key for variant in self._everywhere}
-        if len(clusters) == 1 or self._pool.room_for_all(self._everywhere):
+        clusters = {variant.cluster_key for variant in self._all_instances}
+        if len(clusters) == 1 or self._pool.room_for_all(self._all_instances):
             return False
         self._progress(
             f"{self.load}: not enough memory to run all clusters together; they start one at a time, and {TURN} rounds "
@@ -121,19 +121,19 @@ class Testbed(RoundSource):
         )
         return True
 
-    def _needed(self, variant: int) -> list[Variant]:
-        return [self.variants[variant]] if self.in_turns else self._everywhere
+    def _variants_needed(self, variant: int) -> list[Variant]:
+        return [self.variants[variant]] if self.one_at_a_time else self._all_instances
 
     @functools.cached_property
-    def _everywhere(self) -> list[Variant]:
+    def _all_instances(self) -> list[Variant]:
         """All variants on the first instance, then all variants on the next one."""
         return [
             one.on_instance(one.spec.instance + number) for number in range(self.instances) for one in self.variants
         ]
 
-    def _serving(self, variant: int, instance: int = 0) -> Running:
-        clusters = self._pool.running(self._needed(variant), self)
-        return clusters[0] if self.in_turns else clusters[instance * len(self.variants) + variant]
+    def _cluster_of(self, variant: int, instance: int = 0) -> Running:
+        clusters = self._pool.running(self._variants_needed(variant), self)
+        return clusters[0] if self.one_at_a_time else clusters[instance * len(self.variants) + variant]
 
     def _setting(self, running: Running) -> Setting:
         path = running.cluster.path
@@ -141,53 +141,53 @@ class Testbed(RoundSource):
         self._pool.bring(self.client, hosts[0])
         return Setting(running.cluster, hosts[0], self.client, self._profile, self._progress, others=tuple(hosts[1:]))
 
-    def _ready(self, variant: int, instance: int) -> Running:
+    def _prepare(self, variant: int, instance: int) -> Running:
         workload, tables = self._workloads[variant], comparability.tables(self._workloads[variant])
         alike = [number for number, other in enumerate(self._workloads) if comparability.tables(other) == tables]
         cold: list[Cluster] = []
-        for number, running in enumerate(self._pool.running(self._needed(variant), self)):
+        for number, running in enumerate(self._pool.running(self._variants_needed(variant), self)):
             # A cluster that starts with the data set of another workload never runs this one.
-            if (self.in_turns or number % len(self.variants) in alike) and running.prepared != tables:
-                with self._pool.turns.building(), self._marked_when_ended(running.cluster):
+            if (self.one_at_a_time or number % len(self.variants) in alike) and running.prepared != tables:
+                with self._pool.turns.building(), self._mark_dirty_on_error(running.cluster):
                     if running.cluster.path:
                         running.cluster.path.shape(REST)
                     running.cluster.topology.apply({}, running.cluster.nodes)
                     with running.cluster.ending_loads((setting := self._setting(running)).clients):
                         workload.prepare(setting)
-                    if running.prepared is None and not self.in_turns and shared_unequally(self.variants):
+                    if running.prepared is None and not self.one_at_a_time and unequal_sharing(self.variants):
                         cold.append(running.cluster)
                     running.cluster.settle(round_runner.DRAIN_SECONDS)
                 running.prepared = tables
         if cold:
             with self._pool.turns.building(), contextlib.ExitStack() as marked:
                 for cluster in cold:
-                    marked.enter_context(self._marked_when_ended(cluster))
+                    marked.enter_context(self._mark_dirty_on_error(cluster))
                 read_whole(cold, workload.tables, self._progress)
-        return self._serving(variant, instance)
+        return self._cluster_of(variant, instance)
 
     def round(self, variant: int, *, block: int, position: int) -> Round:
         """Run one round of a variant (0-based) and return it.
 
         The steps: start and populate the cluster where needed, switch, reset, settle, measure, drain.
-        ``round_runner.measured`` does the last two; the workload reports its seconds.
+        ``round_runner.run_round`` does the last two; the workload reports its seconds.
 
         Blocks use the instances in turn; all variants of a block use the same instance. An error or Ctrl-C during the
         round marks the cluster as dirty, so no later round uses it. Raises ConfigError before the first round for
         variants with different durability, unless ``across_durability`` is set.
         """
         self._begin(variant)
-        return self._drawn(variant, block, position, time.monotonic())
+        return self._draw(variant, block, position, time.monotonic())
 
     def continues(self, other: RoundSource) -> bool:
         """Whether both run on the same clusters with one data set, so that they differ in the load alone."""
-        if not isinstance(other, Testbed) or self.in_turns or self.instances != other.instances:
+        if not isinstance(other, Testbed) or self.one_at_a_time or self.instances != other.instances:
             return False
         own, others = ([one.cluster_key for one in of.variants if one.data_set_of] for of in (self, other))
         return own == others and len(own) == len(self.variants)
 
     def alternating(self) -> int:
         """The number of instances of each variant. Clusters that take turns have one, which starts afresh."""
-        return 1 if self.instances == 1 or self.in_turns else self.instances
+        return 1 if self.instances == 1 or self.one_at_a_time else self.instances
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
@@ -196,11 +196,11 @@ class Testbed(RoundSource):
         The clusters are started and prepared first. Clusters that take turns start between the rounds; then each turn
         keeps the machine for itself.
         """
-        if self.in_turns:
+        if self.one_at_a_time:
             yield
             return
         self._begin(0)
-        self._ready(0, 0)
+        self._prepare(0, 0)
         with self._pool.measuring():
             yield
 
@@ -220,7 +220,7 @@ class Testbed(RoundSource):
         self._workloads = [comparability.at_rate(workload, None) for workload in workloads]
         try:
             orders = block_order.block_orders(len(workloads), 0)
-            draw = functools.partial(self._drawn, began=time.monotonic())
+            draw = functools.partial(self._draw, began=time.monotonic())
             self.arrival_rate = wanted.with_capacities(open_loop.capacities(self.names, orders, draw))
             if wanted.rate is None:
                 workloads = [comparability.at_rate(workload, self.arrival_rate.rate) for workload in workloads]
@@ -239,23 +239,23 @@ class Testbed(RoundSource):
 
     def set_length(self, length: RoundLength) -> None:
         """Set the length of all later rounds, of all variants."""
-        self._workloads = [comparability.lasting(workload, length.seconds) for workload in self._workloads]
+        self._workloads = [comparability.with_seconds(workload, length.seconds) for workload in self._workloads]
         self._progress(f"{self.load}: {length.line}")
 
     def set_repeat(self, times: int) -> None:
         """Let all later rounds run their work so many times, where a workload has a fixed amount of work."""
         self._repeat = times
 
-    def _drawn(self, variant: int, block: int, position: int, began: float) -> Round:
-        running = self._ready(variant, block % self.instances)
+    def _draw(self, variant: int, block: int, position: int, began: float) -> Round:
+        running = self._prepare(variant, block % self.instances)
         queued = time.monotonic()
-        with self._pool.measuring(), self._marked_when_ended(running.cluster):
+        with self._pool.measuring(), self._mark_dirty_on_error(running.cluster):
             began += time.monotonic() - queued  # a round does not include the wait for the machine
-            if not self.in_turns:
+            if not self.one_at_a_time:
                 return self._round(running, variant, block, position, began)
             # The first round after a start is a warm-up and does not count.
             rounds = [self._round(running, variant, block, position, began) for _ in range(TURN + 1)][1:]
-            done = round_runner.merged(rounds)
+            done = round_runner.merge(rounds)
             if not done.void:
                 self._check(running)
             return done
@@ -268,7 +268,7 @@ class Testbed(RoundSource):
         except DBClusterError:
             if cluster.path is None or not (lost := cluster.path.lost()):
                 raise
-            done = round_runner.unmeasured(lost, variant=self.names[variant], block=block, position=position)
+            done = round_runner.void_round(lost, variant=self.names[variant], block=block, position=position)
         if cluster.path and (lost := cluster.path.lost()):
             cluster.dirty, done = lost, dataclasses.replace(done, void=lost)
         cluster.dirty = cluster.dirty or (cluster.lost_host if done.void else "")
@@ -283,8 +283,8 @@ class Testbed(RoundSource):
             self._network.before(self.names[variant], cluster.path, self.variants[variant].network)
             late, settled = round_runner.reset(workload, setting)
         time.sleep(self._coin.uniform(0, JITTER) * min(1.0, self._last))
-        whole = functools.partial(round_runner.measured, workload, setting, timeline=self._timeline)
-        measured: Callable[..., Round] = functools.partial(round_runner.unmeasured, late) if late else whole
+        whole = functools.partial(round_runner.run_round, workload, setting, timeline=self._timeline)
+        measured: Callable[..., Round] = functools.partial(round_runner.void_round, late) if late else whole
         done = measured(variant=self.names[variant], block=block, position=position)
         self._last = done.seconds
         if void := done.void:
@@ -293,8 +293,8 @@ class Testbed(RoundSource):
             void += f"; {len(logged)} [ERROR] lines, the first: {logged[0][:LINE]}" if logged else ""
         return dataclasses.replace(done, settled=settled, wall=time.monotonic() - began, void=void)
 
-    def _switched(self, variant: int) -> Cluster:
-        running = self._serving(variant)
+    def _switch_cluster(self, variant: int) -> Cluster:
+        running = self._cluster_of(variant)
         self._switch(running, variant)
         return running.cluster
 
@@ -325,8 +325,8 @@ class Testbed(RoundSource):
 
         Raises what it raises; nobody uses the cluster then. The servers may log errors meanwhile.
         """
-        running = self._ready(0, 0)
-        with self._pool.measuring(), self._marked_when_ended(running.cluster):
+        running = self._prepare(0, 0)
+        with self._pool.measuring(), self._mark_dirty_on_error(running.cluster):
             with self._fit(running.cluster):
                 self._switch(running, 0)
             self._network.before(self.names[0], running.cluster.path, self.variants[0].network)
@@ -350,10 +350,10 @@ class Testbed(RoundSource):
         Checks the workload's own conditions too. Raises SeriesVoid for the first check that fails.
         """
         self.end()
-        if self.in_turns:  # each turn has checked its cluster, and only the last cluster still runs
+        if self.one_at_a_time:  # each turn has checked its cluster, and only the last cluster still runs
             return
         with self._pool.turns.finishing():
-            self._check(*{id(running): running for running in self._pool.running(self._everywhere, self)}.values())
+            self._check(*{id(running): running for running in self._pool.running(self._all_instances, self)}.values())
 
     def end(self) -> None:
         """End the thread that samples every second; the next round starts it again."""
@@ -367,24 +367,24 @@ class Testbed(RoundSource):
     def _check(self, *several: Running) -> None:
         """Check clusters: the delays first, while nothing else runs, then all clusters at once."""
         for running in several:
-            with self._logs_kept(running.cluster):
+            with self._keep_logs_on_error(running.cluster):
                 self._network.after(running.cluster.path)
         with wait.threads(len(several)) as threads:
             list(threads.map(self._check_one, several))
 
     def _check_one(self, running: Running) -> None:
         cluster, workloads = running.cluster, dict.fromkeys(map(comparability.tables, self._workloads))
-        with self._logs_kept(cluster):
-            cluster.check(comparability.left_tables(workloads, self._profile))
+        with self._keep_logs_on_error(cluster):
+            cluster.check(comparability.tables_to_check(workloads, self._profile))
             for workload in workloads:
                 if violations := workload.violations(cluster):
                     cluster.dirty = "; ".join(violations)
                     raise SeriesVoid(f"{workload} on {cluster.spec}: its own check failed: {cluster.dirty}")
 
     @contextlib.contextmanager
-    def _marked_when_ended(self, cluster: Cluster) -> Iterator[None]:
+    def _mark_dirty_on_error(self, cluster: Cluster) -> Iterator[None]:
         """Mark a cluster as dirty when an error ends a round early: its tables may be half changed. Keep its logs."""
-        with self._logs_kept(cluster):
+        with self._keep_logs_on_error(cluster):
             try:
                 yield
             except BaseException as error:
@@ -392,7 +392,7 @@ class Testbed(RoundSource):
                 raise
 
     @contextlib.contextmanager
-    def _logs_kept(self, cluster: Cluster) -> Iterator[None]:
+    def _keep_logs_on_error(self, cluster: Cluster) -> Iterator[None]:
         """Keep the logs of a cluster that fails in the block: its files go when it is ended."""
         try:
             yield
@@ -406,17 +406,17 @@ class Testbed(RoundSource):
         The largest one of all neighbours. None for clusters that take turns: each turn is a fresh cluster, so their
         differences are part of the noise that the interval shows.
         """
-        known = calibrations.between(numbers, self._given, self.instances, metric)
-        return None if known is None or self.in_turns else known
+        known = calibrations.largest_difference(numbers, self._setup, self.instances, metric)
+        return None if known is None or self.one_at_a_time else known
 
     @property
-    def _given(self) -> calibrations.Given:
-        return calibrations.Given(self.variants, self._workloads, self._pool.provisioner)
+    def _setup(self) -> calibrations.Setup:
+        return calibrations.Setup(self.variants, self._workloads, self._pool.provisioner)
 
     def learn(self, rounds: Sequence[Sequence[Round]]) -> None:
         """As ``RoundSource.learn``, of a quiet machine; each cluster is in one pair of a calibration."""
         if self.alternating() > 1 and not busy_machine.reason(dict(zip(self.names, rounds, strict=True))):
-            calibrations.learn(rounds, self.instances, self._given, self._pool.calibrated)
+            calibrations.learn(rounds, self.instances, self._setup, self._pool.calibrated)
 
     def blind_spot(self, *numbers: int, by_size: bool = False) -> str:
         """Why this machine cannot decide a claim about these variants (0-based); empty where it can.

@@ -28,8 +28,8 @@ from pytest_dbcluster.hosts.host import Host, Process
 from pytest_dbcluster.rounds.round import Round
 from pytest_dbcluster.testbed.sampler import (
     Sample,
-    found,
     load_seconds,
+    local_processes,
     machines,
     of_machine,
     of_process,
@@ -83,7 +83,7 @@ class Moment:
 
 
 @dataclasses.dataclass(frozen=True)
-class Sampled:
+class SampledNow:
     """What is sampled at present."""
 
     place: Place | None
@@ -118,7 +118,7 @@ class Timeline:
         self._stopped = threading.Event()  # each thread has its own
         self._known: Key | None = None
         self._numbers: dict[Key, int] = {}
-        self._now = Sampled(None, None, None, {}, {}, {}, 0)
+        self._now = SampledNow(None, None, None, {}, {}, {}, 0)
         self._askers = Askers()
 
     @contextlib.contextmanager
@@ -140,7 +140,7 @@ class Timeline:
             self._known = key
             # The number of before, when a cluster's turn comes again: two samples of one round are rare.
             number = self._numbers.setdefault(key, len(self._numbers) + 1)
-            now = dataclasses.replace(now, programs=programs, processes=found(programs), number=number)
+            now = dataclasses.replace(now, programs=programs, processes=local_processes(programs), number=number)
         # One assignment, no lock: the thread may wait for a server that does not answer, and a round must not.
         self._now = now
         self._start()
@@ -169,7 +169,7 @@ class Timeline:
         due = time.monotonic()
         while not stopped.wait(max(0.0, due - time.monotonic())):
             self.moments.append(_moment(self._now, self._askers))
-            due = following(due, self._interval, time.monotonic())
+            due = next_due(due, self._interval, time.monotonic())
 
     def as_csv(self, rounds: Sequence[Round]) -> str:
         """The samples from the first to the last of these rounds as CSV, with a header; empty without any.
@@ -208,7 +208,7 @@ class Timeline:
         return text.getvalue()
 
 
-def following(due: float, interval: float, now: float) -> float:
+def next_due(due: float, interval: float, now: float) -> float:
     """When the next sample is due after the one that was due at ``due``, and that has ended ``now``.
 
     A late sample is not followed by a second one at once: changes a second over a few milliseconds are noise.
@@ -216,7 +216,7 @@ def following(due: float, interval: float, now: float) -> float:
     return max(due + interval, now + interval / 2)
 
 
-def _moment(of: Sampled, askers: Askers) -> Moment:
+def _moment(of: SampledNow, askers: Askers) -> Moment:
     """A sample of now."""
     at, clock = time.time(), time.monotonic()
 
@@ -259,7 +259,7 @@ class Askers:
         self._idle += [asker for asker in self._silent.values() if asker.idle]
         self._silent = {name: asker for name, asker in self._silent.items() if not asker.idle}
         left = {name: ask for name, ask in asks.items() if name not in self._silent}
-        found: dict[str, Any] = {}
+        collected: dict[str, Any] = {}
         while left:
             parts = [left] if together else [{name: ask} for name, ask in left.items()]
             asking = [(self._idle.pop() if self._idle else _Asker()) for _ in parts]
@@ -271,10 +271,10 @@ class Askers:
                     self._silent[silent] = asker
                 else:
                     self._idle.append(asker)
-                found |= asker.found
+                collected |= asker.found
             over = {*self._silent, *(name for asker in asking for name in asker.tried)}
             left = {name: ask for name, ask in left.items() if name not in over}
-        return found
+        return collected
 
     def close(self) -> None:
         """End the threads, each when it has its answer."""

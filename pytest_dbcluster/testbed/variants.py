@@ -106,9 +106,9 @@ class Variant:
         """
         if not isinstance(workload, HasDataSet):
             return self
-        return dataclasses.replace(self.started_with(self.dialect.shaping), data_set_of=workload)
+        return dataclasses.replace(self.with_static(self.dialect.shaping), data_set_of=workload)
 
-    def started_with(self, names: Collection[str]) -> Variant:
+    def with_static(self, names: Collection[str]) -> Variant:
         """The same variant with these dynamic options made static."""
         static = dict(self.static) | {name: value for name, value in self.dynamic if name in names}
         dynamic = tuple(pair for pair in self.dynamic if pair[0] not in names)
@@ -129,7 +129,7 @@ class Variant:
         return (*own, self.static, data_set)
 
 
-def on_one_path(variants: Sequence[Variant]) -> list[Variant]:
+def share_path(variants: Sequence[Variant]) -> list[Variant]:
     """The same variants; where one of them asks for a network, all get a path with the same ends.
 
     Variants that differ in their network alone then share a cluster, and the path itself is no difference.
@@ -163,7 +163,7 @@ def split(variant: Variant, variables: Mapping[str, Variable], common: Mapping[s
     return dataclasses.replace(variant, static=tuple(sorted(static.items())), dynamic=tuple(sorted(dynamic.items())))
 
 
-def shared_unequally(variants: Sequence[Variant]) -> bool:
+def unequal_sharing(variants: Sequence[Variant]) -> bool:
     """Whether some clusters run more variants with data sets than others, and so warm their caches in fewer blocks."""
     keys = [variant.cluster_key for variant in variants]
     return len({keys.count(key) for key in keys}) > 1 and all(variant.data_set_of for variant in variants)
@@ -191,7 +191,7 @@ class References:
         self._progress = progress
         self._building = building  # a context in which servers may start
 
-    def switchable(self, variant: Variant, variables: Mapping[str, Variable]) -> Variant:
+    def make_switchable(self, variant: Variant, variables: Mapping[str, Variable]) -> Variant:
         """The same variant; static are also the dynamic options that a switch cannot set or take back.
 
         One static option often frees the others, so that the variant shares a cluster with those that start with the
@@ -204,12 +204,12 @@ class References:
             return variant
         names = [name for name, _ in variant.dynamic]
         for name in sorted(names, key=lambda name: name not in obstacle) if 1 < len(names) <= TRIED else ():
-            started = variant.started_with([name])
+            started = variant.with_static([name])
             # A server may not start with this option alone, such as a collation without its character set.
             with contextlib.suppress(ProvisionError):
                 if not self._reference(started, variables, told=False).obstacle:
                     return started
-        return variant.started_with(names)
+        return variant.with_static(names)
 
     def changes(self, variant: Variant, variables: Mapping[str, Variable]) -> dict[str, str] | None:
         """Every variable that the variant's dynamic options change, with its cold-start value.
@@ -343,7 +343,9 @@ class Switch:
                             f"could not switch {node.name} to {name}={wanted[name]}: {error}"
                         ) from error
                 rows = node.query("SHOW GLOBAL VARIABLES")
-            names = wrong = _wrong(wanted, {name.lower(): "" if value is None else str(value) for name, value in rows})
+            names = wrong = _deviations(
+                wanted, {name.lower(): "" if value is None else str(value) for name, value in rows}
+            )
             if not wrong:
                 return
         left = {name: f"{now} instead of {wanted[name]}" for name, now in wrong.items()}
@@ -402,7 +404,7 @@ def _is_switched(name: str) -> bool:
     return not is_identity(name) and name != NAMED_AT_START
 
 
-def _wrong(wanted: Mapping[str, str], running: Mapping[str, str]) -> dict[str, str]:
+def _deviations(wanted: Mapping[str, str], running: Mapping[str, str]) -> dict[str, str]:
     """The running values of variables that differ from the wanted ones, without those of the server's identity."""
     return {name: now for name, (_, now) in differences(wanted, running).items() if _is_switched(name)}
 

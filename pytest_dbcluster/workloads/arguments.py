@@ -10,20 +10,20 @@ from pytest_dbcluster.errors import ConfigError
 def whole(field: str, given: object, least: int) -> None:
     """Raise ConfigError unless ``given`` is a whole number of at least ``least``. field: such as ``tpcc threads``."""
     if isinstance(given, bool) or not isinstance(given, int):
-        raise ConfigError(f"{field}={given!r}: it takes a whole number, {least} or more")
+        raise ConfigError(f"{field}={given!r}: it accepts a whole number, {least} or more")
     if given < least:
-        raise ConfigError(f"{field}={given!r}: it takes {least} or more")
+        raise ConfigError(f"{field}={given!r}: it accepts {least} or more")
 
 
 def round_seconds(field: str, given: object) -> None:
     """Raise ConfigError unless ``given`` is a finite number of seconds above 0."""
     if isinstance(given, bool) or not isinstance(given, int | float):
-        raise ConfigError(f"{field}={given!r}: it takes a number of seconds above 0")
+        raise ConfigError(f"{field}={given!r}: it accepts a number of seconds above 0")
     if not 0 < given < math.inf:
-        raise ConfigError(f"{field}={given!r}: it takes a finite number of seconds above 0")
+        raise ConfigError(f"{field}={given!r}: it accepts a finite number of seconds above 0")
 
 
 def truth(field: str, given: object) -> None:
     """Raise ConfigError unless ``given`` is True or False; every text, such as "no", would count as True."""
     if not isinstance(given, bool):
-        raise ConfigError(f"{field}={given!r}: it takes True or False")
+        raise ConfigError(f"{field}={given!r}: it accepts True or False")

@@ -179,7 +179,7 @@ def test_the_summary_says_f_and_what_it_rests_on():
 @pytest.mark.parametrize(
     ("words", "error"),
     [
-        (("galera", "--pairs", "7"), "--pairs 7: it takes 8 or more pairs of clusters, and 8 rounds or more of each"),
+        (("galera", "--pairs", "7"), "--pairs 7: use 8 or more pairs of clusters, and 8 rounds or more of each"),
         (("galera", "--rounds", "7"), "--pairs 24 --rounds 7: it takes"),
         (("galera", "--seconds", "100"), "--seconds 100: 24 pairs of clusters take 120 s or more"),
         (("galera", "--seconds", "nan"), "--seconds nan: 24 pairs of clusters take"),

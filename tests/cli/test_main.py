@@ -38,8 +38,8 @@ from tests.support.command import ROOT, dbcluster
         (["up", "galera", "--nodes", "2", "--name", "\n"], "name='\\n' of a galera cluster: a name is one line of"),
         (["up", "async_replication", "--nodes", "1"], "async_replication needs 2 nodes or more, a primary and its"),
         (["up", "galera", "--image", "mariadb:10.11=x"], "an image was given (mariadb:10.11=x), but the provisioner "),
-        (["up", "galera", "--rtt", "-1"], "rtt=-1.0 of a cluster's hosts: it takes seconds, from 0 to 10"),
-        (["up", "galera", "--rtt", "11"], "rtt=11.0 of a cluster's hosts: it takes seconds, from 0 to 10"),
+        (["up", "galera", "--rtt", "-1"], "rtt=-1.0 of a cluster's hosts: it accepts seconds, from 0 to 10"),
+        (["up", "galera", "--rtt", "11"], "rtt=11.0 of a cluster's hosts: it accepts seconds, from 0 to 10"),
         (["up", "galera", "--option", "x"], "--option takes NAME=VALUE, such as"),
         (["up", "galera", "--option", "=1"], "--option takes NAME=VALUE, such as"),
         (["up", "galera", "--cnf", "/nowhere/my.cnf"], "there is no /nowhere/my.cnf"),
@@ -58,7 +58,7 @@ from tests.support.command import ROOT, dbcluster
         (["ps", "--provisioner", "ssh"], "--provisioner ssh needs machines: --db-host USER@ADDRESS, once for each"),
         (
             ["reap", "--provisioner", "ssh", "--db-host=-oA=b"],
-            "--db-host '-oA=b': it takes USER@ADDRESS, or a Host",
+            "--db-host '-oA=b': it accepts USER@ADDRESS, or a Host",
         ),
         (["doctor", "--provisioner", "ssh"], "--provisioner ssh needs machines: --db-host USER@ADDRESS, once for each"),
         (["reap", "--programs"], "--programs: programs were sent to machines elsewhere: take --provisioner ssh and "),
@@ -83,7 +83,7 @@ def test_what_is_planned_says_so(capsys, monkeypatch):
     monkeypatch.setattr(topology, "PLANNED", ("ring",))
 
     assert main.main(["up", "ring"]) == 1
-    assert "planned and not built yet" in capsys.readouterr().err
+    assert "planned but does not exist yet" in capsys.readouterr().err
 
 
 def test_an_error_shows_no_password(monkeypatch, capsys):

@@ -139,7 +139,7 @@ def test_a_cluster_over_distance_stays_with_its_distance(data):
     listed = dbcluster("ps").stdout
     down = dbcluster("down", "far")
 
-    assert "network of far: rtt=0.05; node1-node2 50.0 ms asked, " in up.stderr
+    assert "network of far: rtt=0.05; node1-node2 50.0 ms required, " in up.stderr
     assert len(made) == (2 if user_namespace.root() else 0)
     assert took > 0.045
     assert re.search(rf"{run_id} +far +galera +2 +mariadb:10.11 +\d+ s +\w+ +kept\n", listed)

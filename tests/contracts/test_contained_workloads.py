@@ -96,7 +96,7 @@ def test_loads_have_their_own_account(setting):
 
 def test_a_round_counts_what_the_client_takes(setting, load):
     """CPU of the program in the client's container, which is no child of ours, and of each server in its own."""
-    done = round_runner.measured(load, setting, variant="contained", block=0, position=0)
+    done = round_runner.run_round(load, setting, variant="contained", block=0, position=0)
     cores = done.samples
 
     assert 0 < load_generator.used_cores(done) <= cores["client_cores"]
@@ -105,5 +105,5 @@ def test_a_round_counts_what_the_client_takes(setting, load):
     for block in range(1, 50):  # in the short rounds of mysqlslap, both nodes may take less than a tick of 10 ms
         if cores["cpu_node1"] + cores["cpu_node2"] > 0:
             break
-        cores = round_runner.measured(load, setting, variant="contained", block=block, position=0).samples
+        cores = round_runner.run_round(load, setting, variant="contained", block=block, position=0).samples
     assert cores["cpu_node1"] + cores["cpu_node2"] > 0

@@ -132,4 +132,4 @@ def test_a_planned_provisioner_says_so():
     with pytest.raises(Unsupported) as caught:
         registry.find("provisioner", "moon", planned=["moon"])
 
-    assert str(caught.value) == f"provisioner 'moon' is planned and not built yet; built: {', '.join(NAMES)}"
+    assert str(caught.value) == f"provisioner 'moon' is planned but does not exist yet; available: {', '.join(NAMES)}"

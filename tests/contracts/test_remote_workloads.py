@@ -88,7 +88,7 @@ def test_a_round_counts_what_the_client_takes(setting, load):
     """CPU of the program on the load's machine, and of each server on its own; this machine sees neither."""
     servers = used = 0.0
     for block in range(50):  # in a short round a program may take less than a tick of 10 ms
-        cores = round_runner.measured(load, setting, variant="remote", block=block, position=0)
+        cores = round_runner.run_round(load, setting, variant="remote", block=block, position=0)
         names = [f"cpu_node{number}" for number in range(1, len(setting.cluster.nodes) + 1)]
         servers = max(servers, *(cores.samples.get(name, 0) for name in names))
         used = max(used, load_generator.used_cores(cores))

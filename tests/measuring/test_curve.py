@@ -261,7 +261,7 @@ def test_a_sweep_can_go_over_any_field():
         ({"rows": []}, "measure.sweep(..., rows=[]) takes a list of values, each value once"),
         ({"rows": 5}, "measure.sweep(..., rows=5) takes a list of values, each value once"),
         ({"rows": (5, 5)}, "measure.sweep(..., rows=(5, 5)) takes a list of values, each value once"),
-        ({"concurrency": (1, 0)}, "mysqlslap concurrency=0: it takes 1 or more"),
+        ({"concurrency": (1, 0)}, "mysqlslap concurrency=0: it accepts 1 or more"),
     ],
 )
 def test_a_wrong_sweep_is_refused_before_anything_starts(given, words):
@@ -311,7 +311,7 @@ def test_only_a_workload_is_swept(load):
 
 def test_values_that_have_no_hash_are_refused_as_others():
     """A list is no number of threads."""
-    with pytest.raises(ConfigError, match=r"^mysqlslap concurrency=\[1\]: it takes a whole number, 1 or more$"):
+    with pytest.raises(ConfigError, match=r"^mysqlslap concurrency=\[1\]: it accepts a whole number, 1 or more$"):
         curve.loads(SLAP, {"concurrency": ([1], [2])})
 
 
@@ -320,7 +320,7 @@ def test_every_without_a_claim_shows_how_it_is_written():
     with pytest.raises(ConfigError) as caught:
         sweep(2.0).every()
     assert str(caught.value) == (
-        "curve.every(...): missing a required argument: 'claim'; it is written "
+        "curve.every(...): missing a required argument: 'claim'; usage: "
         "curve.every(lambda slow, fast: fast.beats(slow))"
     )
 

@@ -124,7 +124,7 @@ def test_a_wrong_call_shows_how_it_is_written():
     """Four series without their pairs are not guessed."""
     _, series = four()
 
-    with pytest.raises(ConfigError, match=r"it is written fades\(\(one, one_far\), \(many, many_far\), by=0.1\)"):
+    with pytest.raises(ConfigError, match=r"usage: fades\(\(one, one_far\), \(many, many_far\), by=0.1\)"):
         fades(*series)
     with pytest.raises(ConfigError, match=r"fades\(by=2\): by is out of range"):
         fades(series[:2], series[2:], by=2)

@@ -142,7 +142,7 @@ def test_an_order_takes_five_series_at_most():
         (
             lambda slow, fast: fast.no_slower_than(slow, within=0.05),
             "candidate.no_slower_than(...): there is no argument within=; write by= in place of "
-            "within=; it is written candidate.no_slower_than(baseline, by=0.05)",
+            "within=; usage: candidate.no_slower_than(baseline, by=0.05)",
         ),
         (
             lambda slow, fast: fast.same_as(slow, by=0.05),

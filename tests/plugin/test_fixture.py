@@ -31,11 +31,11 @@ def made(pytestconfig, tmp_path, monkeypatch, request):
 WRONG = {
     "two positions": (
         lambda measure: measure(WRITE, [ONE, OTHER]),
-        "measure(...): too many positional arguments; it is written default, other = measure(workload, on=[spec, ",
+        "measure(...): too many positional arguments; usage: default, other = measure(workload, on=[spec, ",
     ),
     "no clusters": (
         lambda measure: measure(WRITE),
-        "measure(...): missing a required argument: 'on'; it is written default, other = measure(workload, on=[spec, ",
+        "measure(...): missing a required argument: 'on'; usage: default, other = measure(workload, on=[spec, ",
     ),
     "misspelt": (
         lambda measure: measure(WRITE, on=[ONE, OTHER], accross_durability=True),
@@ -43,7 +43,7 @@ WRONG = {
     ),
     "a word": (
         lambda measure: measure(WRITE, on=[ONE, OTHER], across_durability="no"),
-        "measure(..., across_durability='no'): it takes True or False",
+        "measure(..., across_durability='no'): it accepts True or False",
     ),
     "one cluster": (
         lambda measure: measure(WRITE, on=[ONE]),
@@ -76,7 +76,7 @@ WRONG = {
     ),
     "a fraction": (
         lambda measure: measure(SysBench(rate=0.7), on=[ONE, OTHER]),
-        'rate=0.7 is 0.7 operations a second; 70 % of what the slowest variant can do is written rate="70 %"',
+        'rate=0.7 is 0.7 operations a second; for 70 % of the slowest variant\'s capacity, write rate="70 %"',
     ),
     "rounds too long for any claim": (
         lambda measure: measure(TPCC(seconds=10.0), on=[ONE, OTHER]),
@@ -89,7 +89,7 @@ WRONG = {
     ),
     "a sweep in positions": (
         lambda measure: measure.sweep(WRITE, [ONE, OTHER], threads=(1, 2)),
-        "measure.sweep(...): too many positional arguments; it is written curve = measure.sweep(workload, on=",
+        "measure.sweep(...): too many positional arguments; usage: curve = measure.sweep(workload, on=",
     ),
     "a failover of a list": (
         lambda measure: measure.failover(TPCC(), on=[ONE]),
@@ -97,7 +97,7 @@ WRONG = {
     ),
     "a failover in positions": (
         lambda measure: measure.failover(TPCC(), ONE),
-        "measure.failover(...): too many positional arguments; it is written done = measure.failover(TPCC(threads=4), ",
+        "measure.failover(...): too many positional arguments; usage: done = measure.failover(TPCC(threads=4), ",
     ),
     "a failover under another load": (
         lambda measure: measure.failover(WRITE, on=ONE),

@@ -268,12 +268,12 @@ def test_two_releases_repeat_each_test(run):
         ("--db-profile=fast", "unknown profile 'fast'; known: quick, paper"),
         ("--db-parity=same", "unknown parity 'same'; known: vendor, normalised"),
         ("--db-alpha=0.05", "--db-alpha 0.05: it must be 0.0005 or 0.0001"),
-        ("--db-max-pairs=0", "--db-max-pairs 0: it takes a number above 0"),
+        ("--db-max-pairs=0", "--db-max-pairs 0: it accepts a number above 0"),
         ("--db-max-pairs=161", "--db-max-pairs 161: a claim draws 160 pairs at most"),
-        ("--db-budget=-1", "--db-budget -1: it takes a number above 0"),
-        ("--db-budget=nan", "--db-budget nan: it takes a number above 0"),
-        ("--db-seed=-1", "--db-seed -1: it takes 0 or more"),
-        ("--db-run-budget=0", "--db-run-budget 0: it takes a number above 0"),
+        ("--db-budget=-1", "--db-budget -1: it accepts a number above 0"),
+        ("--db-budget=nan", "--db-budget nan: it accepts a number above 0"),
+        ("--db-seed=-1", "--db-seed -1: it accepts 0 or more"),
+        ("--db-run-budget=0", "--db-run-budget 0: it accepts a number above 0"),
         ("--db-cnf=none.cnf", "there is no none.cnf; its directory has: no .cnf file"),
     ],
 )
@@ -444,7 +444,7 @@ def test_an_empty_results_directory_is_refused(run, pytester):
     """It would be the root of the project, whose own summary.md is no result."""
     (pytester.path / "summary.md").write_text("mine")
 
-    assert refusal(run(HOLDS, "--db-results=")) == "--db-results: it takes a directory, such as reports/latest"
+    assert refusal(run(HOLDS, "--db-results=")) == "--db-results: it accepts a directory, such as reports/latest"
     assert (pytester.path / "summary.md").read_text() == "mine"
 
 

@@ -23,7 +23,7 @@ SUITE = """
         assert other.beats(one)
 """
 
-ANCHOR = 'PATCHES["pytest_dbcluster.testbed.anchor.measured"] = lambda *words: 1000.0\n'  # the real one starts a server
+ANCHOR = 'PATCHES["pytest_dbcluster.testbed.anchor.measure"] = lambda *words: 1000.0\n'  # the real one starts a server
 
 
 @pytest.fixture

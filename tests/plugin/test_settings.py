@@ -175,7 +175,7 @@ def test_a_command_for_any_machine_has_no_path_of_this_one(options, shown):
     ("words", "said"),
     [
         (["--db-history-strict"], "--db-history-strict needs --db-history FILE, such as --db-history reports/history"),
-        (["--db-history= "], "--db-history: it takes a file, such as reports/history.jsonl"),
+        (["--db-history= "], "--db-history: it accepts a file, such as reports/history.jsonl"),
     ],
 )
 def test_options_that_make_no_history_are_refused(read, words, said):

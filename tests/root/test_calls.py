@@ -41,7 +41,7 @@ def test_a_wrong_call_shows_the_right_one(arguments, keywords, words):
     with pytest.raises(ConfigError) as caught:
         beats(*arguments, **keywords)
 
-    assert str(caught.value) == f"fast.beats(...): {words}it is written fast.beats(slow, by=0.1)"
+    assert str(caught.value) == f"fast.beats(...): {words}usage: fast.beats(slow, by=0.1)"
 
 
 def test_a_right_call_is_the_call_itself():
@@ -68,6 +68,5 @@ def test_a_class_is_called_too():
         Load("write", thread=2)
 
     assert str(caught.value) == (
-        "Load(...): there is no argument thread=; write threads= in place of thread=; "
-        'it is written Load("write", threads=4)'
+        'Load(...): there is no argument thread=; write threads= in place of thread=; usage: Load("write", threads=4)'
     )

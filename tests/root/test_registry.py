@@ -44,7 +44,7 @@ def test_an_unknown_name_lists_the_known_ones():
 
 def test_a_planned_name_is_not_unknown():
     """It is said to be planned, until its file exists."""
-    with pytest.raises(Unsupported, match=r"^topology 'ring' is planned and not built yet; built: "):
+    with pytest.raises(Unsupported, match=r"^topology 'ring' is planned but does not exist yet; available: "):
         registry.find("topology", "ring", planned=["ring", "galera"])
 
     assert registry.find("topology", "galera", planned=["galera"])

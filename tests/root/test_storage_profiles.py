@@ -50,19 +50,22 @@ def test_memory_is_written_as_my_cnf_has_it(text, number):
 @pytest.mark.parametrize(
     ("needs", "words"),
     [
-        ({"cores": 0}, "cores=0 of a cluster's hosts: it takes a number of CPUs, above 0"),
-        ({"cores": "2"}, "cores='2' of a cluster's hosts: it takes a number of CPUs, above 0"),
-        ({"rtt": -0.1}, "rtt=-0.1 of a cluster's hosts: it takes seconds, from 0 to 10"),
-        ({"rtt": float("nan")}, "rtt=nan of a cluster's hosts: it takes seconds, from 0 to 10"),
-        ({"iops": 1.5}, "iops=1.5 of a cluster's hosts: it takes whole operations a second, above 0"),
-        ({"iops": True}, "iops=True of a cluster's hosts: it takes whole operations a second, above 0"),
-        ({"memory": -1}, "memory=-1 of a cluster's hosts: it takes whole bytes, or a text such as 512M, above 0"),
-        ({"memory": "much"}, "memory='much' of a cluster's hosts: it takes whole bytes, or a text such as 512M or 2G"),
-        ({"disk": "much"}, "disk='much' of a cluster's hosts: it takes whole bytes, or a text such as 512M or 2G"),
-        ({"disk": 0}, "disk=0 of a cluster's hosts: it takes whole bytes, or a text such as 512M, above 0"),
+        ({"cores": 0}, "cores=0 of a cluster's hosts: it accepts a number of CPUs, above 0"),
+        ({"cores": "2"}, "cores='2' of a cluster's hosts: it accepts a number of CPUs, above 0"),
+        ({"rtt": -0.1}, "rtt=-0.1 of a cluster's hosts: it accepts seconds, from 0 to 10"),
+        ({"rtt": float("nan")}, "rtt=nan of a cluster's hosts: it accepts seconds, from 0 to 10"),
+        ({"iops": 1.5}, "iops=1.5 of a cluster's hosts: it accepts whole operations a second, above 0"),
+        ({"iops": True}, "iops=True of a cluster's hosts: it accepts whole operations a second, above 0"),
+        ({"memory": -1}, "memory=-1 of a cluster's hosts: it accepts whole bytes, or a text such as 512M, above 0"),
+        (
+            {"memory": "much"},
+            "memory='much' of a cluster's hosts: it accepts whole bytes, or a text such as 512M or 2G",
+        ),
+        ({"disk": "much"}, "disk='much' of a cluster's hosts: it accepts whole bytes, or a text such as 512M or 2G"),
+        ({"disk": 0}, "disk=0 of a cluster's hosts: it accepts whole bytes, or a text such as 512M, above 0"),
         (
             {"links": {}},
-            "with_needs() of cluster galera3 asks for nothing; known: cores, memory, iops, disk, rtt, loss, jitter, "
+            "with_needs() of cluster galera3 has no limit; known: cores, memory, iops, disk, rtt, loss, jitter, "
             "rate, links",
         ),
     ],

@@ -12,7 +12,7 @@ def test_the_anchor_is_the_speed_of_a_pinned_server(monkeypatch):
     """Its operations/s; the server has the pinned options and is gone afterwards."""
     monkeypatch.setattr(anchor, "SECONDS", 0.0)
     said = []
-    speed = anchor.measured("local", {}, said.append)
+    speed = anchor.measure("local", {}, said.append)
 
     assert speed > 0
     (started,) = [line for line in said if line.startswith("starting ")]
@@ -25,4 +25,4 @@ def test_the_anchor_is_the_speed_of_a_pinned_server(monkeypatch):
 def test_a_provisioner_that_is_not_there_is_an_error():
     """The run reports it, and goes on without an anchor."""
     with pytest.raises(ConfigError):
-        anchor.measured("nowhere", {}, print)
+        anchor.measure("nowhere", {}, print)

@@ -278,7 +278,7 @@ def given(here, local):
     """Two variants of Galera on clusters of their own, under writes."""
     apart = variant_of(ClusterSpec("galera", nodes=3).with_options(innodb_buffer_pool_size="1G"), RELEASE)
     other = dataclasses.replace(apart, static=(("innodb_buffer_pool_size", "1G"),))
-    return calibrations.Given([GALERA, other], [WRITE, WRITE], local)
+    return calibrations.Setup([GALERA, other], [WRITE, WRITE], local)
 
 
 def test_a_run_that_must_not_learn_adds_nothing(given, monkeypatch):
@@ -310,7 +310,7 @@ def test_a_cluster_is_in_one_pair(here, given):
 
 def test_variants_that_share_their_clusters_add_one_pair(here, local):
     """They ran on the same two."""
-    shared = calibrations.Given([GALERA, GALERA], [WRITE, WRITE], local)
+    shared = calibrations.Setup([GALERA, GALERA], [WRITE, WRITE], local)
 
     assert calibrations.learn([drawn((1.0, 1.1), 16, 2)] * 2, 2, shared, set()) == 1
 
@@ -344,7 +344,7 @@ def test_what_a_cluster_never_counted_has_no_difference():
     """Neither have statuses of a server, nor latencies of a closed loop; totals of counters are compared."""
     counted = [{"fsyncs": 10.0, "deadlocks": 0.0, "recv_queue_max": 3.0}, {"fsyncs": 11.0, "deadlocks": 2.0}]
     first, second = (drawn((1.0,), 8, 1, counters=values) for values in counted)
-    found = calibrations.found_in(first, second, "load")
+    found = calibrations.rounds_difference(first, second, "load")
 
     assert found["fsyncs"] == pytest.approx((math.log(1.1), 0.0))
     assert found["throughput"] == (0.0, 0.0)

@@ -19,11 +19,11 @@ def test_many_variables_that_differ_are_cut():
     """Twenty of them, and how many more; none is said too."""
     differ = {f"v{number:02}": ("0", "1") for number in range(23)}
 
-    assert comparability.differing_line("a", "b", {}) == "variables that differ (a -> b): none"
-    assert comparability.differing_line("a", "b", differ).startswith(
+    assert comparability.differences_line("a", "b", {}) == "variables that differ (a -> b): none"
+    assert comparability.differences_line("a", "b", differ).startswith(
         "variables that differ (a -> b): v00: 0 -> 1, v01: 0 -> 1"
     )
-    assert comparability.differing_line("a", "b", differ).endswith(", v19: 0 -> 1, and 3 more")
+    assert comparability.differences_line("a", "b", differ).endswith(", v19: 0 -> 1, and 3 more")
 
 
 SMALL, LARGE = str(128 * 2**20), str(2**30)

@@ -70,7 +70,7 @@ def play(standalone, monkeypatch):
     def play(form, load=None):
         monkeypatch.setattr(standalone, "topology", form)
         setting = Setting(standalone, standalone.hosts[0], None, "quick", print)
-        return round_runner.measured(load or Load(), setting, variant="semi", block=2, position=1)
+        return round_runner.run_round(load or Load(), setting, variant="semi", block=2, position=1)
 
     return play
 
@@ -189,7 +189,7 @@ class Repeated(Idle):
 def test_a_share_of_time_is_one_of_the_time_that_was_counted(galera2):
     """A tool that repeats by itself reports the time of one repetition, and the servers counted during all of them."""
     setting = Setting(galera2, galera2.hosts[0], None, "paper", print)
-    done = round_runner.measured(Repeated(), setting, variant="a", block=0, position=0)
+    done = round_runner.run_round(Repeated(), setting, variant="a", block=0, position=0)
     galera2.nodes[0].query("DROP TABLE mysql.dbcluster_paused")
     paused = done.counters["paused_ns"] / 1e9 / 2
 
@@ -199,13 +199,13 @@ def test_a_share_of_time_is_one_of_the_time_that_was_counted(galera2):
 
 def test_a_round_that_is_not_run_has_done_nothing():
     """It holds the reason, and what is shown of any round; of a turn it takes the others along."""
-    one = round_runner.unmeasured("after its reset node2 is behind", variant="a", block=3, position=1)
+    one = round_runner.void_round("after its reset node2 is behind", variant="a", block=3, position=1)
     other = Round("a", 3, 1, RunResult(1.0, 100, 50), 2.0, 10.0, counters={"drain_seconds": 0.5}, samples={"s": 1.0})
 
     assert (one.variant, one.block, one.position) == ("a", 3, 1)
     assert (one.throughput, one.goodput, one.drained_throughput, one.settled) == (0.0, 0.0, 0.0, False)
     for several in ([one, other], [other, one], [one, one]):
-        assert round_runner.merged(several).void == "after its reset node2 is behind"
+        assert round_runner.merge(several).void == "after its reset node2 is behind"
 
 
 def test_a_long_last_word_is_cut_at_its_beginning(play):
@@ -242,7 +242,7 @@ def test_a_round_that_does_not_drain_is_void(play, monkeypatch):
 
 def test_a_topology_without_powers_drains_nothing(standalone):
     """One server alone has nobody that follows it, and nothing to notice."""
-    done = round_runner.measured(
+    done = round_runner.run_round(
         Load(), Setting(standalone, standalone.hosts[0], None, "quick", print), variant="a", block=0, position=0
     )
 
@@ -259,7 +259,7 @@ def test_a_real_cluster_drains_after_writes(galera2):
                 setting.cluster.nodes[0].query(f"INSERT INTO mysql.dbcluster_drain VALUES ({number})")
             return RunResult(0.1, 50, 50)
 
-    done = round_runner.measured(
+    done = round_runner.run_round(
         Writes(), Setting(galera2, galera2.hosts[0], None, "quick", print), variant="g", block=0, position=0
     )
     galera2.nodes[0].query("DROP TABLE mysql.dbcluster_drain")
@@ -299,7 +299,7 @@ def test_a_round_in_which_semi_sync_fell_back_is_void(semisync):
     """Commits returned that no replica had; it drains until semi-sync is on again, and the next round counts."""
     setting = Setting(semisync, semisync.hosts[0], None, "quick", print)
     place = {"variant": "semi", "block": 0, "position": 0}
-    first, fallen, after = (round_runner.measured(Inserts(away), setting, **place) for away in (False, True, False))
+    first, fallen, after = (round_runner.run_round(Inserts(away), setting, **place) for away in (False, True, False))
 
     assert (first.void, after.void) == ("", "")
     assert (
@@ -332,7 +332,7 @@ def test_a_round_in_which_the_primary_changed_is_void(briefly):
     group = briefly("group_replication", 3, find.find("mysql:9.7"))
     before = group.writers[0].name
     setting = Setting(group, group.hosts[0], None, "quick", print)
-    done = round_runner.measured(MovesThePrimary(), setting, variant="group", block=0, position=0)
+    done = round_runner.run_round(MovesThePrimary(), setting, variant="group", block=0, position=0)
 
     assert done.void.startswith(f"the primary changed from {before} to {group.writers[0].name}; the workload failed: ")
     assert "read-only" in done.void

@@ -35,7 +35,7 @@ def test_a_guest_that_panics_in_a_round_is_named(guest, guests):
     crashing = threading.Thread(target=crash)
     crashing.start()
     with pytest.raises(NodeDied) as caught:
-        round_runner.measured(LOAD, setting, variant="one", block=0, position=0)
+        round_runner.run_round(LOAD, setting, variant="one", block=0, position=0)
     crashing.join()
 
     assert "node node1 was ended by SIGKILL: guest node1 has ended; it said:" in str(caught.value)

@@ -13,7 +13,7 @@ def test_what_counters_cover_adds_up_over_a_turn():
     """Where a load says it at all."""
     done = Round("a", 0, 0, RunResult(0.5, 100, 50, span=6.0), 2.0, 10.0)
 
-    assert round_runner.merged([done, done]).outcome.span == 12.0
+    assert round_runner.merge([done, done]).outcome.span == 12.0
 
 
 def test_the_rounds_of_a_turn_add_up():
@@ -32,7 +32,7 @@ def test_the_rounds_of_a_turn_add_up():
         "a", 0, 0, RunResult(3.0, 100, 50), 4.0, 20.0, settled=False, counters={"fsyncs": 8.0, "drain_seconds": 3.0}
     )
 
-    both = round_runner.merged([one, two])
+    both = round_runner.merge([one, two])
 
     assert both.outcome == RunResult(4.0, 200, 100)
     assert (both.throughput, both.wall, both.started, both.settled) == (50.0, 4.0, 10.0, False)
@@ -51,7 +51,7 @@ def test_the_ledgers_of_a_turn_add_up():
         )  # fmt: skip
         return Round("a", 0, 0, outcome, 2.0, 10.0, **fields)
 
-    both = round_runner.merged([one_round(90, "payment", behind=True), one_round(30, "delivery", limited="a thread")])
+    both = round_runner.merge([one_round(90, "payment", behind=True), one_round(30, "delivery", limited="a thread")])
 
     assert both.outcome == RunResult(
         4.0, 140, 120, good=130, by_second=(90, 5, 30, 5), by_tenth=(90, 30), rate=50.0, offered=132,
@@ -69,12 +69,12 @@ def test_one_void_round_makes_a_turn_void():
     one = Round("a", 0, 0, RunResult(1.0, 100), 2.0, 10.0, void="the primary changed")
     two = dataclasses.replace(one, void="")
 
-    assert round_runner.merged([one, two]).void == "the primary changed"
-    assert round_runner.merged([two, two]).void == ""
+    assert round_runner.merge([one, two]).void == "the primary changed"
+    assert round_runner.merge([two, two]).void == ""
 
 
 def test_rounding_of_several_rounds_adds_up():
     """Each of their times may be off by half a step."""
     done = Round("a", 0, 0, RunResult(0.4, 20, resolution=0.001), 1.0, 0.0)
 
-    assert round_runner.merged([done, done]).outcome.resolution == 0.002
+    assert round_runner.merge([done, done]).outcome.resolution == 0.002

@@ -66,7 +66,7 @@ def test_an_interface_that_comes_or_goes_is_no_traffic():
     """That of a container brings the counts of its life; one that begins again at 0 has sent nothing backwards."""
     network = Growth(2)
     steps = [
-        network.grown(now)
+        network.add(now)
         for now in (
             {"lo": (500, 5)},
             {"lo": (600, 6), "veth1": (9e9, 70)},

@@ -117,7 +117,7 @@ def test_blocks_go_to_the_instances_in_turn(pool):
 def test_clusters_that_take_turns_have_one_instance(pool):
     """Each turn starts afresh, so there are no two to use in turn."""
     made = source(pool, WRITE, ONE, OTHER, instances=2)
-    made.__dict__["in_turns"] = True
+    made.__dict__["one_at_a_time"] = True
 
     assert made.alternating() == 1
 
@@ -320,7 +320,7 @@ def test_clusters_take_turns_where_memory_holds_one(pool, monkeypatch):
     turns = [made.round(number, block=0, position=number) for number in (0, 1)]
     made.check()
 
-    assert made.in_turns is True
+    assert made.one_at_a_time is True
     assert [turn.outcome.operations for turn in turns] == [3 * 20, 3 * 20]
     assert [cluster.spec.short_name for cluster in pool.clusters] == ["own"]
     assert differing(made, 1, 0)["innodb_buffer_pool_size"] == (str(128 * 2**20), str(64 * 2**20))
@@ -331,7 +331,7 @@ def test_clusters_run_side_by_side_where_memory_holds_them(pool):
     made = source(pool, WRITE, ONE, ONE.with_options(innodb_buffer_pool_size="64M").named("own"))
 
     assert made.round(0, block=0, position=0).outcome.operations == 20
-    assert made.in_turns is False
+    assert made.one_at_a_time is False
     assert len(pool.clusters) == 2
 
 

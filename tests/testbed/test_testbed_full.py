@@ -50,7 +50,7 @@ def test_a_workload_that_fails_on_a_full_server_makes_a_void_round(standalone):
     """Its own message is enough; any other failure is raised as before."""
     setting = source_setting(standalone)
     full = Failing("run", WorkloadError("slap ended:\nError when connecting to server: 1040 Too many connections"))
-    done = round_runner.measured(full, setting, variant="a", block=0, position=0)
+    done = round_runner.run_round(full, setting, variant="a", block=0, position=0)
 
     assert done.void == (
         "clients were turned away (Error when connecting to server: 1040 Too many connections): set a larger "
@@ -58,7 +58,7 @@ def test_a_workload_that_fails_on_a_full_server_makes_a_void_round(standalone):
         "connecting to server: 1040 Too many connections"
     )
     with pytest.raises(WorkloadError, match="syntax"):
-        round_runner.measured(Failing("run", WorkloadError("syntax")), setting, variant="a", block=0, position=0)
+        round_runner.run_round(Failing("run", WorkloadError("syntax")), setting, variant="a", block=0, position=0)
 
 
 @pytest.mark.parametrize("release", ["mariadb:10.11", "mysql:9.7"])

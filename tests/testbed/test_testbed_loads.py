@@ -244,8 +244,8 @@ def test_a_tool_that_drops_its_own_table_leaves_none(pool):
     made = source(pool, load, TWO, profile="paper")
     made.round(0, block=0, position=0)
     made.check()
-    assert comparability.left_tables([load, POINTS], "paper") == POINTS.tables
-    assert comparability.left_tables([load, load, POINTS], "quick") == (*load.tables, *POINTS.tables)
+    assert comparability.tables_to_check([load, POINTS], "paper") == POINTS.tables
+    assert comparability.tables_to_check([load, load, POINTS], "quick") == (*load.tables, *POINTS.tables)
 
 
 @pytest.mark.parametrize(

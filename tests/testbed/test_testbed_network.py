@@ -48,12 +48,12 @@ def test_round_trips_change_between_rounds_on_one_cluster(pool):
     notes = evidence(made, 0, 1, 2).notes
     (near,) = [line for line in notes if line.startswith("network of near: rtt=0; ")]
     (far,) = [line for line in notes if line.startswith("network of far: rtt=0.05; ")]
-    assert near.startswith("network of near: rtt=0; node1-node2 0.00 ms asked, ")
-    assert far.startswith("network of far: rtt=0.05; node1-node2 50.0 ms asked, ")
+    assert near.startswith("network of near: rtt=0; node1-node2 0.00 ms required, ")
+    assert far.startswith("network of far: rtt=0.05; node1-node2 50.0 ms required, ")
     assert far.endswith(" over TCP")
     (away,) = [line for line in notes if line.startswith("network of away: rtt=0, client-node1=0.05, ")]
-    assert "; client-node1 50.0 ms asked, " in away
-    assert "; client-node2 50.0 ms asked, " in away
+    assert "; client-node1 50.0 ms required, " in away
+    assert "; client-node2 50.0 ms required, " in away
 
 
 @dataclasses.dataclass(frozen=True)

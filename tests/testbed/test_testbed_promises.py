@@ -91,7 +91,7 @@ def test_parity_makes_vendors_comparable_with_one_client(pool):
 def test_clusters_that_take_turns_are_compared_as_they_start(pool, monkeypatch):
     """The second one is refused before it has run a round, and the first one does not run beside it."""
     made = source(pool, WRITE, ONE, MYSQL)
-    monkeypatch.setitem(made.__dict__, "in_turns", True)
+    monkeypatch.setitem(made.__dict__, "one_at_a_time", True)
 
     assert made.round(0, block=0, position=0).outcome.operations == 3 * 20
     with pytest.raises(ConfigError, match=r"binlog \(from the defaults of mariadb and mysql\) differs"):

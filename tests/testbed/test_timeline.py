@@ -22,7 +22,7 @@ from pytest_dbcluster.rounds.round import Round, RunResult
 from pytest_dbcluster.system import processes
 from pytest_dbcluster.testbed import sampler
 from pytest_dbcluster.testbed import timeline as module
-from pytest_dbcluster.testbed.timeline import Moment, Place, Timeline, following
+from pytest_dbcluster.testbed.timeline import Moment, Place, Timeline, next_due
 
 PLACE = Place("flush_2", 3, 1)
 PULSE = Pulse("SHOW GLOBAL STATUS", {"flow_control_paused": ("paused_ns", 1e-9), "receive_queue": ("recv_queue", 1.0)})
@@ -281,7 +281,7 @@ def test_there_is_no_csv_without_samples_or_rounds():
 @pytest.mark.parametrize(("ended", "next_"), [(10.1, 11.0), (10.5, 11.0), (10.96, 11.46), (13.0, 13.5)])
 def test_a_late_sample_is_not_followed_by_one_at_once(ended, next_):
     """Ten samples of CPU in 40 ms were more cores than there are."""
-    assert following(10.0, 1.0, ended) == pytest.approx(next_)
+    assert next_due(10.0, 1.0, ended) == pytest.approx(next_)
 
 
 def test_the_csv_reaches_to_the_end_of_the_last_drain():

@@ -8,7 +8,7 @@ from pytest_dbcluster import network
 from pytest_dbcluster.network import NetworkNeeds
 from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.spec import ClusterSpec
-from pytest_dbcluster.testbed.variants import on_one_path
+from pytest_dbcluster.testbed.variants import share_path
 from tests.support.clusters import variant_of
 
 GALERA = ClusterSpec("galera", nodes=3)
@@ -29,7 +29,7 @@ def types_of_release():
 
 def test_variants_that_differ_in_their_network_alone_share_a_cluster():
     """One that asks for none is on the same path, which delays nothing for it."""
-    plain, near, far = on_one_path(variants(GALERA, GALERA.with_needs(rtt=0), FAR))
+    plain, near, far = share_path(variants(GALERA, GALERA.with_needs(rtt=0), FAR))
 
     assert plain.cluster_key == near.cluster_key == far.cluster_key
     assert plain.cluster_key != variants(GALERA)[0].cluster_key
@@ -38,7 +38,7 @@ def test_variants_that_differ_in_their_network_alone_share_a_cluster():
 
 def test_variants_without_a_network_get_no_path():
     """Their nodes are as near as the provisioner has them."""
-    (alone,) = on_one_path(variants(GALERA))
+    (alone,) = share_path(variants(GALERA))
 
     assert (alone.ends, alone.network) == (None, None)
     assert alone.to_start().spec == GALERA
@@ -46,7 +46,7 @@ def test_variants_without_a_network_get_no_path():
 
 def test_a_cluster_starts_at_rest_with_the_ends_of_all_variants():
     """A variant that asks nothing of the load's own network has its packets on the path too: so has the other one."""
-    near, far = on_one_path(variants(FAR, GALERA.with_needs(links={("client", "node1"): 0.02})))
+    near, far = share_path(variants(FAR, GALERA.with_needs(links={("client", "node1"): 0.02})))
 
     assert near.ends == far.ends == ("client",)
     assert near.cluster_key == far.cluster_key
@@ -57,6 +57,6 @@ def test_a_cluster_starts_at_rest_with_the_ends_of_all_variants():
 def test_a_cluster_without_a_proxy_has_no_such_end():
     """Behind a proxy the same link is one of the proxy."""
     behind = dataclasses.replace(GALERA, proxy="haproxy").with_needs(links={("proxy", "node1"): 0.02})
-    plain, proxied = on_one_path(variants(GALERA, behind))
+    plain, proxied = share_path(variants(GALERA, behind))
 
     assert (plain.ends, proxied.ends) == ((), ("proxy",))

@@ -18,13 +18,13 @@ STUCK = {"innodb_monitor_enable": "all"}  # what cannot be taken back, whatever 
 
 
 @pytest.fixture
-def switchable(mariadb, provisioner, empty_references):
+def make_switchable(mariadb, provisioner, empty_references):
     """A variant of one server with these options, as a run divides them; asked of servers and not of a cache."""
     known = template(mariadb, lambda: pytest.fail("the template is there"), {}).variables
 
     def switchable(**options):
         variant = split(variant_of(ClusterSpec("standalone"), mariadb, options), known)
-        return References(provisioner, switchable.said.append).switchable(variant, known)
+        return References(provisioner, switchable.said.append).make_switchable(variant, known)
 
     switchable.said = []
     return switchable

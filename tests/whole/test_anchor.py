@@ -38,7 +38,7 @@ def closed(self):
 
 
 most, close, Pool.close = [], Pool.close, closed
-anchor.measured = lambda provisioner, images, progress: 1000.0 * any(most) + servers()
+anchor.measure = lambda provisioner, images, progress: 1000.0 * any(most) + servers()
 """
 
 

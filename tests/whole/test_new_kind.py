@@ -29,7 +29,7 @@ class Doubles(Kind):
 
 register(Doubles())
 from pytest_dbcluster.testbed import anchor
-anchor.measured = lambda provisioner, images, progress: 1000.0
+anchor.measure = lambda provisioner, images, progress: 1000.0
 '''
 SUITE = """
     from pytest_dbcluster.spec import ClusterSpec

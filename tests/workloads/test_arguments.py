@@ -19,14 +19,14 @@ def test_what_is_no_whole_number_is_refused(given):
     with pytest.raises(ConfigError) as caught:
         whole("tpcc threads", given, 1)
 
-    assert str(caught.value) == f"tpcc threads={given!r}: it takes a whole number, 1 or more"
+    assert str(caught.value) == f"tpcc threads={given!r}: it accepts a whole number, 1 or more"
 
 
 def test_a_whole_number_has_a_least():
     """It may be that one itself."""
     whole("sysbench point_selects", 0, 0)
 
-    with pytest.raises(ConfigError, match=r"^sysbench point_selects=-1: it takes 0 or more$"):
+    with pytest.raises(ConfigError, match=r"^sysbench point_selects=-1: it accepts 0 or more$"):
         whole("sysbench point_selects", -1, 0)
 
 
@@ -36,7 +36,7 @@ def test_what_is_no_number_of_seconds_is_refused(given):
     with pytest.raises(ConfigError) as caught:
         round_seconds("tpcc seconds", given)
 
-    assert str(caught.value) == f"tpcc seconds={given!r}: it takes a number of seconds above 0"
+    assert str(caught.value) == f"tpcc seconds={given!r}: it accepts a number of seconds above 0"
 
 
 @pytest.mark.parametrize("given", [0, -1.5, math.inf, math.nan])
@@ -45,7 +45,7 @@ def test_a_round_takes_a_while_and_ends(given):
     round_seconds("tpcc seconds", 0.1)
     round_seconds("tpcc seconds", 2)
 
-    with pytest.raises(ConfigError, match=r": it takes a finite number of seconds above 0$"):
+    with pytest.raises(ConfigError, match=r": it accepts a finite number of seconds above 0$"):
         round_seconds("tpcc seconds", given)
 
 
@@ -58,16 +58,16 @@ def test_what_is_no_truth_value_is_refused(given):
     with pytest.raises(ConfigError) as caught:
         truth("tpcc thinking", given)
 
-    assert str(caught.value) == f"tpcc thinking={given!r}: it takes True or False"
+    assert str(caught.value) == f"tpcc thinking={given!r}: it accepts True or False"
 
 
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: MySQLSlap("write", rows="5000"), "mysqlslap rows='5000': it takes a whole number, 1 or more"),
-        (lambda: MySQLSlap("write", iterations=0), "mysqlslap iterations=0: it takes 1 or more"),
-        (lambda: MySQLSlap("write", seconds="5"), "mysqlslap seconds='5': it takes a number of seconds above 0"),
-        (lambda: MySQLSlap("write", quick_queries=1.5), "mysqlslap quick_queries=1.5: it takes a whole number, 1 or"),
+        (lambda: MySQLSlap("write", rows="5000"), "mysqlslap rows='5000': it accepts a whole number, 1 or more"),
+        (lambda: MySQLSlap("write", iterations=0), "mysqlslap iterations=0: it accepts 1 or more"),
+        (lambda: MySQLSlap("write", seconds="5"), "mysqlslap seconds='5': it accepts a number of seconds above 0"),
+        (lambda: MySQLSlap("write", quick_queries=1.5), "mysqlslap quick_queries=1.5: it accepts a whole number, 1 or"),
         (lambda: MySQLSlap(None), "unknown mysqlslap mode None; known: key, mixed, read, update, write"),
         (
             lambda: MySQLSlap("write", threads=4),
@@ -77,12 +77,12 @@ def test_what_is_no_truth_value_is_refused(given):
             lambda: SysBench(tables=4),
             "SysBench(...): there is no argument tables=; write table_count= in place of tables=; ",
         ),
-        (lambda: SysBench(range_selects="no"), "sysbench range_selects='no': it takes True or False"),
+        (lambda: SysBench(range_selects="no"), "sysbench range_selects='no': it accepts True or False"),
         (
             lambda: TPCC(warehouse=2),
             "TPCC(...): there is no argument warehouse=; write warehouses= in place of warehouse=; ",
         ),
-        (lambda: TPCC(partitioned="no"), "tpcc partitioned='no': it takes True or False"),
+        (lambda: TPCC(partitioned="no"), "tpcc partitioned='no': it accepts True or False"),
     ],
 )
 def test_a_wrong_argument_of_a_workload_is_one_sentence(make, words):

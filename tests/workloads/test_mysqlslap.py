@@ -90,7 +90,7 @@ def test_numbers_start_at_one(name):
     with pytest.raises(ConfigError) as caught:
         MySQLSlap("key", **{name: 0})
 
-    assert str(caught.value) == f"mysqlslap {name}=0: it takes 1 or more"
+    assert str(caught.value) == f"mysqlslap {name}=0: it accepts 1 or more"
 
 
 @pytest.mark.parametrize("name", ["queries", "quick_queries"])

@@ -128,21 +128,21 @@ class NetworkPath(abc.ABC):
         self.shape(network.REST)
         for pair in links:
             now = self.round_trips(pair, REST_SAMPLES)
-            self._rest[pair] = now.shorter(self._rest.get(pair, now))
+            self._rest[pair] = now.minimum(self._rest.get(pair, now))
 
     def _measured(self, pair: Pair, needs: NetworkNeeds) -> MeasuredLink:
         shape = needs.between(*pair)
         more = shape.jitter + _ping_seconds(shape)
         now = self.round_trips(pair, SAMPLES)
         for _ in range(self.tries):
-            link = MeasuredLink(pair, shape.rtt, now.above(self._rest[pair]))
+            link = MeasuredLink(pair, shape.rtt, now.added_delay(self._rest[pair]))
             wrong = link.wrong(more)
             if not wrong:
                 return link
             if link.short:  # the path at rest was disturbed when it was measured
                 self._measure_rest([pair])
                 self.shape(needs)
-            now = now.shorter(self.round_trips(pair, SAMPLES))
+            now = now.minimum(self.round_trips(pair, SAMPLES))
         raise _otherwise(needs, f"{wrong}, as a difference to the path at rest; {REASONS}")
 
 

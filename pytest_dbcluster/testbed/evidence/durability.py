@@ -76,7 +76,7 @@ class Durability:
 
 
 @dataclasses.dataclass(frozen=True)
-class Labelled:
+class LabelledVariant:
     """A variant with its name in messages and its durability label."""
 
     name: str
@@ -84,13 +84,13 @@ class Labelled:
     durability: Durability
 
 
-def compare(labelled: Sequence[Labelled], parts: Sequence[str] = tuple(OPTIONS)) -> None:
+def compare(labelled: Sequence[LabelledVariant], parts: Sequence[str] = tuple(OPTIONS)) -> None:
     """Raise ConfigError for the first two labels that differ in ``parts``, unless the test set the difference."""
     for first, second in itertools.combinations(labelled, 2):
         differing = {part: source for part, source in _differences(first, second) if part in parts and source}
         if differing:
             sources = ", ".join(f"{part} (from {source})" for part, source in differing.items())
-            labels = "; ".join(f"{item.name}: {_shown(item.durability, parts)}" for item in (first, second))
+            labels = "; ".join(f"{item.name}: {_label_text(item.durability, parts)}" for item in (first, second))
             raise ConfigError(
                 f"{first.name} and {second.name} differ in durability, and the test did not set that itself: "
                 f"{sources} differs [{labels}]. The one that promises less is faster for that reason: "
@@ -113,25 +113,25 @@ def compare_promises(
     if allowed or len({variant.spec.topology for variant in variants}) == 1:
         return
     labelled = [
-        Labelled(name, variant, Durability.of(variant.topology, defaults(variant), variant.spec.nodes))
+        LabelledVariant(name, variant, Durability.of(variant.topology, defaults(variant), variant.spec.nodes))
         for name, variant in zip(names, variants, strict=True)
     ]
     compare(labelled, ("acknowledged",))
 
 
-def _shown(label: Durability, parts: Sequence[str]) -> str:
+def _label_text(label: Durability, parts: Sequence[str]) -> str:
     return ", ".join(text for part in parts if (text := getattr(label, part)))
 
 
-def _differences(first: Labelled, second: Labelled) -> Iterator[tuple[str, str]]:
+def _differences(first: LabelledVariant, second: LabelledVariant) -> Iterator[tuple[str, str]]:
     """The parts that differ, each with the source of the difference; the source is empty when the test set it."""
     for part in OPTIONS:
         values = getattr(first.durability, part).casefold(), getattr(second.durability, part).casefold()
         if values[0] != values[1]:
-            yield part, _source(part, _deciding(part, *values), first.variant, second.variant)
+            yield part, _source(part, _deciding_options(part, *values), first.variant, second.variant)
 
 
-def _deciding(part: str, first: str, second: str) -> Sequence[Sequence[str]]:
+def _deciding_options(part: str, first: str, second: str) -> Sequence[Sequence[str]]:
     """The options that decide each item in which two texts of a part differ.
 
     A text of the part "acknowledged" has two items: "received by 2 replicas (AFTER_SYNC)".
@@ -149,7 +149,7 @@ def _source(part: str, deciding: Sequence[Sequence[str]], first: Variant, second
     """
     topologies = first.spec.topology != second.spec.topology
     fixed = topologies and part in ("acknowledged", "consistency")  # no option can change this
-    if not fixed and all(_given(first, names) != _given(second, names) for names in deciding):
+    if not fixed and all(_test_options(first, names) != _test_options(second, names) for names in deciding):
         return ""
     sources = [f"the topologies {first.spec.topology} and {second.spec.topology}"] if topologies else []
     if fixed:
@@ -161,7 +161,7 @@ def _source(part: str, deciding: Sequence[Sequence[str]], first: Variant, second
     return " or ".join(sources)
 
 
-def _given(variant: Variant, names: Sequence[str]) -> dict[str, str]:
+def _test_options(variant: Variant, names: Sequence[str]) -> dict[str, str]:
     """The values of these options that the test set, in lower case, by a name common to both vendors."""
     given = {name: value for name, value in variant.asked.items() if name in names}
     return {_MEANING.get(name, name): value.strip().casefold() for name, value in given.items()}

@@ -13,9 +13,9 @@ from pytest_dbcluster.measuring.evidence import Evidence, Step
 from pytest_dbcluster.measuring.question import Question
 from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.testbed import comparability
-from pytest_dbcluster.testbed.comparability import differing_line, hosts_line, shapes_line
+from pytest_dbcluster.testbed.comparability import differences_line, hosts_line, shapes_line
 from pytest_dbcluster.testbed.evidence import durability, specs
-from pytest_dbcluster.testbed.evidence.durability import Durability, Labelled
+from pytest_dbcluster.testbed.evidence.durability import Durability, LabelledVariant
 from pytest_dbcluster.testbed.pool import Pool
 from pytest_dbcluster.testbed.variants import Variant
 from pytest_dbcluster.workloads.workload import Workload
@@ -37,7 +37,7 @@ class Gatherer:
         switched: Callable[[int], Cluster],
     ) -> None:
         self.network = measured_back.MeasuredBack()
-        self.resolved = [specs.resolved(variant, pool.resolution.parity) for variant in variants]
+        self.resolved = [specs.resolved_spec(variant, pool.resolution.parity) for variant in variants]
         self._names = names
         self._variants = variants
         self._pool = pool
@@ -56,7 +56,7 @@ class Gatherer:
                 self._label(number)
         if not allowed:
             known = sorted(self._labels.items())
-            durability.compare([Labelled(self._names[n], self._variants[n], label) for n, label in known])
+            durability.compare([LabelledVariant(self._names[n], self._variants[n], label) for n, label in known])
 
     def evidence(self, question: Question, workloads: Sequence[Workload], used: Cluster | None, mode: str) -> Evidence:
         """The evidence of a question.
@@ -101,7 +101,7 @@ class Gatherer:
         label = "; ".join(f"{name} {text}" for name, text in labels.items())
         lines = [f"durability: {label}", *shapes_line(asked), *hosts_line(needs), *filter(None, networks)]
         for (candidate, baseline), variables in differ.items():
-            lines += [differing_line(baseline, candidate, variables), *filter(None, [fits[candidate, baseline]])]
+            lines += [differences_line(baseline, candidate, variables), *filter(None, [fits[candidate, baseline]])]
         if len({(variant.release.name, variant.release.version) for variant in self._variants}) > 1:
             lines.append(f"client of all variants: that of {self._client.name} {self._client.version}")
         lines += comparability.undivided_lines(workloads, self._pool.clients(self._client))

@@ -12,7 +12,7 @@ from pytest_dbcluster.testbed.variants import Variant
 PROGRAMS = ("mariadbd", "mysqld")
 
 
-def resolved(variant: Variant, parity: str) -> ResolvedSpec:
+def resolved_spec(variant: Variant, parity: str) -> ResolvedSpec:
     """A variant as a value. parity: of the run, for a spec that names none."""
     spec, release = variant.spec, variant.release
     own = spec.release is not None and (spec.release.directory or spec.release.version == "path")
@@ -22,7 +22,7 @@ def resolved(variant: Variant, parity: str) -> ResolvedSpec:
         options=variant.asked,
         instance=spec.instance,
         image=release.image,
-        built=_built(release.bin) if own else "",
+        built=_program_stamp(release.bin) if own else "",
     )
 
 
@@ -43,7 +43,7 @@ def spec_document(spec: ClusterSpec, release: str, version: str, parity: str) ->
     )
 
 
-def _built(directory: Path) -> str:
+def _program_stamp(directory: Path) -> str:
     """Where the server's program is, with its size and time."""
     for name in PROGRAMS:
         try:

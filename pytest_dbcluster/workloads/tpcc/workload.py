@@ -97,7 +97,7 @@ class TPCC(Workload):
         if self.thinking and self.rate is not None:
             raise ConfigError(f"tpcc thinking=True and rate={self.rate!r}: both set the arrival rate; use one of them")
         if self.partitioned and self.to != "all":
-            raise ConfigError(f"tpcc partitioned=True and to={self.to!r}: it takes to='all'")
+            raise ConfigError(f"tpcc partitioned=True and to={self.to!r}: it accepts to='all'")
         if self.rate is not None:
             open_loop.share_of(self.rate)
 

@@ -7,7 +7,7 @@ import pytest
 from pytest_dbcluster.clusters.servers.galera_options import differing, spread
 from pytest_dbcluster.clusters.servers.path_options import provider_pairs
 from pytest_dbcluster.releases import find
-from pytest_dbcluster.testbed.comparability import differing_line
+from pytest_dbcluster.testbed.comparability import differences_line
 
 LIST = "base_dir = /a/node1/; base_port = 29009; gcs.fc_limit = {limit}; gmcast.listen_addr = tcp://127.0.0.1:29009; "
 
@@ -58,7 +58,7 @@ def test_a_server_without_galera_differs_in_its_variables_alone():
 
     assert found == {"max_connections": ("151", "500"), "sync_binlog": ("0", "1")}
     assert differing(alone, node).keys() == found.keys()
-    assert "sync_binlog: 0 -> 1" in differing_line("galera", "alone", found)
+    assert "sync_binlog: 0 -> 1" in differences_line("galera", "alone", found)
 
 
 def test_variables_come_before_options():

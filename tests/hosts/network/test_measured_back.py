@@ -66,7 +66,7 @@ def test_a_message_says_what_was_asked_and_measured():
     measured.after(path)
 
     assert line("far", far, measured.of("far")) == (
-        "network of far: rtt=0, node1-node3=0.02; node1-node3 20.0 ms asked, 20.0 ms and 20.0 ms by ping, "
+        "network of far: rtt=0, node1-node3=0.02; node1-node3 20.0 ms required, 20.0 ms and 20.0 ms by ping, "
         "20.0 ms and 20.0 ms over TCP"
     )
 
@@ -80,5 +80,5 @@ def test_a_message_says_what_else_the_kernel_has_set():
 
     assert [delay.kernel_settings.rate for delay in measured.of("slow")] == [1e8] * 3
     last = line("slow", slow, measured.of("slow")).rpartition("; ")[2]
-    assert last.startswith("node2-node3 0.00 ms asked, 0.00 ms and 0.00 ms by ping, ")
+    assert last.startswith("node2-node3 0.00 ms required, 0.00 ms and 0.00 ms by ping, ")
     assert last.endswith(" over TCP, set in the kernel: loss 1 %, rate 100 Mbit/s")

@@ -16,7 +16,7 @@ from tests.support import conftests, users
 from tests.support.records import comparable
 from tests.support.resumed import COUNTED, FAKE, RESUME, WORDS, drawn
 
-ANCHOR = 'PATCHES["pytest_dbcluster.testbed.anchor.measured"] = lambda *words: 1000.0\n'
+ANCHOR = 'PATCHES["pytest_dbcluster.testbed.anchor.measure"] = lambda *words: 1000.0\n'
 SUITE = """
     import os
     import signal

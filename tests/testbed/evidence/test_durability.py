@@ -11,7 +11,7 @@ from pytest_dbcluster.clusters.topology import topology
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.spec import ClusterSpec
-from pytest_dbcluster.testbed.evidence.durability import Durability, Labelled, compare
+from pytest_dbcluster.testbed.evidence.durability import Durability, LabelledVariant, compare
 from tests.support.clusters import variant_of
 
 MARIADB = Release("mariadb:10.11", "mariadb", "10.11.19", Path("/opt/mariadb/bin"))
@@ -22,7 +22,7 @@ CERTIFIED = Durability("flush=1", "binlog off", "certified on all nodes", "wsrep
 
 def labelled(name, label, form="standalone", release=MARIADB, **options):
     """A variant of this topology and release whose test has set these options."""
-    return Labelled(name, variant_of(ClusterSpec(form, nodes=3), release, tuple(options.items()), ()), label)
+    return LabelledVariant(name, variant_of(ClusterSpec(form, nodes=3), release, tuple(options.items()), ()), label)
 
 
 def refused(one, other):

@@ -20,17 +20,17 @@ from pytest_dbcluster.workloads.tpcc.workload import SCHEMA, TABLES, TPCC, tpm_c
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        ({"warehouses": 0}, "tpcc warehouses=0: it takes 1 or more"),
-        ({"threads": 0}, "tpcc threads=0: it takes 1 or more"),
-        ({"attempts": 0}, "tpcc attempts=0: it takes 1 or more"),
-        ({"seconds": 0}, "tpcc seconds=0: it takes a finite number of seconds above 0"),
-        ({"warehouses": "2"}, "tpcc warehouses='2': it takes a whole number, 1 or more"),
-        ({"warehouses": True}, "tpcc warehouses=True: it takes a whole number, 1 or more"),
-        ({"warehouses": 1.5}, "tpcc warehouses=1.5: it takes a whole number, 1 or more"),
-        ({"threads": 2.5}, "tpcc threads=2.5: it takes a whole number, 1 or more"),
-        ({"attempts": None}, "tpcc attempts=None: it takes a whole number, 1 or more"),
-        ({"seed": "1"}, "tpcc seed='1': it takes a whole number, 0 or more"),
-        ({"seconds": "2"}, "tpcc seconds='2': it takes a number of seconds above 0"),
+        ({"warehouses": 0}, "tpcc warehouses=0: it accepts 1 or more"),
+        ({"threads": 0}, "tpcc threads=0: it accepts 1 or more"),
+        ({"attempts": 0}, "tpcc attempts=0: it accepts 1 or more"),
+        ({"seconds": 0}, "tpcc seconds=0: it accepts a finite number of seconds above 0"),
+        ({"warehouses": "2"}, "tpcc warehouses='2': it accepts a whole number, 1 or more"),
+        ({"warehouses": True}, "tpcc warehouses=True: it accepts a whole number, 1 or more"),
+        ({"warehouses": 1.5}, "tpcc warehouses=1.5: it accepts a whole number, 1 or more"),
+        ({"threads": 2.5}, "tpcc threads=2.5: it accepts a whole number, 1 or more"),
+        ({"attempts": None}, "tpcc attempts=None: it accepts a whole number, 1 or more"),
+        ({"seed": "1"}, "tpcc seed='1': it accepts a whole number, 0 or more"),
+        ({"seconds": "2"}, "tpcc seconds='2': it accepts a number of seconds above 0"),
         (
             {"isolation": "SNAPSHOT"},
             "unknown tpcc isolation 'SNAPSHOT'; known: READ COMMITTED, REPEATABLE READ, SERIALIZABLE",
@@ -43,7 +43,7 @@ from pytest_dbcluster.workloads.tpcc.workload import SCHEMA, TABLES, TPCC, tpm_c
         ),
         (
             {"partitioned": True},
-            "tpcc partitioned=True and to='writer': it takes to='all'",
+            "tpcc partitioned=True and to='writer': it accepts to='all'",
         ),
     ],
 )

@@ -84,7 +84,7 @@ class Volume:
         wrong = not least <= len(numbers) <= most or not all(re.fullmatch(r"[1-9][0-9]{0,6}", one) for one in numbers)
         if wrong or int(numbers[0]) > LARGEST_GIB:
             raise ConfigError(
-                f"--db-ec2-volume {text!r}: it takes {' or '.join(FORMS)}, in whole numbers above 0, of at most "
+                f"--db-ec2-volume {text!r}: it accepts {' or '.join(FORMS)}, in whole numbers above 0, of at most "
                 f"{LARGEST_GIB} GiB, such as {DEFAULT_VOLUME}"
             )
         gib, *more = map(int, numbers)
@@ -209,7 +209,7 @@ class EC2Settings:
 
 def _matching(option: str, text: str, pattern: re.Pattern[str], form: str) -> str:
     if text and not pattern.fullmatch(text):
-        raise ConfigError(f"{option} {text!r}: it takes {form}")
+        raise ConfigError(f"{option} {text!r}: it accepts {form}")
     return text
 
 
@@ -220,7 +220,7 @@ def _type(option: str, text: str) -> str:
 def _distinct(option: str, texts: tuple[str, ...], pattern: re.Pattern[str], form: str) -> tuple[str, ...]:
     for number, text in enumerate(texts):
         if not text:
-            raise ConfigError(f"{option} '': it takes {form}")
+            raise ConfigError(f"{option} '': it accepts {form}")
         _matching(option, text, pattern, form)
         if text in texts[:number]:
             raise ConfigError(f"{option} {text}: it is named twice; name each once")
@@ -237,7 +237,7 @@ def _zones(texts: tuple[str, ...]) -> tuple[str, ...]:
 
 def _gib(option: str, text: str) -> int:
     if not re.fullmatch(r"[0-9]{1,5}", text) or int(text) > LARGEST_GIB:
-        raise ConfigError(f"{option} {text!r}: it takes a whole number of GiB, from 0 to {LARGEST_GIB}")
+        raise ConfigError(f"{option} {text!r}: it accepts a whole number of GiB, from 0 to {LARGEST_GIB}")
     return int(text)
 
 
@@ -245,7 +245,7 @@ def _usd(option: str, given: str, number: str) -> float:
     """USD from a number. given: the text of the option. Raises ConfigError unless it is finite and above 0."""
     # float() also takes 1_000, nan, digits of other scripts and blanks, which nobody means as an amount of money.
     if not re.fullmatch(r"[0-9]+(\.[0-9]+)?|\.[0-9]+|[0-9.]+e-?[0-9]+", number) or not 0 < _float(number) < math.inf:
-        raise ConfigError(f"{option} {given!r}: it takes USD, a number above 0, such as 0.50")
+        raise ConfigError(f"{option} {given!r}: it accepts USD, a number above 0, such as 0.50")
     return _float(number)
 
 
@@ -259,7 +259,7 @@ def _float(number: str) -> float:
 def _seconds(text: str) -> float:
     seconds = seconds_of(text)
     if seconds is None or text[-1].isdigit():
-        raise ConfigError(f"--db-ec2-ttl {text!r}: it takes a time with its unit ({UNITS}), such as 2h")
+        raise ConfigError(f"--db-ec2-ttl {text!r}: it accepts a time with its unit ({UNITS}), such as 2h")
     if not SHORTEST <= seconds <= LONGEST:
         raise ConfigError(
             f"--db-ec2-ttl {text}: instances live from {duration(SHORTEST)} to {duration(LONGEST)}, and end themselves"
@@ -274,7 +274,7 @@ def _prices(texts: Sequence[str]) -> Mapping[str, float]:
         if not separator or not (TYPE.fullmatch(name) or name in PRICED):
             known = "; ".join(f"{name}: {unit}" for name, unit in PRICED.items())
             raise ConfigError(
-                f"--db-ec2-price {text!r}: it takes TYPE=USD, the price of an hour, such as r6i.large=0.152, or "
+                f"--db-ec2-price {text!r}: it accepts TYPE=USD, the price of an hour, such as r6i.large=0.152, or "
                 f"NAME=USD ({known})"
             )
         if name in prices:
@@ -289,7 +289,7 @@ def _tags(texts: Sequence[str]) -> Mapping[str, str]:
         key, separator, value = text.partition("=")
         if not separator or not 0 < len(key) <= TAG_KEY or len(value) > TAG_VALUE or not text.isprintable():
             raise ConfigError(
-                f"--db-ec2-tag {text!r}: it takes KEY=VALUE, of 1 to {TAG_KEY} and at most {TAG_VALUE} printable "
+                f"--db-ec2-tag {text!r}: it accepts KEY=VALUE, of 1 to {TAG_KEY} and at most {TAG_VALUE} printable "
                 "characters"
             )
         if key.lower().startswith(("aws:", TAG_PREFIX)) or key == "Name":
@@ -309,11 +309,11 @@ def _network(text: str) -> str:
         network = ipaddress.IPv4Network(text if "/" in text else f"{text}/32")
     except ValueError as error:
         raise ConfigError(
-            f"--db-ec2-from {text!r}: {error}; it takes a network of IPv4 addresses, such as 192.0.2.17/32"
+            f"--db-ec2-from {text!r}: {error}; it accepts a network of IPv4 addresses, such as 192.0.2.17/32"
         ) from None
     if network.prefixlen < WIDEST and not network.is_private:
         raise ConfigError(
             f"--db-ec2-from {text}: that lets {network.num_addresses} public addresses reach ssh of the instances; "
-            f"it takes a network of /{WIDEST} to /32, or a private one"
+            f"it accepts a network of /{WIDEST} to /32, or a private one"
         )
     return str(network)

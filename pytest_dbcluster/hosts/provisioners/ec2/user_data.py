@@ -236,7 +236,7 @@ def user_data(
         raise ConfigError(f"the data volume {volume!r} is no name below /dev/disk/by-id")
     if not PATH.fullmatch(directory) or directory.strip("/") in ("", "run", "etc", "usr", "proc", "sys", "dev"):
         raise ConfigError(
-            f"--db-host-directory {directory!r}: it takes an absolute path of letters, digits and _./+-, such as "
+            f"--db-host-directory {directory!r}: it accepts an absolute path of letters, digits and _./+-, such as "
             f"{DIRECTORY}, which is no directory of the system"
         )
     keys = [key for text in (host_key.public, public_key) if (key := PUBLIC_KEY.fullmatch(text.strip()))]

@@ -61,7 +61,7 @@ class Access:
                 raise ConfigError(f"{option} {file}: there is no such file")
         if not PATH.fullmatch(self.base):
             raise ConfigError(
-                f"--db-host-directory {self.base!r}: it takes an absolute path of letters, digits and _./+-, such as "
+                f"--db-host-directory {self.base!r}: it accepts an absolute path of letters, digits and _./+-, such as "
                 f"{BASE}"
             )
 
@@ -138,8 +138,8 @@ def checked(option: str, given: Sequence[str]) -> dict[str, str]:
         target, _, private = text.partition("=")
         if not TARGET.fullmatch(target) or not (private or "=" not in text):
             raise ConfigError(
-                f"{option} {text!r}: it takes USER@ADDRESS, or a Host of ~/.ssh/config, and after it =PRIVATE_ADDRESS "
-                "where the machines reach each other at other addresses than ssh"
+                f"{option} {text!r}: it accepts USER@ADDRESS, or a Host of ~/.ssh/config, and after it "
+                "=PRIVATE_ADDRESS where the machines reach each other at other addresses than ssh"
             )
         if private and not _is_address(private):
             raise ConfigError(f"{option} {text!r}: {private!r} is no IP address of the machine")

@@ -48,7 +48,7 @@ def test_options_of_the_topology_are_told_from_those_of_the_server():
     assert settings_of(TOPOLOGY(), options, "drbd") == {"drbd_protocol": "A", "drbd_connected": "OFF"}
     with pytest.raises(ConfigError) as caught:
         settings_of(TOPOLOGY(), {"drbd_protocol": "D"}, "drbd")
-    assert str(caught.value) == "option drbd_protocol='D' of the topology drbd: it takes C or B or A"
+    assert str(caught.value) == "option drbd_protocol='D' of the topology drbd: it accepts C or B or A"
 
 
 @pytest.mark.parametrize(

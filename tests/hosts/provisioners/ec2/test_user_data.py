@@ -107,7 +107,7 @@ def test_a_volume_that_is_no_name_is_refused(volume: str) -> None:
 @pytest.mark.parametrize("directory", ["data", "/", "/etc", "/usr/", "/a b", "/a;b", "/a\n", ""])
 def test_a_directory_that_cannot_be_is_refused(directory: str) -> None:
     """Data do not go to a relative path, to a directory of the system, or where a shell would read something else."""
-    with pytest.raises(ConfigError, match=r"--db-host-directory .* it takes an absolute path"):
+    with pytest.raises(ConfigError, match=r"--db-host-directory .* it accepts an absolute path"):
         document(directory=directory)
 
 

@@ -58,12 +58,12 @@ def on(stand_in_hosts):
     ("told", "message"),
     [
         ({}, "--db-provisioner ssh needs machines: --db-host USER@ADDRESS, once for each"),
-        ({"machines": ["-oProxyCommand=x"]}, "--db-host '-oProxyCommand=x': it takes USER@ADDRESS"),
+        ({"machines": ["-oProxyCommand=x"]}, "--db-host '-oProxyCommand=x': it accepts USER@ADDRESS"),
         ({"machines": ["a", "a"]}, "--db-host a: it is named twice"),
-        ({"machines": ["a="]}, "--db-host 'a=': it takes USER@ADDRESS"),
+        ({"machines": ["a="]}, "--db-host 'a=': it accepts USER@ADDRESS"),
         ({"machines": ["a=b"]}, "--db-host 'a=b': 'b' is no IP address of the machine"),
         ({"machines": ["a"], "load_machines": ["a"]}, "--db-load-host a is a --db-host too"),
-        ({"machines": ["a"], "base": "tmp"}, "--db-host-directory 'tmp': it takes an absolute path"),
+        ({"machines": ["a"], "base": "tmp"}, "--db-host-directory 'tmp': it accepts an absolute path"),
         ({"machines": ["a"], "keep": True}, "--db-keep: servers on machines of --db-host end with the run"),
     ],
 )
