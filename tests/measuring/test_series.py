@@ -146,8 +146,8 @@ def test_an_order_takes_five_series_at_most():
         ),
         (
             lambda slow, fast: fast.same_as(slow, by=0.05),
-            "candidate.same_as(...): there is no argument by=; write within= in place of by=; it is "
-            "written candidate.same_as(baseline, within=0.05)",
+            "candidate.same_as(...): there is no argument by=; write within= in place of by=; usage: "
+            "candidate.same_as(baseline, within=0.05)",
         ),
         (
             lambda slow, fast: fast.scales(slow, by=2),
