@@ -113,6 +113,7 @@ def test_ctrl_c_leaves_the_page_out(suite):
             "page.claim_view.view",
             "claim 1 (*.beats(other), mysqlslap read) could not be shown (ZeroDivision*",
         ),
+        ("page.causes.causes", "claim 1 (*.beats(other), mysqlslap read) could not be shown (ZeroDivision*"),
         ("page.comparison_view.view", "the comparison of claims could not be shown (ZeroDivisionError: *"),
         ("charts.forest.svg", "the plot of all claims could not be shown (ZeroDivisionError: *"),
         ("charts.claim.svg", "claim 1 (*.beats(other), mysqlslap read) could not be shown (ZeroDivision*"),

@@ -10,10 +10,10 @@ import dataclasses
 from collections.abc import Sequence
 from html import escape
 
-from pytest_dbcluster import formatting
 from pytest_dbcluster.claims import wording
 from pytest_dbcluster.claims.claim import Outcome
-from pytest_dbcluster.reporting.page import claim_view, words
+from pytest_dbcluster.reporting.page import words
+from pytest_dbcluster.reporting.page.claim_view import ClaimView
 from pytest_dbcluster.reporting.records import ClaimRecord, CurveRecord
 from pytest_dbcluster.reporting.tables import closing
 
@@ -76,7 +76,7 @@ def message(text: str, shown: Sequence[Shown]) -> tuple[str, str]:
             said = text.removeprefix(before)
             claims = [one.record for one in shown if isinstance(one.record, ClaimRecord)]
             if first := next((record for record in claims if words.state(record) == state), None):
-                why = claim_view.needs(first)
+                why = ClaimView(first).needs
                 return f"{_answer(first)}: {_estimate(first)}{f'; {why}' if why else ''}", said
             return (f"{INCONCLUSIVE}{said}" if state == "inconclusive" else said), ""
     return text, ""
@@ -101,22 +101,21 @@ def _claim(record: ClaimRecord) -> str:
     """The answer in words, then its figures as two tables."""
     guarded = closing.guarded(record)
     state = words.state(record)
-    published = "" if record.published is None else formatting.ratio(record.published)
+    view = ClaimView(record)
     figures = {
         "claim": record.text,
         "load": record.load,
         "release": record.release,
         "measured": _measured(record),
         "holds by": guarded and f"90 %: {guarded}",
-        "published": ", ".join(filter(None, (published, claim_view.difference(record)))),
-        "needs": claim_view.needs(record),
+        "published": ", ".join(filter(None, (view.published, view.difference))),
+        "needs": view.needs,
         "pairs": f"{record.verdict.pairs}, {record.measured_seconds:.0f} s measured",
         "repeat": record.repeat,
     }
-    medians = claim_view.medians(record)
     heading = f"{words.SYMBOLS[state]} {_answer(record)}"
     rows = [(title, text) for title, text in figures.items() if text]
-    return f"<h3>{escape(heading)}</h3>{_table((), rows)}{_table(medians.columns, medians.rows)}"
+    return f"<h3>{escape(heading)}</h3>{_table((), rows)}{_table(view.medians.columns, view.medians.rows)}"
 
 
 def _curve(record: CurveRecord) -> str:

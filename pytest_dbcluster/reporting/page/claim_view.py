@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import statistics
-from collections.abc import Mapping, Sequence
 
 from pytest_dbcluster import formatting
 from pytest_dbcluster.claims import wording
@@ -34,189 +34,192 @@ class Table:
 
 @dataclasses.dataclass(frozen=True)
 class ClaimView:
-    """One claim as texts, tables and charts for the template; an empty one is left out.
+    """One claim as texts and tables of its record, and its charts; the template leaves out what is empty."""
 
-    key: its address in the page. state: a word of ``words.SYMBOLS``. interval: with its level. why: what moved;
-    why_note: why there is no such table. source: its results directory, where the page has several. folded: noise
-    figures.
-    """
+    record: ClaimRecord
+    """The claim; the template shows some of its fields as they are."""
 
-    key: str
-    state: str
-    symbol: str
-    sentence: str
-    text: str
-    load: str
-    release: str
-    source: str
-    test: str
-    measured: str
-    interval: str
-    published: str
-    difference: str
-    needs: str
-    medians: Table
-    chart: str
-    latency: str
-    timeline: str
-    hosts: str
-    percentiles: Table | None
-    why: Table | None
-    why_note: str
-    nodes: Table | None
-    variables: Table | None
-    durability: Table | None
-    remarks: tuple[str, ...]
-    void: tuple[str, ...]
-    repeat: str
-    folded: str
+    key: str = ""
+    """The address of the claim in the page."""
+
+    source: str = ""
+    """Its results directory; empty on a page of one directory."""
+
+    chart: str = ""
+    """The rounds of the claim, as SVG text like the other charts."""
+
+    latency: str = ""
+    """The latencies of each variant."""
+
+    timeline: str = ""
+    """The speed in every second."""
+
+    hosts: str = ""
+    """CPU, disk and network of each host in every second."""
+
+    @functools.cached_property
+    def state(self) -> str:
+        """A word of ``words.SYMBOLS``."""
+        return words.state(self.record)
+
+    @functools.cached_property
+    def symbol(self) -> str:
+        """The symbol of the state."""
+        return words.SYMBOLS[self.state]
+
+    @functools.cached_property
+    def sentence(self) -> str:
+        """The answer in words."""
+        return words.sentence(self.record)
+
+    @functools.cached_property
+    def release(self) -> str:
+        """The releases, the provisioner and the storage."""
+        return ", ".join(filter(None, (self.record.release, self.record.provisioner, self.record.storage)))
+
+    @functools.cached_property
+    def measured(self) -> str:
+        """The measured ratio."""
+        return words.ratio(self.record)
+
+    @functools.cached_property
+    def interval(self) -> str:
+        """The interval that decided, with its level."""
+        low, high, level = closing.deciding(self.record)
+        return f"{level}: {formatting.interval(low, high, self.record.verdict.claim.limits)}"
+
+    @functools.cached_property
+    def published(self) -> str:
+        """The published ratio; empty if no ratio is published."""
+        return "" if self.record.published is None else formatting.ratio(self.record.published)
+
+    @functools.cached_property
+    def difference(self) -> str:
+        """How the measured ratio relates to the published one, in words; empty if no ratio is published."""
+        verdict, published = self.record.verdict, self.record.published
+        if published is None or not math.isfinite(verdict.ratio):
+            return ""
+        times = f"measured is {formatting.ratio(verdict.ratio / published, EQUAL)} the published ratio"
+        if verdict.low == 0 and math.isinf(verdict.high):
+            return times
+        inside = verdict.low <= published <= verdict.high
+        return f"{times}, which lies {'inside' if inside else 'outside'} the interval"
+
+    @functools.cached_property
+    def needs(self) -> str:
+        """Why a claim is inconclusive, and what would decide it; empty for others."""
+        if self.state != "inconclusive":
+            return ""
+        return f"{self.record.verdict.reason}; needs {closing.needs(self.record)}"
+
+    @functools.cached_property
+    def medians(self) -> Table:
+        """By variant, the median of the metric with the smallest and the largest round."""
+        rows = []
+        void = [drawn.variant for block in self.record.void_rounds for drawn in block]
+        for name, many in self.record.rounds.items():
+            try:
+                values = [value for value in rounds_csv.values(self.record, name) if math.isfinite(value)]
+            except ConfigError:
+                values = []
+            spread = f"{words.figure(min(values))} .. {words.figure(max(values))}" if values else NOTHING
+            median = words.figure(statistics.median(values)) if values else NOTHING
+            rows.append((name, median, spread, str(len(many)), str(void.count(name))))
+        columns = ("variant", f"median, {metrics.label(self.record.metric)}", "rounds, least .. most", "rounds", "void")
+        return Table(columns, tuple(rows))
+
+    @functools.cached_property
+    def percentiles(self) -> Table | None:
+        """By variant, the percentiles of its latencies; None without ledgers."""
+        found = latency_chart.percentiles(self.record.rounds)
+        rows = tuple((name, *map(words.figure, values.values())) for name, values in found.items())
+        return Table(("latency, ms", *latency_chart.SHARES), rows) if rows else None
+
+    @functools.cached_property
+    def why(self) -> Table | None:
+        """What moved, each with its medians, its ratio and its interval; None if nothing did."""
+        rows = tuple(map(_moved, causes.causes(self.record)))
+        columns = ("counter or resource", self.record.baseline, self.record.candidate, "ratio", "interval")
+        return Table(columns, rows) if rows else None
+
+    @property
+    def why_not(self) -> str:
+        """Why ``why`` has no table."""
+        if not any(drawn.counters or drawn.samples for many in self.record.rounds.values() for drawn in many):
+            return "The rounds have no counters."
+        return "No counter and no resource is shown to differ between the two variants."
+
+    @functools.cached_property
+    def nodes(self) -> Table | None:
+        """By node, the median of the cores that it used, for each variant."""
+        record = self.record
+        every = [drawn for many in record.rounds.values() for drawn in many]
+        names = dict.fromkeys(name for drawn in every for name in drawn.samples if name.startswith("cpu_node"))
+        variants = dict.fromkeys((record.baseline, record.candidate, *record.rounds))
+        rows = []
+        for name in names:
+            cells = []
+            for many in (record.rounds[variant] for variant in variants):
+                used = [drawn.samples[name] for drawn in many if name in drawn.samples]
+                cells.append(words.figure(statistics.median(used)) if used else NOTHING)
+            rows.append((name.removeprefix("cpu_"), *cells))
+        return Table(("node, cores used", *variants), tuple(rows)) if rows else None
+
+    @functools.cached_property
+    def variables(self) -> Table | None:
+        """The server variables that differ."""
+        rows = tuple((name, *values) for name, values in self.record.differences.items())
+        return Table(("server variable", self.record.baseline, self.record.candidate), rows) if rows else None
+
+    @functools.cached_property
+    def durability(self) -> Table | None:
+        """By variant, the failures that a commit survives."""
+        rows = tuple(self.record.durability.items())
+        return Table(("variant", "a commit survives with"), rows) if rows else None
+
+    @functools.cached_property
+    def remarks(self) -> tuple[str, ...]:
+        """What a reader must know besides: a narrower interval, and what there is to say about the rounds."""
+        found = []
+        if closing.holds_as_guard(self.record):
+            level = wording.level(self.record.verdict)
+            found.append(f"the guard holds by its 90 % interval; that of {level}: {words.interval(self.record)}")
+        return (*found, *closing.of_rounds(self.record))
+
+    @functools.cached_property
+    def void(self) -> tuple[str, ...]:
+        """The reasons why rounds were void."""
+        return tuple(dict.fromkeys(remarks.reason(block) for block in self.record.void_rounds))
 
 
 def view(record: ClaimRecord, key: str, source: str = "", samples: Samples | None = None) -> ClaimView:
-    """The view of a claim. ``key``: its address in the page. ``samples``: of every second; None for none."""
-    state = words.state(record)
-    moved = causes.causes(record)
+    """The view of a claim. ``samples``: of every second; None for none.
+
+    All its texts are made here, so an error leaves out this claim and not the page.
+    """
     latencies = latency_chart.percentiles(record.rounds)
-    return ClaimView(
-        key=key,
-        state=state,
-        symbol=words.SYMBOLS[state],
-        sentence=words.sentence(record),
-        text=record.text,
-        load=record.load,
-        release=", ".join(filter(None, (record.release, record.provisioner, record.storage))),
-        source=source,
-        test=record.test,
-        measured=words.ratio(record),
-        interval=interval(record),
-        published="" if record.published is None else formatting.ratio(record.published),
-        difference=difference(record),
-        needs=needs(record),
-        medians=medians(record),
+    made = ClaimView(
+        record,
+        key,
+        source,
         chart=colours.themed(claim_chart.svg(record, key, titled=False) or ""),
         latency=colours.themed(latency_chart.svg(latencies, f"{key}-latency") or ""),
-        percentiles=_percentiles(latencies),
         timeline=colours.themed((timeline.svg(samples, record.rounds, f"{key}-timeline") if samples else "") or ""),
         hosts=colours.themed((timeline.hosts_svg(samples, record.rounds, f"{key}-hosts") if samples else "") or ""),
-        why=_why(record, moved),
-        why_note="" if moved else _why_not(record),
-        nodes=_nodes(record),
-        variables=_variables(record),
-        durability=_durability(record),
-        remarks=tuple(_remarks(record)),
-        void=_void(record),
-        repeat=record.repeat,
-        folded=record.message,
     )
+    for name, part in vars(ClaimView).items():
+        if isinstance(part, functools.cached_property):
+            getattr(made, name)
+    return made
 
 
-def interval(record: ClaimRecord) -> str:
-    """The interval that decided, with its level."""
-    low, high, level = closing.deciding(record)
-    return f"{level}: {formatting.interval(low, high, record.verdict.claim.limits)}"
-
-
-def difference(record: ClaimRecord) -> str:
-    """How the measured ratio relates to the published one, in words; empty where none is published."""
-    verdict, published = record.verdict, record.published
-    if published is None or not math.isfinite(verdict.ratio):
-        return ""
-    times = f"measured is {formatting.ratio(verdict.ratio / published, EQUAL)} the published ratio"
-    if verdict.low == 0 and math.isinf(verdict.high):
-        return times
-    inside = verdict.low <= published <= verdict.high
-    return f"{times}, which lies {'inside' if inside else 'outside'} the interval"
-
-
-def needs(record: ClaimRecord) -> str:
-    """Why a claim is inconclusive, and what would decide it; empty for others."""
-    if words.state(record) != "inconclusive":
-        return ""
-    return f"{record.verdict.reason}; needs {closing.needs(record)}"
-
-
-def medians(record: ClaimRecord) -> Table:
-    """By variant, the median of the metric with the smallest and the largest round."""
-    rows = []
-    void = [drawn.variant for block in record.void_rounds for drawn in block]
-    for name, many in record.rounds.items():
-        try:
-            values = [value for value in rounds_csv.values(record, name) if math.isfinite(value)]
-        except ConfigError:
-            values = []
-        spread = f"{words.figure(min(values))} .. {words.figure(max(values))}" if values else NOTHING
-        median = words.figure(statistics.median(values)) if values else NOTHING
-        rows.append((name, median, spread, str(len(many)), str(void.count(name))))
-    return Table(
-        ("variant", f"median, {metrics.label(record.metric)}", "rounds, least .. most", "rounds", "void"), tuple(rows)
-    )
-
-
-def _percentiles(found: Mapping[str, Mapping[str, float]]) -> Table | None:
-    if not found:
-        return None
-    rows = tuple((name, *map(words.figure, values.values())) for name, values in found.items())
-    return Table(("latency, ms", *latency_chart.SHARES), rows)
-
-
-def _why(record: ClaimRecord, moved: Sequence[causes.Cause]) -> Table | None:
-    """What moved, each with its medians, its ratio and its interval."""
-    rows = []
-    for cause in moved:
-        name = f"{cause.name} per {cause.per}" if cause.per else cause.name
-        ends = formatting.interval(cause.low, cause.high, EQUAL)
-        bounded = claim_chart.bounded(cause.low, cause.high)
-        values = words.figure(cause.baseline), words.figure(cause.candidate)
-        said = formatting.ratio(cause.ratio, EQUAL) + ("" if cause.moved else ", not shown to differ")
-        if not cause.baseline or not cause.candidate:  # there is no ratio to or from nothing
-            said, ends = ("to 0", "below 1") if cause.baseline else ("from 0", "above 1")
-        rows.append((name, *values, said, ends if bounded else formatting.NO_INTERVAL))
-    return (
-        Table(("counter or resource", record.baseline, record.candidate, "ratio", "interval"), tuple(rows))
-        if rows
-        else None
-    )
-
-
-def _why_not(record: ClaimRecord) -> str:
-    if not any(drawn.counters or drawn.samples for many in record.rounds.values() for drawn in many):
-        return "The rounds have no counters."
-    return "No counter and no resource is shown to differ between the two variants."
-
-
-def _nodes(record: ClaimRecord) -> Table | None:
-    """By node, the median of the cores that it used, for each variant."""
-    every = [drawn for many in record.rounds.values() for drawn in many]
-    names = dict.fromkeys(name for drawn in every for name in drawn.samples if name.startswith("cpu_node"))
-    variants = dict.fromkeys((record.baseline, record.candidate, *record.rounds))
-    rows = []
-    for name in names:
-        cells = []
-        for many in (record.rounds[variant] for variant in variants):
-            used = [drawn.samples[name] for drawn in many if name in drawn.samples]
-            cells.append(words.figure(statistics.median(used)) if used else NOTHING)
-        rows.append((name.removeprefix("cpu_"), *cells))
-    return Table(("node, cores used", *variants), tuple(rows)) if rows else None
-
-
-def _variables(record: ClaimRecord) -> Table | None:
-    rows = tuple((name, *values) for name, values in record.differences.items())
-    return Table(("server variable", record.baseline, record.candidate), rows) if rows else None
-
-
-def _durability(record: ClaimRecord) -> Table | None:
-    rows = tuple(record.durability.items())
-    return Table(("variant", "a commit survives with"), rows) if rows else None
-
-
-def _remarks(record: ClaimRecord) -> list[str]:
-    """What a reader must know besides: a narrower interval, and what there is to say about the rounds."""
-    found = []
-    if closing.holds_as_guard(record):
-        level = wording.level(record.verdict)
-        found.append(f"the guard holds by its 90 % interval; that of {level}: {words.interval(record)}")
-    return [*found, *closing.of_rounds(record)]
-
-
-def _void(record: ClaimRecord) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(remarks.reason(block) for block in record.void_rounds))
+def _moved(cause: causes.Cause) -> tuple[str, ...]:
+    """The row of something that moved."""
+    name = f"{cause.name} per {cause.per}" if cause.per else cause.name
+    ends = formatting.interval(cause.low, cause.high, EQUAL)
+    ratio = formatting.ratio(cause.ratio, EQUAL) + ("" if cause.moved else ", not shown to differ")
+    if not cause.baseline or not cause.candidate:  # there is no ratio to or from nothing
+        ratio, ends = ("to 0", "below 1") if cause.baseline else ("from 0", "above 1")
+    bounded = claim_chart.bounded(cause.low, cause.high)
+    values = words.figure(cause.baseline), words.figure(cause.candidate)
+    return (name, *values, ratio, ends if bounded else formatting.NO_INTERVAL)

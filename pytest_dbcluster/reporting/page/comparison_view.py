@@ -31,38 +31,83 @@ Keyed = Sequence[Claim]
 
 @dataclasses.dataclass(frozen=True)
 class ComparedCell:
-    """A claim in one column; all empty where it was not measured.
+    """A claim in one column."""
 
-    interval: the one that decided. medians: of candidate and baseline, with unit. key: the address of its details in
-    the page.
-    """
+    record: ClaimRecord
+    """The claim."""
 
-    state: str = ""
-    symbol: str = ""
-    ratio: str = ""
-    interval: str = ""
-    medians: str = ""
-    key: str = ""
+    key: str
+    """The address of its details in the page; empty without details."""
+
+    @property
+    def state(self) -> str:
+        """A word of ``words.SYMBOLS``."""
+        return words.state(self.record)
+
+    @property
+    def symbol(self) -> str:
+        """The symbol of the state."""
+        return words.SYMBOLS[self.state]
+
+    @property
+    def ratio(self) -> str:
+        """The measured ratio."""
+        return words.ratio(self.record)
+
+    @property
+    def interval(self) -> str:
+        """The interval that decided."""
+        return words.decided(self.record)
+
+    @property
+    def medians(self) -> str:
+        """The medians of candidate and baseline with their unit, ``2610 v 1980 /s``.
+
+        Empty for ``fades``, and if a round has no such figure.
+        """
+        record = self.record
+        if record.verdict.claim.of_kind.composed:
+            return ""
+        try:
+            values = [rounds_csv.values(record, name) for name in (record.candidate, record.baseline)]
+        except (ConfigError, KeyError):
+            return ""
+        finite = [[value for value in many if math.isfinite(value)] for many in values]
+        if not all(finite):
+            return ""
+        first, second = (words.figure(statistics.median(many)) for many in finite)
+        return f"{first} v {second} {metrics.unit(record.metric)}".rstrip()
 
 
 @dataclasses.dataclass(frozen=True)
 class ComparedClaim:
-    """A row: a claim with a cell for each column. where: what tells it from another row of the same claim."""
+    """A row: a claim with a cell for each column."""
 
-    text: str
-    load: str
+    record: ClaimRecord
+    """The first claim of the row, of which claim and workload are shown."""
+
     where: str
-    cells: tuple[ComparedCell, ...]
+    """What tells this row from another row of the same claim; empty if there is no other."""
+
+    cells: tuple[ComparedCell | None, ...]
+    """A cell for each column; None if the claim was not measured there."""
 
 
 @dataclasses.dataclass(frozen=True)
 class ComparisonView:
-    """Claims side by side. by: a word of KNOWN. notes: what a reader must know, as sentences."""
+    """Claims side by side."""
 
     by: str
+    """A word of KNOWN."""
+
     columns: tuple[str, ...]
+    """The values of this aspect."""
+
     rows: tuple[ComparedClaim, ...]
+    """The claims."""
+
     notes: tuple[str, ...] = ()
+    """What a reader must know, as sentences."""
 
     @property
     def title(self) -> str:
@@ -77,14 +122,17 @@ class ComparisonView:
 
 @dataclasses.dataclass(frozen=True)
 class Aspect:
-    """What claims can differ in. of: its value for a claim, as a reader knows it.
+    """What claims can differ in.
 
-    named: the words by which it may be in a claim's id; None where it never is. A claim about two values of such an
-    aspect, such as of one topology against another, has no column; and only claims of several columns are shown.
+    A claim about two values of an aspect with ``named``, such as one topology against another, has no column. Claims
+    with one column are left out then.
     """
 
     of: Callable[[Source, ClaimRecord], str]
+    """The aspect's value for a claim, as a reader knows it."""
+
     named: Callable[[ClaimRecord], list[str]] | None = None
+    """The words by which the aspect may be in a claim's id; None if it never is."""
 
 
 def _topology(source: Source, record: ClaimRecord) -> str:
@@ -216,9 +264,8 @@ def _differing(rows: Sequence[Sequence[Claim]], by: str) -> list[str]:
 
 
 def _row(where: str, claims: Sequence[Claim], aspect: Aspect, columns: Sequence[str]) -> ComparedClaim:
-    cells = {aspect.of(source, record): _cell(record, key) for source, record, key in claims}
-    _, first, _ = claims[0]
-    return ComparedClaim(first.text, first.load, where, tuple(cells.get(column, ComparedCell()) for column in columns))
+    cells = {aspect.of(source, record): ComparedCell(record, key) for source, record, key in claims}
+    return ComparedClaim(claims[0][1], where, tuple(map(cells.get, columns)))
 
 
 def _rising(column: str) -> list[str | int]:
@@ -226,36 +273,18 @@ def _rising(column: str) -> list[str | int]:
     return [int(part) if part.isdigit() else part for part in re.split(r"([0-9]+)", column)]
 
 
-def _cell(record: ClaimRecord, key: str) -> ComparedCell:
-    state = words.state(record)
-    shown = words.ratio(record), words.decided(record)
-    return ComparedCell(state, words.SYMBOLS[state], *shown, _medians(record), key)
-
-
-def _medians(record: ClaimRecord) -> str:
-    """``2610 v 1980 /s``: candidate and baseline; empty for ``fades``, and where a round has no such figure."""
-    if record.verdict.claim.of_kind.composed:
-        return ""
-    try:
-        values = [rounds_csv.values(record, name) for name in (record.candidate, record.baseline)]
-    except (ConfigError, KeyError):
-        return ""
-    finite = [[value for value in many if math.isfinite(value)] for many in values]
-    if not all(finite):
-        return ""
-    first, second = (words.figure(statistics.median(many)) for many in finite)
-    return f"{first} v {second} {metrics.unit(record.metric)}".rstrip()
-
-
 def block(shown: ComparisonView) -> TableBlock:
     """The view as a table of texts, for the terminal and for Markdown."""
     where = ("where",) if shown.several else ()
-    rows = [Row((row.text, row.load, *([row.where] if where else []), *map(_text, row.cells))) for row in shown.rows]
+    rows = [
+        Row((row.record.text, row.record.load, *([row.where] if where else []), *map(_text, row.cells)))
+        for row in shown.rows
+    ]
     return TableBlock(shown.title, ("claim", "load", *where, *shown.columns), tuple(rows))
 
 
-def _text(cell: ComparedCell) -> str:
-    if not cell.state:
+def _text(cell: ComparedCell | None) -> str:
+    if cell is None:
         return ""
     medians = f", {cell.medians}" if cell.medians else ""
     return f"{cell.ratio} ({cell.interval}) {cell.state}{medians}"

@@ -8,17 +8,24 @@ from collections.abc import Sequence
 from pytest_dbcluster.reporting.charts import colours
 from pytest_dbcluster.reporting.history import views
 from pytest_dbcluster.reporting.history.history_file import History
+from pytest_dbcluster.reporting.history.views import ClaimHistory
 from pytest_dbcluster.reporting.page.sources import Source
 
 
 @dataclasses.dataclass(frozen=True)
 class HistoryView:
-    """One claim over its runs. title: claim and release. chart: SVG text. sentences: what changed, and when."""
+    """One claim over its runs."""
 
-    title: str
-    runs: int
+    history: ClaimHistory
+    """The runs; the template shows their number, and what changed."""
+
     chart: str
-    sentences: tuple[str, ...]
+    """SVG text."""
+
+    @property
+    def title(self) -> str:
+        """Claim, workload and release."""
+        return f"{self.history.last.text}, {self.history.last.load}, {self.history.release}"
 
 
 def view(read: Sequence[Source]) -> list[HistoryView]:
@@ -30,6 +37,5 @@ def view(read: Sequence[Source]) -> list[HistoryView]:
     found = []
     for number, item in enumerate(views.claims(history), 1):
         if svg := item.svg(f"history{number}"):
-            title = f"{item.last.text}, {item.last.load}, {item.release}"
-            found.append(HistoryView(title, len(item.entries), colours.themed(svg), tuple(item.sentences())))
+            found.append(HistoryView(item, colours.themed(svg)))
     return found

@@ -13,30 +13,31 @@ from pytest_dbcluster.reporting.tables import curves
 
 @dataclasses.dataclass(frozen=True)
 class SweepView:
-    """A sweep as text, table and chart. figure: what the table shows. notes: limits of the measurement."""
+    """A sweep as text, table and chart."""
+
+    record: CurveRecord
+    """The sweep; the template shows some of its fields as they are."""
 
     key: str
-    title: str
-    figure: str
-    release: str
+    """The address of the sweep in the page."""
+
     source: str
-    test: str
+    """Its results directory; empty on a page of one directory."""
+
     chart: str
+    """SVG text."""
+
     table: Table
-    notes: tuple[str, ...]
+    """The median of each variant at each value."""
+
+    @property
+    def figure(self) -> str:
+        """What the table shows."""
+        return curves.figure(self.record, "median and its 95 % interval")
 
 
 def view(record: CurveRecord, key: str, source: str = "") -> SweepView:
-    """The view of a sweep. ``key``: its address in the page."""
+    """The view of a sweep, with its address in the page."""
     made = curves.block(record)
-    return SweepView(
-        key=key,
-        title=record.title,
-        figure=curves.figure(record, "median and its 95 % interval"),
-        release=record.release,
-        source=source,
-        test=record.test,
-        chart=colours.themed(curve_chart.svg(record, key, titled=False) or ""),
-        table=Table(made.columns, tuple(row.cells for row in made.rows)),
-        notes=record.notes,
-    )
+    chart = colours.themed(curve_chart.svg(record, key, titled=False) or "")
+    return SweepView(record, key, source, chart, Table(made.columns, tuple(row.cells for row in made.rows)))
