@@ -28,14 +28,13 @@ OPENINGS = 3  # opening blocks of a measurement; more where several instances ne
 
 @dataclass(frozen=True)
 class Block:
-    """The rounds of one block.
-
-    order: the 0-based variant of each round, in the order in which the rounds run. pairs: for each of these rounds the
-    0-based number of its pair inside the block.
-    """
+    """The rounds of one block."""
 
     order: Order
+    """The 0-based variant of each round, in the order in which the rounds run."""
+
     pairs: Order
+    """For each of these rounds the 0-based number of its pair inside the block."""
 
     @property
     def length(self) -> int:
@@ -61,9 +60,9 @@ def blocks(variants: int, seed: int, number_of_openings: int = OPENINGS) -> Iter
     _check(variants)
     coin = random.Random(seed)
     for _ in range(number_of_openings):
-        yield _eight(variants, coin)
+        yield _opening_block(variants, coin)
     while True:
-        yield Block(_shuffled(range(variants), coin), (0,) * variants)
+        yield Block(_shuffle(range(variants), coin), (0,) * variants)
 
 
 def block_orders(variants: int, seed: int) -> Iterator[Order]:
@@ -74,7 +73,7 @@ def block_orders(variants: int, seed: int) -> Iterator[Order]:
     _check(variants)
     coin = random.Random(seed)
     while True:
-        yield _shuffled(range(variants), coin)
+        yield _shuffle(range(variants), coin)
 
 
 def seed_of(run: int, *names: object) -> int:
@@ -91,12 +90,12 @@ def _check(variants: int) -> None:
         raise ValueError(f"a block needs at least one variant, not {variants}")
 
 
-def _eight(variants: int, coin: random.Random) -> Block:
-    order = _shuffled([number for number in range(variants) for _ in range(PER_OPENING)], coin)
-    matching = [iter(_shuffled(range(PER_OPENING), coin)) for _ in range(variants)]
+def _opening_block(variants: int, coin: random.Random) -> Block:
+    order = _shuffle([number for number in range(variants) for _ in range(PER_OPENING)], coin)
+    matching = [iter(_shuffle(range(PER_OPENING), coin)) for _ in range(variants)]
     return Block(order, tuple(next(matching[number]) for number in order))
 
 
-def _shuffled(items: Sequence[Item], coin: random.Random) -> tuple[Item, ...]:
+def _shuffle(items: Sequence[Item], coin: random.Random) -> tuple[Item, ...]:
     """Return a random permutation; it uses ``random()`` alone, which gives the same sequence in every Python."""
     return tuple(sorted(items, key=lambda _: coin.random()))

@@ -29,7 +29,7 @@ from operator import add, mul
 from typing import NamedTuple
 
 from pytest_dbcluster.claims.block_order import seed_of
-from pytest_dbcluster.claims.pairs import bounded
+from pytest_dbcluster.claims.pairs import clamp
 
 LEVEL = 0.01  # the chance to warn where there is no carry-over
 NEGLIGIBLE = 0.001  # of the time of a round: without noise the smallest carry-over would be certain
@@ -48,30 +48,39 @@ Arrangements = Sequence[tuple[tuple[Values, Values], int]]
 
 @dataclass(frozen=True)
 class Placed:
-    """One round. variant: its number. block: the number of its block. log_time: the natural log of its time.
-
-    after: the number of the variant that ran before it; None where that is not known.
-    """
+    """One round and its predecessor."""
 
     variant: int
+    """The number of its variant."""
+
     after: int | None
+    """The number of the variant that ran before it; None if that is not known."""
+
     block: int
+    """The number of its block."""
+
     log_time: float
+    """The natural log of its time."""
 
 
 @dataclass(frozen=True)
 class CarryOver:
-    """The carry-over of two variants.
-
-    slower: the fraction by which a round takes longer after the candidate than after the baseline; negative where it
-    takes longer after the baseline. low, high: the 99 % interval of ``slower``. ratio: candidate / baseline of rounds
-    that follow the same variant, so without carry-over.
-    """
+    """The carry-over of two variants."""
 
     slower: float
+    """The fraction by which a round takes longer after the candidate than after the baseline.
+
+    It is negative if the round takes longer after the baseline.
+    """
+
     low: float
+    """The lower end of the 99 % interval of ``slower``."""
+
     high: float
+    """The upper end of the same interval."""
+
     ratio: float
+    """Candidate / baseline of rounds that follow the same variant, so without carry-over."""
 
     @property
     def warned(self) -> bool:
@@ -109,7 +118,7 @@ class _Fit:
         squares = of_u - of_u**2 / size, _dot(u, p) - of_u * of_p / size, of_p - of_p**2 / size
         return (*squares, *(_dot(u, column) for column in columns), *(_dot(p, column) for column in columns))
 
-    def as_it_ran(self, labels: Sequence[int]) -> list[float]:
+    def sums_of_the_order(self, labels: Sequence[int]) -> list[float]:
         """The sums of all blocks, with the labels of all rounds of the two variants."""
         own = [[labels[number] for number in block] for block in self.blocks]
         before = [labels[block[0] - 1] if block[0] else 0 for block in self.blocks]
@@ -168,15 +177,15 @@ def of(rounds: Sequence[Placed], candidate: int, baseline: int) -> CarryOver | N
     third = {done.after for done in two if done.after is not None} - {candidate, baseline}
     kinds = [[block for block in blocks if (len(block) > 2) is openings] for openings in (True, False)]
     fits = [fit for kind in kinds if (fit := _fit(two, labels, kind, sorted(third)))]
-    sums = [fit.as_it_ran(labels) for fit in fits]
+    sums = [fit.sums_of_the_order(labels) for fit in fits]
     if (ran := _score(fits, sums)) is None:
         return None
     variant = _first_variant(sums)
     square = _critical(ran, variant, _orders(fits, blocks, labels)) if ran.times else 0.0
     reach = max(math.sqrt(square * ran.times) / ran.weight, math.log1p(NEGLIGIBLE))
     sign = 1 if two[0].variant == candidate else -1
-    middle, ratio = sign * ran.time / ran.weight, math.exp(bounded(-sign * variant))
-    slower, low, high = (math.expm1(bounded(end)) for end in (middle, middle - reach, middle + reach))
+    middle, ratio = sign * ran.time / ran.weight, math.exp(clamp(-sign * variant))
+    slower, low, high = (math.expm1(clamp(end)) for end in (middle, middle - reach, middle + reach))
     return CarryOver(slower, low, high, ratio)
 
 

@@ -127,7 +127,7 @@ class Kind(abc.ABC):
         """The comparisons, each with candidate and baseline: of all neighbours. variants: the candidate first."""
         return [*itertools.pairwise(variants)]
 
-    def asked(self, claim: Claim, parts: Sequence[Pairs], apart: Sequence[float]) -> list[tuple[Claim, Pairs]]:
+    def subclaims(self, claim: Claim, parts: Sequence[Pairs], apart: Sequence[float]) -> list[tuple[Claim, Pairs]]:
         """What is judged together: the claim holds if all of these hold, and fails if one of them fails.
 
         parts: the pairs of each comparison, in the order in which a test writes them. apart: of each comparison as in
@@ -145,7 +145,7 @@ class Kind(abc.ABC):
         margin = [f"{self.option}={claim.margin:g}"] if claim.margin else []
         return margin if metric == usual else [*margin, f'metric="{metric}"']
 
-    def claimed(self, claim: Claim) -> str:
+    def range_text(self, claim: Claim) -> str:
         """The range of ratios that the claim asserts, printed like a measured ratio."""
         low, high = (as_ratio(math.exp(bound)) for bound in claim.bounds)
         if math.isinf(high):
@@ -177,16 +177,16 @@ class Kind(abc.ABC):
 
 @dataclass(frozen=True)
 class Claim:
-    """A statement about theta, the log ratio of candidate and baseline.
-
-    kind: ``Kind.name``. margin: a fraction (``by``, ``within``, ``step``); for
-    ``scales`` the ratio ``at_least``. apart: how far two equal clusters can differ (``cluster_difference``), as a
-    natural log, where the variants run on separate clusters; else 0.
-    """
+    """A statement about theta, the log ratio of candidate and baseline."""
 
     kind: str
+    """``Kind.name``."""
+
     margin: float
+    """A fraction (``by``, ``within``, ``step``); for ``scales`` the ratio ``at_least``."""
+
     apart: float = 0.0
+    """How far two equal clusters can differ (``cluster_difference``), as a natural log; 0 on a shared cluster."""
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -301,44 +301,78 @@ def by_metric(metric: str, unit: str) -> str:
 class Verdict:
     """The outcome of a claim, with every figure that its message shows. ``bool(verdict)`` is always True.
 
-    Ratios are candidate / baseline. Figures that the pairs cannot give are nan. The verdict on an order gives the
+    Ratios are candidate / baseline. A figure is nan if the pairs cannot give it. The verdict on an order has the
     figures of its smallest step.
-
-    pairs: the pairs drawn. ratio: the Hodges-Lehmann estimate, of a counter the median of the pairs. low, high: the
-    sequential interval of the ratio, valid at all looks together (99.9 %; 99.98 % with alpha .0001). decided_low,
-    decided_high: the interval that lets the claim hold (90 % for a guard, else the same as low and high). reason: why
-    the drawing ended. detectable: the smallest fraction that this many pairs show with power .8; detectable_most: the
-    end of its range, where the pairs do not tell their noise, else None. needed_pairs, needed_margin: what would decide
-    an inconclusive claim; the margin is a fraction, for guards only. pair_sd: standard deviation of a log ratio; below
-    2 pairs pair_sd and detectable are infinite. halves: the ratio of the first and of the second half of the pairs.
-    order_effect: the fraction by which pairs that ran AB (baseline first) lie above pairs that ran BA. lag1:
-    correlation of each log ratio with the next. stalls: stalled rounds of (baseline, candidate). alpha: the maximum
-    chance of a wrong verdict per side. neighbours: of an order, the verdicts on its steps, slowest first. void: void
-    rounds of (baseline, candidate), which were drawn again. total: of a counter the ratio of the totals of all rounds.
     """
 
     outcome: Outcome
+    """Holds, fails or inconclusive."""
+
     claim: Claim
+    """The claim, with the difference that equal clusters can have."""
+
     pairs: int
+    """The pairs drawn."""
+
     ratio: float
+    """The Hodges-Lehmann estimate; of a counter the median of the pairs."""
+
     low: float
+    """The lower end of the sequential interval of the ratio, valid at all looks together.
+
+    Its level is 99.9 %, with alpha .0001 99.98 %.
+    """
+
     high: float
+    """The upper end of the same interval."""
+
     decided_low: float
+    """The lower end of the interval that lets the claim hold: 90 % for a guard, else the same as ``low``."""
+
     decided_high: float
+    """The upper end of the same interval."""
+
     reason: str
+    """Why the drawing ended."""
+
     detectable: float
+    """The smallest fraction that so many pairs show with power .8; infinite below 2 pairs."""
+
     needed_pairs: int | None
+    """The pairs that would decide an inconclusive claim; None if no number is known."""
+
     pair_sd: float
+    """The standard deviation of a log ratio; infinite below 2 pairs."""
+
     halves: tuple[float, float]
+    """The ratio of the first and of the second half of the pairs."""
+
     order_effect: float
+    """The fraction by which pairs that ran AB (baseline first) lie above pairs that ran BA."""
+
     lag1: float
+    """The correlation of each log ratio with the next."""
+
     stalls: tuple[int, int] | None = None
+    """The stalled rounds of (baseline, candidate)."""
+
     alpha: float = ALPHAS[0]
+    """The maximum chance of a wrong verdict per side."""
+
     needed_margin: float | None = None
+    """The margin, a fraction, with which an inconclusive guard would hold; None for other claims."""
+
     neighbours: tuple[Verdict, ...] = ()
+    """The verdicts on the steps of an order, slowest first."""
+
     void: tuple[int, int] = (0, 0)
+    """The void rounds of (baseline, candidate), which were drawn again."""
+
     total: float | None = None
+    """The ratio of the totals of all rounds, for a claim about a counter."""
+
     detectable_most: float | None = None
+    """The other end of ``detectable``, if the pairs do not show their noise well enough; else None."""
 
     @property
     def look(self) -> int:

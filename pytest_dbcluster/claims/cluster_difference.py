@@ -28,19 +28,22 @@ NEGLIGIBLE = 1e-18  # of the largest weight of a variance: all smaller ones toge
 
 @dataclasses.dataclass(frozen=True)
 class ClusterDifference:
-    """How far two fresh equal clusters can differ, and how that is known.
-
-    log_ratio: f for one instance of each variant, as a natural log. source: where it comes from, in a few words, such
-    as ``assumed`` or ``measured 2026-11-22``. pairs: the pairs of clusters that were measured for it; 0 where it is
-    assumed. instances: of each variant; the mean of k of them differs by the root of k less. command: measures it on
-    this machine, where it is a default; else empty.
-    """
+    """How far two fresh equal clusters can differ, and how that is known."""
 
     log_ratio: float
+    """The difference f for one instance of each variant, as a natural log."""
+
     source: str
+    """Where it comes from, in a few words, such as ``assumed`` or ``measured 2026-11-22``."""
+
     pairs: int = 0
+    """The pairs of clusters that were measured for it; 0 if it is assumed."""
+
     instances: int = 1
+    """The instances of each variant; the mean of k of them differs by the root of k less."""
+
     command: str = ""
+    """The command that measures it on this machine; empty if it was measured."""
 
     @property
     def bound(self) -> float:
@@ -74,7 +77,7 @@ class ClusterDifference:
         )
 
 
-def together(one: ClusterDifference, other: ClusterDifference) -> ClusterDifference:
+def combine(one: ClusterDifference, other: ClusterDifference) -> ClusterDifference:
     """The difference of a cluster of one kind and a cluster of another: the root of the mean of both squares.
 
     The squares add up, because each f is the spread of two clusters of its kind. instances: those of ``one``.
@@ -99,7 +102,7 @@ def upper(log_ratios: Sequence[float], noise: float = 0.0) -> float:
     against tails that are not normal.
 
     noise: the standard error of a difference that comes from the rounds. The interval of a claim has its own rounds'
-    noise already, so f leaves it out (``_predicted``). f stays above what the differences say without doubt, so with
+    noise already, so f leaves it out (``_prediction``). f stays above what the differences say without doubt, so with
     few rounds f is larger, not smaller.
 
     Raises ValueError for fewer than ``LEAST_PAIRS`` differences, and for one that is not finite.
@@ -114,10 +117,10 @@ def upper(log_ratios: Sequence[float], noise: float = 0.0) -> float:
     if not noise:
         return max(student_quantile(QUANTILE, len(log_ratios)) * math.sqrt(square), *map(abs, log_ratios))
     share = math.sqrt(max(0.0, 1 - noise * noise / square))  # of a difference, which is not the rounds' noise
-    return max(_predicted(square, noise * noise, len(log_ratios)), share * max(map(abs, log_ratios)))
+    return max(_prediction(square, noise * noise, len(log_ratios)), share * max(map(abs, log_ratios)))
 
 
-def _predicted(square: float, noise: float, pairs: int) -> float:
+def _prediction(square: float, noise: float, pairs: int) -> float:
     """The .995 quantile of the next difference of two clusters, by Bayes' rule, for differences with noise.
 
     square: the mean square of the differences. noise: the variance that comes from the rounds. The variance v of a

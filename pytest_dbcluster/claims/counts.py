@@ -39,12 +39,12 @@ def rejects(pairs: Pairs, level: float, bound: float) -> tuple[bool, bool]:
     """Whether the look at this number of pairs shows that the typical log ratio is (above, below) the bound."""
     if math.isinf(bound):
         return bound == -math.inf, bound == math.inf
-    found, needed = _compared(pairs, level)
+    found, needed = _sign_test(pairs, level)
     above, below = _sides(found, bound)
     return above >= needed, below >= needed
 
 
-def _compared(pairs: Pairs, level: float) -> tuple[Sequence[float], float]:
+def _sign_test(pairs: Pairs, level: float) -> tuple[Sequence[float], float]:
     """The log ratios of a look, in rising order, and how many of them on one side reject; infinite for none.
 
     Before 14 pairs all rounds inside each opening block are compared, as they are for speeds: so few pairs cannot
@@ -52,7 +52,7 @@ def _compared(pairs: Pairs, level: float) -> tuple[Sequence[float], float]:
     """
     look = len(pairs)
     if look >= RANKS_FROM:
-        return ratios(pairs), least(level, look, counted(pairs))
+        return ratios(pairs), least(level, look, pairs_with_counts(pairs))
     value = critical_values.boundary(level).at(look)
     if value is None or look != PER_OPENING * pairs.whole_openings:
         return (), math.inf
@@ -62,7 +62,7 @@ def _compared(pairs: Pairs, level: float) -> tuple[Sequence[float], float]:
         for opening in openings
         for rounds in itertools.product(pairs.candidate[opening], pairs.baseline[opening])
     ]
-    return _rising(both), len(both) - value
+    return _sorted_ratios(both), len(both) - value
 
 
 def sides(pairs: Pairs, bound: float) -> tuple[int, int]:
@@ -77,14 +77,14 @@ def _sides(found: Sequence[float], bound: float) -> tuple[int, int]:
 @functools.lru_cache(maxsize=64)
 def ratios(pairs: Pairs) -> tuple[float, ...]:
     """The log ratios of the pairs that counted anything, in rising order; infinite where one side counted nothing."""
-    return _rising(zip(pairs.candidate, pairs.baseline, strict=True))
+    return _sorted_ratios(zip(pairs.candidate, pairs.baseline, strict=True))
 
 
-def _rising(both: Iterable[tuple[float, float]]) -> tuple[float, ...]:
+def _sorted_ratios(both: Iterable[tuple[float, float]]) -> tuple[float, ...]:
     return tuple(sorted(c - b for c, b in both if c > -math.inf or b > -math.inf))
 
 
-def counted(pairs: Pairs) -> int:
+def pairs_with_counts(pairs: Pairs) -> int:
     """The number of pairs with anything on either side."""
     return len(ratios(pairs))
 
@@ -144,7 +144,7 @@ def total(pairs: Pairs) -> float:
 
 def interval(seen: Pairs, level: float) -> Interval:
     """The log ratios that the look at this number of pairs does not reject: two of the pairs', or infinite."""
-    found, needed = _compared(seen, level)
+    found, needed = _sign_test(seen, level)
     if needed > len(found):
         return -math.inf, math.inf
     return found[len(found) - int(needed)], found[int(needed) - 1]
@@ -169,7 +169,7 @@ def _least_pairs(level: float, look: int, of: int) -> float:
 
 def _of(pairs: Pairs, look: int) -> int:
     """How many of ``look`` pairs will have counted anything, if they resemble these."""
-    return round(look * counted(pairs) / len(pairs))
+    return round(look * pairs_with_counts(pairs) / len(pairs))
 
 
 def _chance_for(needed: int, of: int) -> float:
@@ -188,16 +188,16 @@ def pairs_needed(pairs: Pairs, on_side: int, level: float, later: Iterable[int])
     later: the looks to come. Beyond them the number is that of a normal approximation. None where no more than half of
     the pairs lie there, and when a million pairs are not enough.
     """
-    if not on_side or 2 * on_side <= counted(pairs):
+    if not on_side or 2 * on_side <= pairs_with_counts(pairs):
         return None
-    share = on_side / counted(pairs)
+    share = on_side / pairs_with_counts(pairs)
     for look in later:
         needed = _least_pairs(level, look, of := _of(pairs, look))
         if needed <= of and 1 - estimators.binomial(int(needed) - 1, of, share) >= POWER:
             return look
     reach = math.sqrt(2 * math.log(1 / chance(level, LOOKS[-1])))  # an upper limit of the normal quantile
     root = (reach + POWER_Z * 2 * math.sqrt(share * (1 - share))) / (2 * share - 1)
-    number = max(root**2 * len(pairs) / counted(pairs), len(pairs) + 1)
+    number = max(root**2 * len(pairs) / pairs_with_counts(pairs), len(pairs) + 1)
     return math.ceil(number) if number <= MOST_PAIRS else None
 
 
@@ -206,7 +206,7 @@ def chance_of(on_side: int, pairs: Pairs, level: float, end: int) -> float:
 
     With a flat prior of the share that lies there: beta-binomial.
     """
-    drawn, of = counted(pairs), _of(pairs, end)
+    drawn, of = pairs_with_counts(pairs), _of(pairs, end)
     needed, left = least(level, end, of), of - drawn
     if needed > on_side + left:
         return 0.0
@@ -225,5 +225,5 @@ def _beta_binomial(number: int, of: int, a: int, b: int) -> float:
 
 def too_little(pairs: Pairs) -> str:
     """Why these pairs say little, where fewer have anything to count than the first signed look takes; else empty."""
-    found = counted(pairs)
+    found = pairs_with_counts(pairs)
     return f"{found} of {len(pairs)} pairs counted anything" if found < min(RANKS_FROM, len(pairs)) else ""

@@ -36,7 +36,7 @@ def factor(value: float) -> float:
     return math.inf if value > 709 else math.exp(value)
 
 
-def around(limits: Interval, estimate: float) -> Interval:
+def widen(limits: Interval, estimate: float) -> Interval:
     """The interval, widened to include the estimate; pairs drawn after the last look move the estimate alone."""
     return min(limits[0], estimate), max(limits[1], estimate)
 
@@ -102,10 +102,10 @@ def binomial(most: int, count: int, chance: float) -> float:
         return 1.0
     if chance >= 1:
         return 0.0
-    return math.fsum(_exactly(number, count, chance) for number in range(most + 1))
+    return math.fsum(_binomial_term(number, count, chance) for number in range(most + 1))
 
 
-def _exactly(number: int, count: int, chance: float) -> float:
+def _binomial_term(number: int, count: int, chance: float) -> float:
     """The chance that of ``count`` tries exactly so many succeed, where each does with ``chance``: between 0 and 1."""
     ways = math.lgamma(count + 1) - math.lgamma(number + 1) - math.lgamma(count - number + 1)
     return math.exp(ways + number * math.log(chance) + (count - number) * math.log1p(-chance))
@@ -116,7 +116,7 @@ def slope(places: Sequence[float], values: Sequence[float]) -> float:
     return statistics.linear_regression(places, values).slope
 
 
-def stalled(baseline: Sequence[float], candidate: Sequence[float]) -> tuple[int, int]:
+def count_stalls(baseline: Sequence[float], candidate: Sequence[float]) -> tuple[int, int]:
     """The stalled rounds of baseline and of candidate, from seconds per operation of each round.
 
     A round stalled when it took more than twice the median of all rounds of both.

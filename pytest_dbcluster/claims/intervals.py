@@ -51,7 +51,7 @@ def _speaks(pairs: Pairs, look: int) -> bool:
 @functools.lru_cache(maxsize=64)
 def _at_look(seen: Pairs, value: int, within: float) -> Interval:
     if len(seen) < RANKS_FROM:
-        crossed = sorted(seen.crossed())
+        crossed = sorted(seen.cross_differences())
         return crossed[value], crossed[-1 - value]
     return rank_interval(seen, value, within)
 
@@ -141,7 +141,7 @@ def estimate(pairs: Pairs, within: float = 0.0) -> float:
         return counts.estimate(pairs)
     count = len(pairs)
     if 0 < count == PER_OPENING * pairs.whole_openings < RANKS_FROM:
-        return _median(sorted(pairs.crossed()))
+        return _median(sorted(pairs.cross_differences()))
     if count >= RANKS_FROM - 1:
         ends = _at_middle(pairs, within)
         if all(map(math.isfinite, ends)):

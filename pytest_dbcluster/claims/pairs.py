@@ -15,26 +15,34 @@ LARGEST_LOG = 700.0  # exp(709) is near the largest float
 
 @dataclasses.dataclass(frozen=True)
 class Pairs:
-    """Pairs of rounds, one of each variant, in the order of ``block_order``: the opening blocks come first.
-
-    candidate, baseline: the natural log of each round's speed (or of the counter that ``lower`` compares), -inf for 0.
-    baseline_first: for each pair whether the baseline's round ran first. openings: the number of opening blocks
-    of four pairs each, drawn or to be drawn. instances: of each variant, used in turn by block. void: each void round
-    of the two variants: (the number of pairs drawn before it, whether it was the candidate's). counts: whether the
-    values are a counter, which ``counts`` compares, and not speeds. rounding: for each pair, by how much its log ratio
-    may be wrong because the times were printed in steps; empty where they were not. parts: the two comparisons that
-    pairs of ``of_losses`` were made of; empty for pairs of rounds.
-    """
+    """Pairs of rounds, one of each variant, in the order of ``block_order``: the opening blocks come first."""
 
     candidate: tuple[float, ...]
+    """The natural log of each speed of the candidate, or of its counter; -inf for 0."""
+
     baseline: tuple[float, ...]
+    """The same of the baseline."""
+
     baseline_first: tuple[bool, ...]
+    """Whether the baseline's round of each pair ran first."""
+
     openings: int = OPENINGS
+    """The number of opening blocks, drawn or to be drawn; each has four pairs."""
+
     instances: int = 1
+    """The instances of each variant, which the blocks use in turn."""
+
     void: tuple[tuple[int, bool], ...] = ()
+    """Each void round of the two variants: (the number of pairs drawn before it, whether it was the candidate's)."""
+
     counts: bool = False
+    """Whether the values are a counter, which ``counts`` compares, and not speeds."""
+
     rounding: tuple[float, ...] = ()
+    """By how much each log ratio may be wrong, because the tool prints times in steps; empty if it does not."""
+
     parts: tuple[Pairs, ...] = ()
+    """The two comparisons that pairs of ``of_losses`` consist of; empty for pairs of rounds."""
 
     @classmethod
     def of(
@@ -89,7 +97,7 @@ class Pairs:
         """The number of opening blocks that are drawn."""
         return min(self.openings, len(self) // PER_OPENING)
 
-    def crossed(self) -> list[float]:
+    def cross_differences(self) -> list[float]:
         """The log ratios of all 16 combinations of a candidate's and a baseline's round in each opening block."""
         found = []
         for start in range(0, PER_OPENING * self.whole_openings, PER_OPENING):
@@ -166,10 +174,10 @@ def log_difference(candidate: float, baseline: float) -> float:
 
     Raises ValueError for nan.
     """
-    return 0.0 if candidate == baseline else bounded(candidate - baseline)
+    return 0.0 if candidate == baseline else clamp(candidate - baseline)
 
 
-def bounded(value: float) -> float:
+def clamp(value: float) -> float:
     """The log ratio, limited to +-700. Raises ValueError for nan."""
     if math.isnan(value):
         raise ValueError("a log ratio is not a number; was a round without a result given to a claim?")

@@ -55,7 +55,7 @@ SHOWN: Mapping[tuple[float, int], tuple[float, float]] = MappingProxyType(
 )
 
 
-def speaking(level: float, pairs: Pairs) -> list[int]:
+def deciding_looks(level: float, pairs: Pairs) -> list[int]:
     """The looks of these pairs that can decide at this level, as numbers of pairs, in rising order."""
     row, first = critical_values.boundary(level), 0 if pairs.openings else RANKS_FROM
     return [look for look in critical_values.looks(pairs.instances) if look >= first and row.at(look) is not None]
@@ -70,12 +70,12 @@ def detectable(pairs: Pairs, level: float, look: int | None = None) -> float:
     - From 20 pairs on: pairs are drawn from these many times. The figure is the difference that .8 of the draws show.
     - From 40 pairs on the rank sum is about normal, so its mean at a difference is counted instead.
     """
-    known = [one for one in speaking(level, pairs) if one <= (look or len(pairs))]
+    known = [one for one in deciding_looks(level, pairs) if one <= (look or len(pairs))]
     if not known:
         return math.inf
     if pairs.counts:
         return counts.detectable(pairs, level, known[-1])
-    return _shown(residuals(pairs), level, known[-1], openings=bool(pairs.openings))
+    return _detectable_of(residuals(pairs), level, known[-1], openings=bool(pairs.openings))
 
 
 def detectable_range(pairs: Pairs, level: float) -> tuple[float, float]:
@@ -87,11 +87,11 @@ def detectable_range(pairs: Pairs, level: float) -> tuple[float, float]:
     figure = detectable(pairs, level)
     if math.isinf(figure) or pairs.counts or not (len(pairs) < KNOWN_FROM or dependent(pairs)):
         return figure, figure
-    look = [one for one in speaking(level, pairs) if one <= len(pairs)][-1]
+    look = [one for one in deciding_looks(level, pairs) if one <= len(pairs)][-1]
     around, half = residuals(pairs), len(pairs) // 2
     figures = [
         figure,
-        *(_shown(part, level, look, openings=bool(pairs.openings)) for part in (around[:half], around[half:])),
+        *(_detectable_of(part, level, look, openings=bool(pairs.openings)) for part in (around[:half], around[half:])),
     ]
     return min(figures), max(figures)
 
@@ -114,7 +114,7 @@ def residuals(pairs: Pairs) -> tuple[float, ...]:
 
 
 @functools.lru_cache(maxsize=64)
-def _shown(around: tuple[float, ...], level: float, look: int, *, openings: bool) -> float:
+def _detectable_of(around: tuple[float, ...], level: float, look: int, *, openings: bool) -> float:
     """The log ratio that ``look`` pairs show with power .8, if their noise is drawn from these residuals."""
     if look < KNOWN_FROM:
         return SHOWN[level, look][not openings] * estimators.pair_sd(around)
@@ -126,7 +126,7 @@ def _shown(around: tuple[float, ...], level: float, look: int, *, openings: bool
         return -averages[math.floor(max(0.0, 1 - reached / sums) * len(averages))]
     coin = random.Random(look)
     spread = SMOOTH / math.sqrt(len(around)) * estimators.pair_sd(around)
-    found = sorted(_least_shift(_resampled(around, look, spread, coin), value) for _ in range(DRAWS))
+    found = sorted(_least_shift(_resample(around, look, spread, coin), value) for _ in range(DRAWS))
     share = POWER + FEW_PAIRS[level == _GUARD] / len(around)
     return found[math.ceil(min(1.0, share) * DRAWS) - 1]
 
@@ -139,7 +139,7 @@ def _averages(around: tuple[float, ...]) -> list[float]:
     return sorted([*sums, *less, *(-value for value in (*sums, *less))])
 
 
-def _resampled(around: Sequence[float], look: int, spread: float, coin: random.Random) -> list[float]:
+def _resample(around: Sequence[float], look: int, spread: float, coin: random.Random) -> list[float]:
     """So many of these residuals, with a random sign and some normal noise each, in rising order."""
     drawn = coin.choices(around, k=look)
     return sorted((value if coin.random() < 0.5 else -value) + coin.gauss(0, spread) for value in drawn)
@@ -162,7 +162,7 @@ def pairs_needed(pairs: Pairs, distance: float, level: float) -> int | None:
     """
     if not distance or math.isinf(distance):
         return None
-    later = [look for look in speaking(level, pairs) if look > len(pairs)]
+    later = [look for look in deciding_looks(level, pairs) if look > len(pairs)]
     number = bisect.bisect_left(later, True, key=lambda look: detectable(pairs, level, look) <= distance)
     if number < len(later):
         return later[number]
@@ -195,7 +195,7 @@ def quantile(level: float, look: int) -> float:
     return (value - sums / 2) / math.sqrt(sums * (2 * look + 1) / 12)
 
 
-def least_shown(pairs: Pairs, level: float, end: int) -> float:
+def detectable_if_normal(pairs: Pairs, level: float, end: int) -> float:
     """What ``end`` pairs show if the noise is normal, as small as ``pair_sd`` says: fast, for a first look."""
     error = RANK_COST * estimators.pair_sd(pairs.ratios) / math.sqrt(end)
     return error * (quantile(level, end) + POWER_Z)

@@ -32,17 +32,19 @@ Times = tuple[Sequence[float], Sequence[float]]
 
 @dataclasses.dataclass(frozen=True)
 class Terms:
-    """The error, the cap and the reasons to stop under which a claim is judged.
-
-    alpha: the maximum chance of a wrong verdict per side, one of ``critical_values.ALPHAS``. cap: the maximum number
-    of pairs, 160 or less. out_of_budget: why drawing must end now; empty while it may go on. untrusted: why no verdict
-    can be trusted, however many pairs are drawn; empty when verdicts can be trusted.
-    """
+    """The error, the cap and the reasons to stop under which a claim is judged."""
 
     alpha: float = ALPHA
+    """The maximum chance of a wrong verdict per side, one of ``critical_values.ALPHAS``."""
+
     cap: int = CAP
+    """The maximum number of pairs, 160 or less."""
+
     out_of_budget: str = ""
+    """Why drawing must end now; empty while it may go on."""
+
     untrusted: str = ""
+    """Why no verdict can be trusted, however many pairs are drawn; empty when verdicts can be trusted."""
 
 
 USUAL = Terms()
@@ -65,7 +67,7 @@ def judge(
     ``neighbours``. Raises ConfigError for an alpha without critical values, ValueError for comparisons of different
     lengths.
     """
-    asked = [(claim, drawn)] if isinstance(drawn, Pairs) else claim.of_kind.asked(claim, drawn, apart)
+    asked = [(claim, drawn)] if isinstance(drawn, Pairs) else claim.of_kind.subclaims(claim, drawn, apart)
     if len({len(pairs) for _, pairs in asked}) > 1:
         raise ValueError("every comparison of a claim needs the same number of pairs")
     decision = _decide(asked, terms)
@@ -73,11 +75,11 @@ def judge(
         return None
     parts = tuple(inconclusive(_verdict(*decision, one, pairs, terms.alpha), terms.untrusted) for one, pairs in asked)
     if len(parts) > 1:
-        return _together(claim, parts)
-    return parts[0] if times is None else dataclasses.replace(parts[0], stalls=estimators.stalled(*times))
+        return _combine(claim, parts)
+    return parts[0] if times is None else dataclasses.replace(parts[0], stalls=estimators.count_stalls(*times))
 
 
-def _together(claim: Claim, parts: tuple[Verdict, ...]) -> Verdict:
+def _combine(claim: Claim, parts: tuple[Verdict, ...]) -> Verdict:
     """The verdict of several comparisons that were judged together."""
     smallest = weakest(parts)
     reason = f"{parts[smallest].reason} (the smallest step, {smallest + 1} of {len(parts)})"
@@ -101,13 +103,13 @@ def replay(
     past = dataclasses.replace(terms, out_of_budget="")
     pairs = drawn if isinstance(drawn, Pairs) else drawn[0]
 
-    def judged(look: int) -> Verdict | None:
+    def at_look(look: int) -> Verdict | None:
         past_times = None if times is None else (times[0][:look], times[1][:look])
         first = drawn.first(look) if isinstance(drawn, Pairs) else [one.first(look) for one in drawn]
         return judge(claim, first, past, times=past_times, apart=apart)
 
     reached = (look for look in critical_values.looks(pairs.instances) if look <= min(len(pairs), terms.cap))
-    found = next(filter(None, map(judged, reached)), None)
+    found = next(filter(None, map(at_look, reached)), None)
     return found or judge(claim, drawn, terms, times=times, apart=apart)
 
 
@@ -137,7 +139,7 @@ def _decide(asked: ClaimsWithPairs, terms: Terms) -> tuple[Outcome, str] | None:
         end = f"cap of {cap} pairs"
     if not end:
         return None
-    return Outcome.INCONCLUSIVE, "; ".join(filter(None, (end, unlike or _prevented(asked, alpha))))
+    return Outcome.INCONCLUSIVE, "; ".join(filter(None, (end, unlike or _obstacle(asked, alpha))))
 
 
 def unlike_voids(pairs: Pairs) -> str:
@@ -177,7 +179,7 @@ def _answer(claim: Claim, pairs: Pairs, alpha: float, alpha_fail: float) -> tupl
     if claim.of_kind.claims_nothing:
         if above(hold, low) or below(hold, high):
             return Outcome.HOLDS, "interval excludes equal speed"
-        return (Outcome.INCONCLUSIVE, _near(claim)) if _within(claim, pairs, hold) else None
+        return (Outcome.INCONCLUSIVE, _too_close(claim)) if _within(claim, pairs, hold) else None
     if above(hold, low) and below(hold, high):
         return None if _totals_deny(claim, pairs, holds=True) else (Outcome.HOLDS, "interval lies inside the claim")
     low, high = claim.fail_bounds
@@ -186,7 +188,7 @@ def _answer(claim: Claim, pairs: Pairs, alpha: float, alpha_fail: float) -> tupl
     if math.isfinite(high) and above(alpha_fail, high):
         return None if _totals_deny(claim, pairs, holds=False) else (Outcome.FAILS, "interval lies above the claim")
     if _within(claim, pairs, alpha_fail):
-        return Outcome.INCONCLUSIVE, _near(claim)
+        return Outcome.INCONCLUSIVE, _too_close(claim)
     return None
 
 
@@ -196,7 +198,7 @@ def _totals_deny(claim: Claim, pairs: Pairs, *, holds: bool) -> bool:
     return total >= claim.bounds[1] if holds else total <= claim.bounds[1]
 
 
-def _near(claim: Claim) -> str:
+def _too_close(claim: Claim) -> str:
     return f"{_equal_clusters(claim)}, and the interval lies as close to the bound of the claim"
 
 
@@ -214,7 +216,7 @@ def _within(claim: Claim, pairs: Pairs, level: float) -> bool:
     )
 
 
-def _prevented(asked: ClaimsWithPairs, alpha: float) -> str:
+def _obstacle(asked: ClaimsWithPairs, alpha: float) -> str:
     """The only reason why there is no verdict: equal clusters differ, totals disagree, or rounding; else empty.
 
     asked: claims that the last look did not decide.
@@ -257,7 +259,7 @@ def _chance(asked: ClaimsWithPairs, alpha: float, end: int) -> float:
     The noise is taken as smaller by 1.5 of its standard errors: a claim is given up only without doubt. Where normal
     noise of ``pair_sd`` leaves no chance, it is resampled too, and the larger chance counts.
     """
-    fast = _chance_by(asked, alpha, end, power.least_shown)
+    fast = _chance_by(asked, alpha, end, power.detectable_if_normal)
     return fast if fast >= FUTILE else max(fast, _chance_by(asked, alpha, end, power.detectable))
 
 
@@ -291,8 +293,8 @@ def _chance_of_counts(claim: Claim, pairs: Pairs, alpha: float, end: int) -> flo
 def _verdict(outcome: Outcome, reason: str, claim: Claim, pairs: Pairs, alpha: float) -> Verdict:
     """The verdict with every figure that its message shows."""
     centre, values = intervals.estimate(pairs), pairs.ratios
-    low, high = estimators.around(intervals.interval(pairs, alpha), centre)
-    decided = estimators.around(intervals.interval(pairs, claim.hold_level(alpha)), centre)
+    low, high = estimators.widen(intervals.interval(pairs, alpha), centre)
+    decided = estimators.widen(intervals.interval(pairs, claim.hold_level(alpha)), centre)
     least, most = (figure + pairs.blur for figure in power.detectable_range(pairs, claim.hold_level(alpha)))
     first, second = estimators.halves(values)
     # Neither more pairs nor a wider margin is an answer to void rounds that depend on the variant.
@@ -328,7 +330,7 @@ def _pairs_needed(claim: Claim, pairs: Pairs, centre: float, alpha: float) -> in
         return None
     if pairs.counts:
         higher, lower = counts.sides(pairs, claim.fail_bounds[1])[0], counts.sides(pairs, claim.hold_bounds[1])[1]
-        later = [look for look in power.speaking(alpha, pairs) if look > len(pairs)]
+        later = [look for look in power.deciding_looks(alpha, pairs) if look > len(pairs)]
         return counts.pairs_needed(pairs, max(higher, lower), alpha, later)
     distance = min(abs(centre - bound) for bound in claim.bounds) - claim.apart - pairs.blur
     if distance <= 0:

@@ -19,7 +19,7 @@ SPARE, STEP = 1.25, 10  # the budget of a claim / the seconds it is expected to 
 TIMED = {"sysbench": "SysBench", "tpcc": "TPCC"}  # by the first word of a workload's name: what a test writes
 
 
-def counted(word: str, number: int) -> str:
+def state_count(word: str, number: int) -> str:
     """A number of claims or tests with their state: ``1 holds``, ``2 hold``, ``1 broken``."""
     return f"{number} {'hold' if word == 'holds' and number != 1 else word}"
 
@@ -47,7 +47,7 @@ def message(
     the order of rounds. absolute: medians of candidate and baseline, in ``unit``. settle_timeouts: rounds whose servers
     did not settle in time. load: the name of the workload. carried: whether carry-over was found. extra: more lines.
     """
-    variants = max(2, len(names))
+    kind, variants = verdict.claim.of_kind, max(2, len(names))
     total = verdict.pairs * variants * seconds_per_round if seconds is None else seconds
     blocks = "pairs" if variants == 2 else "blocks"
     inverse = ", compared as a speed" if unit == LATENCY else ""
@@ -55,7 +55,7 @@ def message(
         f"{_word(verdict)} {verdict.claim.call(names, metric, usual)}   metric {metric}{inverse}   "
         f"{verdict.pairs} {blocks} x {variants} x {seconds_per_round:.2g} s = {total:.0f} s, "
         f"look {verdict.look} of {len(critical_values.LOOKS)}, seed {seed}",
-        f"measured {_estimate(verdict)}   claimed {verdict.claim.of_kind.claimed(verdict.claim)}   -> {verdict.reason}",
+        f"measured {_estimate(verdict)}   claimed {kind.range_text(verdict.claim)}   -> {verdict.reason}",
         _noise(verdict, names),
     ]
     lines += [f"step {k}: {_estimate(part)}" for k, part in enumerate(verdict.neighbours, 1) if len(names) > 2]
@@ -81,7 +81,7 @@ def _estimate(verdict: Verdict) -> str:
     if verdict.total is not None:
         estimator = f"median pair, totals {formatting.ratio(verdict.total, verdict.claim.limits)}"
     ratio = formatting.with_interval(verdict.ratio, verdict.low, verdict.high, verdict.claim.limits)
-    return f"{ratio}, {estimator}, sequential {level(verdict)} interval{decided(verdict)}"
+    return f"{ratio}, {estimator}, sequential {level(verdict)} interval{guard_interval(verdict)}"
 
 
 def estimate(verdict: Verdict) -> str:
@@ -94,7 +94,7 @@ def level(verdict: Verdict) -> str:
     return f"{100 * (1 - 2 * verdict.alpha):.4g} %"
 
 
-def decided(verdict: Verdict) -> str:
+def guard_interval(verdict: Verdict) -> str:
     """The 90 % interval of a guard, after a comma; empty for other claims."""
     if not verdict.claim.guard:
         return ""
@@ -105,7 +105,7 @@ def _noise(verdict: Verdict, names: tuple[str, ...]) -> str:
     """The scatter of the pairs, the difference they could show, and the checks of their independence."""
     first, second = verdict.halves
     parts = [
-        f"noise: pair sd {_fraction(verdict.pair_sd)}, could see differences >= {_could_see(verdict)} (power .8)",
+        f"noise: pair sd {_fraction(verdict.pair_sd)}, could see differences >= {_detectable(verdict)} (power .8)",
         f"halves {formatting.ratio(first)} / {formatting.ratio(second)}",
         f"order AB / BA {formatting.ratio(1 + verdict.order_effect, EQUAL)}",
         f"lag-1 r {'unknown' if math.isnan(verdict.lag1) else format(verdict.lag1, '+.2f')}",
@@ -116,7 +116,7 @@ def _noise(verdict: Verdict, names: tuple[str, ...]) -> str:
     return f"{parts[0]}; {', '.join(parts[1:])}"
 
 
-def _could_see(verdict: Verdict) -> str:
+def _detectable(verdict: Verdict) -> str:
     """The smallest difference that so many pairs show; a range where they do not tell their noise."""
     least, most = _fraction(verdict.detectable), verdict.detectable_most
     return least if most is None or _fraction(most) == least else f"{least} to {_fraction(most)}"

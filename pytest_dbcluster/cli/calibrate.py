@@ -268,7 +268,7 @@ def difference_of(source: RoundSource, rounds: int, until: float = math.inf) -> 
     rules = Rules(secrets.randbits(63), budget=SECONDS, run_over=over, budget_name="of a pair of clusters")
     measurement = Measurement(source, rules)
     while measurement.pairs < rounds and (measurement.pairs < LEAST_ROUNDS or time.monotonic() < until):
-        if why := measurement.drawing.over((0, 1)):
+        if why := measurement.drawing.stop_reason((0, 1)):
             raise Inconclusive(f"{source.load}: {why}, after {measurement.pairs} of {rounds} rounds of each cluster")
         measurement.drawing.draw((0, 1))
     measurement.drawing.check()

@@ -379,7 +379,7 @@ def table(compared: Sequence[ComparedWorkload], names: tuple[str, ...]) -> list[
 
 def _cells(answer: Answer) -> tuple[str, str, str, str]:
     """Metric, both medians, and the ratio with its interval; a ratio above 1 means that the candidate is faster."""
-    candidate, baseline = answer.compared
+    candidate, baseline = answer.contrast
     values = [
         statistics.median(metrics.display_value(done, answer.metric, answer.load) for done in side.rounds)
         for side in (baseline, candidate)

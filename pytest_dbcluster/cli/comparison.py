@@ -454,7 +454,7 @@ def _no_slower(measurement: Measurement, metric: str | None) -> Answer:
 def _require_time(measurement: Measurement, guard: Claim) -> None:
     """Raise Inconclusive where the time of this workload ends before the first look, whatever its rounds are."""
     rules, source = measurement.rules, measurement.source
-    seconds = reach.shortest(source.round_seconds, source.free_length)
+    seconds = reach.shortest_round(source.round_seconds, source.free_length)
     if seconds is None:
         return
     look = reach.first_look(guard, rules.alpha, measurement.drawing.instances)

@@ -24,14 +24,16 @@ from pytest_dbcluster.rounds.round import Round
 
 @dataclasses.dataclass(frozen=True)
 class Compared:
-    """One variant of a claim.
-
-    number: its 0-based number in the measurement. name: its short name. rounds: those of the verdict, as drawn.
-    """
+    """One variant of a claim."""
 
     number: int
+    """Its 0-based number in the measurement."""
+
     name: str
+    """Its short name."""
+
     rounds: Sequence[Round]
+    """The rounds of the verdict, in the order in which they ran."""
 
 
 class Tries(Protocol):
@@ -50,44 +52,75 @@ class Answer:
 
     ``bool(answer)`` is True when the claim holds, else it raises: ClaimFailed (an AssertionError) when the claim fails,
     Inconclusive when it is inconclusive. It is never False, so ``assert not a.beats(b)`` never passes. ``answer ==
-    True`` is the same as ``bool(answer)``; ``answer is True`` is always False, as for every object but True.
-
-    variants: candidate and baseline, or all variants of an order, fastest first, or of ``fades`` candidate and baseline
-    of the second pair, then those of the first; each with the rounds of the verdict. metric: the metric of the claim.
-    usual: the default metric of the workload. load: the name of the workload. seed: the seed of the order of rounds.
-    arrival_rate: the rate of an open loop, None for a closed loop. asserted: False for a comparison without a claim
-    (``against``), which is always True. difference: how far equal clusters can differ, where the variants run on
-    separate ones and speed or time is claimed. notes: the last lines of the message. void: rounds and blocks that did
-    not count and were drawn again. instances: of each variant, used in turn. carry_over: of each two neighbours in
-    ``variants``, for ``fades`` of the two in each pair; None where it is not known. round_trips: that an operation
-    takes, of variants that differ in their round-trip time alone; else None. tries: the number of this try, after
-    earlier ones that decided nothing. read: whether ``bool`` was called; an answer that nobody reads is an error of the
-    test. interrupted: the run ended while its rounds were drawn; a run that goes on measures it again. told: the
-    message of an answer that was taken over from an earlier run; empty for an answer of this run. evidence: about its
-    clusters; empty for an answer that was taken over. reported: is called once, before the answer is read.
+    True`` is the same as ``bool(answer)``. ``answer is True`` is always False, as for every object but True.
     """
 
     claim: Claim
+    """The claim."""
+
     verdict: Verdict
+    """Its verdict."""
+
     variants: tuple[Compared, ...]
+    """Candidate and baseline, each with the rounds of the verdict.
+
+    For an order it has all variants, fastest first. For ``fades`` it has candidate and baseline of the second pair,
+    then those of the first.
+    """
+
     metric: str
+    """The metric of the claim."""
+
     usual: str
+    """The default metric of the workload."""
+
     load: str
+    """The name of the workload."""
+
     seed: int
+    """The seed of the order of rounds."""
+
     instances: int = 1
+    """The instances of each variant, which the blocks use in turn."""
+
     arrival_rate: ArrivalRate | None = None
+    """The rate of an open loop; None for a closed loop."""
+
     difference: ClusterDifference | None = None
+    """How far equal clusters can differ, if the variants run on separate ones; None for a counter."""
+
     asserted: bool = True
+    """False for a comparison without a claim (``against``), which is always True."""
+
     notes: Sequence[str] = ()
+    """The last lines of the message."""
+
     void: Sequence[Sequence[Round]] = ()
+    """Rounds and blocks that did not count and were drawn again."""
+
     carry_over: Sequence[CarryOver | None] = ()
+    """The carry-over of each comparison of the claim; None if too few rounds show it."""
+
     round_trips: RoundTripsTaken | None = None
+    """The round trips of an operation, if the variants differ in their round-trip time; else None."""
+
     tries: int = 1
+    """The number of this try; earlier ones decided nothing."""
+
     interrupted: bool = False
+    """Whether the run ended while the rounds were drawn. A run that continues it measures the claim again."""
+
     read: bool = False
-    told: str = ""
+    """Whether ``bool`` was called. If nobody reads an answer, its test has an error."""
+
+    earlier_message: str = ""
+    """The message of an answer of an earlier run; empty for an answer of this run."""
+
     evidence: Evidence = dataclasses.field(default_factory=Evidence)
+    """What is known about the clusters; empty for an answer of an earlier run."""
+
     reported: Callable[[Answer], None] | None = None
+    """Is called once, before the answer is read."""
 
     @property
     def question(self) -> Question:
@@ -96,13 +129,13 @@ class Answer:
         return Question(self.claim, candidate, baseline, self.metric, tuple(others), self.asserted)
 
     @property
-    def compared(self) -> tuple[Compared, Compared]:
+    def contrast(self) -> tuple[Compared, Compared]:
         """Candidate and baseline; for an order those of its smallest step, for ``fades`` those of its second pair."""
         return self.variants[self._faster], self.variants[self._faster + 1]
 
     @property
-    def carried(self) -> CarryOver | None:
-        """The carry-over of the two variants of ``compared``; None where it is not known."""
+    def contrast_carry_over(self) -> CarryOver | None:
+        """The carry-over of the two variants of ``contrast``; None where it is not known."""
         return self.carry_over[self._faster] if self.carry_over else None
 
     @property
@@ -129,8 +162,8 @@ class Answer:
     @property
     def message(self) -> str:
         """The whole text: ratio, interval, claim, smallest detectable difference, noise, seed."""
-        if self.told:
-            return self.told
+        if self.earlier_message:
+            return self.earlier_message
         variants = self._as_written
         rounds = [done for variant in variants for done in variant.rounds]
         seconds = sum(done.seconds for done in rounds)

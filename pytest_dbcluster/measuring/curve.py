@@ -30,18 +30,21 @@ class Point:
     """One value of the field, and the measurement at this value."""
 
     value: object
+    """The value."""
+
     measurement: Measurement
+    """The measurement."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Drawn:
-    """What ``draw`` has drawn. rounds: by point and variant; none of a variant at a point that it did not reach.
-
-    blocks: the rounds of each variant that it was asked for, once it has them at every point; 0 before.
-    """
+    """What ``draw`` has drawn."""
 
     blocks: int
+    """The rounds of each variant that ``draw`` was asked for; 0 until every point has them."""
+
     rounds: Sequence[Sequence[Sequence[Round]]]
+    """The rounds by point and variant; none if a variant was not reached at a point."""
 
     def has(self, point: int, blocks: int) -> bool:
         """Whether it has drawn so many rounds of each variant at a point (0-based), or what the budget allowed."""
@@ -50,23 +53,32 @@ class Drawn:
 
 
 class Curve:
-    """The points of a sweep. Iterating yields ``(value, series, ...)``; claims about the series draw their rounds.
+    """The points of a sweep. Iterating yields ``(value, series, ...)``; claims about the series draw their rounds."""
 
-    earlier: what the run that this one continues has drawn for it; None where that counts no more. drawn: the rounds of
-    each variant that ``draw`` was asked for, once it has them; 0 before. baseline: the variant that the others are
-    shown relative to; empty for none. kept: the values that ``draw`` took over from the earlier run. point_drawn: is
-    called when a point was drawn.
-    """
+    earlier: Drawn | None
+    """What the run that this one continues drew for it; None if that no longer counts."""
+
+    drawn: int
+    """The rounds of each variant that ``draw`` was asked for; 0 until every point has them."""
+
+    baseline: str
+    """The variant that the others are shown relative to; empty for none."""
+
+    kept: list[object]
+    """The values that ``draw`` took over from the earlier run."""
+
+    point_drawn: Callable[[Curve], None]
+    """Is called after each point."""
 
     def __init__(self, load: object, field: str, points: Sequence[Point]) -> None:
-        self.load = _shared([point.measurement.source.load for point in points]) or type(load).__name__
+        self.load = _shared_words([point.measurement.source.load for point in points]) or type(load).__name__
         self.field = field
         self.points = tuple(points)
-        self.earlier: Drawn | None = None
+        self.earlier = None
         self.drawn = 0
         self.baseline = ""
-        self.kept: list[object] = []
-        self.point_drawn: Callable[[Curve], None] = lambda curve: None
+        self.kept = []
+        self.point_drawn = lambda curve: None
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
         for point in self.points:
@@ -136,9 +148,9 @@ class Curve:
             measurement.drawn_without_claim, drawing = True, measurement.drawing
             warm = last is not None and measurement.source.continues(last.source)
             drawing.prepare_without_claim(blocks, warm=warm)
-            while measurement.pairs < blocks and not (measurement.pairs and drawing.over(numbers)):
+            while measurement.pairs < blocks and not (measurement.pairs and drawing.stop_reason(numbers)):
                 drawing.draw(numbers)
-            whole = whole and (measurement.pairs >= blocks or bool(drawing.spent(numbers)))
+            whole = whole and (measurement.pairs >= blocks or bool(drawing.out_of_budget(numbers)))
             last = measurement
             self.point_drawn(self)
         if last:
@@ -163,12 +175,16 @@ class Every:
 
     ``bool`` is True when all claims hold, and never False. It raises ClaimFailed when a claim fails at any point, else
     Inconclusive when a claim is inconclusive or has no answer. The message has the messages of all such points.
-    answers: (value of the field, answer). missing: (value of the field, why there is no answer).
     """
 
     curve: Curve
+    """The curve."""
+
     answers: Sequence[tuple[object, Answer]]
+    """Each value of the field, with its answer."""
+
     missing: Sequence[tuple[object, str]] = ()
+    """Each value of the field without an answer, and why."""
 
     def __bool__(self) -> bool:
         for _, answer in self.answers:
@@ -190,7 +206,7 @@ class Every:
         """The number of points of each outcome, then these messages, each with its value."""
         outcomes = [outcome for _, outcome in self._outcomes()]
         counts = [
-            wording.counted(STATES[outcome], outcomes.count(outcome)) for outcome in Outcome if outcome in outcomes
+            wording.state_count(STATES[outcome], outcomes.count(outcome)) for outcome in Outcome if outcome in outcomes
         ]
         head = f"{self.curve.load} at {len(outcomes)} values of {self.curve.field}: {', '.join(counts)}"
         return "\n".join([head, *(f"{self.curve.field}={value}: {message}" for value, message in messages)])
@@ -236,7 +252,7 @@ def names(field: str, points: Sequence[tuple[object, object]]) -> list[str]:
     return [f"{workload} {field}={value}" for workload, (value, _) in zip(workloads, points, strict=True)]
 
 
-def _shared(loads: Sequence[str]) -> str:
+def _shared_words(loads: Sequence[str]) -> str:
     """The words that all of these names share; empty when their first words differ."""
     first, *others = [name.split() for name in loads] or [[]]
     kept: list[str] = []

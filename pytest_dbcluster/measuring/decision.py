@@ -32,7 +32,7 @@ def ask(question: Question, measurement: Measurement, *, cap: int | None = None)
     budget ends before the first look. Raises LockHeld; its rounds so far are an inconclusive answer, reported before.
     """
     rules, source, drawing = measurement.rules, measurement.source, measurement.drawing
-    question, difference = apart(question, measurement)
+    question, difference = add_cluster_difference(question, measurement)
     claim, variants = question.claim, question.variants
     cap = min(cap or rules.cap, rules.cap)
     untrusted = "" if claim.counts else source.blind_spot(*variants, by_size=claim.of_kind.about_size)
@@ -42,9 +42,9 @@ def ask(question: Question, measurement: Measurement, *, cap: int | None = None)
         raise Inconclusive(f"{source.load}: {claim.kind} cannot be decided: {why}")
     estimate: tuple[float, float, float] | None = None
     drawn_before = measurement.pairs
-    judged = functools.partial(_judged, question, measurement, cap, untrusted)
-    answered = functools.partial(_told, question, difference, measurement, drawn_before)
-    decided = judged(drawing.over(variants), drawn_before=True) if drawn_before else None
+    judged = functools.partial(_judge, question, measurement, cap, untrusted)
+    answered = functools.partial(_complete_answer, question, difference, measurement, drawn_before)
+    decided = judged(drawing.stop_reason(variants), drawn_before=True) if drawn_before else None
     while decided is None:
         try:
             drawing.draw(variants, estimate, cap)
@@ -60,9 +60,9 @@ def ask(question: Question, measurement: Measurement, *, cap: int | None = None)
                 measurement.claims.add(answer)
                 answer.report()  # its test never reads it
             raise
-        decided = judged(drawing.over(variants))
+        decided = judged(drawing.stop_reason(variants))
         if measurement.pairs in critical_values.looks(drawing.instances) and not question.others:
-            estimate = _so_far(question, measurement)
+            estimate = _estimate(question, measurement)
     drawing.check()
     measurement.claims.add(answer := answered(decided))
     return answer
@@ -77,7 +77,7 @@ def check_reach(question: Question, measurement: Measurement) -> None:
     source, rules, drawing = measurement.source, measurement.rules, measurement.drawing
     drawing.pace.metric = question.metric
     drawing.begin()
-    seconds = reach.shortest(source.round_seconds, source.free_length)
+    seconds = reach.shortest_round(source.round_seconds, source.free_length)
     if measurement.pairs or not question.asserted or seconds is None:
         return
     claim, several = question.claim, len(question.variants)
@@ -101,7 +101,7 @@ def _too_slow(question: Question, measurement: Measurement) -> str:
     return reach.measured_too_slow(blocks, question.variants, look, rules.budget, larger=rules.larger_budget)
 
 
-def apart(question: Question, measurement: Measurement) -> tuple[Question, ClusterDifference | None]:
+def add_cluster_difference(question: Question, measurement: Measurement) -> tuple[Question, ClusterDifference | None]:
     """The question with the difference that equal clusters can have; None where its variants share a cluster.
 
     Starts nothing. Raises ConfigError on separate clusters for a margin that is not
@@ -119,7 +119,7 @@ def apart(question: Question, measurement: Measurement) -> tuple[Question, Clust
     return dataclasses.replace(question, claim=dataclasses.replace(claim, apart=difference.bound)), difference
 
 
-def _apart(question: Question, measurement: Measurement) -> list[float]:
+def _differences(question: Question, measurement: Measurement) -> list[float]:
     """How far the clusters of each comparison can differ; 0 for two that share their clusters."""
     if not question.claim.apart:
         return []
@@ -127,7 +127,7 @@ def _apart(question: Question, measurement: Measurement) -> list[float]:
     return [difference.bound if difference else 0.0 for difference in known]
 
 
-def _told(
+def _complete_answer(
     question: Question,
     difference: ClusterDifference | None,
     measurement: Measurement,
@@ -135,15 +135,15 @@ def _told(
     decided: Verdict,
 ) -> Answer:
     """The answer with all its lines, also on the difference of equal clusters where it has one."""
-    answer = _repeated(_answer(question, decided, measurement), question, measurement, drawn_before)
+    answer = _add_tries(_answer(question, decided, measurement), question, measurement, drawn_before)
     if difference is None:
         return answer
-    shared = bool(decided.neighbours) and 0.0 in _apart(question, measurement)
+    shared = bool(decided.neighbours) and 0.0 in _differences(question, measurement)
     line = f"{difference.line(question.metric)}{SHARED_STEP if shared else ''}"
     return dataclasses.replace(answer, difference=difference, notes=[line, *answer.notes])
 
 
-def _repeated(answer: Answer, question: Question, measurement: Measurement, drawn_before: int) -> Answer:
+def _add_tries(answer: Answer, question: Question, measurement: Measurement, drawn_before: int) -> Answer:
     """The answer with the lines about earlier tries, and about rounds by which the claim may have been chosen."""
     if not question.asserted:
         return answer
@@ -171,7 +171,7 @@ def _answer(question: Question, decided: Verdict, measurement: Measurement) -> A
     # Of all variants: a claim about two of them tells no slope between the others.
     drawn = {name: series[:pairs] for name, series in zip(source.names, measurement.rounds, strict=True)}
     evidence = source.evidence(question)
-    taken = round_trips.taken(drawn, evidence.rtts, source.load)
+    taken = round_trips.estimate(drawn, evidence.rtts, source.load)
     return Answer(
         claim,
         decided,
@@ -220,7 +220,7 @@ def _losses(question: Question, measurement: Measurement, pairs: int) -> list[st
     return [wording.losses(names, (after, before), question.metric, metrics.unit(question.metric))]
 
 
-def _judged(
+def _judge(
     question: Question,
     measurement: Measurement,
     cap: int,
@@ -238,7 +238,7 @@ def _judged(
     if not claim.of_kind.claims_nothing and measurement.pairs >= look:
         measurement.drawing.pace.fixed = True
         measurement.claims.begin_try(question)
-    if over and measurement.pairs < look and measurement.drawing.spent(numbers):
+    if over and measurement.pairs < look and measurement.drawing.out_of_budget(numbers):
         needed = look * measurement.drawing.blocks.seconds(numbers) / measurement.pairs
         over = f"{over}; the first look comes after {look} pairs, which take {needed:.0f} s"
     late = next(filter(None, (open_loop.above_capacity(measurement.rounds[number]) for number in numbers)), "")
@@ -249,10 +249,10 @@ def _judged(
     candidate, baseline = ([done.cost for done in measurement.rounds[number]] for number in numbers[:2])
     times = None if question.others else (baseline, candidate)
     judge = verdict.replay if drawn_before else verdict.judge
-    return judge(claim, parts, terms, times=times, apart=_apart(question, measurement)[::-1])
+    return judge(claim, parts, terms, times=times, apart=_differences(question, measurement)[::-1])
 
 
-def _so_far(question: Question, measurement: Measurement) -> tuple[float, float, float]:
+def _estimate(question: Question, measurement: Measurement) -> tuple[float, float, float]:
     """The ratio of the pairs drawn so far, and the two ends of its sequential interval."""
     pairs = measurement.values.pairs(question.candidate, question.baseline, question.metric)
     low, high = intervals.interval(pairs, measurement.rules.alpha)

@@ -13,23 +13,37 @@ Step = tuple[str, str]  # the names of two neighbours of a question: candidate a
 
 @dataclasses.dataclass(frozen=True)
 class SpecDocument:
-    """The cluster of one variant.
-
-    release: such as ``mariadb:10.11``; version: its exact version. proxy: empty for none. options: those of the spec,
-    by name. cnf: the names of its my.cnf files, without directories. limits: of each host, as text; empty for none.
-    storage: the storage profile, or ``iops=N``; empty for the machine's own disk. parity: ``vendor`` or ``normalised``.
-    """
+    """The cluster of one variant."""
 
     topology: str
+    """The name of the topology."""
+
     nodes: int
+    """The number of nodes."""
+
     release: str
+    """Such as ``mariadb:10.11``."""
+
     version: str
+    """The exact version."""
+
     proxy: str
+    """The name of the proxy; empty for none."""
+
     options: Mapping[str, str]
+    """The options of the spec, by name."""
+
     cnf: tuple[str, ...]
+    """The names of its my.cnf files, without directories."""
+
     limits: str
+    """The limits of each host, as text; empty for none."""
+
     storage: str
+    """The storage profile, or ``iops=N``; empty for the machine's own disk."""
+
     parity: str
+    """``vendor`` or ``normalised``."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,10 +77,10 @@ class Evidence:
     """By variant, the failures that a commit survives, as text."""
 
     differences: Mapping[Step, Mapping[str, tuple[str, str]]] = dataclasses.field(default_factory=dict)
-    """Of each two neighbours, the server variables that differ: (baseline's value, candidate's)."""
+    """The server variables that differ between neighbours of a question: (baseline's value, candidate's)."""
 
     data_fits: Mapping[Step, str] = dataclasses.field(default_factory=dict)
-    """Of each two neighbours, a line if the data fits into the smaller of two buffer pools; else empty."""
+    """For each two neighbours, a line if the data fits into the smaller of two buffer pools; else empty."""
 
     delays: Mapping[str, tuple[Delay, ...]] = dataclasses.field(default_factory=dict)
     """By variant, the round trips of its network; without the variants that ask for none."""

@@ -72,7 +72,7 @@ def drains(rounds: Rounds) -> dict[str, float]:
     }
 
 
-def _drained_more(rounds: Rounds) -> bool:
+def _drains_more(rounds: Rounds) -> bool:
     """Whether more than the measured operations had to drain."""
     return any(done.outcome.span is not None for series in rounds.values() for done in series)
 
@@ -89,7 +89,7 @@ def drained_ratio(rounds: Rounds, metric: str = USUAL) -> float | None:
     None when nothing had to drain, for a counter or a latency, and when more than the measured operations drained.
     """
     series, speed = list(rounds.values()), DRAINED.get(metric, metric)
-    if _drained_more(rounds):
+    if _drains_more(rounds):
         return None
     return speed_ratio(series[0], series[-1], speed) if speed in SPEEDS and drains(rounds) else None
 
@@ -108,7 +108,7 @@ def drain_line(rounds: Rounds, metric: str) -> list[str]:
     other = {**DRAINED, **{value: name for name, value in DRAINED.items()}}.get(metric)
     if not other:
         return [line]
-    if _drained_more(rounds):
+    if _drains_more(rounds):
         return [f"{line}; includes all repetitions and the rows that populated their tables, so no ratio includes it"]
     word = "included" if metric in DRAINED else "left out"
     ratios = [
@@ -177,7 +177,7 @@ def round_lines(rounds: Rounds, rate: ArrivalRate | None) -> list[str]:
     ]
 
 
-def as_void(block: Sequence[Round]) -> list[Round]:
+def with_reasons(block: Sequence[Round]) -> list[Round]:
     """The rounds of a void block, each with a reason: its own, or the reason of the round that made the block void."""
     return [done if done.void else dataclasses.replace(done, void=f"with {reason(block)}") for done in block]
 

@@ -14,17 +14,22 @@ from pytest_dbcluster.rounds.round import Round
 
 @dataclasses.dataclass(frozen=True)
 class RoundTripsTaken:
-    """How many round trips an operation takes: the slope of its median latency (p50) over the round-trip time.
-
-    slope: the median of the slopes of all pairs of rounds. low, high: the 95 % interval of that median, for any
-    distribution; None for fewer than 6 pairs. pairs: their number. rtts: the round-trip times, in seconds, rising.
-    """
+    """How many round trips an operation takes: the slope of its median latency (p50) over the round-trip time."""
 
     slope: float
+    """The median of the slopes of all pairs of rounds."""
+
     low: float | None
+    """The lower end of the 95 % interval of that median, for any distribution; None for fewer than 6 pairs."""
+
     high: float | None
+    """The upper end of the same interval."""
+
     pairs: int
+    """The number of pairs."""
+
     rtts: tuple[float, ...]
+    """The round-trip times in seconds, in rising order."""
 
     def __str__(self) -> str:
         known = self.low is not None and self.high is not None
@@ -36,7 +41,7 @@ class RoundTripsTaken:
         )
 
 
-def taken(rounds: Mapping[str, Sequence[Round]], rtts: Mapping[str, float], load: str) -> RoundTripsTaken | None:
+def estimate(rounds: Mapping[str, Sequence[Round]], rtts: Mapping[str, float], load: str) -> RoundTripsTaken | None:
     """The round trips of an operation; None for fewer than two round-trip times, and where rounds have no latencies.
 
     rounds: by variant; the n-th of all belong together. rtts: in seconds, of the variants that differ in it alone.

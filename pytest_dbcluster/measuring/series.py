@@ -153,7 +153,7 @@ class Series:
 
     if not TYPE_CHECKING:  # so mypy goes on refusing ``fast > slow``
 
-        def _compared(self, other: object) -> NoReturn:
+        def _refuse_order(self, other: object) -> NoReturn:
             raise ConfigError(
                 f"{self.name} is compared with <, <=, > or >=, but a series is no number: make a claim, such as "
                 f"assert {self.name}.beats({getattr(other, 'name', 'other')})"
@@ -166,7 +166,7 @@ class Series:
             known = [claim for claim, value in vars(Series).items() if callable(value) and not claim.startswith("_")]
             raise AttributeError(f"a series has no {name!r}; known: {', '.join(known)}")
 
-        __lt__ = __le__ = __gt__ = __ge__ = _compared
+        __lt__ = __le__ = __gt__ = __ge__ = _refuse_order
 
 
 def series_of(measurement: Measurement) -> list[Series]:
@@ -208,7 +208,7 @@ def fades(
 
 def _answer_of_two_pairs(claim: Claim, first: object, second: object, metric: str | None) -> Answer:
     """The answer of a claim about two pairs of series, each with its baseline first."""
-    four = [*_two(claim.kind, first), *_two(claim.kind, second)]
+    four = [*_pair(claim.kind, first), *_pair(claim.kind, second)]
     if len({id(series.measurement) for series in four}) > 1:
         raise ConfigError(f"{claim.kind}(...) takes four series of one measure(..., on=[...])")
     if twice := next((series for k, series in enumerate(four) if series in four[:k]), None):
@@ -216,7 +216,7 @@ def _answer_of_two_pairs(claim: Claim, first: object, second: object, metric: st
     return _answer_last_first(claim, four, metric)
 
 
-def _two(kind: str, pair: object) -> tuple[Series, Series]:
+def _pair(kind: str, pair: object) -> tuple[Series, Series]:
     """The two series of a pair. Raises ConfigError for anything else."""
     if isinstance(pair, tuple | list) and len(pair) == 2 and all(isinstance(one, Series) for one in pair):
         return pair[0], pair[1]
@@ -241,6 +241,6 @@ def _answer(question: Question, measurement: Measurement, *, cap: int | None = N
     if (known := measurement.take_over(question)) is not None:
         return known
     decision.check_reach(question, measurement)
-    decision.apart(question, measurement)
+    decision.add_cluster_difference(question, measurement)
     measurement.source.permit(question.metric)
     return decision.ask(question, measurement, cap=cap)

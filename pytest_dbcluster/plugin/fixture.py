@@ -131,10 +131,10 @@ class Measure:
 
         loads = list(workload.values()) if isinstance(workload, Mapping) else [workload]
         given, free = comparability.seconds(loads)
-        if (seconds := reach.shortest(given, free)) is None:
+        if (seconds := reach.shortest_round(given, free)) is None:
             return
         rules = budgets.rules(self._item, self._session.settings)
-        look, left = reach.earliest(), rules.run_left()
+        look, left = reach.earliest_look(), rules.run_left()
         if why := reach.beyond_budget(look, VARIANTS, seconds, rules.budget, given=not free):
             raise ConfigError(f"{' and '.join(map(str, loads))}: no claim can be decided: {why}")
         if left > 0 and (why := reach.beyond_run(look, VARIANTS, seconds, left)):

@@ -52,7 +52,7 @@ class Asked:
 def claim_record(answer: Answer, published: Published | None, asked: Asked, wall_seconds: float) -> ClaimRecord:
     """The record of an answer and its evidence. ``wall_seconds`` includes resets, switches of variants, settling."""
     evidence = answer.evidence
-    candidate, baseline = answer.compared
+    candidate, baseline = answer.contrast
     rounds = {variant.name: tuple(variant.rounds) for variant in answer.variants}
     compared = {variant.name: variant.rounds for variant in (candidate, baseline)}
     ratio, seconds = _published_figures(answer, published)
@@ -86,12 +86,12 @@ def claim_record(answer: Answer, published: Published | None, asked: Asked, wall
 
 def _remarks(answer: Answer) -> dict[str, Any]:
     """The fields of a record about what may have changed the estimate besides the variants, and about the network."""
-    candidate, baseline = answer.compared
+    candidate, baseline = answer.contrast
     evidence = answer.evidence
     return {
         "data_fits": evidence.data_fits.get((candidate.name, baseline.name), ""),
         "cluster_difference": answer.difference,
-        "carry_over": answer.carried,
+        "carry_over": answer.contrast_carry_over,
         "network": evidence.delays,
         "others": busy_machine.others_load({one.name: one.rounds for one in answer.variants}, evidence.others_before),
     }
@@ -125,7 +125,7 @@ def _published_figures(
     if published is None or answer.claim.of_kind.composed:
         return None, {}
     specs, mode = answer.evidence.specs, answer.evidence.mode
-    candidate, baseline = (specs[variant.name] for variant in answer.compared)
+    candidate, baseline = (specs[variant.name] for variant in answer.contrast)
     seconds = {name: published.seconds(resolved, mode) for name, resolved in specs.items()}
     return published.ratio(candidate, baseline, answer.metric, mode), seconds
 

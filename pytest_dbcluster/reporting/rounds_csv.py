@@ -53,7 +53,7 @@ def compared(record: ClaimRecord) -> Pairs:
     """The pairs that the ratio of the verdict compares; for ``fades`` those of its two pairs of variants together."""
     if record.verdict.claim.of_kind.composed:
         parts = [pairs(record, *two) for two in reversed(steps(record))]
-        return record.verdict.claim.of_kind.asked(record.verdict.claim, parts, ())[0][1]
+        return record.verdict.claim.of_kind.subclaims(record.verdict.claim, parts, ())[0][1]
     return pairs(record, record.candidate, record.baseline)
 
 
@@ -72,7 +72,7 @@ def as_csv(record: ClaimRecord) -> str:
 
     A void round has the pair of the round that replaced it, and comes before it; the column ``void`` has the reason.
     """
-    void = [drawn for block in record.void_rounds for drawn in remarks.as_void(block)]
+    void = [drawn for block in record.void_rounds for drawn in remarks.with_reasons(block)]
     rounds = sorted(
         itertools.chain(void, *record.rounds.values()),
         key=lambda drawn: (drawn.block, drawn.started, not drawn.void, drawn.position),

@@ -29,7 +29,7 @@ import psutil
 from pytest_dbcluster import formatting
 from pytest_dbcluster.claims import intervals
 from pytest_dbcluster.claims.block_order import PER_OPENING
-from pytest_dbcluster.claims.cluster_difference import ASSUMED, LEAST_PAIRS, ClusterDifference, together, upper
+from pytest_dbcluster.claims.cluster_difference import ASSUMED, LEAST_PAIRS, ClusterDifference, combine, upper
 from pytest_dbcluster.errors import ConfigError, ProvisionError
 from pytest_dbcluster.hosts.provisioner import Provisioner, name_of
 from pytest_dbcluster.rounds import counters, metrics
@@ -401,5 +401,5 @@ def largest_difference(numbers: Sequence[int], given: Setup, instances: int, met
     apart = [(a, b) for a, b in itertools.pairwise(numbers) if keys[a] != keys[b]]
     each = zip(given.variants, given.workloads, strict=True)
     one = [of(variant, workload, given.provisioner, metric) for variant, workload in each] if apart else []
-    found = max((together(one[a], one[b]) for a, b in apart), key=lambda each: each.log_ratio, default=None)
+    found = max((combine(one[a], one[b]) for a, b in apart), key=lambda each: each.log_ratio, default=None)
     return found and dataclasses.replace(found, instances=instances)

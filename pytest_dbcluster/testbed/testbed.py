@@ -185,12 +185,12 @@ class Testbed(RoundSource):
         own, others = ([one.cluster_key for one in of.variants if one.data_set_of] for of in (self, other))
         return own == others and len(own) == len(self.variants)
 
-    def alternating(self) -> int:
+    def instances_in_turn(self) -> int:
         """The number of instances of each variant. Clusters that take turns have one, which starts afresh."""
         return 1 if self.instances == 1 or self.one_at_a_time else self.instances
 
     @contextlib.contextmanager
-    def alone(self) -> Iterator[None]:
+    def exclusive(self) -> Iterator[None]:
         """Keep the machine for a few rounds, one of each variant: no other run builds or measures meanwhile.
 
         The clusters are started and prepared first. Clusters that take turns start between the rounds; then each turn
@@ -415,7 +415,7 @@ class Testbed(RoundSource):
 
     def learn(self, rounds: Sequence[Sequence[Round]]) -> None:
         """As ``RoundSource.learn``, of a quiet machine; each cluster is in one pair of a calibration."""
-        if self.alternating() > 1 and not busy_machine.reason(dict(zip(self.names, rounds, strict=True))):
+        if self.instances_in_turn() > 1 and not busy_machine.reason(dict(zip(self.names, rounds, strict=True))):
             calibrations.learn(rounds, self.instances, self._setup, self._pool.calibrated)
 
     def blind_spot(self, *numbers: int, by_size: bool = False) -> str:

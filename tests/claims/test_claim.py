@@ -84,7 +84,7 @@ def test_an_absurd_margin_is_refused_with_its_range(make, margin, text):
 def test_a_claim_prints_as_it_was_written(claim, call, says):
     """The call of the test and the range that it means."""
     assert claim.call(("a", "b"), "fsyncs" if claim.kind == "lower" else "throughput") == call
-    assert claim.of_kind.claimed(claim) == says
+    assert claim.of_kind.range_text(claim) == says
 
 
 def test_another_metric_is_part_of_the_call():

@@ -8,7 +8,7 @@ import statistics
 import pytest
 
 from pytest_dbcluster.claims.claim import Claim
-from pytest_dbcluster.claims.cluster_difference import ClusterDifference, student_quantile, together, upper
+from pytest_dbcluster.claims.cluster_difference import ClusterDifference, combine, student_quantile, upper
 from pytest_dbcluster.claims.kinds import beats, lower, no_slower_than, same_as, scales
 
 SEVEN = ClusterDifference(math.log(1.07), "measured on 24 pairs of clusters, 2026-11-22", 24)
@@ -115,8 +115,8 @@ def test_a_margin_above_f_and_no_margin_of_speed_are_fine(claim):
 
 def test_two_kinds_of_clusters_have_the_root_of_the_mean_square():
     """The spread of a cluster of one kind and a cluster of another."""
-    both = together(SEVEN, ClusterDifference(0.01, "assumed"))
+    both = combine(SEVEN, ClusterDifference(0.01, "assumed"))
 
     assert both.log_ratio == pytest.approx(math.sqrt((math.log(1.07) ** 2 + 0.01**2) / 2))
     assert (both.source, both.pairs) == ("measured on 24 pairs of clusters, 2026-11-22; assumed", 0)
-    assert together(SEVEN, SEVEN) == SEVEN
+    assert combine(SEVEN, SEVEN) == SEVEN

@@ -25,8 +25,8 @@ def test_log_ratio_of_a_negative_value_is_refused():
 
 def test_interval_is_widened_to_a_later_estimate():
     """An estimate that later pairs moved out of the interval is drawn into it."""
-    assert estimators.around((0.1, 0.2), 0.3) == (0.1, 0.3)
-    assert estimators.around((0.1, 0.2), 0.15) == (0.1, 0.2)
+    assert estimators.widen((0.1, 0.2), 0.3) == (0.1, 0.3)
+    assert estimators.widen((0.1, 0.2), 0.15) == (0.1, 0.2)
 
 
 def test_pair_sd_resists_a_stalled_round():
@@ -64,9 +64,9 @@ def test_lag1_sees_alternation():
 def test_stalls_count_rounds_of_twice_the_median():
     """The median is that of both variants together."""
     calm = [1.0] * 20
-    assert estimators.stalled(calm, [2.1] * 4 + calm[4:]) == (0, 4)
-    assert estimators.stalled([2.1] * 4 + calm[4:], calm) == (4, 0)
-    assert estimators.stalled([], []) == (0, 0)
+    assert estimators.count_stalls(calm, [2.1] * 4 + calm[4:]) == (0, 4)
+    assert estimators.count_stalls([2.1] * 4 + calm[4:], calm) == (4, 0)
+    assert estimators.count_stalls([], []) == (0, 0)
 
 
 def test_factor_never_overflows():

@@ -135,7 +135,7 @@ def test_the_centre_is_the_mean_of_the_middle_half():
 def test_the_ends_at_whole_openings_are_differences_inside_them():
     """At 12 pairs and .0005 the third of either side, at .05 the eighth."""
     given_ = noisy(5, 12)
-    crossed = sorted(given_.crossed())
+    crossed = sorted(given_.cross_differences())
     assert len(crossed) == 48
     assert intervals.interval(given_, 0.0005) == (crossed[2], crossed[-3])
     assert intervals.interval(given_, 0.05) == (crossed[7], crossed[-8])

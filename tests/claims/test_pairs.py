@@ -4,13 +4,13 @@ import math
 
 import pytest
 
-from pytest_dbcluster.claims.pairs import Pairs, bounded
+from pytest_dbcluster.claims.pairs import Pairs, clamp
 
 FIRST = (True, False, True, True)
 
 
 def test_values_become_log_ratios():
-    """Of candidate / baseline, pair by pair; two zeros are equal, a single zero is bounded."""
+    """Of candidate / baseline, pair by pair; two zeros are equal, a single zero is clamp."""
     pairs = Pairs.of([2.0, 0.0, 0.0, 5.0], [1.0, 0.0, 3.0, 0.0], FIRST)
 
     assert pairs.ratios == (math.log(2), 0.0, -700.0, 700.0)
@@ -21,10 +21,10 @@ def test_values_become_log_ratios():
 def test_a_ratio_that_is_not_a_number_is_refused():
     """NaN never enters a verdict, infinities become the largest log ratio."""
     with pytest.raises(ValueError, match="not a number; was a round without a result given"):
-        bounded(math.nan)
+        clamp(math.nan)
     with pytest.raises(ValueError, match="not a number; was a round without a result given"):
         Pairs.of([math.nan], [1.0], [True])
-    assert (bounded(math.inf), bounded(-math.inf)) == (700, -700)
+    assert (clamp(math.inf), clamp(-math.inf)) == (700, -700)
 
 
 def test_a_negative_value_is_refused():
@@ -44,7 +44,9 @@ def test_rounds_are_crossed_inside_whole_openings_only():
     pairs = Pairs(tuple(map(float, range(10))), (0.0,) * 4 + (100.0,) * 6, (True,) * 10, openings=2)
 
     assert pairs.whole_openings == 2
-    assert sorted(pairs.crossed()) == sorted([float(k) for k in range(4)] * 4 + [k - 100.0 for k in range(4, 8)] * 4)
+    assert sorted(pairs.cross_differences()) == sorted(
+        [float(k) for k in range(4)] * 4 + [k - 100.0 for k in range(4, 8)] * 4
+    )
     assert pairs.first(7).whole_openings == 1
     assert Pairs((1.0,) * 14, (0.0,) * 14, (True,) * 14).whole_openings == 3
 

@@ -147,4 +147,6 @@ def test_what_many_pairs_show_is_known_fast_for_normal_noise():
     """It is close to what resampling says."""
     source = random.Random(2)
     normal = pairs([source.gauss(0, 0.1) for _ in range(80)])
-    assert power.least_shown(normal, 0.0005, 160) == pytest.approx(power.detectable(normal, 0.0005, 160), rel=0.3)
+    assert power.detectable_if_normal(normal, 0.0005, 160) == pytest.approx(
+        power.detectable(normal, 0.0005, 160), rel=0.3
+    )

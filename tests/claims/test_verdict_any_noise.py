@@ -89,7 +89,7 @@ def not_faster(times):
     """Of an opening block: how many of its 70 orders have so many of the 16 differences not above 0."""
     ways = [0] * 17
     for places in PLACES:
-        ways[sum(ratio <= intervals.ROUNDING for ratio in opening(times, places).crossed())] += 1
+        ways[sum(ratio <= intervals.ROUNDING for ratio in opening(times, places).cross_differences())] += 1
     return ways
 
 

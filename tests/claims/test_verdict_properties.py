@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pytest_dbcluster.claims import critical_values, wording
 from pytest_dbcluster.claims.claim import Outcome
 from pytest_dbcluster.claims.kinds import beats, differs, lower, no_slower_than, ordered, same_as, scales
-from pytest_dbcluster.claims.pairs import bounded
+from pytest_dbcluster.claims.pairs import clamp
 from pytest_dbcluster.claims.verdict import Terms, judge, replay
 from tests.support.pairs import pairs as made
 
@@ -58,7 +58,7 @@ def plausible(draw, pairs=any_pairs):
 @given(any_claim, st.lists(extreme, max_size=45))
 def test_no_input_crashes_a_claim(claim, values):
     """Constant, tied, infinite, tiny and huge ratios get an answer or another pair, and a message."""
-    answer = replay(claim, made(list(map(bounded, values))), Terms(out_of_budget="end"))
+    answer = replay(claim, made(list(map(clamp, values))), Terms(out_of_budget="end"))
 
     assert answer is not None
     text = wording.message(answer, names=("a", "b"), metric="m", seconds_per_round=2.0, seed=1)

@@ -9,7 +9,7 @@ import pytest
 from pytest_dbcluster.claims import wording
 from pytest_dbcluster.claims.kinds import beats, differs, no_slower_than, ordered
 from pytest_dbcluster.claims.verdict import Terms, judge
-from pytest_dbcluster.claims.wording import counted, message
+from pytest_dbcluster.claims.wording import message, state_count
 from tests.support.pairs import pairs as made
 
 
@@ -152,5 +152,5 @@ def test_the_message_of_a_comparison_beside_speaks_of_no_claim():
 
 def test_a_number_agrees_with_its_word():
     """One holds, two hold."""
-    assert [counted("holds", number) for number in (1, 2)] == ["1 holds", "2 hold"]
-    assert counted("broken", 2) == "2 broken"
+    assert [state_count("holds", number) for number in (1, 2)] == ["1 holds", "2 hold"]
+    assert state_count("broken", 2) == "2 broken"

@@ -205,8 +205,8 @@ def test_a_message_warns_of_a_variant_that_slows_what_follows_it():
     default, flush_2 = series(source=Lingering(("default", "flush_2"), noisy(1.0, 0.8, sd=0.02)))
     answer = flush_2.beats(default)
 
-    assert answer.carried.warned
-    assert answer.carried.slower == pytest.approx(0.1, abs=0.03)
+    assert answer.contrast_carry_over.warned
+    assert answer.contrast_carry_over.slower == pytest.approx(0.1, abs=0.03)
     assert "\n  warning: carry-over: rounds after flush_2 take " in answer.message
 
     counted = FakeSource(("default", "flush_2"), noisy(1.0, 0.8), lambda number: {"fsyncs_per_commit": 3.0 - number})

@@ -36,7 +36,7 @@ def test_a_smaller_loss_holds():
     assert "x as fast as many, one_far 0.2" in answer.message
     assert "carry-over: rounds after many_far" in answer.message
     assert "carry-over: rounds after one_far" in answer.message
-    assert [compared.name for compared in answer.compared] == ["many_far", "many"]
+    assert [compared.name for compared in answer.contrast] == ["many_far", "many"]
     assert len(measured(source)) == 4 * answer.verdict.pairs
 
 

@@ -126,7 +126,7 @@ def test_a_void_round_takes_its_block_along():
     """The other rounds of the block say whose fault it was."""
     block = [*rounds("a", [1], [0]), *rounds("b", [1], [0], voids=["the primary changed"])]
 
-    assert [one.void for one in remarks.as_void(block)] == ["with b: the primary changed", "the primary changed"]
+    assert [one.void for one in remarks.with_reasons(block)] == ["with b: the primary changed", "the primary changed"]
 
 
 def test_a_carry_over_is_shown_beside_the_ratio_without_it():

@@ -10,7 +10,7 @@ import pytest
 from pytest_dbcluster.measuring.drawing.rules import Rules
 from pytest_dbcluster.measuring.evidence import Evidence
 from pytest_dbcluster.measuring.measurement import Measurement
-from pytest_dbcluster.measuring.round_trips import RoundTripsTaken, taken
+from pytest_dbcluster.measuring.round_trips import RoundTripsTaken, estimate
 from pytest_dbcluster.measuring.series import ordered, series_of
 from pytest_dbcluster.rounds.histogram import Histogram
 from pytest_dbcluster.rounds.ledger import Ledger, LedgerEntry
@@ -41,7 +41,7 @@ def test_the_round_trips_of_an_operation_are_the_slope_of_its_latency():
         "near": rounds("near", *[1.0, 21.0] * 4),
         "between": rounds("between", *[11.0, 31.0] * 4),
     }
-    found = taken(drawn, RTTS, "load")
+    found = estimate(drawn, RTTS, "load")
 
     assert found.slope == pytest.approx(2.0, rel=0.05)
     assert found.low <= found.slope <= found.high
@@ -63,11 +63,11 @@ def test_no_slope_without_two_round_trip_times_or_latencies():
     near, far = rounds("near", 1.0), rounds("far", 21.0)
     untimed = [dataclasses.replace(done, outcome=RunResult(1.0, 10)) for done in near]
 
-    assert taken({"near": near, "far": far}, {}, "load") is None
-    assert taken({"near": near, "far": far}, {"near": 0.01, "far": 0.01}, "load") is None
-    assert taken({"near": untimed, "far": far}, RTTS, "load") is None
-    assert taken({"near": [], "far": []}, RTTS, "load") is None
-    assert taken({"near": near, "far": far}, RTTS, "load").pairs == 1
+    assert estimate({"near": near, "far": far}, {}, "load") is None
+    assert estimate({"near": near, "far": far}, {"near": 0.01, "far": 0.01}, "load") is None
+    assert estimate({"near": untimed, "far": far}, RTTS, "load") is None
+    assert estimate({"near": [], "far": []}, RTTS, "load") is None
+    assert estimate({"near": near, "far": far}, RTTS, "load").pairs == 1
 
 
 class FarSource(FakeSource):

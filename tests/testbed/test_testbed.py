@@ -108,7 +108,7 @@ def test_blocks_go_to_the_instances_in_turn(pool):
         made.round(1, block=block, position=1)
     counts = [cluster.nodes[0].status("com_insert")["com_insert"] for cluster in pool.clusters]
 
-    assert made.alternating() == 2
+    assert made.instances_in_turn() == 2
     assert len(pool.clusters) == 2
     assert len(set(counts)) == 1
     made.check()
@@ -119,7 +119,7 @@ def test_clusters_that_take_turns_have_one_instance(pool):
     made = source(pool, WRITE, ONE, OTHER, instances=2)
     made.__dict__["one_at_a_time"] = True
 
-    assert made.alternating() == 1
+    assert made.instances_in_turn() == 1
 
 
 def test_what_differs_in_more_than_options_has_two_instances(pool):

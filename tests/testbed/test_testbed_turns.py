@@ -89,7 +89,7 @@ def test_what_is_built_shares_the_machine_and_what_is_measured_has_it_alone(load
 def test_the_rounds_of_a_block_are_one_turn(load, pool):
     """Nobody gets in between the variants that are compared."""
     made = source(pool, load, ONE, OTHER)
-    with made.alone():
+    with made.exclusive():
         for number in (0, 1):
             made.round(number, block=0, position=number)
             load.note("between")

@@ -26,7 +26,7 @@ class Differs(Kind):
         """Its name in the table: ``flush_2 against default``."""
         return f"{names[0]} against {names[1]}" + ("" if metric == usual else f" ({metric})")
 
-    def claimed(self, claim: Claim) -> str:
+    def range_text(self, claim: Claim) -> str:
         """Nothing."""
         return "nothing"
 

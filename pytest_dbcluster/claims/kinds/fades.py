@@ -33,7 +33,7 @@ class Fades(Kind):
         """The two pairs of variants, the second first."""
         return super().comparisons(variants)[::2]
 
-    def asked(self, claim: Claim, parts: Sequence[Pairs], apart: Sequence[float]) -> list[tuple[Claim, Pairs]]:
+    def subclaims(self, claim: Claim, parts: Sequence[Pairs], apart: Sequence[float]) -> list[tuple[Claim, Pairs]]:
         """The two ratios of each place as one pair."""
         first, second = parts
         return [(claim, of_losses(second, first))]

@@ -30,7 +30,7 @@ class Ordered(Kind):
         """Each ratio above 1 + step."""
         return math.log1p(margin), math.inf
 
-    def asked(self, claim: Claim, parts: Sequence[Pairs], apart: Sequence[float]) -> list[tuple[Claim, Pairs]]:
+    def subclaims(self, claim: Claim, parts: Sequence[Pairs], apart: Sequence[float]) -> list[tuple[Claim, Pairs]]:
         """One claim for each step. Raises ConfigError for fewer than 2 or more than 5 variants."""
         if not 1 <= len(parts) <= critical_values.MAX_STEPS:
             raise ConfigError(f"ordered takes 2 to {critical_values.MAX_STEPS + 1} variants, not {len(parts) + 1}")

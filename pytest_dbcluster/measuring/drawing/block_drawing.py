@@ -37,7 +37,7 @@ class BlockDrawing:
     ) -> None:
         """seed: of the order of the rounds. test: node id of the test. show: is called after each round."""
         self.source, self.rules = source, rules
-        self.instances = source.alternating()
+        self.instances = source.instances_in_turn()
         # With a cap below one opening block no look can come, so the rounds need not be an opening block.
         openings = 0 if rules.cap < PER_OPENING else block_order.openings(self.instances)
         self.blocks = DrawnBlocks(source.names, seed, openings)
@@ -144,11 +144,11 @@ class BlockDrawing:
         if self.blocks.pairs and self._checked == self.blocks.pairs:
             self.source.learn(self.blocks.rounds)
 
-    def over(self, variants: Sequence[int]) -> str:
+    def stop_reason(self, variants: Sequence[int]) -> str:
         """Why a claim about these variants must draw no more: budget or time is used, or its hosts will be gone."""
-        return self.source.notice() or self.spent(variants) or self.rules.run_over()
+        return self.source.notice() or self.out_of_budget(variants) or self.rules.run_over()
 
-    def spent(self, variants: Sequence[int]) -> str:
+    def out_of_budget(self, variants: Sequence[int]) -> str:
         """Why the budget of a claim about these variants allows no other block; empty while it does."""
         used, name = self.blocks.seconds(variants), self.rules.budget_name
-        return reach.spent(used, self.rules.budget, name, self.blocks.pairs, self.blocks.next_pairs)
+        return reach.out_of_budget(used, self.rules.budget, name, self.blocks.pairs, self.blocks.next_pairs)

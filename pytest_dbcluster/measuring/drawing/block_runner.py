@@ -67,7 +67,7 @@ class BlockRunner:
         self.begun = block, (rounds := list[Round]())
         measured, several = self.blocks.seconds(claim.variants), len(self.blocks.names)
         for start in range(0, len(block.order), several):
-            with self.source.alone():
+            with self.source.exclusive():
                 while len(rounds) < start + several:
                     position = len(rounds)
                     done = self.source.round(block.order[position], block=number, position=position)

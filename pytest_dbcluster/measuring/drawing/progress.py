@@ -13,28 +13,46 @@ from pytest_dbcluster.rounds.round import Round
 
 @dataclasses.dataclass(frozen=True)
 class RoundProgress:
-    """One finished round, for the live display.
-
-    test: node id. load: the name of the workload. pair: 1-based number of the pair; in an opening block, counted as if
-    its rounds ran pair by pair. warm_up: whether the round does not count. ratio, low, high: the claim's ratio so far
-    and the ends of its interval; None before the first look. next_look: the number of pairs at which the claim is
-    judged next, None after the last look. last: whether as many rounds have run since the last such round as there are
-    variants. cap: the maximum number of pairs. measured: seconds used of ``budget`` seconds.
-    """
+    """One finished round, for the live display."""
 
     test: str
+    """The node id of the test."""
+
     load: str
+    """The name of the workload."""
+
     round: Round
+    """The round."""
+
     pair: int
+    """The number of the pair, from 1. In an opening block it counts as if its rounds ran pair by pair."""
+
     warm_up: bool
+    """Whether the round does not count."""
+
     ratio: float | None = None
+    """The ratio of the claim so far; None before the first look."""
+
     low: float | None = None
+    """The lower end of its interval."""
+
     high: float | None = None
+    """The upper end of its interval."""
+
     next_look: int | None = None
+    """The number of pairs at which the claim is judged next; None after the last look."""
+
     last: bool = True
+    """Whether the round ends a turn: as many rounds as there are variants."""
+
     cap: int | None = None
+    """The maximum number of pairs."""
+
     measured: float = 0.0
+    """The measured seconds of the claim so far."""
+
     budget: float | None = None
+    """The maximum measured seconds of the claim."""
 
     @classmethod
     def of(

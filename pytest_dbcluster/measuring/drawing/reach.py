@@ -29,7 +29,7 @@ def first_look(claim: Claim, alpha: float, instances: int = 1) -> int:
     return _first_look(claim.hold_level(alpha), instances, claim.of_kind.looks_from)
 
 
-def earliest() -> int:
+def earliest_look() -> int:
     """The number of pairs before which no claim of any kind can be decided: the first look of a guard."""
     return _first_look(critical_values.GUARD_LEVEL, 1, 0)
 
@@ -39,7 +39,7 @@ def _first_look(level: float, instances: int, least: int) -> int:
     return next(look for look in critical_values.looks(instances) if look >= least and row.at(look) is not None)
 
 
-def shortest(given: float | None, free: bool) -> float | None:
+def shortest_round(given: float | None, free: bool) -> float | None:
     """Seconds of the shortest possible round: as the test gives them, else as they are chosen; None when unknown."""
     return round_length.SHORTEST if free else given
 
@@ -97,13 +97,13 @@ def measured_too_slow(
     blocks: of the warm-up, each by variant number; empty when all were void. The fastest block counts, since rounds
     of a fixed amount of work may still get faster. larger: as in ``beyond_budget``.
     """
-    seconds = fastest(blocks, numbers)
+    seconds = fastest_round(blocks, numbers)
     if look * len(numbers) * seconds <= LEEWAY * budget:
         return ""
     return beyond_budget(look, len(numbers), seconds, budget, given=False, larger=larger)
 
 
-def spent(used: float, budget: float, name: str, pairs: int, upcoming: int) -> str:
+def out_of_budget(used: float, budget: float, name: str, pairs: int, upcoming: int) -> str:
     """Why a budget allows no other block; empty while it does.
 
     used: measured seconds of ``pairs`` pairs. name: what the user calls the budget. upcoming: the pairs of the next
@@ -117,6 +117,6 @@ def spent(used: float, budget: float, name: str, pairs: int, upcoming: int) -> s
     return ""
 
 
-def fastest(blocks: Sequence[Sequence[Round]], numbers: Sequence[int]) -> float:
+def fastest_round(blocks: Sequence[Sequence[Round]], numbers: Sequence[int]) -> float:
     """Seconds of a round of these variants in the fastest of these blocks, as in ``measured_too_slow``; 0 of none."""
     return min((sum(block[number].seconds for number in numbers) for block in blocks), default=0.0) / len(numbers)

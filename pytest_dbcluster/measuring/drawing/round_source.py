@@ -16,30 +16,38 @@ from pytest_dbcluster.rounds.round_length import RoundLength
 
 
 class RoundSource(abc.ABC):
-    """Runs the rounds of one workload on the variants of one measurement. Variant numbers are 0-based.
-
-    names: the short name of each variant. load: the name of the workload. metric: the default metric of claims.
-    arrival_rate: the rate of an open loop, None for a closed loop. round_seconds: of a round, where the test gives
-    them; None when they are chosen, and for a fixed amount of work. free_length: whether they are chosen: the
-    measurement then calls ``set_length`` once, after its warm-up. resolved: each variant as it runs. instances: of each
-    variant, where it has its own cluster.
-    """
+    """Runs the rounds of one workload on the variants of one measurement. Variants are numbered from 0."""
 
     names: Sequence[str]
+    """The short name of each variant."""
+
     load: str
+    """The name of the workload."""
+
     metric: str
+    """The default metric of claims."""
+
     arrival_rate: ArrivalRate | None
+    """The rate of an open loop; None for a closed loop."""
+
     round_seconds: float | None = None
+    """The seconds of a round, if the test gives them; else None, also for a fixed amount of work."""
+
     free_length: bool = False
+    """Whether the length of the rounds is chosen: ``set_length`` is called once, after the warm-up."""
+
     resolved: Sequence[ResolvedSpec] = ()
+    """Each variant as it runs."""
+
     instances: int = 1
+    """The instances of each variant, if it has its own cluster."""
 
     @abc.abstractmethod
     def round(self, variant: int, *, block: int, position: int) -> Round:
         """Run one round of a variant: switch, reset, settle, run. A round with a ``void`` reason does not count.
 
-        block: the number of the block, 0-based, negative in a warm-up; modulo ``alternating`` it chooses the instance
-        of the variant. All rounds of a block have the same inputs. position: the 0-based position in the block.
+        All rounds of a block have the same inputs. block: its 0-based number, negative in a warm-up; modulo
+        ``instances_in_turn`` it is the instance of the variant. position: the 0-based position in the block.
         """
 
     @abc.abstractmethod
@@ -50,7 +58,7 @@ class RoundSource(abc.ABC):
         """Whether its rounds run on the clusters and the data set of the other one's rounds, as those left them."""
         return False
 
-    def alternating(self) -> int:
+    def instances_in_turn(self) -> int:
         """The number of instances of each variant, which the blocks use in turn."""
         return 1
 
@@ -64,7 +72,7 @@ class RoundSource(abc.ABC):
     def learn(self, rounds: Sequence[Sequence[Round]]) -> None:  # noqa: B027 (numbers have no clusters)
         """Note how the instances of each variant differ in these rounds, by variant: equal clusters do as much."""
 
-    def alone(self) -> AbstractContextManager[None]:
+    def exclusive(self) -> AbstractContextManager[None]:
         """A context for a few rounds, in which nothing else measures or builds on this machine."""
         return contextlib.nullcontext()
 

@@ -76,7 +76,7 @@ class WarmUp:
 
     def _choose_openings(self, variants: Sequence[int]) -> None:
         """Leave out the opening blocks if none fits the budget: its few rounds show an estimate."""
-        seconds = self.pace.length.seconds if self.pace.length else reach.fastest(self.blocks, variants)
+        seconds = self.pace.length.seconds if self.pace.length else reach.fastest_round(self.blocks, variants)
         if PER_OPENING * len(variants) * seconds > reach.LEEWAY * self.runner.rules.budget:
             self.runner.blocks.leave_out_openings()
 

@@ -156,6 +156,6 @@ def _judged(
         for each in zip(values, by, strict=True)
     )
     centre = intervals.estimate(pairs, NEAR)
-    low, high = estimators.around(intervals.interval(pairs, alpha, NEAR), centre)
+    low, high = estimators.widen(intervals.interval(pairs, alpha, NEAR), centre)
     ratio, low, high = map(estimators.factor, (centre, low, high))
     return Cause(*said, baseline, candidate, ratio, low, high, moved)

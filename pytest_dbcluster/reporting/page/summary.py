@@ -30,7 +30,7 @@ class Count:
     @property
     def word(self) -> str:
         """The state as a word after the number: 1 holds, 2 hold."""
-        return wording.counted(self.state, self.number).partition(" ")[2]
+        return wording.state_count(self.state, self.number).partition(" ")[2]
 
 
 @dataclasses.dataclass(frozen=True)

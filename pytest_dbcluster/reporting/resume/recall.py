@@ -94,7 +94,7 @@ def _answer(record: ClaimRecord, question: Question, usual: str) -> Answer:
         difference=record.cluster_difference,
         void=record.void_rounds,
         carry_over=[record.carry_over] * (len(variants) - 1),
-        told=record.message,
+        earlier_message=record.message,
         **{name: getattr(record, name) for name in SHARED},
     )
 

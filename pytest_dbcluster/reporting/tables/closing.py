@@ -180,7 +180,7 @@ def legend(records: Sequence[ClaimRecord]) -> str:
 
 def total(records: Sequence[ClaimRecord], tests: Sequence[TestDocument] = ()) -> str:
     """The number of claims, and of tests that no claim shows, by state: ``2 hold, 1 refuted, 1 broken``."""
-    return ", ".join(wording.counted(state, number) for state, number in states.counts(records, tests).items())
+    return ", ".join(wording.state_count(state, number) for state, number in states.counts(records, tests).items())
 
 
 def to_calibrate(records: Sequence[ClaimRecord]) -> list[str]:

@@ -64,7 +64,7 @@ def test_the_rounds_of_an_opening_block_are_matched_at_random():
 def test_several_instances_have_as_many_opening_blocks_each():
     """Two instances have four opening blocks in turn, and no look before both have one, nor after three."""
     source = two(seconds=noisy(1.0, 0.97, sd=0.002))
-    source.alternating = lambda: 2
+    source.instances_in_turn = lambda: 2
     asked = measurement(source)
     slow, fast = series_of(asked)
     assert fast.same_as(slow, within=0.1).verdict.pairs == 8

@@ -100,12 +100,12 @@ def test_a_block_that_waits_past_the_runs_time_ends_the_claim(blocks):
     """What was drawn before is shown, with who has the machine; without a block there is nothing to show."""
     source, words = two(), f"{USED}; another run had the machine while this run waited: run 4f of pid 4711 (alice)"
 
-    def alone():
+    def exclusive():
         if asked.pairs == blocks:
             raise Inconclusive(words)
         return contextlib.nullcontext()
 
-    source.alone = alone
+    source.exclusive = exclusive
     asked = measurement(source)
     slow, fast = series_of(asked)
     if not blocks:
@@ -123,12 +123,12 @@ def test_a_lock_waited_for_in_vain_ends_the_claim_with_its_rounds(turns, pairs):
     """Whole pairs of an opening block that was begun count too; the answer is reported, then the error ends the run."""
     source, told, left = two(), [], itertools.count()
 
-    def alone():
+    def exclusive():
         if asked.drawing.warm_up.done and next(left) >= turns:
             raise LockHeld("waited 30 min for pid 4711")
         return contextlib.nullcontext()
 
-    source.alone = alone
+    source.exclusive = exclusive
     asked = Measurement(source, Rules(seed=7, alpha=1e-4), finished=told.append)
     slow, fast = series_of(asked)
     with pytest.raises(LockHeld, match="pid 4711"):
@@ -151,13 +151,13 @@ def test_an_eight_that_was_interrupted_is_drawn_again():
     """The first three blocks that count are opening blocks in any case: the looks before 14 pairs rest on them."""
     source, asked_alone = two(), []
 
-    def alone():
+    def exclusive():
         asked_alone.append(asked.pairs)
         if len(asked_alone) == 5:  # two blocks of warm-up, then inside of the first opening block
             raise Inconclusive(USED)
         return contextlib.nullcontext()
 
-    source.alone = alone
+    source.exclusive = exclusive
     asked = measurement(source)
     slow, fast = series_of(asked)
     with pytest.raises(Inconclusive):

@@ -16,12 +16,12 @@ def test_rounds_are_alone_where_the_source_can_be():
     source, turns = two(), []
 
     @contextlib.contextmanager
-    def alone():
+    def exclusive():
         before = len(source.rounds)
         yield
         turns.append(source.rounds[before:])
 
-    source.alone = alone
+    source.exclusive = exclusive
     slow, fast = series_of(measurement(source))
     assert fast.beats(slow)
 

@@ -228,13 +228,13 @@ turns = itertools.count()
 
 
 @contextlib.contextmanager
-def alone(self):
+def exclusive(self):
     if self.load == "mysqlslap read" and next(turns) >= 7 and "HELD" in os.environ:
         raise LockHeld("waited 30 min (--db-wait) for pid 4711")
     yield
 
 
-FakeSource.alone = alone
+FakeSource.exclusive = exclusive
 """
 
 
