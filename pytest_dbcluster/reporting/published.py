@@ -21,19 +21,25 @@ Figure = str | tuple[str, str]  # one or two dotted keys of the file
 
 @dataclasses.dataclass(frozen=True)
 class Published:
-    """One published comparison: either seconds by column and mode, or ratios.
-
-    title: the title in the file. cells: by column and mode, the seconds: an average, or average, minimum, maximum.
-    columns: by variant, its column, where the names differ. figures: by metric or counter, the published ratio
-    candidate / baseline, for a file that has ratios or gains instead of seconds. sentence: what was found, in words;
-    empty for none.
-    """
+    """One published comparison: either seconds by column and mode, or ratios."""
 
     title: str
+    """The title in the file."""
+
     cells: Mapping[str, Mapping[str, tuple[float, ...]]]
+    """By column and mode, the seconds: an average, or average, minimum and maximum."""
+
     columns: Mapping[str, str]
+    """By variant, its column if the names differ."""
+
     figures: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    """By metric or counter, the published ratio candidate / baseline.
+
+    A file has ratios or gains if it has no seconds.
+    """
+
     sentence: str = ""
+    """The finding in words; empty for none."""
 
     @property
     def lines(self) -> list[str]:

@@ -21,13 +21,22 @@ PLUGIN = "pytest-benchmark"  # the name under which it registers its session
 
 @dataclasses.dataclass(frozen=True)
 class BenchmarkedVariant:
-    """The rounds of a variant under a workload in a test. seconds: of a round, or of an operation of a round."""
+    """The rounds of a variant under a workload in a test."""
 
     test: str
+    """The node id of the test."""
+
     load: str
+    """The workload."""
+
     name: str
+    """The variant."""
+
     rounds: tuple[Round, ...]
+    """The rounds of the variant."""
+
     record: ClaimRecord
+    """The first claim about the variant."""
 
     @property
     def timed(self) -> bool:

@@ -155,8 +155,13 @@ class About:
     """The data that all curves of a run have in common, as in CurveRecord."""
 
     profile: str
+    """The profile of the run."""
+
     seed: int
+    """The seed of the run."""
+
     fingerprint: Mapping[str, str]
+    """The machine, kernel and Python, as text by name."""
 
 
 class Curves:

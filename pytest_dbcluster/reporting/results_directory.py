@@ -55,17 +55,19 @@ Replaces = Callable[[Mapping[str, Any]], bool]  # whether a line is the one that
 
 @dataclasses.dataclass(frozen=True)
 class ResultFiles:
-    """The files of one claim or curve.
-
-    rounds: the CSV file. chart: the SVG file; None where no chart can be drawn. line: the line of the claim in
-    ``claims.jsonl``, or of the curve in ``curves.jsonl``, 1-based; 0 when it could not be written. timeline: the CSV
-    file of every second; None for a curve.
-    """
+    """The files of one claim or curve."""
 
     rounds: Path
+    """The CSV file."""
+
     chart: Path | None
+    """The SVG file; None if no chart can be drawn."""
+
     line: int
+    """The number of its line in ``claims.jsonl`` or ``curves.jsonl``, 1-based; 0 if it could not be written."""
+
     timeline: Path | None = None
+    """The CSV file of every second; None for a curve."""
 
     @property
     def ledgers(self) -> Path:

@@ -218,15 +218,16 @@ def _progress(event: RoundProgress, rounds: Sequence[tuple[str, str]], gap: str,
 
 @dataclasses.dataclass(frozen=True)
 class Screen:
-    """Where lines are shown.
-
-    width: in characters. ascii_only: whether it shows no other letters. located: a node id of the run -> as it is typed
-    in the directory in which pytest was started.
-    """
+    """Where lines are shown."""
 
     width: int = 100
+    """The width in characters."""
+
     ascii_only: bool = False
+    """Whether it can show only ASCII."""
+
     located: Callable[[str], str] = str
+    """Makes a node id one that the user can type in the directory in which pytest was started."""
 
     @classmethod
     def of(cls, config: Any) -> Screen:

@@ -138,11 +138,16 @@ def _writer(directory: Path, lost: Unwritten) -> Any:
 
 @dataclasses.dataclass
 class Addition:
-    """What a result gets besides what allure-pytest has written. identity: of its test. shown: its claims."""
+    """What a result gets besides what allure-pytest has written."""
 
     identity: str
+    """The identity of its test."""
+
     release: str
+    """The release of its test; empty if the test has none."""
+
     shown: list[Shown] = dataclasses.field(default_factory=list)
+    """The claims and curves of its test."""
 
 
 def _additions(config: Any) -> Any:

@@ -30,10 +30,13 @@ WRAPPED = 'style="white-space: normal; overflow-wrap: anywhere"'  # else Allure 
 
 @dataclasses.dataclass(frozen=True)
 class Shown:
-    """A claim or a curve of a test. chart: the text of its SVG file; empty for none."""
+    """A claim or a curve of a test."""
 
     record: ClaimRecord | CurveRecord
+    """The claim or curve."""
+
     chart: str = ""
+    """The text of its SVG file; empty without a chart."""
 
 
 def name(test: str, shown: Sequence[Shown], *, inconclusive: bool = False) -> str:

@@ -35,10 +35,13 @@ SHOWN = 3  # lines of what npm says
 
 @dataclasses.dataclass(frozen=True)
 class NodeJs:
-    """Node.js that is new enough. program: its path. npm: the command npm; empty where there is none."""
+    """Node.js that is new enough."""
 
     program: str
+    """The path of the program."""
+
     npm: tuple[str, ...]
+    """The command npm; empty if it is not installed."""
 
 
 def node() -> NodeJs:

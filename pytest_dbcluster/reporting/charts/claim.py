@@ -31,12 +31,19 @@ FAR = 0.09  # of an axis: steps of an order stand so far beside each other at a 
 
 @dataclasses.dataclass(frozen=True)
 class Look:
-    """One look at the ratio of two variants. pairs: drawn by then. ratio: its estimate. low, high: its interval."""
+    """One look at the ratio of two variants."""
 
     pairs: int
+    """The number of pairs that were drawn by then."""
+
     ratio: float
+    """The estimate of the ratio."""
+
     low: float
+    """The lower end of its interval."""
+
     high: float
+    """The upper end of its interval."""
 
     @property
     def bounded(self) -> bool:

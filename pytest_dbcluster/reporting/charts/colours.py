@@ -20,11 +20,16 @@ PUBLISHED = "#9a4f8a"
 
 @dataclasses.dataclass(frozen=True)
 class Style:
-    """How a variant is drawn. colour: as ``#rrggbb``. marker, line: a marker and a line style of matplotlib."""
+    """How a variant is drawn."""
 
     colour: str
+    """Its colour, as ``#rrggbb``."""
+
     marker: str
+    """A marker of matplotlib."""
+
     line: str | tuple[int, tuple[int, ...]]
+    """A line style of matplotlib."""
 
 
 SERIES = (

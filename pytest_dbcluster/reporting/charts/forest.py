@@ -26,27 +26,39 @@ BESIDE = ("s", SOFT)  # a comparison that claims nothing
 
 @dataclasses.dataclass(frozen=True)
 class Line:
-    """A claim of the plot. name: as it is written left of it. link: the address of its details; empty for none."""
+    """A claim of the plot."""
 
     record: ClaimRecord
+    """The claim."""
+
     name: str
+    """The text to the left of the claim."""
+
     link: str = ""
+    """The address of its details; empty without details."""
 
 
 @dataclasses.dataclass(frozen=True)
 class PlotShape:
-    """How a plot is laid out. width: in inches. line: the height of a claim.
-
-    bar: the height of what a claim allows for, as a share of the line. letters: of a name, the most that fit; ends: of
-    a cut name, the letters after the gap. above: whether names are above their lines, as on a phone, else beside them.
-    """
+    """How a plot is laid out."""
 
     width: float
+    """The width in inches."""
+
     line: float
+    """The height of a claim in inches."""
+
     bar: float
+    """The height of the range that a claim allows, as a share of the line."""
+
     letters: int
+    """The most letters of a name that fit."""
+
     ends: int
+    """The number of letters after the gap in a name that is cut."""
+
     above: bool = False
+    """Whether names are above their lines, as on a phone; otherwise they are to the left of them."""
 
 
 WIDE = PlotShape(10.0, 0.28, 0.62, 70, 30)

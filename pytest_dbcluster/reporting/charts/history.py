@@ -20,13 +20,22 @@ SAID = {outcome.value: word for outcome, word in STATES.items()}
 
 @dataclasses.dataclass(frozen=True)
 class ChartedRun:
-    """A run of a claim. label: below the axis. outcome: as in claims. ratio, low, high: with the interval."""
+    """A run of a claim."""
 
     label: str
+    """The text below the axis."""
+
     outcome: str
+    """The outcome, as in a history's Entry."""
+
     ratio: float
+    """The measured ratio."""
+
     low: float
+    """The lower end of its interval."""
+
     high: float
+    """The upper end of its interval."""
 
 
 def svg(

@@ -25,11 +25,16 @@ ROUND = (0.1, 0.15, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0, 7.0, 10.0)
 
 @dataclasses.dataclass(frozen=True)
 class Scale:
-    """The axis of ratios: its ends, and the ticks as (ratio, label), rising."""
+    """The axis of ratios."""
 
     low: float
+    """The lower end."""
+
     high: float
+    """The upper end."""
+
     ticks: tuple[tuple[float, str], ...]
+    """The ticks as (ratio, label), rising."""
 
 
 def zero(values: Iterable[float]) -> float:

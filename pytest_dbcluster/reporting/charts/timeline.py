@@ -29,30 +29,39 @@ DOT = 3.0  # points: a value between two unknown ones, which no line shows
 
 @dataclasses.dataclass(frozen=True)
 class Samples:
-    """The samples of a claim. seconds: of each sample, since the first round began. metrics: by name, its values.
+    """The samples of a claim.
 
-    A value is nan where it is unknown. Names and units are those of ``testbed``'s timeline, such as ``cpu_node1``.
+    A value is nan if it is unknown. Names and units are those of ``testbed``'s timeline, such as ``cpu_node1``.
     """
 
     seconds: tuple[float, ...]
+    """The time of each sample, in seconds since the first round began."""
+
     metrics: Mapping[str, tuple[float, ...]]
+    """By name, the values of a metric."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Band:
-    """A band of the chart.
-
-    label: its name with the unit. starts: with which the names of its metrics begin, or their names where ``exact``.
-    factor: from their unit to that of the label. least: a band without any value above it is left out. most: of a
-    value; what lies above is an error of the clock.
-    """
+    """A band of the chart."""
 
     label: str
+    """The name of the band with its unit."""
+
     starts: tuple[str, ...]
+    """The beginnings of the names of its metrics; whole names if ``exact``."""
+
     factor: float = 1.0
+    """The factor from the unit of the metrics to that of the label."""
+
     least: float = 0.0
+    """The band is left out if no value is above this."""
+
     most: float = math.inf
+    """The highest value that is shown; a higher one is an error of the clock."""
+
     exact: bool = False
+    """Whether ``starts`` has whole names."""
 
 
 BANDS = (

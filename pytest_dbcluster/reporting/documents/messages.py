@@ -10,25 +10,40 @@ from pytest_dbcluster.reporting.documents.record_documents import KNOWN
 
 @dataclasses.dataclass(frozen=True)
 class Message:
-    """A message from a worker of pytest-xdist to the process that the user started.
-
-    kind: ``line`` for a line of text. ``claim`` or ``curve`` for a record that the worker has saved in its directory.
-    ``taken over``, ``outdated`` or ``kept`` for an answer or a curve of the run that this one continues.
-    text, colour: the line to show. directory: the worker's results directory. line: the line of the record in its
-    ``claims.jsonl`` or ``curves.jsonl``, 1-based. test, claim_id: of the earlier answer. curve: the key of the earlier
-    curve. now, repeat: the test that takes it over, and the command that repeats it.
-    """
+    """A message from a worker of pytest-xdist to the process that the user started."""
 
     kind: str
+    """``line`` for a line of text, ``claim`` or ``curve`` for a record that the worker has saved in its directory.
+
+    ``taken over``, ``outdated`` or ``kept`` for an answer or a curve of the run that this one continues.
+    """
+
     text: str = ""
+    """The line to show."""
+
     colour: str = ""
+    """The colour of the line; empty for none."""
+
     directory: str = ""
+    """The worker's results directory."""
+
     line: int = 0
+    """The line of the record in the worker's ``claims.jsonl`` or ``curves.jsonl``, 1-based."""
+
     test: str = ""
+    """The test of the earlier answer."""
+
     claim_id: str = ""
+    """The id of the earlier answer's claim."""
+
     now: str = ""
+    """The test that takes over the earlier answer."""
+
     repeat: str = ""
+    """The command that repeats this test."""
+
     curve: tuple[str, ...] = ()
+    """The key of the earlier curve."""
 
 
 def encode(message: Message) -> bytes:

@@ -130,10 +130,20 @@ class TypeDocument:
     """By n (1-based), the number of transactions that ended at their n-th attempt."""
 
     committed: int
+    """As in LedgerEntry."""
+
     rolled_back: int
+    """As in LedgerEntry."""
+
     failed: int
+    """As in LedgerEntry."""
+
     unknown: int
+    """As in LedgerEntry."""
+
     aborted_seconds: float
+    """As in LedgerEntry."""
+
     latencies: Mapping[int, int]
     """Counts by bucket (``rounds/histogram.py``)."""
 

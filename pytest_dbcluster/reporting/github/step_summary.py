@@ -40,7 +40,10 @@ class Files:
     """The files that GitHub reads after a step; None for one that it did not name."""
 
     summary: Path | None
+    """The file of the step's summary."""
+
     output: Path | None
+    """The file of the step's outputs."""
 
 
 def files(environment: Mapping[str, str], *, asked: bool) -> Files | None:

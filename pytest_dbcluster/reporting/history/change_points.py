@@ -20,14 +20,16 @@ LEAST = 4  # values on either side of a change
 
 @dataclasses.dataclass(frozen=True)
 class Change:
-    """A change. first: the 0-based number of the first value after it. size: mean after - mean before, on its sides.
-
-    chance: how often a shuffled series has a split as large, (b + 1) / (m + 1) with b of m shuffles.
-    """
+    """A change of a series' level."""
 
     first: int
+    """The number of the first value after the change, 0-based."""
+
     size: float
+    """The mean after the change minus the mean before it, up to the next changes."""
+
     chance: float
+    """The share of shuffled series with a split as large: (b + 1) / (m + 1) for b of m shuffles."""
 
 
 def change_points(values: Sequence[float]) -> list[Change]:

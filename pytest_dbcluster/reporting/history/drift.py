@@ -21,24 +21,30 @@ BETWEEN = 0.01  # standard deviation between runs, as a natural log, that weighi
 
 @dataclasses.dataclass(frozen=True)
 class DriftPoint:
-    """One run. value: a log ratio, or the log of a speed. error: its standard error from the noise of its rounds."""
+    """One run."""
 
     value: float
+    """A log ratio, or the log of a speed."""
+
     error: float
+    """Its standard error from the noise of its rounds."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Drift:
-    """A new run compared with earlier ones.
-
-    runs: the earlier runs that counted. change: new value - weighted mean, as a natural log. t: the change in standard
-    deviations of a new run. limit: the t from which on it is a warning. The last three are nan with too few runs.
-    """
+    """A new run compared with earlier ones. All but ``runs`` are nan if there are too few earlier runs."""
 
     runs: int
+    """The number of earlier runs that counted."""
+
     change: float = math.nan
+    """The new value minus the weighted mean, as a natural log."""
+
     t: float = math.nan
+    """The change, in standard deviations of a new run."""
+
     limit: float = math.nan
+    """A larger |t| is a warning."""
 
     @property
     def known(self) -> bool:

@@ -14,12 +14,19 @@ from pytest_dbcluster.reporting.history.history_file import History
 
 @dataclasses.dataclass(frozen=True)
 class JudgedClaim:
-    """A claim of a new run compared with its history. subject: what is compared: ``ratio``, or a variant's name."""
+    """A claim of a new run compared with its history."""
 
     entry: Entry
+    """The claim in the new run."""
+
     subject: str
+    """What is compared: ``ratio``, or a variant's name."""
+
     drift: Drift
-    before: float  # the level of the earlier runs, as a ratio; nan with too few
+    """The result of the comparison."""
+
+    before: float
+    """The level of the earlier runs, as a ratio; nan with too few runs."""
 
     @property
     def line(self) -> str:

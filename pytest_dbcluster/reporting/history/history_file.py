@@ -26,11 +26,16 @@ LOCK_SECONDS, POLL = 20.0, 0.01  # seconds to wait for other processes that add 
 
 @dataclasses.dataclass(frozen=True)
 class History:
-    """What a history file holds. entries, accepted: in the order of the file. problems: lines that cannot be read."""
+    """The content of a history file."""
 
     entries: tuple[Entry, ...] = ()
+    """The claims of all runs, in the order of the file."""
+
     accepted: tuple[Acceptance, ...] = ()
+    """The accepted changes, in the order of the file."""
+
     problems: tuple[str, ...] = ()
+    """A sentence for each line that cannot be read."""
 
     @property
     def runs(self) -> list[str]:

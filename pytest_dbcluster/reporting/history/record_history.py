@@ -21,10 +21,13 @@ SHOWN = 2  # machines that a line names
 
 @dataclasses.dataclass(frozen=True)
 class Added:
-    """What the history says at the end of a run. drifted: whether a claim differs from its earlier runs."""
+    """What a run shows of its history when it ends."""
 
     lines: tuple[str, ...]
+    """The lines for the terminal."""
+
     drifted: bool = False
+    """Whether a claim differs from its earlier runs."""
 
 
 def added(path: Path, results: Path, entries: Sequence[Entry], lost: Unwritten) -> Added:

@@ -31,17 +31,25 @@ SHORT = 7  # characters of a commit
 
 @dataclasses.dataclass(frozen=True)
 class ClaimHistory:
-    """All runs of one claim on one release, oldest first, also those of other machines.
-
-    changes: of the level, within the newest machine's runs; ``Change.first`` counts from the first of ``entries``.
-    machines: the 0-based numbers of the runs on another machine than the one before.
-    """
+    """All runs of one claim on one release, oldest first, also those of other machines."""
 
     claim_id: str
+    """The id of the claim."""
+
     release: str
+    """The release without its exact version."""
+
     entries: tuple[Entry, ...]
+    """The runs."""
+
     changes: tuple[Change, ...]
+    """The changes of the level within the runs of the newest machine.
+
+    ``Change.first`` counts from the first of ``entries``.
+    """
+
     machines: tuple[int, ...]
+    """The numbers of the runs on another machine than the run before, 0-based."""
 
     @property
     def last(self) -> Entry:

@@ -41,20 +41,31 @@ NEAR = 1e-6  # of a log ratio: more digits are never shown, and whether it exclu
 
 @dataclasses.dataclass(frozen=True)
 class Cause:
-    """A counter or resource. name: in words. per: what it is divided by, empty for a share or a reading.
-
-    baseline, candidate: medians over the rounds. ratio, low, high: candidate / baseline with its interval. moved:
-    whether the interval excludes 1.
-    """
+    """A counter or resource, compared between two variants."""
 
     name: str
+    """Its name in words."""
+
     per: str
+    """What it is divided by; empty for a share or a reading."""
+
     baseline: float
+    """The median over the baseline's rounds."""
+
     candidate: float
+    """The median over the candidate's rounds."""
+
     ratio: float
+    """The ratio candidate / baseline."""
+
     low: float
+    """The lower end of the ratio's interval."""
+
     high: float
+    """The upper end of the ratio's interval."""
+
     moved: bool
+    """Whether the interval excludes 1."""
 
 
 def causes(record: ClaimRecord) -> list[Cause]:

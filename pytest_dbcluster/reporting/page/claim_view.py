@@ -26,10 +26,13 @@ from pytest_dbcluster.rounds import metrics
 
 @dataclasses.dataclass(frozen=True)
 class Table:
-    """A table of texts. The first column is a heading of its row; the others are aligned to the right."""
+    """A table of texts."""
 
     columns: tuple[str, ...]
+    """The heading of each column."""
+
     rows: tuple[tuple[str, ...], ...]
+    """The rows. The first cell is a heading of its row; the others are aligned to the right."""
 
 
 @dataclasses.dataclass(frozen=True)

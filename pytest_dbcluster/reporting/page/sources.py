@@ -22,20 +22,31 @@ LISTED = ("broken", CUT_SHORT, "skipped")  # outcomes of tests that no claim sho
 
 @dataclasses.dataclass(frozen=True)
 class Source:
-    """One results directory.
-
-    name: its path as it was given. run: None for results of an older version. notes: what is missing, as sentences.
-    timelines: those of the claims, in their order. history: of these claims; empty for a run without one.
-    """
+    """One results directory."""
 
     directory: Path
+    """Its path."""
+
     name: str
+    """Its path as the user gave it."""
+
     run: RunDocument | None
+    """Its ``run.json``; None for results of an older version."""
+
     claims: tuple[ClaimRecord, ...]
+    """Its claims."""
+
     curves: tuple[CurveRecord, ...]
+    """Its curves."""
+
     notes: tuple[str, ...] = ()
+    """Sentences about what is missing."""
+
     timelines: tuple[Samples | None, ...] = ()
+    """The samples of each claim; None for a claim without them."""
+
     history: History = dataclasses.field(default_factory=History)
+    """The history of these claims; empty for a run without one."""
 
     def timeline(self, number: int) -> Samples | None:
         """The samples of the claim with this number, 0-based; None where there are none."""

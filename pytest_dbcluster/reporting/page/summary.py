@@ -24,8 +24,13 @@ class Count:
     """A number of claims or tests that ended alike."""
 
     state: str
+    """A word of ``words.SYMBOLS``."""
+
     symbol: str
+    """The symbol of the state."""
+
     number: int
+    """The number of claims or tests."""
 
     @property
     def word(self) -> str:
@@ -40,10 +45,19 @@ class TestRow:
     __test__ = False  # so that pytest does not collect this class as a test because of its name
 
     state: str
+    """A word of ``words.SYMBOLS``."""
+
     symbol: str
+    """The symbol of the state."""
+
     test: str
+    """The node id."""
+
     reason: str
+    """Why it was broken, cut short or skipped."""
+
     source: str
+    """Its results directory; empty on a page of one directory."""
 
 
 def sentence(sources: Sequence[Source]) -> str:

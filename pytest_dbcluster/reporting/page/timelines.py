@@ -20,9 +20,10 @@ MOST_SAMPLES = 600  # of a chart: more are averaged
 
 @dataclasses.dataclass(frozen=True)
 class Named:
-    """What a line of ``claims.jsonl`` says about its timeline; all else in the line is ignored."""
+    """What a line of ``claims.jsonl`` says about its timeline; the rest of the line is ignored."""
 
     timeline_file: str | None = None
+    """The CSV file, relative to the results directory; None without one."""
 
 
 def read_all(directory: Path) -> list[Samples | None]:

@@ -32,13 +32,13 @@ CLAIM, VALUES, CLUSTERS, RELEASE, LOAD, OPTIONS, MACHINE = (
 
 @dataclasses.dataclass(frozen=True)
 class Conditions:
-    """What all claims of a run depend on.
-
-    options: of the run, such as the profile, the limits of a claim and its alpha. machine: as in ``run.json``.
-    """
+    """What all claims of a run depend on."""
 
     options: tuple[object, ...]
+    """The options of the run, such as its profile, the limits of a claim and its alpha."""
+
     machine: MachineDocument
+    """The machine, as in ``run.json``."""
 
 
 def digests(

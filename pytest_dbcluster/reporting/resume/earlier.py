@@ -27,32 +27,48 @@ OPTION = "--db-resume"
 
 @dataclasses.dataclass(frozen=True)
 class Key:
-    """What names an answer within one results directory."""
+    """What identifies an answer within one results directory."""
 
     test: str
+    """The node id of its test."""
+
     claim_id: str
+    """The id of its claim."""
 
 
 @dataclasses.dataclass(eq=False)
 class Earlier:
-    """The answers in a results directory when a run begins to continue it.
-
-    run: its ``run.json``; None where there is none. answers, files: by key, in the order of ``claims.jsonl``. curves:
-    its curves. curve_tables: the CSV file of each. taken: the tests of this run that took over an answer, by its key.
-    repeats: the commands that repeat these tests. outdated: by key, what an answer depends on that has changed. kept:
-    the keys of curves that this run has kept.
-    """
+    """The answers in a results directory when a run begins to continue it."""
 
     directory: Path
+    """The results directory."""
+
     run: RunDocument | None = None
+    """Its ``run.json``; None if it has no such file."""
+
     answers: dict[Key, ClaimRecord] = dataclasses.field(default_factory=dict)
+    """By key, the claims in the order of ``claims.jsonl``."""
+
     files: dict[Key, ResultFiles] = dataclasses.field(default_factory=dict)
+    """By key, the files of each claim."""
+
     curves: list[CurveRecord] = dataclasses.field(default_factory=list)
+    """Its curves."""
+
     curve_tables: list[Path] = dataclasses.field(default_factory=list)
+    """The CSV file of each curve."""
+
     taken: dict[Key, str] = dataclasses.field(default_factory=dict)
+    """By key, the test of this run that took over an answer."""
+
     repeats: dict[Key, str] = dataclasses.field(default_factory=dict)
+    """By key, the command that repeats this test."""
+
     outdated: dict[Key, list[str]] = dataclasses.field(default_factory=dict)
+    """By key, the changed parts of what an answer depends on."""
+
     kept: set[tuple[str, ...]] = dataclasses.field(default_factory=set)
+    """The keys of the curves that this run has kept."""
 
     @property
     def line(self) -> str:

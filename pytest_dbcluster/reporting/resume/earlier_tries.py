@@ -28,14 +28,17 @@ NAME_LENGTH = 24  # characters of the hash of a claim
 
 @dataclasses.dataclass(frozen=True)
 class EarlierTries:
-    """The tries of the claims of one measurement. root: the root directory of the tests.
+    """The tries of the claims of one measurement.
 
-    Two claims are the same where test, variants, metric, workload, clusters, release, machine, profile and provisioner
-    are. The margin and the limits of a claim are no part: a message advises to change them and to try again.
+    Two claims are the same if they have the same test, variants, metric, workload, clusters, release, machine, profile
+    and provisioner. The margin and the limits may differ: a message advises to change them and to try again.
     """
 
     recall: Recall
+    """The measurement."""
+
     root: Path
+    """The root directory of the tests."""
 
     def begin(self, question: Question) -> int:
         """Note a try whose first look comes now; return its number, from 1.

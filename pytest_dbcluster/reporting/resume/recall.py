@@ -35,18 +35,25 @@ class Told(Protocol):
 
 @dataclasses.dataclass(frozen=True)
 class Recall:
-    """The claims of one measurement, and the answers that an earlier run gave to them.
-
-    loads: the workload of each variant. earlier: None in a run that continues none. report: is told what becomes of the
-    earlier answers.
-    """
+    """The claims of one measurement, and the answers that an earlier run gave to them."""
 
     source: RoundSource
+    """The source of the measurement's rounds."""
+
     loads: Sequence[object]
+    """The workload of each variant."""
+
     asked: Asked
+    """The test that measures."""
+
     conditions: Conditions
+    """What all claims of the run depend on."""
+
     earlier: Earlier | None
+    """The earlier run's answers; None in a run that continues no other."""
+
     report: Told
+    """Learns what becomes of the earlier answers."""
 
     def depends_on(self, question: Question) -> Mapping[str, str]:
         """What the answer to a question depends on."""

@@ -32,21 +32,31 @@ OWN = ("--db-budget", "--db-max-pairs", "--db-run-budget", "--db-seed")  # optio
 
 @dataclasses.dataclass(frozen=True)
 class TerminalEntry:
-    """What the terminal shows of a claim or test.
-
-    state: a word of ``states.SYMBOLS``. headline: its first line. names: parts of the headline that may be elided
-    without losing a figure. load: stands right of the headline. details: short texts of the second line. bar: of the
-    interval, empty for none. below: sentences under them. command: what to type next, empty for nothing.
-    """
+    """What the terminal shows of a claim or test."""
 
     state: str
+    """A word of ``states.SYMBOLS``."""
+
     headline: str
+    """The first line."""
+
     names: tuple[str, ...] = ()
+    """The parts of the headline that may be elided without losing a figure."""
+
     load: str = ""
+    """The workload, to the right of the headline."""
+
     details: tuple[str, ...] = ()
+    """The short texts of the second line."""
+
     bar: str = ""
+    """The bar of the interval; empty for none."""
+
     below: tuple[str, ...] = ()
+    """The sentences below the second line."""
+
     command: str = ""
+    """The command to type next; empty for none."""
 
 
 def of_claim(

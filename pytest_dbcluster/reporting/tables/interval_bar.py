@@ -19,12 +19,19 @@ BELOW, ABOVE = "<", ">"  # the interval goes on beyond the axis
 
 @dataclasses.dataclass(frozen=True)
 class Letters:
-    """What a bar is drawn with. hollow: the dot of a ratio without an interval."""
+    """The characters of a bar."""
 
     line: str
+    """A part of the interval."""
+
     dot: str
+    """The ratio."""
+
     hollow: str
+    """A ratio without an interval."""
+
     bound: str
+    """The bound of the claim."""
 
 
 LINES = Letters("─", "●", "○", "┼")

@@ -23,24 +23,30 @@ NUMBERS = ("published", "pairs", "seconds")  # columns aligned to the right
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """One row, such as a claim.
-
-    cells: one text for each column. colour: a keyword of pytest's ``write_line``, such as ``green``; empty for none.
-    remark: the text below the cells.
-    """
+    """One row, such as a claim."""
 
     cells: tuple[str, ...]
+    """One text for each column."""
+
     colour: str = ""
+    """A keyword of pytest's ``write_line``, such as ``green``; empty for none."""
+
     remark: str = ""
+    """The text below the cells; empty for none."""
 
 
 @dataclasses.dataclass(frozen=True)
 class TableBlock:
-    """A table with a heading, such as all claims that hold or fail. Columns named in NUMBERS are aligned right."""
+    """A table with a heading, such as all claims that hold or fail."""
 
     title: str
+    """The heading."""
+
     columns: tuple[str, ...]
+    """The heading of each column; columns named in NUMBERS are aligned right."""
+
     rows: tuple[Row, ...]
+    """The rows."""
 
 
 def text(block: TableBlock, width: int) -> list[Line]:

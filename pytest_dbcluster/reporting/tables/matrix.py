@@ -35,53 +35,61 @@ WORST = (BROKEN, "refuted", "inconclusive", "holds")
 
 @dataclasses.dataclass(frozen=True)
 class EndedTest:
-    """A test that did not pass on a release: skipped, broken, or ended by a claim that does not hold.
-
-    test: its node id. release: such as ``mariadb:10.11``. skipped: True also for inconclusive claims. reason: the first
-    line of pytest's message.
-    """
+    """A test that did not pass on a release: skipped, broken, or ended by a claim that does not hold."""
 
     test: str
+    """Its node id."""
+
     release: str
+    """The release, such as ``mariadb:10.11``."""
+
     skipped: bool
+    """Whether pytest counts it as skipped, as it does with inconclusive claims."""
+
     reason: str
+    """The first line of pytest's message."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
-    """One claim on one release: its record, or a word with the reason; all empty where the claim was not tried.
-
-    word: SKIPPED, BROKEN or NOT_REACHED. why: the reason.
-    """
+    """One claim on one release: its record, or a word with the reason. All are empty if the claim was not tried."""
 
     record: ClaimRecord | None = None
+    """The claim."""
+
     word: str = ""
+    """SKIPPED, BROKEN or NOT_REACHED."""
+
     why: str = ""
+    """The reason for the word."""
 
 
 @dataclasses.dataclass(frozen=True)
 class MatrixRow:
-    """A claim on all releases.
-
-    test: the node id without the release. text, load: as in ClaimRecord; empty when no release reached a claim. cells:
-    one for each release, in the order of ``Matrix.releases``.
-    """
+    """A claim on all releases."""
 
     test: str
+    """The node id of its test without the release."""
+
     text: str
+    """The claim as written; empty if no release reached a claim."""
+
     load: str
+    """The workload; empty if no release reached a claim."""
+
     cells: tuple[Cell, ...]
+    """One cell for each release, in the order of ``Matrix.releases``."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Matrix:
-    """The rows of a matrix.
-
-    releases: the columns, such as ``mariadb:10.11 10.11.19``; without the exact version where nothing was measured.
-    """
+    """The table of claims by release."""
 
     releases: tuple[str, ...]
+    """The columns, such as ``mariadb:10.11 10.11.19``; without the exact version if nothing was measured."""
+
     claims: tuple[MatrixRow, ...]
+    """The rows."""
 
 
 def ended(reports: Mapping[str, Sequence[Any]]) -> list[EndedTest]:
