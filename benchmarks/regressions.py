@@ -99,10 +99,10 @@ def judged(history: History) -> list[str]:
     """What the drift guard says about each run of a history, as it was when that run was the newest."""
     lines = []
     for number, entry in enumerate(history.entries, 1):
-        found = guard.judged(History(history.entries[:number]), [entry.run])
-        known = [one for one in found if one.drift.known]
+        found = guard.judge(History(history.entries[:number]), [entry.run])
+        known = [one for one in found if one.drift.has_enough_runs]
         drifts = [f"{one.subject} {math.expm1(one.drift.change):+.0%}, t {one.drift.t:+.1f}" for one in known]
-        limit = f", limit {found[0].drift.limit:.1f}" if found[0].drift.known else ""
+        limit = f", limit {found[0].drift.limit:.1f}" if found[0].drift.has_enough_runs else ""
         speeds = ", ".join(f"{name} {speed:.0f}/s" for name, speed in entry.medians.items())
         anchor = f"anchor {entry.anchor:.0f}/s" if entry.anchor else "no anchor"
         warned = " WARNS" if any(one.drift.warns for one in found) else ""

@@ -197,10 +197,10 @@ class ComparisonResults:
     def _recorder(self) -> RunRecorder:
         before = self._earlier
         if before is None:
-            with self._lost.noted(self.directory):
+            with self._lost.note(self.directory):
                 results_directory.clear(self.directory)
-        begun = run_recorder.begun(
-            Path.cwd(), runs.directory(), self.asked.repeat, self._count, before.continued if before else ()
+        begun = run_recorder.new_run(
+            Path.cwd(), runs.directory(), self.asked.repeat, self._count, before.runs if before else ()
         )
         tests = before.run.tests if before and before.run else ()
         return RunRecorder(self.directory, dataclasses.replace(begun, began=self._began, tests=tests), self._lost)
@@ -239,7 +239,7 @@ class ComparisonResults:
         assert self._earlier is not None
         if key not in self._earlier.taken:
             record = self._earlier.take(key, test, repeat)
-            self._recorder.took_over(key.test)
+            self._recorder.take_over(key.test)
             self._recorder.measured(test, record.release)
             self.line(f"taken over: {record.text} ({record.load})")
 
@@ -255,7 +255,7 @@ class ComparisonResults:
         """Write the end of the comparison and make its page; return what was not written, and where the page is."""
         for item in compared:
             self._recorder.part(test_of(item.workload), OUTCOMES[item.result], item.reason, 0.0)
-            self._recorder.ended(test_of(item.workload))
+            self._recorder.end_test(test_of(item.workload))
         self._recorder.finish("")
         self._results.finish(self.records, [], tests=self._recorder.document.tests)
         to_calibrate = closing.to_calibrate(self.records)

@@ -55,7 +55,7 @@ class RunFile:
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         """Note that a test begins; workers of pytest-xdist tell it too."""
-        self._recorder.began(nodeid)
+        self._recorder.begin_test(nodeid)
 
     def pytest_runtest_logreport(self, report: Any) -> None:
         """Note a part of a test, and write the file when its teardown has ended.
@@ -67,18 +67,18 @@ class RunFile:
             return
         given = dict(report.user_properties)
         if release := given.get(matrix.RELEASE):
-            self._recorder.released(release)
+            self._recorder.add_release(release)
         ended = self._outcome(report, given.get(OUTCOME))
         reason = "" if ended in ("holds", "passed") else matrix.reason(report.longrepr)
         self._recorder.part(report.nodeid, ended, reason, report.duration)
         file, line, _ = report.location
-        self._recorder.placed(report.nodeid, file, 0 if line is None else line + 1)
+        self._recorder.place(report.nodeid, file, 0 if line is None else line + 1)
         if ended == "inconclusive" and BUDGET in str(report.longrepr):
             self._out_of_time = True
             if NOTHING in str(report.longrepr):
                 self.left_out.append(report.nodeid)
         if report.when not in PHASES[:2]:
-            self._recorder.ended(report.nodeid)
+            self._recorder.end_test(report.nodeid)
             self._waiting[report.nodeid] -= 1
 
     @staticmethod
@@ -124,8 +124,8 @@ def begin(config: Any, directory: Path, selected: Collection[str], earlier: Earl
     command = shlex.join(["pytest", *map(str, config.invocation_params.args)])
     before = earlier.run.tests if earlier and earlier.run else ()
     more = {test.test for test in before} - set(selected)
-    continues = earlier.continued if earlier else ()
-    document = run_recorder.begun(config.rootpath, runs.directory(), command, len(selected) + len(more), continues)
+    continues = earlier.runs if earlier else ()
+    document = run_recorder.new_run(config.rootpath, runs.directory(), command, len(selected) + len(more), continues)
     document = dataclasses.replace(document, tests=before)
     recorder = run_recorder.RunRecorder(directory, document, unwritten.of(config))
     config.pluginmanager.register(recorder, run_recorder.NAME)

@@ -32,7 +32,7 @@ from pytest_dbcluster.reporting.records import CurveRecord
 from pytest_dbcluster.reporting.resume import earlier
 from pytest_dbcluster.reporting.resume.digests import Conditions
 from pytest_dbcluster.reporting.resume.earlier_tries import EarlierTries
-from pytest_dbcluster.reporting.resume.recall import CurveRecall, Recall, drawn
+from pytest_dbcluster.reporting.resume.recall import CurveRecall, Recall, earlier_rounds
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
 from pytest_dbcluster.testbed import comparability
 from pytest_dbcluster.testbed.pool import LEAVE_SECONDS, open_pool
@@ -207,8 +207,8 @@ class DBSession:
 
     def curve_begins(self, curve: Curve) -> None:
         """Note a curve that the test declares, and what the run that this one continues has drawn for it."""
-        recall = CurveRecall(curve, self._curves.begun)
-        curve.earlier = drawn(curve, recall.before, self.report.line)
+        recall = CurveRecall(curve, self._curves.count)
+        curve.earlier = earlier_rounds(curve, recall.before, self.report.line)
         self._curves.begin(curve, recall.depends_on, recall.before)
 
     def test_begins(self, test: str) -> None:

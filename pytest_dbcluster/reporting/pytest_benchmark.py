@@ -39,14 +39,14 @@ class BenchmarkedVariant:
     """The first claim about the variant."""
 
     @property
-    def timed(self) -> bool:
+    def has_fixed_time(self) -> bool:
         """Whether rounds last a fixed time, so that only seconds for each operation can be compared."""
         return any(done.outcome.ledger is not None or done.outcome.rate for done in self.rounds)
 
     @property
     def seconds(self) -> list[float]:
         """One value for each round."""
-        if not self.timed:
+        if not self.has_fixed_time:
             return [done.seconds for done in self.rounds]
         return [done.seconds / max(1, done.outcome.operations) for done in self.rounds]
 
@@ -54,7 +54,7 @@ class BenchmarkedVariant:
     def extra_info(self) -> dict[str, Any]:
         """What pytest-benchmark saves beside the seconds."""
         return {
-            "unit": "seconds per operation" if self.timed else "seconds per round",
+            "unit": "seconds per operation" if self.has_fixed_time else "seconds per round",
             "release": self.record.release,
             "profile": self.record.profile,
             "provisioner": self.record.provisioner,

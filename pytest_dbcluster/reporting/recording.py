@@ -185,13 +185,13 @@ class Curves:
         self._begun: list[tuple[Curve, Mapping[str, str], CurveRecord | None]] = []
 
     @property
-    def begun(self) -> int:
+    def count(self) -> int:
         """The number of curves that the test has declared so far."""
         return len(self._begun)
 
     def begin(self, curve: Curve, depends_on: Mapping[str, str], before: CurveRecord | None = None) -> None:
         """Add a curve that the test has declared. before: its record in the run that this one continues."""
-        number = self.begun
+        number = self.count
         self._begun.append((curve, depends_on, before))
         curve.point_drawn = lambda drawn: self._point_drawn(drawn, depends_on, number)
 

@@ -99,7 +99,7 @@ class Report(Sink):
             return
         self._earlier.kept.add(key)
         if recorder := run_recorder.of(self._config):
-            recorder.renamed(before.test)
+            recorder.rename(before.test)
         if test != before.test:
             self.curves[self.curves.index(before)] = dataclasses.replace(before, test=test)
             now = {"test": test}
@@ -135,7 +135,7 @@ class Report(Sink):
         record = self._earlier.take(key, test, repeat)
         self.records = [record if other is before else other for other in self.records]
         if recorder := run_recorder.of(self._config):
-            recorder.took_over(key.test)
+            recorder.take_over(key.test)
         self._measured(record)
         self._reporter.claim(record, TAKEN_OVER)
         return record
@@ -154,8 +154,8 @@ class Report(Sink):
         """Give answers the names of the tests that took them over; return what became of all of them."""
         if self._earlier is None:
             return []
-        if self._earlier.moved:
-            self._results.rewrite(schema.CLAIMS, self._earlier.renamed)
+        if self._earlier.has_renamed_tests:
+            self._results.rewrite(schema.CLAIMS, self._earlier.rename)
         return self._earlier.lines(self.measured)
 
     def _measured(self, record: ClaimRecord | CurveRecord) -> None:
@@ -222,10 +222,10 @@ class Report(Sink):
         times = _times(run, self.records)
         entries = []
         for record in [one for one in self.records if one.verdict.pairs]:
-            by = run.measured_by(record.run_id)
+            by = run.run_of(record.run_id)
             own = (self.anchor, times.get(record.test)) if by is run else (None, None)
             entries.append(entry_of(record, by, *own))
-        kept = record_history.added(Path(file), self._results.directory, entries, lost)
+        kept = record_history.add_run(Path(file), self._results.directory, entries, lost)
         self._closing += kept.lines
         self.drifted = kept.drifted
 
@@ -254,7 +254,7 @@ class Report(Sink):
     def _matrix(self) -> matrix.Matrix | None:
         """The matrix of releases; None for a run on one release."""
         reports = self._config.pluginmanager.getplugin("terminalreporter")
-        return matrix.matrix(self.records, matrix.ended(reports.stats) if reports else ())
+        return matrix.matrix(self.records, matrix.ended_tests(reports.stats) if reports else ())
 
     def summary(self, terminal_reporter: Any) -> None:
         """Print all verdicts, when anything was measured."""
@@ -280,7 +280,7 @@ class Report(Sink):
 
 def _times(run: RunDocument, records: Sequence[ClaimRecord]) -> Mapping[str, float]:
     """The seconds of each test that ended in this run and took over no answer."""
-    partly = {record.test for record in records if run.measured_by(record.run_id) is not run}
+    partly = {record.test for record in records if run.run_of(record.run_id) is not run}
     return {one.test: one.seconds for one in run.tests if one.outcome != CUT_SHORT and one.test not in partly}
 
 

@@ -120,14 +120,14 @@ class Results:
         """
         path, fresh = self.directory / name, self.directory / f".{name}"
         kept, left = [], []
-        with self.unwritten.noted(path):
+        with self.unwritten.note(path):
             for line in path.read_bytes().splitlines(keepends=True):
-                content = json_text.decoded(line, str(path), record_documents.KNOWN)
+                content = json_text.decode(line, str(path), record_documents.KNOWN)
                 changed = change(content)
                 if changed is None:
                     left += [content.get(field) for field in FILES if content.get(field)]
                 else:
-                    kept.append(line if changed == content else json_text.encoded(changed))
+                    kept.append(line if changed == content else json_text.encode(changed))
             write(fresh, b"".join(kept))
             fresh.replace(path)
             for file in left:
@@ -213,13 +213,13 @@ class Results:
     def _with_chart(self, kept: ResultFiles, draw: Callable[[], str | None]) -> ResultFiles:
         """Write the SVG text that ``draw`` makes; the files without a chart where there is none, or where it fails."""
         if kept.chart:
-            with self.unwritten.drawn(kept.chart):
+            with self.unwritten.note_chart(kept.chart):
                 if (drawn := draw()) is not None:
                     write(kept.chart, drawn)
         return kept if kept.chart and kept.chart.exists() else dataclasses.replace(kept, chart=None)
 
     def _write(self, path: Path, content: str | bytes) -> None:
-        with self.unwritten.noted(path):
+        with self.unwritten.note(path):
             write(path, content)
 
     def _write_ledgers(self, kept: ResultFiles, rounds: Sequence[Round]) -> None:
@@ -238,7 +238,7 @@ class Results:
     def _move(self, source: Path, target: Path) -> bool:
         """Move a file if there is one; whether ``target`` exists then."""
         if source.exists():
-            with self.unwritten.noted(target):
+            with self.unwritten.note(target):
                 write(target, source.read_bytes())
                 source.unlink()
         return target.exists()
@@ -261,7 +261,7 @@ class Results:
             if not replaces(line):
                 return line
             found[number] = line
-            fresh: dict[str, Any] = json_text.decoded(document, schema.CURVES, record_documents.KNOWN)
+            fresh: dict[str, Any] = json_text.decode(document, schema.CURVES, record_documents.KNOWN)
             return fresh
 
         if (self.directory / schema.CURVES).exists():
@@ -280,7 +280,7 @@ class Results:
 
     def _append(self, name: str, line: bytes) -> int:
         """Add a line to a file; return its number, 1-based, or 0 when it could not be written."""
-        with self.unwritten.noted(self.directory / name):
+        with self.unwritten.note(self.directory / name):
             append(self.directory / name, line)
             self._lines[name] += 1
             return self._lines[name]
@@ -291,9 +291,9 @@ class Results:
             return
         self._begun = True
         for name in FOLDERS:
-            with self.unwritten.noted(self.directory / name):
+            with self.unwritten.note(self.directory / name):
                 (self.directory / name).mkdir(parents=True, exist_ok=True)
-        with self.unwritten.noted(self.directory):
+        with self.unwritten.note(self.directory):
             clear(self.directory)
 
     def finish(

@@ -49,7 +49,7 @@ def pairs(record: ClaimRecord, candidate: str, baseline: str) -> Pairs:
     return pairing.pairs_of(*rounds, shown, instances=record.instances, counts=metrics.is_counter(record.metric))
 
 
-def compared(record: ClaimRecord) -> Pairs:
+def compared_pairs(record: ClaimRecord) -> Pairs:
     """The pairs that the ratio of the verdict compares; for ``fades`` those of its two pairs of variants together."""
     if record.verdict.claim.of_kind.composed:
         parts = [pairs(record, *two) for two in reversed(steps(record))]

@@ -66,7 +66,7 @@ def claim_line(
         chart_file=chart_file,
         timeline_file=timeline_file,
     )
-    return json_text.encoded(document)
+    return json_text.encode(document)
 
 
 def _baseline_first(record: ClaimRecord) -> tuple[bool, ...]:
@@ -83,7 +83,7 @@ def curve_line(record: CurveRecord, table_file: str, ledgers_file: str | None) -
         rounds = _round_documents(point.rounds, numbers)
         fields = fields_of(CurvePoint, point, value=json_text.json_value(point.value), rounds=rounds)
         points.append(PointDocument(**fields))
-    return json_text.encoded(
+    return json_text.encode(
         CurveDocument(
             **fields_of(CurveRecord, record, points=tuple(points)),
             format=FORMAT,
@@ -96,7 +96,7 @@ def curve_line(record: CurveRecord, table_file: str, ledgers_file: str | None) -
 def ledger_lines(rounds: Iterable[Round]) -> bytes:
     """A line for each round that has a ledger; empty when no round has one."""
     return b"".join(
-        json_text.encoded(_ledger_document(measured, measured.outcome.ledger), measured.outcome.figures)
+        json_text.encode(_ledger_document(measured, measured.outcome.ledger), measured.outcome.figures)
         for measured in rounds
         if measured.outcome.ledger
     )
@@ -172,7 +172,7 @@ def curve_documents(directory: Path, *, whole: bool = True) -> Iterator[CurveDoc
         yield _document(text, CurveDocument, where)
 
 
-def unfinished(directory: Path) -> list[str]:
+def torn_files(directory: Path) -> list[str]:
     """The names of the files whose last line has no end: the run ended while writing it. Raises OSError."""
     paths = [path for name in (CLAIMS, CURVES) if (path := directory / name).exists()]
     return [path.name for path in paths if (text := path.read_bytes()) and not text.endswith(b"\n")]

@@ -252,7 +252,7 @@ def summary(
 
     Nothing where there is none of them. No line is wider than the screen, but for commands and paths.
     """
-    if not records and not curves and not notes and not states.unclaimed(records, tests):
+    if not records and not curves and not notes and not states.tests_without_claim(records, tests):
         return
     for title, shown in _blocks(records, tests, screen):
         reporter.write_sep("=", title)
@@ -270,7 +270,7 @@ def _blocks(
     records: Sequence[ClaimRecord], tests: Sequence[TestDocument], screen: Screen
 ) -> Iterator[tuple[str, list[TerminalEntry]]]:
     """The titles under which there is something, each with its entries."""
-    left = states.unclaimed(records, tests)
+    left = states.tests_without_claim(records, tests)
     for title in dict.fromkeys(closing.TITLES.values()):
         shown = [
             entries.of_claim(

@@ -22,7 +22,7 @@ class Unwritten:
         self.reasons: dict[str, str] = {}
 
     @contextlib.contextmanager
-    def noted(self, path: Path) -> Iterator[None]:
+    def note(self, path: Path) -> Iterator[None]:
         """Note an OSError of the block instead of raising it; ``path`` is what the block writes."""
         try:
             yield
@@ -30,10 +30,10 @@ class Unwritten:
             self.reasons.setdefault(str(path), error.strerror or str(error))
 
     @contextlib.contextmanager
-    def drawn(self, path: Path) -> Iterator[None]:
+    def note_chart(self, path: Path) -> Iterator[None]:
         """Note every Exception of the block instead of raising it: a chart must not break the test that it shows."""
         try:
-            with self.noted(path):
+            with self.note(path):
                 yield
         except Exception as error:
             self.reasons.setdefault(str(path), f"{UNDRAWN}{type(error).__name__}: {error}")

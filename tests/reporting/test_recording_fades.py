@@ -40,8 +40,9 @@ def test_the_record_of_fades_names_its_second_pair(tmp_path):
     assert (record.kind, record.published, record.drained) == ("fades", None, None)
     assert record.claim_id == 'test_a | fades((one, one_far), (many, many_far), metric="throughput") | fake load'
     assert record.differences == {"which": ("many", "many_far")}
-    assert rounds_csv.compared(record).parts
-    assert estimators.factor(intervals.estimate(rounds_csv.compared(record))) == pytest.approx(record.verdict.ratio)
+    assert rounds_csv.compared_pairs(record).parts
+    estimate = intervals.estimate(rounds_csv.compared_pairs(record))
+    assert estimators.factor(estimate) == pytest.approx(record.verdict.ratio)
     assert comparable(schema.read_claims(tmp_path)) == comparable([record])
 
 

@@ -24,9 +24,9 @@ def test_every_file_is_named_once_for_each_reason():
     """The line gives the first paths, the number of others, and the reason of the system."""
     lost = Unwritten()
     for name in ("a", "b", "b", "c", "d", "e"):
-        with lost.noted(Path(name)):
+        with lost.note(Path(name)):
             full()
-    with lost.noted(Path("f")):
+    with lost.note(Path("f")):
         raise PermissionError(errno.EACCES, "Permission denied")
 
     assert [line.partition(". ")[0] for line in lost.lines()] == [
@@ -37,7 +37,7 @@ def test_every_file_is_named_once_for_each_reason():
 
 def test_other_errors_are_raised():
     """Only what the system answers is noted."""
-    with pytest.raises(ValueError, match="wrong"), Unwritten().noted(Path("a")):
+    with pytest.raises(ValueError, match="wrong"), Unwritten().note(Path("a")):
         raise ValueError("wrong")
 
 

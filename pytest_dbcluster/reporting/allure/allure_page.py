@@ -89,7 +89,7 @@ def make(read: Sequence[Source], page: Path, entry: Path, progress: Report) -> s
         (working / SETTINGS).write_text(json.dumps(settings), encoding="utf-8")
         shutil.copyfile(Path(__file__).parent / CONFIGURATION, working / CONFIGURATION)
         made = program.generate(entry, working / CONFIGURATION, working / "results")
-    report_page.write(mended(made), path(page))
+    report_page.write(repair(made), path(page))
     return f"Allure report: {path(page)}"
 
 
@@ -212,11 +212,11 @@ def _about(named: Mapping[str, Source], page: str) -> str:
 
 def _found(source: Source) -> dict[str, str]:
     """What a run found, what is missing in it, and what it was."""
-    notes = " ".join(map(words.said, source.notes))
+    notes = " ".join(map(words.as_sentence, source.notes))
     return {"claims": summary.sentence([source]), "notes": notes, **summary.about(source)}
 
 
-def mended(page: str) -> str:
+def repair(page: str) -> str:
     """Allure's page without the call of an analytics service, and never blank.
 
     Raises ProvisionError for a page of another shape, because it might ask the network for something.

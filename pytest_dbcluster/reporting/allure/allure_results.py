@@ -86,7 +86,7 @@ def write_into(config: Any, results: Path) -> None:
     A file that cannot be written is noted (``unwritten``); allure's own writer would end the run.
     """
     directory = results / DIRECTORY
-    with unwritten.of(config).noted(directory):
+    with unwritten.of(config).note(directory):
         _register(config, _writer(directory, unwritten.of(config)))
         if config.option.db_resume:
             config.pluginmanager.get_plugin(ADDITIONS).earlier = EarlierResults(directory)
@@ -120,17 +120,17 @@ def _writer(directory: Path, lost: Unwritten) -> Any:
 
     class Writer(logger):  # type: ignore[misc]
         def _report_item(self, item: Any) -> None:
-            with lost.noted(directory):
+            with lost.note(directory):
                 super()._report_item(item)
 
         @hookimpl
         def report_attached_file(self, source: Any, file_name: str) -> None:
-            with lost.noted(directory):
+            with lost.note(directory):
                 super().report_attached_file(source, file_name)
 
         @hookimpl
         def report_attached_data(self, body: Any, file_name: str) -> None:
-            with lost.noted(directory):
+            with lost.note(directory):
                 super().report_attached_data(body, file_name)
 
     return Writer(str(directory))
@@ -171,7 +171,7 @@ def _additions(config: Any) -> Any:
             if added := self.of.pop(result.uuid, None):
                 self._complete(result, added)
             if self.earlier:
-                with unwritten.of(config).noted(Path(config.option.allure_report_dir)):
+                with unwritten.of(config).note(Path(config.option.allure_report_dir)):
                     self.earlier.replace(result.historyId)
 
         def _complete(self, result: Any, added: Addition) -> None:
@@ -317,7 +317,7 @@ def finish(config: Any, records: Sequence[ClaimRecord | CurveRecord], releases: 
         performance.FILE: performance.text({"": [one for one in records if isinstance(one, ClaimRecord)]}),
     }
     for name, text in files.items():
-        with unwritten.of(config).noted(directory / name):
+        with unwritten.of(config).note(directory / name):
             write(directory / name, text)
     if releases is not None:
         import allure

@@ -92,7 +92,7 @@ def _answer(record: ClaimRecord) -> str:
 
 def _estimate(record: ClaimRecord) -> str:
     """The ratio with the interval that decided the claim."""
-    return f"{words.ratio(record)} ({words.decided(record)})"
+    return f"{words.ratio(record)} ({words.deciding_interval(record)})"
 
 
 def _measured(record: ClaimRecord) -> str:
@@ -102,7 +102,7 @@ def _measured(record: ClaimRecord) -> str:
 
 def _claim(record: ClaimRecord) -> str:
     """The answer in words, then its figures as two tables."""
-    guarded = closing.guarded(record)
+    guarded = closing.guard_interval(record)
     state = words.state(record)
     view = ClaimView(record)
     figures = {

@@ -152,7 +152,7 @@ def _steps(record: ClaimRecord) -> list[tuple[str, Pairs, Verdict]]:
     steps = rounds_csv.steps(record)
     parts = record.verdict.neighbours[::-1]
     if len(steps) <= 1 or len(parts) != len(steps):
-        return [(f"{record.candidate} / {record.baseline}", rounds_csv.compared(record), record.verdict)]
+        return [(f"{record.candidate} / {record.baseline}", rounds_csv.compared_pairs(record), record.verdict)]
     return [
         (f"{fast} / {slow}", rounds_csv.pairs(record, fast, slow), part)
         for (fast, slow), part in zip(steps, parts, strict=True)

@@ -68,7 +68,7 @@ def style(number: int) -> Style:
     return SERIES[number % len(SERIES)]
 
 
-def themed(svg: str) -> str:
+def apply_theme(svg: str) -> str:
     """The drawing with CSS variables instead of its colours; a viewer without these variables shows the colours."""
     for colour, (variable, _) in THEMES.items():
         svg = svg.replace(colour, f"var({variable}, {colour})")

@@ -89,7 +89,7 @@ class Drawing:
 
 
 @contextlib.contextmanager
-def styled() -> Iterator[None]:
+def chart_style() -> Iterator[None]:
     """Give all figures of the block our style, whatever the user's is; inside of such a block it does nothing.
 
     Whoever draws many figures enters it once: matplotlib checks its three hundred settings each time.
@@ -129,7 +129,7 @@ def figure(
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
-    with styled():
+    with chart_style():
         mpl.rcParams["svg.hashsalt"] = name
         drawn = Figure(figsize=size)
         width, height = size

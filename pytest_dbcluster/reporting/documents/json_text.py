@@ -47,7 +47,7 @@ def read(text: bytes, kind: type[Document], where: str, known: Format) -> Docume
     The message tells apart: text that is incomplete or not JSON, JSON of somebody else, a newer and an older format,
     and wrong fields.
     """
-    content = decoded(text, where, known)
+    content = decode(text, where, known)
     written = content.get("format") if isinstance(content, dict) else None
     if type(written) is not int:
         raise ConfigError(f"{where}: it has no format number, so pytest-dbcluster did not write it; {known.remove}")
@@ -61,10 +61,10 @@ def read(text: bytes, kind: type[Document], where: str, known: Format) -> Docume
         raise ConfigError(
             f"{where}: it has format {written}, and this version reads format {known.number}: {why}; {known.again}"
         )
-    return converted(content, kind, where, known)
+    return convert(content, kind, where, known)
 
 
-def decoded(text: bytes, where: str, known: Format) -> Any:
+def decode(text: bytes, where: str, known: Format) -> Any:
     """The value of this JSON. Raises ConfigError, which begins with ``where``, for other text."""
     import msgspec
 
@@ -75,7 +75,7 @@ def decoded(text: bytes, where: str, known: Format) -> Any:
         raise ConfigError(f"{where}: {problem} ({error}); {known.remove}, or {known.again}") from error
 
 
-def converted(content: Any, kind: type[Document], where: str, known: Format) -> Document:
+def convert(content: Any, kind: type[Document], where: str, known: Format) -> Document:
     """The JSON value as a document. Raises ConfigError, which begins with ``where``, when fields are wrong."""
     import msgspec
 
@@ -85,7 +85,7 @@ def converted(content: Any, kind: type[Document], where: str, known: Format) -> 
         raise ConfigError(f"{where}: {error}; it was changed by hand, or copied in part: {known.again}") from error
 
 
-def encoded(document: object, more: Mapping[str, float] | None = None) -> bytes:
+def encode(document: object, more: Mapping[str, float] | None = None) -> bytes:
     """The document as a line of JSON, with the names and numbers of ``more`` in the same object."""
     import msgspec
 

@@ -48,10 +48,10 @@ class Message:
 
 def encode(message: Message) -> bytes:
     """The message as bytes, for another process of the same run."""
-    return json_text.encoded(message)
+    return json_text.encode(message)
 
 
 def decode(text: bytes) -> Message:
     """The message in these bytes, as ``encode`` writes it. Raises ConfigError for other bytes."""
     where = "a message of a worker"
-    return json_text.converted(json_text.decoded(text, where, KNOWN), Message, where, KNOWN)
+    return json_text.convert(json_text.decode(text, where, KNOWN), Message, where, KNOWN)

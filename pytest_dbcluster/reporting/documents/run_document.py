@@ -149,7 +149,7 @@ class RunDocument(RunIdentity, FileLine):
     taken_over: int = 0
     """The number of their answers that this run took over."""
 
-    def measured_by(self, run_id: str) -> RunDocument:
+    def run_of(self, run_id: str) -> RunDocument:
         """The run with this id, which this one may continue, as far as it is known; this one for any other id."""
         found = [earlier for earlier in self.continues if earlier.run_id == run_id]
         return dataclasses.replace(self, **dataclasses.asdict(found[0])) if found else self
@@ -182,4 +182,4 @@ def run_text(document: RunDocument) -> bytes:
     """The text of ``run.json``: JSON with line breaks, for people who open it."""
     import msgspec
 
-    return msgspec.json.format(json_text.encoded(document), indent=1) + b"\n"
+    return msgspec.json.format(json_text.encode(document), indent=1) + b"\n"

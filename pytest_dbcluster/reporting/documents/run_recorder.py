@@ -37,7 +37,7 @@ def clear(directory: Path) -> None:
         (directory / name).unlink(missing_ok=True)
 
 
-def begun(
+def new_run(
     project: Path, data: Path, command: str, selected: int, continues: tuple[RunIdentity, ...] = ()
 ) -> RunDocument:
     """The document of a run that begins now.
@@ -81,7 +81,7 @@ class RunRecorder:
         self._written = 0.0
         self._write()
 
-    def released(self, name: str, version: str = "") -> None:
+    def add_release(self, name: str, version: str = "") -> None:
         """Note a release of the run, and its exact version once it is known."""
         self._releases[name] = version or self._releases.get(name, "")
 
@@ -92,41 +92,41 @@ class RunRecorder:
         """
         for release in releases.split(", "):
             name, _, version = release.partition(" ")
-            self.released(name, version)
-        self.began(test)
+            self.add_release(name, version)
+        self.begin_test(test)
         self._refresh(write=True)
 
-    def began(self, test: str) -> None:
+    def begin_test(self, test: str) -> None:
         """Note that this test has begun. It is cut short until it ends."""
         self._before.pop(test, None)
         if test not in self._ended:
             self._running.setdefault(test, TestDocument(test, CUT_SHORT, "", 0.0))
 
-    def took_over(self, earlier: str) -> None:
+    def take_over(self, earlier: str) -> None:
         """Note an answer of a run that this one continues, and that the test of it now has another name, or the same.
 
         earlier: the test's node id then.
         """
-        self.renamed(earlier)
+        self.rename(earlier)
         self.document = dataclasses.replace(self.document, taken_over=self.document.taken_over + 1)
 
-    def renamed(self, earlier: str) -> None:
+    def rename(self, earlier: str) -> None:
         """Note that a test of a run that this one continues now has another name, or the same."""
         self._before.pop(earlier, None)
 
     def part(self, test: str, outcome: Outcome, reason: str, seconds: float) -> None:
-        """Note how one part of a test ended: its setup, its body, or its teardown. ``ended`` writes it."""
-        self.began(test)
+        """Note how one part of a test ended: its setup, its body, or its teardown. ``end_test`` writes it."""
+        self.begin_test(test)
         before = self._running.pop(test, None) or self._ended.pop(test)
         if WORST.index(outcome) < WORST.index(before.outcome):
             before = dataclasses.replace(before, outcome=outcome, reason=redaction.redact(reason))
         self._running[test] = dataclasses.replace(before, seconds=before.seconds + seconds)
 
-    def placed(self, test: str, file: str, line: int) -> None:
+    def place(self, test: str, file: str, line: int) -> None:
         """Note where a test is, of which a part was noted. file, line: as in TestDocument."""
         self._running[test] = dataclasses.replace(self._running[test], file=file, line=line)
 
-    def ended(self, test: str) -> None:
+    def end_test(self, test: str) -> None:
         """Write the file, because this test has ended."""
         done = self._ended[test] = self._running.pop(test)
         waits = done.outcome == "passed" and time.monotonic() - self._written < PAUSE
@@ -153,7 +153,7 @@ class RunRecorder:
 
     def _write(self) -> None:
         fresh = self._directory / FRESH
-        with self._lost.noted(self._directory / FILE):
+        with self._lost.note(self._directory / FILE):
             unwritten.write(fresh, run_text(self.document))
             fresh.replace(self._directory / FILE)
         self._written = time.monotonic()

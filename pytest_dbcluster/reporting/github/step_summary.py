@@ -61,13 +61,13 @@ def write(directory: Path, to: Files, lost: Unwritten) -> list[str]:
     ``lost``. Raises ConfigError where the results cannot be read.
     """
     source = sources.read(directory)
-    with lost.noted(directory / BENCHMARK):
+    with lost.note(directory / BENCHMARK):
         unwritten.write(directory / BENCHMARK, benchmark_entries.text(source.claims))
     for path, text in ((to.summary, markdown(source)), (to.output, outputs(source))):
         if path is not None:
-            with lost.noted(path):
+            with lost.note(path):
                 append(path, text.encode())
-    return annotated(source)
+    return annotation_lines(source)
 
 
 def markdown(source: Source) -> str:
@@ -78,7 +78,7 @@ def markdown(source: Source) -> str:
     ranked = sorted(source.claims, key=lambda record: ORDER.index(words.state(record)))
     head = [f"## {_text(summary.sentence([source]))}", "", _facts(source), ""]
     head += [f"{_text(joint)}.", ""] if (joint := joint_error.line(source.claims)) else []
-    notes = _fitting([f"> {_text(words.said(note))}" for note in source.notes], LIMIT // 4)
+    notes = _fitting([f"> {_text(words.as_sentence(note))}" for note in source.notes], LIMIT // 4)
     broken = _fitting(_broken(source), LIMIT // 4)
     head += [*notes, "", *broken, *_more(len(source.tests("broken")) - len(broken), "broken test"), ""]
     table = ["| | claim | load | release | ratio | 1/8 .. 1 .. 8 |", "|---|---|---|---|---:|---|"]
@@ -131,7 +131,7 @@ def _row(record: ClaimRecord) -> str:
         f"`{_code(record.text)}`",
         _text(record.load),
         _text(release),
-        f"{words.ratio(record)} ({words.decided(record)})",
+        f"{words.ratio(record)} ({words.deciding_interval(record)})",
         f"`{bar(record)}`",
     )
     return f"| {' | '.join(cells)} |"
@@ -139,12 +139,12 @@ def _row(record: ClaimRecord) -> str:
 
 def bar(record: ClaimRecord) -> str:
     """The interval of a ratio on an axis of logarithms from 1/8 to 8: ``·····│──●──·``, cut off at the ends."""
-    least, most, _ = closing.deciding(record)
+    least, most, _ = closing.deciding_interval(record)
     low, at, high = (_place(value) for value in (least, record.verdict.ratio, most))
     if at is None:
         return " " * BAR
     ends = (low if low is not None else 0, high if high is not None else BAR - 1)
-    known = words.decided(record) != formatting.NO_INTERVAL
+    known = words.deciding_interval(record) != formatting.NO_INTERVAL
     drawn = ["─" if known and ends[0] <= place <= ends[1] else " " for place in range(BAR)]
     drawn[BAR // 2] = "┼" if drawn[BAR // 2] == "─" else "│"
     drawn[at] = "●"
@@ -178,7 +178,7 @@ def _code(text: str) -> str:
     return text.replace("`", "'").replace("|", "\\|").replace("\n", " ")
 
 
-def annotated(source: Source) -> list[str]:
+def annotation_lines(source: Source) -> list[str]:
     """A workflow command for each test that is refuted, broken or inconclusive, at the line of the test."""
     return [_annotation(test, source.claims) for test in source.tests(*LEVELS)]
 

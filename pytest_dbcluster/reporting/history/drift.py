@@ -47,14 +47,14 @@ class Drift:
     """A larger |t| is a warning."""
 
     @property
-    def known(self) -> bool:
+    def has_enough_runs(self) -> bool:
         """Whether there are enough earlier runs."""
         return self.runs >= LEAST
 
     @property
     def warns(self) -> bool:
         """Whether the new run differs from the earlier ones, certainly and by ``SMALLEST`` or more."""
-        return self.known and abs(self.t) > self.limit and abs(math.expm1(self.change)) >= SMALLEST
+        return self.has_enough_runs and abs(self.t) > self.limit and abs(math.expm1(self.change)) >= SMALLEST
 
 
 def drift(earlier: Sequence[DriftPoint], new: DriftPoint) -> Drift:

@@ -46,7 +46,7 @@ class JudgedClaim:
 RATIO = "ratio"
 
 
-def judged(history: History, runs: Collection[str]) -> list[JudgedClaim]:
+def judge(history: History, runs: Collection[str]) -> list[JudgedClaim]:
     """Compare each claim of these runs with the earlier runs of its series, and variants' speeds with the anchor.
 
     runs: the ids of one run and of those that it continued. A claim is judged where one of them is its newest run. Runs
@@ -69,7 +69,9 @@ def judged(history: History, runs: Collection[str]) -> list[JudgedClaim]:
 
 def _judged(entry: Entry, subject: str, earlier: Sequence[DriftPoint], new: DriftPoint) -> JudgedClaim:
     result = drift(_level(earlier), new)
-    return JudgedClaim(entry, subject, result, math.exp(new.value - result.change) if result.known else math.nan)
+    return JudgedClaim(
+        entry, subject, result, math.exp(new.value - result.change) if result.has_enough_runs else math.nan
+    )
 
 
 def _level(points: Sequence[DriftPoint]) -> list[DriftPoint]:
@@ -84,7 +86,7 @@ def _level(points: Sequence[DriftPoint]) -> list[DriftPoint]:
 def lines(found: Sequence[JudgedClaim]) -> list[str]:
     """The warnings, and how many claims have too few runs to be judged."""
     warnings = [f"DRIFT: {item.line}" for item in found if item.drift.warns]
-    few = sum(not item.drift.known for item in found if item.subject == RATIO)
+    few = sum(not item.drift.has_enough_runs for item in found if item.subject == RATIO)
     if few:
         claims = sum(item.subject == RATIO for item in found)
         warnings.append(f"history: {few} of {claims} claims have fewer than {LEAST} earlier runs, so no drift is known")

@@ -91,7 +91,7 @@ def _lines(path: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def _entry(text: bytes, where: str) -> Entry | Acceptance:
-    content = json_text.decoded(text, where, KNOWN)
+    content = json_text.decode(text, where, KNOWN)
     kind = content.get("kind") if isinstance(content, dict) else None
     if kind not in (CLAIM, ACCEPTED):
         raise ConfigError(f"{where}: it is no line of a history; {KNOWN.remove}")
@@ -111,7 +111,7 @@ def add(path: Path, lines: Sequence[Entry | Acceptance]) -> None:
         _lock(path, file)
         size = file.seek(0, os.SEEK_END)
         torn = bool(size) and os.pread(file.fileno(), 1, size - 1) != b"\n"
-        unwritten.append(path, b"\n" * torn + b"".join(map(json_text.encoded, lines)))
+        unwritten.append(path, b"\n" * torn + b"".join(map(json_text.encode, lines)))
         os.fsync(file.fileno())
 
 

@@ -20,7 +20,7 @@ SHOWN = 2  # machines that a line names
 
 
 @dataclasses.dataclass(frozen=True)
-class Added:
+class RunHistory:
     """What a run shows of its history when it ends."""
 
     lines: tuple[str, ...]
@@ -30,7 +30,7 @@ class Added:
     """Whether a claim differs from its earlier runs."""
 
 
-def added(path: Path, results: Path, entries: Sequence[Entry], lost: Unwritten) -> Added:
+def add_run(path: Path, results: Path, entries: Sequence[Entry], lost: Unwritten) -> RunHistory:
     """Add the entries of a run to the history in ``path``, and compare them with it.
 
     Entries may be of several runs, where a run has continued others. results: the results directory, which gets the
@@ -40,21 +40,21 @@ def added(path: Path, results: Path, entries: Sequence[Entry], lost: Unwritten) 
     try:
         before = history_file.read(path)
     except ConfigError as error:
-        return Added((f"history: {error}",))
+        return RunHistory((f"history: {error}",))
     there = {(entry.run, entry.key) for entry in before.entries}
     fresh = [entry for entry in entries if (entry.run, entry.key) not in there]
     if fresh:
-        with lost.noted(path):
+        with lost.note(path):
             history_file.add(path, fresh)
     history = History((*before.entries, *fresh), before.accepted, before.problems)
-    found = guard.judged(history, {entry.run for entry in entries})
-    with lost.noted(results / HISTORY):
+    found = guard.judge(history, {entry.run for entry in entries})
+    with lost.note(results / HISTORY):
         unwritten.write(results / HISTORY, _part(history, {entry.claim_id for entry in entries}))
     runs = quantity(len(history.runs), "run")
     lines = [*before.problems, f"history: {path} has {runs}; {quantity(len(entries), 'claim')} of this run"]
-    few = any(not item.drift.known for item in found)
+    few = any(not item.drift.has_enough_runs for item in found)
     lines += [*guard.lines(found), *(_elsewhere(history, entries) if few else ())]
-    return Added(tuple(lines), any(item.drift.warns for item in found))
+    return RunHistory(tuple(lines), any(item.drift.warns for item in found))
 
 
 def _elsewhere(history: History, entries: Sequence[Entry]) -> list[str]:
@@ -72,4 +72,4 @@ def _part(history: History, claims: set[str]) -> bytes:
     """The lines of a history that are about these claims."""
     some = [*(entry for entry in history.entries if entry.claim_id in claims)]
     accepted = [item for item in history.accepted if item.claim_id in claims]
-    return b"".join(map(json_text.encoded, [*some, *accepted]))
+    return b"".join(map(json_text.encode, [*some, *accepted]))

@@ -16,7 +16,7 @@ from pytest_dbcluster.reporting.charts import drawing
 from pytest_dbcluster.reporting.charts import history as chart
 from pytest_dbcluster.reporting.history.change_points import Change, change_points
 from pytest_dbcluster.reporting.history.entry import Entry
-from pytest_dbcluster.reporting.history.guard import RATIO, judged
+from pytest_dbcluster.reporting.history.guard import RATIO, judge
 from pytest_dbcluster.reporting.history.history_file import History
 from pytest_dbcluster.reporting.tables import layout
 from pytest_dbcluster.rounds import metrics
@@ -112,9 +112,9 @@ def table(history: History, wanted: str = "") -> str:
     rows = []
     for item in claims(history, wanted):
         last = item.last
-        compared = next(one for one in judged(history, [last.run]) if one.entry == last and one.subject == RATIO)
+        compared = next(one for one in judge(history, [last.run]) if one.entry == last and one.subject == RATIO)
         before, change = "-", "too few runs"
-        if compared.drift.known:
+        if compared.drift.has_enough_runs:
             before, change = formatting.ratio(compared.before), f"{100 * math.expm1(compared.drift.change):+.0f} %"
         drifted = f"{change} DRIFT" if compared.drift.warns else change
         ratio = formatting.with_interval(last.ratio, last.low, last.high, [1.0])

@@ -88,7 +88,7 @@ class ClaimView:
     @functools.cached_property
     def interval(self) -> str:
         """The interval that decided, with its level."""
-        low, high, level = closing.deciding(self.record)
+        low, high, level = closing.deciding_interval(self.record)
         return f"{level}: {formatting.interval(low, high, self.record.verdict.claim.limits)}"
 
     @functools.cached_property
@@ -201,15 +201,13 @@ def view(record: ClaimRecord, key: str, source: str = "", samples: Samples | Non
     All its texts are made here, so an error leaves out this claim and not the page.
     """
     latencies = latency_chart.percentiles(record.rounds)
-    made = ClaimView(
-        record,
-        key,
-        source,
-        chart=colours.themed(claim_chart.svg(record, key, titled=False) or ""),
-        latency=colours.themed(latency_chart.svg(latencies, f"{key}-latency") or ""),
-        timeline=colours.themed((timeline.svg(samples, record.rounds, f"{key}-timeline") if samples else "") or ""),
-        hosts=colours.themed((timeline.hosts_svg(samples, record.rounds, f"{key}-hosts") if samples else "") or ""),
-    )
+    charts = {
+        "chart": claim_chart.svg(record, key, titled=False),
+        "latency": latency_chart.svg(latencies, f"{key}-latency"),
+        "timeline": samples and timeline.svg(samples, record.rounds, f"{key}-timeline"),
+        "hosts": samples and timeline.hosts_svg(samples, record.rounds, f"{key}-hosts"),
+    }
+    made = ClaimView(record, key, source, **{name: colours.apply_theme(svg or "") for name, svg in charts.items()})
     for name, part in vars(ClaimView).items():
         if isinstance(part, functools.cached_property):
             getattr(made, name)

@@ -57,7 +57,7 @@ class ComparedCell:
     @property
     def interval(self) -> str:
         """The interval that decided."""
-        return words.decided(self.record)
+        return words.deciding_interval(self.record)
 
     @property
     def medians(self) -> str:

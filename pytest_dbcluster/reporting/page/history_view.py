@@ -37,5 +37,5 @@ def view(read: Sequence[Source]) -> list[HistoryView]:
     found = []
     for number, item in enumerate(views.claims(history), 1):
         if svg := item.svg(f"history{number}"):
-            found.append(HistoryView(item, colours.themed(svg)))
+            found.append(HistoryView(item, colours.apply_theme(svg)))
     return found

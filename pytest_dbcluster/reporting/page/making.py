@@ -27,7 +27,7 @@ Made = TypeVar("Made")
 Pipe = connection.Connection
 
 
-def quiet(line: str) -> None:
+def say_nothing(line: str) -> None:
     """Say nothing."""
 
 
@@ -40,7 +40,7 @@ class Making:
 
     def __init__(
         self,
-        tell: Report = quiet,
+        tell: Report = say_nothing,
         again: str = "",
         clock: Callable[[], float] = time.monotonic,
         *,
@@ -55,7 +55,7 @@ class Making:
         self._due = self._began + FIRST
         self._slow = False
 
-    def done(self, number: int, whole: int) -> None:
+    def show_progress(self, number: int, whole: int) -> None:
         """Say how far the page is, if its making takes long: ``number`` of ``whole`` claims are drawn."""
         now = self._clock()
         if now < self._due or number == whole:
@@ -88,11 +88,11 @@ class Making:
                 found[number] = made
                 if failed:
                     self.failed[makes[number][0]] = failed
-                self.done(len(found), len(makes))
+                self.show_progress(len(found), len(makes))
         for number, (name, make) in enumerate(makes):
             if number not in found:
                 found[number] = self.view(name, make)
-                self.done(len(found), len(makes))
+                self.show_progress(len(found), len(makes))
         return [made for number in range(len(makes)) if (made := found[number]) is not None]
 
 

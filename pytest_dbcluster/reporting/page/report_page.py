@@ -27,7 +27,7 @@ from pytest_dbcluster.reporting.page import (
     words,
 )
 from pytest_dbcluster.reporting.page.claim_view import ClaimView
-from pytest_dbcluster.reporting.page.making import Making, quiet
+from pytest_dbcluster.reporting.page.making import Making, say_nothing
 from pytest_dbcluster.reporting.page.sources import Source
 from pytest_dbcluster.reporting.page.sweep_view import SweepView
 from pytest_dbcluster.reporting.records import ClaimRecord
@@ -50,7 +50,7 @@ def missing() -> str:
     return MISSING.format(missing=" and ".join(lacks), is_=is_) if lacks else ""
 
 
-def make(directory: Path, tell: Report = quiet) -> str:
+def make(directory: Path, tell: Report = say_nothing) -> str:
     """Make the page of one results directory; return the line that says where it is, or why there is none.
 
     ``tell`` gets lines of progress when it takes long. Raises neither an Exception nor KeyboardInterrupt: the results
@@ -109,8 +109,8 @@ def html(read: Sequence[Source], making: Making | None = None) -> str:
         loader=jinja2.FileSystemLoader(folder), autoescape=True, trim_blocks=True, lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )  # fmt: skip
-    environment.filters["said"] = words.said
-    with drawing.styled(), _fewer_collections():
+    environment.filters["as_sentence"] = words.as_sentence
+    with drawing.chart_style(), _fewer_collections():
         return environment.get_template(TEMPLATE).render(**_content(read, making or Making()))
 
 
@@ -202,7 +202,7 @@ def _forests(keyed: Keyed) -> list[tuple[str, str, str]]:
             for name, shape in (("forest", forest.WIDE), ("phone", forest.NARROW))
         )
         if wide and narrow:
-            found.append((title, colours.themed(wide), colours.themed(narrow)))
+            found.append((title, colours.apply_theme(wide), colours.apply_theme(narrow)))
     return found
 
 

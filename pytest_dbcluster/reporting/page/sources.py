@@ -81,7 +81,7 @@ def read(directory: Path) -> Source:
         curves = tuple(schema.read_curves(directory, whole=False))
         samples = tuple(timelines.read_all(directory))
         history = history_file.read(directory / HISTORY)
-        notes = (*map(_torn, schema.unfinished(directory)), *_about(run), *history.problems)
+        notes = (*map(_torn, schema.torn_files(directory)), *_about(run), *history.problems)
     except OSError as error:
         raise ConfigError(f"cannot read {error.filename or directory}: {error.strerror}") from None
     if not claims and not curves and not (run and run.tests):

@@ -39,5 +39,5 @@ class SweepView:
 def view(record: CurveRecord, key: str, source: str = "") -> SweepView:
     """The view of a sweep, with its address in the page."""
     made = curves.block(record)
-    chart = colours.themed(curve_chart.svg(record, key, titled=False) or "")
+    chart = colours.apply_theme(curve_chart.svg(record, key, titled=False) or "")
     return SweepView(record, key, source, chart, Table(made.columns, tuple(row.cells for row in made.rows)))

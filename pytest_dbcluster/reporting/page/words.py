@@ -39,9 +39,9 @@ def interval(record: ClaimRecord) -> str:
     return formatting.interval(verdict.low, verdict.high, verdict.claim.limits)
 
 
-def decided(record: ClaimRecord) -> str:
+def deciding_interval(record: ClaimRecord) -> str:
     """The interval that decided: ``90 %: 0.96 .. 1.08`` of a guard that holds, else that of ``interval``."""
-    guarded = closing.guarded(record)
+    guarded = closing.guard_interval(record)
     return f"90 %: {guarded}" if guarded else interval(record)
 
 
@@ -59,7 +59,7 @@ def moment(seconds: float) -> str:
     return time.strftime("%Y-%m-%d %H:%M %Z", time.localtime(seconds))
 
 
-def said(text: str) -> str:
+def as_sentence(text: str) -> str:
     """The text as a sentence: with a capital letter and a full stop."""
     return f"{text[:1].upper()}{text[1:].rstrip('.')}."
 

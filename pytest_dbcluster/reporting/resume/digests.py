@@ -86,7 +86,7 @@ def _measured(
     }
 
 
-def changed(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+def changed_parts(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
     """The names of the parts that differ; all of them for an answer of an older version, which has no digests.
 
     The rounds of an interrupted answer count as changed, since a claim whose rounds go on has more.

@@ -19,7 +19,7 @@ from pytest_dbcluster.reporting.documents.run_document import RunDocument, RunId
 from pytest_dbcluster.reporting.records import ClaimRecord, CurveRecord, fields_of
 from pytest_dbcluster.reporting.results_directory import ResultFiles, chart_of_curve
 from pytest_dbcluster.reporting.resume import leavings
-from pytest_dbcluster.reporting.resume.digests import changed
+from pytest_dbcluster.reporting.resume.digests import changed_parts
 
 NAME = "dbcluster_earlier"
 OPTION = "--db-resume"
@@ -96,7 +96,7 @@ class Earlier:
             said[0] += f", {quantity(kept, 'drawn curve')} kept"
         if self.outdated:
             parts = dict.fromkeys(part for parts in self.outdated.values() for part in parts)
-            said.append(f"{quantity(len(self.outdated), 'answer')} no longer valid ({', '.join(parts)} changed)")
+            said.append(f"{quantity(len(self.outdated), 'answer')} no longer valid ({', '.join(parts)} changed_parts)")
         if left:
             said.append(f"{quantity(left, 'answer')} of tests that this run did not reach or select")
         return ["; ".join(said)]
@@ -104,11 +104,12 @@ class Earlier:
     def find(self, claim_id: str, depends_on: Mapping[str, str]) -> Key | None:
         """The answer of a claim that depends on the same; None where there is none."""
         for key, record in self.answers.items():
-            if key.claim_id == claim_id and key not in self.outdated and not changed(record.depends_on, depends_on):
+            same = key.claim_id == claim_id and key not in self.outdated
+            if same and not changed_parts(record.depends_on, depends_on):
                 return key
         return None
 
-    def replaced(self, claim_id: str, releases: Sequence[str], depends_on: Mapping[str, str]) -> list[Key]:
+    def find_outdated(self, claim_id: str, releases: Sequence[str], depends_on: Mapping[str, str]) -> list[Key]:
         """The answers of a claim on these releases that count no more, because what they depend on has changed.
 
         They are noted in ``outdated``. An answer that another test of this run has taken over is none of them.
@@ -118,7 +119,7 @@ class Earlier:
         for key, record in self.answers.items():
             same = key.claim_id == claim_id and _names(record.release) == list(releases)
             if same and key not in self.taken and key not in self.outdated:
-                self.outdated[key] = changed(record.depends_on, depends_on)
+                self.outdated[key] = changed_parts(record.depends_on, depends_on)
                 found.append(key)
         return found
 
@@ -129,11 +130,11 @@ class Earlier:
         return dataclasses.replace(self.answers[key], test=test, repeat=repeat)
 
     @property
-    def moved(self) -> bool:
+    def has_renamed_tests(self) -> bool:
         """Whether a test that took over an answer has another node id than the one that measured it."""
         return any(test != key.test for key, test in self.taken.items())
 
-    def renamed(self, line: dict[str, Any]) -> dict[str, Any]:
+    def rename(self, line: dict[str, Any]) -> dict[str, Any]:
         """The content of a line of ``claims.jsonl`` with the test that took over its answer."""
         key = key_of_line(line)
         return {**line, "test": self.taken[key], "repeat": self.repeats[key]} if key in self.taken else line
@@ -167,7 +168,7 @@ class Earlier:
         return None
 
     @property
-    def continued(self) -> tuple[RunIdentity, ...]:
+    def runs(self) -> tuple[RunIdentity, ...]:
         """The runs that a run continues which continues this one."""
         if self.run is None:
             return ()

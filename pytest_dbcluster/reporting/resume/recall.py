@@ -16,11 +16,11 @@ from pytest_dbcluster.measuring.question import Question
 from pytest_dbcluster.reporting.documents.claim_id import claim_id
 from pytest_dbcluster.reporting.recording import SHARED, Asked, releases
 from pytest_dbcluster.reporting.records import ClaimRecord, CurveRecord
-from pytest_dbcluster.reporting.resume.digests import ROUNDS, Conditions, changed, digests, digests_of_curve
+from pytest_dbcluster.reporting.resume.digests import ROUNDS, Conditions, changed_parts, digests, digests_of_curve
 from pytest_dbcluster.reporting.resume.earlier import Earlier, Key, curve_key
 
 
-class Told(Protocol):
+class AnswerEvents(Protocol):
     """Takes what becomes of earlier answers, as ``sinks.Sink`` does."""
 
     def take_over(self, key: Key, test: str, repeat: str) -> None:
@@ -52,7 +52,7 @@ class Recall:
     earlier: Earlier | None
     """The earlier run's answers; None in a run that continues no other."""
 
-    report: Told
+    report: AnswerEvents
     """Learns what becomes of the earlier answers."""
 
     def depends_on(self, question: Question) -> Mapping[str, str]:
@@ -83,7 +83,7 @@ class Recall:
         key = self.earlier.find(wanted, depends_on)
         if key is None:
             releases = [self.source.resolved[number].document.release for number in question.variants]
-            for other in self.earlier.replaced(wanted, list(dict.fromkeys(releases)), depends_on):
+            for other in self.earlier.find_outdated(wanted, list(dict.fromkeys(releases)), depends_on):
                 self.report.outdated(other, self.earlier.outdated[other])
             return None
         self.report.take_over(key, self.asked.test, self.asked.repeat)
@@ -110,7 +110,7 @@ class CurveRecall:
     """A curve of a test, and what the run that is continued has of it. number: of the curve in its test, from 0.
 
     depends_on: what the curve depends on. before: its record in the earlier run; None where there is none, or where
-    what it depends on has changed, which is told.
+    what it depends on has changed_parts, which is told.
     """
 
     def __init__(self, curve: Curve, number: int) -> None:
@@ -131,14 +131,14 @@ class CurveRecall:
             return None
         key = curve_key(recall.asked.test, releases(recall.source.resolved), curve.load, curve.field, number)
         before = recall.earlier.curve(key)
-        if before and (parts := changed(before.depends_on, self.depends_on)):
+        if before and (parts := changed_parts(before.depends_on, self.depends_on)):
             if before.drawn or before.points:
-                recall.report.line(f"drawn again ({', '.join(parts)} changed): {curve.load} over {curve.field}")
+                recall.report.line(f"drawn again ({', '.join(parts)} changed_parts): {curve.load} over {curve.field}")
             return None
         return before
 
 
-def drawn(curve: Curve, before: CurveRecord | None, tell: Callable[[str], None]) -> Drawn | None:
+def earlier_rounds(curve: Curve, before: CurveRecord | None, tell: Callable[[str], None]) -> Drawn | None:
     """What ``curve.draw`` has drawn in an earlier run. before: the record of that run; None where there is none.
 
     ``tell`` gets a line about a curve that goes on at a later point.

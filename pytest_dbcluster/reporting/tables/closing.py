@@ -37,7 +37,7 @@ def blocks(
     releases = several(records)
     titles = dict.fromkeys(TITLES.values())
     claims = [_block(title, rows, releases) for title in titles if (rows := of_title(title, records))]
-    left = [Row((test.test, test.outcome, test.reason)) for test in states.unclaimed(records, tests)]
+    left = [Row((test.test, test.outcome, test.reason)) for test in states.tests_without_claim(records, tests)]
     without = [TableBlock("tests without a verdict", ("test", "outcome", "reason"), tuple(left))] if left else []
     return [*claims, *without, *tables(records, drawn)]
 
@@ -94,7 +94,7 @@ def _remarks(record: ClaimRecord) -> list[str]:
     below = []
     if states.state(record) == "inconclusive":
         below.append(f"{verdict.reason}; needs {needs(record)}")
-    if interval := guarded(record):
+    if interval := guard_interval(record):
         below.append(f"a guard holds by its 90 % interval: {interval}")
     return [*below, *remarks(record)]
 
@@ -113,10 +113,10 @@ def of_rounds(record: ClaimRecord) -> list[str]:
     """The rate of an open loop, the round trips of an operation, a bottleneck, small data, and a drain."""
     rate = [record.arrival_rate.line] if record.arrival_rate else []
     trips = [str(record.round_trips)] if record.round_trips else []
-    return [*rate, *trips, *filter(None, [record.limited, record.data_fits]), *drained(record)]
+    return [*rate, *trips, *filter(None, [record.limited, record.data_fits]), *drain_lines(record)]
 
 
-def drained(record: ClaimRecord) -> list[str]:
+def drain_lines(record: ClaimRecord) -> list[str]:
     """One line: the ratio with the drain included, and the seconds of the drain by variant.
 
     Empty where the metric includes the drain already, and where both ratios are the same text. That is the only
@@ -132,7 +132,7 @@ def drained(record: ClaimRecord) -> list[str]:
     return [f"with the drain included {with_drain} ({drains})"]
 
 
-def guarded(record: ClaimRecord) -> str:
+def guard_interval(record: ClaimRecord) -> str:
     """The 90 % interval that decided a guard that holds; empty for other claims and outcomes.
 
     It is narrower than the interval that the table shows for all claims.
@@ -149,7 +149,7 @@ def holds_as_guard(record: ClaimRecord) -> bool:
     return record.asserted and verdict.claim.guard and verdict.outcome is Outcome.HOLDS
 
 
-def deciding(record: ClaimRecord) -> tuple[float, float, str]:
+def deciding_interval(record: ClaimRecord) -> tuple[float, float, str]:
     """The interval that decided, with its level: of a guard that holds the 90 % one, else the sequential one."""
     verdict = record.verdict
     if holds_as_guard(record):
@@ -162,7 +162,7 @@ def one_line(record: ClaimRecord) -> str:
     verdict = record.verdict
     published = "" if record.published is None else f", published {formatting.ratio(record.published)}"
     reason = f": {verdict.reason}" if states.state(record) == "inconclusive" else ""
-    guard = f", 90 % ({interval})" if (interval := guarded(record)) else ""
+    guard = f", 90 % ({interval})" if (interval := guard_interval(record)) else ""
     return (
         f"{word(record)}  {record.text}  {record.load}  {wording.estimate(verdict)}{guard}{published}, "
         f"{verdict.pairs} pairs, {record.measured_seconds:.0f} s{reason}"
@@ -205,7 +205,7 @@ def paper_block(records: Sequence[ClaimRecord]) -> TableBlock | None:
             timed = rounds and rounds[0].outcome.ledger is None
             if record.profile == "paper" and timed and (record.load, name, record.release) not in rows:
                 measured, published = _paper_seconds(rounds), record.published_seconds.get(name, ())
-                cells = (name, record.load, record.release, shown_seconds(measured), shown_seconds(published))
+                cells = (name, record.load, record.release, seconds_text(measured), seconds_text(published))
                 rows[record.load, name, record.release] = Row(cells, "")
     if not rows:
         return None
@@ -221,7 +221,7 @@ def _paper_seconds(rounds: Sequence[Round]) -> tuple[float, ...]:
     return statistics.fmean(outcome.seconds for outcome in outcomes), least, most
 
 
-def shown_seconds(cell: Sequence[float]) -> str:
+def seconds_text(cell: Sequence[float]) -> str:
     """``0.474 (0.416 .. 0.652)`` for average, minimum and maximum, ``0.474`` for an average, ``-`` for nothing."""
     if len(cell) == 3:
         return f"{cell[0]:.3f} ({cell[1]:.3f} .. {cell[2]:.3f})"

@@ -24,7 +24,7 @@ def block(made: CurveRecord) -> TableBlock:
     """
     title = f"curve: {', '.join(filter(None, [made.load, made.parameters, figure(made)]))}"
     notes = "; ".join(made.notes)
-    medians = {(point.value, point.variant): shown(point) for point in made.points}
+    medians = {(point.value, point.variant): median_text(point) for point in made.points}
     columns: tuple[str, ...] = (made.field, *made.variants)
     if made.baseline:
         unit = metrics.unit(made.metric)
@@ -40,7 +40,7 @@ def block(made: CurveRecord) -> TableBlock:
     if made.baseline or len(made.variants) <= WIDE:
         cells = [(str(value), *(medians.get((value, name), "-") for name in made.variants)) for value in made.values]
     else:
-        cells = [(str(point.value), point.variant, shown(point), str(len(point.rounds))) for point in made.points]
+        cells = [(str(point.value), point.variant, median_text(point), str(len(point.rounds))) for point in made.points]
     remarks = [""] * (len(cells) - 1) + [notes]
     return TableBlock(title, columns, tuple(Row(row, "", remark) for row, remark in zip(cells, remarks, strict=True)))
 
@@ -52,7 +52,7 @@ def figure(made: CurveRecord, shows: str = "median (95 % interval)") -> str:
     return f"{metrics.label(made.metric)}, {shows}"
 
 
-def shown(point: CurvePoint) -> str:
+def median_text(point: CurvePoint) -> str:
     """The median with its 95 % interval, ``1234 (1200 .. 1260)``; without it where there is none."""
     if point.low is None or point.high is None:
         return amount(point.median)

@@ -74,7 +74,7 @@ def of_claim(
     """
     verdict = record.verdict
     state = states.state(record)
-    low, high, level = closing.deciding(record)
+    low, high, level = closing.deciding_interval(record)
     bounds = verdict.claim.ratios
     letters = interval_bar.ASCII if ascii_only else interval_bar.LINES
     command = rerun(record, located) if remarks else ""

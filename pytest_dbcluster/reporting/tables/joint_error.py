@@ -27,7 +27,7 @@ def line(records: Sequence[ClaimRecord]) -> str:
     made = [record for record in records if record.asserted]
     if len(made) < LEAST:
         return ""
-    covered = [record for record in made if not uncovered(record)]
+    covered = [record for record in made if not why_not_covered(record)]
     guards = [record for record in covered if record.verdict.claim.guard]
     others = [record for record in covered if not record.verdict.claim.guard]
     parts = []
@@ -38,14 +38,14 @@ def line(records: Sequence[ClaimRecord]) -> str:
         chance = _at_most(math.fsum(map(_chance, guards)))
         given = "if rounds are independent"
         parts.append(f"{quantity(len(guards), 'guard')}: {chance}{more} that any holds wrongly, {given}")
-    reasons = [why for record in made if (why := uncovered(record))]
+    reasons = [why for record in made if (why := why_not_covered(record))]
     if reasons:
         kinds = ", ".join(f"{reasons.count(why)} {why}" for why in dict.fromkeys(reasons))
         parts.append(f"not covered: {kinds}")
     return "; ".join(parts)
 
 
-def uncovered(record: ClaimRecord) -> str:
+def why_not_covered(record: ClaimRecord) -> str:
     """Why the error of this claim is not known, after a number of claims; empty where it is."""
     if record.carry_over is not None and record.carry_over.warned:
         return "with carry-over"

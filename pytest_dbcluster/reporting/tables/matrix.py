@@ -92,7 +92,7 @@ class Matrix:
     """The rows."""
 
 
-def ended(reports: Mapping[str, Sequence[Any]]) -> list[EndedTest]:
+def ended_tests(reports: Mapping[str, Sequence[Any]]) -> list[EndedTest]:
     """The measuring tests that did not pass, in the order of their reports.
 
     ``reports`` are the reports of pytest's terminal reporter, by outcome. Reports of workers of pytest-xdist are among

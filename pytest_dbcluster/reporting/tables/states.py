@@ -28,7 +28,7 @@ def state(record: ClaimRecord) -> str:
     return STATES[record.verdict.outcome] if record.asserted else COMPARED
 
 
-def unclaimed(records: Sequence[ClaimRecord], tests: Sequence[TestDocument]) -> list[TestDocument]:
+def tests_without_claim(records: Sequence[ClaimRecord], tests: Sequence[TestDocument]) -> list[TestDocument]:
     """The tests that no record shows: broken ones, and inconclusive ones that ended before their first claim did."""
     claimed = {record.test for record in records if state(record) == "inconclusive"}
     early = [test for test in tests if test.outcome == "inconclusive" and test.test not in claimed]
@@ -36,6 +36,6 @@ def unclaimed(records: Sequence[ClaimRecord], tests: Sequence[TestDocument]) -> 
 
 
 def counts(records: Sequence[ClaimRecord], tests: Sequence[TestDocument] = ()) -> Mapping[str, int]:
-    """The number of claims and of ``unclaimed`` tests in each state that occurs, in the order of SYMBOLS."""
-    found = Counter([*map(state, records), *(test.outcome for test in unclaimed(records, tests))])
+    """The number of claims, and of tests without a claim, in each state that occurs, in the order of SYMBOLS."""
+    found = Counter([*map(state, records), *(test.outcome for test in tests_without_claim(records, tests))])
     return {word: found[word] for word in SYMBOLS if found[word]}

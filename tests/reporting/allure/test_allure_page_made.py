@@ -158,7 +158,7 @@ def test_only_the_call_of_the_service_is_taken_out(made):
 def test_a_page_of_another_shape_is_refused(made, mark):
     """It might ask the network for something, or stay blank."""
     with pytest.raises(ProvisionError, match=r"page of another shape than that of version 3\.18\.0"):
-        allure_page.mended(made[1].read_text().replace(mark, "changed"))
+        allure_page.repair(made[1].read_text().replace(mark, "changed"))
 
 
 def test_the_metadata_say_what_the_run_found_and_where_its_own_page_is(made):

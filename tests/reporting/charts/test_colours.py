@@ -97,7 +97,7 @@ def test_text_can_be_read_on_its_background(theme):
 
 def test_a_drawing_takes_its_colours_from_the_page():
     """Each colour becomes a variable, whose default is the colour itself."""
-    assert colours.themed(f"stroke: {colours.BLUE}") == "stroke: var(--blue, #0072b2)"
+    assert colours.apply_theme(f"stroke: {colours.BLUE}") == "stroke: var(--blue, #0072b2)"
     assert f"--blue: {colours.BLUE};" in colours.variables(dark=False)
     assert "--blue: #3a8fd0;" in colours.variables(dark=True)
 

@@ -29,8 +29,8 @@ def test_of_the_parts_of_a_test_the_worst_counts(tmp_path, recorder):
         recorder.part("a", outcome, reason, 1.5)
     recorder.part("b", "holds", "", 1.0)
     recorder.part("b", "broken", "teardown", 1.0)
-    recorder.ended("b")
-    recorder.ended("a")
+    recorder.end_test("b")
+    recorder.end_test("a")
 
     ended = [(test.test, test.outcome, test.reason, test.seconds) for test in read_run(tmp_path).tests]
     assert ended == [("b", "broken", "teardown", 2.0), ("a", "refuted", "REFUTED", 4.5)]
@@ -38,10 +38,10 @@ def test_of_the_parts_of_a_test_the_worst_counts(tmp_path, recorder):
 
 def test_a_release_gets_its_version_when_it_is_known(tmp_path, recorder):
     """And keeps it."""
-    recorder.released("mysql:8.4")
-    recorder.released("mariadb:10.11")
+    recorder.add_release("mysql:8.4")
+    recorder.add_release("mariadb:10.11")
     recorder.measured("a", "mariadb:10.11 10.11.19, mariadb:11.8 11.8.3")
-    recorder.released("mariadb:10.11")
+    recorder.add_release("mariadb:10.11")
     recorder.finish("")
 
     assert read_run(tmp_path).releases == {"mysql:8.4": "", "mariadb:10.11": "10.11.19", "mariadb:11.8": "11.8.3"}
@@ -49,13 +49,13 @@ def test_a_release_gets_its_version_when_it_is_known(tmp_path, recorder):
 
 def test_a_test_is_cut_short_until_it_ends(tmp_path, recorder):
     """Its claims are in the results of a killed run, so it is there too, after those that have ended."""
-    recorder.began("a")
+    recorder.begin_test("a")
     recorder.part("a", "passed", "", 1.0)
     recorder.measured("a", "mysql:8.4 8.4.3")
     killed = read_run(tmp_path).tests
-    recorder.began("b")
+    recorder.begin_test("b")
     recorder.part("b", "holds", "", 2.0)
-    recorder.ended("b")
+    recorder.end_test("b")
     recorder.finish("Ctrl-C")
 
     assert [(test.test, test.outcome, test.reason) for test in killed] == [("a", "cut short", "")]
@@ -76,7 +76,7 @@ def test_a_claim_that_was_refuted_stays_refuted_when_its_teardown_is_cut_short(t
 def test_a_record_that_arrives_after_the_end_of_its_test_changes_nothing(tmp_path, recorder):
     """As from a worker."""
     recorder.part("a", "holds", "", 1.0)
-    recorder.ended("a")
+    recorder.end_test("a")
     recorder.measured("a", "mysql:8.4 8.4.3")
 
     assert [test.outcome for test in read_run(tmp_path).tests] == ["holds"]
@@ -86,7 +86,7 @@ def test_no_password_is_written(tmp_path, recorder):
     """Neither in a reason nor in why the run ended."""
     secret = redaction.new_password()
     recorder.part("a", "broken", f"refused with {secret}", 1.0)
-    recorder.ended("a")
+    recorder.end_test("a")
     recorder.finish(f"ended by {secret}")
 
     assert secret not in (tmp_path / FILE).read_text()
@@ -100,10 +100,10 @@ def test_thousands_of_tests_that_claim_nothing_are_not_a_write_each(tmp_path, re
     monkeypatch.setattr(run_recorder.unwritten, "write", lambda path, text: path.write_bytes(text) and writes.append(1))
     for number in range(50):
         recorder.part(f"plain{number}", "passed", "", 0.0)
-        recorder.ended(f"plain{number}")
+        recorder.end_test(f"plain{number}")
     assert writes == []
     recorder.part("claims", "holds", "", 1.0)
-    recorder.ended("claims")
+    recorder.end_test("claims")
 
     assert len(writes) == 1
     assert len(read_run(tmp_path).tests) == 51

@@ -105,7 +105,7 @@ def test_tests_are_annotated_where_they_are(source):
         TestDocument("test_x.py::test_z", "inconclusive", "open", 1.0),
         TestDocument("test_x.py::test_holds", "holds", "", 1.0),
     ]  # fmt: skip
-    lines = step_summary.annotated(source(tests=tuple(tests)))
+    lines = step_summary.annotation_lines(source(tests=tuple(tests)))
 
     assert lines == [
         f"::error file=suites/galera/test_flush.py,line=12,title=refuted::{TEST}: FAILS a.beats(b): 50 %25 slower",
@@ -120,7 +120,7 @@ def test_an_open_claim_has_its_reason_in_summary_and_annotation(source):
     tests = (TestDocument(open_claim.test, "inconclusive", "INCONCLUSIVE flush_2.beats(galera3)", 1.0),)
     made = source([open_claim], tests=tests)
     reason = open_claim.verdict.reason
-    (line,) = step_summary.annotated(made)
+    (line,) = step_summary.annotation_lines(made)
 
     assert line.startswith("::warning title=inconclusive::")
     assert line.endswith(f" s: {reason}")

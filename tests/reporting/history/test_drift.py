@@ -30,7 +30,7 @@ def test_fewer_than_five_runs_give_no_answer(runs):
     """However far the new one is."""
     found = drift(points([0.01 * number for number in range(runs)]), DriftPoint(5.0, 0.01))
 
-    assert (found.known, found.warns, found.runs) == (False, False, runs)
+    assert (found.has_enough_runs, found.warns, found.runs) == (False, False, runs)
 
 
 def test_a_large_change_warns_in_either_direction():
@@ -72,7 +72,7 @@ def test_values_that_are_not_finite_do_not_count():
     earlier = points([0.6, -math.inf, 0.61, math.nan, 0.59, 0.6])
 
     assert drift(earlier, DriftPoint(0.6, 0.01)).runs == 4
-    assert drift(points([0.6] * 9), DriftPoint(math.inf, 0.01)).known is False
+    assert drift(points([0.6] * 9), DriftPoint(math.inf, 0.01)).has_enough_runs is False
 
 
 @pytest.mark.parametrize("runs", [5, 7, 10])

@@ -17,7 +17,7 @@ STEADY = healthy(8)
 def judged(ratios, accepted=(), **changes):
     """What the guard says of the last of these runs."""
     made = entries(ratios, **changes)
-    return guard.judged(History(tuple(made), tuple(accepted)), [made[-1].run])
+    return guard.judge(History(tuple(made), tuple(accepted)), [made[-1].run])
 
 
 def test_a_run_like_the_others_gives_no_warning():
@@ -47,11 +47,11 @@ def test_a_level_that_was_not_accepted_warns_in_each_run():
 def test_a_run_on_a_busy_machine_is_no_level_for_a_quiet_one():
     """It is compared itself, and named; runs on a machine that is always busy are compared with each other."""
     quiet, late = entries(STEADY), entries([1.2], first=8, busy="other programs take 1.5 of 2 cores")
-    (line,) = guard.lines(guard.judged(History((*quiet, *late)), ["run08"]))
+    (line,) = guard.lines(guard.judge(History((*quiet, *late)), ["run08"]))
     noisy = [dataclasses.replace(entry, busy="other programs take 1.5 of 2 cores") for entry in quiet]
     new = entries([1.85], first=8)
     busy = [dataclasses.replace(entry, busy=noisy[0].busy) for entry in new]
-    runs = [guard.judged(History((*noisy, *last)), ["run08"])[0].drift.runs for last in (new, busy)]
+    runs = [guard.judge(History((*noisy, *last)), ["run08"])[0].drift.runs for last in (new, busy)]
     (claim,) = views.claims(History((*quiet, *late)))
 
     assert "; the machine was busy: other programs take 1.5 of 2 cores; " in line
@@ -64,7 +64,7 @@ def test_too_few_runs_are_counted():
     other = entries([1.1], first=8, claim_id="test_x::test_y | a.beats(b) | tpcc")
     history = History((*entries([*STEADY, 1.84]), *other))
 
-    assert guard.lines(guard.judged(history, ["run08"])) == [
+    assert guard.lines(guard.judge(history, ["run08"])) == [
         "history: 1 of 2 claims have fewer than 5 earlier runs, so no drift is known"
     ]
 
@@ -75,16 +75,16 @@ def test_an_accepted_run_is_the_first_of_a_new_level():
     (few,) = judged([*STEADY, *healthy(5, level=1.2)], accepted)
     (enough,) = judged([*STEADY, *healthy(7, level=1.2)], accepted)
 
-    assert (few.drift.known, enough.drift.known, enough.drift.warns) == (False, True, False)
+    assert (few.drift.has_enough_runs, enough.drift.has_enough_runs, enough.drift.warns) == (False, True, False)
 
 
 @pytest.mark.parametrize("changed", [{"machine": "another"}, {"release": "mariadb:11.8"}, {"profile": "paper"}])
 def test_runs_of_another_machine_release_or_profile_are_no_history(changed):
     """Their ratios say nothing about this one."""
     history = History((*entries(STEADY, **changed), *entries([1.2], first=8)))
-    (found,) = guard.judged(history, ["run08"])
+    (found,) = guard.judge(history, ["run08"])
 
-    assert found.drift.known is False
+    assert found.drift.has_enough_runs is False
 
 
 def test_a_server_that_is_slower_for_all_variants_is_seen_by_the_anchor():
@@ -92,7 +92,7 @@ def test_a_server_that_is_slower_for_all_variants_is_seen_by_the_anchor():
     before = entries(STEADY, anchor=1000.0)
     slow = {name: value / 1.5 for name, value in before[0].medians.items()}
     history = History((*before, *entries([1.84], first=8, anchor=1000.0, medians=slow)))
-    found = guard.judged(history, ["run08"])
+    found = guard.judge(history, ["run08"])
     lines = guard.lines(found)
 
     assert [item.drift.warns for item in found] == [False, True, True]
@@ -106,7 +106,7 @@ def test_a_slower_machine_slows_the_anchor_too_and_is_no_warning():
     slow = {name: value / 1.5 for name, value in before[0].medians.items()}
     history = History((*before, *entries([1.84], first=8, anchor=1000.0 / 1.5, medians=slow)))
 
-    assert guard.lines(guard.judged(history, ["run08"])) == []
+    assert guard.lines(guard.judge(history, ["run08"])) == []
 
 
 def test_a_hundred_simulated_healthy_histories_give_no_warning():
@@ -118,11 +118,11 @@ def test_a_hundred_simulated_healthy_histories_give_no_warning():
     for seed in range(100):
         made = simulated(seed)
         history = History(tuple(made))
-        found += guard.judged(history, [made[-1].run])
+        found += guard.judge(history, [made[-1].run])
         changes += [change for item in views.claims(history) for change in item.changes]
 
     assert {item.subject for item in found} == {"ratio", "flush_2", "galera3"}
-    assert all(item.drift.known for item in found)
+    assert all(item.drift.has_enough_runs for item in found)
     assert [line for line in guard.lines(found) if line.startswith("DRIFT")] == []
     assert changes == []
 
@@ -136,6 +136,6 @@ def test_a_regression_in_such_a_history_is_found(slower):
         medians = {name: value * slower.get(name, 1.0) for name, value in last.medians.items()}
         ratio = last.ratio * slower.get("flush_2", 1.0) / slower.get("galera3", 1.0)
         new = dataclasses.replace(last, medians=medians, ratio=ratio)
-        missed += not any(item.drift.warns for item in guard.judged(History((*earlier, new)), [new.run]))
+        missed += not any(item.drift.warns for item in guard.judge(History((*earlier, new)), [new.run]))
 
     assert missed == 0

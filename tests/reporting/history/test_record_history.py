@@ -1,7 +1,7 @@
 """What is said when a run is added to its history."""
 
 from pytest_dbcluster.reporting.history import history_file
-from pytest_dbcluster.reporting.history.record_history import added
+from pytest_dbcluster.reporting.history.record_history import add_run
 from pytest_dbcluster.reporting.unwritten import Unwritten
 from tests.support.histories import entries, healthy
 
@@ -10,7 +10,7 @@ def said(tmp_path, before, new):
     """The lines about a new run after these ones."""
     file = tmp_path / "history.jsonl"
     history_file.add(file, before)
-    return added(file, tmp_path, new, Unwritten()).lines
+    return add_run(file, tmp_path, new, Unwritten()).lines
 
 
 def test_runs_on_another_machine_are_named_and_not_compared(tmp_path):

@@ -55,7 +55,7 @@ def lines(again, step, whole=60):
     making = Making(said.append, again, clock)
     for number in range(1, whole + 1):
         clock.seconds += step
-        making.done(number, whole)
+        making.show_progress(number, whole)
     return said
 
 

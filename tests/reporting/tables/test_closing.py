@@ -147,7 +147,7 @@ def test_a_guard_that_holds_shows_the_interval_that_decided():
     assert held.verdict.low < low
     assert block.rows[0].remark == f"a guard holds by its 90 % interval: {low:.2f} .. {high:.2f}"
     assert f"), 90 % ({low:.2f} .. {high:.2f}), 20 pairs" in closing.one_line(held)
-    assert closing.guarded(record()) == closing.guarded(undecided(claim=kinds.no_slower_than(0.1))) == ""
+    assert closing.guard_interval(record()) == closing.guard_interval(undecided(claim=kinds.no_slower_than(0.1))) == ""
 
 
 def test_the_interval_of_a_refuted_claim_does_not_reach_its_bound():

@@ -36,7 +36,7 @@ def test_a_variant_has_one_row_however_many_claims_it_is_in():
 
 def test_a_cell_that_was_not_published_is_a_dash():
     """A missing published figure is shown as a dash."""
-    assert closing.shown_seconds(()) == "-"
+    assert closing.seconds_text(()) == "-"
 
 
 def test_quick_runs_have_no_such_table():

@@ -225,7 +225,7 @@ def test_reasons_come_from_the_reports_of_measuring_tests():
         return SimpleNamespace(nodeid="t.py::test", longrepr=longrepr, outcome=outcome, user_properties=properties)
 
     asked = (matrix.RELEASE, "mysql:9.7")
-    found = matrix.ended(
+    found = matrix.ended_tests(
         {
             "skipped": [report(said[0], "skipped", asked)],
             "failed": [report(one, "failed", asked) for one in said[1:4]],

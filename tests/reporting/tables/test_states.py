@@ -30,5 +30,5 @@ def test_a_test_that_no_claim_shows_is_counted():
         *[ended("c", outcome) for outcome in ("holds", "refuted", "skipped", "passed")],
     ]
 
-    assert [test.test for test in states.unclaimed([open_, record()], tests)] == ["b", "a"]
+    assert [test.test for test in states.tests_without_claim([open_, record()], tests)] == ["b", "a"]
     assert states.counts([open_, record(), record()], tests) == {"holds": 2, "inconclusive": 2, "broken": 1}
