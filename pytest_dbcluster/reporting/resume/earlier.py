@@ -96,7 +96,7 @@ class Earlier:
             said[0] += f", {quantity(kept, 'drawn curve')} kept"
         if self.outdated:
             parts = dict.fromkeys(part for parts in self.outdated.values() for part in parts)
-            said.append(f"{quantity(len(self.outdated), 'answer')} no longer valid ({', '.join(parts)} changed_parts)")
+            said.append(f"{quantity(len(self.outdated), 'answer')} no longer valid ({', '.join(parts)} changed)")
         if left:
             said.append(f"{quantity(left, 'answer')} of tests that this run did not reach or select")
         return ["; ".join(said)]

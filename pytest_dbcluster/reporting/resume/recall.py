@@ -110,7 +110,7 @@ class CurveRecall:
     """A curve of a test, and what the run that is continued has of it. number: of the curve in its test, from 0.
 
     depends_on: what the curve depends on. before: its record in the earlier run; None where there is none, or where
-    what it depends on has changed_parts, which is told.
+    what it depends on has changed, which is told.
     """
 
     def __init__(self, curve: Curve, number: int) -> None:
@@ -133,7 +133,7 @@ class CurveRecall:
         before = recall.earlier.curve(key)
         if before and (parts := changed_parts(before.depends_on, self.depends_on)):
             if before.drawn or before.points:
-                recall.report.line(f"drawn again ({', '.join(parts)} changed_parts): {curve.load} over {curve.field}")
+                recall.report.line(f"drawn again ({', '.join(parts)} changed): {curve.load} over {curve.field}")
             return None
         return before
 
