@@ -199,7 +199,7 @@ class DBSession:
         from pytest_dbcluster.workloads.tpcc import failover
 
         testbed = self.testbed(load, [spec], release)
-        failover.standing_by(spec, testbed.variants[0].topology)
+        failover.with_standby(spec, testbed.variants[0].topology)
         self._testbeds.append(testbed)
         done = testbed.use(functools.partial(failover.fail_over, load))
         self.report.line(str(done))

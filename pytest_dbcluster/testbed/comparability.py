@@ -78,7 +78,7 @@ def tables(workload: Workload) -> Workload:
 
 def with_seconds(workload: Workload, seconds: float | None) -> Workload:
     """The workload in rounds of so many seconds; a workload with a fixed amount of work stays as it is."""
-    return workload.lasting(seconds) if isinstance(workload, Timed) else workload
+    return workload.with_seconds(seconds) if isinstance(workload, Timed) else workload
 
 
 def at_rate(workload: Workload, rate: float | None) -> Workload:

@@ -1,4 +1,4 @@
-"""Checks of values that a test gives a workload, done when the workload is constructed."""
+"""Checks of the values that a test passes to a workload, when the workload is constructed."""
 
 from __future__ import annotations
 
@@ -24,6 +24,6 @@ def round_seconds(field: str, given: object) -> None:
 
 
 def truth(field: str, given: object) -> None:
-    """Raise ConfigError unless ``given`` is True or False; every text, such as "no", would count as True."""
+    """Raise ConfigError unless ``given`` is True or False. A text such as "no" would count as True."""
     if not isinstance(given, bool):
         raise ConfigError(f"{field}={given!r}: it accepts True or False")

@@ -1,7 +1,7 @@
-"""Several hosts of one load: who runs which terminals, how far their clocks are ahead, and how they begin together.
+"""A workload on several load hosts: the share of each host, the offsets of their clocks, and their common start.
 
-``shares`` divides the terminals, ``together`` runs the shares at once. Each share's program connects all its terminals
-and says so in a file (``ready``); it begins at the time, of its host's clock, that another file has then (``go``).
+``shares`` divides the terminals, ``run_shares`` runs the shares concurrently. The program of a share connects all its
+terminals and then writes the file ``ready``. We write the start time, by its host's clock, into the file ``go``.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from pytest_dbcluster.formatting import milliseconds
 from pytest_dbcluster.hosts.host import EndsCommands, Host, at_once
 
 T = TypeVar("T")
-LOOKS = (3, 20)  # at a clock: the least, and the most when its answers come late
-UNSURE = 0.05  # seconds by which a clock may be wrong after that: half a tenth of RunResult.by_tenth
-LEAD = 0.03  # seconds from the decision to begin until the begin, with ANSWERS of the slowest host besides
-ANSWERS = 4  # round trips in which a host has the file with the time surely
-LATE = 0.5  # share of a round by which a host may begin after the others
+LOOKS = (3, 20)  # readings of a clock: the minimum, and the maximum if its answers are slow
+UNSURE = 0.05  # acceptable error of a clock in seconds: half a tenth of RunResult.by_tenth
+LEAD = 0.03  # seconds from the decision to start until the start, plus ANSWERS round trips of the slowest host
+ANSWERS = 4  # round trips after which a host certainly has the file with the start time
+LATE = 0.5  # maximum delay of a host's start, as a share of a round
 POLL = 0.005
-OVER = "over\n"  # in the file of the begin: end without one
+OVER = "over\n"  # in the file ``go``: end without a start
 
 
 @dataclasses.dataclass(frozen=True)
 class Share:
-    """The terminals that one host runs: ``count`` of all ``of``, from the 0-based number ``first`` on."""
+    """The terminals of one host: ``count`` of all ``of``, from the 0-based number ``first``."""
 
     host: Host
     first: int
@@ -39,36 +39,36 @@ class Share:
 
     @property
     def name(self) -> str:
-        """The host as messages name it: its machine where it has one."""
+        """The name of the host in messages: its machine if it has one."""
         return self.host.machine or self.host.name
 
 
 @dataclasses.dataclass(frozen=True)
 class Clock:
-    """A host's clock."""
+    """The clock of a host, compared with ours."""
 
     ahead: float
-    """Of ours, in seconds."""
+    """Seconds by which the clock is ahead of ours."""
 
     unsure: float
-    """By how much that may be wrong."""
+    """Maximum error of ``ahead``, in seconds."""
 
     answer: float
-    """Of the host."""
+    """Seconds until the answer of the host arrived."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Signals:
-    """The two files of a share: written by its program when all terminals are connected, and by us to begin."""
+    """The two files of a share: its program writes ``ready`` when all terminals are connected, we write ``go``."""
 
     ready: str
     go: str
 
 
 def shares(hosts: Sequence[Host], terminals: int) -> list[Share]:
-    """The terminals divided between the hosts, in order; shares differ by one at most.
+    """Divide the terminals between the hosts, in order. Shares differ by at most one; no share is empty.
 
-    A host that would have no terminal has no share.
+    If there are fewer terminals than hosts, the last hosts have no share.
     """
     used = hosts[:terminals]
     each, more = divmod(terminals, len(used))
@@ -80,7 +80,7 @@ def shares(hosts: Sequence[Host], terminals: int) -> list[Share]:
 
 
 def clock(share: Share) -> Clock:
-    """Compare the clock of a host with ours. Raises WorkloadError when its answers come too late for that."""
+    """Compare the clock of a host with ours. Raises WorkloadError if its answers are too slow."""
     best = Clock(0.0, float("inf"), float("inf"))
     for look in range(LOOKS[1]):
         began = time.time()
@@ -95,19 +95,19 @@ def clock(share: Share) -> Clock:
         if look + 1 >= LOOKS[0] and best.unsure <= UNSURE:
             return best
     raise WorkloadError(
-        f"the clock of load host {share.name} cannot be compared with ours: the fastest of {LOOKS[1]} answers took "
-        f"{milliseconds(best.answer)}, so it is known to {milliseconds(best.unsure)} only, and hosts that begin "
-        f"together need {milliseconds(UNSURE)}; take load hosts that are nearer, or one --db-load-host"
+        f"cannot compare the clock of load host {share.name} with ours: the fastest of {LOOKS[1]} answers took "
+        f"{milliseconds(best.answer)}, so the error is up to {milliseconds(best.unsure)}, and hosts that start "
+        f"together need {milliseconds(UNSURE)}; use load hosts with a faster network, or a single --db-load-host"
     )
 
 
-def together(
+def run_shares(
     divided: Sequence[Share], signals: Callable[[Share], Signals], run: Callable[[Share], T], *, seconds: float
 ) -> list[T]:
-    """Run all shares at once, begun at one time, and return what each returned, in order.
+    """Run all shares concurrently from one start time, and return their results in order.
 
-    run: runs one share until its end. seconds: until all are connected. Raises what the first failing one raised, after
-    the others have been ended; NotReady when some do not connect; WorkloadError of ``clock``.
+    run: runs one share until its end. seconds: timeout for the connections. If a share fails, it ends the others and
+    raises the first error. Raises NotReady if some terminals do not connect, and WorkloadError as ``clock`` does.
     """
     hosts = [share.host for share in divided]
     with concurrent.futures.ThreadPoolExecutor(len(divided), thread_name_prefix="dbcluster-load") as threads:
@@ -137,7 +137,7 @@ def _wait_connected(
     running: Sequence[concurrent.futures.Future[T]],
     seconds: float,
 ) -> None:
-    """Wait until each share has connected its terminals. Raises what ended one of them before."""
+    """Wait until each share has connected its terminals. Raises the error of a share that ended before."""
 
     def problem(item: tuple[Share, concurrent.futures.Future[T]]) -> str:
         share, future = item
@@ -148,7 +148,7 @@ def _wait_connected(
         if over:
             future.result()
             raise WorkloadError(f"the load on {share.name} ended before the other load hosts had connected")
-        return f"{share.name}: {share.count} connections, not all of them made"
+        return f"{share.name}: not all {share.count} connections are open"
 
     items = list(zip(divided, running, strict=True))
     hosts = [share.host for share in divided]
@@ -167,22 +167,22 @@ def _raise_first(running: Sequence[concurrent.futures.Future[T]], done: set[conc
 
 
 def _end(share: Share, signals: Signals) -> None:
-    """End a share: one that waits for its begin reads that there is none, one that runs is killed where that can be."""
+    """End a share: a waiting one reads OVER, a running one is killed if its host can do that."""
     with contextlib.suppress(DBClusterError, OSError):
         share.host.push(OVER.encode(), signals.go)
         if isinstance(share.host, EndsCommands):
             share.host.end_commands()
 
 
-def begun_late(divided: Sequence[Share], late: Sequence[float], seconds: float) -> str:
+def late_start(divided: Sequence[Share], late: Sequence[float], seconds: float) -> str:
     """The reason to void the round: one load host started late. Empty if all started in time.
 
-    late: seconds by which each share began after the common time. seconds: of the round.
+    late: the delay of each share's start, in seconds. seconds: the length of the round.
     """
     by, name = max((by, share.name) for share, by in zip(divided, late, strict=True))
     if by <= LATE * seconds:
         return ""
     return (
-        f"load host {name} began {by:.2f} s late in a round of {seconds:g} s: it is busy with something else, or too "
-        "far away"
+        f"load host {name} began {by:.2f} s late in a round of {seconds:g} s: other programs keep it busy, or its "
+        "network is slow"
     )

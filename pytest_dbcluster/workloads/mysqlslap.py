@@ -1,14 +1,14 @@
-"""mysqlslap: its five generated workloads, as published (paper), or with a table that is kept between rounds (quick).
+"""mysqlslap: its five generated workloads, as published (paper), or with a table that stays between rounds (quick).
 
 The profile quick takes the SQL from the tool itself: ``--only-print`` prints the table, the preload and the statements
 of one client. The tool picks the id of each keyed statement with random() when it sends the statement. A list of
 statements cannot do that, so in quick the server computes the id from the connection's id. That id is constant while
-a statement runs, so the statement is still one lookup by key. It differs between clients, so clients meet on a row as
-rarely as in the published workload.
+a statement runs, so the statement is still one lookup by key. It differs between clients, so two clients use the same
+row as rarely as in the published workload.
 
-Several hosts do not divide it; the first one runs all of it. The tool prints the seconds of its own clients, from their
-start until the last one ends, and nothing tells two of it to start at one time: the figures of two hosts are not those
-of one. As published, each also makes and drops the one table.
+If there are several load hosts, the first one runs everything. The tool prints the seconds from the start of its
+clients until the last one ends, and two calls cannot start at a common time. So the figures of two hosts cannot be
+added. In the profile paper each call also makes and drops the one table.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ MODES = ("key", "mixed", "read", "update", "write")
 ENDPOINTS = ("writer", "reader")
 PUBLISHED_QUERIES = 1000
 QUICK_QUERIES = {"key": 5000, "read": 100}
-WRITING = {"write": 1.0, "update": 1.0, "mixed": 0.5}  # the part of a mode's statements that write
+WRITING = {"write": 1.0, "update": 1.0, "mixed": 0.5}  # mode -> share of its statements that write
 SCHEMA = "dbcluster_slap"
 PRIMES = (7919, 104_729)
 PLACEHOLDER = re.compile(r"id =\s+'[0-9a-f-]{20,}'")
@@ -59,34 +59,34 @@ class MySQLSlap(Workload):
     """One mode of mysqlslap with the published parameters."""
 
     mode: str
-    """Key, mixed, read, update or write."""
+    """``key``, ``mixed``, ``read``, ``update`` or ``write``."""
 
     concurrency: int = 50
-    """Clients."""
+    """Number of clients."""
 
     queries: int = 1000
-    """Statements of one round over all clients."""
+    """Statements of one round, over all clients."""
 
     rows: int = 5000
-    """The tool's --auto-generate-sql-write-number; the tool preloads one row less."""
+    """The tool's --auto-generate-sql-write-number. The tool preloads one row less."""
 
     int_columns: int = 10
     char_columns: int = 10
     quick_queries: int | None = None
-    """The same in the profile quick. None runs the published number, with two exceptions: 100 for read, because each
-    query scans the table and 1000 take 10 s, and 5000 for key, because 1000 take only .07 s.
+    """Statements of one round in the profile quick. None runs the published number, with two exceptions. read runs 100,
+    because each query scans the table and 1000 take 10 s. key runs 5000, because 1000 take only .07 s.
     """
 
     iterations: int = 10
-    """Of one call in the profile paper; their average is the round."""
+    """Iterations of one call in the profile paper; their average is the result of the round."""
 
     seconds: float = 300.0
-    """Timeout of a call."""
+    """Timeout of a call, in seconds."""
 
     to: str | None = None
-    """The cluster's ``writer`` or ``reader``. None chooses. ``update`` goes to the writer, because the tool ends with
-    an error when two nodes update one row. Where only one node takes writes, the other writing modes go to the writer
-    too, and in the profile paper all modes, because the tool makes its table itself. The rest goes to the reader.
+    """The cluster's ``writer`` or ``reader``; None chooses. ``update`` goes to the writer, because the tool ends with
+    an error if two nodes update one row. If only one node accepts writes, the other writing modes go to the writer too.
+    In the profile paper all modes do, because the tool makes its table itself. Other modes go to the reader.
     """
 
     def __post_init__(self) -> None:
@@ -113,7 +113,7 @@ class MySQLSlap(Workload):
 
     @property
     def clients(self) -> int:
-        """Connections at once."""
+        """Number of concurrent connections."""
         return self.concurrency
 
     @property
@@ -123,23 +123,23 @@ class MySQLSlap(Workload):
 
     @property
     def tables(self) -> Sequence[str]:
-        """The table that must be equal on all nodes."""
+        """The table that must be equal on all nodes afterwards."""
         return (f"{SCHEMA}.t1",)
 
     @property
     def mode_name(self) -> str:
-        """The mode, as published results name it."""
+        """The name of the mode in published results."""
         return self.mode
 
     def lacks(self, release: Release) -> str:
-        """Why there is no mysqlslap: given programs and images may have none."""
+        """Why the release has no mysqlslap, which can be missing from a user's programs or image."""
         slap = _dialect(release).slap
         if release.path_of(slap):
             return ""
         where = f"image {release.image}" if release.image else release.source or release.bin
         return (
-            f"{self} needs the program {slap}, which {release.name} ({where}) does not have; take programs or an image "
-            f"that have it, or SysBench(...) or TPCC(...) instead, whose tool comes from elsewhere"
+            f"{self} needs the program {slap}, which {release.name} ({where}) does not have; use programs or an image "
+            f"that have it, or SysBench(...) or TPCC(...), which need only sysbench"
         )
 
     def repeats(self, profile: str) -> bool:
@@ -147,35 +147,35 @@ class MySQLSlap(Workload):
         return profile == "paper"
 
     def endpoint(self, cluster: Cluster, profile: str) -> Endpoint:
-        """Where the clients connect, see ``to``. Raises ProvisionError when no node takes writes."""
+        """Where the clients connect, see ``to``. Raises ProvisionError if no node accepts writes."""
         one_writer = len(cluster.writers) == 1 < len(cluster.nodes)
         to_writer = self.mode == "update" or (one_writer and (self.writes or profile == "paper"))
         chosen = self.to or ("writer" if to_writer else "reader")
         return cluster.writer() if chosen == "writer" else cluster.reader()
 
     def round_queries(self, profile: str) -> int:
-        """Statements of one round over all clients; each client runs the same whole number of them."""
+        """Statements of one round, over all clients. Each client runs the same number of them."""
         total = self.queries if profile == "paper" or self.quick_queries is None else self.quick_queries
         return total // self.concurrency * self.concurrency
 
     def prepare(self, setting: Setting) -> None:
         """Make the table, its preload copy, and the file of statements.
 
-        In the profile paper only the endpoint is checked. Raises ConfigError for a mode that writes, in the profile
-        paper for any mode, when its endpoint takes no writes.
+        In the profile paper it only checks the endpoint. Raises ConfigError if the mode writes and its endpoint accepts
+        no writes. In the profile paper that holds for every mode.
         """
         if self.writes or setting.profile == "paper":
             to = self.endpoint(setting.cluster, setting.profile)
             setting.cluster.require_writers([to], f"{self}{'' if self.writes else ', which makes its table itself,'}")
         if setting.profile == "paper":
             return
-        create, preload, queries = self._printed(setting)
+        create, preload, queries = self._tool_statements(setting)
         queries = [self._with_ids(query, number, len(preload)) for number, query in enumerate(queries)]
         setting.client.push(";\n".join(queries).encode(), self._statements_path(setting))
         node = setting.cluster.writers[0]
         databases = node.query(f"SHOW DATABASES LIKE '{SCHEMA}'")
         if not databases or not node.query(f"SHOW TABLES FROM {SCHEMA} LIKE 'preload_{self._shape}'"):
-            setting.progress(f"{self}: making its table of {len(preload)} rows")
+            setting.progress(f"{self}: making a table of {len(preload)} rows")
             self._preload(setting, create, preload)
         if (total := self.round_queries(setting.profile)) != self.queries:
             setting.progress(f"{self}: a quick round runs {total} queries, the published one {self.queries}")
@@ -187,7 +187,7 @@ class MySQLSlap(Workload):
         values = [statement.split("VALUES", 1)[1].strip() for statement in preload]
         node.query(f"CREATE DATABASE IF NOT EXISTS {SCHEMA}")
         node.query(create.replace("`t1`", preload_table))
-        # Explicit ids: a cluster's auto_increment step would leave gaps, and keyed statements would find no row there.
+        # Explicit ids: a cluster's auto_increment step would leave gaps, in which keyed statements find no row.
         rows = [f"({number},{value.split(',', 1)[1]}" for number, value in enumerate(values, 1)]
         for first in range(0, len(rows), 500):
             node.query(f"INSERT INTO {preload_table} VALUES {','.join(rows[first : first + 500])}", wait.SLOW_SECONDS)
@@ -203,10 +203,10 @@ class MySQLSlap(Workload):
         step, offset = PRIMES[0] + 2 * number, PRIMES[1] * (number + 1)
         return PLACEHOLDER.sub(f"id = (CONNECTION_ID() * {step} + {offset}) % {rows} + 1", query)
 
-    def _printed(self, setting: Setting) -> tuple[str, list[str], list[str]]:
+    def _tool_statements(self, setting: Setting) -> tuple[str, list[str], list[str]]:
         """The tool's own CREATE TABLE, preload statements, and statements of one client."""
         per_client = self.round_queries(setting.profile) // self.concurrency
-        program, *published = self._generated(setting, 1, per_client)
+        program, *published = self._generator_options(setting, 1, per_client)
         text = setting.client.run([program, "--no-defaults", *published, "--only-print"]).stdout
         statements = [line.strip().rstrip(";") for line in text.split(";\n")]
         creates = [line for line in statements if line.startswith("CREATE TABLE `t1`")]
@@ -218,8 +218,8 @@ class MySQLSlap(Workload):
     def reset(self, setting: Setting) -> None:
         """Return the table to its preload: delete the added rows, or set the changed rows back.
 
-        Making the table again from the preload copy took three times as long, reset and settling together (.50 v
-        .16 s for write on three nodes, the same run).
+        Copying the table from the preload takes three times as long: reset and settling took .50 s instead of .16 s,
+        for write on three nodes in one run.
         """
         if setting.profile == "paper":
             return
@@ -239,28 +239,28 @@ class MySQLSlap(Workload):
         node.query(f"INSERT INTO {table} SELECT * FROM {preload}", wait.SLOW_SECONDS)
 
     def run(self, setting: Setting) -> RunResult:
-        """Run the tool once. Raises WorkloadError or UnreadableOutput with its message, NodeDied for a dead server."""
-        # The tool begins its file of statements again when it has run all of them.
+        """Run the tool once. Raises WorkloadError or UnreadableOutput with its message, NodeDied if a server died."""
+        # After the last statement of its file, the tool starts again with the first one.
         total = self.round_queries(setting.profile) * (1 if self.repeats(setting.profile) else setting.repeat)
         command = self._command(setting, total)
         began = time.monotonic()
         try:
             done = setting.client.run(command, seconds=self.seconds, environment=setting.release.environment)
         except CommandFailed as error:
-            raise self._failed(setting, error.ended, error.stderr.strip() or error.stdout) from error
-        if done.stderr.strip():  # the tool ends with 0 even if a client failed, and may still report
-            raise self._failed(setting, "ended with clients that failed", done.stderr)
+            raise self._failure(setting, error.ended, error.stderr.strip() or error.stdout) from error
+        if done.stderr.strip():  # the tool exits with 0 even if a client failed, and may still report
+            raise self._failure(setting, "ended with clients that failed", done.stderr)
         result = parse(done.stdout, clients=self.concurrency)
         span = time.monotonic() - began if self.repeats(setting.profile) else None
         return dataclasses.replace(result, operations=total, commits=self._commits(total, setting.profile), span=span)
 
-    def _failed(self, setting: Setting, ended: str, message: str) -> WorkloadError:
-        """The error with the tool's message and the servers' [ERROR] lines. Raises NodeDied for a dead server."""
+    def _failure(self, setting: Setting, ended: str, message: str) -> WorkloadError:
+        """The error with the tool's message and the servers' [ERROR] lines. Raises NodeDied if a server died."""
         where = f"{self} {ended} on {setting.cluster.spec}"
         return setting.cluster.load_failure(where, LONG_QUERY.sub(r"\1...\2", message))
 
     def _commits(self, total: int, profile: str) -> int | None:
-        """Committed statements while the tool ran. A published call also inserts the preload rows in each iteration."""
+        """Committed statements during the call. In the profile paper each iteration also inserts the preload rows."""
         if not self.writes:
             return None
         written = round(total * WRITING[self.mode])
@@ -275,7 +275,7 @@ class MySQLSlap(Workload):
         endpoint = self.endpoint(setting.cluster, setting.profile)
         secret = f"{setting.client.directory}/client.cnf"
         setting.client.push_once(f"[client]\nuser={endpoint.user}\npassword={endpoint.password}\n".encode(), secret)
-        program, *published = self._generated(setting, self.concurrency, total)
+        program, *published = self._generator_options(setting, self.concurrency, total)
         release_options = setting.release.client_options.items()
         connect = [
             *(f"--{name.replace('_', '-')}={value}" for name, value in release_options),
@@ -290,7 +290,7 @@ class MySQLSlap(Workload):
         size = [f"--concurrency={self.concurrency}", f"--number-of-queries={total}", "--iterations=1"]
         return [program, f"--defaults-file={secret}", *connect, *own, *size]
 
-    def _generated(self, setting: Setting, clients: int, queries: int) -> list[str]:
+    def _generator_options(self, setting: Setting, clients: int, queries: int) -> list[str]:
         """The published options: the tool generates the SQL."""
         return [
             str(setting.release.program(_dialect(setting.release).slap)),
@@ -312,7 +312,7 @@ def _dialect(release: Release) -> Dialect:
 
 
 def parse(text: str, *, clients: int) -> RunResult:
-    """The seconds of the tool's report, whose last printed digit is their resolution.
+    """The result with the seconds of the tool's report, at the resolution of the printed digits.
 
     Raises UnreadableOutput unless there is exactly one report.
     """

@@ -12,25 +12,25 @@ TABLE = "dbcluster_schema"
 
 @dataclasses.dataclass(frozen=True)
 class SchemaMark:
-    """What a workload's schema contains."""
+    """The version and scale of the tables in a workload's schema."""
 
     schema: str
     version: int
-    """Of its tables' layout."""
+    """Version of the tables' layout."""
 
     scale: str
-    """The size, as the workload names it."""
+    """The size, in the workload's words."""
 
     def write(self, node: Node) -> None:
-        """Mark the tables as whole. Call it after everything else is loaded."""
+        """Mark the tables as complete. Call it after everything is loaded."""
         node.query(f"DROP TABLE IF EXISTS {self.schema}.{TABLE}")
         node.query(f"CREATE TABLE {self.schema}.{TABLE} (version INT PRIMARY KEY, scale VARCHAR(200) NOT NULL)")
         node.query(f"INSERT INTO {self.schema}.{TABLE} VALUES ({self.version}, '{self.scale}')")
 
     def stands(self, node: Node) -> bool:
-        """Whether the schema has this mark; False when the schema is missing, not whole, or of another scale.
+        """Whether the schema has this mark; False if the schema is missing, incomplete, or of another scale.
 
-        Raises WorkloadError for a schema that another version of this program made.
+        Raises WorkloadError if another version of this program made the schema.
         """
         if not node.query(f"SHOW DATABASES LIKE '{self.schema}'"):
             return False
@@ -39,7 +39,7 @@ class SchemaMark:
         rows = node.query(f"SELECT version, scale FROM {self.schema}.{TABLE}")
         if rows and rows[0][0] != self.version:
             raise WorkloadError(
-                f"schema {self.schema} on {node.name} has version {rows[0][0]} of its tables, and this workload needs "
-                f"version {self.version}: DROP DATABASE {self.schema} there, and run again to make them"
+                f"schema {self.schema} on {node.name} has tables of version {rows[0][0]}, and this workload needs "
+                f"version {self.version}: run DROP DATABASE {self.schema} there, then run the test again"
             )
         return rows == [(self.version, self.scale)]

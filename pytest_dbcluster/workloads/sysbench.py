@@ -1,6 +1,6 @@
-"""``SysBench``: sysbench's standard OLTP scripts, with retries, a ledger and tables that keep their size.
+"""``SysBench``: sysbench's standard OLTP scripts, with retries, a ledger and tables of constant size.
 
-Rows are inserted with explicit ids. With AUTO_INCREMENT, a cluster's step would leave gaps, and most reads by id would
+We insert rows with explicit ids. With AUTO_INCREMENT, a cluster's step would leave gaps, and most reads by id would
 find no row. All scripts share the tables of one preload, so oltp_insert adds ids above those of the preload.
 """
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pytest_dbcluster.workloads.sysbench_driver import Call
 
 SCHEMA = "dbcluster_sysbench"
-VERSION = 1  # of the tables; raised when ``populate`` makes other ones
+VERSION = 1  # of the tables; raise it if ``populate`` makes other tables
 WRITING = (
     "oltp_delete", "oltp_insert", "oltp_read_write", "oltp_update_index", "oltp_update_non_index", "oltp_write_only",
 )  # fmt: skip
@@ -38,14 +38,14 @@ CHOICES = {
 }
 FROM_ONE = ("table_count", "size", "threads", "range_size", "attempts")
 FROM_ZERO = ("point_selects", "index_updates", "non_index_updates", "delete_inserts")
-# The script's option for each field that is one.
+# Option of the script -> field with its value.
 OPTIONS = {"tables": "table_count", "table_size": "size"} | {
     name: name for name in (*FROM_ZERO, "script", "distribution", "range_selects", "range_size", "skip_trx", "attempts")
 }
-BYTES = 260  # of a row with its two indexes, as measured
+BYTES = 260  # measured size of a row with its two indexes
 POPULATE_SECONDS = 7200.0
 POPULATE_THREADS = 8
-CHUNK = 100_000  # ids that one statement of a reset covers: five digits
+CHUNK = 100_000  # ids per statement of a reset: five digits
 DIGIT = f"(SELECT 0 AS d {' '.join(f'UNION ALL SELECT {digit}' for digit in range(1, 10))})"
 GROUP = "LPAD(FLOOR(RAND() * 1e11), 11, '0')"  # sysbench fills c and pad with groups of eleven digits
 
@@ -63,29 +63,29 @@ class SysBench(Workload):
 
     size: int = 100_000
     threads: int = 16
-    """Connections over all endpoints."""
+    """Number of connections, over all endpoints."""
 
     seconds: float | None = None
-    """Of one round; None lets each claim choose them from its warm-up, .3 to 3 s, and is 2 s outside of a claim."""
+    """Length of a round. None lets each claim choose .3 to 3 s from its warm-up; outside of a claim it is 2 s."""
 
     rate: float | str | None = None
-    """Transactions a second of an open loop, or a share such as ``"70 %"`` of the slowest variant's capacity; None is a
-    closed loop.
+    """Transactions per second of an open loop, or a share such as ``"70 %"`` of the slowest variant's capacity. None is
+    a closed loop.
     """
 
     to: str | None = None
-    """``writer``, ``reader`` or ``all``; None is the proxy where the cluster has one, otherwise every node that can run
+    """``writer``, ``reader`` or ``all``. None is the proxy if the cluster has one, otherwise every node that can run
     the script.
     """
 
     distribution: str = "special"
-    """Of ids."""
+    """Distribution of the ids (sysbench's --rand-type)."""
 
     isolation: str | None = None
-    """None is the server's default."""
+    """Isolation level of the transactions; None is the server's default."""
 
     prepared: bool = True
-    """Whether the server prepares statements."""
+    """Whether the server prepares the statements."""
 
     skip_trx: bool = False
     range_selects: bool = True
@@ -95,12 +95,12 @@ class SysBench(Workload):
     non_index_updates: int = 1
     delete_inserts: int = 1
     attempts: int = 100
-    """The maximum for one transaction, which then counts as failed; 1 for an event with several commits, as with
-    skip_trx.
+    """Maximum number of attempts of one transaction, which then counts as failed. An event with several commits, as
+    with skip_trx, has one attempt.
     """
 
     seed: int = 1
-    """Of the inputs; each block has other inputs. The other fields are sysbench's options of the same names;
+    """Seed of the inputs; each block has other inputs. The other fields are sysbench's options with the same names.
     range_selects=False turns off all four kinds of range queries.
     """
 
@@ -135,7 +135,7 @@ class SysBench(Workload):
 
     @property
     def tables(self) -> Sequence[str]:
-        """The tables that must be equal on all nodes."""
+        """The tables that must be equal on all nodes afterwards."""
         return tuple(f"{SCHEMA}.sbtest{number}" for number in range(1, self.table_count + 1))
 
     @property
@@ -150,7 +150,7 @@ class SysBench(Workload):
 
     @property
     def round_seconds(self) -> float:
-        """Seconds in which a round starts transactions."""
+        """The seconds in which a round starts transactions."""
         return USUAL if self.seconds is None else self.seconds
 
     @property
@@ -158,18 +158,19 @@ class SysBench(Workload):
         """One connection for each thread."""
         return self.threads
 
-    def lasting(self, seconds: float | None) -> SysBench:
-        """The same workload in rounds of so many seconds; None: to be chosen."""
+    def with_seconds(self, seconds: float | None) -> SysBench:
+        """The same workload with rounds of this length in seconds; None lets the claim choose it."""
         return dataclasses.replace(self, seconds=seconds)
 
     def at_rate(self, rate: float | None) -> SysBench:
-        """The same workload at this rate in transactions a second; None is a closed loop."""
+        """The same workload at this rate in transactions per second; None is a closed loop."""
         return dataclasses.replace(self, rate=rate)
 
     def populate(self, setting: Setting) -> None:
         """Make the tables with sysbench's own prepare. Raises WorkloadError with sysbench's message.
 
-        Values of rows differ each time, whatever ``seed`` is: sysbench 1.0 uses --rand-seed only in its command run.
+        The values differ at each call and do not depend on ``seed``: sysbench 1.0 uses --rand-seed only in its run
+        command.
         """
         from pytest_dbcluster.workloads import sysbench_driver
 
@@ -185,10 +186,10 @@ class SysBench(Workload):
         self._mark.write(node)
 
     def prepare(self, setting: Setting) -> None:
-        """Make the tables, or return them to their ids where another workload used them.
+        """Make the tables, or restore their ids if another workload used them.
 
-        Raises WorkloadError for tables that another version of this program made, Unsupported for an old sysbench,
-        ConfigError for a script that writes when an endpoint takes no writes.
+        Raises WorkloadError if another version of this program made the tables, and Unsupported for an old sysbench.
+        Raises ConfigError if the script writes and an endpoint accepts no writes.
         """
         from pytest_dbcluster.workloads import sysbench_driver
 
@@ -216,7 +217,7 @@ class SysBench(Workload):
         return SchemaMark(SCHEMA, VERSION, f"{self.table_count}x{self.size}")
 
     def reset(self, setting: Setting) -> None:
-        """Return the tables to the ids of their preload. Updated values stay."""
+        """Restore the ids of the preload. Updated values stay."""
         for table in self.tables:
             if self.script == "oltp_insert":
                 self._remove_surplus(setting, table)
@@ -249,7 +250,7 @@ class SysBench(Workload):
         from pytest_dbcluster.workloads import sysbench_driver
 
         if isinstance(self.rate, str):
-            raise ConfigError(f"{self}: the capacity of the variants must be measured before a share of it can be run")
+            raise ConfigError(f"{self}: measure the capacity of the variants first; only a claim does that")
         result, _ = sysbench_driver.run(
             self._call(setting), setting, seconds=self.round_seconds, rate=self.rate, seed=self.seed
         )
@@ -263,12 +264,12 @@ class SysBench(Workload):
         own: dict[str, object] = {option: getattr(self, field) for option, field in OPTIONS.items()}
         own |= {"auto_inc": False, "isolation": self.isolation or ""}
         if self.writes and self._commits_per_event > 1:
-            own["attempts"] = 1  # a retry would repeat statements that are committed already
+            own["attempts"] = 1  # a retry would repeat committed statements
         return sysbench_driver.Call(str(self), "oltp.lua", self.threads, SCHEMA, to, own, self.prepared)
 
     @property
     def _commits_per_event(self) -> int:
-        """Commits of one event: 1 for a transaction, otherwise one for each writing statement."""
+        """Commits per event: 1 for a transaction, otherwise one for each writing statement."""
         if self.script == "oltp_update_index":
             return self.index_updates
         if self.script == "oltp_update_non_index":

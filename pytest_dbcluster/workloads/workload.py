@@ -1,4 +1,4 @@
-"""``Workload``: the base class of everything that is run against a cluster. ``Setting``: what a workload runs in."""
+"""``Workload``: the base class of all workloads. ``Setting``: the cluster and the hosts that a workload uses."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 from pytest_dbcluster.errors import WorkloadError
 from pytest_dbcluster.rounds.round import USUAL, RunResult
 
-if TYPE_CHECKING:  # what only a run needs makes the collection of tests slower
+if TYPE_CHECKING:  # these imports would slow down the collection of tests
     from pytest_dbcluster.clusters.cluster import Cluster
     from pytest_dbcluster.formatting import Report
     from pytest_dbcluster.hosts.host import Host
@@ -19,35 +19,35 @@ if TYPE_CHECKING:  # what only a run needs makes the collection of tests slower
 
 @dataclasses.dataclass(frozen=True)
 class Setting:
-    """What a workload runs in."""
+    """The environment of a workload."""
 
     cluster: Cluster
     client: Host
     """The host of the load generator."""
 
     release: Release
-    """Gives the client programs; one release for all variants of a comparison."""
+    """The release of the client programs, the same for all variants of a comparison."""
 
     profile: str
     """``quick`` or ``paper``."""
 
     progress: Report
-    """Takes each line of progress."""
+    """Prints a line of progress."""
 
     block: int = 0
-    """The number of the round's block, from 0; all variants of a block get the same inputs."""
+    """The number of the round's block, from 0. All variants of a block get the same inputs."""
 
     repeat: int = 1
-    """How many times a workload with a fixed amount of work runs it in a round, where it can; it reports the operations
-    of all of them.
+    """How many times a workload with a fixed amount of work repeats it in a round, if it can. It reports the operations
+    of all repetitions.
     """
 
     others: tuple[Host, ...] = ()
-    """More hosts, between which a workload that ``divides`` divides a run."""
+    """More load hosts. If a workload ``divides``, they share its run."""
 
     @property
     def clients(self) -> tuple[Host, ...]:
-        """All hosts of the load generator; ``client`` is the first."""
+        """All load hosts; ``client`` is the first."""
         return (self.client, *self.others)
 
 
@@ -62,8 +62,7 @@ class LoadEnded(WorkloadError):
 class Workload(abc.ABC):
     """A workload: frozen and hashable. Equal workloads on one cluster share their prepared tables.
 
-    metric: the metric of claims that name none. divides: whether a run is divided between all hosts of the load
-    generator; otherwise the first host runs all of it.
+    metric: the default metric of claims. divides: whether all load hosts share a run; otherwise the first one runs it.
     """
 
     metric: ClassVar[str] = USUAL
@@ -72,7 +71,7 @@ class Workload(abc.ABC):
     @property
     @abc.abstractmethod
     def writes(self) -> bool:
-        """Whether a run changes the tables. Then ``reset`` is called before each round."""
+        """Whether a run changes the tables. If so, ``reset`` is called before each round."""
 
     @property
     @abc.abstractmethod
@@ -81,11 +80,11 @@ class Workload(abc.ABC):
 
     @abc.abstractmethod
     def prepare(self, setting: Setting) -> None:
-        """Make the tables. A second call on the same cluster is cheap."""
+        """Make the tables. A second call on the same cluster returns quickly."""
 
     @abc.abstractmethod
     def reset(self, setting: Setting) -> None:
-        """Return the tables to what ``prepare`` made. This is not part of the measured round."""
+        """Restore the tables to the state after ``prepare``. This is not part of the measured round."""
 
     @abc.abstractmethod
     def run(self, setting: Setting) -> RunResult:
@@ -97,46 +96,46 @@ class Workload(abc.ABC):
 
     @property
     def mode_name(self) -> str:
-        """The name of the tool's mode in published results; empty where there is none."""
+        """The name of the tool's mode in published results; empty if it has no modes."""
         return ""
 
     @property
     def round_seconds(self) -> float | None:
-        """Seconds in which a round starts operations; None where a fixed number of operations ends the round."""
+        """The seconds in which a round starts operations; None if a fixed number of operations ends the round."""
         return None
 
     @property
     def clients(self) -> int:
-        """Connections that a round opens; 0 where that is not known."""
+        """Number of connections of a round; 0 if it is not known."""
         return 0
 
     @property
     def data_set_bytes(self) -> int:
-        """Approximate bytes of the tables on disk; 0 where that is not known beforehand."""
+        """Approximate size of the tables on disk, in bytes; 0 if it is not known beforehand."""
         return 0
 
     def lacks(self, release: Release) -> str:
-        """Why this release cannot run the load generator, and the way out; empty where it can. Starts nothing."""
+        """Why this release cannot run the load generator, and what to do; empty if it can. Does not start anything."""
         return ""
 
     def repeats(self, profile: str) -> bool:
         """Whether the tool itself makes, populates and drops its tables in this profile, several times in a round.
 
-        Then no table is left to compare between nodes, and counters and drain cover all repetitions.
+        If so, no table is left to compare between nodes, and counters and drain cover all repetitions.
         """
         return False
 
     def violations(self, cluster: Cluster) -> list[str]:
-        """The workload's own conditions that do not hold on a drained cluster, with their node; empty when all hold.
+        """The workload's conditions that do not hold on a drained cluster, with the node; empty if all hold.
 
-        ``Cluster.check`` has found the tables equal on all nodes before.
+        Call it after ``Cluster.check``, which compares the tables of all nodes.
         """
         return []
 
 
 @runtime_checkable
 class HasDataSet(Protocol):
-    """An optional power of a workload: its tables are a data set in the cache, populated once a release and scale.
+    """An optional protocol: the tables are a data set in the cache, populated once per release and scale.
 
     Servers that run this workload start from a copy of the data set.
     """
@@ -147,34 +146,34 @@ class HasDataSet(Protocol):
 
     @property
     def data_set_bytes(self) -> int:
-        """Approximate bytes of the data set on disk; 0 where that is not known beforehand."""
+        """Approximate size of the data set on disk, in bytes; 0 if it is not known beforehand."""
 
     def populate(self, setting: Setting) -> None:
         """Make the tables on a new standalone server. Raises WorkloadError with the tool's own message."""
 
     def violations(self, cluster: Cluster) -> list[str]:
-        """The workload's own conditions that do not hold on the data set; empty when all hold."""
+        """The workload's conditions that do not hold on the data set; empty if all hold."""
 
 
 @runtime_checkable
 class Timed(Protocol):
-    """An optional power of a workload: its rounds last for a time, and not for a number of operations."""
+    """An optional protocol: rounds last for a time instead of a number of operations."""
 
     @property
     def seconds(self) -> float | None:
-        """Seconds of a round as the test gives them; None where they are chosen from the warm-up of a claim."""
+        """The length of a round that the test sets; None if the claim chooses it from its warm-up."""
 
-    def lasting(self, seconds: float | None) -> Workload:
-        """The same workload, with the same tables, in rounds of so many seconds; None: to be chosen."""
+    def with_seconds(self, seconds: float | None) -> Workload:
+        """The same workload on the same tables, with rounds of this length in seconds; None: the claim chooses."""
 
 
 @runtime_checkable
 class OpenLoop(Protocol):
-    """An optional power of a workload: an open loop, in which operations start at an arrival rate."""
+    """An optional protocol: an open loop, in which operations start at an arrival rate."""
 
     @property
     def rate(self) -> float | str | None:
-        """Operations a second, or a share such as ``"70 %"`` of the slowest variant's capacity; None: closed loop."""
+        """Operations per second, or a share such as ``"70 %"`` of the slowest variant's capacity; None: closed loop."""
 
     def at_rate(self, rate: float | None) -> Workload:
-        """The same workload, with the same tables, at this rate in operations a second; None: closed loop."""
+        """The same workload on the same tables, at this rate in operations per second; None: closed loop."""

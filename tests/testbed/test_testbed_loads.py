@@ -101,7 +101,7 @@ def test_the_length_of_rounds_is_that_of_all_variants(pool):
     assert [round(done.seconds, 1) for done in rounds] == [0.3, 0.3]
     assert f"{load}: rounds of 0.3 s, chosen from the warm-up" in said
     assert sum(rounds[0].outcome.by_tenth) == rounds[0].outcome.good
-    assert comparability.tables(load.lasting(0.3)) == comparability.tables(load)
+    assert comparability.tables(load.with_seconds(0.3)) == comparability.tables(load)
     both = {"a": load, "b": dataclasses.replace(load, seconds=0.5)}
     assert source(pool, both, ONE, ONE).round_seconds == 0.5
     assert not source(pool, both, ONE, ONE).free_length

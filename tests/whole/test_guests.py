@@ -145,7 +145,7 @@ def test_a_pair_fails_over_under_load_and_goes_on(tmp_path):
     assert printed == [("node1", "node2"), ("node2", "node1"), ("node1", "node2")], done.stdout
     assert done.stdout.count(", 0 of them lost, 0 invented, and ") == 3
     assert done.stdout.count("starting 1 x mariadb:10.11 as drbd ") == 1
-    assert "cluster galera1 has no node that stands by for its server: take topology drbd" in done.stdout
+    assert "cluster galera1 has no standby for its server: use topology drbd" in done.stdout
     assert re.search(r"1 failed, 2 passed in ", done.stdout)
 
 

@@ -73,8 +73,7 @@ def test_a_clock_that_answers_too_late_is_refused_by_name(monkeypatch):
 
     with pytest.raises(
         WorkloadError,
-        match=r"^the clock of load host root@far cannot be compared with ours: the fastest of 20 answers took "
-        r"200\.0 ms, so it is known to 100\.0 ms only, and hosts that begin together need 50\.0 ms; take load hosts",
+        match=r"the clock of load host root@far .* 20 answers took 200\.0 ms.* 100\.0 ms.* 50\.0 ms; use load hosts",
     ):
         load_hosts.clock(share_of(Elsewhere("far")))
 
@@ -101,7 +100,7 @@ def test_all_begin_at_one_time_by_their_own_clocks():
     """However wrong these are: the files with the time differ by what the clocks differ."""
     hosts = [Elsewhere("one", 3600.0), Elsewhere("other", -40.0)]
     before = time.time()
-    told = load_hosts.together([share_of(host) for host in hosts], signals, connected, seconds=20)
+    told = load_hosts.run_shares([share_of(host) for host in hosts], signals, connected, seconds=20)
     begins = [float(text) - host.ahead for text, host in zip(told, hosts, strict=True)]
 
     assert begins[0] == pytest.approx(begins[1], abs=0.1)
@@ -119,7 +118,7 @@ def test_nobody_is_told_to_begin_before_all_are_connected():
             seen.append("/fake/go" in quick.files)
         return connected(share)
 
-    load_hosts.together([share_of(quick), share_of(slow)], signals, run, seconds=20)
+    load_hosts.run_shares([share_of(quick), share_of(slow)], signals, run, seconds=20)
 
     assert seen == [False]
 
@@ -134,7 +133,7 @@ def test_a_host_that_fails_before_the_begin_ends_the_others():
         return connected(share)
 
     with pytest.raises(WorkloadError, match=r"^load host root@bad: no route$"):
-        load_hosts.together([share_of(good), share_of(bad)], signals, run, seconds=20)
+        load_hosts.run_shares([share_of(good), share_of(bad)], signals, run, seconds=20)
 
     assert good.files["/fake/go"].decode() == load_hosts.OVER
     assert good.ended.is_set()
@@ -152,7 +151,7 @@ def test_a_host_that_fails_in_mid_run_ends_the_others():
         raise WorkloadError("load host root@good: killed too")
 
     with pytest.raises(WorkloadError, match=r"^load host root@bad: killed$"):
-        load_hosts.together([share_of(good), share_of(bad)], signals, run, seconds=20)
+        load_hosts.run_shares([share_of(good), share_of(bad)], signals, run, seconds=20)
 
 
 def test_hosts_that_do_not_connect_are_named():
@@ -162,14 +161,14 @@ def test_hosts_that_do_not_connect_are_named():
     def run(share):
         return connected(share) if share.host is not slow else slow.ended.wait(20)
 
-    with pytest.raises(NotReady, match=r"2 load hosts to connect.*root@slow: 3 connections, not all of them made"):
-        load_hosts.together([share_of(Elsewhere("a")), share_of(slow, count=3)], signals, run, seconds=0.05)
+    with pytest.raises(NotReady, match=r"2 load hosts to connect.*root@slow: not all 3 connections are open"):
+        load_hosts.run_shares([share_of(Elsewhere("a")), share_of(slow, count=3)], signals, run, seconds=0.05)
 
 
 def test_a_host_that_ends_without_a_run_is_no_success():
     """Its terminals did nothing."""
     with pytest.raises(WorkloadError, match="the load on root@b ended before the other load hosts had connected"):
-        load_hosts.together(
+        load_hosts.run_shares(
             [share_of(Elsewhere("a")), share_of(Elsewhere("b"))],
             signals,
             lambda share: None if share.name == "root@b" else connected(share),
@@ -181,7 +180,6 @@ def test_a_host_that_begins_late_is_named():
     """Half of the round with a part of the terminals is another load than was asked for."""
     divided = [share_of(Elsewhere("a")), share_of(Elsewhere("b"))]
 
-    assert load_hosts.begun_late(divided, [0.001, 0.2], 2.0) == ""
-    assert load_hosts.begun_late(divided, [0.001, 1.2], 2.0) == (
-        "load host root@b began 1.20 s late in a round of 2 s: it is busy with something else, or too far away"
-    )
+    assert load_hosts.late_start(divided, [0.001, 0.2], 2.0) == ""
+    for fact in ("load host root@b", "1.20 s late", "a round of 2 s"):
+        assert fact in load_hosts.late_start(divided, [0.001, 1.2], 2.0)

@@ -77,10 +77,13 @@ def test_what_writes_is_refused_at_a_replica(replicated, mode, profile):
     own = "" if mode in WRITING else ", which makes its table itself,"
     with pytest.raises(ConfigError) as caught:
         MySQLSlap(mode, to="reader").prepare(setting_of(replicated, None, None, profile))
-    assert str(caught.value) == (
-        f"mysqlslap {mode} c50 to the reader{own} writes and would be sent to node2 of async_replication3, but "
-        'only node1 takes writes: set to="writer"'
-    )
+    for fact in (
+        f"mysqlslap {mode} c50 to the reader{own} ",
+        "node2 of async_replication3",
+        "only node1",
+        'to="writer"',
+    ):
+        assert fact in str(caught.value)
     MySQLSlap(mode).prepare(setting_of(replicated, None, None, "paper"))
 
 

@@ -165,10 +165,8 @@ def test_tables_of_another_version_are_refused(setting):
 
     with pytest.raises(WorkloadError) as caught:
         SMALL.prepare(setting)
-    assert str(caught.value) == (
-        f"schema {SCHEMA} on node1 has version 0 of its tables, and this workload needs version 1: "
-        f"DROP DATABASE {SCHEMA} there, and run again to make them"
-    )
+    for fact in (f"schema {SCHEMA} on node1", "version 0", "needs version 1", f"DROP DATABASE {SCHEMA}"):
+        assert fact in str(caught.value)
     assert rows(setting, SMALL) == [(500, 1, 500)] * 2
 
 
@@ -235,7 +233,7 @@ def test_a_server_that_dies_in_a_round_is_the_cause(briefly, client, said):
 
 def test_a_share_needs_a_number_first(setting):
     """Measuring what the variants can do is not the load's."""
-    with pytest.raises(ConfigError, match="the capacity of the variants must be measured before"):
+    with pytest.raises(ConfigError, match="measure the capacity of the variants first"):
         dataclasses.replace(SMALL, rate="70 %").run(setting)
 
 
@@ -280,10 +278,8 @@ def test_what_writes_is_refused_at_a_replica(replicated, script):
     """Before anything is made; without a place it goes to the primary."""
     with pytest.raises(ConfigError) as caught:
         SysBench(script, to="reader").prepare(Setting(replicated, None, None, "quick", print))
-    assert str(caught.value) == (
-        f"sysbench {script} t16 to reader writes and would be sent to node2 of async_replication3, but only node1 "
-        'takes writes: set to="writer"'
-    )
+    for fact in (f"sysbench {script} t16 to reader", "node2 of async_replication3", "only node1", 'to="writer"'):
+        assert fact in str(caught.value)
 
 
 def test_scripts_of_one_table_take_no_second():

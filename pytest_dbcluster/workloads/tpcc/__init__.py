@@ -1,8 +1,9 @@
 """TPC-C: ``workload`` has the workload, ``conditions`` the consistency conditions of its tables.
 
-``digests`` are of the values that no transaction changes, ``orders`` compares reported orders with those of a node, and
-``books`` counts what is lost, invented, there or gone.
-``failover`` takes the server away under this load, and compares the orders that were acknowledged afterwards.
+- ``digests``: digests of the values that no transaction changes.
+- ``orders``: compares the orders that terminals reported with the tables of a node.
+- ``books``: counts lost and invented orders, and orders of unknown outcome.
+- ``failover``: kills the server under this workload, then compares the acknowledged orders.
 """
 
 from pytest_dbcluster.workloads.tpcc.workload import TPCC

@@ -1,9 +1,9 @@
-"""The books of orders: what terminals were told of their New-Orders, against what a node has. They must balance.
+"""The books of orders: the New-Orders that terminals reported, compared with the tables of a node. They must balance.
 
-Each order that a node has is acknowledged, or its outcome was unknown (the connection was lost at COMMIT, or the server
-was cut from its peers there); otherwise it is invented, for example because it was written twice. Each acknowledged
-order must be there. An order of unknown outcome may be there or not: it is looked up by its number and its digest,
-since the number of an order that is gone is given to the next one of its district.
+Each acknowledged order must be in the tables; otherwise it is lost. Each other order in the tables must have an unknown
+outcome: the connection broke at COMMIT, or the server was cut off from its peers. Otherwise the order is invented, for
+example because it was written twice. An order of unknown outcome may be in the tables or not. We look it up by number
+and digest, because the next order of the district reuses the number of an order that is gone.
 """
 
 from __future__ import annotations
@@ -26,49 +26,50 @@ if TYPE_CHECKING:
     from pytest_dbcluster.clusters.servers.node import Node
 
 KIND = "new_order"
-COUNTS = 100  # districts that are counted in one round trip
-LOOK_UP_SECONDS = 60.0  # until a cluster has applied everything, so that a row that is not there is gone
+COUNTS = 100  # districts per round trip
+LOOK_UP_SECONDS = 60.0  # timeout until a cluster has applied everything, so that a missing row is gone
 
 
 @dataclasses.dataclass(frozen=True)
 class OrderBalance:
-    """The books of a node.
-
-    unknown_there, unknown_gone: orders whose COMMIT said nothing, which are in the tables or not.
-    """
+    """The books of a node."""
 
     node: str
     acknowledged: int
-    """Orders whose COMMIT returned."""
+    """Number of orders whose COMMIT returned."""
 
     lost: Sequence[WrongOrder] = ()
-    """Those of them that the node does not have."""
+    """Acknowledged orders that the node does not have."""
 
     invented: Sequence[WrongOrder] = ()
-    """Orders that the node has and no terminal reported."""
+    """Orders of the node that no terminal reported."""
 
     unknown_there: int = 0
+    """Number of orders in the tables whose COMMIT did not return."""
+
     unknown_gone: int = 0
+    """Number of orders whose COMMIT did not return and that are not in the tables."""
+
     there: int | None = None
-    """The orders that the node has, counted for themselves; None where some terminals left no report, so that nobody
-    knows what is invented.
+    """Number of orders in the tables, counted by the server. None if a terminal left no report, because then we cannot
+    find invented orders.
     """
 
     @property
     def expected(self) -> int:
-        """The orders that the node has by the other figures."""
+        """The number of orders that the node should have by the other fields."""
         return self.acknowledged - len(self.lost) + self.unknown_there + len(self.invented)
 
     @property
     def violations(self) -> list[str]:
-        """A line for lost orders, for invented ones, and for figures that do not add up, and one with all figures."""
+        """A line each for lost orders, invented orders and a wrong sum, and a line with all figures; or nothing."""
         found = []
         if self.lost:
             lost = f"{len(self.lost)} of {self.acknowledged} acknowledged orders are lost on {self.node}"
-            found.append(f"{lost}: {orders.shown(self.lost)}")
+            found.append(f"{lost}: {orders.some(self.lost)}")
         if self.invented:
             invented = f"{quantity(len(self.invented), 'order')} on {self.node} that no terminal wrote, or wrote twice"
-            found.append(f"{invented}: {orders.shown(self.invented)}")
+            found.append(f"{invented}: {orders.some(self.invented)}")
         if self.there not in (None, self.expected):
             found.append(f"{self.node} has {quantity(self.there or 0, 'order')}, and the books {self.expected}")
         return [*found, f"the orders of {self.node}: {self}"] if found else []
@@ -81,10 +82,10 @@ class OrderBalance:
 
 
 class OrderBook:
-    """The orders that terminals reported, of all rounds since it was begun.
+    """The orders that terminals reported in all rounds since the book was started.
 
-    first: the number of the next order of each district, by warehouse and district, when it was begun. whole: whether
-    all rounds since then left their reports.
+    first: warehouse and district -> the number of the next order at the start. whole: whether all rounds since then
+    left their reports.
     """
 
     def __init__(self, first: Mapping[tuple[int, int], int]) -> None:
@@ -94,19 +95,19 @@ class OrderBook:
         self.whole = True
 
     @classmethod
-    def begun(cls, node: Node) -> OrderBook:
-        """A book for the rounds that begin now; no other load may write."""
+    def start(cls, node: Node) -> OrderBook:
+        """Start a book for the rounds from now on; no other workload may write."""
         rows = node.query(f"SELECT d_w_id, d_id, d_next_o_id FROM {SCHEMA}.district")
         return cls({(int(warehouse), int(district)): int(number) for warehouse, district, number in rows})
 
     @contextlib.contextmanager
     def round(self) -> Iterator[Callable[[Sequence[Mapping[str, Any]]], None]]:
-        """A round: what this gives takes the reports. Without them nobody knows any more what is invented."""
+        """The context of a round. It yields the function that takes the reports; without them ``whole`` is False."""
         before, self.whole = self.whole, False
 
         def add(reports: Sequence[Mapping[str, Any]]) -> None:
-            orders.reported(reports, "committed", into=self.acknowledged)
-            orders.reported(reports, "unknown", into=self.unknown)
+            orders.from_reports(reports, "committed", into=self.acknowledged)
+            orders.from_reports(reports, "unknown", into=self.unknown)
             self.whole = before
 
         try:
@@ -116,12 +117,12 @@ class OrderBook:
             raise
 
     def discard(self, lost: Iterable[WrongOrder]) -> None:
-        """Forget acknowledged orders: it is known that they are lost, and their numbers are given to others."""
+        """Forget acknowledged orders that are known to be lost: other orders get their numbers."""
         self.acknowledged.discard(wrong.order for wrong in lost)
 
     def balance(self, node: Node) -> OrderBalance:
-        """Compare the book with a node that has applied everything. Reads only districts in which something differs."""
-        lost = self.acknowledged.lost(node)
+        """Compare the book with a node that has applied everything. Reads only the districts that differ."""
+        lost = self.acknowledged.missing_on(node)
         counts = self._counts(node)
         acknowledged = self.acknowledged.counts
         doubtful = {wrong.order[:2] for wrong in lost} | self.unknown.counts.keys()
@@ -138,7 +139,7 @@ class OrderBook:
         )
 
     def _counts(self, node: Node) -> dict[tuple[int, int], int]:
-        """The orders of each district that a node has since the book was begun."""
+        """The number of orders of each district on a node since the start of the book."""
         found = dict[tuple[int, int], int]()
         districts = sorted(self.first.items())
         for start in range(0, len(districts), COUNTS):
@@ -148,14 +149,14 @@ class OrderBook:
         return found
 
     def district(self, node: Node, warehouse: int, district: int) -> OrderBalance:
-        """The books of one district, order by order, without the count of those acknowledged."""
+        """The books of one district, order by order, without the count of acknowledged orders."""
         rows = Stretch(warehouse, district, self.first.get((warehouse, district), 1)).rows(node)
         lost, taken = list[WrongOrder](), set[int]()
         for number, digest in self.acknowledged.of_district(warehouse, district):
             order: Order = (warehouse, district, number)
             if number in taken:
                 lost.append(WrongOrder(order, TWICE))
-            elif problem := orders.compared(order, digest, rows.get(number)):
+            elif problem := orders.compare(order, digest, rows.get(number)):
                 lost.append(problem)
             else:
                 taken.add(number)
@@ -172,23 +173,23 @@ class OrderBook:
         return OrderBalance(node.name, 0, lost, invented, there, gone)
 
 
-def kept(cluster: Cluster) -> OrderBook:
-    """The book of a cluster since its tables were loaded, or since its first round with loaded tables."""
+def book_of(cluster: Cluster) -> OrderBook:
+    """The book of a cluster since it loaded its tables, or since its first round with loaded tables."""
     if SCHEMA not in cluster.acknowledged:
-        cluster.acknowledged[SCHEMA] = OrderBook.begun(cluster.writers[0])
+        cluster.acknowledged[SCHEMA] = OrderBook.start(cluster.writers[0])
     book: OrderBook = cluster.acknowledged[SCHEMA]
     return book
 
 
 def forget(cluster: Cluster) -> None:
-    """Forget the orders of a cluster, whose tables are dropped."""
+    """Forget the orders of a cluster that drops its tables."""
     cluster.acknowledged.pop(SCHEMA, None)
 
 
-def looked_up(cluster: Cluster, ledger: Ledger, reports: Sequence[Mapping[str, Any]]) -> Ledger:
-    """The ledger of a round with the New-Orders of unknown outcome that are in the tables, and those that are gone.
+def look_up(cluster: Cluster, ledger: Ledger, reports: Sequence[Mapping[str, Any]]) -> Ledger:
+    """Add to the ledger of a round which New-Orders of unknown outcome are in the tables, and which are gone.
 
-    Waits until the cluster is healthy and has applied everything; a cluster that does not become so is not asked.
+    Waits until the cluster is healthy and has applied everything; if that does not happen, it adds nothing.
     """
     asked = OrderBook({})
     with asked.round() as heard:

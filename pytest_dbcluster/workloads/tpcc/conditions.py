@@ -1,8 +1,8 @@
 """The consistency conditions of TPC-C: 1 to 12 of the specification (5.11, clause 3.3.2), and more from 13 on.
 
 The others compare what the transactions write (clauses 2.4 to 2.7) except dates and carriers, and what no transaction
-changes (``digests``). Each side of a condition is aggregated over all rows before the sides are compared, so that every
-table is read once.
+changes (``digests``). We aggregate each side of a condition over all rows before we compare the sides, to read every
+table once.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ SCHEMA = "dbcluster_tpcc"
 
 @dataclasses.dataclass(frozen=True)
 class Condition:
-    """One condition."""
+    """A consistency condition."""
 
     number: int
     sentence: str
     sql: str
-    """Selects the first row that violates it: key, left value, right value."""
+    """The statement that selects the first row that violates it: key, left value, right value."""
 
 
 def _sides(keys: str, *sides: str) -> str:
@@ -44,7 +44,7 @@ def _sides(keys: str, *sides: str) -> str:
 
 WAREHOUSE, DISTRICT, ORDER = "warehouse", "warehouse district", "warehouse district order_number"
 CUSTOMER = "CONCAT('warehouse ', c_w_id, ', district ', c_d_id, ', customer ', c_id)"
-# The amount delivered to each customer. Delivered lines of the initial population have the amount 0, and are skipped.
+# The amount delivered to each customer. We skip delivered lines of the initial population: their amount is 0.
 DELIVERED = (
     "LEFT JOIN (SELECT o_w_id, o_d_id, o_c_id, SUM(ol_amount) delivered FROM {s}.order_line STRAIGHT_JOIN {s}.orders "
     "ON o_w_id = ol_w_id AND o_d_id = ol_d_id AND o_id = ol_o_id "
@@ -56,8 +56,8 @@ PAID = (
     "GROUP BY h_c_w_id, h_c_d_id, h_c_id) payments ON h_c_w_id = c_w_id AND h_c_d_id = c_d_id AND h_c_id = c_id"
 )
 LINE = "CONCAT('warehouse ', ol_w_id, ', district ', ol_d_id, ', order ', ol_o_id, ', line ', ol_number)"
-# What is loaded are the orders 1 to 3000 of each district, of which 2100 are delivered (clause 4.3.3.1), and payments
-# whose session is the number of a warehouse. Sessions of terminals are times (tpcc.lua), and far larger.
+# The initial population has the orders 1 to 3000 of each district, 2100 of them delivered (clause 4.3.3.1). The session
+# of its payments is the number of a warehouse. Sessions of terminals are times (tpcc.lua), and far larger.
 DELIVERED_BEFORE = 2100
 NEW_LINE = "ol_o_id > 3000"
 NEW_PAYMENT = "h_session > 4294967295"
@@ -166,7 +166,7 @@ CONDITIONS = (
         f"SELECT {CUSTOMER}, c_balance + c_ytd_payment, IFNULL(delivered, 0.00) FROM {{s}}.customer {DELIVERED} "
         "WHERE c_balance + c_ytd_payment <> IFNULL(delivered, 0) LIMIT 1",
     ),
-    # From here on our own: what clauses 2.4 to 2.7 say that the transactions write, and 3.3.2 does not look at.
+    # Our conditions: what the transactions write by clauses 2.4 to 2.7, and what 3.3.2 does not check.
     Condition(
         13,
         "S_YTD, S_ORDER_CNT, S_REMOTE_CNT = sum(OL_QUANTITY), rows, remote rows of new ORDER-LINE",
@@ -237,17 +237,17 @@ CONDITIONS = (
 def violations(nodes: Sequence[Node], conditions: Sequence[Condition] = CONDITIONS) -> list[str]:
     """One line for each condition that does not hold on a node: number, sentence, first key and both values."""
     with wait.threads(len(nodes)) as asking:
-        return [line for lines in asking.map(_violated, nodes, [conditions] * len(nodes)) for line in lines]
+        return [line for lines in asking.map(_violations_on, nodes, [conditions] * len(nodes)) for line in lines]
 
 
-def divided(nodes: Sequence[Node], conditions: Sequence[Condition] = CONDITIONS) -> list[str]:
-    """What ``violations`` returns for nodes whose tables are equal: each condition is asked on one of them, in turn."""
+def violations_of_equal(nodes: Sequence[Node], conditions: Sequence[Condition] = CONDITIONS) -> list[str]:
+    """As ``violations``, for nodes with equal tables: each condition is checked on one node, round-robin."""
     parts = [conditions[number :: len(nodes)] for number in range(len(nodes))]
     with wait.threads(len(nodes)) as asking:
-        return [line for lines in asking.map(_violated, nodes, parts) for line in lines]
+        return [line for lines in asking.map(_violations_on, nodes, parts) for line in lines]
 
 
-def _violated(node: Node, conditions: Sequence[Condition]) -> list[str]:
+def _violations_on(node: Node, conditions: Sequence[Condition]) -> list[str]:
     return [
         f"condition {condition.number} ({condition.sentence}) on {node.name}: {key}: {left} and {right}"
         for condition in conditions

@@ -1,7 +1,7 @@
-"""Digests of the values of TPC-C that no transaction changes, kept when the tables are loaded.
+"""Digests of the values of TPC-C that no transaction changes, computed when the tables are loaded.
 
-A digest is the sum of a CRC-32 of each row, one for each warehouse and kind of value; the items, which all warehouses
-share, are those of warehouse 0.
+A digest is the sum of the CRC-32 of all rows, for each warehouse and kind of value. All warehouses share the items;
+they count for warehouse 0.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ TABLE = "dbcluster_digests"
 COLUMNS = "kind VARCHAR(20) NOT NULL, warehouse INT NOT NULL, digest BIGINT NOT NULL, PRIMARY KEY (kind, warehouse)"
 ADDRESS = "{0}_street_1, {0}_street_2, {0}_city, {0}_state, {0}_zip"
 DISTRICT_TEXTS = [f"s_dist_{number:02}" for number in range(1, 11)]
-# A New-Order takes quantities from s_quantity and adds them to s_ytd; it adds 91 where less than 10 would be left, so
-# there are 91 values, 10 to 100 (clause 2.4.2.2).
+# A New-Order moves quantities from s_quantity to s_ytd. If less than 10 would be left, it adds 91 to s_quantity, so
+# s_quantity has 91 values, 10 to 100 (clause 2.4.2.2).
 STOCK = "s_quantity BETWEEN 10 AND 100, (s_quantity + s_ytd) MOD 91"
 
 
@@ -33,17 +33,17 @@ class Digest:
     kind: str
     table: str
     warehouse: str
-    """The column with its number."""
+    """The column with the number of the warehouse."""
 
     values: str
-    """Expressions."""
+    """The expressions of its values."""
 
     where: str = "1"
-    """Selects its rows."""
+    """The condition that selects its rows."""
 
     @property
     def sql(self) -> str:
-        """Selects kind, warehouse, 0, and the digest; ``{s}`` stands for the schema."""
+        """The query for kind, warehouse, 0, and the digest; ``{s}`` stands for the schema."""
         return (
             f"SELECT '{self.kind}' kind, {self.warehouse} warehouse, 0 a, SUM(CRC32(CONCAT_WS('|', {self.values}))) b "
             f"FROM {{s}}.{self.table} WHERE {self.where} GROUP BY {self.warehouse}"
@@ -86,13 +86,13 @@ DIGESTS = (
     ),
 )
 
-HALF = ("orders", "order_line", "history")  # tables whose digests take half of the time
+HALF = ("orders", "order_line", "history")  # the digests of these tables take half of the time
 
 KEPT = f"SELECT kind, warehouse, digest a, 0 b FROM {{s}}.{TABLE}"
 
 
 def keep(node: Node, schema: str) -> None:
-    """Make the table of the digests in a schema whose tables are loaded, or make it again."""
+    """Make the table of the digests in a schema with loaded tables; replace an older one."""
     halves = [[one for one in DIGESTS if (one.table in HALF) is half] for half in (False, True)]
     statements = [[one.sql.replace("{s}", schema) for one in half] for half in halves]
     found = [row for rows in _at_once(node, *statements) for row in rows]
@@ -103,7 +103,7 @@ def keep(node: Node, schema: str) -> None:
 
 
 def _at_once(node: Node, some: Sequence[str], others: Sequence[str]) -> list[list[tuple[Any, ...]]]:
-    """The rows of all statements, of which the others run over a second connection."""
+    """The rows of all statements; ``others`` run concurrently over a second connection."""
     with (
         contextlib.closing(Connection("digests", node.endpoint, look=node.look)) as second,
         wait.threads(1) as beside,

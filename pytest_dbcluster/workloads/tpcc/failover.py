@@ -1,4 +1,4 @@
-"""A failover under TPC-C: the seconds without a server, and the orders that were acknowledged before it."""
+"""A failover under TPC-C: the seconds without a server, and what became of the acknowledged orders."""
 
 from __future__ import annotations
 
@@ -21,83 +21,84 @@ from pytest_dbcluster.workloads.workload import Setting
 if TYPE_CHECKING:
     from pytest_dbcluster.clusters.cluster import Cluster
 
-SECONDS = 10.0  # in which a load without a length of its own starts transactions
-ORDERS = 20  # before the server is lost
+SECONDS = 10.0  # length of a round if the workload does not set it
+ORDERS = 20  # before we kill the server
 READY_SECONDS = 600.0
 
 
 @dataclasses.dataclass(frozen=True)
 class LoadedFailover:
-    """What became of a failover under load.
-
-    unknown_there, unknown_gone: how many more had no answer to their COMMIT, and are on the new server or not.
-    """
+    """The result of a failover under TPC-C."""
 
     failover: FailedOver
-    """From which node to which, with the seconds of its steps."""
+    """The old and the new node, with the seconds of each step."""
 
     acknowledged: int
-    """The New-Orders whose commit had returned."""
+    """Number of New-Orders whose COMMIT returned."""
 
     lost: Sequence[WrongOrder]
-    """Those of them that the new server does not have, or has with another customer or other lines."""
+    """Acknowledged orders that the new server does not have, or has with another customer or other lines."""
 
     invented: Sequence[WrongOrder]
-    """Orders that it has and no terminal reported."""
+    """Orders of the new server that no terminal reported."""
 
     unknown_there: int
+    """Number of orders on the new server whose COMMIT did not return."""
+
     unknown_gone: int
+    """Number of orders whose COMMIT did not return and that are not on the new server."""
+
     violations: Sequence[str]
-    """The conditions of TPC-C that do not hold there."""
+    """The conditions of TPC-C that do not hold on the new server."""
 
     rejoined: float
     """Seconds until the old host was a standby again, with all data."""
 
     @property
     def unknown(self) -> int:
-        """How many orders had no answer to their COMMIT."""
+        """Number of orders whose COMMIT did not return."""
         return self.unknown_there + self.unknown_gone
 
     @property
     def seconds(self) -> float:
-        """From the loss of the old server until the new one answered."""
+        """Seconds from the loss of the old server until the new one answered."""
         return self.failover.seconds
 
     def __str__(self) -> str:
-        lost = f"{len(self.lost)} of them lost" + (f" ({orders.shown(self.lost)})" if self.lost else "")
-        invented = f", {len(self.invented)} invented" + (f" ({orders.shown(self.invented)})" if self.invented else "")
+        lost = f"{len(self.lost)} of them lost" + (f" ({orders.some(self.lost)})" if self.lost else "")
+        invented = f", {len(self.invented)} invented" + (f" ({orders.some(self.invented)})" if self.invented else "")
         wrong = f"; {'; '.join(self.violations)}" if self.violations else ""
         there = f"({self.unknown_there} of them there)"
         return (
             f"{self.failover}; {self.acknowledged} orders were acknowledged, {lost}{invented}, and {self.unknown} more "
-            f"had no answer to their COMMIT {there}{wrong}; the old host was a standby again after "
+            f"got no answer to their COMMIT {there}{wrong}; the old host was a standby again after "
             f"{self.rejoined:.1f} s"
         )
 
 
 @runtime_checkable
 class StandsBy(FailsOver, Rejoins, Protocol):
-    """A topology with a node that stands by for its server, and whose old host can stand by afterwards."""
+    """A topology with a standby for its server, whose old host can become the standby."""
 
 
-def standing_by(spec: ClusterSpec, topology: Topology) -> StandsBy:
-    """The topology of a spec as one with a standby. Raises ConfigError for one without."""
+def with_standby(spec: ClusterSpec, topology: Topology) -> StandsBy:
+    """The topology of a spec, if it has a standby. Raises ConfigError otherwise."""
     if not isinstance(topology, StandsBy):
-        raise ConfigError(f"cluster {spec} has no node that stands by for its server: take topology drbd")
+        raise ConfigError(f"cluster {spec} has no standby for its server: use topology drbd")
     return topology
 
 
 def fail_over(load: TPCC, setting: Setting) -> LoadedFailover:
-    """Let a prepared load write, take its server away in the middle, and compare what was acknowledged afterwards.
+    """Run a prepared workload, kill its server in the middle, and compare the acknowledged orders afterwards.
 
-    Raises ConfigError for a topology without a standby, WorkloadError for a load that ended before the server did, and
-    what ``FailsOver.fail_over`` raises. The cluster is whole again when this returns.
+    Raises ConfigError for a topology without a standby, WorkloadError if the workload ended before the server, and
+    what ``FailsOver.fail_over`` raises. When it returns, the cluster is complete again.
     """
     cluster = setting.cluster
-    topology = standing_by(cluster.spec, cluster.topology)
+    topology = with_standby(cluster.spec, cluster.topology)
     load = dataclasses.replace(load, seconds=load.round_seconds if load.seconds else SECONDS)
     (old,) = cluster.nodes
-    own = OrderBook.begun(old)
+    own = OrderBook.start(old)
     with wait.threads(1) as threads:
         running = threads.submit(load.observe, setting, outlive=True)
         _wait_for_orders(load, cluster, running)
@@ -107,7 +108,7 @@ def fail_over(load: TPCC, setting: Setting) -> LoadedFailover:
     with own.round() as heard:
         heard(reports)
     found = own.balance(new)
-    books.kept(cluster).discard(found.lost)  # told here, and not again by the checks of later rounds
+    books.book_of(cluster).discard(found.lost)  # reported here, and not again by the checks of later rounds
     violations = conditions.violations([new])
     topology.rejoin(old, cluster.members)
     rejoined = wait.until(cluster.problems, f"cluster {cluster.spec} with its old host", seconds=READY_SECONDS)
@@ -124,21 +125,21 @@ def fail_over(load: TPCC, setting: Setting) -> LoadedFailover:
 
 
 def _wait_for_orders(load: TPCC, cluster: Cluster, running: concurrent.futures.Future[Any]) -> None:
-    """Wait until the load has made some orders. Raises what ended it, and WorkloadError where it ended before."""
+    """Wait until the workload has made ORDERS orders. Raises its error, and WorkloadError if it ended before that."""
     (node,) = cluster.nodes
 
-    def made() -> int:
+    def count() -> int:
         return int(node.query(f"SELECT SUM(d_next_o_id) FROM {SCHEMA}.district", wait.SLOW_SECONDS)[0][0])
 
-    before = made()
+    before = count()
 
     def problems() -> list[str]:
-        there = made() - before
+        there = count() - before
         if there < ORDERS and running.done():
             running.result()
             raise WorkloadError(
-                f"{load} made {there} orders in {load.round_seconds:g} s, and {ORDERS} are needed before its server is "
-                "taken away: give it more seconds= or threads="
+                f"{load} made {there} orders in {load.round_seconds:g} s, and needs {ORDERS} before we kill a server: "
+                "use more seconds= or threads="
             )
         return [] if there >= ORDERS else [f"{there} orders"]
 

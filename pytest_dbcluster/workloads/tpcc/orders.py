@@ -1,7 +1,7 @@
-"""The orders that terminals report, compared with the tables: acknowledged ones, and those of unknown outcome.
+"""The orders that terminals report, acknowledged or of unknown outcome, compared with the tables.
 
-A terminal reports the number and a digest of each order (workloads/lua/tpcc_orders.lua): customer and lines. The
-server computes the same of what it has, a thousand orders in one sum, and names orders only where a sum differs.
+A terminal reports the number of each order and a digest of its customer and lines (workloads/lua/tpcc_orders.lua). The
+server computes the same digests from its tables, as sums of a thousand orders. Only if a sum differs do we read orders.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 Order = tuple[int, int, int]  # warehouse, district, order number; all from 1
 CHUNK = 1000  # orders in one sum
-CHUNKS = 50  # looked up in one round trip
-MOST_SHOWN = 3  # orders in a text
+CHUNKS = 50  # per round trip
+MOST_SHOWN = 3  # orders in a message
 TWICE = "two acknowledged orders have its number"
 
-# The arithmetic of tpcc_orders.lua; MOD keeps it within 64 bits whatever stands in the columns.
+# The arithmetic of tpcc_orders.lua; MOD keeps it within 64 bits for any values in the columns.
 PRIME = 2**31 - 1
 TERM = f"MOD(MOD(({{}} * 128 + {{}}) * 65536 + {{}}, {PRIME}) * ({{}} * 65521 + 4099), {PRIME})"
 OF_ORDER = TERM.format("o_c_id", "o_ol_cnt", "o_all_local", 0)
@@ -33,25 +33,25 @@ OF_LINE = TERM.format("ol_i_id", "ol_quantity", "ol_supply_w_id", "ol_number")
 
 @dataclasses.dataclass(frozen=True)
 class WrongOrder:
-    """An acknowledged order that a node does not have, or an order that it has and that nobody reported."""
+    """An acknowledged order that a node does not have, or an order of a node that no terminal reported."""
 
     order: Order
     instead: str = ""
-    """What the node has; empty for nothing."""
+    """What the node has instead; empty if it has nothing."""
 
     def __str__(self) -> str:
         text = "warehouse {}, district {}, order {}".format(*self.order)
         return f"{text} ({self.instead})" if self.instead else text
 
 
-def shown(wrong: Sequence[WrongOrder]) -> str:
-    """The first MOST_SHOWN of them."""
+def some(wrong: Sequence[WrongOrder]) -> str:
+    """The first MOST_SHOWN orders, for a message."""
     return "; ".join([*map(str, wrong[:MOST_SHOWN]), *(["..."] if len(wrong) > MOST_SHOWN else [])])
 
 
 @dataclasses.dataclass(frozen=True)
 class OrderRow:
-    """An order of a node: its customer, the number of its lines, and its digest."""
+    """An order in the tables of a node: its customer, the number of its lines, and its digest."""
 
     customer: int
     lines: int
@@ -71,17 +71,17 @@ class Stretch:
     last: int = 2**31 - 1
 
     def within(self, prefix: str, number: str) -> str:
-        """The condition for them, where the columns have this prefix, and the number is in this column."""
+        """The SQL condition for these orders. prefix: of the columns. number: the column with the order number."""
         district = f"{prefix}w_id = {self.warehouse} AND {prefix}d_id = {self.district}"
         return f"WHERE {district} AND {number} BETWEEN {self.first} AND {self.last}"
 
     @property
     def count(self) -> str:
-        """The statement that counts them."""
+        """The statement that counts these orders."""
         return f"SELECT COUNT(*) FROM {SCHEMA}.orders {self.within('o_', 'o_id')}"
 
     def rows(self, node: Node) -> dict[int, OrderRow]:
-        """What a node has of them, by number."""
+        """Order number -> the row of a node."""
         orders, lines = node.batch(
             [
                 f"SELECT o_id, o_c_id, {OF_ORDER} FROM {SCHEMA}.orders {self.within('o_', 'o_id')}",
@@ -107,7 +107,7 @@ class _Chunk:
 
     @property
     def total(self) -> int:
-        """The sum of the digests, each times its place, so that two orders cannot be exchanged."""
+        """The sum of the digests, each times its position, so that exchanged orders change it."""
         return sum(place * digest for place, digest in enumerate(self.digests, 1)) % PRIME
 
     @property
@@ -121,27 +121,27 @@ class _Chunk:
         ]
 
     def holds(self, orders: Sequence[tuple[Any, ...]], lines: Sequence[tuple[Any, ...]]) -> bool:
-        """Whether these are the rows of ``totals``."""
+        """Whether these results of ``totals`` match."""
         ((count, first),), ((_, second),) = orders, lines
         return int(count) == len(self.digests) and (int(first or 0) + int(second or 0)) % PRIME == self.total
 
-    def lost(self, node: Node) -> Iterator[WrongOrder]:
+    def missing_on(self, node: Node) -> Iterator[WrongOrder]:
         """The orders that the node does not have, one by one."""
         rows = self.stretch.rows(node)
         for number, wanted in enumerate(self.digests, self.stretch.first):
-            if problem := compared((self.stretch.warehouse, self.stretch.district, number), wanted, rows.get(number)):
+            if problem := compare((self.stretch.warehouse, self.stretch.district, number), wanted, rows.get(number)):
                 yield problem
 
 
-def compared(order: Order, wanted: int, row: OrderRow | None) -> WrongOrder | None:
-    """What is wrong with the row of an order with this digest; None if nothing is."""
+def compare(order: Order, wanted: int, row: OrderRow | None) -> WrongOrder | None:
+    """The difference between an order with this digest and its row; None if they match."""
     if row is None:
         return WrongOrder(order)
-    return None if row.digest == wanted else WrongOrder(order, f"another one is there: {row}")
+    return None if row.digest == wanted else WrongOrder(order, f"the node has another one: {row}")
 
 
 class Orders:
-    """Orders with their digests, eight bytes each. Iterating gives them by district, sorted."""
+    """Orders with their digests, eight bytes each. Iteration yields them sorted, by district."""
 
     def __init__(self) -> None:
         self._districts: dict[tuple[int, int], array.array[int]] = {}
@@ -152,7 +152,7 @@ class Orders:
         own.extend(number << 32 | digest for number, digest in zip(pairs[::2], pairs[1::2], strict=True))
 
     def discard(self, orders: Iterable[Order]) -> None:
-        """Forget these orders: it is known that they are lost, and their numbers are given to others."""
+        """Forget these orders, which are known to be lost: other orders get their numbers."""
         gone = set(orders)
         for (warehouse, district), own in self._districts.items():
             if any(order[:2] == (warehouse, district) for order in gone):
@@ -178,8 +178,8 @@ class Orders:
             for packed in sorted(own):
                 yield warehouse, district, packed >> 32
 
-    def lost(self, node: Node) -> list[WrongOrder]:
-        """The orders that a node does not have, sorted. Of two orders with one number one must be lost."""
+    def missing_on(self, node: Node) -> list[WrongOrder]:
+        """The orders that a node does not have, sorted. Of two orders with the same number, one is lost."""
         twice = [order for order, several in itertools.groupby(self) if len(list(several)) > 1]
         found = [WrongOrder(order, TWICE) for order in twice]
         chunks = iter(self._chunks(set(twice)))
@@ -187,7 +187,7 @@ class Orders:
             rows = node.batch([statement for chunk in part for statement in chunk.totals], wait.SLOW_SECONDS)
             for chunk, orders, lines in zip(part, rows[::2], rows[1::2], strict=True):
                 if not chunk.holds(orders, lines):
-                    found += chunk.lost(node)
+                    found += chunk.missing_on(node)
         return sorted(found, key=lambda one: one.order)
 
     def _chunks(self, without: set[Order]) -> Iterator[_Chunk]:
@@ -211,8 +211,8 @@ def _chunk(warehouse: int, district: int, first: int, digests: Sequence[int]) ->
     return _Chunk(Stretch(warehouse, district, first, first + len(digests) - 1), digests)
 
 
-def reported(reports: Iterable[Mapping[str, Any]], kind: str, into: Orders | None = None) -> Orders:
-    """The orders of all terminals' reports. kind: ``committed``, or ``unknown`` for those whose COMMIT said nothing."""
+def from_reports(reports: Iterable[Mapping[str, Any]], kind: str, into: Orders | None = None) -> Orders:
+    """The orders of all terminals' reports. kind: ``committed``, or ``unknown`` if the COMMIT did not return."""
     orders = Orders() if into is None else into
     for report in reports:
         for warehouse, district, pairs in report["orders"][kind]:

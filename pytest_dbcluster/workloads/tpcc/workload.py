@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     from pytest_dbcluster.workloads.sysbench_driver import Call
     from pytest_dbcluster.workloads.tpcc.books import OrderBalance
 
-VERSION = 2  # of the tables; raised when tpcc_schema.lua, tpcc_load.lua or digests.py make other ones
+VERSION = 2  # of the tables; raise it if tpcc_schema.lua, tpcc_load.lua or digests.py make other tables
 TABLES = ("warehouse", "district", "customer", "history", "new_order", "orders", "order_line", "item", "stock")
 TO = ("writer", "reader", "all")
 TERMINALS_ON = ("warehouse", "district")
 ISOLATIONS = ("READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE")  # below these, deliveries overtake each other
-BYTES = 100_000_000  # of a loaded warehouse, as measured
+BYTES = 100_000_000  # measured size of a loaded warehouse
 READ_ONLY = ("order_status", "stock_level")
 POPULATE_SECONDS = 120.0  # for the items, and for each warehouse
 
@@ -44,42 +44,42 @@ class TPCC(Workload):
     """The standard mix: of a hundred transactions 45 New-Order, 43 Payment, 4 each of the other three."""
 
     warehouses: int = 1
-    """The scale, about 100 MB each."""
+    """The scale: warehouses of about 100 MB each."""
 
     threads: int = 4
-    """Terminals; the warehouses are assigned to them in turn."""
+    """Number of terminals; warehouses are assigned to them round-robin."""
 
     seconds: float | None = None
-    """Of one round; None lets each claim choose them from its warm-up, .3 to 3 s, and is 2 s outside of a claim."""
+    """Length of a round. None lets each claim choose .3 to 3 s from its warm-up; outside of a claim it is 2 s."""
 
     rate: float | str | None = None
-    """Transactions a second of an open loop, or a share such as ``"70 %"`` of the slowest variant's capacity; None is a
-    closed loop.
+    """Transactions per second of an open loop, or a share such as ``"70 %"`` of the slowest variant's capacity. None is
+    a closed loop.
     """
 
     thinking: bool = False
-    """Keying and thinking times as in clause 5.2.5.7; this needs a closed loop and long rounds."""
+    """Whether terminals have keying and thinking times (clause 5.2.5.7). This needs a closed loop and long rounds."""
 
     isolation: str = "REPEATABLE READ"
-    """Of all transactions; the specification requires REPEATABLE READ or higher, and protection against phantoms."""
+    """Isolation level of all transactions. The specification requires REPEATABLE READ or higher, and no phantoms."""
 
     to: str = "writer"
-    """``writer``, ``reader`` (through the proxy), or ``all`` for each node that takes writes."""
+    """``writer``, ``reader`` (through the proxy), or ``all`` for each node that accepts writes."""
 
     partitioned: bool = False
-    """With ``all``, divide the warehouses between the nodes; terminals of a node get warehouses of that node."""
+    """With ``all``: whether the warehouses are divided between the nodes, and each terminal uses those of its node."""
 
     terminals_on: str = "warehouse"
     """``warehouse``, or ``district`` to cause conflicts: all terminals use the first district of their warehouse."""
 
     attempts: int = 100
-    """The maximum for one transaction, which then counts as failed."""
+    """Maximum number of attempts of one transaction, which then counts as failed."""
 
     foreign_keys: bool = False
     """Whether the tables have the foreign keys of clause 1.4."""
 
     seed: int = 1
-    """Of the inputs; each block has other inputs."""
+    """Seed of the inputs; each block has other inputs."""
 
     metric: ClassVar[str] = "goodput"  # attempts that ended in a conflict do not count as work
     divides: ClassVar[bool] = True
@@ -97,7 +97,7 @@ class TPCC(Workload):
         if self.thinking and self.rate is not None:
             raise ConfigError(f"tpcc thinking=True and rate={self.rate!r}: both set the arrival rate; use one of them")
         if self.partitioned and self.to != "all":
-            raise ConfigError(f"tpcc partitioned=True and to={self.to!r}: it accepts to='all'")
+            raise ConfigError(f"tpcc partitioned=True and to={self.to!r}: use to='all'")
         if self.rate is not None:
             open_loop.share_of(self.rate)
 
@@ -119,7 +119,7 @@ class TPCC(Workload):
 
     @property
     def data_set(self) -> str:
-        """The name of the data set: version of the schema, and scale. Equal names are equal tables, except dates."""
+        """The name of the data set: version of the schema, and scale. Equal names mean equal tables, except dates."""
         return f"tpcc v{VERSION} {self._scale}"
 
     @property
@@ -134,7 +134,7 @@ class TPCC(Workload):
 
     @property
     def round_seconds(self) -> float:
-        """Seconds in which a round starts transactions."""
+        """The seconds in which a round starts transactions."""
         return USUAL if self.seconds is None else self.seconds
 
     @property
@@ -142,12 +142,12 @@ class TPCC(Workload):
         """One connection for each thread."""
         return self.threads
 
-    def lasting(self, seconds: float | None) -> TPCC:
-        """The same workload in rounds of so many seconds; None: to be chosen."""
+    def with_seconds(self, seconds: float | None) -> TPCC:
+        """The same workload with rounds of this length in seconds; None lets the claim choose it."""
         return dataclasses.replace(self, seconds=seconds)
 
     def at_rate(self, rate: float | None) -> TPCC:
-        """The same workload at this rate in transactions a second; None is a closed loop."""
+        """The same workload at this rate in transactions per second; None is a closed loop."""
         return dataclasses.replace(self, rate=rate)
 
     @property
@@ -166,7 +166,7 @@ class TPCC(Workload):
         self.clean(setting)
         node.query(f"CREATE DATABASE {SCHEMA}")
         ((loaded,),) = node.query("SELECT CAST(NOW() AS CHAR)")
-        # Twice the cores, because a session waits for the disk about half of its time.
+        # Twice the number of cores, because a session waits for the disk about half of its time.
         call = self._call(setting, "writer", threads=2 * max(2, os.cpu_count() or 2))
         call = dataclasses.replace(call, options={**call.options, "loaded": loaded})
         sysbench_driver.command(call, setting, "schema", seconds=POPULATE_SECONDS)
@@ -177,8 +177,8 @@ class TPCC(Workload):
     def prepare(self, setting: Setting) -> None:
         """Load the tables unless the cluster has them.
 
-        Raises WorkloadError for tables of another version or scale, Unsupported for an old sysbench, ConfigError when
-        an endpoint takes no writes.
+        Raises WorkloadError for tables of another version or scale, Unsupported for an old sysbench, ConfigError if an
+        endpoint accepts no writes.
         """
         from pytest_dbcluster.workloads import sysbench_driver
         from pytest_dbcluster.workloads.tpcc import digests
@@ -192,18 +192,18 @@ class TPCC(Workload):
         elif vanished := {*TABLES, digests.TABLE} - {name for (name,) in node.query(f"SHOW TABLES FROM {SCHEMA}")}:
             raise WorkloadError(
                 f"{self}: schema {SCHEMA} on {node.name} has lost {', '.join(sorted(vanished))} since it was loaded: "
-                f"DROP DATABASE {SCHEMA} there, and run again to load it"
+                f"run DROP DATABASE {SCHEMA} there, then run the test again"
             )
 
     def _refuse_another(self, node: Node) -> None:
-        """Raise WorkloadError for a whole schema of another scale. A partly loaded schema may be dropped."""
+        """Raise WorkloadError for a complete schema of another scale. A partly loaded schema may be dropped."""
         from pytest_dbcluster.workloads.schema_mark import TABLE
 
         if node.query(f"SHOW DATABASES LIKE '{SCHEMA}'") and node.query(f"SHOW TABLES FROM {SCHEMA} LIKE '{TABLE}'"):
             ((scale,),) = node.query(f"SELECT scale FROM {SCHEMA}.{TABLE}")
             raise WorkloadError(
                 f"{self}: schema {SCHEMA} on {node.name} has {scale}, and this workload needs {self._scale}: "
-                f"DROP DATABASE {SCHEMA} there, and run again to load it"
+                f"run DROP DATABASE {SCHEMA} there, then run the test again"
             )
 
     def reset(self, setting: Setting) -> None:
@@ -216,21 +216,21 @@ class TPCC(Workload):
     def observe(self, setting: Setting, *, outlive: bool = False) -> tuple[RunResult, list[dict[str, Any]]]:
         """Run one round, and return its result and the report of each thread. ``violations`` compares its orders.
 
-        New-Orders of unknown outcome are looked up afterwards. outlive: return even when a node died during the round,
-        and look nothing up. Raises what ``run`` raises.
+        Afterwards it looks up New-Orders of unknown outcome. outlive: return even if a node died during the round,
+        without looking anything up. Raises what ``run`` raises.
         """
         from pytest_dbcluster.workloads import sysbench_driver
         from pytest_dbcluster.workloads.tpcc import books
 
         if isinstance(self.rate, str):
-            raise ConfigError(f"{self}: the capacity of the variants must be measured before a share of it can be run")
+            raise ConfigError(f"{self}: measure the capacity of the variants first; only a claim does that")
         call = self._call(setting, self.to, threads=self.threads)
-        with books.kept(setting.cluster).round() as heard:
+        with books.book_of(setting.cluster).round() as heard:
             result, reports = sysbench_driver.run(
                 call, setting, seconds=self.round_seconds, rate=self.rate, seed=self.seed, outlive=outlive, heard=heard
             )
         if result.ledger and not outlive:
-            result = dataclasses.replace(result, ledger=books.looked_up(setting.cluster, result.ledger, reports))
+            result = dataclasses.replace(result, ledger=books.look_up(setting.cluster, result.ledger, reports))
         ledger = result.ledger
         entries = ledger.entries if ledger else {}
         commits = sum(entry.committed for kind, entry in entries.items() if kind not in READ_ONLY)
@@ -254,30 +254,30 @@ class TPCC(Workload):
         return sysbench_driver.Call(str(self), "tpcc.lua", threads, SCHEMA, endpoints, own, prepared=False)
 
     def _partitions(self, cluster: Cluster) -> list[str]:
-        """The nodes that divide the warehouses, as terminals call them; empty when not partitioned."""
+        """The nodes that divide the warehouses, by the terminals' names for them; empty if not partitioned."""
         from pytest_dbcluster.workloads import sysbench_driver
 
         if not self.partitioned:
             return []
         if (nodes := len(cluster.writers)) > self.warehouses:
-            raise ConfigError(f"{self}: {nodes} nodes divide the warehouses: take warehouses={nodes} or more")
+            raise ConfigError(f"{self}: {nodes} nodes divide the warehouses: use warehouses={nodes} or more")
         return [sysbench_driver.which(node) for node in cluster.writers]
 
     def violations(self, cluster: Cluster) -> list[str]:
         """The conditions that do not hold on a node, each with the first row and both values, and wrong orders.
 
-        All rounds on this cluster are compared: orders that are lost, or invented (``balance``). The tables are equal
-        on all nodes (``Cluster.check``), so each question is asked on one of them.
+        Wrong orders are lost or invented in any round on this cluster (``balance``). The tables are equal on all nodes
+        (``Cluster.check``), so each condition is checked on one node.
         """
         from pytest_dbcluster.workloads.tpcc import conditions
 
-        return conditions.divided(cluster.nodes) + self.balance(cluster).violations
+        return conditions.violations_of_equal(cluster.nodes) + self.balance(cluster).violations
 
     def balance(self, cluster: Cluster) -> OrderBalance:
-        """The books of all rounds on this cluster, compared with a node; the cluster must have applied everything."""
+        """Compare the books of all rounds on this cluster with a node. The cluster must have applied everything."""
         from pytest_dbcluster.workloads.tpcc import books
 
-        return books.kept(cluster).balance(cluster.nodes[-1])
+        return books.book_of(cluster).balance(cluster.nodes[-1])
 
     def clean(self, setting: Setting) -> None:
         """Drop the schema, and forget its orders."""
@@ -288,5 +288,5 @@ class TPCC(Workload):
 
 
 def tpm_c(ledger: Ledger, seconds: float) -> float:
-    """New-Orders a minute. Those rolled back by design count (clause 5.4); failed and unknown ones do not."""
+    """New-Orders per minute. Those rolled back by design count (clause 5.4); failed and unknown ones do not."""
     return 60 * ledger.entries["new_order"].good / seconds if "new_order" in ledger.entries else 0.0

@@ -71,14 +71,14 @@ def test_orders_of_both_hosts_are_acknowledged_once(setting):
     before = setting.cluster.nodes[0].query(count)[0][0]
     outcome, reports = load.observe(setting)
     assert setting.cluster.settle(60)
-    found, entry = orders.reported(reports, "committed"), outcome.ledger.entries["new_order"]
+    found, entry = orders.from_reports(reports, "committed"), outcome.ledger.entries["new_order"]
 
     assert len(outcome.load_hosts) == 2
     assert [report["id"] for report in reports] == [0, 1, 2, 3, 4]
     assert len(found) == entry.committed > 0
     for node in setting.cluster.nodes:
         assert node.query(count)[0][0] == before + entry.committed
-        assert found.lost(node) == []
+        assert found.missing_on(node) == []
     assert load.violations(setting.cluster) == []
 
 

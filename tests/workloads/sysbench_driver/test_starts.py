@@ -46,8 +46,8 @@ def test_more_threads_than_connections_are_refused(galera2, filled):
         sysbench_driver.run(call(setting, "oltp_point_select", threads=400), setting, seconds=0.1)
 
     said = re.fullmatch(
-        r"oltp_point_select: 400 threads are 200 connections to node1, which takes 151 at once, (\d+) of them in use: "
-        r"set max_connections=(\d+) or more there, or take fewer threads",
+        r"oltp_point_select: 400 threads are 200 connections to node1, which accepts 151, (\d+) of them in use: "
+        r"set max_connections=(\d+) or more there, or use fewer threads",
         str(caught.value),
     )
     assert int(said[2]) == 200 + int(said[1])
@@ -56,7 +56,7 @@ def test_more_threads_than_connections_are_refused(galera2, filled):
 def test_more_threads_than_a_proxy_passes_are_refused():
     """The proxy would let the rest of them wait; the servers behind it are not even asked."""
     many = Call("x", "oltp.lua", 1600, SCHEMA, [Endpoint("h", 99, "u", "p")])
-    with pytest.raises(ConfigError, match="x: 1600 threads are 1600 connections to a proxy, which passes 1500 at once"):
+    with pytest.raises(ConfigError, match="x: 1600 threads are 1600 connections to a proxy, which accepts 1500"):
         sysbench_driver._require_room(many, cluster_of(2, 2, "proxy"))
 
 
@@ -75,7 +75,7 @@ def test_sysbench_connects_to_each_port_of_each_host(ends, hosts, ports):
 
 def test_endpoints_that_sysbench_cannot_be_told_are_refused():
     """It would connect to places that nobody named."""
-    with pytest.raises(Unsupported, match="several hosts at one port, or several ports of one host, not a:1"):
+    with pytest.raises(Unsupported, match="several hosts at one port, or several ports of one host, not to a:1"):
         sysbench_driver._addresses(Call("x", "oltp.lua", 1, SCHEMA, ENDS))
 
 
@@ -116,9 +116,9 @@ def test_where_threads_connect(to, writes, writers, proxy, chosen):
         (
             "sysbench 0.4.12",
             True,
-            "prints 'sysbench 0.4.12', but workloads need sysbench 1.0 or later; `dbcluster fetch",
+            "prints 'sysbench 0.4.12', but workloads need sysbench 1.0 or later; .*`dbcluster fetch",
         ),
-        ("1.1.0-dev", False, r"came without its scripts \(share/sysbench\)"),
+        ("1.1.0-dev", False, r"has no scripts \(share/sysbench\)"),
     ],
 )
 def test_an_old_or_bare_sysbench_is_refused(says, scripts, words, standalone, client, tmp_path, monkeypatch):

@@ -86,7 +86,7 @@ def test_of_two_acknowledged_orders_with_one_number_one_is_lost():
     twice = book([*ALL.items(), (3040, 8)])
 
     assert twice.balance(OrderServer(ALL)).lost == [
-        WrongOrder((*DISTRICT, 3040), "another one is there: customer 7, lines: 7")
+        WrongOrder((*DISTRICT, 3040), "the node has another one: customer 7, lines: 7")
     ]
     assert twice.balance(OrderServer({**ALL, 3040: 8})).there == 40
     assert len(twice.balance(OrderServer({**ALL, 3040: 9})).lost) == 2
@@ -140,12 +140,12 @@ def test_orders_of_a_cluster_are_kept_until_its_tables_are_dropped():
 
     one, other = cluster(), cluster()
     for pair in ((3011, 5), (3012, 6)):
-        with books.kept(one).round() as heard:
+        with books.book_of(one).round() as heard:
             heard(reports([pair]))
 
-    assert books.kept(one).first == {(3, 4): 3011, (3, 5): 3001}
-    assert list(books.kept(one).acknowledged) == [(3, 4, 3011), (3, 4, 3012)]
-    assert len(books.kept(other).acknowledged) == 0
+    assert books.book_of(one).first == {(3, 4): 3011, (3, 5): 3001}
+    assert list(books.book_of(one).acknowledged) == [(3, 4, 3011), (3, 4, 3012)]
+    assert len(books.book_of(other).acknowledged) == 0
     books.forget(one)
     assert one.acknowledged == {}
 
@@ -161,7 +161,7 @@ LEDGER = Ledger({"new_order": LedgerEntry(committed=1, unknown=3), "payment": Le
 def test_a_round_knows_what_became_of_its_unknown_orders():
     """They are looked up when the cluster has applied everything; those of other types are not."""
     left = reports([(3010, ALL[3010])], [(3011, ALL[3011]), (3012, 1), (3090, 1)])
-    ledger = books.looked_up(healthy(OrderServer(ALL)), LEDGER, left)
+    ledger = books.look_up(healthy(OrderServer(ALL)), LEDGER, left)
 
     assert ledger.entries["payment"] == LEDGER.entries["payment"]
     assert ledger.entries["new_order"] == LedgerEntry(committed=1, unknown=3, unknown_there=1, unknown_gone=2)
@@ -173,12 +173,12 @@ def test_a_cluster_that_does_not_recover_is_not_asked(monkeypatch):
     server = OrderServer(ALL)
     monkeypatch.setattr(books, "LOOK_UP_SECONDS", 0.05)
 
-    assert books.looked_up(healthy(server, ["node1: not Synced"]), LEDGER, reports([], [(3011, 1)])) == LEDGER
-    assert books.looked_up(healthy(server), LEDGER, reports([(3011, 1)])) is LEDGER
+    assert books.look_up(healthy(server, ["node1: not Synced"]), LEDGER, reports([], [(3011, 1)])) == LEDGER
+    assert books.look_up(healthy(server), LEDGER, reports([(3011, 1)])) is LEDGER
     assert server.asked == []
 
     def died():
         raise NotReady("a node", 1, ["dead"])
 
     dead = types.SimpleNamespace(spec="galera3", nodes=[server], problems=died)
-    assert books.looked_up(dead, LEDGER, reports([], [(3011, 1)])) == LEDGER
+    assert books.look_up(dead, LEDGER, reports([], [(3011, 1)])) == LEDGER

@@ -41,7 +41,7 @@ def test_equal_nodes_divide_the_conditions(count):
     """Each condition is asked once; no node is asked for two more than another."""
     nodes = [Asked(f"node{number}") for number in range(1, count + 1)]
 
-    said = conditions.divided(nodes)
+    said = conditions.violations_of_equal(nodes)
 
     assert sum((node.statements for node in nodes), collections.Counter()) == EVERY
     numbers = [node.statements.total() for node in nodes]

@@ -14,6 +14,7 @@ from pytest_dbcluster.workloads.tpcc.failover import LoadedFailover, fail_over
 from pytest_dbcluster.workloads.tpcc.orders import WrongOrder
 from pytest_dbcluster.workloads.tpcc.workload import TPCC
 from pytest_dbcluster.workloads.workload import Setting
+from tests.support import golden
 from tests.support.clusters import bring_up
 from tests.support.guests import servers_in
 
@@ -32,11 +33,7 @@ def test_a_failover_under_load_is_told_in_one_line():
     badly = LoadedFailover(DONE, 310, lost, lost[:1], 0, 0, ["condition 1 ..."], 3.0)
 
     assert well.seconds == pytest.approx(2.41)
-    assert str(well) == (
-        "failover from node1 to node2 took 2.41 s: fenced 0.01 s, server answers 2.40 s; 310 orders were acknowledged, "
-        "0 of them lost, 0 invented, and 3 more had no answer to their COMMIT (2 of them there); the old host was a "
-        "standby again after 3.4 s"
-    )
+    golden.compare("failover", {"no order is lost": str(well), "orders are lost": str(badly)})
     assert (
         "4 of them lost (warehouse 1, district 2, order 3001; warehouse 1, district 2, order 3002 (another one); "
         in str(badly)
@@ -50,7 +47,7 @@ def test_a_cluster_without_a_standby_is_refused(standalone, mariadb):
     """Before the load begins."""
     with pytest.raises(ConfigError) as caught:
         fail_over(TPCC(), Setting(standalone, standalone.hosts[0], mariadb, "quick", lambda line: None))
-    assert str(caught.value) == "cluster standalone1 has no node that stands by for its server: take topology drbd"
+    assert "cluster standalone1 has no standby" in str(caught.value)
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +88,7 @@ def test_no_acknowledged_order_is_lost_in_a_failover(pair, old, new, rtt):
 def test_a_load_that_ends_too_early_is_refused(pair):
     """Nothing was taken away."""
     before = pair.cluster.nodes
-    with pytest.raises(WorkloadError, match=r"orders in 0.3 s, and 20 are needed before its server is taken away: "):
+    with pytest.raises(WorkloadError, match=r"orders in 0.3 s, and needs 20 "):
         fail_over(TPCC(threads=1, seconds=0.3, thinking=True), pair)
     assert pair.cluster.nodes == before
 

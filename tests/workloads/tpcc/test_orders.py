@@ -18,7 +18,7 @@ def test_orders_that_are_there_are_asked_for_a_thousand_at_a_time():
     """Numbers that follow each other are one sum; where one is missing, another sum begins."""
     server, made = OrderServer(ALL), those(dict(reversed(ALL.items())))
 
-    assert made.lost(server) == []
+    assert made.missing_on(server) == []
     assert server.asked == [2 * 5]
     assert len(made) == len(ALL)
     assert list(made) == [(*DISTRICT, number) for number in sorted(ALL)]
@@ -29,15 +29,15 @@ def test_an_order_that_is_not_there_is_named(number):
     """Also the first and the last one of a sum."""
     there = {key: digest for key, digest in ALL.items() if key != number}
 
-    assert those(ALL).lost(OrderServer(there)) == [WrongOrder((*DISTRICT, number))]
+    assert those(ALL).missing_on(OrderServer(there)) == [WrongOrder((*DISTRICT, number))]
 
 
 def test_other_orders_are_named_with_what_is_there():
     """Two that are exchanged too, though their sum is the same."""
     changed = ALL | {3002: ALL[3003], 3003: ALL[3002], 6002: 1}
 
-    assert [str(lost) for lost in those(ALL).lost(OrderServer(changed))] == [
-        f"warehouse 3, district 4, order {number} (another one is there: customer 7, lines: 7)"
+    assert [str(lost) for lost in those(ALL).missing_on(OrderServer(changed))] == [
+        f"warehouse 3, district 4, order {number} (the node has another one: customer 7, lines: 7)"
         for number in (3002, 3003, 6002)
     ]
 
@@ -47,7 +47,9 @@ def test_a_number_that_was_acknowledged_twice_is_a_lost_order():
     made = those(ALL)
     made.add(*DISTRICT, [3005, ALL[3005]])
 
-    assert made.lost(OrderServer(ALL)) == [WrongOrder((*DISTRICT, 3005), "two acknowledged orders have its number")]
+    assert made.missing_on(OrderServer(ALL)) == [
+        WrongOrder((*DISTRICT, 3005), "two acknowledged orders have its number")
+    ]
 
 
 def test_orders_that_are_known_to_be_lost_are_looked_up_no_more():
@@ -57,9 +59,9 @@ def test_orders_that_are_known_to_be_lost_are_looked_up_no_more():
     changed = ALL | {3005: 1}
 
     assert len(made) == len(ALL) - 1
-    assert made.lost(OrderServer(changed)) == []
+    assert made.missing_on(OrderServer(changed)) == []
     made.add(*DISTRICT, [3005, 1])
-    assert made.lost(OrderServer(changed)) == []
+    assert made.missing_on(OrderServer(changed)) == []
 
 
 @pytest.mark.parametrize("vendor", ["mariadb", "mysql"])
@@ -68,7 +70,7 @@ def test_the_server_computes_the_digests_of_the_terminals(loaded, vendor):
     setting = loaded(vendor)
     node, load = setting.cluster.nodes[0], TPCC(seconds=0.5)
     _, reports = load.observe(setting)
-    committed = orders.reported(reports, "committed")
+    committed = orders.from_reports(reports, "committed")
     warehouse, district, number = order = list(committed)[-1]
     changes = {
         "orders": [
@@ -82,7 +84,7 @@ def test_the_server_computes_the_digests_of_the_terminals(loaded, vendor):
         ],
     }
 
-    assert committed.lost(node) == []
+    assert committed.missing_on(node) == []
     keys = {
         "orders": f"o_w_id = {warehouse} AND o_d_id = {district} AND o_id = {number}",
         "order_line": f"ol_w_id = {warehouse} AND ol_d_id = {district} AND ol_o_id = {number}",
@@ -90,7 +92,7 @@ def test_the_server_computes_the_digests_of_the_terminals(loaded, vendor):
     for table, wrong in ((table, wrong) for table, wrongs in changes.items() for wrong in wrongs):
         node.query("BEGIN")
         node.query(f"UPDATE {SCHEMA}.{table} SET {wrong} WHERE {keys[table]}")
-        (lost,) = committed.lost(node)
+        (lost,) = committed.missing_on(node)
         node.query("ROLLBACK")
         assert lost.order == order, wrong
     assert load.violations(setting.cluster) == []
@@ -106,7 +108,7 @@ def test_lines_of_another_warehouse_are_compared_too(standalone, provisioner, ma
         done = load.run(setting)
         (remote,) = node.query(f"SELECT SUM(s_remote_cnt) FROM {SCHEMA}.stock")[0]
         assert remote > 0
-        assert len(books.kept(standalone).acknowledged) == done.ledger.entries["new_order"].committed
+        assert len(books.book_of(standalone).acknowledged) == done.ledger.entries["new_order"].committed
         assert load.violations(standalone) == []
         node.query(f"UPDATE {SCHEMA}.order_line SET ol_supply_w_id = ol_w_id WHERE ol_supply_w_id <> ol_w_id")
         found = load.violations(standalone)

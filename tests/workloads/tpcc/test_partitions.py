@@ -144,7 +144,7 @@ def partition(setting, cut, seconds):
 
 def compared(setting, result):
     """The books of all rounds on the cluster, equal on all nodes, and nothing wrong in them."""
-    book = books.kept(setting.cluster)
+    book = books.book_of(setting.cluster)
     balances = [book.balance(node) for node in setting.cluster.nodes]
     entry = result.ledger.entries["new_order"]
 
@@ -215,7 +215,7 @@ def group_partition(setting, cut):
     cluster.topology.rejoin(primary, [primary, *peers])
     wait.until(cluster.problems, "the former primary among its peers", seconds=NOTICED)
     wait.until(cluster.backlog, "all of the load applied", seconds=NOTICED)
-    return writer, dataclasses.replace(result, ledger=books.looked_up(cluster, result.ledger, reports))
+    return writer, dataclasses.replace(result, ledger=books.look_up(cluster, result.ledger, reports))
 
 
 @pytest.mark.chaos

@@ -14,7 +14,7 @@ from pytest_dbcluster.clusters.servers.connection import Connection
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.spec import ClusterSpec
 from pytest_dbcluster.workloads.tpcc.conditions import violations
-from pytest_dbcluster.workloads.tpcc.orders import reported
+from pytest_dbcluster.workloads.tpcc.orders import from_reports
 from pytest_dbcluster.workloads.tpcc.workload import SCHEMA, TPCC
 
 CONFLICTS = {1020, 1047, 1180, 1205, 1213, 1317}
@@ -22,7 +22,7 @@ CONFLICTS = {1020, 1047, 1180, 1205, 1213, 1317}
 
 def test_nodes_do_not_share_fewer_warehouses_than_they_are(loaded):
     """Each needs one at least."""
-    with pytest.raises(ConfigError, match="3 nodes divide the warehouses: take warehouses=3 or more"):
+    with pytest.raises(ConfigError, match="3 nodes divide the warehouses: use warehouses=3 or more"):
         TPCC(to="all", partitioned=True).run(loaded("mariadb", "galera", 3))
 
 
@@ -54,7 +54,7 @@ def test_orders_of_several_load_hosts_are_those_that_the_servers_have(loaded, pr
     load = TPCC(threads=7, seconds=1.0, to="all")
     outcome, reports = load.observe(dataclasses.replace(setting, others=tuple(others)))
     provisioner.give_back(others)
-    committed, entry = reported(reports, "committed"), outcome.ledger.entries["new_order"]
+    committed, entry = from_reports(reports, "committed"), outcome.ledger.entries["new_order"]
 
     assert cluster.settle(60)
     assert len(outcome.load_hosts) == 3
@@ -63,7 +63,7 @@ def test_orders_of_several_load_hosts_are_those_that_the_servers_have(loaded, pr
     assert entry.unknown == 0
     for node in cluster.nodes:
         assert node.query(f"SELECT COUNT(*) FROM {SCHEMA}.orders")[0][0] == before + entry.committed
-        assert committed.lost(node) == []
+        assert committed.missing_on(node) == []
     assert violations(cluster.nodes) == []
 
 
@@ -93,7 +93,7 @@ def test_no_acknowledged_order_is_lost_with_a_node(loaded):
     load = TPCC(threads=6, seconds=2.0, to="all")
     outcome, reports = load.observe(setting, outlive=True)
     killed.join()
-    committed, entry = reported(reports, "committed"), outcome.ledger.entries["new_order"]
+    committed, entry = from_reports(reports, "committed"), outcome.ledger.entries["new_order"]
 
     def apart():
         seen = {node.status("wsrep_last_committed")["wsrep_last_committed"] for node in survivors}
@@ -101,12 +101,12 @@ def test_no_acknowledged_order_is_lost_with_a_node(loaded):
 
     wait.until(apart, "the survivors", seconds=30)
     assert len(committed) == entry.committed > 0
-    unknown = reported(reports, "unknown")
+    unknown = from_reports(reports, "unknown")
     assert len(unknown) == entry.unknown
     # The number of an order that was lost is given to the next one of its district.
     doubtful = set(unknown) - set(committed)
     for node in survivors:
-        assert committed.lost(node) == []
+        assert committed.missing_on(node) == []
         there = node.query(f"SELECT COUNT(*) FROM {SCHEMA}.orders")[0][0] - before
-        assert there == entry.committed + len(doubtful - {lost.order for lost in unknown.lost(node)})
+        assert there == entry.committed + len(doubtful - {lost.order for lost in unknown.missing_on(node)})
     assert violations(survivors) == []
