@@ -5,8 +5,8 @@ that can change at run time share one cluster; a *switch* turns the cluster from
 the running clusters of a run. A *data set* is a populated data directory in the cache, from which clusters start.
 
 - ``testbed``: ``Testbed``, the round source of a run. ``Testbed.round`` prepares a cluster for a round.
-- ``round_runner``: one round. ``measured`` runs it: a reading, the workload (it reports its seconds), drain, a reading.
-- ``sampler``: CPU, disk, network and server counters of a round. ``timeline``: the same in every second.
+- ``round_runner``: one round. ``run_round``: a reading, the workload (it reports its seconds), drain, a reading.
+- ``sampler``: CPU, disk, network and server counters of a round. ``timeline``: samples of every second.
 - ``resolution``: looks up and checks a spec once, and makes it a variant.
 - ``pool``: starts clusters when they are needed, and reuses them.
 - ``variants``: variants, their cold-start references, and the switch.
@@ -14,8 +14,8 @@ the running clusters of a run. A *data set* is a populated data directory in the
 - ``comparability``: which workloads may not be compared, and lines about variants.
 - ``evidence``: which variants may not be compared, and claims that stay inconclusive on this machine.
 - ``names``: a unique name for each variant.
-- ``anchor``: the speed of a pinned server, to which a history compares the speed of each variant.
-- ``calibrations``: how far equal clusters can differ, as calibrated on this machine or by default.
+- ``anchor``: the speed of a pinned server. A history compares the speed of each variant with it.
+- ``calibrations``: how far equal clusters can differ, from a calibration on this machine or by default.
 """
 
 __all__ = ["anchor", "calibrations", "comparability", "datasets", "names", "pool", "resolution", "testbed", "variants"]

@@ -1,7 +1,7 @@
-"""The anchor: the speed of one pinned server under one pinned load, measured at the end of a run with a history.
+"""The anchor: the speed of one pinned server under one pinned workload, measured at the end of a run with a history.
 
-A ratio of two variants does not see a change that slows both. Relative to the anchor each variant's own speed can be
-compared with that of earlier runs: a slower machine slows the anchor too, a slower server or my.cnf does not.
+A ratio of two variants does not show a change that slows both. Relative to the anchor, a variant's speed can be
+compared with earlier runs: a slower machine also slows the anchor, a slower server or my.cnf does not.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ RELEASE = ReleaseName("mariadb", "10.11")
 # No option of the run reaches it. A flush at each commit would measure the noise of the disk.
 OPTIONS = {"innodb_buffer_pool_size": "128M", "innodb_flush_log_at_trx_commit": "2", "sync_binlog": "0"}
 LOAD = MySQLSlap("mixed")
-SECONDS = 15.0  # of rounds, with what lies between them
+SECONDS = 15.0  # of rounds, with the time between them
 LEAST = 5  # rounds
-MOST_VOID = 10  # rounds that did not count, before there is no anchor
+MOST_VOID = 10  # void rounds; with more, the run has no anchor
 
 
 def measure(provisioner: str, images: Mapping[str, str], progress: Report) -> float:
-    """Start the pinned server where the run's clusters ran, and return its operations/s: the median of its rounds.
+    """Start the pinned server on hosts of the run's provisioner, and return its operations/s: the median of its rounds.
 
-    provisioner: its name. images: of releases, as given by ``--db-image``. Raises DBClusterError when the server cannot
-    be had or started, and SeriesVoid for too many void rounds.
+    provisioner: its name. images: the images of releases from ``--db-image``. Raises DBClusterError if we cannot get or
+    start the server, and SeriesVoid for too many void rounds.
     """
     pool = open_pool(provisioner, images=images, progress=progress)
     with contextlib.ExitStack() as stack:
@@ -53,7 +53,7 @@ def _speed(testbed: Testbed) -> float:
         if done.void:
             void += 1
             if void > MOST_VOID:
-                raise SeriesVoid(f"the anchor: {void} rounds did not count, the last one because {done.void}")
+                raise SeriesVoid(f"the anchor: {void} void rounds; the last one because {done.void}")
             continue
         speeds.append(done.throughput)
     return statistics.median(speeds[1:])

@@ -1,10 +1,9 @@
-"""How far equal clusters can differ, for a variant and its workload: calibrated on this machine, or a default.
+"""How far equal clusters can differ, for a variant and its workload: a calibration on this machine, or a default.
 
 ``dbcluster calibrate`` measures pairs of fresh equal clusters and keeps a ``Calibration`` in the cache, under the key
 of the machine, the provisioner, the cluster and the kind of workload. A measurement with several instances of a variant
-adds theirs (``learn``). A pair of clusters has a difference for each metric of its rounds. Without a calibration, or
-for a metric that it does not have, ``known`` gives a default of ``DEFAULTS``. ``claims.cluster_difference`` says what
-the figure means and how it is computed.
+adds its pairs (``learn``). A pair of clusters has a difference for each metric of its rounds. Without a calibration for
+a metric, ``look_up`` returns a default of ``DEFAULTS``. ``claims.cluster_difference`` explains the figure.
 """
 
 from __future__ import annotations
@@ -39,15 +38,15 @@ from pytest_dbcluster.system import cache, probes
 from pytest_dbcluster.testbed.variants import Variant
 from pytest_dbcluster.workloads.workload import OpenLoop, Workload
 
-FORMAT = 3  # of a calibration in the cache; raised when its fields change
+FORMAT = 3  # of a calibration in the cache; increase it if its fields change
 FOLDER = "calibrations"
 LEARN = "DBCLUSTER_LEARN"
 LEAST_ROUNDS = 2 * PER_OPENING  # of each cluster: one opening block for either half
-MOST_PAIRS = 200  # of a calibration: of more the latest count
+MOST_PAIRS = 200  # the latest pairs of a calibration count
 OPEN_LOOP = ", open loop"  # ends the kind of a workload with an arrival rate
 LOCAL = "local"
 SPEED = "speed"  # the name of all of SPEEDS in DEFAULTS
-CALIBRATED = ("tpcc", "sysbench", "mysqlslap")  # tools that the command takes
+CALIBRATED = ("tpcc", "sysbench", "mysqlslap")  # tools that the command accepts
 
 PairDifference = tuple[
     float, float
@@ -56,18 +55,19 @@ PairDifference = tuple[
 
 @dataclasses.dataclass(frozen=True)
 class Default:
-    """The difference of equal clusters where none was measured.
-
-    date, on: when, and on what, it was measured.
-    """
+    """The difference of equal clusters without a calibration."""
 
     fraction: float
     """How much faster one of two equal clusters can be (1 in 200)."""
 
     date: str
+    """Date of the measurement."""
+
     on: str
+    """Clusters and machine of the measurement."""
+
     pairs: int = 0
-    """The pairs of clusters that were measured; 0 where it is assumed."""
+    """Measured pairs of clusters; 0 for an assumption."""
 
     @property
     def difference(self) -> ClusterDifference:
@@ -76,26 +76,28 @@ class Default:
         return ClusterDifference(math.log1p(self.fraction), f"{how}, {self.on}, {self.date}".rstrip(", "), self.pairs)
 
 
-# By kind of workload, in full (``mysqlslap:key``) or the tool alone, then by metric, in full or by ``family_of``.
-# Pairs of fresh equal Galera clusters of 3 nodes, under write, key, oltp_read_write and one warehouse. The figures are
-# what the pairs do not exclude, less the noise of their rounds (``cluster_difference.upper``).
-# Speeds. mysqlslap: 48 rounds of each cluster, key 56, on an idle machine. The rounds' noise was 2.4 % (key 1.2 %),
-# half of the pairs differed by less than 1.6 % (1.1 %), the largest by 3.7 % (2.3 %). oltp_point_select: 16 rounds,
-# idle too; the noise was 1.5 %, half of the pairs differed by less than 1.0 %, the largest by 5.0 %. Other scripts and
-# TPC-C: on a busier machine the noise was 5.6 and 5.2 %, no less than the differences (3.1 and 5.2 %), so a calibration
-# with more rounds can give smaller figures.
-# Other metrics: 12 pairs with 24 rounds of each cluster, under write (rounds of .3 s) and under oltp_read_write in an
-# open loop (.5 s), on a machine with five times as many runnable tasks as cores. ``work`` is the largest figure of any
-# such counter (log_bytes); row_lock_waits had 8 pairs. Of ``drain_seconds`` and of
-# latencies the rounds' noise (10 to 26 %) was as large as the differences, so a calibration can give smaller figures.
-# No exchange of places half-way is offered: the cluster that was started first was neither faster nor slower (means of
-# the signed differences -.2, -.3 and .6 %, standard errors .8, .7 and .8 %). More instances lower the difference.
+# By kind of workload (``mysqlslap:key``) or only the tool, then by metric or by ``family_of``. Measured on pairs of
+# fresh equal Galera clusters of 3 nodes, under write, key, oltp_read_write and one warehouse. The figures are upper
+# limits from the pairs, less the noise of their rounds (``cluster_difference.upper``).
+# Speeds:
+# - mysqlslap: 48 rounds of each cluster, key 56, on an idle machine. The rounds' noise was 2.4 % (key 1.2 %). Half of
+#   the pairs differed by less than 1.6 % (1.1 %), the largest by 3.7 % (2.3 %).
+# - oltp_point_select: 16 rounds, idle too. The noise was 1.5 %. Half of the pairs differed by less than 1.0 %, the
+#   largest by 5.0 %.
+# - Other scripts and TPC-C: on a busier machine. The noise was 5.6 and 5.2 %, no less than the differences (3.1 and
+#   5.2 %), so a calibration with more rounds can give smaller figures.
+# Other metrics: 12 pairs with 24 rounds of each cluster, on a machine with five times as many runnable tasks as cores.
+# The workloads were write (rounds of .3 s) and oltp_read_write in an open loop (.5 s). ``work`` is the largest figure
+# of such a counter (log_bytes); row_lock_waits had 8 pairs. For ``drain_seconds`` and latencies, the rounds' noise (10
+# to 26 %) was as large as the differences, so a calibration can give smaller figures. The cluster that we started first
+# was neither faster nor slower: the means of the signed differences were -.2, -.3 and .6 %, with standard errors of .8,
+# .7 and .8 %. So clusters do not exchange places half-way. More instances lower the difference.
 _ON = "galera of 3 nodes on one machine of 2 cores"
 _BUSY = f"{_ON}, busy"
 
 
 def _busy(**fractions: float) -> dict[str, Default]:
-    """Defaults that 12 pairs of clusters gave on a busy machine."""
+    """Defaults from 12 pairs of clusters on a busy machine."""
     return {metric: Default(fraction, "2026-11-24", _BUSY, 12) for metric, fraction in fractions.items()}
 
 
@@ -130,7 +132,7 @@ DEFAULTS: Mapping[str, Mapping[str, Default]] = MappingProxyType(
         "tpcc": {SPEED: Default(0.076, "2026-11-23", _ON, 48)},
     }
 )
-# By family, where nobody measured: more than any workload above has.
+# Assumptions by family, larger than the figures of all workloads above.
 _ASSUMED = {
     SPEED: 0.10,
     "p50": 0.50,
@@ -149,15 +151,25 @@ class CalibrationKey:
     """What a calibration is valid for."""
 
     machine: str
+    """CPUs and memory, as text (``machine``)."""
+
     provisioner: str
+    """Name of the provisioner."""
+
     topology: str
+    """Name of the topology."""
+
     nodes: int
+    """Number of nodes."""
+
     release: str
-    """Such as ``mariadb:10.11``."""
+    """Name of the release, such as ``mariadb:10.11``."""
 
     proxy: str
+    """Name of the proxy; empty for none."""
+
     kind: str
-    """Of the workload (``kind_of``)."""
+    """Kind of the workload (``kind_of``)."""
 
     @classmethod
     def of(cls, variant: Variant, workload: Workload, provisioner: Provisioner) -> CalibrationKey:
@@ -181,7 +193,7 @@ class CalibrationKey:
 
     @property
     def command(self) -> str:
-        """The command that calibrates it; empty for a workload that the command does not take."""
+        """The command that calibrates it; empty for a workload that the command does not accept."""
         workload = self.kind.removesuffix(OPEN_LOOP)
         if workload.partition(":")[0] not in CALIBRATED:
             return ""
@@ -198,18 +210,19 @@ class CalibrationKey:
 
 @dataclasses.dataclass(frozen=True)
 class Calibration:
-    """The pairs of fresh equal clusters that were measured for a key."""
+    """The measured pairs of fresh equal clusters for a key."""
 
     key: CalibrationKey
+    """What the calibration is valid for."""
+
     pairs: tuple[Mapping[str, PairDifference], ...] = ()
-    """Of each pair of clusters, by metric, the log ratio of the two and the standard error that comes from the rounds.
-    """
+    """For each pair of clusters, by metric: their log ratio, and its standard error from the rounds."""
 
     date: str = ""
-    """Of the last pair, such as ``2026-11-22``."""
+    """Date of the last pair, such as ``2026-11-22``."""
 
     def with_pair(self, found: Mapping[str, PairDifference]) -> Calibration:
-        """The same calibration with one pair of clusters more, measured today."""
+        """The same calibration with one more pair of clusters, measured today."""
         return Calibration(self.key, (*self.pairs, found)[-MOST_PAIRS:], time.strftime("%Y-%m-%d"))
 
     def differences(self, metric: str) -> list[float]:
@@ -217,12 +230,12 @@ class Calibration:
         return [pair[metric][0] for pair in self.pairs if metric in pair]
 
     def noise(self, metric: str) -> float:
-        """The standard error of a difference that comes from its rounds: the root of the mean square of all pairs."""
+        """The standard error of a difference from its rounds: the root mean square of all pairs."""
         squares = [pair[metric][1] ** 2 for pair in self.pairs if metric in pair]
         return math.sqrt(math.fsum(squares) / max(1, len(squares)))
 
     def difference(self, metric: str) -> ClusterDifference | None:
-        """What it says about a metric; None for too few pairs of clusters that have it."""
+        """The difference of equal clusters in a metric; None if too few pairs of clusters have it."""
         found = self.differences(metric)
         if len(found) < LEAST_PAIRS:
             return None
@@ -230,14 +243,14 @@ class Calibration:
         return ClusterDifference(f, source, len(found))
 
     def write(self) -> None:
-        """Keep it in the cache, at once and complete. Raises OSError."""
+        """Write it to the cache in one step. Raises OSError."""
         path = self.key.path
         path.parent.mkdir(parents=True, exist_ok=True)
         cache.write_manifest(path, {"format": FORMAT, **dataclasses.asdict(self)})
 
 
 def read(key: CalibrationKey) -> Calibration:
-    """The calibration of a key in the cache; one without pairs where there is none, or one of another format."""
+    """The calibration of a key in the cache; without pairs if the cache has none of this format."""
 
     def parse(fields: Any) -> Calibration | None:
         if fields["format"] != FORMAT or fields["key"] != dataclasses.asdict(key):
@@ -253,7 +266,7 @@ def read(key: CalibrationKey) -> Calibration:
 def add(key: CalibrationKey, found: Mapping[str, PairDifference]) -> Calibration:
     """Add a pair of clusters to the calibration in the cache, and return it. Raises OSError, ProvisionError.
 
-    Runs at the same time add theirs one after the other.
+    Concurrent runs add their pairs one after the other.
     """
     key.path.parent.mkdir(parents=True, exist_ok=True)
     lock = key.path.with_name(f"{key.path.name}.add.lock")
@@ -264,11 +277,11 @@ def add(key: CalibrationKey, found: Mapping[str, PairDifference]) -> Calibration
 
 
 def rounds_difference(first: Sequence[Round], second: Sequence[Round], load: str) -> dict[str, PairDifference]:
-    """How the rounds of two equal clusters differ, by metric: second / first as a log ratio, with its standard error.
+    """The difference of two equal clusters by metric: second / first as a log ratio, with its standard error.
 
-    The n-th rounds of both belong together. Half of the difference between both halves of the rounds estimates the
-    standard error, without a model of how rounds depend on each other. Missing are statuses of a server, which are not
-    counted in a round, latencies of a closed loop, and what one of the clusters never counted.
+    Round n of both is a pair. Half of the difference between both halves of the rounds estimates the standard error;
+    this needs no model of the dependence between rounds. The result has no server gauges, no latencies of a closed
+    loop, and no counters that one of the clusters never counted.
     """
     found = {}
     half = len(first) // 2
@@ -298,7 +311,7 @@ def _metrics_of(done: Round) -> list[str]:
 
 
 def _log_ratio(first: Sequence[float], second: Sequence[float], metric: str) -> float:
-    """The log ratio of two clusters: of a counter the median of the rounds that counted; nan where no two did."""
+    """The log ratio of two clusters. A counter has the median of the rounds that counted; nan if no pair did."""
     if metrics.is_counter(metric):
         both = [math.log(b / a) for a, b in zip(first, second, strict=True) if a > 0 and b > 0]
         return statistics.median(both) if both else math.nan
@@ -309,19 +322,24 @@ def _log_ratio(first: Sequence[float], second: Sequence[float], metric: str) -> 
 
 @dataclasses.dataclass(frozen=True)
 class Setup:
-    """The variants of a measurement, the workload of each, and where their clusters run."""
+    """The variants of a measurement, their workloads and their provisioner."""
 
     variants: Sequence[Variant]
+    """All variants."""
+
     workloads: Sequence[Workload]
+    """The workload of each variant."""
+
     provisioner: Provisioner
+    """The provisioner of their hosts."""
 
 
 def learn(rounds: Sequence[Sequence[Round]], instances: int, given: Setup, used: set[tuple[object, ...]]) -> int:
-    """Add the differences between the instances of each variant to its calibration; return how many pairs were added.
+    """Add the differences between the instances of each variant to its calibration; return the number of new pairs.
 
-    rounds: of each variant. used: the clusters that are in a pair already; those of this call are added, so that pairs
-    are independent. A pair takes ``LEAST_ROUNDS`` rounds of each instance. Where the cache cannot be written nothing is
-    added: no claim depends on it. With 0 in the environment variable ``LEARN`` nothing is added either.
+    rounds: the rounds of each variant. used: the clusters that are in a pair already; this call adds its clusters, so
+    that pairs are independent. A pair needs ``LEAST_ROUNDS`` rounds of each instance. If the cache is not writable,
+    this adds nothing, because no claim depends on it. It also adds nothing if the environment variable ``LEARN`` is 0.
     """
     added = 0
     if os.environ.get(LEARN) == "0":
@@ -342,12 +360,12 @@ def learn(rounds: Sequence[Sequence[Round]], instances: int, given: Setup, used:
 
 
 def of(variant: Variant, workload: Workload, provisioner: Provisioner, metric: str) -> ClusterDifference:
-    """How far two fresh clusters of this variant can differ under a workload: as calibrated here, else the default."""
+    """How far two fresh clusters of this variant can differ under a workload: from a calibration, or the default."""
     return look_up(CalibrationKey.of(variant, workload, provisioner), provisioner.offers, metric)
 
 
 def look_up(key: CalibrationKey, offers: frozenset[str], metric: str) -> ClusterDifference:
-    """What is known of a key on hosts with these powers: as calibrated, else the default."""
+    """The difference for a key on hosts with these powers: from a calibration, or the default."""
     calibrated = read(key).difference(metric)
     return calibrated or dataclasses.replace(default(key.kind, offers, metric), command=key.command)
 
@@ -372,7 +390,7 @@ def family_of(metric: str) -> str:
 
 
 def kind_of(workload: Workload) -> str:
-    """The kind of a workload, as ``dbcluster calibrate --workload`` takes it: ``mysqlslap:write``, ``tpcc``.
+    """The kind of a workload, as ``dbcluster calibrate --workload`` accepts it: ``mysqlslap:write``, ``tpcc``.
 
     With an arrival rate it ends with ``OPEN_LOOP``: latencies of an open and a closed loop have little in common.
     """
@@ -385,17 +403,17 @@ def kind_of(workload: Workload) -> str:
 def machine(hosts: Mapping[str, str]) -> str:
     """The key of the machine that servers run on: its CPUs and memory.
 
-    hosts: ``Provisioner.environment``, which has ``cpu`` and ``memory`` where the hosts are not on this machine.
+    hosts: ``Provisioner.environment``, which has ``cpu`` and ``memory`` if the hosts are not on this machine.
     """
     cpu = hosts.get("cpu") or f"{psutil.cpu_count()} x {probes.cpu_model()}"
     return f"{cpu}, {hosts.get('memory') or formatting.gibibytes(psutil.virtual_memory().total)}"
 
 
 def largest_difference(numbers: Sequence[int], given: Setup, instances: int, metric: str) -> ClusterDifference | None:
-    """How far equal clusters can differ, where two neighbours among these variants run on separate ones; else None.
+    """How far equal clusters can differ, if two neighbours of these variants run on separate clusters; otherwise None.
 
-    numbers: of the variants. The largest difference of all such neighbours, each variant with its workload, for so many
-    instances of each variant.
+    The result is the largest difference of all such neighbours, each variant with its workload, for this number of
+    instances. ``numbers`` are those of the variants.
     """
     keys = [variant.cluster_key for variant in given.variants]
     apart = [(a, b) for a, b in itertools.pairwise(numbers) if keys[a] != keys[b]]

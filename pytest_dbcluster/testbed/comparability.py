@@ -23,11 +23,11 @@ SHOWN = 20  # variables shown; two vendors differ in hundreds
 
 
 def check_workloads(workloads: Sequence[object]) -> None:
-    """Raise ConfigError for anything but workloads, and for a rate that nobody can mean. Starts nothing."""
+    """Raise ConfigError for anything but workloads, and for a rate below 1 operation/s. Starts nothing."""
     for workload in workloads:
         if not isinstance(workload, Workload):
             raise ConfigError(
-                f'measure(workload, on=[...]) takes a workload, such as MySQLSlap("write"), got {workload!r}'
+                f'measure(workload, on=[...]) accepts a workload, such as MySQLSlap("write"); got {workload!r}'
             )
         if isinstance(workload, OpenLoop):
             open_loop.ArrivalRate.of(workload.rate)
@@ -40,21 +40,21 @@ def check_client(workloads: Iterable[Workload], release: Release) -> None:
 
 
 def metric(workloads: Sequence[Workload]) -> str:
-    """The metric that all compared workloads share. Raises ConfigError when it differs."""
+    """The metric that all compared workloads share. Raises ConfigError if it differs."""
     return _common(workloads, "metric", [workload.metric for workload in workloads])
 
 
 def rate(workloads: Sequence[Workload]) -> float | str | None:
-    """The arrival rate that all compared workloads share, as ``OpenLoop.rate``. Raises ConfigError when it differs."""
+    """The arrival rate that all compared workloads share, as ``OpenLoop.rate``. Raises ConfigError if it differs."""
     return _common(
         workloads, "rate", [workload.rate if isinstance(workload, OpenLoop) else None for workload in workloads]
     )
 
 
 def seconds(workloads: Sequence[Workload]) -> tuple[float | None, bool]:
-    """The seconds of a round that the test gives, None for none, and whether they are to be chosen.
+    """The seconds of a round that the test sets (the shortest, or None), and whether the testbed chooses them.
 
-    Of workloads with different seconds the shortest. They are chosen only where every workload leaves them open.
+    The testbed chooses them only if no workload sets them.
     """
     timed = [workload.seconds for workload in workloads if isinstance(workload, Timed)]
     given = [value for value in timed if value is not None]
@@ -65,9 +65,7 @@ def _common(workloads: Sequence[Workload], name: str, values: Sequence[Value]) -
     distinct = list(dict.fromkeys(values))
     if len(distinct) > 1:
         shown = ", ".join(map(repr, distinct))
-        raise ConfigError(
-            f"{' and '.join(map(str, workloads))}: their {name} differs ({shown}), so they are not comparable"
-        )
+        raise ConfigError(f"{' and '.join(map(str, workloads))} cannot be compared: their {name} differs ({shown})")
     return distinct[0]
 
 
@@ -77,12 +75,12 @@ def tables(workload: Workload) -> Workload:
 
 
 def with_seconds(workload: Workload, seconds: float | None) -> Workload:
-    """The workload in rounds of so many seconds; a workload with a fixed amount of work stays as it is."""
+    """The workload with rounds of so many seconds; a workload with a fixed amount of work stays."""
     return workload.with_seconds(seconds) if isinstance(workload, Timed) else workload
 
 
 def at_rate(workload: Workload, rate: float | None) -> Workload:
-    """The workload at this arrival rate, in operations a second; None is a closed loop, possible for every workload."""
+    """The workload at this arrival rate, in operations a second; None for a closed loop."""
     return workload.at_rate(rate) if isinstance(workload, OpenLoop) else workload
 
 
@@ -93,31 +91,28 @@ def refuse(workloads: Iterable[Workload], profile: str, metric: str) -> None:
 
 
 def tables_to_check(workloads: Iterable[Workload], profile: str) -> tuple[str, ...]:
-    """The tables that rounds of these workloads leave, without repetitions. They must be equal on all nodes."""
+    """The tables that remain after rounds of these workloads. They must be equal on all nodes."""
     left = (workload for workload in workloads if not workload.repeats(profile))
     return tuple(dict.fromkeys(table for workload in left for table in workload.tables))
 
 
 def check_loads(workloads: Mapping[str, Workload], on: Sequence[ClusterSpec]) -> None:
-    """Raise ConfigError for fewer than two workloads, and for names that are not text.
-
-    Names must be text because files are named after them.
-    """
+    """Raise ConfigError for fewer than two workloads, and for names that are not text; files have these names."""
     if len(workloads) < 2:
-        usage = "write measure(workload, on=[...])" if len(on) > 1 else "name another one"
+        usage = "write measure(workload, on=[...])" if len(on) > 1 else "add another workload"
         raise ConfigError(
-            "measure({name: workload, ...}, on=[spec, ...]) takes two or more workloads, "
+            "measure({name: workload, ...}, on=[spec, ...]) needs two or more workloads, "
             f"got {len(workloads)}: {usage}"
         )
     if wrong := [name for name in workloads if not isinstance(name, str) or not name.strip()]:
         raise ConfigError(
             f"measure({{name: workload, ...}}, on=[spec, ...]): a name is a text, got {', '.join(map(repr, wrong))}; "
-            f'write it as one, such as "{wrong[0] or 16} clients"'
+            f'write a text, such as "{wrong[0] or 16} clients"'
         )
 
 
 def hosts_line(needs: Mapping[str, HostNeeds]) -> list[str]:
-    """One line with the limits of each variant's hosts; empty where no variant has limits."""
+    """One line with the limits of each variant's hosts; empty if no variant has limits."""
     limits = {name: str(host_needs) or "no limits" for name, host_needs in needs.items()}
     if not any(map(str, needs.values())):
         return []
@@ -127,16 +122,16 @@ def hosts_line(needs: Mapping[str, HostNeeds]) -> list[str]:
 
 
 def undivided_lines(workloads: Iterable[Workload], hosts: Sequence[Host]) -> list[str]:
-    """A line for each workload that the first of several hosts ran alone, because it cannot be divided."""
+    """A line for each workload that only the first of several hosts ran, because it cannot be divided."""
     alone = dict.fromkeys(str(workload) for workload in workloads if not workload.divides) if len(hosts) > 1 else {}
     return [
-        f"load from 1 of {len(hosts)} hosts: {name} cannot be divided, because its tool times its own clients alone"
+        f"load from 1 of {len(hosts)} hosts: {name} cannot be divided, because its tool times only its own clients"
         for name in alone
     ]
 
 
 def shapes_line(specs: Mapping[str, ClusterSpec]) -> list[str]:
-    """One line with the number of nodes and the proxy of each variant; empty where all have the same."""
+    """One line with the number of nodes and the proxy of each variant; empty if all are the same."""
     shapes = {name: f"{quantity(spec.nodes, 'node')} behind {spec.proxy or 'no proxy'}" for name, spec in specs.items()}
     if len(set(shapes.values())) == 1:
         return []
@@ -144,18 +139,18 @@ def shapes_line(specs: Mapping[str, ClusterSpec]) -> list[str]:
 
 
 def data_fits_line(differ: Mapping[str, tuple[str, str]], names: tuple[str, str], data: int) -> str:
-    """One line where buffer pools differ in size and the data of the load fits into the smaller one; else empty.
+    """One line if buffer pools differ in size and the data fits into the smaller one; otherwise empty.
 
-    differ: the effective variables that differ, (baseline's value, candidate's). names: of baseline and candidate.
-    data: bytes of the tables; 0 where nothing was measured.
+    differ: the effective variables that differ, (baseline's value, candidate's). names: (baseline, candidate). data:
+    bytes of the tables; 0 before the first round.
     """
     sizes = tuple(int(value) for value in differ.get(BUFFER_POOL, ()) if value.isdigit())
     if len(sizes) != len(names) or not 0 < data <= min(sizes):
         return ""
     pools = ", ".join(f"{name} {mebibytes(size)}" for name, size in zip(names, sizes, strict=True))
     return (
-        f"the data of the load ({math.ceil(data / 2**20)} MiB) fits into the smaller buffer pool ({pools}), so this "
-        "says nothing about a load with more data; use more data than the smaller buffer pool to test its size"
+        f"the data ({math.ceil(data / 2**20)} MiB) fits into the smaller buffer pool ({pools}), so this says nothing "
+        "about workloads with more data; use more data than the smaller buffer pool to test its size"
     )
 
 
@@ -167,7 +162,7 @@ def differences_line(baseline: str, candidate: str, differ: Mapping[str, tuple[s
 
 
 def rtts(variants: Mapping[str, Variant]) -> Mapping[str, float]:
-    """The round-trip time of each variant, in seconds, where they differ in it alone; else none. variants: by name."""
+    """The round-trip time of each variant in seconds, if they differ only in it; otherwise empty."""
     same = {
         dataclasses.replace(variant.spec, needs=variant.spec.needs.without_network) for variant in variants.values()
     }

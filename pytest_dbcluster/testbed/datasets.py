@@ -1,11 +1,11 @@
 """Data sets: populated data directories in the cache. Clusters start from copies of them, as from a template.
 
-- ``dataset_template``: called by the pool. Returns the template with the data set; populates it when it is missing.
-- ``populate``: starts one server, runs the workload's ``populate`` on it, and has the data directory kept.
+- ``dataset_template``: the pool calls it. Returns the template with the data set; populates a missing one.
+- ``populate``: starts one server, runs the workload's ``populate`` on it, and keeps the data directory.
 - ``datasets``, ``read_dataset``, ``surplus``: the data sets in the cache, and which of them to remove.
 
-The key of a data set is the template, the name that the workload gives the data set, and the options that decide how a
-table lies on disk.
+The key of a data set has three parts: the template, the workload's name for the data set, and the options that decide
+the layout of a table on disk.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ from pytest_dbcluster.system import cache
 from pytest_dbcluster.workloads.workload import HasDataSet, Setting
 
 FILE = "store.json"  # written last, so a directory with this file is a whole data set
-FORMAT = 1  # of a data set in the cache; raised when its layout changes
-DISK = 4  # data sets may take one part in this many of the disk: of their own size and the free space
-RECENT_SECONDS = 3600.0  # another process may still copy a data set that was used since
+FORMAT = 1  # of a data set in the cache; increase it if the layout changes
+DISK = 4  # data sets may use one part in this many of their size and the free space together
+RECENT_SECONDS = 3600.0  # another process may still copy a data set that was used within this time
 
 PROGRESS_SECONDS = 10.0  # between two lines of progress while populating
-STOP_SECONDS = 1800.0  # of a shutdown, which writes back a large buffer pool
+STOP_SECONDS = 1800.0  # limit of a shutdown, which writes back a large buffer pool
 # The populating server's buffer pool is one part in MEMORY of the free memory, within these bounds in bytes.
 MEMORY = 4
 MINIMUM_POOL, MAXIMUM_POOL = 128 * 2**20, 16 * 2**30
 ROOMY = 8 * 2**30  # bytes: with more free disk, the populating server gets a large redo log
-FULL = 64 * 2**20  # bytes: with less free disk, it counts as full; servers and file systems keep a reserve
+FULL = 64 * 2**20  # bytes: a disk with less is full, since servers and file systems keep a reserve
 MOST_LOGGED = 5  # [ERROR] lines shown in a message
 TABLES = """\
 SELECT CONCAT('`', table_schema, '`.`', table_name, '`') FROM information_schema.tables WHERE table_type = 'BASE TABLE'
@@ -58,7 +58,8 @@ INDEXES = (
     "SELECT DISTINCT index_name FROM information_schema.statistics WHERE table_schema = '{schema}' "
     "AND table_name = '{table}' AND index_type = 'BTREE'"
 )
-WAYS_OUT = "free some (dbcluster cache lists what can be made again), or take another disk with DBCLUSTER_DATA_DIR"
+FREE_SOME = "free some space (dbcluster cache lists what you can remove)"
+WAYS_OUT = f"{FREE_SOME}, or set DBCLUSTER_DATA_DIR to a directory on another disk"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,24 +67,26 @@ class DataSet:
     """One data set in the cache."""
 
     path: Path
+    """Its directory."""
+
     name: str
-    """As the workload names it."""
+    """The workload's name for it."""
 
     release: str
     """Name and version of the release that made it."""
 
     size: int
-    """In bytes."""
+    """Size in bytes."""
 
     used: float
-    """When a cluster last started from it, in seconds since 1970."""
+    """The last start of a cluster from it, in seconds since 1970."""
 
     password: str = dataclasses.field(repr=False)
-    """Of the servers' control account."""
+    """Password of the servers' control account."""
 
 
 def datasets_directory() -> Path:
-    """The directory of all data sets in the cache. Older versions named it; their data sets stay usable."""
+    """The directory of all data sets in the cache."""
     return cache.root() / "stored"
 
 
@@ -99,7 +102,7 @@ def datasets() -> list[DataSet]:
 
 
 def read_dataset(path: Path) -> DataSet | None:
-    """The data set in this directory; None where there is none, or where its description has another format."""
+    """The data set in this directory; None if there is none, or if its description has another format."""
     file = path / FILE
 
     def parse(fields: Mapping[str, Any]) -> DataSet:
@@ -117,11 +120,11 @@ def dataset_template(
     options: Mapping[str, str],
     progress: Report = lambda _: None,
 ) -> Template:
-    """The template of a release with the data set of a workload. Populates it when the cache has none.
+    """The template of a release with the data set of a workload. Populates it if the cache has none.
 
-    client: the host of the load generator. options: those that the cluster starts with; only options that decide how a
-    table lies on disk are part of the data set. Several processes may call this at once: one populates, the others
-    wait. Raises what ``populate`` raises, and leaves nothing behind then.
+    client: the host of the load generator. options: the options of the cluster at its start; only those that decide
+    the layout of a table on disk are part of the data set. Several processes may call this at once: one populates, the
+    others wait. Raises what ``populate`` raises, and leaves nothing behind then.
     """
     template = ready_template(release, provisioner, options, progress)
     path = directory_of(workload, release, template, options)
@@ -136,21 +139,21 @@ def dataset_template(
     data_set = read_dataset(path)
     if data_set is None:
         raise ProvisionError(
-            f"data set {workload.data_set} was populated and has been removed from {path} since; "
-            "run again to populate it"
+            f"another process removed data set {workload.data_set} from {path} after we had populated it; run again "
+            "to populate it"
         )
     return dataclasses.replace(template, data=path / "data", password=data_set.password)
 
 
 def directory_of(workload: HasDataSet, release: Release, template: Template, options: Mapping[str, str]) -> Path:
-    """The directory of a workload's data set. Release, template, scale and shaping options each change it."""
+    """The directory of a workload's data set. It depends on release, template, scale and shaping options."""
     shape = sorted(_shaping_options(release, options).items())
     key = json.dumps([FORMAT, template.data.parent.name, workload.data_set, shape])
     return datasets_directory() / f"{release.product}-{release.version}-{hashlib.sha256(key.encode()).hexdigest()[:10]}"
 
 
 def _shaping_options(release: Release, options: Mapping[str, str]) -> dict[str, str]:
-    """The options that decide how a table lies on disk."""
+    """The options that decide the layout of a table on disk."""
     shaping = dialect(release.product, release.version).shaping
     return {name: value for name, value in options.items() if name in shaping}
 
@@ -172,9 +175,10 @@ def _keep(workload: HasDataSet, node: Node, path: Path) -> int:
 
 
 def _make_room(newest: Path, progress: Report) -> None:
-    """Remove the least recently used data sets until the rest takes its part of the disk at most. Reports each removal.
+    """Remove the least recently used data sets until the rest fits its part of the disk. Reports each removal.
 
-    Data sets that another process has locked are skipped; waiting could deadlock. Errors are reported, not raised.
+    It skips data sets that another process has locked, because waiting could deadlock. It reports errors and raises
+    none.
     """
     with _report_errors(progress):
         for problem in cache.sweep(datasets_directory()).values():
@@ -186,11 +190,11 @@ def _make_room(newest: Path, progress: Report) -> None:
 
 @contextlib.contextmanager
 def _report_errors(progress: Report) -> Iterator[None]:
-    """Report an error in making room instead of raising it: the new data set is whole and must not be lost."""
+    """Report an error instead of raising it: the new data set is whole and must not be lost."""
     try:
         yield
     except (OSError, ProvisionError) as error:
-        progress(f"could not make room for other data sets in {datasets_directory()}: {error}")
+        progress(f"could not remove old data sets in {datasets_directory()}: {error}")
 
 
 def _remove(data_set: DataSet, progress: Report) -> None:
@@ -201,15 +205,15 @@ def _remove(data_set: DataSet, progress: Report) -> None:
     progress(
         f"removed {data_set.name} of {data_set.release} ({formatting.size(data_set.size)}), used "
         f"{formatting.duration(time.time() - data_set.used)} ago: data sets "
-        f"may take a {DISK}th of the disk, and the least recently used ones are removed"
+        f"may use a {DISK}th of the disk, so the least recently used ones are removed"
     )
 
 
 def surplus(known: Sequence[DataSet], newest: Path, free: int, now: float) -> list[DataSet]:
-    """The data sets to remove, least recently used first, so that the rest takes 1 / DISK of the disk at most.
+    """The data sets to remove, least recently used first, so that the rest uses 1 / DISK of the disk at most.
 
-    newest: the path of the data set that was just populated; it stays. free: bytes that are free on the disk. now: in
-    seconds since 1970. A data set used in the last RECENT_SECONDS stays too, since a process may be copying it.
+    newest: the path of the new data set, which stays. free: free bytes of the disk. now: seconds since 1970. A data set
+    that was used in the last RECENT_SECONDS stays too, since a process may be copying it.
     """
     total = sum(data_set.size for data_set in known)
     limit = (free + total) // DISK
@@ -223,19 +227,19 @@ def surplus(known: Sequence[DataSet], newest: Path, free: int, now: float) -> li
 
 @dataclasses.dataclass(frozen=True)
 class PopulateSettings:
-    """What ``populate`` needs besides the workload and the template."""
+    """The inputs of ``populate`` besides the workload and the template."""
 
     provisioner: Provisioner
-    """Gives the host of the server."""
+    """The provisioner of the server's host."""
 
     client: Host
     """The host of the load generator."""
 
     progress: Report
-    """Takes each line of progress."""
+    """Receives each line of progress."""
 
     keep: Callable[[Node], int]
-    """Takes the stopped server, moves its data directory away, and returns its size in bytes."""
+    """Moves the data directory of the stopped server away, and returns its size in bytes."""
 
 
 def populate(
@@ -244,12 +248,12 @@ def populate(
     """Populate the data set of a workload on one server that starts from the template, and keep its data directory.
 
     options: server options that must not change while populating. Raises WorkloadError or ProvisionError with the
-    error of the workload or the server, and says when the disk is full. Raises Unsupported when there is too little
-    room to begin. Leaves nothing behind then.
+    error of the workload or the server, and says if the disk is full. Raises Unsupported if there is too little room
+    to begin. After an error, nothing remains.
     """
     vendor, began = dialect(release.product, release.version), time.monotonic()
     settings.progress(
-        f"populating {workload.data_set} on a lone {release.name} {release.version}, once: it stays in the cache"
+        f"populating {workload.data_set} on one {release.name} {release.version}; later runs find it in the cache"
     )
     spec = ClusterSpec("standalone", release=release.plain_name, name="populating")
     roomy = vendor.roomy if _free_bytes(workload, template, spec, settings) > ROOMY else {}
@@ -277,14 +281,16 @@ def populate(
 
 @dataclasses.dataclass(frozen=True)
 class CopyDisk:
-    """A disk that copies of data go to."""
+    """A disk that receives copies of data."""
 
     host: Host
-    """One that keeps its data there."""
+    """A host with its data on this disk."""
 
     copies: int
+    """Number of copies."""
+
     needed: int
-    """Bytes of all copies together."""
+    """Bytes of all copies."""
 
     def __str__(self) -> str:
         return f"the disk of {self.host.directory}" + (f" on {self.host.machine}" if self.host.machine else "")
@@ -294,10 +300,10 @@ class CopyDisk:
 def disks(
     provisioner: Provisioner, client: Host, copies: Sequence[tuple[ClusterSpec, int]]
 ) -> Iterator[list[CopyDisk]]:
-    """The disks that the nodes of new clusters keep their data on, one of each machine.
+    """The disks for the data of new clusters, one for each machine.
 
-    client: the host of the load generator; on this machine it has the same disk as the nodes. On other machines the
-    nodes get hosts for as long as the block runs. copies: each cluster, and the bytes that each of its nodes takes.
+    client: the host of the load generator; on this machine it has the same disk as the nodes. On other machines, the
+    block has hosts for the nodes. copies: each cluster, and the bytes for each of its nodes.
     """
     if not client.machine:
         total = sum(spec.nodes * size for spec, size in copies)
@@ -318,9 +324,9 @@ def disks(
 
 
 def _free_bytes(workload: HasDataSet, template: Template, spec: ClusterSpec, settings: PopulateSettings) -> int:
-    """The free bytes of the disk that the server populates on.
+    """The free bytes of the disk on which the server populates.
 
-    Raises Unsupported when that disk, or the cache on another disk, has less room than the data set needs.
+    Raises Unsupported if this disk, or the cache on another disk, has less room than the data set needs.
     """
     needed = cache.size(template.data) + workload.data_set_bytes
     with disks(settings.provisioner, settings.client, [(spec, needed)]) as (disk,):
@@ -336,8 +342,7 @@ def _free_bytes(workload: HasDataSet, template: Template, spec: ClusterSpec, set
     if other_disk and (cache_free := shutil.disk_usage(root).free) < needed:
         raise Unsupported(
             f"no room in the cache {root} to keep {workload.data_set}: {formatting.size(cache_free)} free, "
-            f"{formatting.size(needed)} needed; free some (dbcluster cache lists what can be made again), or take "
-            "another disk with XDG_CACHE_HOME"
+            f"{formatting.size(needed)} needed; {FREE_SOME}, or set XDG_CACHE_HOME to a directory on another disk"
         )
     return free
 
@@ -348,7 +353,7 @@ def _on_one_disk(root: Path, directory: Path) -> bool:
 
 
 def check(workload: HasDataSet, cluster: Cluster) -> None:
-    """Raise WorkloadError for a data set that is not whole: a tool may report success although threads failed."""
+    """Raise WorkloadError for an incomplete data set: a tool may report success although threads failed."""
     if logged := cluster.logged():
         raise WorkloadError(f"the server logged errors while populating: {'; '.join(logged[:MOST_LOGGED])}")
     if violations := workload.violations(cluster):
@@ -356,9 +361,9 @@ def check(workload: HasDataSet, cluster: Cluster) -> None:
 
 
 def read_whole(clusters: Sequence[Cluster], tables: Sequence[str], progress: Report) -> None:
-    """Read every index of these tables, ``schema.table`` each, once on each server, so that its caches have them.
+    """Read every index of these tables (``schema.table``) once on each server, so that the caches have them.
 
-    All servers do it at once: one in a guest reads with its one CPU, and would leave the others of this machine idle.
+    All servers read at once: a server in a guest reads with one CPU and would leave the other CPUs idle.
     """
     nodes = [node for cluster in clusters for node in cluster.nodes]
     progress(f"reading all data of {' and '.join(str(cluster.spec) for cluster in clusters)} into their caches")
@@ -380,7 +385,7 @@ def _pool_bytes(memory: int) -> int:
 
 @contextlib.contextmanager
 def _progress_lines(workload: HasDataSet, node: Node, progress: Report) -> Iterator[Report]:
-    """Report the size of the data every PROGRESS_SECONDS. Gives the function for the workload's own lines."""
+    """Report the size of the data every PROGRESS_SECONDS. Yields the function for the workload's own lines."""
     began, ended, lock = time.monotonic(), threading.Event(), threading.Lock()
     empty = node.host.tree_size(node.data)
 
@@ -414,8 +419,8 @@ def _populate_errors(workload: HasDataSet, release: Release, node: Node) -> Iter
         if (free := node.host.free_bytes()) < FULL:
             grown = formatting.size(node.host.tree_size(node.data))
             text += (
-                f"\nthe disk of {node.host.directory} is full: {formatting.size(free)} are left, and the "
-                f"server's data had grown to {grown}; {WAYS_OUT}"
+                f"\nthe disk of {node.host.directory} is full: {formatting.size(free)} free, and the server's data "
+                f"has {grown}; {WAYS_OUT}"
             )
         kind = ProvisionError if isinstance(error, ProvisionError) else WorkloadError
         raise kind(text) from error
@@ -425,7 +430,7 @@ def _finish_populating(workload: HasDataSet, node: Node, needed: Mapping[str, st
     """Analyze every table, purge everything, and shut down; then start once with the small redo log of copies."""
     tables = [table for (table,) in node.query(TABLES)]
     if not tables:
-        raise WorkloadError(f"{workload.data_set} is a data set without a table: the workload made none")
+        raise WorkloadError(f"the workload made no table for the data set {workload.data_set}")
     for table in tables:  # otherwise each copy would sample its own statistics, at different times
         node.query(f"ANALYZE LOCAL TABLE {table}", wait.SLOW_SECONDS)
     node.query("SET GLOBAL innodb_fast_shutdown = 0")
@@ -440,4 +445,4 @@ def _shut_down(node: Node) -> None:
     node.stop(STOP_SECONDS)
     if status := node.process.status() if node.process else None:
         log = "\n    ".join(node.last_lines())
-        raise ProvisionError(f"the server that was populated did not shut down cleanly ({status}):\n    {log}")
+        raise ProvisionError(f"the populated server did not shut down cleanly ({status}):\n    {log}")

@@ -12,7 +12,7 @@ from pytest_dbcluster.workloads.workload import Workload
 
 
 def unique_names(variants: Sequence[Variant]) -> list[str]:
-    """The short name of each variant. Equal names get what differs: release, proxy, host needs, else a number."""
+    """The short name of each variant. Equal names get a suffix: release, proxy, host needs, or a number."""
     names = [variant.spec.short_name for variant in variants]
     for suffixes in (
         [f"@{variant.release.name}" for variant in variants],
@@ -27,7 +27,7 @@ def unique_names(variants: Sequence[Variant]) -> list[str]:
 
 
 def pairs(workload: Workload | Mapping[str, Workload], variants: Sequence[Variant]) -> tuple[list[Workload], list[str]]:
-    """The workload of each variant, and its name; as ``Testbed`` takes workload and variants."""
+    """The workload of each variant, and its name, from the workload and variants of ``Testbed``."""
     if not isinstance(workload, Mapping):
         return [workload] * len(variants), unique_names(variants)
     each = len(variants) // len(workload)
@@ -37,18 +37,18 @@ def pairs(workload: Workload | Mapping[str, Workload], variants: Sequence[Varian
 def pair_names(workloads: Iterable[str], variants: Sequence[Variant]) -> list[str]:
     """The names of every workload on every variant, the variants of the first workload first: ``many on galera3``.
 
-    On a single variant a workload keeps its own name. Raises ConfigError where two pairs would have one name.
+    On a single variant, a workload keeps its name. Raises ConfigError if two pairs would have the same name.
     """
     if len(variants) == 1:
         return list(workloads)
     names = [f"{workload} on {name}" for workload in workloads for name in unique_names(variants)]
     if twice := next((name for number, name in enumerate(names) if name in names[:number]), ""):
-        raise ConfigError(f"two pairs of a workload and a cluster are called {twice!r}; rename the workload")
+        raise ConfigError(f"two pairs of a workload and a cluster have the name {twice!r}; rename the workload")
     return names
 
 
 def _add_suffix(names: Sequence[str], suffixes: Sequence[str], number: int) -> str:
-    """The name of this number (0-based), with its suffix where variants of the same name have different suffixes."""
+    """The name of this number (0-based), with its suffix if variants of the same name have different suffixes."""
     same_name = {suffix for name, suffix in zip(names, suffixes, strict=True) if name == names[number]}
     return names[number] + suffixes[number] if len(same_name) > 1 else names[number]
 

@@ -1,4 +1,4 @@
-"""``Pool``: the running clusters of a run. Tests with equal specs share a cluster; unused clusters are ended."""
+"""``Pool``: the running clusters of a run. Tests with equal specs share a cluster; the pool ends unused ones."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ from pytest_dbcluster.testbed.sampler import BusyWatch
 from pytest_dbcluster.testbed.variants import Switch, Variant
 from pytest_dbcluster.workloads.workload import HasDataSet
 
-LEAVE_SECONDS = 20.0  # maximum wait for the machine's lock before the servers are stopped without it
+LEAVE_SECONDS = 20.0  # maximum wait for the machine's lock before the pool stops the servers without it
 SIDE_BY_SIDE = 2  # clusters that start at once, and that may run at once even if one of them is unused
-GROWTH = 128 * 2**20  # bytes that a copy of a data set may grow by: temporary tables, binlogs, rows of a few rounds
+GROWTH = 128 * 2**20  # growth of a copy of a data set in bytes: temporary tables, binlogs, rows of a few rounds
 
 
 @dataclasses.dataclass
@@ -47,9 +47,13 @@ class Running:
     """One running cluster, and the switch that turns it from variant to variant."""
 
     cluster: Cluster
+    """The cluster."""
+
     switch: Switch
+    """Its switch."""
+
     prepared: object = None
-    """The workload, without its rate, whose tables the cluster has now; None before the first."""
+    """The workload, without its rate, whose tables the cluster has; None before the first."""
 
     users: weakref.WeakSet[object] = dataclasses.field(default_factory=weakref.WeakSet)
     """The measurements that have used it."""
@@ -58,7 +62,7 @@ class Running:
 class Pool:
     """All clusters of a run. resolution: turns the specs of the run into variants.
 
-    over: returns why the run must start nothing more, and wait for nothing, such as its used time; empty while it may.
+    over: returns why the run must not start or wait for anything, such as a spent budget; empty while it may.
     """
 
     def __init__(self, resolution: Resolution, over: Callable[[], str] = lambda: "") -> None:
@@ -75,29 +79,28 @@ class Pool:
 
     @contextlib.contextmanager
     def measuring(self) -> Iterator[None]:
-        """A turn to measure, in which a machine that others keep busy is noticed."""
+        """A turn to measure; it reports if other programs keep the machine busy."""
         with self.turns.measuring(), self._watch.measuring() if self.turns.machine else contextlib.nullcontext():
             yield
 
     @property
     def others_before(self) -> OthersLoad | None:
-        """What others took of this machine before the first round; None before it, and for hosts elsewhere."""
+        """The cores that other programs took before the first round; None before it, and for hosts elsewhere."""
         return self._watch.before
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """What figures depend on because of the hosts and our connections, besides this machine: name -> text."""
+        """The conditions of the figures besides this machine, from the hosts and our connections: name -> text."""
         return {"control driver": connection.driver(), **self.provisioner.environment}
 
     def _building(self) -> AbstractContextManager[None]:
         return self.turns.building()  # tests give a pool other turns
 
     def running(self, variants: Sequence[Variant], user: object = None) -> list[Running]:
-        """The running cluster of each variant, in order; missing clusters are started.
+        """The running cluster of each variant, in order. Starts missing clusters, and may end others.
 
-        Clusters that none of these variants needs may be ended. user: the measurement that asks, if one does. Raises
-        ProvisionError when it has used a cluster whose hosts are lost since, for it would go on with another one.
-        Raises Unsupported when memory or disk do not suffice.
+        user: the measurement that calls. Raises ProvisionError if it has used a cluster that lost its hosts, since it
+        would continue with another cluster. Raises Unsupported if memory or disk do not suffice.
         """
         keys = [variant.cluster_key for variant in variants]
         for used in (running.cluster for running in self._running.values() if user in running.users):
@@ -108,13 +111,13 @@ class Pool:
             with self.turns.building():
                 self._change(variants, keys)
         for key in keys:
-            self._running[key] = self._running.pop(key)  # so that the most recently used cluster is ended last
+            self._running[key] = self._running.pop(key)  # so that the most recently used cluster ends last
             if user is not None:
                 self._running[key].users.add(user)
         return [self._running[key] for key in keys]
 
     def _change(self, variants: Sequence[Variant], keys: Sequence[tuple[object, ...]]) -> None:
-        """End the clusters that are dirty, lost or unused, and start those that are missing."""
+        """End dirty, lost and unused clusters, and start missing ones."""
         for key in [key for key, old in self._running.items() if old.cluster.unusable]:
             self._end(key)
         unused = [key for key in self._running if key not in keys]
@@ -131,7 +134,7 @@ class Pool:
                 for key, variant in missing.items()
                 if variant.data_set_of
             }
-            with self.turns.admitting():  # while this run populated, another one may have taken the memory
+            with self.turns.admitting():  # another run may have taken the memory while this one populated
                 self._admit(list(missing.values()), keys)
                 if templates:
                     copies = [(missing[key], template) for key, template in templates.items()]
@@ -139,21 +142,21 @@ class Pool:
                 self._start(missing, templates)
 
     def _data_set(self, variant: Variant, workload: HasDataSet) -> Template:
-        """The template with the data set of a workload, populated now where the cache has none."""
+        """The template with the data set of a workload. Populates it if the cache has none."""
         client, options = self.client(variant.release), dict(variant.static)
         return dataset_template(workload, variant.release, self.provisioner, client, options, self._progress)
 
     def _start(
         self, missing: Mapping[tuple[object, ...], Variant], templates: Mapping[tuple[object, ...], Template]
     ) -> None:
-        """Start these clusters side by side, since a start mostly waits. When one fails, the others are ended.
+        """Start these clusters side by side, since a start mostly waits. If one fails, the others stop too.
 
-        templates: of the clusters that start from a data set. Progress is reported in this thread.
+        templates: for the clusters that start from a data set. Progress is reported in this thread.
         """
         for variant in missing.values():
             if variant.spec.proxy in TOOLS:
                 find.find(variant.spec.proxy, progress=self._progress)  # here, so that progress is shown
-        # Lines of progress from the threads, and the future of each cluster when it is done.
+        # Lines of progress from the threads, and each future that is done.
         events: queue.SimpleQueue[str | concurrent.futures.Future[Running]] = queue.SimpleQueue()
         stop = threading.Event()
 
@@ -191,16 +194,16 @@ class Pool:
         return Running(cluster, Switch(cluster))
 
     def _admit(self, missing: Sequence[Variant], needed: Sequence[tuple[object, ...]]) -> None:
-        """End unused clusters until memory suffices. Raises Unsupported when it does not suffice then either."""
+        """End unused clusters until memory suffices. Raises Unsupported if that is not enough."""
         wanted, nodes = sum(map(_memory, missing)), sum(variant.spec.nodes for variant in missing)
         if (free := self._make_free(lambda: self.provisioner.memory().available, wanted, needed)) < wanted:
             raise Unsupported(
-                f"no memory for {nodes} more servers beside those that run: {free / 2**20:.0f} MiB available, "
-                f"{wanted / 2**20:.0f} MiB needed; free some, or compare fewer variants that need servers of their own"
+                f"not enough memory for {nodes} more servers: {free / 2**20:.0f} MiB available, "
+                f"{wanted / 2**20:.0f} MiB needed; free some, or compare fewer variants with separate servers"
             )
 
     def _admit_copies(self, copies: Sequence[tuple[Variant, Template]], needed: Sequence[tuple[object, ...]]) -> None:
-        """End unused clusters until all disks have room for the copies. Raises Unsupported when one has none then.
+        """End unused clusters until all disks have room for the copies. Raises Unsupported if that is not enough.
 
         copies: the variant of each cluster, and the template that its nodes start from.
         """
@@ -215,15 +218,15 @@ class Pool:
             self._make_free(lambda: min(disk.host.free_bytes() - disk.needed for disk in found), 0, needed)
             for disk in found:
                 if (free := disk.host.free_bytes()) < disk.needed:
-                    other = "another disk with DBCLUSTER_DATA_DIR=DIRECTORY"
+                    other = "set DBCLUSTER_DATA_DIR to a directory on another disk"
                     raise Unsupported(
-                        f"no room on {disk} for {disk.copies} copies of data sets, which go with their servers: "
-                        f"{free / 2**20:.0f} MiB free, {disk.needed / 2**20:.0f} MiB needed; free some, or take "
-                        f"{'a host with more room' if disk.host.machine else other}"
+                        f"no room on {disk} for {disk.copies} temporary copies of data sets: "
+                        f"{free / 2**20:.0f} MiB free, {disk.needed / 2**20:.0f} MiB needed; free some, or "
+                        f"{'use a host with more room' if disk.host.machine else other}"
                     )
 
     def _make_free(self, free: Callable[[], int], wanted: int, needed: Sequence[tuple[object, ...]]) -> int:
-        """Bytes that are free, after ending unused clusters until ``wanted`` bytes are free or none is left to end."""
+        """End unused clusters until ``wanted`` bytes are free or no unused one is left; return the free bytes."""
         for key in [key for key in self._running if key not in needed]:
             if free() >= wanted:
                 break
@@ -243,14 +246,14 @@ class Pool:
         return [running.cluster for running in self._running.values()]
 
     def client(self, release: Release) -> Host:
-        """The first host of the load generator, see ``clients``."""
+        """The first host of the load generator; see ``clients``."""
         return self.clients(release)[0]
 
     def clients(self, release: Release) -> Sequence[Host]:
         """The hosts of the load generator, for workloads that use programs of this release.
 
-        They serve the whole run, unless the provisioner brings the programs of each release. When one of them is lost,
-        all are taken anew.
+        They serve the whole run, unless the provisioner brings the programs of each release. If one of them is lost,
+        the pool replaces all.
         """
         asked = release.plain_name if self.provisioner.brings_programs else None
         hosts = self._clients.get(asked, ())
@@ -263,13 +266,13 @@ class Pool:
         return hosts
 
     def bring(self, release: Release, host: Host) -> None:
-        """Have the programs of a release on a host that outlives the rounds; once for each. Raises ProvisionError."""
+        """Copy the programs of a release to a host that outlives the rounds, once. Raises ProvisionError."""
         if (host, release.key) not in self._brought:
             bringing.bring(release, [host])
             self._brought.add((host, release.key))
 
     def data_host(self, variant: Variant, client: Release) -> Host:
-        """A host with the disk on which a variant keeps its data; that of the load generator if no cluster runs now."""
+        """A host with the disk of a variant's data; the host of the load generator if no cluster runs."""
         running = self._running.get(variant.cluster_key)
         return running.cluster.hosts[0] if running and not running.cluster.unusable else self.client(client)
 
@@ -279,7 +282,7 @@ class Pool:
         self.provisioner.give_back(old.cluster.hosts)
 
     def close(self) -> None:
-        """End every cluster. Where Ctrl-C or a signal interrupts this, at least no control connection stays open."""
+        """End every cluster. If Ctrl-C or a signal interrupts this, it still closes all control connections."""
         clusters = self.clusters
         try:
             for key in list(self._running):
@@ -291,7 +294,7 @@ class Pool:
     def leave(self, most: float = LEAVE_SECONDS) -> None:
         """End every cluster and close the provisioner, under the machine's lock, because stopping writes to the disk.
 
-        most: seconds to wait for the lock; then they end without it. If nothing was started, nobody waits.
+        most: seconds to wait for the lock; then they end without it. A pool that started nothing does not wait.
         """
         with contextlib.ExitStack() as stack:
             if self.turns.had_turn:
@@ -313,10 +316,10 @@ def open_pool(
     root: Path | None = None,
     parity_profile: str = PARITIES[0],
 ) -> Pool:
-    """Open the provisioner of this name, and a pool on it; ``Pool.leave`` closes both. Nothing is started yet.
+    """Open the provisioner of this name, and a pool on it; ``Pool.leave`` closes both. Starts no server.
 
-    images, machines: as ``given_images`` and ``given_elsewhere`` return them. keep: whether its servers may stay
-    running. The rest is as in ``Resolution`` and ``Pool``. Raises ConfigError for unknown names and wrong options, and
+    images, machines: the results of ``given_images`` and ``given_elsewhere``. keep: whether servers may stay running.
+    The rest is as in ``Resolution`` and ``Pool``. Raises ConfigError for unknown names and wrong options, and
     Unsupported if this machine lacks something.
     """
     chosen: dict[str, Any] = {"chosen": dict(images)} if images else dict(machines)
@@ -328,10 +331,10 @@ def open_pool(
 
 
 def _maximum_clusters(keys: Sequence[tuple[object, ...]]) -> int:
-    """The maximum number of clusters that run at once when the clusters of these keys are needed."""
+    """The maximum number of clusters that run at once, if the clusters of these keys are needed."""
     return max(SIDE_BY_SIDE, len(set(keys)))
 
 
 def _memory(variant: Variant) -> int:
-    """Bytes of memory that the servers of a cluster take, without a large buffer pool."""
+    """Bytes of memory that the servers of a cluster need, without a large buffer pool."""
     return variant.spec.nodes * variant.dialect.memory

@@ -28,7 +28,7 @@ from pytest_dbcluster.testbed.comparability import check_client
 from pytest_dbcluster.testbed.variants import Building, References, Variant, split
 from pytest_dbcluster.workloads.workload import Workload
 
-LARGE_FILES = 2**30  # bytes of files of a server's start, from which on we ask for the free space
+LARGE_FILES = 2**30  # if a server's first files have so many bytes, we check the free space
 
 
 class ReleaseLacks(Unsupported):
@@ -38,11 +38,13 @@ class ReleaseLacks(Unsupported):
 class Resolution:
     """Resolves the specs of a run to their release, topology, proxy class, dialect and server options.
 
-    below: the file of ``--db-cnf``, None for none. fragments: the directory of my.cnf fragments. root: the directory
-    that stands for the ``/`` of the host that the my.cnf files came from.
-    parity_profile: the parity profile for specs that name none. ``overridden`` collects one line for each option that
-    is overridden or not used, and for each choice that a proxy makes. ``building`` holds the machine for what is
-    fetched or started; all else is answered at once, whoever has the machine.
+    - below: the file of ``--db-cnf``; None for none.
+    - fragments: the directory of my.cnf fragments.
+    - root: the directory that stands for the ``/`` of the host that the my.cnf files came from.
+    - parity_profile: the parity profile for specs that name none.
+
+    ``overridden`` collects one line for each overridden or unused option, and for each choice of a proxy. ``building``
+    locks the machine for downloads and starts; all other answers need no lock.
     """
 
     def __init__(
@@ -67,26 +69,26 @@ class Resolution:
         self._references = References(provisioner, progress, self._hold_machine)
 
     def _hold_machine(self) -> AbstractContextManager[None]:
-        return self.building()  # set later than the references are made
+        return self.building()  # read late: the pool replaces ``building`` after the references exist
 
     def release(self, name: ReleaseName) -> Release:
-        """The programs of a release, looked up or downloaded once a run. Raises what ``releases.find.find`` raises."""
+        """The programs of a release, found or downloaded once a run. Raises what ``releases.find.find`` raises."""
         if name not in self._releases:
             with contextlib.nullcontext() if self.provisioner.at_hand(name) else self.building():
                 self._releases[name] = self.provisioner.supply(name, self.progress)
         return self._releases[name]
 
     def resolve(self, spec: ClusterSpec, *, switched: bool = True, client_of: Iterable[Workload] = ()) -> Variant:
-        """The variant of a spec. Its options are checked against the server's own list of options.
+        """The variant of a spec. The server's list of options decides which options are valid.
 
-        switched: whether the cluster may serve other variants too. Then options are split into static ones, set at
+        switched: whether the cluster may serve other variants too. Then this splits options into static ones, set at
         the start, and dynamic ones, set by a switch; a reference server may start to find out which are which.
         Otherwise all options are static and no server starts. client_of: the workloads whose load generator comes from
-        the release of this spec. Raises ConfigError for unknown or refused names and
-        values, Unsupported for what this machine or release cannot do.
+        the release of this spec. Raises ConfigError for unknown or refused names and values, and Unsupported if this
+        machine or release cannot run the cluster.
         """
         if spec.release is None:
-            raise ConfigError(f"cluster {spec} names no release, and the run gave it none")
+            raise ConfigError(f"neither cluster {spec} nor the run names a release")
         topology, proxy = look_up(spec, self.provisioner)
         opts.check_written(spec, fragments=self._fragments, root=self._root)
         settings_of(topology, dict(spec.options), spec.topology)
@@ -114,10 +116,7 @@ class Resolution:
     def _options(
         self, spec: ClusterSpec, release: Release, topology: Topology
     ) -> tuple[dict[str, str], dict[str, str], Template, dict[str, str]]:
-        """The options of a spec, the part of them that every cluster of the run has, and the template to start from.
-
-        The last one has the options of the topology itself, which no server knows.
-        """
+        """The options of a spec, those that every cluster of the run has, the template, and the topology's options."""
         memory = self.provisioner.node_memory(spec, self.provisioner.memory().total)
         parity_options = parity.options(spec.parity or self.parity, release, spec.topology)
         given = opts.resolve(
@@ -131,7 +130,7 @@ class Resolution:
         settings = settings_of(topology, given.options, spec.topology)
         own = {name: value for name, value in given.options.items() if name not in settings}
         wanted = {**parity_options, **own}
-        self._require_room(spec, wanted)  # before the template, which has files of the sizes asked for
+        self._require_room(spec, wanted)  # before the template, which has files of these sizes
         template = self._template(release, wanted)
         options, absent = opts.fit(wanted, template, release, given.judged)
         self._note(*given.lines, *absent)
@@ -139,10 +138,10 @@ class Resolution:
         return options, {name: value for name, value in common.items() if name in options}, template, settings
 
     def _require_room(self, spec: ClusterSpec, options: Mapping[str, str]) -> None:
-        """Raise ConfigError if the nodes' caches exceed the memory, or the files of their start the disk."""
+        """Raise ConfigError if the nodes' caches exceed the memory, or their first files the disk."""
         memory = self.provisioner.most_memory(spec, self.provisioner.memory().total)
         if (wanted := memory_sizes(options)) and sum(wanted.values()) > memory:
-            raise too_large(spec, wanted, memory, "memory", "80 % of it is written as 80 %")
+            raise too_large(spec, wanted, memory, "memory", "a size may be a share, such as 80 %")
         if sum((files := file_sizes(options)).values()) < LARGE_FILES:
             return
         host = self.provisioner.workshop(spec)
@@ -151,7 +150,7 @@ class Resolution:
         finally:
             self.provisioner.give_back([host])
         if sum(files.values()) > free:
-            raise too_large(spec, files, free, "free disk", "another disk is named by DBCLUSTER_DATA_DIR")
+            raise too_large(spec, files, free, "free disk", "DBCLUSTER_DATA_DIR may name another disk")
 
     def _note(self, *lines: str) -> None:
         self.overridden += [line for line in lines if line not in self.overridden]
@@ -172,7 +171,7 @@ class Resolution:
 
 
 def too_large(spec: ClusterSpec, sizes: Mapping[str, float], room: int, what: str, way_out: str) -> ConfigError:
-    """The error about options whose sizes exceed what each node has. room: bytes. what: of what."""
+    """The error about options that exceed a node's room. room: bytes. what: ``memory`` or ``free disk``."""
     asked = " and ".join(f"{name}={formatting.gibibytes(size)}" for name, size in sizes.items())
     return ConfigError(
         f"{spec}: {asked} exceeds the {what} of a node, {formatting.gibibytes(room)} (its share with "
@@ -182,10 +181,10 @@ def too_large(spec: ClusterSpec, sizes: Mapping[str, float], room: int, what: st
 
 
 def look_up(spec: ClusterSpec, provisioner: Provisioner) -> tuple[Topology, type[Proxy] | None]:
-    """The topology and the proxy class of a spec. Nothing is downloaded or started.
+    """The topology and the proxy class of a spec. Downloads and starts nothing.
 
-    Raises ConfigError for unknown names and for a number of nodes that the topology does not support, Unsupported for
-    what the provisioner does not offer.
+    Raises ConfigError for unknown names and for a number of nodes that the topology does not support. Raises
+    Unsupported if the provisioner does not offer what the spec needs.
     """
     topology = topologies.topology(spec.topology)
     proxy = proxy_class(spec.proxy) if spec.proxy else None
@@ -203,9 +202,9 @@ def look_up(spec: ClusterSpec, provisioner: Provisioner) -> tuple[Topology, type
 
 
 def settings_of(topology: Topology, options: Mapping[str, str], name: str) -> dict[str, str]:
-    """The options that are the topology's own, with their values as it writes them.
+    """The options of the topology itself, with normal values. Raises ConfigError for a value that it does not accept.
 
-    ``name``: of the topology. Raises ConfigError for a value that it does not take.
+    ``name`` is that of the topology.
     """
     found = {}
     for option, value in options.items():
@@ -220,7 +219,7 @@ def settings_of(topology: Topology, options: Mapping[str, str], name: str) -> di
 
 
 def check_release(release: Release, topology: Topology, proxy: type[Proxy] | None) -> None:
-    """Raise ReleaseLacks for a release that cannot run the topology, Unsupported for one that cannot use the proxy."""
+    """Raise ReleaseLacks if a release cannot run the topology, and Unsupported if it cannot use the proxy."""
     if lacking := topology.lacks(release):
         raise ReleaseLacks(lacking)
     if proxy and (lacking := proxy.lacks(release)):

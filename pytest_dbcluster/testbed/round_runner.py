@@ -1,9 +1,9 @@
-"""One round on one running cluster: ``measured`` runs it.
+"""One round on one running cluster.
 
-``measured`` reads the counters, runs the workload, waits for the drain, reads the counters again, and decides whether
-the round counts or is void. The workload reports its own seconds (``RunResult.seconds``: ``workloads.mysqlslap.parse``,
+``run_round`` reads the counters, runs the workload, waits for the drain, reads the counters again, and decides whether
+the round counts or is void. The workload reports its seconds (``RunResult.seconds``: ``workloads.mysqlslap.parse``,
 ``workloads.sysbench_driver.outcome``); ``drain`` times the drain. ``testbed.Testbed.round`` prepares the cluster and
-calls ``measured``.
+calls ``run_round``.
 """
 
 from __future__ import annotations
@@ -43,14 +43,19 @@ def run_round(
     """Run one round: run the workload once between two readings of the counters, then wait for the drain.
 
     The steps: read the counters, sample the machine while the workload runs, drain, read the counters again. The
-    workload itself reports the seconds that throughput and latency are computed from (``RunResult.seconds``). Counters
-    cover these seconds plus the drain. ``wall`` is 0 here; ``Testbed`` sets it. timeline: samples every second of the
-    measurement; None for no such samples.
+    workload reports the seconds for throughput and latency (``RunResult.seconds``). Counters cover these seconds and
+    the drain. ``wall`` is 0 here; ``Testbed`` sets it. timeline: samples every second of the measurement; may be None.
 
-    A round is void (``Round.void`` says why) when the topology noticed a change such as a new primary, when it did not
-    drain within DRAIN_SECONDS, when servers turned clients away, when it fell behind the arrival rate of an open loop,
-    or when no operation succeeded. When the workload fails, the round is void if the topology noticed a change or
-    clients were turned away, otherwise the WorkloadError is raised.
+    A round is void (``Round.void`` says why) in these cases:
+
+    - the topology noticed a change, such as a new primary
+    - the cluster did not drain within DRAIN_SECONDS
+    - servers turned clients away
+    - the workload did less than 95 % of the offered operations of an open loop
+    - no operation succeeded
+
+    If the workload fails, the round is void if the topology noticed a change or servers turned clients away. Otherwise
+    this raises the WorkloadError.
     """
     in_round = timeline.during(Place(variant, block, position), setting) if timeline else contextlib.nullcontext()
     with in_round:
@@ -96,7 +101,7 @@ def _run_and_read(workload: Workload, setting: Setting, variant: str, block: int
 
 
 def refusal(workload: Workload, cluster: Cluster, before: Reading, after: Reading, said: str = "") -> str:
-    """Why a round between two readings is void in which servers turned clients away; empty when none was.
+    """Why a round is void, if servers turned clients away between two readings; empty if they did not.
 
     said: the message of a workload that failed.
     """
@@ -110,9 +115,9 @@ def refusal(workload: Workload, cluster: Cluster, before: Reading, after: Readin
 
 
 def void_round(void: str, *, variant: str, block: int, position: int) -> Round:
-    """A void round for which the workload is not run, because the reset before it did not drain.
+    """A void round without a run of the workload, because the reset before it did not drain.
 
-    void: the reason. Its seconds are DRAIN_SECONDS, the time already spent on waiting.
+    void: the reason. Its seconds are DRAIN_SECONDS, the time that the drain waited.
     """
     waited = RunResult(DRAIN_SECONDS, 0)
     return Round(variant, block, position, waited, wall=0.0, started=time.time(), settled=False, void=void)
@@ -125,10 +130,10 @@ def _last_line(error: str) -> str:
 
 
 def reset(workload: Workload, setting: Setting) -> tuple[str, bool]:
-    """Return the tables of a writing workload to their preload, and wait until the servers have come to rest.
+    """Return the tables of a writing workload to their initial rows, and wait until the servers are at rest.
 
-    Returns why the next round is void, or an empty text: a reset that did not drain would be charged to the round. And
-    whether every server has applied and flushed everything.
+    Returns why the next round is void, or an empty text, since the round would pay for a reset that did not drain. The
+    second value is whether every server has applied and flushed everything.
     """
     cluster = setting.cluster
     if workload.writes:
@@ -145,25 +150,27 @@ def reset(workload: Workload, setting: Setting) -> tuple[str, bool]:
 
 @dataclasses.dataclass(frozen=True)
 class Drain:
-    """A drain."""
+    """The result of a drain."""
 
     seconds: float
+    """Its time."""
+
     late: str = ""
-    """What is left after DRAIN_SECONDS, or ""."""
+    """The backlog after DRAIN_SECONDS; empty if there is none."""
 
     answers: Sequence[Sequence[Sequence[tuple[Any, ...]]]] | None = None
-    """Of the last reading, as ``drain`` describes."""
+    """Results of ``along`` in the last reading; see ``drain``."""
 
 
 def drain(cluster: Cluster, along: Callable[[Node], Sequence[str]] | None = None) -> Drain:
     """Wait until every node has applied all writes.
 
     The clock starts when the workload's program has ended, not at its last commit. It stops at the first reading
-    without a backlog. Readings are 10 ms apart and take a few ms themselves, so the resolution is about 10 ms, and a
-    drain without a backlog takes as long as one reading. It is 0.0 where the topology does not replicate.
+    without a backlog. Readings are 10 ms apart and take a few ms, so the resolution is about 10 ms, and a drain without
+    a backlog takes as long as one reading. It is 0.0 if the topology does not replicate.
 
-    along: statements that each node runs after each reading, in its round trip. The rows of each, node by node, are
-    the answers; None where the topology does not ask each server.
+    along: statements that each node runs after each reading, in the same round trip. ``answers`` has their rows by
+    node; None if the topology does not ask each server.
     """
     answers = None
 
@@ -183,9 +190,9 @@ def drain(cluster: Cluster, along: Callable[[Node], Sequence[str]] | None = None
 
 
 def _drain_and_read(cluster: Cluster) -> tuple[Drain, Reading]:
-    """Drain, and read the counters afterwards; in one round trip where servers are elsewhere.
+    """Drain, and read the counters afterwards; in one round trip if servers are on other machines.
 
-    Locally the counters would only make each reading of the drain longer.
+    On this machine, the counters would make each reading of the drain longer.
     """
     elsewhere = any(host.machine for host in cluster.hosts)
     drained = drain(cluster, sampler.counter_statements if elsewhere else None)
@@ -195,14 +202,14 @@ def _drain_and_read(cluster: Cluster) -> tuple[Drain, Reading]:
 
 
 def topology_change(cluster: Cluster, before: Mapping[str, str]) -> str:
-    """Why the topology makes a round void that began with the reading ``before``; empty when the round counts."""
+    """Why the topology voids a round that began with the reading ``before``; empty if the round counts."""
     return cluster.topology.void(before, cluster.topology.watch(cluster.nodes))
 
 
 def merge(rounds: Sequence[Round]) -> Round:
-    """The rounds of one start as a single round: run results and drains added up, counters and samples averaged.
+    """The rounds of one start as a single round: sums of results and drains, means of counters and samples.
 
-    The result is void when one of the rounds is void.
+    The result is void if one of the rounds is void.
     """
     results = [item.outcome for item in rounds]
     drained = [item.counters["drain_seconds"] for item in rounds if "drain_seconds" in item.counters]
@@ -220,7 +227,7 @@ def merge(rounds: Sequence[Round]) -> Round:
 
 
 def _add_results(results: Sequence[RunResult]) -> RunResult:
-    """Several run results as one: counts, times and their steps added up, ``figures`` averaged."""
+    """Several run results as one: sums of counts, times and steps, and means of ``figures``."""
     ledgers = [result.ledger for result in results if result.ledger is not None]
     spans = [result.span for result in results if result.span is not None]
     used = [result.client_seconds for result in results if result.client_seconds is not None]
@@ -244,7 +251,7 @@ def _add_results(results: Sequence[RunResult]) -> RunResult:
 
 
 def _add_hosts(runs: Sequence[Sequence[LoadHost]]) -> tuple[LoadHost, ...]:
-    """The hosts that divided several runs, with the CPU time of all of them; the busiest thread is that of any run."""
+    """The hosts that divided several runs, with the sum of their CPU time and the maximum of their busiest threads."""
     added: dict[str, LoadHost] = {}
     for host in (host for run in runs for host in run):
         before = added.get(host.name, dataclasses.replace(host, client_seconds=0.0))

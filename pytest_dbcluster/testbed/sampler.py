@@ -22,8 +22,8 @@ from pytest_dbcluster.system import probes, processes
 from pytest_dbcluster.system.probes import CpuReading
 
 PRESSURE = ("cpu", "io", "memory")
-LOOK_SECONDS, REPORT_SECONDS = 0.5, 5.0  # before the first round; of rounds after which a busy machine is told
-BUSY, RUN = "cpu_busy", "cpu_run"  # the CPUs that we may use, and this run; only between two samples
+LOOK_SECONDS, REPORT_SECONDS = 0.5, 5.0  # observation before the first round; measured time before a report
+BUSY, RUN = "cpu_busy", "cpu_run"  # CPU time of the usable CPUs, and of this run; only between two samples
 Sample = dict[str, float]
 _WANTED = ", ".join(f"'{name}'" for names in (*DELTAS.values(), *STATES.values()) for name in names)
 _STATUS = "SELECT variable_value FROM performance_schema.global_status WHERE variable_name = "
@@ -51,9 +51,10 @@ _MORE = {
 
 
 class Growth:
-    """How much counters of things that come and go have grown, such as those of network interfaces.
+    """The growth of counters of things that come and go, such as network interfaces.
 
-    Their sum jumps when a container's interface comes with its counts, and falls when it goes. counters: of each thing.
+    Their sum jumps when the interface of a container appears with its counts, and falls when it disappears. counters:
+    the number of counters of each thing.
     """
 
     def __init__(self, counters: int) -> None:
@@ -62,9 +63,9 @@ class Growth:
         self._lock = threading.Lock()  # a round and the timeline sample at once
 
     def add(self, now: Mapping[str, Sequence[float]]) -> list[float]:
-        """The growth so far, of all things together: what each has grown by since it was last seen.
+        """Add the growth since the last call, and return the total growth of all things.
 
-        now: by name, its counters. One that is smaller than before has begun again.
+        now: the counters of each thing, by name. A counter that is smaller than before started again from 0.
         """
         with self._lock:
             total = self._total
@@ -94,10 +95,13 @@ _ALSO = {name: (name,) for name in ("cpu_user", "cpu_system", "cpu_idle", "netwo
 class Sampler:
     """Samples the machine at the start and at the end of a round; ``timeline`` takes the samples of every second.
 
-    processes: by name; ``node1`` gives the metric ``cpu_node1``. client: the host of the load generator.
-    ``cpu_client`` is the CPU of that host where the host can report it. With None it is the CPU of ended child
-    processes of this one. hosts: of the nodes. others: more hosts of the load generator. Each sample in ``samples`` is
-    a time (``time.monotonic``) with cumulative values.
+    - processes: by name; ``node1`` gives the metric ``cpu_node1``.
+    - client: the host of the load generator. ``cpu_client`` is the CPU of that host, if the host can report it.
+      Without a host it is the CPU of this process's ended children.
+    - hosts: the hosts of the nodes.
+    - others: more hosts of the load generator.
+
+    Each sample in ``samples`` is a time (``time.monotonic``) with cumulative values.
     """
 
     def __init__(
@@ -120,20 +124,22 @@ class Sampler:
     def rates(self) -> dict[str, float]:
         """The average of each metric over the round: its change a second between the first and the last sample.
 
-        ``cpu_NAME``, ``cpu_all``, ``cpu_plugin``, ``cpu_client``, ``steal`` and ``iowait`` are in cores (CPU seconds a
-        second); ``disk_write_bytes``, ``disk_read_bytes`` and ``network_bytes`` (sent) in bytes a second;
-        ``disk_writes`` and ``network_packets`` (sent) in operations and packets a second. ``pressure_cpu``,
-        ``pressure_io`` and ``pressure_memory`` are shares from 0 to 1 of the time in which some task waited for it.
-        All but ``cpu_NAME``, ``cpu_plugin`` and ``cpu_client`` are of the whole machine; where nodes are on other
-        machines, they are the sums over these. Metrics that a machine does not report are missing. ``cpu_others`` are
-        the cores that others took, of the ``usable_cores`` of this machine.
+        - ``cpu_NAME``, ``cpu_all``, ``cpu_plugin``, ``cpu_client``, ``steal``, ``iowait``: cores (CPU seconds a
+          second).
+        - ``disk_write_bytes``, ``disk_read_bytes``, ``network_bytes`` (sent): bytes a second.
+        - ``disk_writes``, ``network_packets`` (sent): operations and packets a second.
+        - ``pressure_cpu``, ``pressure_io``, ``pressure_memory``: share (0 to 1) of the time in which a task waited.
+        - ``cpu_others``: cores that other programs took, of the ``usable_cores`` of this machine.
+
+        All but ``cpu_NAME``, ``cpu_plugin`` and ``cpu_client`` cover the whole machine. If nodes are on other machines,
+        they are sums over those machines. Metrics that a machine does not report are missing.
         """
         (begin, first), (end, last) = self.samples[0], self.samples[-1]
         seconds = max(end - begin, 1e-6)
         rates = {name: (last[name] - first[name]) / seconds for name in first if name in last}
         if BUSY in rates:
             named = sum(rates.get(name, 0.0) for name in (*(f"cpu_{own}" for own in self._processes), "cpu_client"))
-            # Containers are no children of this process, and proxies are no named ones.
+            # Containers are not children of this process, and proxies have no name here.
             own = max(rates.pop(RUN), named + rates["cpu_plugin"])
             rates |= {OTHERS: max(0.0, rates.pop(BUSY) - own), USABLE: probes.usable_cores()}
         return rates
@@ -148,10 +154,10 @@ class Sampler:
 
 
 class BusyWatch:
-    """Tells once in a run that others take cores of this machine: before the first rounds, or while rounds run.
+    """Reports once in a run that other programs take cores of this machine, before the first rounds or during rounds.
 
-    Other runs of this package do not count: they wait while this one measures. before: what others took before the
-    first round; None until then.
+    Other runs of this package do not count: they wait while this one measures. ``before`` has the cores that other
+    programs took before the first round; None until then.
     """
 
     def __init__(self, progress: Report) -> None:
@@ -159,11 +165,11 @@ class BusyWatch:
         self.before: OthersLoad | None = None
         self._told = False
         self._depth = 0
-        self._seconds = self._taken = 0.0  # of all turns so far; cores * seconds of others in them
+        self._seconds = self._taken = 0.0  # of all turns so far; cores * seconds of other programs in them
 
     @contextlib.contextmanager
     def measuring(self) -> Iterator[None]:
-        """A context for a turn to measure. The first one looks at the machine for LOOK_SECONDS before it begins."""
+        """A context for a turn to measure. The first one observes the machine for LOOK_SECONDS before it begins."""
         if self._told or self._depth:
             yield
             return
@@ -189,35 +195,35 @@ class BusyWatch:
         if (taken := busy_machine.busy(others, probes.usable_cores())) and not self._told:
             self._told = True
             load = os.getloadavg()[0]
-            self._progress(f"busy machine: {taken} {when} (load {load:.1f}); {busy_machine.WHAT_HELPS}")
+            self._progress(f"busy machine: {taken} {when} (load average {load:.1f}); {busy_machine.WHAT_HELPS}")
 
 
 def local_processes(processes: Mapping[str, Process]) -> dict[str, psutil.Process]:
-    """The processes that this machine sees running, by name."""
+    """The running processes of this machine, by name."""
     return {name: psutil.Process(own.pid) for name, own in processes.items() if own.pid and psutil.pid_exists(own.pid)}
 
 
 def load_seconds(clients: Iterable[Host], ask: Callable[[Host], float | None]) -> float | None:
-    """The CPU seconds of the load generator on all its machines so far; None when one of them does not know.
+    """The CPU seconds of the load generator on all its machines so far; None if one machine does not know.
 
-    ask: asks one host; those of one machine are asked once.
+    ask: asks one host of each machine.
     """
     known = [ask(host) for host in {host.machine: host for host in clients}.values()]
     return None if None in known else sum(filter(None, known))
 
 
 def machines(hosts: Iterable[Host]) -> dict[str, Host]:
-    """One host of each machine, other than this one, that these hosts are on."""
+    """One of these hosts for each machine, without this machine."""
     return {host.machine: host for host in hosts if host.machine}
 
 
 def read_cpu(
     processes: Mapping[str, Process], client_seconds: Callable[[], float | None], elsewhere: Mapping[str, Host]
 ) -> tuple[Sample, dict[str, Mapping[str, float]]]:
-    """The CPU seconds of each process and of the load generator so far, and what each other machine counts.
+    """The CPU seconds of each process and of the load generator so far, and the counters of each other machine.
 
-    client_seconds: those of the load generator; None when they are not known. elsewhere: a host of each machine. All
-    are asked at once where there is one.
+    client_seconds: returns the CPU seconds of the load generator, or None. elsewhere: a host of each other machine. If
+    there is one, all answers are read at once.
     """
     names = {f"cpu_{name}": process.cpu_seconds for name, process in processes.items()} | {"cpu_client": client_seconds}
     asks: list[Callable[[], Any]] = [*names.values(), *(host.usage for host in elsewhere.values())]
@@ -227,16 +233,16 @@ def read_cpu(
 
 
 def sample(seconds: Sample, used: Collection[Mapping[str, float]]) -> Sample:
-    """One sample: cumulative values, as ``Sampler.rates`` names them.
+    """One sample: cumulative values, with the names of ``Sampler.rates``.
 
-    seconds: of processes, as ``asked`` gives them. used: what the nodes' machines count; empty for this machine.
+    seconds: those of processes, from ``read_cpu``. used: counters of the nodes' machines; empty for this machine.
     """
     own = os.times()
     return {**seconds, "cpu_plugin": own.user + own.system, **(_sums(_ELSEWHERE, used) if used else _of_this_machine())}
 
 
 def _sums(metrics: Mapping[str, Sequence[str]], used: Collection[Mapping[str, float]]) -> Sample:
-    """The sums over other machines. A metric that one of them does not report is missing."""
+    """The sums over other machines. A metric is missing if one machine does not report it."""
     return {
         metric: sum(counts[name] for counts in used for name in names)
         for metric, names in metrics.items()
@@ -259,7 +265,7 @@ def _of_this_machine() -> Sample:
 
 
 def of_machine(used: Collection[Mapping[str, float]] = ()) -> Sample:
-    """What the timeline shows of the machine besides ``sample``: its CPU seconds by kind, and bytes received.
+    """The machine's values in the timeline besides ``sample``: CPU seconds by kind, and received bytes.
 
     used: as in ``sample``.
     """
@@ -275,9 +281,9 @@ def of_machine(used: Collection[Mapping[str, float]] = ()) -> Sample:
 
 
 def of_process(process: psutil.Process) -> Sample:
-    """What the timeline shows of a server's process: names as ``Host.usage``, as far as this machine tells us.
+    """The values of a server's process in the timeline, with the names of ``Host.usage``, if this machine knows them.
 
-    The network is that of its network namespace, where that is not this process's own.
+    The network values are those of its network namespace, if that is not the namespace of this process.
     """
     values: Sample = {}
     with contextlib.suppress(psutil.Error, OSError):
@@ -292,7 +298,7 @@ def of_process(process: psutil.Process) -> Sample:
 
 
 def _network(text: str) -> Sample:
-    """The bytes of all interfaces but the local one, of a text as /proc/net/dev has it."""
+    """The bytes of all interfaces but the local one, from the text of /proc/net/dev."""
     lines = [line.split(":") for line in text.splitlines() if ":" in line]
     numbers = [figures.split() for name, figures in lines if name.strip() != "lo"]
     return {
@@ -307,7 +313,7 @@ def _ended_children() -> float:
 
 
 def _pressure() -> Sample:
-    """Seconds in which some task waited for each resource (/proc/pressure, which has microseconds)."""
+    """Seconds in which a task waited for each resource (/proc/pressure, which has microseconds)."""
     seconds: Sample = {}
     for resource in PRESSURE:
         try:
@@ -319,7 +325,7 @@ def _pressure() -> Sample:
 
 
 def counter_statements(node: Node) -> list[str]:
-    """The statements whose answers are the status counters of a node."""
+    """The statements that read the status counters of a node."""
     more = _MORE.get(node.release.product)
     return [f"SHOW GLOBAL STATUS WHERE LOWER(variable_name) IN ({_WANTED})", *([more] if more else [])]
 

@@ -37,25 +37,27 @@ from pytest_dbcluster.testbed.variants import Variant, share_path, unequal_shari
 from pytest_dbcluster.workloads.workload import Setting, Workload
 
 T = TypeVar("T")
-INSTANCES = 2  # clusters for each variant, where variants differ in topology or release
+INSTANCES = 2  # clusters for each variant, if variants differ in topology or release
 FIT_SECONDS = 60.0
-# Longest random wait before a round: a part of it, or of the longest timer (innodb_flush_log_at_timeout, 1 s).
+# Longest random wait before a round, as a share of the round or of the longest timer (innodb_flush_log_at_timeout, 1
+# s).
 JITTER = 0.1
-TURN = 3  # rounds counted for each start, where clusters take turns
-LINE = 200  # characters shown of a line that a server logged
+TURN = 3  # rounds that count for each start, if clusters run one at a time
+LINE = 200  # characters of a server's log line in a message
 
 
 class Testbed(RoundSource):
     """The ``RoundSource`` of real clusters: one workload on several variants, or several workloads on each variant.
 
-    workload: one workload for all variants, or a mapping of names to workloads. Of n workloads the first n-th of the
-    variants is for the first workload, the next n-th for the second one, and so on: the same specs each time.
-    profile: ``quick`` or ``paper``. instances: clusters for each variant; None chooses.
-    across_durability: allow variants with different durability. sampled: take a sample of every second, for
-    ``timeline``.
+    - workload: one workload for all variants, or a mapping of names to workloads. With n workloads, ``variants`` has
+      the same specs n times, first for the first workload.
+    - profile: ``quick`` or ``paper``.
+    - instances: clusters for each variant; None chooses.
+    - across_durability: allow variants with different durability.
+    - sampled: take a sample of every second, for ``timeline``.
 
-    Raises ConfigError for variants with different durability, unless ``across_durability`` is set. It is raised here,
-    before any cluster starts, where the topologies alone decide; otherwise before the first round.
+    Raises ConfigError for variants with different durability, unless ``across_durability`` is set. If only the
+    topologies decide, this raises it before any cluster starts; otherwise the first round raises it.
     """
 
     __test__ = False  # so that pytest does not collect this class as a test because of its name
@@ -82,9 +84,9 @@ class Testbed(RoundSource):
             variant.with_data_set_of(workload)
             for variant, workload in zip(share_path(variants), self._workloads, strict=True)
         ]
-        # All variants are measured with the same client release; clients of either vendor reach servers of both.
+        # All variants have the same client release; clients of either vendor reach servers of both.
         self.client: Release = self.variants[0].release
-        # Variants of one topology and release can share an instance; others differ by it (calibrations.py).
+        # Variants of one topology and release can share an instance; instances of others differ (calibrations.py).
         kinds = {(variant.spec.topology, variant.release.name) for variant in variants}
         self.instances = (INSTANCES if len(kinds) > 1 else 1) if instances is None else instances
         self._pool = pool
@@ -96,13 +98,13 @@ class Testbed(RoundSource):
         self._timeline = Timeline() if sampled else None
         self._gatherer = Gatherer(self.names, self.variants, pool, self.client, self._switch_cluster)
         self._network, self.resolved = self._gatherer.network, self._gatherer.resolved
-        self._compared: set[int] = set()  # variants whose durability was compared
+        self._compared: set[int] = set()  # variants after the comparison of durability
         self._excused: set[Cluster] = set()
-        self._used: Cluster | None = None  # by the last round
+        self._used: Cluster | None = None  # the cluster of the last round
         durability.compare_promises(self.names, self.variants, pool.resolution.defaults, allowed=across_durability)
 
     def _compare_labels(self, variant: int) -> None:
-        """Compare all durability labels before the first round; in turns, each before the variant's own first round."""
+        """Compare all durability labels before the first round; one at a time, before each variant's first round."""
         if variant in self._compared:
             return
         numbers = [variant] if self.one_at_a_time else range(len(self.variants))
@@ -111,7 +113,7 @@ class Testbed(RoundSource):
 
     @functools.cached_property
     def one_at_a_time(self) -> bool:
-        """Whether clusters take turns, because memory cannot hold all of them: each turn is a start and TURN rounds."""
+        """Whether clusters run one at a time, because memory cannot hold all: each turn is a start and TURN rounds."""
         clusters = {variant.cluster_key for variant in self._all_instances}
         if len(clusters) == 1 or self._pool.room_for_all(self._all_instances):
             return False
@@ -146,7 +148,7 @@ class Testbed(RoundSource):
         alike = [number for number, other in enumerate(self._workloads) if comparability.tables(other) == tables]
         cold: list[Cluster] = []
         for number, running in enumerate(self._pool.running(self._variants_needed(variant), self)):
-            # A cluster that starts with the data set of another workload never runs this one.
+            # A cluster with the data set of another workload never runs this one.
             if (self.one_at_a_time or number % len(self.variants) in alike) and running.prepared != tables:
                 with self._pool.turns.building(), self._mark_dirty_on_error(running.cluster):
                     if running.cluster.path:
@@ -168,33 +170,33 @@ class Testbed(RoundSource):
     def round(self, variant: int, *, block: int, position: int) -> Round:
         """Run one round of a variant (0-based) and return it.
 
-        The steps: start and populate the cluster where needed, switch, reset, settle, measure, drain.
+        The steps: start and populate the cluster if needed, switch, reset, settle, measure, drain.
         ``round_runner.run_round`` does the last two; the workload reports its seconds.
 
-        Blocks use the instances in turn; all variants of a block use the same instance. An error or Ctrl-C during the
-        round marks the cluster as dirty, so no later round uses it. Raises ConfigError before the first round for
-        variants with different durability, unless ``across_durability`` is set.
+        Blocks alternate the instances; all variants of a block use the same instance. An error or Ctrl-C during the
+        round marks the cluster as dirty, so no later round uses it. The first round raises ConfigError for variants
+        with different durability, unless ``across_durability`` is set.
         """
         self._begin(variant)
         return self._draw(variant, block, position, time.monotonic())
 
     def continues(self, other: RoundSource) -> bool:
-        """Whether both run on the same clusters with one data set, so that they differ in the load alone."""
+        """Whether both run on the same clusters with one data set, so that they differ only in the workload."""
         if not isinstance(other, Testbed) or self.one_at_a_time or self.instances != other.instances:
             return False
         own, others = ([one.cluster_key for one in of.variants if one.data_set_of] for of in (self, other))
         return own == others and len(own) == len(self.variants)
 
     def instances_in_turn(self) -> int:
-        """The number of instances of each variant. Clusters that take turns have one, which starts afresh."""
+        """The number of instances of each variant. Clusters that run one at a time have one, which starts fresh."""
         return 1 if self.instances == 1 or self.one_at_a_time else self.instances
 
     @contextlib.contextmanager
     def exclusive(self) -> Iterator[None]:
-        """Keep the machine for a few rounds, one of each variant: no other run builds or measures meanwhile.
+        """Lock the machine for a few rounds, one of each variant: no other run builds or measures meanwhile.
 
-        The clusters are started and prepared first. Clusters that take turns start between the rounds; then each turn
-        keeps the machine for itself.
+        This starts and prepares the clusters first. Clusters that run one at a time start between the rounds; then each
+        turn locks the machine.
         """
         if self.one_at_a_time:
             yield
@@ -205,7 +207,7 @@ class Testbed(RoundSource):
             yield
 
     def _begin(self, variant: int) -> None:
-        """Before the first round: compare durability, and find the arrival rate where it is a share of the capacity."""
+        """Before the first round, compare durability and find an arrival rate that is a share of the capacity."""
         self._compare_labels(variant)
         if self.arrival_rate and self.arrival_rate.rate is None:
             self._find_rate(self.arrival_rate)
@@ -216,7 +218,7 @@ class Testbed(RoundSource):
         The slowest variant's capacity turns a share into the arrival rate of all variants, or a rate into its share.
         """
         workloads = self._workloads
-        self._progress(f"{self.load}: measuring what each variant can do in a closed loop")
+        self._progress(f"{self.load}: measuring the capacity of each variant in a closed loop")
         self._workloads = [comparability.at_rate(workload, None) for workload in workloads]
         try:
             orders = block_order.block_orders(len(workloads), 0)
@@ -229,7 +231,7 @@ class Testbed(RoundSource):
         self._progress(f"{self.load}: {self.arrival_rate.line}")
 
     def lower_rate(self, why: str, done: float) -> bool:
-        """Lower the arrival rate of all variants, once and only a share of the capacity; return whether it was."""
+        """Lower the arrival rate of all variants, once and only if it is a share of the capacity; return success."""
         if self.arrival_rate is None or (lower := self.arrival_rate.lower(why, done)) is None:
             return False
         self.arrival_rate = lower
@@ -243,7 +245,7 @@ class Testbed(RoundSource):
         self._progress(f"{self.load}: {length.line}")
 
     def set_repeat(self, times: int) -> None:
-        """Let all later rounds run their work so many times, where a workload has a fixed amount of work."""
+        """Let all later rounds repeat their work so many times, if a workload has a fixed amount of work."""
         self._repeat = times
 
     def _draw(self, variant: int, block: int, position: int, began: float) -> Round:
@@ -253,7 +255,7 @@ class Testbed(RoundSource):
             began += time.monotonic() - queued  # a round does not include the wait for the machine
             if not self.one_at_a_time:
                 return self._round(running, variant, block, position, began)
-            # The first round after a start is a warm-up and does not count.
+            # The first round after a start is a warm-up.
             rounds = [self._round(running, variant, block, position, began) for _ in range(TURN + 1)][1:]
             done = round_runner.merge(rounds)
             if not done.void:
@@ -261,7 +263,7 @@ class Testbed(RoundSource):
             return done
 
     def _round(self, running: Running, variant: int, block: int, position: int, began: float) -> Round:
-        """One round; void where the network between the nodes, or a host, was lost. Then nobody uses the cluster."""
+        """One round; void if the nodes' network, or a host, was lost. Then no later round uses the cluster."""
         cluster = running.cluster
         try:
             done = self._on_path(running, variant, block, position, began)
@@ -299,7 +301,7 @@ class Testbed(RoundSource):
         return running.cluster
 
     def _switch(self, running: Running, variant: int) -> None:
-        """Switch a cluster and its network to a variant, with the same statements whichever variant it runs now."""
+        """Switch a cluster and its network to a variant, with the same statements for any current variant."""
         if running.cluster.path:
             running.cluster.path.shape(self.variants[variant].network or REST)
         key = self.variants[variant].cluster_key
@@ -309,7 +311,7 @@ class Testbed(RoundSource):
 
     @contextlib.contextmanager
     def _fit(self, cluster: Cluster) -> Iterator[None]:
-        """Wait until the cluster is healthy again after a void round; [ERROR] lines since then are excused.
+        """Wait until the cluster is healthy again after a void round, and ignore [ERROR] lines since then.
 
         The block prepares it for a round. Raises NotReady after FIT_SECONDS, and SeriesVoid for any other [ERROR] line.
         """
@@ -321,9 +323,9 @@ class Testbed(RoundSource):
             raise SeriesVoid(f"cluster {cluster.spec} failed before a round: {'; '.join(logged)}")
 
     def use(self, does: Callable[[Setting], T]) -> T:
-        """Do something that is no round on the first variant's prepared cluster, alone on the machine.
+        """Call ``does``, which is not a round, on the first variant's prepared cluster, under the machine's lock.
 
-        Raises what it raises; nobody uses the cluster then. The servers may log errors meanwhile.
+        Raises what it raises; then no later round uses the cluster. The servers may log errors meanwhile.
         """
         running = self._prepare(0, 0)
         with self._pool.measuring(), self._mark_dirty_on_error(running.cluster):
@@ -347,7 +349,7 @@ class Testbed(RoundSource):
     def check(self) -> None:
         """Check that every cluster is ready and drained, with equal tables on all nodes and no new [ERROR] line.
 
-        Checks the workload's own conditions too. Raises SeriesVoid for the first check that fails.
+        Checks the conditions of the workload too. Raises SeriesVoid for the first check that fails.
         """
         self.end()
         if self.one_at_a_time:  # each turn has checked its cluster, and only the last cluster still runs
@@ -379,11 +381,11 @@ class Testbed(RoundSource):
             for workload in workloads:
                 if violations := workload.violations(cluster):
                     cluster.dirty = "; ".join(violations)
-                    raise SeriesVoid(f"{workload} on {cluster.spec}: its own check failed: {cluster.dirty}")
+                    raise SeriesVoid(f"{workload} on {cluster.spec}: the workload's check failed: {cluster.dirty}")
 
     @contextlib.contextmanager
     def _mark_dirty_on_error(self, cluster: Cluster) -> Iterator[None]:
-        """Mark a cluster as dirty when an error ends a round early: its tables may be half changed. Keep its logs."""
+        """Mark a cluster as dirty if an error ends a round early: its tables may be half changed. Keep its logs."""
         with self._keep_logs_on_error(cluster):
             try:
                 yield
@@ -393,7 +395,7 @@ class Testbed(RoundSource):
 
     @contextlib.contextmanager
     def _keep_logs_on_error(self, cluster: Cluster) -> Iterator[None]:
-        """Keep the logs of a cluster that fails in the block: its files go when it is ended."""
+        """Keep the logs of a cluster that fails in the block, because its end removes its files."""
         try:
             yield
         except DBClusterError as error:
@@ -401,10 +403,10 @@ class Testbed(RoundSource):
             raise
 
     def cluster_difference(self, *numbers: int, metric: str) -> ClusterDifference | None:
-        """How far equal clusters can differ, where two neighbours of these variants run on separate ones, else None.
+        """How far equal clusters can differ, if neighbours of these variants run on separate clusters; otherwise None.
 
-        The largest one of all neighbours. None for clusters that take turns: each turn is a fresh cluster, so their
-        differences are part of the noise that the interval shows.
+        The result is the largest of all neighbours. It is None for clusters that run one at a time: each turn is a
+        fresh cluster, so their differences are part of the noise that the interval shows.
         """
         known = calibrations.largest_difference(numbers, self._setup, self.instances, metric)
         return None if known is None or self.one_at_a_time else known
@@ -414,20 +416,20 @@ class Testbed(RoundSource):
         return calibrations.Setup(self.variants, self._workloads, self._pool.provisioner)
 
     def learn(self, rounds: Sequence[Sequence[Round]]) -> None:
-        """As ``RoundSource.learn``, of a quiet machine; each cluster is in one pair of a calibration."""
+        """``RoundSource.learn``, if the machine was not busy; each cluster is in one pair of a calibration."""
         if self.instances_in_turn() > 1 and not busy_machine.reason(dict(zip(self.names, rounds, strict=True))):
             calibrations.learn(rounds, self.instances, self._setup, self._pool.calibrated)
 
     def blind_spot(self, *numbers: int, by_size: bool = False) -> str:
-        """Why this machine cannot decide a claim about these variants (0-based); empty where it can.
+        """Why this machine cannot decide a claim about these variants (0-based); empty if it can.
 
-        A claim about flushing is inconclusive where a flush costs nothing, one about scaling where nodes share cores.
+        A claim about flushing is inconclusive if a flush costs nothing, a claim about scaling if nodes share cores.
         """
         variants = [self.variants[number] for number in numbers]
         shared = blind_spots.scaling([one.spec for one in variants], self._pool.provisioner.offers, by_size=by_size)
         if shared:
             return shared
-        with self._pool.turns.building():  # this may start a container for the client, and measures the disk
+        with self._pool.turns.building():  # this may start a container for the client, and it measures the disk
             hosts = [self._pool.data_host(variant, self.client) for variant in variants]
             return blind_spots.flushing(variants, hosts)
 
@@ -436,5 +438,5 @@ class Testbed(RoundSource):
         return self._pool.provisioner.notice()
 
     def evidence(self, question: Question) -> Evidence:
-        """What is known about the clusters of a question; missing ones are started."""
+        """The evidence about the clusters of a question. Starts missing clusters."""
         return self._gatherer.evidence(question, self._workloads, self._used, self.mode)

@@ -1,9 +1,8 @@
 """``Timeline``: a sample of every second of a measurement, as CSV: the machine, each node, the load generator.
 
-One thread samples over the whole measurement, also between its rounds. Servers are asked only during a round, on the
-control connections that the plugin has anyway: another connection would take a place that the workload may need. A node
-that does not answer has a gap from then on until it answers; the samples of all others go on.
-``benchmarks/timeline_cost.py`` measures what the samples cost.
+One thread samples over the whole measurement, also between its rounds. It queries servers only during a round, on the
+plugin's control connections: another connection could take one that the workload needs. A node that does not answer has
+a gap until it answers; the samples of all others continue. ``benchmarks/timeline_cost.py`` measures the cost.
 """
 
 from __future__ import annotations
@@ -39,15 +38,15 @@ from pytest_dbcluster.workloads.workload import Setting
 
 INTERVAL = 1.0  # seconds
 STOP_SECONDS = 5.0
-PATIENCE = 1.0  # seconds: who has not answered by then is left out until he does
+PATIENCE = 1.0  # seconds: whoever has not answered by then is left out until the answer comes
 ABOUT = ("time", "seconds", "variant", "block", "position")
 LOADS = "client"  # the name of the load generator's host
-NODE, CLIENT = "_node", "_client"  # in the names of values that are of one node; at the end of those of the load's host
+NODE, CLIENT = "_node", "_client"  # in the names of one node's values; at the end of those of the load host
 GAUGES = (
     "receive_queue",
     "certification_queue",
     "replica_lag",
-)  # read as they are; all other values are changes a second
+)  # values at one moment; all other values are changes a second
 
 
 Ask = Callable[[], Any]
@@ -56,7 +55,7 @@ Key = frozenset[tuple[str, str, int]]  # of the nodes: name, directory, process
 
 @dataclasses.dataclass(frozen=True)
 class Place:
-    """The round in which a sample was taken."""
+    """The round of a sample; the fields are those of ``Round``."""
 
     variant: str
     block: int
@@ -65,41 +64,51 @@ class Place:
 
 @dataclasses.dataclass(frozen=True)
 class Moment:
-    """A sample.
-
-    processes, client: the numbers of the servers' processes and of the load generator's host that it is of.
-    """
+    """A sample."""
 
     time: float
-    """Seconds since 1970 (UTC), which the system may correct; clock: seconds by ``time.monotonic``."""
+    """Seconds since 1970 (UTC), which the system may correct."""
 
     clock: float
+    """Seconds by ``time.monotonic``."""
+
     place: Place | None
-    """None between rounds."""
+    """The round; None between rounds."""
 
     processes: int
+    """Number of the set of server processes; see ``SampledNow.number``."""
+
     values: Sample
+    """Cumulative values and gauges by name."""
+
     client: int = 0
+    """Identity of the load generator's host."""
 
 
 @dataclasses.dataclass(frozen=True)
 class SampledNow:
-    """What is sampled at present."""
+    """The current subject of the samples."""
 
     place: Place | None
+    """The round; None between rounds."""
+
     cluster: Cluster | None
+    """The cluster; None before the first round."""
+
     client: Host | None
+    """The host of the load generator; None before the first round."""
+
     programs: Mapping[str, Process]
     """The servers by node."""
 
     processes: Mapping[str, psutil.Process]
-    """Those of them that this machine sees."""
+    """The servers that are processes of this machine, by node."""
 
     hosts: Mapping[str, Host]
-    """Of the nodes and of the load generator, by name."""
+    """The hosts of the nodes and of the load generator, by name."""
 
     number: int
-    """Of these processes and hosts; place: None between rounds."""
+    """Number of this set of processes and hosts."""
 
     others: Sequence[Host] = ()
     """More hosts of the load generator."""
@@ -123,7 +132,7 @@ class Timeline:
 
     @contextlib.contextmanager
     def during(self, place: Place, setting: Setting) -> Iterator[None]:
-        """Sample the cluster of this setting, and its servers until the block ends; then its processes alone."""
+        """Sample the cluster of this setting, and its servers until the block ends; then only its processes."""
         cluster = setting.cluster
         programs = {node.name: node.process for node in cluster.nodes if node.process}
         # Processes of guests have no number of this machine; each guest has a directory.
@@ -138,7 +147,7 @@ class Timeline:
         if key != self._known:
             self._known = key
             self._known = key
-            # The number of before, when a cluster's turn comes again: two samples of one round are rare.
+            # A cluster that comes again keeps its number: two samples of one round are rare.
             number = self._numbers.setdefault(key, len(self._numbers) + 1)
             now = dataclasses.replace(now, programs=programs, processes=local_processes(programs), number=number)
         # One assignment, no lock: the thread may wait for a server that does not answer, and a round must not.
@@ -150,7 +159,7 @@ class Timeline:
             self._now = dataclasses.replace(now, place=None)
 
     def stop(self) -> None:
-        """End the threads. A second call does nothing. One that waits for a server ends when that statement does."""
+        """End the threads. A second call does nothing. A thread that waits for a server ends with its statement."""
         thread, self._thread = self._thread, None
         if thread is not None:
             self._stopped.set()
@@ -174,16 +183,18 @@ class Timeline:
     def as_csv(self, rounds: Sequence[Round]) -> str:
         """The samples from the first to the last of these rounds as CSV, with a header; empty without any.
 
-        A line for each sample: ``time`` (seconds since 1970), ``seconds`` since the first round, then ``variant``,
-        ``block`` and ``position`` of the round in which it was taken (empty between rounds), then the metrics: those of
-        ``Sampler.rates`` as averages since the last sample that has them, and by node ``flow_control_paused_NODE``
-        (share of the time, 0 to 1), ``flow_control_held_NODE`` (sessions that it held, on average),
-        ``receive_queue_NODE`` and ``certification_queue_NODE`` (transactions), ``replica_lag_NODE`` (seconds). An
-        empty cell is unknown. ``cpu_user``, ``cpu_system``, ``cpu_idle`` (cores) and ``network_received_bytes`` are of
-        this machine, or the sums over the machines that the nodes are on. With ``_NODE`` these, ``cpu_iowait``,
-        ``network_sent_bytes``, ``disk_read_bytes`` and ``disk_write_bytes`` are of a node: of its guest or of its
-        machine, as the kernel there counts them, or of its process; with ``_client`` of the guest or the machine of the
-        load generator, the first one where there are several; ``cpu_client`` is that of all of them.
+        Each sample is one line. An empty cell is unknown. The columns:
+
+        - ``time`` (seconds since 1970), ``seconds`` since the first round.
+        - ``variant``, ``block`` and ``position`` of the round; empty between rounds.
+        - the metrics of ``Sampler.rates``, as averages since the last sample that has them.
+        - ``cpu_user``, ``cpu_system``, ``cpu_idle`` (cores), ``network_received_bytes``: of this machine, or sums over
+          the machines of the nodes.
+        - ``flow_control_paused_NODE`` (share of the time, 0 to 1), ``flow_control_held_NODE`` (mean of held sessions),
+          ``receive_queue_NODE``, ``certification_queue_NODE`` (transactions), ``replica_lag_NODE`` (seconds).
+        - the metrics of the machine, ``cpu_iowait``, ``network_sent_bytes``, ``disk_read_bytes`` and
+          ``disk_write_bytes``, with ``_NODE``. They cover the node's guest, its machine, or its process.
+        - the same with ``_client`` for the guest or machine of the first load host; ``cpu_client`` covers all hosts.
         """
         if not rounds:
             return ""
@@ -209,15 +220,15 @@ class Timeline:
 
 
 def next_due(due: float, interval: float, now: float) -> float:
-    """When the next sample is due after the one that was due at ``due``, and that has ended ``now``.
+    """The time of the next sample after the one that was due at ``due`` and ended at ``now``.
 
-    A late sample is not followed by a second one at once: changes a second over a few milliseconds are noise.
+    It leaves half an interval after a late sample: changes a second over a few milliseconds are noise.
     """
     return max(due + interval, now + interval / 2)
 
 
 def _moment(of: SampledNow, askers: Askers) -> Moment:
-    """A sample of now."""
+    """Take a sample."""
     at, clock = time.time(), time.monotonic()
 
     def client_seconds() -> float | None:
@@ -244,17 +255,17 @@ def _moment(of: SampledNow, askers: Askers) -> Moment:
 
 
 class Askers:
-    """Threads that ask, so that nobody waits for who does not answer. ``close`` ends them."""
+    """Threads that ask, so that no caller waits for a missing answer. ``close`` ends them."""
 
     def __init__(self) -> None:
         self._idle: list[_Asker] = []
-        self._silent: dict[str, _Asker] = {}  # who has not answered, and the thread that waits for it
+        self._silent: dict[str, _Asker] = {}  # name without an answer -> the thread that waits for it
 
     def answers(self, asks: Mapping[str, Ask], *, together: bool) -> dict[str, Any]:
-        """What each of these answers; those are left out who fail, or do not answer within PATIENCE.
+        """The answers by name, without those that fail or take longer than PATIENCE.
 
-        One that has not answered is not asked again before it does. together: ask in turn, with one thread: on this
-        machine threads cost more CPU than the answers wait.
+        A name without an answer is not asked again before it answers. together: ask one after the other in one thread,
+        because on this machine threads cost more CPU time than the answers take.
         """
         self._idle += [asker for asker in self._silent.values() if asker.idle]
         self._silent = {name: asker for name, asker in self._silent.items() if not asker.idle}
@@ -284,7 +295,7 @@ class Askers:
 
 
 class _Asker:
-    """A thread that asks some in turn. found: their answers. tried: who was asked. idle: it may be used again."""
+    """A thread that asks one after the other. found: the answers. tried: the names so far. idle: whether it is free."""
 
     def __init__(self) -> None:
         self.found: dict[str, Any] = {}
@@ -292,20 +303,20 @@ class _Asker:
         self.done = threading.Event()
         self.idle = True
         self._left = False
-        self._first = ""  # who is asked first
+        self._first = ""  # the first name
         self._guard = threading.Lock()
         self._given: queue.SimpleQueue[Mapping[str, Ask] | None] = queue.SimpleQueue()
         threading.Thread(target=self._run, daemon=True, name="dbcluster-timeline-asks").start()
 
     def begin(self, asks: Mapping[str, Ask]) -> None:
-        """Ask all of these, in turn."""
+        """Ask all of these, one after the other."""
         self.found, self.tried, self.idle, self._left = {}, [], False, False
         self._first = next(iter(asks))
         self.done.clear()
         self._given.put(asks)
 
     def leave(self) -> str:
-        """Ask nobody after the present one, and return who that is; empty when all have just answered."""
+        """Stop after the current name, and return it; empty if all have answered."""
         with self._guard:
             self._left = not self.idle
             return [self._first, *self.tried][-1] if self._left else ""
@@ -322,7 +333,7 @@ class _Asker:
                         break
                     self.tried.append(name)
                 answer = None
-                with contextlib.suppress(Exception):  # the thread must not end, whatever becomes of a host
+                with contextlib.suppress(Exception):  # the thread must not end because of a lost host
                     answer = ask()
                 with self._guard:
                     if not self._left and answer is not None:
@@ -333,9 +344,9 @@ class _Asker:
 
 
 def _rates(moments: Sequence[Moment]) -> list[dict[str, float]]:
-    """For each moment the changes a second since the last one that has the value, and the gauges as they are.
+    """For each moment, the changes a second since the last one with the value, and the gauges.
 
-    Processes and servers of another cluster have other values: of these there is no change at first.
+    Processes and servers of another cluster have separate values, which have no change at first.
     """
     rates = []
     known: dict[tuple[str, int], tuple[float, float]] = {}
@@ -346,7 +357,7 @@ def _rates(moments: Sequence[Moment]) -> list[dict[str, float]]:
             key = (name, number)
             if name.startswith(GAUGES):
                 changes[name] = value
-            elif key in known and value >= known[key][1]:  # a host that was started again counts from 0
+            elif key in known and value >= known[key][1]:  # a restarted host counts from 0
                 clock, before = known[key]
                 changes[name] = (value - before) / max(moment.clock - clock, 1e-6)
             known[key] = (moment.clock, value)
@@ -355,7 +366,7 @@ def _rates(moments: Sequence[Moment]) -> list[dict[str, float]]:
 
 
 def of_servers(cluster: Cluster, askers: Askers) -> Sample:
-    """What each server says of itself, by ``NAME_NODE``; without those that do not answer, which the round notices."""
+    """The values of each server, by ``NAME_NODE``. Servers that do not answer are missing; the round notices them."""
 
     def ask(node: Node, pulse: Pulse) -> Sample:
         answer = _answer(node.sql.records(pulse.statement))
@@ -370,14 +381,14 @@ def of_servers(cluster: Cluster, askers: Askers) -> Sample:
 
 
 def _answer(rows: Sequence[Mapping[str, str]]) -> Mapping[str, str]:
-    """The values by lower-case name: of a list of statuses (name, value), or of one row."""
+    """The values by lower-case name, from a list of statuses (name, value) or from one row."""
     if rows and set(rows[0]) == {"variable_name", "value"}:
         return {row["variable_name"].lower(): row["value"] for row in rows}
     return rows[0] if rows else {}
 
 
 def _read(pulse: Pulse, answer: Mapping[str, str]) -> dict[str, float]:
-    """The values of a pulse that the server knows: a replica that reads nothing has no lag."""
+    """The values of a pulse that the server knows; a replica that reads nothing has no lag."""
     return {
         name: float(answer[column]) * unit for name, (column, unit) in pulse.values.items() if answer.get(column, "")
     }

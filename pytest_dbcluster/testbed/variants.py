@@ -1,8 +1,8 @@
 """``Variant``: a resolved cluster spec. ``Switch``: turns a running cluster from one variant to another.
 
 A switch has to compare all global variables: setting one variable may change another, and setting the first back may
-leave the other changed. So each variant has a cold-start reference: all global variables of a server that was started
-with the variant's options. After a switch, all global variables of every node must equal the reference.
+leave the other changed. So each variant has a cold-start reference: all global variables of a server that starts with
+the variant's options. After a switch, all global variables of every node must equal the reference.
 """
 
 from __future__ import annotations
@@ -36,51 +36,56 @@ from pytest_dbcluster.spec import ClusterSpec, HostNeeds
 from pytest_dbcluster.system import cache
 from pytest_dbcluster.workloads.workload import HasDataSet, Workload
 
-FORMAT = 6  # of a reference in the cache; raised when its fields change, or what is compared
+FORMAT = 6  # of a reference in the cache; increase it if its fields or the compared variables change
 APPLIERS = "wsrep_slave_threads"
 DRAIN_TABLE = "dbcluster_control.drain"
-# The version of MariaDB ends with -log where a log was on at the start. That names the server and changes nothing.
+# The version of MariaDB ends with -log if a log was on at the start. This changes nothing but the name.
 NAMED_AT_START = "version"
-TRIED = 4  # options of a variant that are tried one by one, to find the one that has to be static
+TRIED = 4  # with up to so many options, we try each one to find the one that must be static
 
 
 @dataclasses.dataclass(frozen=True)
 class Variant:
-    """A spec with everything that was looked up for it.
-
-    topology, proxy_class, dialect: follow from spec and release, so equality ignores them.
-    """
+    """A resolved spec. Topology, proxy class and dialect follow from spec and release, so equality ignores them."""
 
     spec: ClusterSpec
+    """The spec."""
+
     release: Release
+    """The programs of its release."""
+
     topology: Topology = dataclasses.field(compare=False, repr=False)
+    """Its topology."""
+
     proxy_class: type[Proxy] | None = dataclasses.field(compare=False, repr=False)
+    """The class of its proxy; None for no proxy."""
+
     dialect: Dialect = dataclasses.field(compare=False, repr=False)
+    """The dialect of its servers."""
+
     static: tuple[tuple[str, str], ...]
-    """Sorted pairs of the options that are set when a cluster starts."""
+    """Sorted pairs of the options that the cluster starts with."""
 
     dynamic: tuple[tuple[str, str], ...]
     """Sorted pairs of the options that a switch sets."""
 
     data_set_of: HasDataSet | None = None
-    """The workload whose data set the servers start with; None for servers that start empty."""
+    """The workload of the data set that the servers start with; None for servers that start empty."""
 
     settings: tuple[tuple[str, str], ...] = ()
-    """Sorted pairs of the topology's own options, which a switch sets too."""
+    """Sorted pairs of the topology's options, which a switch sets too."""
 
     ends: tuple[str, ...] | None = None
-    """The ends beside the nodes (``client``, ``proxy``) of the path that the cluster's network has; None for a cluster
-    without one.
-    """
+    """``client`` and ``proxy``, if they are on the cluster's network path; None for a cluster without a path."""
 
     @property
     def network(self) -> NetworkNeeds | None:
-        """What a switch sets on the cluster's path; None for a cluster without one."""
+        """The network that a switch sets on the cluster's path; None for a cluster without a path."""
         return None if self.ends is None else self.spec.needs.network or network.REST
 
     @property
     def _at_start(self) -> ClusterSpec:
-        """The spec as the cluster starts: on a path that delays nothing, where it has one."""
+        """The spec at the start of the cluster: if it has a path, the path delays nothing."""
         if self.ends is None:
             return self.spec
         return dataclasses.replace(self.spec, needs=self.spec.needs.at_rest(self.ends))
@@ -92,7 +97,7 @@ class Variant:
 
     @property
     def asked(self) -> dict[str, str]:
-        """The options of the servers, and those of the topology itself."""
+        """The options of the servers and of the topology."""
         return {**self.options, **dict(self.settings)}
 
     def on_instance(self, number: int) -> Variant:
@@ -100,9 +105,9 @@ class Variant:
         return dataclasses.replace(self, spec=dataclasses.replace(self.spec, instance=number))
 
     def with_data_set_of(self, workload: Workload) -> Variant:
-        """The same variant on servers that start with the data set of this workload, where it has one.
+        """The same variant on servers that start with the data set of this workload, if it has one.
 
-        Options that decide how tables lie on disk become static then: the data set was populated with them.
+        Then the options that decide the layout of tables on disk become static, because the data set has them.
         """
         if not isinstance(workload, HasDataSet):
             return self
@@ -130,9 +135,9 @@ class Variant:
 
 
 def share_path(variants: Sequence[Variant]) -> list[Variant]:
-    """The same variants; where one of them asks for a network, all get a path with the same ends.
+    """The same variants; if one of them needs a network, all get a path with the same ends.
 
-    Variants that differ in their network alone then share a cluster, and the path itself is no difference.
+    So variants that differ only in their network share a cluster, and all have a path.
     """
     if all(variant.ends is None for variant in variants):
         return list(variants)
@@ -147,8 +152,8 @@ def share_path(variants: Sequence[Variant]) -> list[Variant]:
 def split(variant: Variant, variables: Mapping[str, Variable], common: Mapping[str, str] | None = None) -> Variant:
     """The same variant with its options split into static and dynamic ones.
 
-    variables: those of the server, which say what can change at run time. Static are also the variables of IDENTITY,
-    which a switch neither sets nor compares, and those that take effect only when replication starts again.
+    variables: those of the server, which say what can change at run time. The variables of IDENTITY are also static,
+    since a switch neither sets nor compares them. So are those that take effect only at a restart of replication.
     common: options of every cluster of the run. Every cluster starts with them, and a variant with another value
     switches to that value.
     """
@@ -164,7 +169,7 @@ def split(variant: Variant, variables: Mapping[str, Variable], common: Mapping[s
 
 
 def unequal_sharing(variants: Sequence[Variant]) -> bool:
-    """Whether some clusters run more variants with data sets than others, and so warm their caches in fewer blocks."""
+    """Whether some clusters run more variants with data sets than others, and so warm up in fewer blocks."""
     keys = [variant.cluster_key for variant in variants]
     return len({keys.count(key) for key in keys}) > 1 and all(variant.data_set_of for variant in variants)
 
@@ -177,7 +182,7 @@ class Reference:
     """The variables that a switch sets, with their values."""
 
     obstacle: str
-    """Why no switch is possible, else empty."""
+    """Why no switch is possible; empty if it is."""
 
 
 Building = Callable[[], AbstractContextManager[None]]
@@ -192,40 +197,41 @@ class References:
         self._building = building  # a context in which servers may start
 
     def make_switchable(self, variant: Variant, variables: Mapping[str, Variable]) -> Variant:
-        """The same variant; static are also the dynamic options that a switch cannot set or take back.
+        """The same variant, with static options in place of those that a switch cannot set or reset.
 
-        One static option often frees the others, so that the variant shares a cluster with those that start with the
-        same option. Tried first are the options that the obstacle names. MariaDB 10.11 and 11.8 need this for
-        innodb_flush_log_at_trx_commit=2 on a disk with unbuffered writes: a start with it turns
-        innodb_log_file_buffering on, and a running server turns that on, but ignores the order to turn it off.
-        Each try starts two servers, so a variant of more options than ``TRIED`` starts with all of them.
+        One static option is often enough, so that the variant shares a cluster with those that start with the same
+        option. This tries the options that the obstacle names first. Each try starts two servers, so a variant with
+        more options than ``TRIED`` starts with all of them.
+
+        MariaDB 10.11 and 11.8 need this for innodb_flush_log_at_trx_commit=2 on a disk with unbuffered writes. A start
+        with it turns innodb_log_file_buffering on. A running server also turns that on, but does not turn it off.
         """
         if not variant.dynamic or not (obstacle := self._reference(variant, variables).obstacle):
             return variant
         names = [name for name, _ in variant.dynamic]
         for name in sorted(names, key=lambda name: name not in obstacle) if 1 < len(names) <= TRIED else ():
             started = variant.with_static([name])
-            # A server may not start with this option alone, such as a collation without its character set.
+            # A server may refuse one option, such as a collation without its character set.
             with contextlib.suppress(ProvisionError):
-                if not self._reference(started, variables, told=False).obstacle:
+                if not self._reference(started, variables, report=False).obstacle:
                     return started
         return variant.with_static(names)
 
     def changes(self, variant: Variant, variables: Mapping[str, Variable]) -> dict[str, str] | None:
         """Every variable that the variant's dynamic options change, with its cold-start value.
 
-        None when a running server cannot be switched there and back with all variables as after a cold start. Then at
-        least one of its options must be static (``switchable``).
+        None if a switch of a running server there and back does not restore all variables of a cold start. Then at
+        least one of the options must be static (``make_switchable``).
         """
         if not variant.dynamic:
             return {}
         reference = self._reference(variant, variables)
         return None if reference.obstacle else reference.changes
 
-    def _reference(self, variant: Variant, variables: Mapping[str, Variable], *, told: bool = True) -> Reference:
-        """The reference from the cache, or of servers that are started for it. told: whether an obstacle is reported.
+    def _reference(self, variant: Variant, variables: Mapping[str, Variable], *, report: bool = True) -> Reference:
+        """The reference from the cache, or from servers that this starts. report: whether to report an obstacle.
 
-        Raises ProvisionError when a server does not start.
+        Raises ProvisionError if a server does not start.
         """
         release, topology = variant.release, variant.topology.alike or variant.spec.topology
         # A topology with roles gets all nodes of the spec, since options may require that number of nodes.
@@ -240,7 +246,7 @@ class References:
         known = cache.read_manifest(path, lambda fields: Reference(**fields))
         if known is not None:
             return known
-        # The machine first: who waits for it must not hold a lock that the process that has it needs.
+        # The machine first: a process that waits for it must not hold a lock that the owner of the machine needs.
         with (
             self._building(),
             cache.hold_file(path.with_name(f"{name}.lock"), progress=self._progress, waits_for=waits_for),
@@ -249,11 +255,11 @@ class References:
             if reference is None:
                 self._progress(f"reading the cold-start reference of {variant.spec} on {release.name}")
                 reference = self._find(variant, variables, nodes)
-                if reference.obstacle and told:
+                if reference.obstacle and report:
                     asked = formatting.some([f"{name}={value}" for name, value in variant.dynamic])
                     self._progress(
-                        f"a cluster of its own for {variant.spec}: running servers cannot be switched to its options "
-                        f"and back ({asked}), because {reference.obstacle}"
+                        f"{variant.spec} gets a separate cluster: running servers cannot switch to its options and "
+                        f"back ({asked}), because {reference.obstacle}"
                     )
                 cache.write_manifest(path, dataclasses.asdict(reference))
         return reference
@@ -261,7 +267,7 @@ class References:
     def _find(self, variant: Variant, variables: Mapping[str, Variable], nodes: int) -> Reference:
         with self._server(variant, variant.options, nodes) as server:
             wanted = server.nodes[0].variables()
-        # Surplus appliers end only when they apply a write of another node, so a lone node would keep them.
+        # Surplus appliers end only when they apply a write of another node, so a single node would keep them.
         if APPLIERS in dict(variant.dynamic):
             nodes = min(2, variant.spec.nodes)
         with self._server(variant, dict(variant.static), nodes) as server:
@@ -295,8 +301,8 @@ class References:
 class Switch:
     """Turns one running cluster from variant to variant, and verifies all global variables after each switch.
 
-    It sends the same statements whatever the cluster is now. Otherwise rounds that follow another variant would begin
-    with a switch, and rounds that follow their own variant without one.
+    It sends the same statements in any state of the cluster. Otherwise rounds after another variant would begin with a
+    switch, and rounds after the same variant without one.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -306,7 +312,7 @@ class Switch:
         self._now: dict[str, str] = {}
 
     def _cold_start(self, node: Node) -> dict[str, str]:
-        """The variables of a node's server after its start. One that took over has started since the last switch."""
+        """The variables of a node's server after its start. A failover may start a server after the last switch."""
         if node.name not in self._cold:
             self._cold[node.name] = node.variables()
         return self._cold[node.name]
@@ -314,10 +320,9 @@ class Switch:
     def to(self, changes: Mapping[str, str], among: Iterable[str] = ()) -> None:
         """Set every variable of ``changes`` to its value, and every other variable to its cold-start value.
 
-        among: the variables that the compared variants set. Each of them is set, also where it has its value already.
-        Nothing is sent where no variant sets any. Raises ProvisionError with the variables that have another value
-        afterwards, and NotReady when the number of Galera appliers does not follow in 20 s. Raises ConfigError for a
-        value that names a file outside of its node.
+        among: the variables that the compared variants set. A switch sets each of them, even if it has its value
+        already. Raises ProvisionError with the variables that have another value afterwards, and NotReady if the number
+        of Galera appliers does not follow in 20 s. Raises ConfigError for a value that names a file outside its node.
         """
         names = {*changes, *among, *self._now}
         if not names:
@@ -334,7 +339,7 @@ class Switch:
             settings = {name: f"SET GLOBAL {name} = {_literal(wanted[name])}" for name in sorted(names)}
             try:
                 rows = node.batch([*settings.values(), "SHOW GLOBAL VARIABLES"])[-1]
-            except SQLError:  # one by one, to name the one that is refused
+            except SQLError:  # one by one, to name the one that the server refuses
                 for name, statement in settings.items():
                     try:
                         node.query(statement)
@@ -349,12 +354,12 @@ class Switch:
             if not wrong:
                 return
         left = {name: f"{now} instead of {wanted[name]}" for name, now in wrong.items()}
-        raise ProvisionError(f"after the switch of {node.name} these variables differ from a cold start: {left}")
+        raise ProvisionError(f"after a switch of {node.name}, these variables differ from a cold start: {left}")
 
     def _match_appliers(self, changes: Mapping[str, str], names: Iterable[str], seconds: float = 20.0) -> None:
-        """Write until every node has the wanted number of appliers: a surplus applier ends only at a writeset.
+        """Write until every node has the right number of appliers: a surplus applier ends only at a writeset.
 
-        Where variants differ in that number, each switch writes at least once.
+        If variants differ in that number, each switch writes at least once.
         """
         nodes, cold = self.cluster.nodes, self._cold_start(self.cluster.nodes[0])
         if cold.get("wsrep_on") != "ON":  # servers outside a Galera cluster may have the variable too, but no applier
@@ -394,18 +399,18 @@ def _has_drain_table(node: Node) -> bool:
 
 
 def _appliers(node: Node) -> int | None:
-    """The number of Galera appliers of a node; None where the release does not report it."""
+    """The number of Galera appliers of a node; None if the release does not report it."""
     count = node.status("wsrep_applier_thread_count").get("wsrep_applier_thread_count")
     return None if count is None else int(count)
 
 
 def _is_switched(name: str) -> bool:
-    """Whether a variable is set and compared by a switch."""
+    """Whether a switch sets and compares a variable."""
     return not is_identity(name) and name != NAMED_AT_START
 
 
 def _deviations(wanted: Mapping[str, str], running: Mapping[str, str]) -> dict[str, str]:
-    """The running values of variables that differ from the wanted ones, without those of the server's identity."""
+    """The running values of variables that differ from ``wanted``, without those of the server's identity."""
     return {name: now for name, (_, now) in differences(wanted, running).items() if _is_switched(name)}
 
 

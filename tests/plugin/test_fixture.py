@@ -68,7 +68,7 @@ WRONG = {
     ),
     "a class": (
         lambda measure: measure(MySQLSlap, on=[ONE, OTHER]),
-        'measure(workload, on=[...]) takes a workload, such as MySQLSlap("write"), got <class ',
+        'measure(workload, on=[...]) accepts a workload, such as MySQLSlap("write"); got <class ',
     ),
     "names of workloads": (
         lambda measure: measure({"a": "write", "b": "read"}, on=[ONE]),

@@ -200,7 +200,7 @@ def test_loads_without_texts_for_names_are_refused_before_anything_starts(sessio
     """They would be drawn until decided, and their table would then be none."""
     monkeypatch.setattr(session, "testbed", lambda *_, **__: pytest.fail("started"))
 
-    with pytest.raises(ConfigError, match=r"a name is a text, got 1, 16; write it as one, such as \"1 clients\"$"):
+    with pytest.raises(ConfigError, match=r"a name is a text, got 1, 16; write a text, such as \"1 clients\"$"):
         session.measurement({1: "a", 16: "b"}, [ClusterSpec("galera", nodes=3)], None, None)
 
 

@@ -191,9 +191,9 @@ def test_a_limited_device_is_not_blind(monkeypatch):
 
     assert blind_spots.flushing([variant(limited, 1), variant(limited, 2)], [host]) == ""
     for specs in ((GALERA, GALERA), (limited, GALERA), (fast, fast)):
-        assert blind_spots.flushing([variant(spec, flush) for flush, spec in enumerate(specs)], [host]) == (
-            f"an fsync takes 10 us in {host.directory}: this disk cannot show what flushing costs"
-        )
+        reason = blind_spots.flushing([variant(spec, flush) for flush, spec in enumerate(specs)], [host])
+        assert f"an fsync takes 10 us in {host.directory}" in reason
+        assert "DBCLUSTER_DATA_DIR" in reason
 
 
 def test_a_flush_takes_what_it_takes_on_the_disks_of_the_variants():

@@ -57,4 +57,4 @@ def test_pairs_of_one_name_are_refused():
     """Their rounds could not be told apart."""
     with pytest.raises(ConfigError) as caught:
         pair_names(["a", "a on b"], variants(GALERA.named("b on c"), GALERA.named("c")))
-    assert str(caught.value) == "two pairs of a workload and a cluster are called 'a on b on c'; rename the workload"
+    assert "'a on b on c'; rename the workload" in str(caught.value)

@@ -170,7 +170,7 @@ def test_a_load_has_conditions_of_its_own(pool):
         made.check()
     (cluster,) = pool.clusters
     assert str(caught.value) == (
-        f"bank on standalone1: its own check failed: {cluster.nodes[0].name}: the books do not balance"
+        f"bank on standalone1: the workload's check failed: {cluster.nodes[0].name}: the books do not balance"
     )
     assert cluster.dirty
 

@@ -72,7 +72,7 @@ def test_data_that_fits_into_the_smaller_buffer_pool_is_a_note(pool, release):
     found = evidence(made, 1, 0)
 
     (line,) = found.data_fits.values()
-    assert re.match(r"the data of the load \([1-9] MiB\) fits into the smaller buffer pool \(pool_24M 24 MiB, ", line)
+    assert re.match(r"the data \([1-9] MiB\) fits into the smaller buffer pool \(pool_24M 24 MiB, ", line)
     assert line in found.notes
 
 

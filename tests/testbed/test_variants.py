@@ -326,7 +326,7 @@ def test_what_a_switch_cannot_take_back_is_static(changes):
     """The way there and back is tried; where it does not end at a cold start, the variant gets its own servers."""
     assert changes(ONE, innodb_monitor_enable="all") is None
     assert (
-        "running servers cannot be switched to its options and back (innodb_monitor_enable=all), because "
+        "running servers cannot switch to its options and back (innodb_monitor_enable=all), because "
         in (changes.said[-1])
     )
 
@@ -390,10 +390,8 @@ def test_a_value_that_the_server_changes_is_an_error(standalone):
 
     with pytest.raises(ProvisionError) as caught:
         switch.to({"key_cache_block_size": "1000"})
-    assert str(caught.value) == (
-        "after the switch of node1 these variables differ from a cold start: "
-        "{'key_cache_block_size': '512 instead of 1000'}"
-    )
+    assert "node1" in str(caught.value)
+    assert "{'key_cache_block_size': '512 instead of 1000'}" in str(caught.value)
     switch.to({})
 
 

@@ -167,7 +167,7 @@ def test_a_failed_claim_shows_what_was_measured(result):
         ("test_promise", "standalone1 and galera2 differ in durability, and the test did not set"),
         (
             "test_one_load_by_name",
-            "measure({name: workload, ...}, on=[spec, ...]) takes two or more workloads, got 1: write measure(workload",
+            "measure({name: workload, ...}, on=[spec, ...]) needs two or more workloads, got 1: write measure(workload",
         ),
         (
             "test_tail",

@@ -1,4 +1,4 @@
-"""Blind spots: claims that stay inconclusive on this machine, however many rounds are measured."""
+"""Blind spots: claims that stay inconclusive on this machine for any number of rounds."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ FLUSHING = ("innodb_flush_log_at_trx_commit", "sync_binlog", "innodb_flush_metho
 
 
 def flushing(variants: Sequence[Variant], hosts: Sequence[Host]) -> str:
-    """Why claims about variants with different flush options are inconclusive; empty where a flush has a cost.
+    """Why claims about variants with different flush options are inconclusive; empty if a flush has a cost.
 
-    hosts: one of each variant; the fastest of their disks counts. With a limit of iops on a host, one flush takes
+    hosts: one of each variant; the fastest of their disks counts. On a host with a limit of iops, one flush takes
     1 / iops seconds at least.
     """
     pairs = itertools.combinations((variant.options for variant in variants), 2)
@@ -32,14 +32,17 @@ def flushing(variants: Sequence[Variant], hosts: Sequence[Host]) -> str:
     seconds, directory = min((host.flush_seconds(), host.directory) for host in dict.fromkeys(hosts))
     if seconds >= probes.BLIND_FSYNC:
         return ""
-    return f"an fsync takes {seconds * 1e6:.0f} us in {directory}: this disk cannot show what flushing costs"
+    return (
+        f"an fsync takes {seconds * 1e6:.0f} us in {directory}: this disk cannot show the cost of flushes; set "
+        "DBCLUSTER_DATA_DIR to a directory on a real disk"
+    )
 
 
 def scaling(specs: Sequence[ClusterSpec], offers: frozenset[str], *, by_size: bool = False) -> str:
     """Why a claim that depends on the number of nodes is inconclusive: the nodes share cores. Empty for other claims.
 
-    A claim depends on the number of nodes when clusters of one topology differ in it, when one server is compared with
-    several, and with ``by_size``. One node of a cluster has as many cores as a standalone server.
+    A claim depends on the number of nodes if clusters of one topology differ in it, if it compares one server with
+    several, and with ``by_size``. One node of a cluster must have as many cores as a standalone server.
     """
     usable = probes.usable_cores()
     for first, second in itertools.combinations(specs, 2):
@@ -50,6 +53,6 @@ def scaling(specs: Sequence[ClusterSpec], offers: frozenset[str], *, by_size: bo
             return (
                 f"{probes.shared_cores(usable)} ({first} has {quantity(first.nodes, 'node')}, "
                 f"{second} {quantity(second.nodes, 'node')}); "
-                "it takes separate hosts, or cores= where the provisioner offers it and there are enough for all nodes"
+                "use separate hosts, or cores= if the provisioner offers it and this machine has enough for all nodes"
             )
     return ""

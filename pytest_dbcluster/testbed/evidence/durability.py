@@ -1,8 +1,8 @@
-"""``Durability``: what a commit guarantees when it returns, and which variants may therefore be compared.
+"""``Durability``: what a commit guarantees when it returns, and so which variants may be compared.
 
-A variant with weaker guarantees is faster for that reason alone. When the test itself set the difference in its
-options, the comparison is allowed and the labels are printed. When the difference comes from topologies, vendors or
-releases, the test has to allow it with ``across_durability=True``.
+Weaker guarantees make a variant faster. If the test's options set the difference, the comparison is allowed and the
+message shows the labels. If the difference comes from topologies, vendors or releases, the test has to allow it with
+``across_durability=True``.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ BINLOG_OFF = "binlog off"
 SEMISYNC = (MARIADB.semisync, MYSQL.semisync)
 DRBD = ("drbd_protocol", "drbd_connected")
 SWITCHES = ("log_bin", "skip_log_bin", "disable_log_bin")
-# Options of both vendors with the same meaning: equal values of them are no difference.
+# Options of both vendors with the same meaning: equal values are not a difference.
 _MEANING = {
     name: meaning
     for semisync in SEMISYNC
     for name, meaning in ((semisync.wait_point, "wait_point"), (semisync.wanted, "wanted"))
     if name
 }
-# The part "acknowledged" of a label has two items: who has the commit, and when the commit waits for them. Each has its
-# own options, which do not explain a difference in the other.
+# The part "acknowledged" of a label has two items: who has the commit, and when the commit waits for them. Each has
+# separate options, which do not explain a difference in the other.
 WHO = (*(semisync.wanted for semisync in SEMISYNC if semisync.wanted), "group_replication_consistency", *DRBD)
 WAITS = tuple(semisync.wait_point for semisync in SEMISYNC)
-# The options that decide each part of the label. Others, such as a primary's timeout, explain no difference.
+# The options that decide each part of the label. Others, such as a primary's timeout, do not explain a difference.
 OPTIONS: Mapping[str, Sequence[str]] = {
     "flush": (FLUSH,),
     "binlog": ("sync_binlog",),
     "acknowledged": (*WHO, *WAITS),
     "consistency": ("group_replication_consistency", "wsrep_sync_wait", "wsrep_causal_reads"),
 }
-REMEDY = "measure(..., across_durability=True) compares them all the same"
+REMEDY = "measure(..., across_durability=True) allows the comparison"
 MAKE_EQUAL = "; options that make them equal, or --db-parity normalised, remove the difference"
 
 
@@ -49,10 +49,10 @@ class Durability:
     """The durability label of a result, as four texts."""
 
     flush: str
-    """When InnoDB's log is flushed."""
+    """When InnoDB flushes its log."""
 
     binlog: str
-    """How often the binlog is flushed, or that it is off."""
+    """How often the server flushes the binlog, or that the binlog is off."""
 
     acknowledged: str
     """Which nodes have a commit when it returns."""
@@ -77,11 +77,16 @@ class Durability:
 
 @dataclasses.dataclass(frozen=True)
 class LabelledVariant:
-    """A variant with its name in messages and its durability label."""
+    """A variant with its durability label."""
 
     name: str
+    """Name in messages."""
+
     variant: Variant
+    """The variant."""
+
     durability: Durability
+    """Its label."""
 
 
 def compare(labelled: Sequence[LabelledVariant], parts: Sequence[str] = tuple(OPTIONS)) -> None:
@@ -92,8 +97,8 @@ def compare(labelled: Sequence[LabelledVariant], parts: Sequence[str] = tuple(OP
             sources = ", ".join(f"{part} (from {source})" for part, source in differing.items())
             labels = "; ".join(f"{item.name}: {_label_text(item.durability, parts)}" for item in (first, second))
             raise ConfigError(
-                f"{first.name} and {second.name} differ in durability, and the test did not set that itself: "
-                f"{sources} differs [{labels}]. The one that promises less is faster for that reason: "
+                f"{first.name} and {second.name} differ in durability, and the test's options did not set that: "
+                f"{sources} differs [{labels}]. Weaker durability is faster. "
                 f"{REMEDY}{MAKE_EQUAL if differing.keys() & {'flush', 'binlog'} else ''}"
             )
 
@@ -107,7 +112,7 @@ def compare_promises(
 ) -> None:
     """Compare acknowledgement guarantees before any cluster starts; they follow mainly from the topology.
 
-    defaults: returns the variables that a variant starts with. allowed: whether they may differ. Raises ConfigError as
+    defaults: returns the variables at a variant's start. allowed: whether they may differ. Raises ConfigError as
     ``compare`` does.
     """
     if allowed or len({variant.spec.topology for variant in variants}) == 1:
@@ -124,7 +129,7 @@ def _label_text(label: Durability, parts: Sequence[str]) -> str:
 
 
 def _differences(first: LabelledVariant, second: LabelledVariant) -> Iterator[tuple[str, str]]:
-    """The parts that differ, each with the source of the difference; the source is empty when the test set it."""
+    """The parts that differ, each with the source of the difference; empty if the test set the difference."""
     for part in OPTIONS:
         values = getattr(first.durability, part).casefold(), getattr(second.durability, part).casefold()
         if values[0] != values[1]:
@@ -132,7 +137,7 @@ def _differences(first: LabelledVariant, second: LabelledVariant) -> Iterator[tu
 
 
 def _deciding_options(part: str, first: str, second: str) -> Sequence[Sequence[str]]:
-    """The options that decide each item in which two texts of a part differ.
+    """The options that decide the items in which two texts of a part differ.
 
     A text of the part "acknowledged" has two items: "received by 2 replicas (AFTER_SYNC)".
     """
@@ -143,9 +148,9 @@ def _deciding_options(part: str, first: str, second: str) -> Sequence[Sequence[s
 
 
 def _source(part: str, deciding: Sequence[Sequence[str]], first: Variant, second: Variant) -> str:
-    """The source of a difference: topologies, and vendors or releases; empty when the test set the difference.
+    """The source of a difference: topologies, vendors or releases; empty if the test set the difference.
 
-    The test set it when its options differ for each item that differs.
+    The test set it if its options differ for each item that differs.
     """
     topologies = first.spec.topology != second.spec.topology
     fixed = topologies and part in ("acknowledged", "consistency")  # no option can change this

@@ -22,10 +22,11 @@ from pytest_dbcluster.workloads.workload import Workload
 
 
 class Gatherer:
-    """Knows the variants of one measurement, and asks their servers once.
+    """Knows the variants of one measurement, and queries their servers once.
 
-    client: the release of the load generator. switched: returns the cluster of a variant (0-based), switched to it.
-    network: measures the delays of the clusters before the first round and after the last. resolved: each variant.
+    client: the release of the load generator. switched: switches the cluster of a variant (0-based) and returns it.
+    ``network`` measures the delays of the clusters before the first round and after the last. ``resolved`` has a value
+    for each variant.
     """
 
     def __init__(
@@ -47,7 +48,7 @@ class Gatherer:
         self._labels: dict[int, Durability] = {}
 
     def compare_labels(self, numbers: Iterable[int], *, allowed: bool) -> None:
-        """Read the durability labels of these variants, and compare all that are known.
+        """Read the durability labels of these variants, and compare all labels so far.
 
         allowed: whether they may differ. Raises ConfigError as ``durability.compare``.
         """
@@ -61,7 +62,7 @@ class Gatherer:
     def evidence(self, question: Question, workloads: Sequence[Workload], used: Cluster | None, mode: str) -> Evidence:
         """The evidence of a question.
 
-        workloads: of all variants. used: the cluster of the last round; None before it. mode: as in Evidence.
+        workloads: those of all variants. used: the cluster of the last round; None before it. mode: as in Evidence.
         """
         numbers, names, variants = question.variants, self._names, self._variants
         labels = {names[number]: str(self._label(number)) for number in numbers}
@@ -90,9 +91,9 @@ class Gatherer:
         fits: Mapping[Step, str],
         workloads: Sequence[Workload],
     ) -> list[str]:
-        """Lines below a verdict: durability labels, shapes, host limits, and the variables that neighbours differ in.
+        """Lines below a verdict: durability labels, shapes, host limits, and variables that differ between neighbours.
 
-        If variants are of several releases, a line names the release of the client.
+        If variants have several releases, a line names the release of the client.
         """
         by_name = dict(zip(self._names, self._variants, strict=True))
         asked = {name: by_name[name].spec for name in labels}
@@ -103,7 +104,7 @@ class Gatherer:
         for (candidate, baseline), variables in differ.items():
             lines += [differences_line(baseline, candidate, variables), *filter(None, [fits[candidate, baseline]])]
         if len({(variant.release.name, variant.release.version) for variant in self._variants}) > 1:
-            lines.append(f"client of all variants: that of {self._client.name} {self._client.version}")
+            lines.append(f"client of all variants: {self._client.name} {self._client.version}")
         lines += comparability.undivided_lines(workloads, self._pool.clients(self._client))
         return [*lines, *self._pool.provisioner.remarks]
 
@@ -115,7 +116,7 @@ class Gatherer:
         return self._labels[number]
 
     def _effective(self, number: int) -> dict[str, str]:
-        """All global variables of a variant's first writer, read once: each switch verifies them again."""
+        """All global variables of a variant's first writer. They are read once; each switch verifies them."""
         if number not in self._variables:
             with self._pool.turns.building():
                 cluster = self._switched(number)

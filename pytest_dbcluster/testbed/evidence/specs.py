@@ -13,7 +13,7 @@ PROGRAMS = ("mariadbd", "mysqld")
 
 
 def resolved_spec(variant: Variant, parity: str) -> ResolvedSpec:
-    """A variant as a value. parity: of the run, for a spec that names none."""
+    """A variant as a value. parity: the parity profile of the run, for a spec that names none."""
     spec, release = variant.spec, variant.release
     own = spec.release is not None and (spec.release.directory or spec.release.version == "path")
     return ResolvedSpec(
@@ -27,7 +27,7 @@ def resolved_spec(variant: Variant, parity: str) -> ResolvedSpec:
 
 
 def spec_document(spec: ClusterSpec, release: str, version: str, parity: str) -> SpecDocument:
-    """The document of a spec. parity: of the run, for a spec that names none."""
+    """The document of a spec. parity: the parity profile of the run, for a spec that names none."""
     iops = "" if spec.needs.iops is None else f"iops={spec.needs.iops}"
     return SpecDocument(
         topology=spec.topology,
@@ -44,7 +44,7 @@ def spec_document(spec: ClusterSpec, release: str, version: str, parity: str) ->
 
 
 def _program_stamp(directory: Path) -> str:
-    """Where the server's program is, with its size and time."""
+    """The directory of the server's program, with its size and time."""
     for name in PROGRAMS:
         try:
             found = (directory / name).stat()

@@ -64,7 +64,7 @@ def test_the_rounds_of_a_curve_are_measured_too(tmp_path):
     "reason",
     [
         f"{probes.shared_cores(2)} (galera2 has 2 nodes, galera1 1 node)",
-        "an fsync takes 3 us in /dev/shm: this disk cannot show what flushing costs",
+        "an fsync takes 3 us in /dev/shm: this disk cannot show the cost of flushes",
     ],
 )
 def test_a_claim_that_the_machine_cannot_show_has_a_column_of_its_own(tmp_path, reason):

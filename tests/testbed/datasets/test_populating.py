@@ -61,7 +61,7 @@ def test_of_two_processes_one_populates_and_the_other_waits(own_data_sets, tmp_p
     go.touch()
     ends = [process.communicate(timeout=60)[0].splitlines()[-1] for process in both]
 
-    assert first[0].startswith("populating words of two on a lone mariadb:10.11 ")
+    assert first[0].startswith("populating words of two on one mariadb:10.11 ")
     assert first[1].startswith("waiting for another process that populates words of two in ")
     assert ends[0] == ends[1]
     assert Path(ends[0]).is_dir()
@@ -131,8 +131,8 @@ def test_a_full_disk_is_named(keep, monkeypatch):
     with pytest.raises(WorkloadError) as caught:
         keep(FillsTheDisk(12, error=WorkloadError("The table 'words' is full")))
     assert "words' is full\nthe disk of /" in str(caught.value)
-    assert " is full: 5 MB are left, and the server's data had grown to 1" in str(caught.value)
-    assert str(caught.value).endswith("or take another disk with DBCLUSTER_DATA_DIR")
+    assert " is full: 5 MB free, and the server's data has 1" in str(caught.value)
+    assert str(caught.value).endswith("or set DBCLUSTER_DATA_DIR to a directory on another disk")
 
 
 def test_a_cache_on_another_disk_needs_room_too(tmp_path, monkeypatch):
@@ -158,7 +158,7 @@ def test_a_cache_on_another_disk_needs_room_too(tmp_path, monkeypatch):
         )
     assert str(caught.value).startswith(f"no room in the cache {tmp_path}/small/pytest-dbcluster to keep ")
     assert ": 5 MB free, 100 MB needed; " in str(caught.value)
-    assert str(caught.value).endswith("or take another disk with XDG_CACHE_HOME")
+    assert str(caught.value).endswith("or set XDG_CACHE_HOME to a directory on another disk")
 
 
 def test_wrong_input_stays_wrong_input(keep):

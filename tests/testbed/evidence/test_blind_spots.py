@@ -32,10 +32,10 @@ def limited(nodes, cores):
 @pytest.mark.parametrize("by_size", [False, True])
 def test_node_counts_are_not_compared_on_shared_cores(by_size):
     """Whatever is claimed of them; the reason names the cores and says what would help."""
-    assert blind_spots.scaling([FOUR, ONE], LOCAL, by_size=by_size) == (
-        "nodes share 8 cores: a claim about node scaling means nothing here (galera4 has 4 nodes, galera1 1 node); "
-        "it takes separate hosts, or cores= where the provisioner offers it and there are enough for all nodes"
-    )
+    reason = blind_spots.scaling([FOUR, ONE], LOCAL, by_size=by_size)
+
+    facts = ("8 cores", "(galera4 has 4 nodes, galera1 1 node)", "use separate hosts, or cores=")
+    assert [fact for fact in facts if fact not in reason] == []
 
 
 def test_the_reason_is_the_doctors(monkeypatch):

@@ -235,7 +235,7 @@ def test_a_run_sees_what_was_changed_on_all_nodes(ran, name):
             )
         cluster.dirty = ""
 
-    _, _, seen = str(caught.value).partition(" its own check failed: ")
+    _, _, seen = str(caught.value).partition(" the workload's check failed: ")
     assert re.search(words.format("node[12]"), seen), seen
 
 
