@@ -75,7 +75,7 @@ LONG = (
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """The order of modules is that of ``LONG``, with pytest-xdist too. Ctrl-C is heard in the background as well."""
+    """The order of modules is that of ``LONG``, with pytest-xdist too. Ctrl-C and SIGHUP are heard in the background."""
     config.option.loadscopereorder = False
     # The tests start hundreds of processes. Each of them would compile the package again, and each TLS connection would
     # read this machine's CA certificates, which the control connection does not verify.
@@ -85,8 +85,10 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ["DBCLUSTER_LEARN"] = (
         "0"  # servers of tests share the cores: the machine's own calibrations stay as they are
     )
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell has what it starts with & ignore it
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    # A shell has what it starts with & ignore Ctrl-C, and nohup has it ignore SIGHUP; processes of tests inherit that.
+    for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, usual)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
