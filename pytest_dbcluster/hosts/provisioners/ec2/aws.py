@@ -6,6 +6,7 @@ Region and credentials are those that boto3 finds: environment, profile, SSO, or
 from __future__ import annotations
 
 import email.utils
+import functools
 import re
 import threading
 import time
@@ -127,7 +128,7 @@ class Account:
 
     def __init__(self, region: str = "") -> None:
         try:
-            import boto3  # loaded for this provisioner alone, and large
+            import boto3  # noqa: F401  # loaded for this provisioner alone, and large
             import botocore.config
             import botocore.exceptions
             import botocore.parsers
@@ -137,10 +138,10 @@ class Account:
         self._unreadable: Any = botocore.parsers.ResponseParserError  # a page of a proxy, and no answer of AWS
         self._method: Any = botocore.xform_name
         try:
-            self._session: Any = boto3.Session()
+            self._session: Any = _session()
             own = self._session.region_name
             if own and region and own != region:
-                self._session = boto3.Session(region_name=region)
+                self._session = _session(region)
         except botocore.exceptions.BotoCoreError as error:
             raise ConfigError(f"AWS: {redacted(str(error))}") from None
         self.region: str = region or own or ""
@@ -249,6 +250,24 @@ class Account:
         else:
             code = "NoRegion" if kind == "NoRegionError" else "NoAnswer"
         return AwsError(f"AWS, {name}: {ADVICE[code]}; it said: {printable(redacted(str(error))[:MOST])}", code)
+
+
+def _session(region: str | None = None) -> Any:
+    """A session of boto3 that shares the descriptions of AWS's services with the others of this process."""
+    import boto3
+    import botocore.session
+
+    core = botocore.session.get_session()
+    core.register_component("data_loader", _descriptions(core.get_config_variable("data_path")))
+    return boto3.Session(botocore_session=core, region_name=region)
+
+
+@functools.cache
+def _descriptions(path: str | None) -> Any:
+    """The reader of these descriptions, which keeps what it read: that of EC2 takes .1 s of CPU to read."""
+    import botocore.loaders
+
+    return botocore.loaders.create_loader(path)
 
 
 def check(shape: Any, value: Any, where: str) -> None:

@@ -9,6 +9,7 @@ import time
 
 import boto3
 import botocore.awsrequest
+import botocore.loaders
 import pytest
 
 from pytest_dbcluster import redaction
@@ -217,3 +218,13 @@ def test_an_address_that_does_not_answer_is_said(account, monkeypatch):
         Account().call("ec2", "DescribeInstances")
 
     assert caught.value.code == "NoAnswer"
+
+
+def test_a_second_account_reads_no_description_again(account, monkeypatch):
+    """The descriptions of AWS's services are large, and accounts of one process share them."""
+    account._client("ec2")
+    read = []
+    monkeypatch.setattr(botocore.loaders.JSONFileLoader, "load_file", lambda self, path: read.append(path))
+    Account("eu-west-1")._client("ec2")
+
+    assert read == []
