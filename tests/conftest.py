@@ -75,7 +75,7 @@ LONG = (
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """The order of modules is that of ``LONG``, with pytest-xdist too. Ctrl-C and SIGHUP are heard in the background."""
+    """The order of modules is that of ``LONG``, with pytest-xdist too. Ctrl-C and SIGHUP end background runs too."""
     config.option.loadscopereorder = False
     # The tests start hundreds of processes. Each of them would compile the package again, and each TLS connection would
     # read this machine's CA certificates, which the control connection does not verify.
