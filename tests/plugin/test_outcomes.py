@@ -7,6 +7,7 @@ from xml.etree import ElementTree
 import pytest
 
 import pytest_dbcluster.plugin.session  # noqa: F401 (imported once, not in each run)
+from tests.support import conftests
 
 FAKE = Path(__file__).parents[1] / "support" / "fake_session.py"
 TEST = """
@@ -25,12 +26,12 @@ PASSING = "\n\n    def test_after():\n        pass\n"
 
 @pytest.fixture
 def run(pytester, monkeypatch):
-    """Run a made-up suite; its arguments are those of pytest."""
-    pytester.makeconftest(FAKE.read_text())
+    """Run a made-up suite; its arguments are those of pytest. Charts and page are made where a test asks for them."""
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     monkeypatch.setenv("COLUMNS", "400")  # no line of ours is wrapped
 
-    def run(*arguments, faster=1.5, sd=0.02, load="mysqlslap write", source=TEST, more=""):
+    def run(*arguments, faster=1.5, sd=0.02, load="mysqlslap write", source=TEST, more="", charts=False):
+        pytester.makeconftest(FAKE.read_text() + ("" if charts else conftests.NO_CHARTS))
         monkeypatch.setenv("FASTER", str(faster))
         monkeypatch.setenv("SD", str(sd))
         pytester.makepyfile(source.format(load=load) + more)
@@ -47,7 +48,7 @@ UNREAD = TEST.replace("assert flush_2", "flush_2")
 
 def test_a_claim_that_is_not_asserted_has_no_tick(run, pytester):
     """It is no verdict of its test, which is red: it is shown as a comparison, in the terminal and in the results."""
-    result = run(source=UNREAD)
+    result = run(source=UNREAD, charts=True)
 
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(
@@ -92,7 +93,7 @@ def test_without_failures_the_message_of_a_broken_test_is_in_our_summary(run):
 
 def test_a_claim_that_holds_passes(run, pytester):
     """The test is green, and the table shows its claim."""
-    result = run()
+    result = run(charts=True)
 
     assert result.ret == 0
     result.assert_outcomes(passed=1)
@@ -258,7 +259,7 @@ FADES = """
 
 def test_a_loss_that_fades_is_shown_and_kept(run, pytester):
     """In the terminal, in JUnit's file, in the results, and on the page: with both ratios."""
-    result = run("--junitxml=junit.xml", source=FADES, faster=2)
+    result = run("--junitxml=junit.xml", source=FADES, faster=2, charts=True)
     result.assert_outcomes(passed=1)
     result.stdout.fnmatch_lines(
         ["  ✓ holds  many_far loses less than one_far *", "*x v 0.*x   ratio *   99.9 %: 1.* .. 2.*"]

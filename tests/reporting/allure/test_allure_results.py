@@ -8,6 +8,7 @@ import pytest
 
 from pytest_dbcluster.reporting.allure import allure_results as allure
 from tests.plugin.test_outcomes import FAKE, TEST, UNDECIDED
+from tests.support import conftests
 
 SEVERAL = """
     from pytest_dbcluster.spec import ClusterSpec
@@ -35,11 +36,11 @@ SEVERAL = """
 
 @pytest.fixture
 def run(pytester, monkeypatch):
-    """Run a made-up suite with Allure; its arguments are those of pytest."""
-    pytester.makeconftest(FAKE.read_text())
+    """Run a made-up suite with Allure; its arguments are those of pytest. Charts are made where it is said."""
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
 
-    def run(*arguments, source=TEST, load="mysqlslap write", allure=True, **environment):
+    def run(*arguments, source=TEST, load="mysqlslap write", allure=True, charts=False, **environment):
+        pytester.makeconftest(FAKE.read_text() + ("" if charts else conftests.NO_CHARTS))
         for name, value in environment.items():
             monkeypatch.setenv(name, value)
         pytester.makepyfile(source.replace("{load!r}", repr(load)))
@@ -81,7 +82,7 @@ def test_each_outcome_has_a_status_and_one_category(run, pytester):
 
 def test_a_claim_is_a_step_with_its_figures(run, pytester):
     """The step is named after the verdict; variants are parameters; message, rounds and chart are attached."""
-    run("--db-seed=5")
+    run("--db-seed=5", charts=True)
     directory = pytester.path / "reports/latest/allure-results"
     [step] = results(directory)["test_flush"]["steps"]
     attached = {one["name"]: one for one in step["attachments"]}
@@ -206,7 +207,7 @@ def test_no_result_says_on_which_host_or_thread_it_ran(run, pytester):
 
 def test_a_result_is_shown_with_its_ratio_its_sentence_and_its_chart(run, pytester):
     """Name and description say what was measured; nothing must be opened first."""
-    run("--db-max-pairs=12", source=SEVERAL)
+    run("--db-max-pairs=12", source=SEVERAL, charts=True)
     found = results(pytester.path / "reports/latest/allure-results")
     holds, fails, undecided = (found[f"test_{name}"] for name in ("holds", "fails", "open"))
 
