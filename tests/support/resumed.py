@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 FAKE = Path(__file__).with_name("fake_session.py").read_text()
@@ -20,6 +24,28 @@ def counted(self, variant, **words):
 
 FakeSource.round = counted
 """
+
+
+class Killed:
+    """A run that a signal ended. It runs once, at the first use, and each test goes on from a copy of what it left."""
+
+    def __init__(self, place, suite, conftest, words, **environment):
+        self.place = place
+        (place / "test_suite.py").write_text(suite)
+        (place / "conftest.py").write_text(conftest)
+        subprocess.run(
+            [sys.executable, "-m", "pytest", *words],
+            cwd=place,
+            env={**os.environ, "HOME": str(place), "COLUMNS": "400", **environment},
+            stdout=subprocess.DEVNULL,
+            timeout=300,
+            check=False,
+        )
+
+    def copied(self, pytester):
+        """The place of a test with the suite and what the run left; compiled code would name the other place."""
+        shutil.copytree(self.place, pytester.path, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
+        return pytester
 
 
 def drawn(suite):

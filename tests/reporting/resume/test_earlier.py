@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import textwrap
 
 import pytest
 
@@ -14,7 +15,7 @@ from pytest_dbcluster.reporting.documents.run_document import read_run
 from pytest_dbcluster.reporting.history import history_file
 from tests.support import conftests, users
 from tests.support.records import comparable
-from tests.support.resumed import COUNTED, FAKE, RESUME, WORDS, drawn
+from tests.support.resumed import COUNTED, FAKE, RESUME, WORDS, Killed, drawn
 
 ANCHOR = 'PATCHES["pytest_dbcluster.testbed.anchor.measure"] = lambda *words: 1000.0\n'
 SUITE = """
@@ -80,12 +81,17 @@ def latest(suite):
     return suite.path / "reports" / "latest"
 
 
+@pytest.fixture(scope="module")
+def ended(tmp_path_factory):
+    """A run that SIGKILL ended in its last test."""
+    suite, conftest = textwrap.dedent(SUITE), FAKE + conftests.NO_CHARTS + COUNTED + ANCHOR
+    return Killed(tmp_path_factory.mktemp("ended"), suite, conftest, [*WORDS, "--db-max-pairs=12"], KILL="1")
+
+
 @pytest.fixture
-def killed(suite, latest, monkeypatch):
-    """A run that SIGKILL ended in its last test, while it wrote a line."""
-    monkeypatch.setenv("KILL", "1")
-    suite.runpytest_subprocess(*WORDS, "--db-max-pairs=12")
-    monkeypatch.delenv("KILL")
+def killed(ended, suite, latest):
+    """What is left of this run, which ended while it wrote a line."""
+    ended.copied(suite)
     with (latest / "claims.jsonl").open("a") as file:
         file.write('{"format": 3, "test": "test_suite.py::test_tw')
     (latest / "rounds" / "05-torn.csv").write_text("its line was never written")

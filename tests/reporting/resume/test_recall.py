@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import textwrap
 
 import pytest
 
 from pytest_dbcluster.reporting import schema
 from pytest_dbcluster.reporting.documents.run_document import read_run
 from tests.support import conftests
-from tests.support.resumed import COUNTED, FAKE, RESUME, WORDS, drawn
+from tests.support.resumed import COUNTED, FAKE, RESUME, WORDS, Killed, drawn
 
 SUITE = """
     import os
@@ -46,18 +47,22 @@ READS = {f"sysbench oltp_read_only t{threads}" for threads in (1, 4)}
 WRITES = {f"sysbench oltp_write_only t{threads}" for threads in (1, 4)}
 
 
-@pytest.fixture
-def suite(pytester, monkeypatch):
+@pytest.fixture(scope="module")
+def ended(tmp_path_factory):
     """A suite on made-up rounds that draws two curves; the run was killed in the second one."""
+    suite, conftest = textwrap.dedent(SUITE), textwrap.dedent(FAKE + conftests.NO_CHARTS + COUNTED)
+    words = [*WORDS, "--deselect=test_suite.py::test_points"]
+    return Killed(tmp_path_factory.mktemp("ended"), suite, conftest, words, KILL="SIGKILL")
+
+
+@pytest.fixture
+def suite(ended, pytester, monkeypatch):
+    """A suite of which one curve is drawn, and a part of the other one."""
     monkeypatch.setenv("COLUMNS", "400")
-    pytester.makeconftest(FAKE + conftests.NO_CHARTS + COUNTED)
-    pytester.makepyfile(test_suite=SUITE)
-    monkeypatch.setenv("KILL", "SIGKILL")
     monkeypatch.setenv("PYTEST_ADDOPTS", "--deselect=test_suite.py::test_points")
-    pytester.runpytest_subprocess(*WORDS)
-    monkeypatch.delenv("KILL")
-    assert drawn(pytester) == READS | WRITES
-    return pytester
+    suite = ended.copied(pytester)
+    assert drawn(suite) == READS | WRITES
+    return suite
 
 
 @pytest.fixture
