@@ -199,7 +199,7 @@ def _totals_deny(claim: Claim, pairs: Pairs, *, holds: bool) -> bool:
 
 
 def _too_close(claim: Claim) -> str:
-    return f"{_equal_clusters(claim)}, and the interval lies as close to the bound of the claim"
+    return f"too close to the bound of the claim: {_equal_clusters(claim)}"
 
 
 def _equal_clusters(claim: Claim) -> str:
@@ -229,7 +229,7 @@ def _obstacle(asked: ClaimsWithPairs, alpha: float) -> str:
         if pairs.counts and (why := _disagreement(claim, seen, alpha, fail)):
             return why
         if claim.apart and _answer(dataclasses.replace(claim, apart=0.0), seen, alpha, fail):
-            return f"{_equal_clusters(claim)}, and the interval lies beyond the bound of the claim by less"
+            return f"{_equal_clusters(claim)}, which is more than the interval lies beyond the bound of the claim"
         if pairs.blur and _answer(claim, seen.exact(), alpha, fail):
             step = "a whole round" if math.isinf(pairs.blur) else f"{100 * math.expm1(pairs.blur):.2g} % of a round"
             return (

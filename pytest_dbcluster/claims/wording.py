@@ -14,6 +14,8 @@ from pytest_dbcluster.claims.claim import EQUAL, Claim, Outcome, Verdict, by_met
 from pytest_dbcluster.claims.critical_values import GUARD_BOUND
 
 UNBOUNDED = "error of this verdict has no bound: carry-over was found"
+TOO_FEW = "more pairs: so few do not show how many"
+NO_WAY = "a different test: no number of pairs is known to decide it"
 LATENCY = "ms"  # a unit in which lower values are faster
 SPARE, STEP = 1.25, 10  # the budget of a claim / the seconds it is expected to take; seconds to which it is rounded up
 TIMED = {"sysbench": "SysBench", "tpcc": "TPCC"}  # by the first word of a workload's name: what a test writes
@@ -167,7 +169,7 @@ def needs(verdict: Verdict, seconds: float, load: str = "", variants: int = 2) -
     ways += [margin] if (margin := needed_margin(verdict)) else []
     if verdict.claim.apart:
         ways.append("more instances of each variant (measure(..., instances=4))")
-    return " or ".join(ways) or "more than pairs: no number of pairs is known to decide it"
+    return " or ".join(ways) or (NO_WAY if verdict.pairs > 1 else TOO_FEW)
 
 
 def _longer_rounds(needed: int, pairs: int, seconds: float, load: str, variants: int) -> str:

@@ -46,8 +46,8 @@ class ClaimLog:
             return
         if (self.load, identity) in self.declared:
             raise ConfigError(
-                f"the test claims {identity} on {self.load} twice, so the results could not be told apart over "
-                "time; keep one of the two, or give a cluster another name: spec.named(...)"
+                f"the test makes the claim {identity} on {self.load} twice, so a history of results would mix the two; "
+                "keep one of them, or give a cluster another name: spec.named(...)"
             )
         self.declared.add((self.load, identity))
 

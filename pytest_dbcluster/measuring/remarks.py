@@ -19,16 +19,16 @@ from pytest_dbcluster.rounds.round import DRAINED, SPEEDS, USUAL, Round
 Rounds = Mapping[str, Sequence[Round]]
 Blocks = Sequence[Sequence[Round]]
 HELP = (
-    "{first} leaves work behind, which the next round does. What helps: longer rounds, of which it is a smaller part; "
-    'metric="drained_throughput", which counts the drain of a variant as its own; servers that settle in the second '
+    "{first} leaves work behind for the next round. To reduce it: take longer rounds; claim "
+    'metric="drained_throughput", which includes the drain of each variant; or let the servers settle in the second '
     'before each round ("settle timeouts" counts the rounds that began earlier)'
 )
 FIXED_SEED = (
-    "the order of the rounds was fixed by --db-seed {seed}, to repeat a run: the promised error is that of a random "
-    "order, and says nothing about a seed that was chosen after its result was seen"
+    "--db-seed {seed} fixed the order of the rounds, to repeat a run; the promised error holds only for a seed that "
+    "was chosen before its result was seen"
 )
 NUMERALS = {2: "second", 3: "third", 4: "fourth", 5: "fifth"}
-NO_PROMISE = "No order of the rounds tells carry-over from an effect, so this claim has no bound on its error."
+NO_PROMISE = "Carry-over cannot be told from an effect of the variant, so the error of this claim has no bound."
 REASONS = 3  # different reasons of void blocks that a message lists
 
 
@@ -45,7 +45,7 @@ def carry_over_lines(compared: Sequence[tuple[str, str]], carried: Sequence[Carr
 
 def _carry_over_line(candidate: str, baseline: str, found: CarryOver | None) -> str:
     if found is None:
-        return f"carry-over not known: too few rounds of {candidate} and {baseline} after each other"
+        return f"carry-over unknown: too few rounds of {candidate} and {baseline} followed each other"
     without = f"without carry-over {formatting.ratio(found.ratio, EQUAL)}"
     first, second = candidate, baseline
     times = 1 + found.slower, 1 + found.low, 1 + found.high
@@ -144,8 +144,8 @@ def chosen_line(variants: int) -> list[str]:
     if variants < 3:
         return []
     return [
-        f"rounds of {variants} variants were drawn before this claim: chosen by what they showed, it is wrong up to "
-        f"{variants} times as often"
+        f"rounds of {variants} variants were drawn before this claim; if you chose it by their results, it is wrong up "
+        f"to {variants} times as often"
     ]
 
 
@@ -155,14 +155,14 @@ def try_line(number: int, alpha: float) -> list[str]:
         return []
     nth = NUMERALS.get(number, f"{number}th")
     return [
-        f"{nth} try: earlier rounds of this claim were looked at and decided nothing, and each try draws its own; the "
+        f"{nth} try: earlier rounds of this claim decided nothing, and each try draws new ones; the "
         f"chance that any of the tries is wrong is up to {number} times that of one ({number} in {1 / alpha:.0f})"
     ]
 
 
 def dropped_line(pairs: int) -> list[str]:
     """One line on the pairs that were dropped when the arrival rate was lowered; none without any."""
-    return [f"{pairs} pairs at the rate that was too high were dropped, and all began again"] if pairs else []
+    return [f"{pairs} pairs were dropped, because their arrival rate was too high"] if pairs else []
 
 
 def round_lines(rounds: Rounds, rate: ArrivalRate | None) -> list[str]:

@@ -10,6 +10,7 @@ from pytest_dbcluster.claims import wording
 from pytest_dbcluster.claims.kinds import beats, differs, no_slower_than, ordered
 from pytest_dbcluster.claims.verdict import Terms, judge
 from pytest_dbcluster.claims.wording import message, state_count
+from tests.support import golden
 from tests.support.pairs import pairs as made
 
 
@@ -25,23 +26,12 @@ def words(answer, **changes):
     return message(answer, **given_)
 
 
-REFUTED = """\
-REFUTED flush_2.beats(default, by=0.5)   metric throughput   12 pairs x 2 x 2 s = 48 s, look 2 of 18, seed 813
-  measured 1.30x (1.27 .. 1.33), Hodges-Lehmann, sequential 99.9 % interval   claimed more than 1.50x   -> \
-interval lies below the claim
-  noise: pair sd 3.0 %, could see differences >= 7.5 % (power .8); halves 1.30x / 1.30x, order AB / BA 1.04x, \
-lag-1 r -0.92, stalls flush_2 1/12 v default 0/12
-  error of this verdict <= 1 in 2000; absolute medians flush_2 1064 v default 812 commits/s; settle timeouts 3
-  durability: flush=2"""
-
-
-def test_the_message_of_a_failure_is_whole():
-    """Ratio, interval, claim, detectable difference, noise, checks, error, medians, seed and place of the rounds."""
+def refuted():
+    """The message of a refuted claim with all that a message may have."""
     values = made([math.log(1.3) + 0.02 * sign for sign in (1, -1) * 6])
     values = dataclasses.replace(values, baseline_first=(True, False) * 6)
-    answer = judge(beats(0.5), values, times=([1.0] * 12, [5.0, *[1.0] * 11]))
-    text = words(
-        answer,
+    return words(
+        judge(beats(0.5), values, times=([1.0] * 12, [5.0, *[1.0] * 11])),
         names=("flush_2", "default"),
         seed=813,
         seconds=48.0,
@@ -51,7 +41,19 @@ def test_the_message_of_a_failure_is_whole():
         extra=["durability: flush=2"],
     )
 
-    assert text == REFUTED
+
+def test_the_message_of_a_failure_is_whole():
+    """Ratio, interval, claim, detectable difference, noise, checks, error, medians, seed and place of the rounds."""
+    first, measured, noise_line, last, extra = refuted().splitlines()
+
+    assert first.startswith("REFUTED flush_2.beats(default, by=0.5)")
+    assert first.endswith("12 pairs x 2 x 2 s = 48 s, look 2 of 18, seed 813")
+    assert measured.startswith("  measured 1.30x (1.27 .. 1.33)")
+    assert "claimed more than 1.50x" in measured
+    assert "pair sd 3.0 %, could see differences >= 7.5 %" in noise_line
+    assert noise_line.endswith("stalls flush_2 1/12 v default 0/12")
+    assert "<= 1 in 2000; absolute medians flush_2 1064 v default 812 commits/s; settle timeouts 3" in last
+    assert extra == "  durability: flush=2"
 
 
 def test_an_inconclusive_message_says_what_would_decide():
@@ -97,11 +99,13 @@ def test_the_advice_names_the_argument_that_makes_rounds_longer(load, change):
 
 
 def test_an_inconclusive_message_may_know_no_way_out():
-    """Without pairs nothing is known, and the message says so."""
+    """Without pairs nothing is known, and where the estimate lies on the bound no number of pairs would do."""
     text = words(judge(beats(), made([]), Terms(out_of_budget="budget of 120 s used")))
 
     assert "measured -, Hodges-Lehmann, sequential 99.9 % interval   claimed more than 1.00x" in text
-    assert "no number of pairs is known to decide it" in text
+    assert "needs more pairs: so few do not show how many" in text
+    on_bound = words(judge(beats(), made([0.1, -0.1] * 6), Terms(out_of_budget="budget of 120 s used")))
+    assert "no number of pairs is known to decide it" in on_bound
 
 
 def test_a_message_about_one_pair_claims_to_see_nothing():
@@ -154,3 +158,29 @@ def test_a_number_agrees_with_its_word():
     """One holds, two hold."""
     assert [state_count("holds", number) for number in (1, 2)] == ["1 holds", "2 hold"]
     assert state_count("broken", 2) == "2 broken"
+
+
+def test_golden_verdict_messages():
+    """The message of each outcome is that of the golden file."""
+    ended, clear = Terms(out_of_budget="budget of 120 s used"), noise(0.3, 0.02, 20)
+    steps = [made([0.6, 0.61] * 6), made([0.4, 0.41] * 6)]
+    apart = dataclasses.replace(beats(), apart=math.log(1.05))
+    golden.compare(
+        "verdicts",
+        {
+            "a refuted claim": refuted(),
+            "a claim that holds": words(judge(beats(), clear)),
+            "a claim that holds, with carry-over": words(judge(beats(), clear), carried=True),
+            "a claim on separate clusters": words(judge(apart, clear)),
+            "a claim that separate clusters leave open": words(judge(apart, noise(0.04, 0.002, 12))),
+            "a guard that holds": words(judge(no_slower_than(0.05), clear)),
+            "a guard without a verdict": words(judge(no_slower_than(0.05), noise(0, 0.1, 20), ended)),
+            "a claim that needs longer rounds": words(judge(beats(0.05), noise(0, 0.6, 20), ended), load="tpcc w1 t4"),
+            "a claim without pairs": words(judge(beats(), made([]), ended)),
+            "a claim whose estimate lies on its bound": words(judge(beats(), made([0.1, -0.1] * 6), ended)),
+            "an order": words(judge(ordered(0.2), steps), names=("one", "two", "three")),
+            "a latency": words(judge(beats(), clear), metric="p95", unit="ms", absolute=(12.5, 16.25)),
+            "a comparison": words(judge(differs(), clear)),
+            "a comparison without a difference": words(judge(differs(), noise(0, 0.3, 20), ended)),
+        },
+    )

@@ -4,38 +4,50 @@ import pytest
 
 from pytest_dbcluster.claims import kinds
 from pytest_dbcluster.claims.claim import Outcome
+from tests.support import golden
 
 NAMES = ("new", "old")
 
 
-@pytest.mark.parametrize(
-    ("claim", "holds", "fails"),
-    [
-        (kinds.beats(), "new is faster than old", "new is not faster than old"),
-        (kinds.beats(0.1), "new is more than 10 % faster than old", "new is not more than 10 % faster than old"),
-        (
-            kinds.no_slower_than(0.05),
-            "new is less than 5 % slower than old",
-            "new is not less than 5 % slower than old",
-        ),
-        (
-            kinds.same_as(0.05),
-            "new and old are equally fast within 5 %",
-            "new and old are not equally fast within 5 %",
-        ),
-        (kinds.scales(2), "new is more than 2 times as fast as old", "new is not more than 2 times as fast as old"),
-        (
-            kinds.ordered(),
-            "each of new, old is faster than the one before it",
-            "not each of new, old is faster than the one before it",
-        ),
-    ],
-)
-def test_each_claim_has_its_sentence(claim, holds, fails):
-    """It says what was shown: the claim, or its opposite; or that neither was."""
-    assert claim.sentence(Outcome.HOLDS, NAMES, "throughput", "/s") == holds
-    assert claim.sentence(Outcome.FAILS, NAMES, "throughput", "/s") == fails
-    assert claim.sentence(Outcome.INCONCLUSIVE, NAMES, "throughput", "/s") == f"not decided: whether {holds}"
+TWO = {
+    "beats": kinds.beats(),
+    "beats by a margin": kinds.beats(0.1),
+    "no_slower_than": kinds.no_slower_than(0.05),
+    "same_as": kinds.same_as(0.05),
+    "scales": kinds.scales(2),
+    "ordered": kinds.ordered(),
+    "differs": kinds.differs(),
+    "lower": kinds.lower(),
+    "lower by a margin": kinds.lower(0.5),
+}
+
+
+@pytest.mark.parametrize("name", [name for name in TWO if name != "differs"])
+def test_each_claim_has_its_sentence(name):
+    """It says the claim, or its opposite; or that neither was shown."""
+    claim = TWO[name]
+    holds, fails, undecided = (claim.sentence(outcome, NAMES, "throughput", "/s") for outcome in Outcome)
+
+    assert all(one in holds for one in NAMES)
+    assert fails.replace("not ", "", 1) == holds
+    assert undecided == f"not decided: whether {holds}"
+
+
+def test_golden_claim_sentences():
+    """The sentence of each kind and outcome is that of the golden file."""
+    four = ("one", "one_far", "many", "many_far")
+    asked = {name: (claim, NAMES, "fsyncs" if claim.counts else "throughput") for name, claim in TWO.items()}
+    asked["fades"] = kinds.fades(), four, "throughput"
+    asked["fades by a margin"] = kinds.fades(0.5), four, "goodput"
+    golden.compare(
+        "claim_sentences",
+        {
+            f"{name}, {outcome.value}": claim.sentence(outcome, names, metric, "" if claim.counts else "/s")
+            for name, (claim, names, metric) in asked.items()
+            for outcome in Outcome
+            if not (claim.of_kind.claims_nothing and outcome is Outcome.FAILS)
+        },
+    )
 
 
 @pytest.mark.parametrize(("by", "more"), [(0.0, ""), (0.5, " by more than 50 %")])

@@ -42,7 +42,7 @@ def test_a_claim_is_declared_once_whatever_its_margin():
     log = ClaimLog(("slow", "fast"), "fake load", declared=declared)
     log.declare(QUESTION)
 
-    with pytest.raises(ConfigError, match=r"^the test claims fast\.beats\(slow, .* on fake load twice"):
+    with pytest.raises(ConfigError, match=r"^the test makes the claim fast\.beats\(slow, .* on fake load twice"):
         log.declare(Question(kinds.beats(0.2), 1, 0, "throughput"))
     ClaimLog(("slow", "fast"), "other load", declared=declared).declare(QUESTION)
     free = ClaimLog(("slow", "fast"), "fake load")

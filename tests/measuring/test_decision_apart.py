@@ -48,9 +48,8 @@ def test_equal_clusters_that_differ_for_good_do_not_beat_each_other():
 
     assert (outcome(answer), outcome(old.beats(new))) == (Outcome.INCONCLUSIVE,) * 2
     assert answer.verdict.low > 1
-    assert answer.verdict.reason == (
-        "equal clusters can differ by 5.5 %, and the interval lies as close to the bound of the claim"
-    )
+    assert answer.verdict.reason.startswith("too close to the bound")
+    assert "equal clusters can differ by 5.5 %" in answer.verdict.reason
     old, new = compared(1.04, difference=None)
     assert outcome(new.beats(old)) is Outcome.HOLDS
 
@@ -63,10 +62,7 @@ def test_equal_clusters_are_the_reason_where_rounds_alone_would_decide():
 
     assert outcome(answer) is Outcome.INCONCLUSIVE
     assert 1 < answer.verdict.low < 1.055 < answer.verdict.high
-    assert answer.verdict.reason == (
-        "cap of 20 pairs; equal clusters can differ by 5.5 %, and the interval lies beyond the bound of the claim by "
-        "less"
-    )
+    assert answer.verdict.reason.startswith("cap of 20 pairs; equal clusters can differ by 5.5 %")
 
 
 def test_what_exceeds_f_counts():

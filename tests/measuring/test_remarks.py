@@ -10,6 +10,7 @@ import pytest
 from pytest_dbcluster.claims.carry_over import CarryOver
 from pytest_dbcluster.measuring import remarks
 from pytest_dbcluster.rounds.round import Round, RunResult
+from tests.support import golden
 
 
 def rounds(variant, seconds, drains, *, commits=100, voids=()):
@@ -45,10 +46,9 @@ def test_a_backlog_is_not_free():
 
     assert remarks.speed_ratio(ASYNC, GALERA, "throughput") == pytest.approx(2.5)
     assert remarks.drained_ratio(claimed) == 1.0
-    assert remarks.drain_line(claimed, "throughput") == [
-        "drain until all nodes are equal (medians): async 0.600 s, galera3 0.000 s; "
-        "with it included async / galera3 1.00x"
-    ]
+    [line] = remarks.drain_line(claimed, "throughput")
+    assert "async 0.600 s, galera3 0.000 s" in line
+    assert line.endswith("with it included async / galera3 1.00x")
 
 
 def test_a_claim_with_the_drain_says_what_it_is_without():
@@ -60,9 +60,9 @@ def test_a_claim_with_the_drain_says_what_it_is_without():
 
 def test_a_claim_about_a_counter_has_no_other_ratio():
     """The medians alone."""
-    assert remarks.drain_line({"async": ASYNC, "galera3": GALERA}, "fsyncs") == [
-        "drain until all nodes are equal (medians): async 0.600 s, galera3 0.000 s"
-    ]
+    assert remarks.drain_line({"async": ASYNC, "galera3": GALERA}, "fsyncs")[0].endswith(
+        "async 0.600 s, galera3 0.000 s"
+    )
     assert remarks.drained_ratio({"async": ASYNC, "galera3": GALERA}, "fsyncs") is None
     assert remarks.drained_ratio({"async": ASYNC, "galera3": GALERA}, "p95") is None
 
@@ -74,10 +74,9 @@ def test_what_drains_after_all_repetitions_has_no_ratio():
 
     assert math.isnan(rest[0].drained_throughput)
     assert remarks.drained_ratio(claimed) is None
-    assert remarks.drain_line(claimed, "throughput") == [
-        "drain until all nodes are equal (medians): async 0.600 s, galera3 0.000 s; "
-        "includes all repetitions and the rows that populated their tables, so no ratio includes it"
-    ]
+    [line] = remarks.drain_line(claimed, "throughput")
+    assert "includes all repetitions" in line
+    assert "1.00x" not in line
 
 
 def test_an_order_has_a_ratio_for_each_step():
@@ -133,13 +132,11 @@ def test_a_carry_over_is_shown_beside_the_ratio_without_it():
     """Time of rounds after one variant against those after the other, with its interval."""
     found = CarryOver(0.004, -0.008, 0.016, 1.051)
 
-    assert remarks.carry_over_lines([("flush_2", "default")], [found]) == [
-        "carry-over: rounds after flush_2 take 1.004x (0.99 .. 1.02) the time of rounds after default, "
-        "99 % interval; without carry-over 1.05x"
-    ]
-    assert remarks.carry_over_lines([("flush_2", "default")], [None]) == [
-        "carry-over not known: too few rounds of flush_2 and default after each other"
-    ]
+    [line] = remarks.carry_over_lines([("flush_2", "default")], [found])
+    assert "after flush_2 take 1.004x (0.99 .. 1.02) the time of rounds after default" in line
+    assert line.endswith("without carry-over 1.05x")
+    [unknown] = remarks.carry_over_lines([("flush_2", "default")], [None])
+    assert unknown.startswith("carry-over unknown")
 
 
 def test_a_carry_over_that_chance_does_not_explain_is_warned_of():
@@ -149,11 +146,8 @@ def test_a_carry_over_that_chance_does_not_explain_is_warned_of():
     other = CarryOver(1 / 1.042 - 1, 1 / 1.06 - 1, 1 / 1.021 - 1, 1.03)
     [reverse] = remarks.carry_over_lines([("default", "flush_2")], [other])
 
-    assert line.startswith(
-        "warning: carry-over: rounds after flush_2 take 1.04x (1.02 .. 1.06) the time of rounds after default, "
-        "99 % interval; without carry-over 1.03x. No order of the rounds tells carry-over from an effect, so this "
-        "claim has no bound on its error. flush_2 leaves work behind"
-    )
+    assert line.startswith("warning: carry-over: rounds after flush_2 take 1.04x (1.02 .. 1.06)")
+    assert "the error of this claim has no bound. flush_2 leaves work behind" in line
     assert reverse == line
     assert "settle" in line
     assert "drain" in line
@@ -163,4 +157,28 @@ def test_an_order_has_a_carry_over_for_each_step():
     """One line for each two neighbours."""
     lines = remarks.carry_over_lines([("c", "b"), ("b", "a")], [None, CarryOver(0.0, -0.1, 0.1, 1.0)])
 
-    assert [line.split(":")[0] for line in lines] == ["carry-over not known", "carry-over"]
+    assert [line.split(":")[0] for line in lines] == ["carry-over unknown", "carry-over"]
+
+
+def test_golden_remarks():
+    """All remarks below a verdict are those of the golden file."""
+    both, small = {"async": ASYNC, "galera3": GALERA}, CarryOver(0.004, -0.008, 0.016, 1.051)
+    warned, names = CarryOver(0.042, 0.021, 0.06, 1.03), [("flush_2", "default")]
+    void = [rounds("a", [1], [0], voids=[f"reason {number}"]) for number in range(5)]
+    shown = {
+        "drain, left out of the claim": remarks.drain_line(both, "throughput"),
+        "drain, included in the claim": remarks.drain_line(both, "drained_throughput"),
+        "drain, of a counter": remarks.drain_line(both, "fsyncs"),
+        "carry-over within chance": remarks.carry_over_lines(names, [small]),
+        "carry-over beyond chance": remarks.carry_over_lines(names, [warned]),
+        "carry-over unknown": remarks.carry_over_lines(names, [None]),
+        "void rounds": remarks.void_line(void),
+        "a warm-up that still got faster": remarks.warm_up_line([0.0, -0.1, -0.2, -0.3, -0.4], 5, 0.05),
+        "rounds that repeat their work": remarks.repeat_line(20),
+        "pairs at a rate that was lowered": remarks.dropped_line(4),
+        "a chosen seed": remarks.fixed_seed_line(7),
+        "a claim chosen among several": remarks.chosen_line(3),
+        "a second try": remarks.try_line(2, 0.0005),
+        "a twentieth try": remarks.try_line(20, 0.0001),
+    }
+    golden.compare("remarks", {title: "\n".join(lines) for title, lines in shown.items()})

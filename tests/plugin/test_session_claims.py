@@ -102,7 +102,7 @@ def test_a_claim_that_is_made_twice_is_an_error_before_it_draws(pytester, suite)
 
     result.assert_outcomes(passed=1, failed=1)
     result.stdout.fnmatch_lines(
-        ['*the test claims other.beats(galera3, metric="throughput") on mysqlslap write twice*']
+        ['*the test makes the claim other.beats(galera3, metric="throughput") on mysqlslap write twice*']
     )
     assert len(lines(pytester)) == 3
 

@@ -9,6 +9,8 @@ from pytest_dbcluster.claims.claim import Outcome
 from pytest_dbcluster.errors import ConfigError, Inconclusive
 from pytest_dbcluster.measuring.drawing import reach
 from pytest_dbcluster.measuring.series import ordered, series_of
+from pytest_dbcluster.rounds.round import Round, RunResult
+from tests.support import golden
 from tests.support.fakes import FakeSource, noisy
 from tests.support.measurements import measured, measurement, two
 
@@ -36,11 +38,8 @@ def test_rounds_too_long_for_the_budget_are_an_error_before_anything_starts():
     for ask in (lambda: fast.beats(slow), lambda: ordered(slow, fast), lambda: fast.lower("fsyncs", than=slow)):
         with pytest.raises(ConfigError) as caught:
             ask()
-        assert str(caught.value).endswith(
-            " cannot be decided: its first look comes after 12 pairs, and 12 x 2 rounds of 2 s take 48 s: more than "
-            "its budget of 20 s of measured time; the smallest budget that can decide it is --db-budget 48, "
-            "or seconds=0.83 or less"
-        )
+        assert "12 x 2 rounds of 2 s take 48 s" in str(caught.value)
+        assert str(caught.value).endswith("--db-budget 48, or seconds=0.83 or less")
     assert source.rounds == []
 
 
@@ -84,10 +83,8 @@ def test_a_claim_that_nearly_reaches_its_look_draws():
 
     verdict = fast.beats(slow).verdict
     assert verdict.pairs == 8
-    assert verdict.reason == (
-        "budget of 36 s of measured time (--db-budget): its next 4 pairs would take longer than the 4 s left; the "
-        "first look comes after 12 pairs, which take 48 s"
-    )
+    assert verdict.reason.startswith("budget of 36 s of measured time (--db-budget)")
+    assert verdict.reason.endswith("first look comes after 12 pairs, which take 48 s")
 
 
 def test_an_eight_that_does_not_fit_the_budget_is_not_begun():
@@ -125,10 +122,8 @@ def test_the_rest_of_the_run_is_too_short():
 
     with pytest.raises(Inconclusive) as caught:
         fast.beats(slow)
-    assert str(caught.value) == (
-        "fake load: the run's budget has 12 s left (--db-run-budget), and this claim takes 56 s or more: 2 blocks of "
-        "warm-up and 12 that count, of 2 rounds of 2 s; nothing was started for it"
-    )
+    assert "12 s left (--db-run-budget)" in str(caught.value)
+    assert "takes 56 s or more" in str(caught.value)
     assert source.rounds == []
     assert reach.beyond_run(6, 2, 2.0, 32.0) == ""
 
@@ -143,3 +138,19 @@ def test_rounds_that_are_there_are_judged_whatever_is_left():
     left[0] = 0.1
 
     assert fast.beats(slow)
+
+
+def test_golden_budget_errors():
+    """What is said when a budget ends a claim, or keeps it from its first look, is in the golden file."""
+    block = [Round(name, -1, place, RunResult(4.0, 100), 0.0, 0.0, {}) for place, name in enumerate(("slow", "fast"))]
+    golden.compare(
+        "budgets",
+        {
+            "rounds that the test made too long": reach.beyond_budget(12, 2, 2.0, 20.0),
+            "rounds of an order": reach.beyond_budget(12, 3, 2.0, 20.0, given=False),
+            "rounds of a fixed amount of work": reach.measured_too_slow([block], (0, 1), 12, 20.0),
+            "a run with too little time": reach.beyond_run(12, 2, 2.0, 12.4),
+            "a used budget": reach.out_of_budget(20.1, 20.0, "--db-budget", 8, 4),
+            "an opening block that does not fit": reach.out_of_budget(16.0, 20.0, "--db-budget", 8, 4),
+        },
+    )
