@@ -130,12 +130,12 @@ class Answer:
 
     @property
     def contrast(self) -> tuple[Compared, Compared]:
-        """Candidate and baseline; for an order those of its smallest step, for ``fades`` those of its second pair."""
+        """Candidate and baseline: for an order those of its smallest step, for ``fades`` those of its second pair."""
         return self.variants[self._faster], self.variants[self._faster + 1]
 
     @property
     def contrast_carry_over(self) -> CarryOver | None:
-        """The carry-over of the two variants of ``contrast``; None where it is not known."""
+        """The carry-over of the two variants of ``contrast``; None if it is unknown."""
         return self.carry_over[self._faster] if self.carry_over else None
 
     @property
@@ -190,7 +190,7 @@ class Answer:
         )
 
     def report(self) -> None:
-        """Report the answer, unless that is done."""
+        """Report the answer, once."""
         report, self.reported = self.reported, None
         if report:
             report(self)

@@ -25,7 +25,7 @@ class ClaimLog:
     """Is called with each answer once its test reads it, and with a comparison at once."""
 
     declared: set[tuple[str, str]] | None = None
-    """(workload, claim) of all claims of the test so far; None if equal claims need not be told apart."""
+    """(workload, claim) of all claims of the test so far; None if equal claims are allowed."""
 
     tries: Tries | None = None
     """Knows earlier tries of claims."""
@@ -39,7 +39,7 @@ class ClaimLog:
     def declare(self, question: Question) -> None:
         """Note a claim before it draws. Raises ConfigError when its test has made it before, whatever the margin.
 
-        Two equal claims of one test could not be told apart in results and over time.
+        A history of results would mix two equal claims of one test.
         """
         identity = question.identity(self.names)
         if self.declared is None:

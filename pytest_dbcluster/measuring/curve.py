@@ -47,7 +47,7 @@ class Drawn:
     """The rounds by point and variant; none if a variant was not reached at a point."""
 
     def has(self, point: int, blocks: int) -> bool:
-        """Whether it has drawn so many rounds of each variant at a point (0-based), or what the budget allowed."""
+        """Whether each variant has ``blocks`` rounds at a point (0-based), or as many as the budget allowed."""
         drawn = min(map(len, self.rounds[point]))
         return drawn > 0 and (self.blocks >= blocks or drawn >= blocks)
 
@@ -88,9 +88,9 @@ class Curve:
     def every(self, claim: Callable[..., Answer]) -> Every:
         """Ask one claim at every point: ``assert curve.every(lambda a, b: b.beats(a))``.
 
-        Draws rounds at every point before it returns, also after a point that fails, is inconclusive, or comes after
-        the end of the run's time. ``claim`` takes one series per variant. Raises ConfigError when ``claim`` takes
-        another number of arguments, or does not return an Answer.
+        It draws rounds at every point before it returns, also after a point that fails or is inconclusive. ``claim``
+        takes one series per variant. Raises ConfigError if ``claim`` takes another number of arguments, or does not
+        return an Answer.
         """
         self._check_claim(claim)
         answers: list[tuple[object, Answer]] = []
@@ -124,12 +124,15 @@ class Curve:
     def draw(self, blocks: int = BLOCKS, *, relative_to: str = "") -> None:
         """Draw rounds at every point until each variant has ``blocks`` rounds, for table and chart, without a claim.
 
-        relative_to: the short name of a variant; table and chart then show the others as a share of it. From 4 rounds
-        on the first 12 of a variant are drawn four by four (``claims.block_order``), so a point may get up to three
-        more. It gets fewer when its budget or the run's time is used. Rounds of a workload with given seconds are
-        warmed up at the first point alone. Each point is saved once it is drawn, and not drawn again by a run that
-        continues this one. The clusters are checked at the end, and wherever a point has other ones than the point
-        before it. Raises ConfigError for less than 1 round, and for an unknown variant.
+        relative_to: the short name of a variant; table and chart then show the others as a share of it.
+
+        - From 4 rounds on the first 12 of a variant are drawn four by four (``claims.block_order``), so a point may get
+          up to three more. It gets fewer if its budget or the run's time is used.
+        - If the test gives the seconds of a round, only the first point has a warm-up.
+        - Each point is saved as soon as it is drawn. A run that continues this one does not draw it again.
+        - The clusters are checked at the end, and before a point that uses other clusters.
+
+        Raises ConfigError for less than 1 round, and for an unknown variant.
         """
         if isinstance(blocks, bool) or not isinstance(blocks, int) or blocks < 1:
             raise ConfigError(f"curve.draw(blocks={blocks!r}): it draws 1 round of each variant or more at each point")
@@ -173,8 +176,8 @@ class Curve:
 class Every:
     """The answers at all points of a curve, to be used as ``assert curve.every(...)``.
 
-    ``bool`` is True when all claims hold, and never False. It raises ClaimFailed when a claim fails at any point, else
-    Inconclusive when a claim is inconclusive or has no answer. The message has the messages of all such points.
+    ``bool`` is True if all claims hold, and never False. It raises ClaimFailed if a claim fails at any point. Otherwise
+    it raises Inconclusive if a claim is inconclusive or has no answer. The message has the messages of all such points.
     """
 
     curve: Curve

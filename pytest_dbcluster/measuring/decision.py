@@ -24,12 +24,15 @@ SHOWN_PAIRS = 20  # the cap when no verdict can be trusted: enough to show an es
 def ask(question: Question, measurement: Measurement, *, cap: int | None = None) -> Answer:
     """Draw blocks until the claim is decided, check the clusters, and return the answer.
 
-    cap: a lower maximum of pairs than the run's. Pairs that another claim has drawn are replayed look by look, so the
-    order of the claims in a test changes no verdict. When no verdict can be trusted on this machine, it draws at most
-    20 pairs, to show an estimate. Raises SeriesVoid for too many void blocks or a failed check. Raises ConfigError
-    for a margin that is not larger than the difference that equal clusters can have, where the variants run on separate
-    ones. Raises Inconclusive when the run's time is used before the first block, and when the warm-up shows that the
-    budget ends before the first look. Raises LockHeld; its rounds so far are an inconclusive answer, reported before.
+    Pairs that another claim drew are replayed look by look, so the order of the claims in a test changes no verdict. If
+    no verdict can be trusted on this machine, it draws at most 20 pairs, to show an estimate. cap: a lower maximum of
+    pairs than the run's.
+
+    - SeriesVoid: too many blocks were void, or a check failed.
+    - ConfigError: the variants run on separate clusters, and equal clusters can differ by as much as the margin.
+    - Inconclusive: the run's time was used before the first block, or the warm-up shows that the budget ends before the
+      first look.
+    - LockHeld: another process kept the machine. The rounds so far are reported before, as an inconclusive answer.
     """
     rules, source, drawing = measurement.rules, measurement.source, measurement.drawing
     question, difference = add_cluster_difference(question, measurement)
@@ -102,10 +105,10 @@ def _too_slow(question: Question, measurement: Measurement) -> str:
 
 
 def add_cluster_difference(question: Question, measurement: Measurement) -> tuple[Question, ClusterDifference | None]:
-    """The question with the difference that equal clusters can have; None where its variants share a cluster.
+    """The question with the difference that equal clusters can have; None if its variants share a cluster.
 
-    Starts nothing. Raises ConfigError on separate clusters for a margin that is not
-    larger than the difference, and for a counter that depends on what a cluster did before its rounds.
+    Starts nothing. On separate clusters it raises ConfigError for a margin that is not larger than the difference, and
+    for a counter that depends on what a cluster did before its rounds.
     """
     source, claim, variants = measurement.source, question.claim, question.variants
     why = counters.not_across(question.metric) if claim.counts else ""
@@ -134,7 +137,7 @@ def _complete_answer(
     drawn_before: int,
     decided: Verdict,
 ) -> Answer:
-    """The answer with all its lines, also on the difference of equal clusters where it has one."""
+    """The answer with all its lines, also on the difference of equal clusters if it has one."""
     answer = _add_tries(_answer(question, decided, measurement), question, measurement, drawn_before)
     if difference is None:
         return answer
@@ -144,7 +147,7 @@ def _complete_answer(
 
 
 def _add_tries(answer: Answer, question: Question, measurement: Measurement, drawn_before: int) -> Answer:
-    """The answer with the lines about earlier tries, and about rounds by which the claim may have been chosen."""
+    """The answer with the lines on earlier tries, and on earlier rounds that may have suggested the claim."""
     if not question.asserted:
         return answer
     number = measurement.claims.try_number(question)
@@ -168,7 +171,7 @@ def _answer(question: Question, decided: Verdict, measurement: Measurement) -> A
     if measurement.drawing.instances > 1 and busy_machine.reason(rounds):
         lines = [*lines, NOT_LEARNED]
     lines = [*_losses(question, measurement, pairs), *lines]
-    # Of all variants: a claim about two of them tells no slope between the others.
+    # All variants have one slope, so a claim about two of them shows it too.
     drawn = {name: series[:pairs] for name, series in zip(source.names, measurement.rounds, strict=True)}
     evidence = source.evidence(question)
     taken = round_trips.estimate(drawn, evidence.rtts, source.load)
@@ -192,7 +195,7 @@ def _answer(question: Question, decided: Verdict, measurement: Measurement) -> A
 
 
 def _notes(question: Question, measurement: Measurement, pairs: int) -> list[str]:
-    """The last lines of a message about the first ``pairs`` rounds of the variants of a question."""
+    """The last lines of a message, on the first ``pairs`` rounds of the variants of a question."""
     rules, source, drawing = measurement.rules, measurement.source, measurement.drawing
     pace, blocks = drawing.pace, drawing.blocks
     rounds = {source.names[number]: blocks.rounds[number][:pairs] for number in question.variants}
@@ -209,7 +212,7 @@ def _notes(question: Question, measurement: Measurement, pairs: int) -> list[str
 
 
 def _losses(question: Question, measurement: Measurement, pairs: int) -> list[str]:
-    """Of ``fades`` one line with the two ratios that it compares; else none."""
+    """For ``fades`` one line with the two ratios that it compares; for other claims none."""
     if not question.claim.of_kind.composed:
         return []
     after, before = (
@@ -229,9 +232,10 @@ def _judge(
     *,
     drawn_before: bool = False,
 ) -> Verdict | None:
-    """The verdict after the pairs drawn so far, None to draw on; ``drawn_before`` replays the looks one by one.
+    """The verdict after the pairs drawn so far; None to draw more.
 
-    ``over`` says why drawing must end now, ``untrusted`` why no verdict can be trusted; empty for no reason.
+    untrusted: why no verdict can be trusted. over: why drawing must end now. Both are empty for no reason.
+    drawn_before: replay the looks one by one.
     """
     claim, numbers, metric = question.claim, question.variants, question.metric
     look = reach.first_look(claim, measurement.rules.alpha, measurement.drawing.instances)

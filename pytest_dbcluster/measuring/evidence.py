@@ -92,7 +92,7 @@ class Evidence:
     """What figures depend on because of the hosts, besides this machine."""
 
     rtts: Mapping[str, float] = dataclasses.field(default_factory=dict)
-    """The round-trip time in seconds of all variants of the measurement, if they differ in it alone."""
+    """The round-trip time of all variants in seconds, if they differ only in it."""
 
     mode: str = ""
     """Of the workload, as published figures name it."""

@@ -52,7 +52,7 @@ class Measurement:
     """
 
     claimed: set[tuple[str, str]] | None = None
-    """(workload, claim) of all claims of the test so far; None if equal claims need not be told apart."""
+    """(workload, claim) of all claims of the test so far; None if equal claims are allowed."""
 
     recall: Recall = lambda question: None
     """Returns the answer of an earlier run that this one continues; None if the claim has to be measured."""

@@ -37,7 +37,7 @@ class Question:
 
     @property
     def comparisons(self) -> list[tuple[int, int]]:
-        """The comparisons, each with candidate and baseline; the last one is what a test writes first."""
+        """The comparisons, each with candidate and baseline; a test writes the last one first."""
         return self.claim.of_kind.comparisons(self.variants)
 
     def identity(self, names: Sequence[str]) -> str:
@@ -47,5 +47,5 @@ class Question:
 
     @property
     def key(self) -> tuple[str, tuple[int, ...], str]:
-        """The same for all questions of a measurement that differ in their margin alone."""
+        """The same for all questions of a measurement that differ only in their margin."""
         return self.claim.kind, self.variants, self.metric

@@ -33,9 +33,9 @@ REASONS = 3  # different reasons of void blocks that a message lists
 
 
 def carry_over_lines(compared: Sequence[tuple[str, str]], carried: Sequence[CarryOver | None]) -> list[str]:
-    """One line for each two variants on whether rounds are slower after one of them than after the other.
+    """One line for each comparison: whether rounds are slower after one variant than after the other.
 
-    compared: the names of candidate and baseline of each comparison. carried: of each.
+    compared: the names of candidate and baseline of each comparison. carried: the carry-over of each.
     """
     return [
         _carry_over_line(candidate, baseline, found)
@@ -60,7 +60,7 @@ def _carry_over_line(candidate: str, baseline: str, found: CarryOver | None) -> 
 def drains(rounds: Rounds) -> dict[str, float]:
     """The median drain of each variant, in seconds.
 
-    Empty when nothing had to drain: no round committed anything, or no other node applies the commits.
+    Empty if nothing drained: no round committed anything, or no other node applies the commits.
     """
     if not any(
         done.outcome.commits and done.counters.get("drain_seconds") for series in rounds.values() for done in series
@@ -73,7 +73,7 @@ def drains(rounds: Rounds) -> dict[str, float]:
 
 
 def _drains_more(rounds: Rounds) -> bool:
-    """Whether more than the measured operations had to drain."""
+    """Whether more than the measured operations drained."""
     return any(done.outcome.span is not None for series in rounds.values() for done in series)
 
 
@@ -86,7 +86,7 @@ def speed_ratio(candidate: Sequence[Round], baseline: Sequence[Round], metric: s
 def drained_ratio(rounds: Rounds, metric: str = USUAL) -> float | None:
     """Speed of the first variant / speed of the last variant, drain included.
 
-    None when nothing had to drain, for a counter or a latency, and when more than the measured operations drained.
+    None if nothing drained, for a counter or a latency, and if more than the measured operations drained.
     """
     series, speed = list(rounds.values()), DRAINED.get(metric, metric)
     if _drains_more(rounds):
@@ -98,7 +98,7 @@ def drain_line(rounds: Rounds, metric: str) -> list[str]:
     """One line: the median drain of each variant, and for a claim about speed the ratio with or without the drain.
 
     The ratio includes the drain when the claim's metric leaves it out, and the reverse. ``rounds``: candidate first,
-    or the fastest variant of an order first. No line when nothing had to drain.
+    or the fastest variant of an order first. No line if nothing drained.
     """
     medians = drains(rounds)
     if not medians:
@@ -119,7 +119,7 @@ def drain_line(rounds: Rounds, metric: str) -> list[str]:
 
 
 def warm_up_line(means: Sequence[float], maximum: int, steady: float) -> list[str]:
-    """One line when the warm-up ended at its maximum of blocks, while they still got faster; else no line.
+    """One line when the warm-up ended at its maximum of blocks, while they still got faster; no line otherwise.
 
     means: the mean log cost of each warm-up block. steady: the smallest fall of it that counts as faster.
     """
@@ -130,17 +130,17 @@ def warm_up_line(means: Sequence[float], maximum: int, steady: float) -> list[st
 
 
 def repeat_line(times: int) -> list[str]:
-    """One line on rounds that run their work several times; none where they run it once."""
+    """One line on rounds that run their work several times; none if they run it once."""
     return [f"each round ran its work {times} times, to be long enough for the clock of the tool"] if times > 1 else []
 
 
 def fixed_seed_line(seed: int | None) -> list[str]:
-    """One line on a seed that the user chose; none where it was drawn."""
+    """One line on a seed that the user chose; none if we drew it."""
     return [] if seed is None else [FIXED_SEED.format(seed=seed)]
 
 
 def chosen_line(variants: int) -> list[str]:
-    """One line on a claim about two of several variants whose rounds were drawn before; none for two variants."""
+    """One line on a claim about two of several variants that already had rounds; none for two variants."""
     if variants < 3:
         return []
     return [

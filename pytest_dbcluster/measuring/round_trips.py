@@ -1,4 +1,4 @@
-"""RoundTripsTaken: the round trips that an operation takes, of variants that differ in their round-trip time alone."""
+"""RoundTripsTaken: the round trips that an operation takes, of variants that differ only in their round-trip time."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ class RoundTripsTaken:
 
 
 def estimate(rounds: Mapping[str, Sequence[Round]], rtts: Mapping[str, float], load: str) -> RoundTripsTaken | None:
-    """The round trips of an operation; None for fewer than two round-trip times, and where rounds have no latencies.
+    """The round trips of an operation; None for fewer than two round-trip times, and for rounds without latencies.
 
-    rounds: by variant; the n-th of all belong together. rtts: in seconds, of the variants that differ in it alone.
+    rounds: by variant; the n-th of all belong together. rtts: in seconds, of the variants that differ only in it.
     """
     compared = {name: series for name, series in rounds.items() if name in rtts}
     every = [done for series in compared.values() for done in series]

@@ -30,13 +30,16 @@ COMPARISON_PAIRS = 20  # the maximum that ``against`` draws
 class Series:
     """The rounds of one variant, and the claims about it. No round is drawn before a claim is made.
 
-    The claims below share these rules. A claim draws blocks of rounds until it is decided: 160 pairs at most
-    (``--db-max-pairs``), or until its measured time (``--db-budget``) is used. The chance of a wrong verdict is at
-    most .0005 (``--db-alpha``) towards each side, over all looks together (``claims.claim`` says for which
-    noise); a guard may hold wrongly with .05 where rounds are independent (.1 where they are not). That is the chance
-    of one claim that was chosen before its rounds were seen: the best of five variants, claimed afterwards, is wrong up
-    to five times as often.
-    ``assert`` of the answer passes when the claim holds, raises ClaimFailed when it fails, and Inconclusive else.
+    All claims follow the same rules:
+
+    - A claim draws blocks of rounds until it is decided, until it has 160 pairs (``--db-max-pairs``), or until its
+      measured time is used (``--db-budget``).
+    - The chance of a wrong verdict is at most .0005 (``--db-alpha``) towards each side, over all looks together.
+      ``claims.claim`` says for which noise. A guard may hold wrongly with .05 if rounds are independent, else with .1.
+    - That is the chance of a claim that you chose before you saw its rounds. If you claim the best of five variants
+      afterwards, it is wrong up to five times as often.
+    - ``assert answer`` passes if the claim holds, raises ClaimFailed if it fails, and Inconclusive otherwise.
+
     Making a claim raises one of these errors:
 
     - ConfigError for a wrong margin or metric, for series that are the same or were not measured together, and for
@@ -50,7 +53,7 @@ class Series:
 
     @property
     def rounds(self) -> Sequence[Round]:
-        """The rounds drawn so far that count, one per block; where none were drawn, those of an answer taken over."""
+        """The rounds that count so far; if this run drew none, those of an answer of an earlier run."""
         return self.measurement.values.rounds(self.number)
 
     @property
@@ -102,7 +105,7 @@ class Series:
         """Claim that a counter of this variant is lower than the other's by more than the fraction ``by``.
 
         It shows the cause of a difference: ``flush_2.lower("fsyncs_per_commit", than=default)``. ``rounds.counters``
-        has the names. Pairs of rounds are compared; one with nothing on both sides is no evidence.
+        has the names. Pairs of rounds are compared; a pair that counted nothing is not evidence.
         """
         if counter not in counters.NAMES:
             raise registry.unknown("counter", counter, counters.NAMES)
@@ -146,7 +149,7 @@ class Series:
         return self.measurement.values.to_print(self.number, metric)
 
     def _of_kind(self, kind: Kind, other: Series, *, metric: str | None = None, **margin: float) -> Answer:
-        """A claim of a kind that has no method here. Its margin has the name that the kind gives it."""
+        """A claim of a kind without a method here. The kind names its margin."""
         if wrong := [name for name in margin if name != kind.option]:
             raise ConfigError(f"{kind.name}({wrong[0]}=...): its margin is {kind.option}=")
         return self._claim(kind(margin.get(kind.option)), other, metric)
@@ -155,7 +158,7 @@ class Series:
 
         def _refuse_order(self, other: object) -> NoReturn:
             raise ConfigError(
-                f"{self.name} is compared with <, <=, > or >=, but a series is no number: make a claim, such as "
+                f"{self.name} is compared with <, <=, > or >=, but a series is not a number: make a claim, such as "
                 f"assert {self.name}.beats({getattr(other, 'name', 'other')})"
             )
 
@@ -227,7 +230,7 @@ def _pair(kind: str, pair: object) -> tuple[Series, Series]:
 
 
 def _answer_last_first(claim: Claim, series: Sequence[Series], metric: str | None) -> Answer:
-    """The answer of a claim about series of one measurement, of which a test writes the candidate last."""
+    """The answer of a claim about series of one measurement; a test writes the candidate last."""
     measurement = series[0].measurement
     metric = measurement.metric if metric is None else metric
     measurement.check_metric(metric)
@@ -236,7 +239,7 @@ def _answer_last_first(claim: Claim, series: Sequence[Series], metric: str | Non
 
 
 def _answer(question: Question, measurement: Measurement, *, cap: int | None = None) -> Answer:
-    """The answer of a claim: that of the run which this one continues, else drawn now. The rest is as in ``ask``."""
+    """The answer of a claim: that of the run that this one continues, else a new one. Raises as ``ask`` does."""
     measurement.claims.declare(question)
     if (known := measurement.take_over(question)) is not None:
         return known

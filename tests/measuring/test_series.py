@@ -183,7 +183,9 @@ def test_a_series_is_no_number(compare):
     with pytest.raises(ConfigError) as caught:
         assert compare(fast, slow)
 
-    assert str(caught.value).startswith("fast is compared with <, <=, > or >=, but a series is no number: make a claim")
+    assert str(caught.value).startswith(
+        "fast is compared with <, <=, > or >=, but a series is not a number: make a claim"
+    )
     assert "assert fast.beats(slow)" in str(caught.value)
 
 

@@ -57,9 +57,9 @@ class BlockDrawing:
         self.warm_up.run(variants)
 
     def prepare_without_claim(self, blocks: int, *, warm: bool) -> None:
-        """Prepare to draw so many blocks for no claim; no opening blocks if those are fewer.
+        """Prepare to draw ``blocks`` blocks without a claim. If they are fewer than an opening block has, draw pairs.
 
-        warm: the clusters are warm from other rounds.
+        warm: whether other rounds have warmed the clusters.
         """
         if not self.blocks.pairs and blocks < PER_OPENING:
             self.blocks.leave_out_openings()
@@ -75,9 +75,9 @@ class BlockDrawing:
         """Draw one block, after a warm-up before the first.
 
         Void rounds run again: in an opening block each in its place, in a later block with the whole block. If the
-        arrival rate turns out too high, it is lowered once, all blocks so far are dropped, and a first one is drawn
-        anew. The arguments are those of ``LiveClaim``. Raises SeriesVoid for more void rounds or blocks than a tenth of
-        the pairs (and more than one), and Inconclusive when the run's time is used before the first block.
+        arrival rate is too high, it is lowered once; all blocks so far are dropped, and a first one is drawn again.
+        The arguments are those of ``LiveClaim``. Raises SeriesVoid for more void rounds or blocks than a tenth of the
+        pairs (and more than one). Raises Inconclusive if the run's time was used before the first block.
         """
         counted = False
         while not counted:
@@ -102,7 +102,7 @@ class BlockDrawing:
         return self._runner.run(block, len(self.blocks.counted), claim, on_void)
 
     def _keep_void(self, block: Block, rounds: list[Round], running: Sequence[Round] = ()) -> bool:
-        """Keep what was void. Raises SeriesVoid if it is too much, or returns True: begun again at a lower rate."""
+        """Keep what was void. If it is too much, begin again at a lower rate and return True, or raise SeriesVoid."""
         self.blocks.void.append(rounds)
         void, pairs = len(self.blocks.void), self.blocks.pairs + block.length
         if void <= max(1, MAX_VOID * pairs):

@@ -74,7 +74,7 @@ class DrawnBlocks:
     def count_whole_pairs(self, block: Block, rounds: Sequence[Round]) -> None:
         """Count the whole pairs of an opening block that was interrupted after ``rounds``, as later blocks.
 
-        No look comes at such a number of pairs, so they change the estimate and decide nothing.
+        No look comes after these pairs, so they change the estimate and decide nothing.
         """
         if not rounds or block.length == 1 or rounds[0].block != len(self.counted):  # such as a warm-up
             return

@@ -17,7 +17,7 @@ class Pace:
     """How long the rounds of a source last, and how fast their operations arrive."""
 
     source: RoundSource
-    """Runs the rounds; it is told each change."""
+    """Runs the rounds; it is set to each change."""
 
     rules: Rules
     """The budget that the rounds have to fit."""
@@ -32,9 +32,9 @@ class Pace:
     """How many times a round runs its fixed amount of work."""
 
     fixed: bool = False
-    """Whether the arrival rate stays as it is: a claim looks at the rounds, so none of them may be dropped later.
+    """Whether the arrival rate stays as it is, because a claim has looked at the rounds.
 
-    A look at rounds that are dropped would have a chance of error of its own.
+    If rounds were dropped after a look, that look would add its own chance of error.
     """
 
     def choose(self, warm_ups: Sequence[Sequence[Round]], variants: Sequence[int]) -> None:
@@ -54,9 +54,10 @@ class Pace:
         self.source.set_length(self.length)
 
     def lower(self, late: Sequence[tuple[str, float]]) -> bool:
-        """Lower the arrival rate to what the slowest variant did, and lengthen the rounds as much; else return False.
+        """Lower the arrival rate to what the slowest variant did, and lengthen the rounds as much.
 
-        late: of each variant why the rate is too high, and what it did at that rate, as ``open_loop.too_high``.
+        Returns False if the rate stays. late: for each variant why the rate is too high, and what it did at that rate,
+        as ``open_loop.too_high``.
         """
         too_high, before = sorted((done, why) for why, done in late if why), self.source.arrival_rate
         if self.fixed or not too_high or not self.source.lower_rate(too_high[0][1], too_high[0][0]):

@@ -1,7 +1,7 @@
 """Whether a claim can still be reached: its first look has to come before the budgets of the claim and of the run end.
 
-Nothing can be decided before the first look, so rounds drawn without a chance to reach it are a waste of time. The
-functions here use numbers alone, so a claim without a chance ends before a cluster starts.
+Nothing can be decided before the first look, so rounds that cannot reach it waste time. The functions here need only
+numbers, so a claim without a chance ends before a cluster starts.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from pytest_dbcluster.rounds.round import Round
 WARM_UPS = 2  # blocks: the minimum of a warm-up
 ROUNDS_VARY = 1.05  # start an opening block that may overrun the budget by up to 5 %
 LEEWAY = 1.5  # rounds after the warm-up may be faster by this factor
-LARGER: Callable[[int], str] = f"{round_length.BUDGET} {{}}".format  # what to ask for, for a budget of so many seconds
+LARGER: Callable[[int], str] = f"{round_length.BUDGET} {{}}".format  # what to write for a budget of this many seconds
 
 
 def first_look(claim: Claim, alpha: float, instances: int = 1) -> int:
     """The number of pairs before which no verdict is possible, however clear the difference.
 
-    At the default alpha 12, for a guard 8, for ``fades`` 17; with alpha .0001 it is 17. instances: of
-    each variant, used in turn.
+    At the default alpha it is 12, for a guard 8, for ``fades`` 17; with alpha .0001 it is 17. instances: of each
+    variant, which the blocks use in turn.
     """
     return _first_look(claim.hold_level(alpha), instances, claim.of_kind.looks_from)
 
@@ -40,7 +40,7 @@ def _first_look(level: float, instances: int, least: int) -> int:
 
 
 def shortest_round(given: float | None, free: bool) -> float | None:
-    """Seconds of the shortest possible round: as the test gives them, else as they are chosen; None when unknown."""
+    """The seconds of the shortest possible round: of the test, or the shortest that we choose; None if unknown."""
     return round_length.SHORTEST if free else given
 
 
@@ -53,10 +53,10 @@ def beyond_budget(
     given: bool = True,
     larger: Callable[[int], str] = LARGER,
 ) -> str:
-    """Why a claim cannot reach its first look within its budget of measured seconds; empty when it can.
+    """Why a claim cannot reach its first look within its budget of measured seconds; empty if it can.
 
     look: its number of pairs. variants: of the claim. seconds: of its shortest round. given: whether the test itself
-    sets the length of rounds. larger: what to ask for, for a budget of so many seconds.
+    sets the length of rounds. larger: as ``Rules.larger_budget``.
     """
     needed = look * variants * seconds
     if needed <= budget * (1 + 1e-9):
@@ -71,9 +71,9 @@ def beyond_budget(
 
 
 def beyond_run(look: int, variants: int, seconds: float, left: float) -> str:
-    """Why a claim cannot reach its first look in the time that is left of the run; empty when it can.
+    """Why a claim cannot reach its first look in the time that is left of the run; empty if it can.
 
-    The arguments are those of ``beyond_budget``; left: seconds. The starts of clusters would come on top.
+    The arguments are those of ``beyond_budget``. left: seconds, without the starts of clusters.
     """
     needed = (WARM_UPS + look) * variants * seconds
     if needed <= left:
@@ -92,10 +92,10 @@ def measured_too_slow(
     *,
     larger: Callable[[int], str] = LARGER,
 ) -> str:
-    """Why rounds as long as those of the warm-up cannot reach the first look; empty when they can, or nearly.
+    """Why rounds as long as those of the warm-up cannot reach the first look; empty if they can, or nearly.
 
-    blocks: of the warm-up, each by variant number; empty when all were void. The fastest block counts, since rounds
-    of a fixed amount of work may still get faster. larger: as in ``beyond_budget``.
+    The fastest block counts, since rounds of a fixed amount of work may still get faster. blocks: of the warm-up, each
+    by variant number; empty if all were void. larger: as in ``beyond_budget``.
     """
     seconds = fastest_round(blocks, numbers)
     if look * len(numbers) * seconds <= LEEWAY * budget:
@@ -107,7 +107,7 @@ def out_of_budget(used: float, budget: float, name: str, pairs: int, upcoming: i
     """Why a budget allows no other block; empty while it does.
 
     used: measured seconds of ``pairs`` pairs. name: what the user calls the budget. upcoming: the pairs of the next
-    block. An opening block has no look inside, so one that does not fit is not begun.
+    block. An opening block has no look inside, so it starts only if all of it fits.
     """
     if used >= budget:
         return f"budget of {budget:.4g} s of measured time used ({name})"
@@ -118,5 +118,5 @@ def out_of_budget(used: float, budget: float, name: str, pairs: int, upcoming: i
 
 
 def fastest_round(blocks: Sequence[Sequence[Round]], numbers: Sequence[int]) -> float:
-    """Seconds of a round of these variants in the fastest of these blocks, as in ``measured_too_slow``; 0 of none."""
+    """The seconds of a round of these variants in the fastest of these blocks; 0 without blocks."""
     return min((sum(block[number].seconds for number in numbers) for block in blocks), default=0.0) / len(numbers)

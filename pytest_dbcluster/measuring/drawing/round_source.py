@@ -63,14 +63,14 @@ class RoundSource(abc.ABC):
         return 1
 
     def cluster_difference(self, *numbers: int, metric: str) -> ClusterDifference | None:
-        """How far equal clusters can differ in a metric, where these variants run on separate ones.
+        """How far equal clusters can differ in a metric; None if these variants share one cluster.
 
-        None where they share one. metric: as claims name it.
+        metric: as claims name it.
         """
         return None
 
     def learn(self, rounds: Sequence[Sequence[Round]]) -> None:  # noqa: B027 (numbers have no clusters)
-        """Note how the instances of each variant differ in these rounds, by variant: equal clusters do as much."""
+        """Learn from these rounds, by variant, how far the instances of a variant differ: equal clusters do as much."""
 
     def exclusive(self) -> AbstractContextManager[None]:
         """A context for a few rounds, in which nothing else measures or builds on this machine."""
@@ -80,13 +80,13 @@ class RoundSource(abc.ABC):
         """Set the length of all later rounds, of all variants."""
 
     def set_repeat(self, times: int) -> None:  # noqa: B027 (rounds that last for a time run no fixed work)
-        """Let all later rounds, of all variants, run their fixed amount of work so many times."""
+        """Let all later rounds, of all variants, run their fixed amount of work ``times`` times."""
 
     def lower_rate(self, why: str, done: float) -> bool:
-        """Lower the arrival rate of all variants, when it may be lowered; return whether it was.
+        """Lower the arrival rate of all variants, if that is allowed; return whether it was.
 
-        It may be once, and only a share of the capacity: a rate in operations a second is what the test asks for. why:
-        the rate is too high. done: operations a second that the slowest variant did at that rate.
+        It is allowed once, and only for a share of the capacity: a rate in operations a second is what the test asks
+        for. why: the rate is too high. done: the operations a second that the slowest variant did at that rate.
         """
         return False
 
@@ -101,16 +101,16 @@ class RoundSource(abc.ABC):
         return ""
 
     def notice(self) -> str:
-        """Why the hosts will soon be gone; empty while they stay. It is asked after every block."""
+        """Why the hosts will soon be gone; empty while they stay. It is called after every block."""
         return ""
 
     def end(self) -> None:  # noqa: B027 (numbers need no end)
-        """End what runs between rounds, because no round follows at present."""
+        """End what runs between rounds, because no round follows now."""
 
     def timeline(self, rounds: Sequence[Round]) -> str:
         """The machine in every second of these rounds, as CSV; empty for rounds that were not sampled."""
         return ""
 
     def evidence(self, question: Question) -> Evidence:
-        """What is known about the clusters of a question. It is asked once, after the last round of its answer."""
+        """What is known about the clusters of a question. It is called once, after the last round of its answer."""
         return Evidence()

@@ -40,4 +40,4 @@ class Rules:
     """What the user calls the budget, such as the name of its option."""
 
     larger_budget: Callable[[int], str] = reach.LARGER
-    """Returns what the user has to write, to get a budget of so many seconds."""
+    """Returns what the user has to write for a budget of this many seconds."""
