@@ -78,7 +78,7 @@ class Published:
         A figure is a dotted key of the file. Its value is a ratio, or a gain if the key contains ``gain``: a gain of
         .5 is the ratio 1.5. Two keys give the quotient of their ratios. ``sentence`` is the number of a text of
         [findings], from 0. Raises ConfigError for an unknown file (listing the known ones), a file without seconds, a
-        key without a number, and a sentence that it does not have.
+        key without a number, and a sentence that the file does not have.
         """
         known = sorted(entry.stem for entry in (root / DIRECTORY).glob("*.toml"))
         if name not in known:  # also a name that leads to another directory
@@ -95,7 +95,7 @@ class Published:
         return cls(document["title"], cells, columns, ratios, _sentence(document, sentence, name))
 
     def ratio(self, candidate: ResolvedSpec, baseline: ResolvedSpec, metric: str, mode: str) -> float | None:
-        """The published ratio candidate / baseline of speed; None where it is not published.
+        """The published ratio candidate / baseline of speed; None if no ratio is published.
 
         ``metric`` is the metric of the claim, ``mode`` the mode of the load. ``figures`` take precedence over seconds;
         for a counter they are the ratio of the counter.
@@ -106,9 +106,9 @@ class Published:
         return slow[0] / fast[0] if fast and slow else None
 
     def seconds(self, variant: ResolvedSpec, mode: str) -> tuple[float, ...]:
-        """Published seconds of a variant in a mode: average, minimum, maximum; empty where none are published.
+        """Published seconds of a variant in a mode: average, minimum, maximum; empty if none are published.
 
-        Raises ConfigError when the test's mark names a column that the file does not have.
+        Raises ConfigError if the test's mark names a column that the file does not have.
         """
         name = variant.name
         column = self.columns.get(name, name)

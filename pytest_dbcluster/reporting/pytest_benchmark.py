@@ -1,9 +1,9 @@
-"""Rounds as results of pytest-benchmark, when a run asks pytest-benchmark for something.
+"""Rounds as results of pytest-benchmark, if an option of the run asks pytest-benchmark for something.
 
-Its fixture works once a test and measures on its own, but a result is made by ``BenchmarkFixture.pedantic`` with any
-timer. So each variant gets a fixture with a clock that shows the seconds of its rounds. Saving, comparing, the table
-and the histogram are then those of pytest-benchmark. With pytest-xdist they are made in the process that the user
-started, which has all rounds.
+Its fixture works once a test and measures by itself. But ``BenchmarkFixture.pedantic`` makes a result with any timer,
+so each variant gets a fixture with a clock that shows the seconds of its rounds. Then pytest-benchmark saves, compares
+and prints them as it does with its own results. With pytest-xdist the process that the user started does this: it has
+all rounds.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class BenchmarkedVariant:
 
     @property
     def has_fixed_time(self) -> bool:
-        """Whether rounds last a fixed time, so that only seconds for each operation can be compared."""
+        """Whether rounds last a fixed time, so only seconds per operation can be compared."""
         return any(done.outcome.ledger is not None or done.outcome.rate for done in self.rounds)
 
     @property
@@ -107,7 +107,7 @@ def _add(session: Any, variant: BenchmarkedVariant) -> None:
 
 
 class _Clock:
-    """A clock that stands still, but for ``run``, which takes the seconds of the next round."""
+    """A clock that advances only in ``run``, by the seconds of the next round."""
 
     __name__ = "rounds"  # as it is saved
 

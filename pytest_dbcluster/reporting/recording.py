@@ -85,7 +85,7 @@ def claim_record(answer: Answer, published: Published | None, asked: Asked, wall
 
 
 def _remarks(answer: Answer) -> dict[str, Any]:
-    """The fields of a record about what may have changed the estimate besides the variants, and about the network."""
+    """The fields of a record about other influences on the estimate, and about the network."""
     candidate, baseline = answer.contrast
     evidence = answer.evidence
     return {
@@ -98,7 +98,7 @@ def _remarks(answer: Answer) -> dict[str, Any]:
 
 
 def _identity(answer: Answer, asked: Asked) -> dict[str, Any]:
-    """The fields of a record about its clusters, and about what claim it is."""
+    """The fields of a record that identify its claim and its clusters."""
     specs = {name: resolved.document for name, resolved in answer.evidence.specs.items()}
     return {
         "claim_id": claim_id(asked.test, [spec.release for spec in specs.values()], answer.identity, answer.load),
@@ -138,7 +138,7 @@ def releases(specs: Sequence[ResolvedSpec]) -> str:
 def fingerprint(hosts: Mapping[str, str]) -> Mapping[str, str]:
     """What the figures depend on besides the servers: CPU, memory, kernel, Python, control driver.
 
-    hosts: the same of the hosts (``Evidence.environment``), which replaces what this machine has: hosts on other
+    hosts: the same of the hosts (``Evidence.environment``). It replaces what this machine has, because hosts on other
     machines have their own CPU, memory and kernel.
     """
     return {
@@ -165,10 +165,10 @@ class About:
 
 
 class Curves:
-    """The curves of the current test. ``tell`` gets their records when the test's body ends, also when it fails.
+    """The curves of the current test. ``tell`` gets their records when the test's body ends, also if it fails.
 
-    ``keep`` gets those of the run that this one continues, where nothing was drawn since, and the node id of the test.
-    ``save`` gets the record of a curve after each point that was drawn.
+    ``keep`` gets the records of the run that this one continues if nothing was drawn since, and the node id of the
+    test. ``save`` gets the record of a curve after each point that was drawn.
     """
 
     def __init__(
@@ -211,7 +211,7 @@ class Curves:
 
 
 def curve_record(curve: Curve, about: About, depends_on: Mapping[str, str], number: int = 0) -> CurveRecord | None:
-    """The record of a curve; None for a curve without rounds. number: of the curve in its test, from 0."""
+    """The record of a curve; None for a curve without rounds. number: the number of the curve in its test, from 0."""
     points = [measured for point in curve.points for measured in _points(point)]
     if not points:
         return None
@@ -223,7 +223,7 @@ def curve_record(curve: Curve, about: About, depends_on: Mapping[str, str], numb
         metric=first.metric,
         release=first.release,
         points=tuple(points),
-        notes=(*_not_comparable(curve), *_marks(curve), *_guests(about)),
+        notes=(*_not_comparable(curve), *_marks(curve), *_guest_notes(about)),
         drawn=curve.drawn,
         depends_on=depends_on,
         baseline=curve.baseline,
@@ -245,14 +245,14 @@ def _points(point: Point) -> list[CurvePoint]:
 
 
 def _not_comparable(curve: Curve) -> list[str]:
-    """The reason why the variants cannot be compared on this machine; empty when they can."""
+    """The reason why the variants cannot be compared on this machine; empty if they can."""
     source = curve.points[0].measurement.source
     reason = source.blind_spot(*range(len(source.names)))
     return [reason] if reason else []
 
 
-def _guests(about: About) -> list[str]:
-    """What the guests were, where servers ran in any: a chart is read without its fingerprint."""
+def _guest_notes(about: About) -> list[str]:
+    """A note on the guests in which servers ran; empty without guests. A chart is read without its fingerprint."""
     return [f"guests: {text}" for name, text in about.fingerprint.items() if name == "guests"]
 
 

@@ -1,6 +1,6 @@
 """Records: all data of one claim (``ClaimRecord``) or one curve (``CurveRecord``).
 
-Terminal, charts, results directory and Allure are made from records alone. ``documents.record_documents`` has the same
+Terminal, charts, results directory and Allure need only records. ``documents.record_documents`` has the same
 values as they are saved: a document is a record with what only a file needs. ``recording`` makes records.
 """
 

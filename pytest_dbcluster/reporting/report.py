@@ -65,7 +65,7 @@ class Report(Sink):
         self._reporter.progress(event)
 
     def end_live(self) -> None:
-        """Clear the line that shows progress, so that others can write."""
+        """Clear the line that shows progress, so other code can print."""
         self._reporter.end_live()
 
     def claim(self, record: ClaimRecord, timeline: str = "") -> None:
@@ -82,18 +82,18 @@ class Report(Sink):
         allure_results.curve(self._config, record, table, kept.chart)
 
     def point_drawn(self, record: CurveRecord) -> None:
-        """Save a curve that is still being drawn, so that a run that continues this one has its points."""
+        """Save a curve that is still being drawn, so a run that continues this one has its points."""
         self._results.save_points(record, curves.as_csv(record), _line_of(record))
 
     def keep_curve(self, record: CurveRecord, test: str) -> None:
         """Keep a curve of the run that this one continues, and add it to Allure's results."""
         key = curve_key_of(record)
-        self._kept(key, test)
+        self._keep(key, test)
         if self._earlier:
             allure_results.curve(self._config, record, curves.as_csv(record), self._earlier.chart(key))
 
-    def _kept(self, key: tuple[str, ...], test: str) -> None:
-        """Keep a curve as that of this test."""
+    def _keep(self, key: tuple[str, ...], test: str) -> None:
+        """Keep a curve under the name of this test."""
         before = next((one for one in self.curves if curve_key_of(one) == key), None)
         if self._earlier is None or before is None:
             return
@@ -104,31 +104,31 @@ class Report(Sink):
             self.curves[self.curves.index(before)] = dataclasses.replace(before, test=test)
             now = {"test": test}
             self._results.rewrite(schema.CURVES, lambda line: line | now if curve_key_of_line(line) == key else line)
-        self._measured(dataclasses.replace(before, test=test))
+        self._note_measured(dataclasses.replace(before, test=test))
 
     def _add(self, record: ClaimRecord) -> ClaimRecord:
         """Add a claim that was measured now; return it with the id of this run."""
         record = dataclasses.replace(record, run_id=self._results.run_id)
         self.measured += 1
         self.records.append(record)
-        self._measured(record)
+        self._note_measured(record)
         return record
 
     def _add_curve(self, record: CurveRecord) -> None:
-        """Add a curve, instead of the one that the run which this one continues has drawn for it."""
+        """Add a curve; it replaces the same curve of the run that this one continues."""
         own = curve_key_of(record)
         self.curves = [one for one in self.curves if curve_key_of(one) != own]
         self.curves.append(record)
-        self._measured(record)
+        self._note_measured(record)
 
     def take_over(self, key: Key, test: str, repeat: str) -> None:
         """Show an answer of the run that this one continues, and add it to Allure's results."""
-        record = self._taken_over(key, test, repeat)
+        record = self._take_over(key, test, repeat)
         if record and self._earlier:
             allure_results.claim(self._config, record, self._earlier.files[key])
 
-    def _taken_over(self, key: Key, test: str, repeat: str) -> ClaimRecord | None:
-        """Show an answer that a test takes over, and return it; None where one has taken it over already."""
+    def _take_over(self, key: Key, test: str, repeat: str) -> ClaimRecord | None:
+        """Show an answer that a test takes over, and return it; None if a test has taken it over already."""
         if self._earlier is None or key in self._earlier.taken:
             return None
         before = self._earlier.answers[key]
@@ -136,7 +136,7 @@ class Report(Sink):
         self.records = [record if other is before else other for other in self.records]
         if recorder := run_recorder.of(self._config):
             recorder.take_over(key.test)
-        self._measured(record)
+        self._note_measured(record)
         self._reporter.claim(record, TAKEN_OVER)
         return record
 
@@ -151,14 +151,14 @@ class Report(Sink):
         self._reporter.line(f"measured again ({', '.join(changed)} changed): {before.text} ({before.load})")
 
     def _settle_earlier(self) -> list[str]:
-        """Give answers the names of the tests that took them over; return what became of all of them."""
+        """Give answers the names of the tests that took them over; return lines about all answers."""
         if self._earlier is None:
             return []
         if self._earlier.has_renamed_tests:
             self._results.rewrite(schema.CLAIMS, self._earlier.rename)
         return self._earlier.lines(self.measured)
 
-    def _measured(self, record: ClaimRecord | CurveRecord) -> None:
+    def _note_measured(self, record: ClaimRecord | CurveRecord) -> None:
         if recorder := run_recorder.of(self._config):
             recorder.measured(record.test, record.release)
 
@@ -183,18 +183,18 @@ class Report(Sink):
             record = self._add(self._results.adopt(Path(sent.directory), sent.line))
             self._reporter.claim(record, f"[{worker}] ")
         elif sent.kind == "taken over":
-            self._taken_over(Key(sent.test, sent.claim_id), sent.now, sent.repeat)
+            self._take_over(Key(sent.test, sent.claim_id), sent.now, sent.repeat)
         elif sent.kind == "kept":
-            self._kept(sent.curve, sent.now)
+            self._keep(sent.curve, sent.now)
         elif sent.kind == "outdated":
             self.outdated(Key(sent.test, sent.claim_id), sent.text.split(COMMA))
         else:
             self._add_curve(self._results.adopt_curve(Path(sent.directory), sent.line, _line_of))
 
     def collect(self, directory: Path) -> None:
-        """Show and save the records of a worker that it has saved, but whose message has not arrived.
+        """Show and save the records that a worker has saved, but whose message has not arrived.
 
-        When a run is interrupted, nobody reads the messages that are under way. ``directory``: the worker's own.
+        If a run is interrupted, nobody reads the messages that are under way. ``directory``: the worker's directory.
         """
         for kind, name in (("claim", schema.CLAIMS), ("curve", schema.CURVES)):
             path = directory / name
@@ -213,7 +213,7 @@ class Report(Sink):
         self._add_to_history()
 
     def _add_to_history(self) -> None:
-        """Add the claims to the run's history, and note what it says about them."""
+        """Add the claims to the run's history, and keep its lines about them."""
         recorder, file = run_recorder.of(self._config), getattr(self._config.option, "db_history", None)
         if recorder is None or not file:
             return
@@ -232,7 +232,7 @@ class Report(Sink):
     def page(self) -> str:
         """Make the page of the run from its results directory; return the line that says where it is.
 
-        Empty without matplotlib, which another line has said already, and for a run that has no results.
+        Empty for a run without results, and without matplotlib, which another line reports.
         """
         ended = self.records or self.curves or run_recorder.of(self._config)
         return report_page.make(self._results.directory, self.line) if ended and drawing.available() else ""
@@ -240,7 +240,7 @@ class Report(Sink):
     def github(self) -> Sequence[str]:
         """Write what GitHub Actions reads, after ``page``; return its annotations and what failed, a line each.
 
-        Nothing outside of GitHub Actions unless ``--db-github`` is given. No error of it ends the run.
+        Outside of GitHub Actions it needs ``--db-github``. No error of it ends the run.
         """
         asked = getattr(self._config.option, "db_github", False)
         to = step_summary.files(os.environ, asked=asked)
@@ -257,7 +257,7 @@ class Report(Sink):
         return matrix.matrix(self.records, matrix.ended_tests(reports.stats) if reports else ())
 
     def summary(self, terminal_reporter: Any) -> None:
-        """Print all verdicts, when anything was measured."""
+        """Print all verdicts, if anything was measured."""
         notes = [*self._closing, *unwritten.of(self._config).lines()]
         screen = terminal.Screen.of(self._config)
         tests = self._tests()
@@ -285,11 +285,11 @@ def _times(run: RunDocument, records: Sequence[ClaimRecord]) -> Mapping[str, flo
 
 
 def _line_of(record: CurveRecord) -> Callable[[Mapping[str, Any]], bool]:
-    """Tells the line of ``curves.jsonl`` that has this curve, of this run or of the run that it continues."""
+    """Whether a line of ``curves.jsonl`` has this curve, of this run or of the run that it continues."""
     own = curve_key_of(record)
     return lambda line: curve_key_of_line(line) == own
 
 
 def of(config: Any, results: Path) -> Sink:
-    """A Relay in a worker of pytest-xdist, else a Report that writes into the directory ``results``."""
+    """A Relay in a worker of pytest-xdist; otherwise a Report that writes into the directory ``results``."""
     return Relay(config) if hasattr(config, "workerinput") else Report(config, results)

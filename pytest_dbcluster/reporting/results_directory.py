@@ -6,8 +6,8 @@
 - ``logs/TEST/CLUSTER/NODE/``: error log and my.cnf of each node of a cluster that failed.
 - ``summary.md``: the closing table of ``tables/closing.py``.
 - ``matrix.csv``: claims by release.
-- ``index.html``: the page of ``page.report_page``, made of all the others. ``index.md``: its claims side by side, which
-  ``dbcluster report`` writes. ``allure.html``: the page of Allure.
+- ``index.html``: the page of ``page.report_page``, made from all the others. ``index.md``: its claims side by side,
+  which ``dbcluster report`` writes. ``allure.html``: the page of Allure.
 - ``history.jsonl``: the part of the run's history that is about its claims.
 - ``github-benchmark.json``: the claims as input of github-action-benchmark.
 """
@@ -50,7 +50,7 @@ OURS = (
 )
 
 
-Replaces = Callable[[Mapping[str, Any]], bool]  # whether a line is the one that another takes the place of
+Replaces = Callable[[Mapping[str, Any]], bool]  # whether another line replaces this one
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,7 +71,7 @@ class ResultFiles:
 
     @property
     def ledgers(self) -> Path:
-        """The path of the ledgers; there is no such file when no round has a ledger."""
+        """The path of the ledgers; there is no such file if no round has a ledger."""
         return self.rounds.with_suffix(".jsonl")
 
     @property
@@ -87,15 +87,16 @@ def clear(directory: Path) -> None:
             path.unlink()
     for depth in (3, 2, 1, 0):
         for path in directory.glob("/".join([LOGS, *["*"] * depth])):
-            with contextlib.suppress(OSError):  # a directory with files of somebody else stays
+            with contextlib.suppress(OSError):  # a directory with other files stays
                 path.rmdir()
 
 
 class Results:
     """Writes the files of one run. Each claim is written when it is answered.
 
-    The first claim or curve removes the files of the run before, so a run that measures nothing leaves them alone.
-    A file that cannot be written is noted in ``unwritten``, and raises no error. run_id: of the run, for its claims.
+    The first claim or curve removes the files of the run before, so a run that measures nothing keeps them. If a file
+    cannot be written, that is noted in ``unwritten``, and no error is raised. run_id: the id of the run, for its
+    claims.
     """
 
     def __init__(self, directory: Path, unwritten: Unwritten | None = None, run_id: str = "") -> None:
@@ -109,12 +110,12 @@ class Results:
         self._lines: Counter[str] = Counter()  # lines written, by file
 
     def go_on(self, claims: int, curves: int) -> None:
-        """Keep what is there, and give later claims and curves numbers above these."""
+        """Keep the files of the directory, and give later claims and curves higher numbers."""
         self._begun = True
         self._count, self._curves = claims, curves
 
     def rewrite(self, name: str, change: Callable[[dict[str, Any]], dict[str, Any] | None]) -> None:
-        """Replace each line of a file by what ``change`` makes of its content, as a whole; None removes the line.
+        """Replace each line of a file by what ``change`` makes of its content; None removes the line.
 
         The files that a removed line names are removed too.
         """
@@ -136,14 +137,14 @@ class Results:
         self._lines[name] = len(kept)
 
     def add(self, record: ClaimRecord, timeline: str = "") -> ResultFiles:
-        """Write the files of one claim, and its line in ``claims.jsonl``. timeline: CSV text, empty for none."""
+        """Write the files of one claim, and its line in ``claims.jsonl``. timeline: its CSV text; empty for none."""
         kept = self._next(record)
         if kept.timeline and timeline:
             self._write(kept.timeline, timeline)
         self._write(kept.rounds, rounds_csv.as_csv(record))
         self._write_ledgers(kept, schema.claim_rounds(record))
         # Write the line before drawing the chart: a failure while drawing must not lose the verdict.
-        line = self._listed(record, kept if claim_chart.drawable(record) else dataclasses.replace(kept, chart=None))
+        line = self._add_line(record, kept if claim_chart.drawable(record) else dataclasses.replace(kept, chart=None))
         return self._with_chart(dataclasses.replace(kept, line=line), lambda: claim_chart.svg(record))
 
     def adopt(self, theirs: Path, line: int) -> ClaimRecord:
@@ -157,38 +158,38 @@ class Results:
         chart = theirs / document.chart_file if document.chart_file else None
         timeline = theirs / document.timeline_file if document.timeline_file else None
         files = ResultFiles(theirs / document.rounds_file, chart, line, timeline)
-        self._listed(record, self._moved(files, self._next(record)))
+        self._add_line(record, self._move_files(files, self._next(record)))
         return record
 
     def add_curve(self, record: CurveRecord, table: str, replaces: Replaces = lambda line: False) -> ResultFiles:
         """Write the files of one curve, and its line in ``curves.jsonl``; ``table`` is its CSV text.
 
-        replaces: tells the line that this one takes the place of, whose files are removed.
+        replaces: whether this one replaces a line, whose files are removed then.
         """
         kept = self._put_curve(record, table, replaces, "")
         return self._with_chart(kept, lambda: curve_chart.svg(record))
 
     def save_points(self, record: CurveRecord, table: str, replaces: Replaces) -> None:
         """Write a curve that is still being drawn, as ``add_curve`` does, without a chart."""
-        # Other names each time, so that a killed run leaves the files of the line that it has.
+        # New names each time, so a killed run leaves the files that its line names.
         self._put_curve(record, table, replaces, f"-{len(record.values)}")
 
     def _put_curve(self, record: CurveRecord, table: str, replaces: Replaces, part: str) -> ResultFiles:
         kept = self._next_curve(record, part)
         self._write(kept.rounds, table)
         self._write_ledgers(kept, schema.curve_rounds(record))
-        return dataclasses.replace(kept, line=self._listed_curve(record, kept, replaces))
+        return dataclasses.replace(kept, line=self._put_curve_line(record, kept, replaces))
 
     def adopt_curve(self, theirs: Path, line: int, replaces: Callable[[CurveRecord], Replaces]) -> CurveRecord:
         """Move one curve as ``adopt`` moves a claim; ``line`` is its line in ``curves.jsonl``, 1-based.
 
-        replaces: of the record, as for ``add_curve``.
+        replaces: makes ``replaces`` of ``add_curve`` for the record.
         """
         document = schema.curve_document(theirs, line)
         record = schema.curve_of(theirs, document)
         table = theirs / document.table_file
-        moved = self._moved(ResultFiles(table, chart_of_curve(table), line), self._next_curve(record))
-        self._listed_curve(record, moved, replaces(record))
+        moved = self._move_files(ResultFiles(table, chart_of_curve(table), line), self._next_curve(record))
+        self._put_curve_line(record, moved, replaces(record))
         return record
 
     def _next(self, record: ClaimRecord) -> ResultFiles:
@@ -211,7 +212,7 @@ class Results:
         return ResultFiles(table, chart_of_curve(table), number)
 
     def _with_chart(self, kept: ResultFiles, draw: Callable[[], str | None]) -> ResultFiles:
-        """Write the SVG text that ``draw`` makes; the files without a chart where there is none, or where it fails."""
+        """Write the SVG text that ``draw`` makes; return the files, without a chart if it makes none or fails."""
         if kept.chart:
             with self.unwritten.note_chart(kept.chart):
                 if (drawn := draw()) is not None:
@@ -226,8 +227,8 @@ class Results:
         if ledgers := schema.ledger_lines(rounds):
             self._write(kept.ledgers, ledgers)
 
-    def _moved(self, theirs: ResultFiles, kept: ResultFiles) -> ResultFiles:
-        """Move the files ``theirs`` to the paths ``kept``; return those without a chart where there is none."""
+    def _move_files(self, theirs: ResultFiles, kept: ResultFiles) -> ResultFiles:
+        """Move the files ``theirs`` to the paths ``kept``; return them, without a chart if there is none."""
         self._move(theirs.rounds, kept.rounds)
         self._move(theirs.ledgers, kept.ledgers)
         if theirs.timeline and kept.timeline:
@@ -243,15 +244,15 @@ class Results:
                 source.unlink()
         return target.exists()
 
-    def _listed(self, record: ClaimRecord, kept: ResultFiles) -> int:
-        timeline = _existing(kept.timeline) if kept.timeline else None
-        rounds, *others = map(self._name, (kept.rounds, _existing(kept.ledgers), kept.chart, timeline))
+    def _add_line(self, record: ClaimRecord, kept: ResultFiles) -> int:
+        timeline = _if_exists(kept.timeline) if kept.timeline else None
+        rounds, *others = map(self._name, (kept.rounds, _if_exists(kept.ledgers), kept.chart, timeline))
         own = dataclasses.replace(record, run_id=self.run_id)
         return self._append(schema.CLAIMS, schema.claim_line(own, str(rounds), *others))
 
-    def _listed_curve(self, record: CurveRecord, kept: ResultFiles, replaces: Replaces) -> int:
-        """Write the line of a curve, in the place of the one that it replaces; return its number as ``_append``."""
-        table, ledgers = map(self._name, (kept.rounds, _existing(kept.ledgers)))
+    def _put_curve_line(self, record: CurveRecord, kept: ResultFiles, replaces: Replaces) -> int:
+        """Write the line of a curve, instead of the one that it replaces; return its number, as ``_append`` does."""
+        table, ledgers = map(self._name, (kept.rounds, _if_exists(kept.ledgers)))
         document = schema.curve_line(record, str(table), ledgers)
         numbers = itertools.count(1)
         found: dict[int, dict[str, Any]] = {}
@@ -279,7 +280,7 @@ class Results:
         return str(path.relative_to(self.directory)) if path else None
 
     def _append(self, name: str, line: bytes) -> int:
-        """Add a line to a file; return its number, 1-based, or 0 when it could not be written."""
+        """Add a line to a file; return its number, 1-based, or 0 if it could not be written."""
         with self.unwritten.note(self.directory / name):
             append(self.directory / name, line)
             self._lines[name] += 1
@@ -306,8 +307,8 @@ class Results:
     ) -> list[str]:
         """Write ``summary.md`` and ``matrix.csv``; return the lines that tell the user where the results are.
 
-        Writes only the notes, and returns no lines, when nothing was measured; nothing without notes. ``notes`` are
-        added at the end of the summary. tests: those of the run that have ended.
+        If nothing was measured, it writes only the notes and returns no lines. ``notes`` are at the end of the summary.
+        tests: the tests of the run that have ended.
         """
         if not records and not curves:
             if notes:
@@ -331,11 +332,11 @@ class Results:
 
 
 def near(path: Path) -> Path:
-    """The path as it is typed: below the working directory without that directory's own path, which may be long."""
+    """The path as users type it: relative to the working directory if it is below it."""
     return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
 
-def _existing(path: Path) -> Path | None:
+def _if_exists(path: Path) -> Path | None:
     return path if path.exists() else None
 
 

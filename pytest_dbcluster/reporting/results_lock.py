@@ -1,6 +1,6 @@
 """The lock on a results directory: two runs at the same time never write into the same one.
 
-The lock is the kernel's (flock) on the directory itself. It ends with the process that holds it, however that ends.
+The lock is the kernel's (flock) on the directory itself. The kernel releases it whenever the process ends.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ OPTION = "--db-results"
 
 
 class ResultsLock:
-    """A results directory that this run alone writes into.
+    """A results directory into which only this run writes.
 
-    directory: its path. line: the line that says that another run holds the directory that was asked for; empty when
-    this run has the one that was asked for. made: the directories that were not there before, the deepest one first.
+    directory: its path. line: says that another run holds the requested directory; empty if this run has it. made: the
+    directories that this run created, the deepest one first.
     """
 
     def __init__(self, directory: Path, line: str, descriptor: int | None, made: Sequence[Path] = ()) -> None:
@@ -37,13 +37,13 @@ class ResultsLock:
         self._descriptor = descriptor
 
     def release(self) -> None:
-        """Let other runs have the directory. A second call does nothing."""
+        """Let other runs use the directory. A second call does nothing."""
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
             os.close(descriptor)
 
     def leave_unused(self) -> None:
-        """Release it, and remove what was made of it and is still empty: the run has ended before it wrote anything."""
+        """Release it, and remove the created directories that are still empty, because the run wrote nothing."""
         self.release()
         folders = [self.directory / name for name in results_directory.FOLDERS] if self.directory in self._made else []
         for directory in (*folders, *self._made):
@@ -60,18 +60,20 @@ def take(
 ) -> ResultsLock:
     """Create and lock a results directory: ``asked``, or the first free one of ``asked-2``, ``asked-3`` and so on.
 
-    ``clear``: functions that remove the results of an earlier run from it. alone: take no other directory than
-    ``asked``, because its results are wanted. option: what chooses another directory. Raises ConfigError for a
-    directory that cannot be written, or that is in use while no other will do.
+    ``clear``: functions that remove the results of an earlier run from it. alone: take only
+    ``asked``, because the run needs its results. option: the option that chooses another directory. Raises ConfigError
+    for a directory that cannot be written, and for one that another run uses if no other directory will do.
     """
     asked = Path(os.path.abspath(asked))  # noqa: PTH100  (resolve() would follow links, and name another directory)
     for number in itertools.count(1):
         directory = asked if number == 1 else asked.with_name(f"{asked.name}-{number}")
         made = [path for path in (directory, *directory.parents) if not path.exists()]
         try:
-            descriptor = _locked(directory)
+            descriptor = _lock(directory)
             if descriptor is None and alone:
-                raise ConfigError(f"another run writes into {asked}; wait until it has ended, or {_another(option)}")
+                raise ConfigError(
+                    f"another run writes into {asked}; wait until it has ended, or {_other_directory(option)}"
+                )
             if descriptor is None:
                 continue
             line = f"another run writes into {asked}, so the results of this run are in {directory}"
@@ -79,14 +81,14 @@ def take(
             _prepare(directory, clear)
         except OSError as error:
             if error.errno not in FULL:
-                raise ConfigError(f"{_reason(directory, error)}; {_another(option)}") from None
+                raise ConfigError(f"{_reason(directory, error)}; {_other_directory(option)}") from None
             return ResultsLock(directory, "", None)
         return lock
     raise AssertionError("unreachable")
 
 
-def _locked(directory: Path) -> int | None:
-    """The descriptor of a directory that we have locked; None when another run has locked it. Raises OSError."""
+def _lock(directory: Path) -> int | None:
+    """Lock a directory and return its descriptor; None if another run has locked it. Raises OSError."""
     directory.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
@@ -111,14 +113,14 @@ def _prepare(directory: Path, clear: Sequence[Callable[[Path], None]]) -> None:
             pass
 
 
-def _another(option: str) -> str:
+def _other_directory(option: str) -> str:
     return f"choose another one with {option} DIR"
 
 
 def _reason(directory: Path, error: OSError) -> str:
     """The message for a directory that cannot be written: the reason, and the path that is in the way."""
     path = Path(os.fsdecode(error.filename)) if error.filename else directory
-    # os.path: unlike Path.exists it answers for directories that we may not enter.
+    # os.path: unlike Path.exists it works for directories that we may not enter.
     in_the_way = next((part for part in (path, *path.parents) if os.path.exists(part)), directory)  # noqa: PTH110
     if os.path.isdir(in_the_way):  # noqa: PTH112  (as above)
         try:
@@ -126,4 +128,4 @@ def _reason(directory: Path, error: OSError) -> str:
         except (KeyError, OSError):
             owner = "another user"
         return f"cannot write results into {directory}: {error.strerror} ({in_the_way} belongs to {owner})"
-    return f"cannot write results into {directory}: {in_the_way} is a file and no directory"
+    return f"cannot write results into {directory}: {in_the_way} is a file, not a directory"

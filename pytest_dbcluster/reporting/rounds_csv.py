@@ -50,7 +50,7 @@ def pairs(record: ClaimRecord, candidate: str, baseline: str) -> Pairs:
 
 
 def compared_pairs(record: ClaimRecord) -> Pairs:
-    """The pairs that the ratio of the verdict compares; for ``fades`` those of its two pairs of variants together."""
+    """The pairs that the ratio of the verdict compares; for ``fades`` the pairs of both of its pairs of variants."""
     if record.verdict.claim.of_kind.composed:
         parts = [pairs(record, *two) for two in reversed(steps(record))]
         return record.verdict.claim.of_kind.subclaims(record.verdict.claim, parts, ())[0][1]
@@ -58,12 +58,12 @@ def compared_pairs(record: ClaimRecord) -> Pairs:
 
 
 def losses(record: ClaimRecord) -> list[float]:
-    """The two ratios that ``fades`` compares, that of its second pair first."""
+    """The two ratios that ``fades`` compares, the ratio of its second pair first."""
     return [estimators.factor(intervals.estimate(pairs(record, *two))) for two in steps(record)]
 
 
 def steps(record: ClaimRecord) -> list[tuple[str, str]]:
-    """The pairs of variants that are compared, candidate first; a claim about an order compares all neighbours."""
+    """The pairs of variants that the claim compares, candidate first; all neighbours for a claim about an order."""
     return record.verdict.claim.of_kind.comparisons(tuple(record.rounds))
 
 

@@ -1,7 +1,7 @@
 """Schema: how claims and curves are written as JSON lines, and read back as the same records.
 
 ``documents.record_documents`` has the documents of these lines. The CSV files and the Markdown of a results directory
-are made from the same records; nothing reads them back.
+are made from the same records; we do not read them back.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def curve_line(record: CurveRecord, table_file: str, ledgers_file: str | None) -
 
 
 def ledger_lines(rounds: Iterable[Round]) -> bytes:
-    """A line for each round that has a ledger; empty when no round has one."""
+    """A line for each round that has a ledger; empty if no round has one."""
     return b"".join(
         json_text.encode(_ledger_document(measured, measured.outcome.ledger), measured.outcome.figures)
         for measured in rounds
@@ -146,9 +146,9 @@ def _ledger_document(measured: Round, ledger: Ledger) -> LedgerDocument:
 
 
 def read_claims(directory: Path, *, whole: bool = True) -> list[ClaimRecord]:
-    """The claims of a results directory, equal to the records that were saved; empty when no claim was answered.
+    """The claims of a results directory, equal to the records that were saved; empty without answered claims.
 
-    ``whole=False`` leaves out a last line without its end, which a killed run may leave (``unfinished``). Raises
+    ``whole=False`` leaves out a last line without its end, which a killed run may leave (``torn_files``). Raises
     ConfigError, which names file and line, for a missing directory, a line that is incomplete or not JSON, JSON
     that is not a claim, a format that this version does not read, and a missing ledger.
     """
@@ -189,7 +189,7 @@ def curve_document(directory: Path, line: int) -> CurveDocument:
 
 
 def claim_of(directory: Path, document: ClaimDocument) -> ClaimRecord:
-    """The record of a claim in this results directory. Raises ConfigError when its ledgers cannot be read."""
+    """The record of a claim in this results directory. Raises ConfigError if its ledgers cannot be read."""
     ledgers = _ledgers(directory, document.ledgers_file)
     rounds = {name: _rounds_of(rounds, ledgers) for name, rounds in document.rounds.items()}
     void_rounds = tuple(_rounds_of(block, ledgers) for block in document.void_rounds)
@@ -197,7 +197,7 @@ def claim_of(directory: Path, document: ClaimDocument) -> ClaimRecord:
 
 
 def curve_of(directory: Path, document: CurveDocument) -> CurveRecord:
-    """The record of a curve in this results directory. Raises ConfigError when its ledgers cannot be read."""
+    """The record of a curve in this results directory. Raises ConfigError if its ledgers cannot be read."""
     ledgers = _ledgers(directory, document.ledgers_file)
     points = tuple(
         CurvePoint(**fields_of(CurvePoint, point, rounds=_rounds_of(point.rounds, ledgers)))
@@ -214,9 +214,9 @@ class _Ledgers:
         self._ledgers = ledgers
 
     def on(self, line: int) -> Ledger:
-        """The ledger on this line, 1-based. Raises ConfigError when there is no such line."""
+        """The ledger on this line, 1-based. Raises ConfigError if there is no such line."""
         if not 0 < line <= len(self._ledgers):
-            problem = f"{self._path} has {len(self._ledgers)} lines" if self._path else "no file of ledgers is named"
+            problem = f"{self._path} has {len(self._ledgers)} lines" if self._path else "its line names no such file"
             raise ConfigError(f"a round has its ledger on line {line}, but {problem}; measure again")
         return self._ledgers[line - 1]
 
@@ -248,9 +248,9 @@ def _round_of(document: RoundDocument, ledgers: _Ledgers) -> Round:
 
 
 def _lines(directory: Path, name: str, *, whole: bool = True) -> Iterator[tuple[str, bytes]]:
-    """Each line of a file after its name for errors, ``FILE, line 1``; nothing when there is no such file.
+    """Each line of a file after its name for errors, ``FILE, line 1``; nothing if there is no such file.
 
-    ``whole=False`` leaves out a last line without its end. Raises ConfigError when there is no such directory.
+    ``whole=False`` leaves out a last line without its end. Raises ConfigError if there is no such directory.
     """
     if not directory.is_dir():
         raise ConfigError(f"{directory}: there is no such results directory")

@@ -1,6 +1,6 @@
 """Sinks: what a session reports to. ``report.Report`` is one, and ``Relay`` in a worker of pytest-xdist.
 
-A relay writes the files of its claims into a directory of its own, and sends messages (``messages.Message``).
+A relay writes the files of its claims into a separate directory, and sends messages (``messages.Message``).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ WORKER = "dbcluster_worker"  # name of the pytest plugin that sends a worker's m
 
 
 class Sink:
-    """Takes the claims, curves and lines of a run. Each method does nothing, so a sink has only those that it needs."""
+    """Gets the claims, curves and lines of a run. Each method does nothing; a sink overrides those that it needs."""
 
     drifted = False
     """Whether a claim differs from its history, after ``finish``."""
@@ -35,7 +35,7 @@ class Sink:
         """Show one finished round."""
 
     def end_live(self) -> None:
-        """Clear the line that shows progress, so that others can write."""
+        """Clear the line that shows progress, so other code can print."""
 
     def claim(self, record: ClaimRecord, timeline: str = "") -> None:
         """Show and save one answered claim; ``timeline`` is its CSV of samples, empty for none."""
@@ -44,10 +44,10 @@ class Sink:
         """Save one curve, when its test has ended."""
 
     def point_drawn(self, record: CurveRecord) -> None:
-        """Save a curve that is still being drawn, so that a run that continues this one has its points."""
+        """Save a curve that is still being drawn, so a run that continues this one has its points."""
 
     def keep_curve(self, record: CurveRecord, test: str) -> None:
-        """Keep a curve of the run that this one continues. test: the node id of its test now."""
+        """Keep a curve of the run that this one continues. test: the node id of its test in this run."""
 
     def take_over(self, key: Key, test: str, repeat: str) -> None:
         """Show an answer of the run that this one continues.
@@ -86,8 +86,8 @@ class Relay(Sink):
     """Reports in a worker of pytest-xdist.
 
     It writes files into the worker's own directory, adds claims to Allure's results of its own tests, and sends the
-    rest to the Report of the process that the user started. Page, summary and history are made there alone, and a
-    curve that is still drawn is not saved: a worker's directory does not outlive a killed run.
+    rest to the Report of the process that the user started. Only that process makes page, summary and history. A curve
+    that is still being drawn is not saved, because a worker's directory does not outlive a killed run.
     """
 
     def __init__(self, config: Any) -> None:
@@ -117,7 +117,7 @@ class Relay(Sink):
         allure_results.claim(self._config, record, kept)
         if kept.line and kept.rounds.exists():
             self._send_kept("claim", kept.line)
-        else:  # the disk of the workers' directory is full: the verdict is said, and missing in the closing table
+        else:  # the disk of the workers' directory is full: the verdict was shown, and the closing table lacks it
             self._send_line(record.message, "")
 
     def take_over(self, key: Key, test: str, repeat: str) -> None:
@@ -128,7 +128,7 @@ class Relay(Sink):
         self._worker.send(messages.encode(message))
 
     def outdated(self, key: Key, changed: Sequence[str]) -> None:
-        """Send which answer of the run that this one continues does not count any more."""
+        """Send which answer of the run that this one continues no longer counts."""
         message = messages.Message("outdated", COMMA.join(changed), test=key.test, claim_id=key.claim_id)
         self._worker.send(messages.encode(message))
 

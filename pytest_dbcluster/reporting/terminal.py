@@ -34,8 +34,8 @@ REPORT = "report: "  # how the line about the page begins
 class Reporter:
     """Writes through pytest's terminal reporter, with the capturing of output suspended.
 
-    On a terminal, one line is rewritten after each round of the claim in progress. In a log, each block of rounds is a
-    line of its own, at most one every LOG_SECONDS.
+    On a terminal, one line is rewritten after each round of the claim in progress. In a log, each block of rounds is
+    one line, at most one every LOG_SECONDS.
     """
 
     def __init__(self, config: Any, clock: Callable[[], float] = time.monotonic) -> None:
@@ -63,14 +63,14 @@ class Reporter:
         """The characters of a line."""
         return int(self._config.get_terminal_writer().fullwidth)
 
-    def _uncaptured(self) -> AbstractContextManager[None]:
+    def _without_capture(self) -> AbstractContextManager[None]:
         capture = self._config.pluginmanager.getplugin("capturemanager")
         return capture.global_and_fixture_disabled() if capture else nullcontext()
 
     def line(self, text: str, colour: str = "") -> None:
         """Write one line, wrapped; ``colour`` is a keyword of pytest's ``write_line``, empty for none.
 
-        A text of several lines has a layout of its own, such as commands that must stay whole.
+        A text of several lines keeps its layout, such as commands that must stay whole.
         """
         if self._terminal is None:
             return
@@ -79,22 +79,22 @@ class Reporter:
         else:
             self._fresh_line()
         shown = printable(text, lines=True)
-        with self._uncaptured():
+        with self._without_capture():
             for part in [shown] if "\n" in shown else wrap(shown, self._width):
                 self._terminal.write_line(part, **({colour: True} if colour else {}))
             self._terminal.flush()
 
     def _fresh_line(self) -> None:
         """Begin a new line if pytest has written a file name or the letter of a test on this one."""
-        with self._uncaptured():
+        with self._without_capture():
             self._terminal.ensure_newline()
             if self._config.get_terminal_writer().width_of_current_line:
                 self._terminal.line("")
 
     def end_live(self) -> None:
-        """Clear the line that shows progress, so that others can write."""
+        """Clear the line that shows progress, so other code can print."""
         if self._live:
-            with self._uncaptured():
+            with self._without_capture():
                 self._terminal.rewrite("", erase=True)
                 self._terminal.rewrite("")
         self._live = False
@@ -118,20 +118,20 @@ class Reporter:
             self.line(_progress(event, rounds, "   ", self._width))
 
     def _due(self, event: RoundProgress) -> bool:
-        """Whether a log gets a line now: for warm-up, first pair and looks; else LOG_SECONDS after the last one."""
+        """Whether a log gets a line now: for warm-up, first pair and looks, and LOG_SECONDS after the last one."""
         before_look = event.next_look == event.pair
         return event.warm_up or event.pair == 1 or before_look or self._clock() - self._written >= LOG_SECONDS
 
     def _follow(self, text: str) -> None:
         if not self._live:
             self._fresh_line()
-        with self._uncaptured():
+        with self._without_capture():
             self._terminal.rewrite(printable(text), erase=True)
             self._terminal.flush()
         self._live = True
 
     def forget(self) -> None:
-        """Drop the rounds that were not shown yet: their claim is answered."""
+        """Drop the rounds that were not shown yet, because their claim is answered."""
         self._rounds = []
 
     def claim(self, record: ClaimRecord, before: str = "  ") -> None:
@@ -174,7 +174,7 @@ class Distant(Reporter):
 
 
 def _result(measured: Round) -> str:
-    """The figure of a round that its load does not fix: seconds; goodput of a timed round; p95 of an open loop."""
+    """The figure that its workload leaves open: seconds; goodput of a timed round; p95 of an open loop."""
     if measured.outcome.ledger is None:
         return f"{measured.seconds:.3f} s"
     if measured.outcome.rate is None:
@@ -192,8 +192,8 @@ def _pair(event: RoundProgress) -> str:
 def _progress(event: RoundProgress, rounds: Sequence[tuple[str, str]], gap: str, width: int) -> str:
     """One line: load, pair, rounds, ratio at the last look, next look, measured seconds used of the budget.
 
-    rounds: variant and figure of each. Of a line that is wider than ``width``, the cap is left out, then the next look
-    and the seconds, then the middle of long names, the rounds, and the middle of the load.
+    rounds: variant and figure of each. If the line is wider than ``width``, parts are left out in this order: the
+    cap, the next look and the seconds, the middle of long names, the rounds, the middle of the workload's name.
     """
     pair, brief = _pair(event), _pair(dataclasses.replace(event, cap=None))
     whole, short = (", ".join(f"{elide(name, most)} {figure}" for name, figure in rounds) for most in (width, LEAST))
@@ -233,7 +233,7 @@ class Screen:
     def of(cls, config: Any) -> Screen:
         """The terminal or log of this run of pytest."""
         writer = config.get_terminal_writer()
-        file = getattr(writer, "_file", sys.stdout)  # pytest's own, which says with which letters it writes
+        file = getattr(writer, "_file", sys.stdout)  # pytest's own, which knows its encoding
         names = (getattr(file, "encoding", None) or "ascii", locale.getencoding())
         ascii_only = any(codecs.lookup(name).name != "utf-8" for name in names)
         return cls(writer.fullwidth, ascii_only, config.cwd_relative_nodeid)
@@ -250,7 +250,7 @@ def summary(
 ) -> None:
     """Print each claim and each test that no claim shows, the tables of ``closing``, the matrix, and ``notes``.
 
-    Nothing where there is none of them. No line is wider than the screen, but for commands and paths.
+    Prints nothing if there are none. No line is wider than the screen, except commands and paths.
     """
     if not records and not curves and not notes and not states.tests_without_claim(records, tests):
         return
@@ -269,7 +269,7 @@ def summary(
 def _blocks(
     records: Sequence[ClaimRecord], tests: Sequence[TestDocument], screen: Screen
 ) -> Iterator[tuple[str, list[TerminalEntry]]]:
-    """The titles under which there is something, each with its entries."""
+    """The titles that have entries, with these."""
     left = states.tests_without_claim(records, tests)
     for title in dict.fromkeys(closing.TITLES.values()):
         shown = [
@@ -289,10 +289,10 @@ def _write(reporter: Any, lines: Sequence[layout.Line]) -> None:
 
 
 def last_lines(total: str, page: str, width: int, joint: str = "") -> list[str]:
-    """The number of claims and tests by state, and right of it, or below where it is too long, where the page is.
+    """The number of claims and tests by state, and to the right the path of the page, or below if it is too long.
 
-    joint: the last line, on the chance that any claim is wrong; empty for none. page: the line of ``Report.page``; one
-    that says why there is no page stands above.
+    joint: the last line, on the chance that any claim is wrong; empty for none. page: the line of ``Report.page``. If
+    it says why there is no page, it comes first.
     """
     below = wrap(joint, width) if joint else []
     if not page.startswith(REPORT):

@@ -1,4 +1,4 @@
-"""Files of a run that could not be written: they are named once, at the end, and end neither a test nor the run."""
+"""Files of a run that could not be written: the run names them at its end, and neither it nor a test stops."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ class Unwritten:
             self.reasons.setdefault(str(path), f"{UNDRAWN}{type(error).__name__}: {error}")
 
     def lines(self) -> list[str]:
-        """One line for each reason, with the number of files and the first of them; empty when all were written."""
+        """One line for each reason, with the number of files and the first of them; empty if all were written."""
         lines = []
         for reason in dict.fromkeys(self.reasons.values()):
             paths = [path for path, why in self.reasons.items() if why == reason]
             line = f"NOT WRITTEN: {some(paths, SHOWN)}: {reason}. The verdicts above are complete"
-            advice = "" if reason.startswith(UNDRAWN) else "; --db-results DIR takes another directory"
+            advice = "" if reason.startswith(UNDRAWN) else "; choose another directory with --db-results DIR"
             lines.append(f"{line}{advice}")
         return lines
 
@@ -59,18 +59,18 @@ def of(config: Any) -> Unwritten:
 
 
 def write(path: Path, content: str | bytes) -> None:
-    """Write a whole file. Raises OSError, and leaves no part of a plain file then; a device or link stays."""
+    """Write a whole file. If that raises OSError, no part of a plain file stays; a device or link stays."""
     try:
         path.write_bytes(content.encode() if isinstance(content, str) else content)
     except OSError:
         with contextlib.suppress(OSError):
-            if stat.S_ISREG(path.lstat().st_mode):  # as root, /dev/full could be removed too
+            if stat.S_ISREG(path.lstat().st_mode):  # root could remove /dev/full too
                 path.unlink()
         raise
 
 
 def append(path: Path, line: bytes) -> None:
-    """Add a whole line to a file. Raises OSError, and leaves no part of the line then."""
+    """Add a whole line to a file. If that raises OSError, no part of the line stays."""
     with path.open("ab", buffering=0) as file:
         before = file.tell()
         try:

@@ -309,7 +309,7 @@ def test_results_that_cannot_be_written_are_refused_before_a_server_starts(tmp_p
     done = dbcluster("compare", *files, f"--results={tmp_path}/taken")
 
     assert done.returncode == 2
-    assert f"cannot write results into {tmp_path}/taken: {tmp_path}/taken is a file and no directory" in done.stderr
+    assert f"cannot write results into {tmp_path}/taken: {tmp_path}/taken is a file, not a directory" in done.stderr
     assert "choose another one with --results DIR" in done.stderr
 
 

@@ -75,7 +75,7 @@ def test_a_file_in_the_way_ends_the_run_before_a_test(suite, workers, file):
     result = suite.runpytest_inprocess(*WORDS, *workers)
 
     assert refusal(result) == (
-        f"cannot write results into {suite.path}/reports/latest: {path} is a file and no directory; choose another one "
+        f"cannot write results into {suite.path}/reports/latest: {path} is a file, not a directory; choose another one "
         "with --db-results DIR"
     )
     assert result.parseoutcomes() == {}

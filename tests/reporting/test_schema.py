@@ -307,8 +307,8 @@ def test_a_line_without_the_newest_names_is_read(tmp_path):
     ("second", "said"),
     [
         (line(format=4), r"it has format 4, and this version reads format 3; update pytest-dbcluster \(pip install"),
-        (line(format=2), "it has format 2, and this version reads format 3: its rounds were drawn in another order"),
-        (line(format=1), "it has format 1, and this version reads format 3: it kept the seconds of the rounds"),
+        (line(format=2), "it has format 2, and this version reads format 3: its rounds have another order"),
+        (line(format=1), "it has format 1, and this version reads format 3: it has the seconds of the rounds"),
         (line(format=0), "it has format 0, and this version reads format 3: no version has written it; measure again"),
         (line(format="3"), "it has no format number"),
         (line(format=True), "it has no format number"),

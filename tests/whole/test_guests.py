@@ -170,7 +170,7 @@ def test_a_chart_that_was_killed_goes_on_at_its_next_point(tmp_path):
 
     assert left == []
     assert done.returncode == 0, done.stdout
-    assert "2 of 3 values were drawn before; those with all their rounds are kept" in done.stdout
+    assert "2 of 3 values were drawn before; values with all their rounds are kept" in done.stdout
     assert (before.drawn, after.drawn, list(after.values)) == (0, 2, [1, 2, 4])
     rounds = {(point.value, point.variant): point.rounds for point in after.points}
     assert all(rounds[point.value, point.variant] == point.rounds for point in before.points)

@@ -4,8 +4,8 @@ A *claim id* is text that is the same in each run, on each release and on each m
 its parameters, the claim, and the workload. The release is left out, and so are directories, so that a suite may move.
 The margin of a claim is left out too: a stricter claim continues the history of its ratio.
 
-Two claims of one run have the same id only on two releases. Two tests that could break this are refused before the
-first test; a test that makes the same claim twice is refused before the second one draws a round.
+Two claims of one run have the same id only on two releases. If two tests could break this, the run refuses them before
+the first test. If a test makes the same claim twice, it is refused before the second one draws a round.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ NO_LIMIT = "no limit"
 def claim_id(test: str, releases: Iterable[str], claim: str, load: str) -> str:
     """The id of a claim.
 
-    test: node id. releases: those on which the test may have run, such as ``mariadb:10.11``. claim: the claim without
+    test: node id. releases: on which the test may have run, such as ``mariadb:10.11``. claim: the claim without
     its margin (``Claim.identity``). load: the workload's name.
     """
     return SEPARATOR.join([key_of_test(test, *releases), claim, load])
 
 
 def key_of_test(test: str, *releases: str) -> str:
-    """The part of a claim id that is known when tests are collected: ``test_flush::test_flush_2[write]``."""
+    """The part of a claim id that depends only on the test: ``test_flush::test_flush_2[write]``."""
     for release in releases:
         test = bare(test, release)
     file, colons, name = test.partition("::")
@@ -36,10 +36,10 @@ def key_of_test(test: str, *releases: str) -> str:
 
 
 def without(identity: str, words: Iterable[str]) -> str:
-    """A claim id without these words, for claims of which just these are compared: ``galera3`` against ``standalone1``.
+    """A claim id without these words, to compare claims that differ in them: ``galera3`` and ``standalone1``.
 
-    It is a key, and not to be read: ``_galera3`` is taken out with its separator, wherever it is a word of a test, of a
-    parameter or of a variant.
+    It is a key, not a text for readers. A word is removed with its separator, as in ``_galera3``, wherever it is a word
+    of a test, a parameter or a variant.
     """
     for word in sorted(words, key=len, reverse=True):
         identity = re.sub(rf"[-_]?(?<![A-Za-z0-9]){re.escape(word)}(?![A-Za-z0-9])", "", identity)
@@ -47,7 +47,7 @@ def without(identity: str, words: Iterable[str]) -> str:
 
 
 def bare(test: str, release: str) -> str:
-    """A test's node id without the release among its parameters, so it is the same on all releases."""
+    """A test's node id without the release among its parameters: the same on all releases."""
     head, bracket, parameters = test.partition("[")
     # pytest appends _0, _1 ... to equal ids, such as those of two directories of one release.
     left = re.sub(rf"(^|-){re.escape(release)}(_\d+)?(?=-|$)", "", parameters.removesuffix("]"), count=1)

@@ -42,10 +42,10 @@ class FileLine:
 
 
 def read(text: bytes, kind: type[Document], where: str, known: Format) -> Document:
-    """The document in this JSON text. Raises ConfigError, which begins with ``where``, when there is no such document.
+    """The document in this JSON text. Raises ConfigError, which begins with ``where``, if the text is no such document.
 
-    The message tells apart: text that is incomplete or not JSON, JSON of somebody else, a newer and an older format,
-    and wrong fields.
+    The message distinguishes incomplete text, text that is not JSON, JSON of another program, a newer format, an older
+    format, and wrong fields.
     """
     content = decode(text, where, known)
     written = content.get("format") if isinstance(content, dict) else None
@@ -76,7 +76,7 @@ def decode(text: bytes, where: str, known: Format) -> Any:
 
 
 def convert(content: Any, kind: type[Document], where: str, known: Format) -> Document:
-    """The JSON value as a document. Raises ConfigError, which begins with ``where``, when fields are wrong."""
+    """The JSON value as a document. Raises ConfigError, which begins with ``where``, if fields are wrong."""
     import msgspec
 
     try:

@@ -25,8 +25,8 @@ COMMIT = "# branch.oid "
 def machine(data: Path) -> MachineDocument:
     """The machine that we run on. data: the directory that holds the servers' data; it need not exist yet.
 
-    It is this one also where the hosts are elsewhere: the run begins before there is a provisioner. What servers run on
-    is in the fingerprint of each claim.
+    The hosts may be other machines, but the run begins before there is a provisioner. The fingerprint of each claim
+    names the machines of its servers.
     """
     return MachineDocument(
         cpu=probes.cpu_model(),
@@ -36,7 +36,7 @@ def machine(data: Path) -> MachineDocument:
         kernel=platform.release(),
         file_system=block_devices.file_system(data),
         device=_device(data),
-        id=_hashed(MACHINE_ID),
+        id=_hash(MACHINE_ID),
     )
 
 
@@ -47,8 +47,8 @@ def _device(data: Path) -> str:
         return ""
 
 
-def _hashed(path: Path) -> str:
-    """A hash of the machine id, made as machine-id(5) asks: with a key of ours, so that it is not the id's hash."""
+def _hash(path: Path) -> str:
+    """A hash of the machine id with a key of ours, as machine-id(5) asks, so it is not the plain hash of the id."""
     try:
         identity = path.read_bytes().strip()
     except OSError:
@@ -59,10 +59,10 @@ def _hashed(path: Path) -> str:
 def commit(project: Path) -> tuple[str | None, bool | None]:
     """The commit of the git repository of a directory, and whether tracked files differ from it.
 
-    (None, None) without a repository, without a commit, without git, and where git refuses (a repository of another
-    user). Git writes nothing.
+    (None, None) without a repository, a commit or git, and if git refuses the repository of another user. Git writes
+    nothing.
     """
-    environment = {**os.environ, "GIT_OPTIONAL_LOCKS": "0"}  # else git may write its index
+    environment = {**os.environ, "GIT_OPTIONAL_LOCKS": "0"}  # otherwise git may write its index
     try:
         done = subprocess.run(
             GIT, cwd=project, env=environment, capture_output=True, timeout=GIT_SECONDS, check=True, encoding="utf-8"

@@ -1,4 +1,4 @@
-"""Messages: what a worker of pytest-xdist sends to the process that the user started; they are never saved."""
+"""Messages: what a worker of pytest-xdist sends to the process that the user started; nobody saves them."""
 
 from __future__ import annotations
 

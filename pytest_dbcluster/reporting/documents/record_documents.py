@@ -2,11 +2,11 @@
 
 - ``claims.jsonl`` has a ClaimDocument for each claim.
 - ``curves.jsonl`` has a CurveDocument for each curve.
-- Ledgers are large and have files of their own: the ``ledgers_file`` of a claim or curve has a LedgerDocument for each
+- Ledgers are large and have separate files: the ``ledgers_file`` of a claim or curve has a LedgerDocument for each
   round with a ledger.
 
-Every line has a format number. Raise FORMAT when a name is removed or changes its meaning. A name may be added without
-raising it: readers ignore names that they do not know.
+Every line has a format number. Raise FORMAT when a name is removed or changes its meaning. Readers ignore names that
+they do not know, so a new name needs no new FORMAT.
 
 JSON has no infinity: a number that is not finite is the string "inf", "-inf" or "nan".
 """
@@ -22,8 +22,8 @@ from pytest_dbcluster.rounds.round import Round
 
 FORMAT = 3
 OLDER = {
-    1: "it kept the seconds of the rounds and not the rounds",
-    2: "its rounds were drawn in another order, and judged at other looks",
+    1: "it has the seconds of the rounds, not the rounds",
+    2: "its rounds have another order and other looks",
 }
 KNOWN = Format(FORMAT, OLDER)
 

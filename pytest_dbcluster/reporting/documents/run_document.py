@@ -1,13 +1,13 @@
-"""``run.json``: what a run was, on which machine, and how each of its tests ended.
+"""``run.json``: the run, its machine, and how each of its tests ended.
 
-It is written when the run begins, replaced when a test ends, and replaced at the end, each time as a whole. So a run
-that was killed has it too: ``ended`` is null then.
+The run writes it when it begins, and replaces it whenever a test ends, and at the end. So a killed run has it too, with
+``ended`` null.
 
 The outcome of a test is one word of OUTCOMES:
 
 - ``holds``: each of its claims holds.
 - ``refuted``: a claim fails: the database is slower, or wrong.
-- ``inconclusive``: a claim is neither, also where ``--db-strict`` made the test red.
+- ``inconclusive``: a claim is neither, also if ``--db-strict`` made the test red.
 - ``broken``: an error in the test, in its fixtures or in its servers. It says nothing about speed.
 - ``skipped``: by a mark, by ``xfail``, or because the machine or the release lacks what it needs.
 - ``passed``: the test is green and claims nothing: a curve that was drawn, a comparison that is only printed, or a test
@@ -94,7 +94,7 @@ class MachineDocument:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RunIdentity:
-    """What names a run. RunDocument extends it; a run that was continued (``--db-resume``) has only this."""
+    """What identifies a run. A run that another one continued (``--db-resume``) has only this."""
 
     run_id: str
     """Random text, different for each run."""
@@ -150,7 +150,7 @@ class RunDocument(RunIdentity, FileLine):
     """The number of their answers that this run took over."""
 
     def run_of(self, run_id: str) -> RunDocument:
-        """The run with this id, which this one may continue, as far as it is known; this one for any other id."""
+        """The run with this id if this run continues it, with what is known of it; this run for any other id."""
         found = [earlier for earlier in self.continues if earlier.run_id == run_id]
         return dataclasses.replace(self, **dataclasses.asdict(found[0])) if found else self
 
@@ -161,10 +161,10 @@ class RunDocument(RunIdentity, FileLine):
 
 
 def read_run(directory: Path) -> RunDocument | None:
-    """The document of the run in this results directory; None where there is no ``run.json``.
+    """The document of the run in this results directory; None without ``run.json``.
 
-    A run of an older version wrote none, nor did a run on a full disk. Raises ConfigError, which names the file, for a
-    missing directory, a file that cannot be opened, a newer format, and a file that is no such document.
+    A run of an older version, or on a full disk, has no such file. Raises ConfigError, which names the file, for a
+    missing directory, a file that cannot be opened, a newer format, and a file that is not such a document.
     """
     if not directory.is_dir():
         raise ConfigError(f"{directory}: there is no such results directory")

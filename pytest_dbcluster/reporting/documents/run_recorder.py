@@ -25,8 +25,7 @@ from pytest_dbcluster.reporting.unwritten import Unwritten
 
 NAME = "dbcluster_run"
 FRESH = f".{FILE}"  # the next version of the file, until it is whole
-# Of two parts of a test, such as its body and its teardown, the one that comes first here is the outcome of the test.
-# A test that has not ended is cut short, unless it says more.
+# A test has the outcome of its parts (setup, body, teardown) that comes first here. Until it ends, it is cut short.
 WORST: tuple[Outcome, ...] = ("refuted", "broken", "inconclusive", "skipped", "holds", "passed", CUT_SHORT)
 PAUSE = 1.0  # seconds between two writes for tests that claim nothing: a project may have thousands of them
 
@@ -64,10 +63,10 @@ def new_run(
 
 
 class RunRecorder:
-    """The file of one run. It is written at once, and whenever something has changed, each time as a whole.
+    """Writes the file of one run: at once, and again as a whole whenever something has changed.
 
-    A file that cannot be written is noted in ``lost``, and raises no error. document: the run so far; its tests are
-    those of the run that it continues.
+    If the file cannot be written, that is noted in ``lost``, and no error is raised. document: the run so far; its
+    tests are those of the run that it continues.
     """
 
     def __init__(self, directory: Path, document: RunDocument, lost: Unwritten) -> None:
@@ -82,13 +81,13 @@ class RunRecorder:
         self._write()
 
     def add_release(self, name: str, version: str = "") -> None:
-        """Note a release of the run, and its exact version once it is known."""
+        """Note a release of the run, and its exact version if that is known."""
         self._releases[name] = version or self._releases.get(name, "")
 
     def measured(self, test: str, releases: str) -> None:
         """Write the file, because this test has a record; its releases are in the text of ``ClaimRecord.release``.
 
-        It is written before the record, so that each test of a record is in it, also of a run that is killed.
+        It is written before the record, so it has the test of each record even if the run is killed.
         """
         for release in releases.split(", "):
             name, _, version = release.partition(" ")
@@ -103,15 +102,15 @@ class RunRecorder:
             self._running.setdefault(test, TestDocument(test, CUT_SHORT, "", 0.0))
 
     def take_over(self, earlier: str) -> None:
-        """Note an answer of a run that this one continues, and that the test of it now has another name, or the same.
+        """Note that a test took over an answer of a run that this one continues.
 
-        earlier: the test's node id then.
+        earlier: the test's node id in that run.
         """
         self.rename(earlier)
         self.document = dataclasses.replace(self.document, taken_over=self.document.taken_over + 1)
 
     def rename(self, earlier: str) -> None:
-        """Note that a test of a run that this one continues now has another name, or the same."""
+        """Leave out a test of a run that this one continues: a test of this run replaces it."""
         self._before.pop(earlier, None)
 
     def part(self, test: str, outcome: Outcome, reason: str, seconds: float) -> None:
@@ -123,7 +122,7 @@ class RunRecorder:
         self._running[test] = dataclasses.replace(before, seconds=before.seconds + seconds)
 
     def place(self, test: str, file: str, line: int) -> None:
-        """Note where a test is, of which a part was noted. file, line: as in TestDocument."""
+        """Note where a test is; a part of it must have been noted. file, line: as in TestDocument."""
         self._running[test] = dataclasses.replace(self._running[test], file=file, line=line)
 
     def end_test(self, test: str) -> None:

@@ -1,7 +1,7 @@
 """Digests: what the answer of a claim, or a drawn curve, depends on, as a short hash of each part.
 
 Two claims with the same id and the same digests ask the same of the same servers, so one answer serves both. The seed
-is no part: another random order asks the same.
+is not a part of them: it changes only the order of the rounds.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ def digests(
 ) -> Mapping[str, str]:
     """The digest of each part.
 
-    variants, loads: of the question, in its order. instances: of each variant.
+    variants, loads: those of the question, in its order. instances: the number of instances of each variant.
     """
     claim = question.claim
     asked = {CLAIM: _digest(claim.kind, claim.margin, question.metric, question.asserted)}
-    return asked | _measured(variants, loads, conditions, instances)
+    return asked | _digests_of_measurement(variants, loads, conditions, instances)
 
 
 def digests_of_curve(
@@ -67,12 +67,15 @@ def digests_of_curve(
     *,
     instances: int,
 ) -> Mapping[str, str]:
-    """The digest of each part of a curve. values: of its field. loads: of each value, for each variant."""
+    """The digest of each part of a curve.
+
+    values: those of its field. loads: the workloads of all values and variants.
+    """
     asked = {VALUES: _digest(metric, *map(repr, values))}
-    return asked | _measured(variants, loads, conditions, instances)
+    return asked | _digests_of_measurement(variants, loads, conditions, instances)
 
 
-def _measured(
+def _digests_of_measurement(
     variants: Sequence[ResolvedSpec], loads: Sequence[object], conditions: Conditions, instances: int
 ) -> dict[str, str]:
     """The digests of what is measured, and where."""
@@ -87,9 +90,9 @@ def _measured(
 
 
 def changed_parts(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
-    """The names of the parts that differ; all of them for an answer of an older version, which has no digests.
+    """The names of the parts that differ. An answer of an older version has no digests, so all of its parts differ.
 
-    The rounds of an interrupted answer count as changed, since a claim whose rounds go on has more.
+    The rounds of an interrupted answer count as changed, because a claim that goes on has more rounds.
     """
     return [name for name in {**now, **before} if before.get(name) != now.get(name)]
 
@@ -99,12 +102,12 @@ def _digest(*values: object) -> str:
 
 
 def _cluster(variant: ResolvedSpec) -> tuple[object, ...]:
-    """What a cluster is: its shape, and all options that its servers get, wherever they were written."""
+    """The shape of a cluster, and all options of its servers, wherever they were written."""
     spec = variant.document
     options = sorted((name, redact(value)) for name, value in variant.options.items())
     return (spec.topology, spec.nodes, spec.proxy or None, spec.limits, variant.instance, options)
 
 
 def _release(variant: ResolvedSpec) -> tuple[object, ...]:
-    """The release of a cluster. Programs in a directory of the user may be built anew without another version."""
+    """The release of a cluster. A user may build the programs in their own directory again without a new version."""
     return (variant.document.release, variant.document.version, variant.image, variant.built)

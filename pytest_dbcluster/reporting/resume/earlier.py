@@ -79,11 +79,11 @@ class Earlier:
         if unfinished := [curve for curve in self.curves if not curve.drawn]:
             points = quantity(sum(len(curve.values) for curve in unfinished), "point")
             parts.append(f"{points} of {quantity(len(unfinished), 'unfinished curve')}")
-        said = " and ".join(parts)
-        if not said:
+        found_text = " and ".join(parts)
+        if not found_text:
             return f"{OPTION}: {self.directory} has no answered claim, so everything is measured"
         began = f" of the run of {_minute(self.run.began)}" if self.run else ""
-        return f"{OPTION}: {self.directory} has {said}{began}"
+        return f"{OPTION}: {self.directory} has {found_text}{began}"
 
     def lines(self, measured: int) -> list[str]:
         """What became of the answers, at the end of the run. measured: the number of claims that it measured."""
@@ -91,18 +91,20 @@ class Earlier:
         if not self.answers and not kept:
             return []
         left = len(self.answers) - len(self.taken) - len(self.outdated)
-        said = [f"{OPTION}: {quantity(len(self.taken), 'answer')} taken over, {quantity(measured, 'claim')} measured"]
+        clauses = [
+            f"{OPTION}: {quantity(len(self.taken), 'answer')} taken over, {quantity(measured, 'claim')} measured"
+        ]
         if kept:
-            said[0] += f", {quantity(kept, 'drawn curve')} kept"
+            clauses[0] += f", {quantity(kept, 'drawn curve')} kept"
         if self.outdated:
             parts = dict.fromkeys(part for parts in self.outdated.values() for part in parts)
-            said.append(f"{quantity(len(self.outdated), 'answer')} no longer valid ({', '.join(parts)} changed)")
+            clauses.append(f"{quantity(len(self.outdated), 'answer')} no longer valid ({', '.join(parts)} changed)")
         if left:
-            said.append(f"{quantity(left, 'answer')} of tests that this run did not reach or select")
-        return ["; ".join(said)]
+            clauses.append(f"{quantity(left, 'answer')} of tests that this run did not reach or select")
+        return ["; ".join(clauses)]
 
     def find(self, claim_id: str, depends_on: Mapping[str, str]) -> Key | None:
-        """The answer of a claim that depends on the same; None where there is none."""
+        """The answer of a claim that depends on the same; None without such an answer."""
         for key, record in self.answers.items():
             same = key.claim_id == claim_id and key not in self.outdated
             if same and not changed_parts(record.depends_on, depends_on):
@@ -110,10 +112,10 @@ class Earlier:
         return None
 
     def find_outdated(self, claim_id: str, releases: Sequence[str], depends_on: Mapping[str, str]) -> list[Key]:
-        """The answers of a claim on these releases that count no more, because what they depend on has changed.
+        """Note in ``outdated`` the answers of a claim on these releases if something that they depend on has changed.
 
-        They are noted in ``outdated``. An answer that another test of this run has taken over is none of them.
-        releases: such as ``mariadb:10.11``.
+        Returns their keys. An answer that another test of this run has taken over stays valid. releases: such as
+        ``mariadb:10.11``.
         """
         found = []
         for key, record in self.answers.items():
@@ -124,7 +126,7 @@ class Earlier:
         return found
 
     def take(self, key: Key, test: str, repeat: str) -> ClaimRecord:
-        """The answer, as that of the test that takes it over. repeat: the command that repeats this test."""
+        """The answer, with the test that takes it over. repeat: the command that repeats this test."""
         self.taken[key] = test
         self.repeats[key] = repeat
         return dataclasses.replace(self.answers[key], test=test, repeat=repeat)
@@ -147,21 +149,21 @@ class Earlier:
 
     def tidy(self) -> None:
         """Remove what a killed run has left in the directory. Raises OSError."""
-        leavings.remove(self.directory, _named(self))
+        leavings.remove(self.directory, _file_names(self))
 
     def has(self, test: str, release: str) -> bool:
-        """Whether a test has an answer or a drawn curve, so that it may need no cluster. test: its node id."""
+        """Whether a test has an answer or a drawn curve, so it may need no cluster. test: its node id."""
         name = key_of_test(test, release)
         if any(curve.drawn and curve_key_of(curve)[0] == name for curve in self.curves):
             return True
         return any(key.claim_id.partition(SEPARATOR)[0] == name for key in self.answers)
 
     def curve(self, key: tuple[str, ...]) -> CurveRecord | None:
-        """The curve with this key; None where there is none."""
+        """The curve with this key; None without such a curve."""
         return next((curve for curve in self.curves if curve_key_of(curve) == key), None)
 
     def chart(self, key: tuple[str, ...]) -> Path | None:
-        """The chart of the curve with this key; None where there is none."""
+        """The chart of the curve with this key; None without a chart."""
         for curve, table in zip(self.curves, self.curve_tables, strict=True):
             if curve_key_of(curve) == key and (found := chart_of_curve(table)).exists():
                 return found
@@ -169,7 +171,7 @@ class Earlier:
 
     @property
     def runs(self) -> tuple[RunIdentity, ...]:
-        """The runs that a run continues which continues this one."""
+        """The ``continues`` of a run that continues this one: its own, then this one."""
         if self.run is None:
             return ()
         return (*self.run.continues, RunIdentity(**fields_of(RunIdentity, self.run)))
@@ -181,7 +183,7 @@ def key_of_line(line: Mapping[str, Any]) -> Key:
 
 
 def curve_key(test: str, release: str, load: str, field: str, number: int) -> tuple[str, ...]:
-    """What names a curve within one results directory, whatever releases the run has beside its own."""
+    """What identifies a curve within one results directory, whatever other releases the run has."""
     names = _names(release)
     return (key_of_test(test, *names), *names, load, field, str(number))
 
@@ -223,7 +225,7 @@ def begin(config: Any, directory: Path, *, tidy: bool = True) -> None:
 
 
 def read(directory: Path) -> Earlier:
-    """The answers in a results directory; none where it does not exist. Raises ConfigError for what cannot be read."""
+    """The answers in a results directory; empty if it does not exist. Raises ConfigError if it cannot be read."""
     if not directory.is_dir():
         return Earlier(directory)
     try:
@@ -232,7 +234,7 @@ def read(directory: Path) -> Earlier:
         earlier = Earlier(directory, read_run(directory))
         for document in schema.claim_documents(directory, whole=False):
             if not document.claim_id:
-                raise ConfigError("an older version has written its claims, and they have no id")
+                raise ConfigError("an older version wrote its claims, and they have no id")
             key = Key(document.test, document.claim_id)
             earlier.answers[key] = schema.claim_of(directory, document)
             earlier.files[key] = _files(directory, document)
@@ -256,7 +258,7 @@ def _files(directory: Path, document: record_documents.ClaimDocument) -> ResultF
     return ResultFiles(directory / document.rounds_file, chart, 0, timeline)
 
 
-def _named(earlier: Earlier) -> list[str]:
+def _file_names(earlier: Earlier) -> list[str]:
     """The files of all claims and curves, relative to the directory."""
     paths = [path for files in earlier.files.values() for path in files.paths]
     for table in earlier.curve_tables:

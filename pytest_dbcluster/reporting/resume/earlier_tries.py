@@ -1,9 +1,9 @@
 """Earlier tries of a claim: measurements that looked at their rounds, and decided nothing.
 
 A claim that was interrupted after a look, or that ended inconclusive, is often asked again. Each try draws new rounds
-and has the full chance of a wrong verdict, so the chance that any of k tries is wrong is up to k times as large. Each
-try is a file in the cache from its first look on, so a killed run counts too. A verdict removes the tries of its claim,
-and what is older than ``DAYS`` is removed. Files have names of their own, so runs at the same time need no lock.
+and has the full chance of a wrong verdict. So the chance that any of k tries is wrong is up to k times as large. Each
+try is a file in the cache from its first look on, so a killed run counts too. A verdict removes the tries of its claim;
+files older than ``DAYS`` are removed. Each file has a unique name, so runs at the same time need no lock.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pytest_dbcluster.system import cache
 
 FOLDER = "tries"
 DAYS = 7
-MOST = 20  # files of one claim; of more the oldest are removed
+MOST = 20  # files of one claim; if there are more, the oldest are removed
 NAME_LENGTH = 24  # characters of the hash of a claim
 
 
@@ -43,7 +43,7 @@ class EarlierTries:
     def begin(self, question: Question) -> int:
         """Note a try whose first look comes now; return its number, from 1.
 
-        Where the cache cannot be written, nothing is noted.
+        If the cache cannot be written, nothing is noted.
         """
         key = self._key(question)
         before = _of(key)
@@ -91,7 +91,7 @@ def _sweep() -> None:
 
 
 def _age(path: Path) -> float:
-    """Seconds since a file was written; infinite for one that is gone."""
+    """Seconds since a file was written; infinite if it no longer exists."""
     try:
         return time.time() - path.stat().st_mtime
     except OSError:

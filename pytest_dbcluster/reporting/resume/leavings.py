@@ -1,4 +1,4 @@
-"""Leavings: what a killed run leaves in its results directory, removed before another run continues it."""
+"""Leavings: removes what a killed run has left in its results directory, before another run continues it."""
 
 from __future__ import annotations
 

@@ -21,16 +21,16 @@ from pytest_dbcluster.reporting.resume.earlier import Earlier, Key, curve_key
 
 
 class AnswerEvents(Protocol):
-    """Takes what becomes of earlier answers, as ``sinks.Sink`` does."""
+    """Learns what becomes of earlier answers, as ``sinks.Sink`` does."""
 
     def take_over(self, key: Key, test: str, repeat: str) -> None:
         """A test takes over an answer."""
 
     def outdated(self, key: Key, changed: Sequence[str]) -> None:
-        """An answer does not count any more."""
+        """An answer no longer counts."""
 
     def line(self, text: str) -> None:
-        """Something to show."""
+        """Show a line."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,12 +71,12 @@ class Recall:
         return claim_id(self.asked.test, releases, question.identity(self.source.names), self.source.load)
 
     def of_answer(self, answer: Answer) -> Mapping[str, str]:
-        """What an answer depends on; an interrupted one on its rounds too, so that its claim is measured again."""
+        """What an answer depends on. An interrupted one also depends on its rounds, so its claim is measured again."""
         depends_on = self.depends_on(answer.question)
         return {**depends_on, ROUNDS: "interrupted"} if answer.interrupted else depends_on
 
     def __call__(self, question: Question) -> Answer | None:
-        """The answer of the earlier run; None where there is none, or where what it depends on has changed."""
+        """The answer of the earlier run; None without one, and if something that it depends on has changed."""
         if self.earlier is None:
             return None
         wanted, depends_on = self.id_of(question), self.depends_on(question)
@@ -107,10 +107,10 @@ def _answer(record: ClaimRecord, question: Question, usual: str) -> Answer:
 
 
 class CurveRecall:
-    """A curve of a test, and what the run that is continued has of it. number: of the curve in its test, from 0.
+    """A curve of a test, and its record in the run that is continued. number: its number in its test, from 0.
 
-    depends_on: what the curve depends on. before: its record in the earlier run; None where there is none, or where
-    what it depends on has changed, which is told.
+    depends_on: what the curve depends on. before: its record in the earlier run; None without one. If something that
+    it depends on has changed, ``before`` is None and a line says so.
     """
 
     def __init__(self, curve: Curve, number: int) -> None:
@@ -139,9 +139,9 @@ class CurveRecall:
 
 
 def earlier_rounds(curve: Curve, before: CurveRecord | None, tell: Callable[[str], None]) -> Drawn | None:
-    """What ``curve.draw`` has drawn in an earlier run. before: the record of that run; None where there is none.
+    """What ``curve.draw`` has drawn in an earlier run; None without a record. before: the record of that run.
 
-    ``tell`` gets a line about a curve that goes on at a later point.
+    If the earlier run drew only some points, ``tell`` gets a line about it.
     """
     if before is None:
         return None
@@ -150,5 +150,5 @@ def earlier_rounds(curve: Curve, before: CurveRecord | None, tell: Callable[[str
     of_points = tuple(tuple(known.get((str(point.value), name), ()) for name in names) for point in curve.points)
     if not before.drawn:
         there = f"{len(before.values)} of {len(curve.points)} values were drawn before"
-        tell(f"{curve.load} over {curve.field}: {there}; those with all their rounds are kept")
+        tell(f"{curve.load} over {curve.field}: {there}; values with all their rounds are kept")
     return Drawn(before.drawn, of_points)
