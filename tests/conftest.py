@@ -14,6 +14,7 @@ from typing import Any
 import hypothesis
 import pytest
 
+import pytest_dbcluster.plugin.session  # noqa: F401  (so runs in this process share its classes with our tests)
 from pytest_dbcluster.clusters.cluster import Cluster
 from pytest_dbcluster.clusters.servers.connection import Endpoint
 from pytest_dbcluster.clusters.topology import topology

@@ -167,7 +167,7 @@ def test_an_output_that_is_a_directory_gets_the_page(run, tmp_path, capsys):
     [
         (["{there}", "{nowhere}"], "several results directories have one page together: give --output FILE.html"),
         (["{nowhere}"], "{nowhere}: there is no such results directory; a measuring run creates one"),
-        (["{there}/rounds"], "it is no results directory: it has none of claims.jsonl, curves.jsonl, run.json"),
+        (["{there}/rounds"], "it is not a results directory: it has none of claims.jsonl, curves.jsonl, run.json"),
         (["{there}", "--output", "{nowhere}/x.html"], "cannot write {nowhere}/x.html: No such file or directory"),
         (["{there}", "--output", "{nowhere}.md"], "there is no table: no claim was measured on two releases"),
         (["{there}", "--output", "{there}/claims.jsonl"], "give --output a name that ends in .html or .md"),

@@ -1,8 +1,9 @@
-"""Change points: where a series of runs changed its level for good. Pure functions.
+"""Change points: where the level of a series of runs changed. Pure functions.
 
 Each step looks for the split of a series whose two means differ most, and compares it with the same search in shuffled
-series: without a change every order of the values is equally likely. A split that stands is kept, and both sides are
-searched again. The runs are taken as independent; a machine that becomes slower day by day gives change points too.
+series: without a change every order of the values is equally likely. If the split is larger, it is a change, and
+both sides are searched again. The runs are assumed to be independent: a machine that becomes slower day by day gives
+change points too.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class Change:
 
 
 def change_points(values: Sequence[float]) -> list[Change]:
-    """The changes of a series, in its order. The same series gives the same answer."""
+    """The changes of a series, in its order; always the same for the same series."""
     drawn = random.Random(1)  # a fixed seed
     found = _splits(values, 0, drawn)
     if not found:

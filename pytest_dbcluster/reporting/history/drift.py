@@ -1,7 +1,8 @@
 """Drift: does a new run differ from earlier runs of the same claim on the same machine? Pure functions.
 
 The new log ratio is compared with the weighted mean of the last ``LAST`` runs, by Student's t over the spread between
-runs. The runs' own standard errors only weigh them: two runs of one hour differ by more than their rounds' noise.
+runs. The standard errors of the runs are only weights: two runs of one hour differ by more than the noise of their
+rounds.
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ from collections.abc import Sequence
 from pytest_dbcluster.claims.cluster_difference import student_quantile
 
 LAST = 10  # earlier runs that count
-LEAST = 5  # fewer earlier runs give no answer
-ALPHA = 0.001  # chance of a warning about a run like the earlier ones, both sides together
-SMALLEST = 0.05  # a smaller difference is no warning, however certain it is
-BETWEEN = 0.01  # standard deviation between runs, as a natural log, that weighing takes for granted
+LEAST = 5  # fewer earlier runs are too few
+ALPHA = 0.001  # chance of a warning about a run that is like the earlier ones, both sides together
+SMALLEST = 0.05  # smaller differences give no warning
+BETWEEN = 0.01  # the assumed standard deviation between runs in the weights, as a natural log
 
 
 @dataclasses.dataclass(frozen=True)

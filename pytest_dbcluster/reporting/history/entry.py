@@ -1,4 +1,4 @@
-"""Entry: one line of the history, one claim of one run; and how the entries of a results directory are made."""
+"""Entry: one line of the history, about one claim of one run; how it is made from a record and its run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pytest_dbcluster.reporting.history.drift import DriftPoint
 from pytest_dbcluster.reporting.records import ClaimRecord, ClaimSubject, fields_of
 
 FORMAT = 1
-KNOWN = json_text.Format(FORMAT, {}, "it stays in the file, and counts for nothing", "the run can be added again")
+KNOWN = json_text.Format(FORMAT, {}, "it stays in the file, and we ignore it", "the run can be added again")
 CLAIM, ACCEPTED = "claim", "accepted"
 
 
@@ -108,7 +108,7 @@ class Entry(ClaimSubject, SeriesKey, FileLine):
         return DriftPoint(_log(self.ratio), self.error)
 
     def speed(self, variant: str) -> DriftPoint:
-        """The log of a variant's median, relative to the run's anchor; nan where either is missing."""
+        """The log of a variant's median, relative to the run's anchor; nan if either is missing."""
         median, anchor = self.medians.get(variant, math.nan), self.anchor or math.nan
         return DriftPoint(_log(median / anchor), self.error / math.sqrt(2))
 
@@ -134,14 +134,17 @@ class Acceptance(FileLine):
 
 
 def _log(value: float) -> float:
-    """The natural log; of 0 minus infinity, and nan of what has none."""
+    """The natural log; minus infinity for 0, and nan for negative values and nan."""
     if value > 0:
         return math.log(value)
     return -math.inf if value == 0 else math.nan
 
 
 def machine_key(machine: MachineDocument) -> str:
-    """The hardware that results depend on. Its id is left out: hosted runners have another one in each run."""
+    """The hardware that results depend on.
+
+    It has no machine id, because hosted runners have another one in each run.
+    """
     disk = f", {machine.file_system}" if machine.file_system else ""
     memory = formatting.gibibytes(machine.memory)
     return f"{machine.cpus} x {machine.cpu}, {machine.cores:g} usable, {memory}{disk}"

@@ -1,4 +1,4 @@
-"""The drift guard: what is said about the claims of a new run, compared with their history. It changes no verdict."""
+"""The drift guard: warns about claims of a new run that differ from their history. It changes no verdict."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class JudgedClaim:
         if self.subject == RATIO:
             what = f"the ratio is {now}, {percent} against {formatting.ratio(self.before)} {runs}"
         else:
-            what = f"{self.subject} itself changed by {percent}, relative to the anchor, against its level {runs}"
+            what = f"{self.subject} changed by {percent} relative to the anchor, from its level {runs}"
         where = f"{self.entry.load}, {self.entry.release}"
         busy = f"; the machine was busy: {self.entry.busy}" if self.entry.busy else ""
         return f"{self.entry.text} ({where}): {what}{busy}; measure both in one run: {self.entry.repeat}"
@@ -49,8 +49,8 @@ RATIO = "ratio"
 def judge(history: History, runs: Collection[str]) -> list[JudgedClaim]:
     """Compare each claim of these runs with the earlier runs of its series, and variants' speeds with the anchor.
 
-    runs: the ids of one run and of those that it continued. A claim is judged where one of them is its newest run. Runs
-    on a busy machine count for a run on a busy machine alone.
+    runs: the ids of one run and of those that it continued. A claim is judged if one of them is its newest run. Runs on
+    a busy machine count only for a run on a busy machine.
     """
     found = []
     for entries in history.series().values():
@@ -59,15 +59,15 @@ def judge(history: History, runs: Collection[str]) -> list[JudgedClaim]:
             continue
         *earlier, new = level
         earlier = [entry for entry in earlier if new.busy or not entry.busy]
-        found.append(_judged(new, RATIO, [entry.point for entry in earlier], new.point))
+        found.append(_judge(new, RATIO, [entry.point for entry in earlier], new.point))
         for variant in new.medians:
             speeds = [entry.speed(variant) for entry in earlier]
             if new.anchor is not None:
-                found.append(_judged(new, variant, speeds, new.speed(variant)))
+                found.append(_judge(new, variant, speeds, new.speed(variant)))
     return found
 
 
-def _judged(entry: Entry, subject: str, earlier: Sequence[DriftPoint], new: DriftPoint) -> JudgedClaim:
+def _judge(entry: Entry, subject: str, earlier: Sequence[DriftPoint], new: DriftPoint) -> JudgedClaim:
     result = drift(_level(earlier), new)
     return JudgedClaim(
         entry, subject, result, math.exp(new.value - result.change) if result.has_enough_runs else math.nan
@@ -75,7 +75,7 @@ def _judged(entry: Entry, subject: str, earlier: Sequence[DriftPoint], new: Drif
 
 
 def _level(points: Sequence[DriftPoint]) -> list[DriftPoint]:
-    """The runs without those that drifted themselves: until a new level is accepted, runs are compared with the old."""
+    """The runs without those that drifted: until a user accepts a new level, runs are compared with the old one."""
     kept: list[DriftPoint] = []
     for point in points:
         if not drift(kept, point).warns:
@@ -89,5 +89,7 @@ def lines(found: Sequence[JudgedClaim]) -> list[str]:
     few = sum(not item.drift.has_enough_runs for item in found if item.subject == RATIO)
     if few:
         claims = sum(item.subject == RATIO for item in found)
-        warnings.append(f"history: {few} of {claims} claims have fewer than {LEAST} earlier runs, so no drift is known")
+        warnings.append(
+            f"history: {few} of {claims} claims have fewer than {LEAST} earlier runs, too few to detect drift"
+        )
     return warnings

@@ -1,7 +1,7 @@
 """The history file: append-only JSON lines, one for each claim of each run, and one for each accepted change.
 
-Several runs may add to it at once: the file is locked while lines are added (flock). A line that a killed run left
-torn, and any other line that cannot be read, stays where it is and is reported; nothing is removed.
+Several runs may add lines at the same time: each locks the file while it writes (flock). If a line cannot be read, such
+as a torn line of a killed run, it stays in the file, and a message names it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pytest_dbcluster.reporting.documents import json_text
 from pytest_dbcluster.reporting.history.entry import ACCEPTED, CLAIM, FORMAT, KNOWN, Acceptance, Entry, SeriesKey
 from pytest_dbcluster.system import shared_directory
 
-SHOWN = 3  # lines that cannot be read, of which each is reported
+SHOWN = 3  # unreadable lines that messages name
 LOCK_SECONDS, POLL = 20.0, 0.01  # seconds to wait for other processes that add lines, and between two attempts
 
 
@@ -59,7 +59,7 @@ class History:
 
 
 def read(path: Path) -> History:
-    """The history in a file; an empty one where there is no file. Raises ConfigError when it cannot be opened."""
+    """The history in a file; an empty one if there is no file. Raises ConfigError if it cannot be opened."""
     entries: list[Entry] = []
     accepted: list[Acceptance] = []
     problems: list[str] = []
@@ -94,17 +94,17 @@ def _entry(text: bytes, where: str) -> Entry | Acceptance:
     content = json_text.decode(text, where, KNOWN)
     kind = content.get("kind") if isinstance(content, dict) else None
     if kind not in (CLAIM, ACCEPTED):
-        raise ConfigError(f"{where}: it is no line of a history; {KNOWN.remove}")
+        raise ConfigError(f"{where}: it is not a line of a history; {KNOWN.remove}")
     if kind == CLAIM:
         return json_text.read(text, Entry, where, KNOWN)
     return json_text.read(text, Acceptance, where, KNOWN)
 
 
 def add(path: Path, lines: Sequence[Entry | Acceptance]) -> None:
-    """Add lines to a history file, which is made where it is missing, and force them to disk.
+    """Add lines to a history file, and force them to disk. A missing file is created.
 
-    A torn last line is ended first. Other processes that add lines wait, for LOCK_SECONDS at most. Raises OSError; the
-    file then has no part of these lines.
+    A torn last line gets a line end first. Other processes that add lines wait, for LOCK_SECONDS at most. If that
+    raises OSError, the file has no part of these lines.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a+b") as file:
@@ -116,7 +116,10 @@ def add(path: Path, lines: Sequence[Entry | Acceptance]) -> None:
 
 
 def _lock(path: Path, file: IO[bytes]) -> None:
-    """Lock the file until it is closed. Raises OSError after LOCK_SECONDS, with the process that has it."""
+    """Lock the file until it is closed.
+
+    Raises OSError after LOCK_SECONDS, which names the process that has the lock.
+    """
     end = time.monotonic() + LOCK_SECONDS
     while not shared_directory.try_lock(file):
         if time.monotonic() > end:
@@ -145,7 +148,7 @@ def accept(path: Path, claim: str, run: str, reason: str) -> list[Entry]:
 
 
 def _one(what: str, asked: str, known: Sequence[str], fits: Callable[[str], bool]) -> str:
-    """The one of the known texts that is ``asked``, or that fits it. Raises ConfigError for none and for several."""
+    """The known text that is ``asked``, or the only one that fits. Raises ConfigError for none and for several."""
     different = list(dict.fromkeys(known))
     if asked in different:
         return asked

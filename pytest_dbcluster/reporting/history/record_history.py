@@ -1,4 +1,4 @@
-"""Adding a run to its history, at the end of the run: what is written, and what is said."""
+"""Adds a run to its history at the end of the run, and makes the lines about it."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ class RunHistory:
 def add_run(path: Path, results: Path, entries: Sequence[Entry], lost: Unwritten) -> RunHistory:
     """Add the entries of a run to the history in ``path``, and compare them with it.
 
-    Entries may be of several runs, where a run has continued others. results: the results directory, which gets the
-    part of the history that is about these claims, so that its page can be made again from it alone. A second call adds
-    only what is new. Files that cannot be written are noted in ``lost``; a history that cannot be read is a line.
+    If the run continued others, entries are of several runs. results: the results directory. It gets the part of the
+    history that is about these claims, so its page can be made again without the history. A second call adds only new
+    entries. ``lost`` notes files that cannot be written; if the history cannot be read, a line says so.
     """
     try:
         before = history_file.read(path)
@@ -53,12 +53,12 @@ def add_run(path: Path, results: Path, entries: Sequence[Entry], lost: Unwritten
     runs = quantity(len(history.runs), "run")
     lines = [*before.problems, f"history: {path} has {runs}; {quantity(len(entries), 'claim')} of this run"]
     few = any(not item.drift.has_enough_runs for item in found)
-    lines += [*guard.lines(found), *(_elsewhere(history, entries) if few else ())]
+    lines += [*guard.lines(found), *(_other_machines(history, entries) if few else ())]
     return RunHistory(tuple(lines), any(item.drift.warns for item in found))
 
 
-def _elsewhere(history: History, entries: Sequence[Entry]) -> list[str]:
-    """The line about runs of these claims on other machines, which count for nothing here; none without such runs."""
+def _other_machines(history: History, entries: Sequence[Entry]) -> list[str]:
+    """The line about runs of these claims on other machines, which are not compared; empty without such runs."""
     own, claims = {entry.machine for entry in entries}, {entry.claim_id for entry in entries}
     others = [entry for entry in history.entries if entry.claim_id in claims and entry.machine not in own]
     if not others:

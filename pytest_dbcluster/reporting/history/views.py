@@ -57,7 +57,7 @@ class ClaimHistory:
         return self.entries[-1]
 
     def svg(self, name: str) -> str | None:
-        """The chart; None where there is nothing to draw. name: different for each chart of a page."""
+        """The chart; None if there is nothing to draw. name: different for each chart of a page."""
         runs = [
             chart.ChartedRun(day(entry), entry.outcome, entry.ratio, entry.low, entry.high) for entry in self.entries
         ]
@@ -75,7 +75,7 @@ class ClaimHistory:
             yield f"another machine since {day(self.entries[number])}: {self.entries[number].machine}"
         for entry in self.entries:
             if entry.busy:
-                yield f"busy machine on {day(entry)}: {entry.busy}; quiet runs are not compared with that one"
+                yield f"busy machine on {day(entry)}: {entry.busy}; it is not compared with quiet runs"
 
 
 def day(entry: Entry) -> str:

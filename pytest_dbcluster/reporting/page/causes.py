@@ -1,7 +1,7 @@
-"""Causes: the counters and resources of two variants that moved, which may say why one is faster.
+"""Causes: the counters and resources that moved between two variants, and may explain why one is faster.
 
-Everything that grows with the work is compared by operation. A counter is named only where its interval excludes 1, at
-the same error as a claim. That is no proof of a cause: two things that moved together may both follow a third.
+Everything that grows with the work is compared per operation. A counter is named only if its interval excludes 1, at
+the same error as a claim. That does not prove a cause: two things that moved together may both follow a third.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ SHARES = {
     "pressure_io": "share of time in which a task waited for the disk",
     "pressure_memory": "share of time in which a task waited for memory",
 }
-ALWAYS = "cpu_all"  # is shown also where it did not move: the first thing that readers ask for
-LITTLE = 1e-3  # is added to shares, so that 0 has a logarithm
+ALWAYS = "cpu_all"  # is shown even if it did not move: readers ask for it first
+LITTLE = 1e-3  # is added to shares, so 0 has a logarithm
 MOST = 12
-NEAR = 1e-6  # of a log ratio: more digits are never shown, and whether it excludes 1 is decided exactly
+NEAR = 1e-6  # of a log ratio: we never show more digits; whether it excludes 1 is decided exactly
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Cause:
 
 
 def causes(record: ClaimRecord) -> list[Cause]:
-    """What moved between baseline and candidate, the largest movement first; at last CPU, also where it did not move.
+    """What moved between baseline and candidate, the largest movement first. CPU comes last if it did not move.
 
     Empty before the look at which an interval is possible.
     """
@@ -80,16 +80,16 @@ def causes(record: ClaimRecord) -> list[Cause]:
     commits = all(drawn.outcome.commits for drawn in every)
     found = [
         cause
-        for name in _in_all(drawn.counters for drawn in every)
+        for name in _common_names(drawn.counters for drawn in every)
         if (cause := _counter(record, rounds, name, commits=commits))
     ]
-    sampled = _in_all(drawn.samples for drawn in every)
+    sampled = _common_names(drawn.samples for drawn in every)
     found += [cause for name in sampled if (cause := _sample(record, rounds, name, commits=commits))]
     moved = sorted((one for one in found if one.moved), key=lambda one: -abs(math.log(one.ratio)))[:MOST]
     return [*moved, *(one for one in found if not one.moved and one.name == RESOURCES[ALWAYS])]
 
 
-def _in_all(groups: Iterable[object]) -> list[str]:
+def _common_names(groups: Iterable[object]) -> list[str]:
     """The names that all rounds have, in order."""
     sets = [dict.fromkeys(group) for group in groups]  # type: ignore[call-overload]
     return [name for name in sets[0] if all(name in one for one in sets)] if sets else []
@@ -103,7 +103,7 @@ def _work(drawn: Round, *, commits: bool) -> float:
 
 
 def _counter(record: ClaimRecord, rounds: Rounds, name: str, *, commits: bool) -> Cause | None:
-    """A counter by commit or operation; the others, which are readings, as they are."""
+    """A counter per commit or operation, or a reading as it is."""
     if name in counters.PER_COMMIT or name == record.metric:
         return None  # is the same as its counter, or is the claim itself
     per = ("commit" if commits else "operation") if name in counters.DELTAS else ""
@@ -113,7 +113,7 @@ def _counter(record: ClaimRecord, rounds: Rounds, name: str, *, commits: bool) -
 
 
 def _sample(record: ClaimRecord, rounds: Rounds, name: str, *, commits: bool) -> Cause | None:
-    """A resource by commit or operation, or a share."""
+    """A resource per commit or operation, or a share."""
     if name in SHARES:
         values = [[drawn.samples[name] for drawn in many] for many in rounds]
         return _cause(record, rounds, (SHARES[name], ""), values, LITTLE, commits=commits)
@@ -135,7 +135,7 @@ def _cause(
     *,
     commits: bool,
 ) -> Cause | None:
-    """The comparison of these values, one for each round; None where no interval is possible, or all are 0."""
+    """The comparison of these values, one for each round; None if no interval is possible, or if all are 0."""
     by = [[_work(drawn, commits=commits) if said[1] else 1.0 for drawn in many] for many in rounds]
     whole = [
         [(value + little) / one for value, one in zip(*each, strict=True)] for each in zip(values, by, strict=True)
@@ -149,10 +149,10 @@ def _cause(
     moved = any(intervals.rejects(pairs.first(look), record.verdict.alpha, 0.0))
     if not moved and said[0] != RESOURCES[ALWAYS]:
         return None
-    return _judged(pairs, record.verdict.alpha, said, values, by, moved=moved)
+    return _with_interval(pairs, record.verdict.alpha, said, values, by, moved=moved)
 
 
-def _judged(
+def _with_interval(
     pairs: Pairs,
     alpha: float,
     said: tuple[str, str],

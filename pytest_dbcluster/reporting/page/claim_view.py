@@ -1,4 +1,4 @@
-"""What the page says about one claim."""
+"""The part of the page about one claim."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ class ClaimView:
     @functools.cached_property
     def why(self) -> Table | None:
         """What moved, each with its medians, its ratio and its interval; None if nothing did."""
-        rows = tuple(map(_moved, causes.causes(self.record)))
+        rows = tuple(map(_cause_row, causes.causes(self.record)))
         columns = ("counter or resource", self.record.baseline, self.record.candidate, "ratio", "interval")
         return Table(columns, rows) if rows else None
 
@@ -196,7 +196,7 @@ class ClaimView:
 
 
 def view(record: ClaimRecord, key: str, source: str = "", samples: Samples | None = None) -> ClaimView:
-    """The view of a claim. ``samples``: of every second; None for none.
+    """The view of a claim. ``samples``: the samples of every second; None without them.
 
     All its texts are made here, so an error leaves out this claim and not the page.
     """
@@ -214,7 +214,7 @@ def view(record: ClaimRecord, key: str, source: str = "", samples: Samples | Non
     return made
 
 
-def _moved(cause: causes.Cause) -> tuple[str, ...]:
+def _cause_row(cause: causes.Cause) -> tuple[str, ...]:
     """The row of something that moved."""
     name = f"{cause.name} per {cause.per}" if cause.per else cause.name
     ends = formatting.interval(cause.low, cause.high, EQUAL)

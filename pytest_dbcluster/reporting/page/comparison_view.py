@@ -1,7 +1,7 @@
 """Claims side by side: each claim once, with a column for each release, topology, storage, machine or run.
 
-A claim is known by its ``claim_id``. Where topologies or storages are compared, their names are taken out of it,
-because a variant or a parameter may be called after them.
+``claim_id`` identifies a claim. If topologies or storages are compared, their names are removed from it, because they
+may be in the names of variants and parameters.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from pytest_dbcluster import registry
 from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.formatting import quantity
 from pytest_dbcluster.reporting import rounds_csv
 from pytest_dbcluster.reporting.documents import claim_id
 from pytest_dbcluster.reporting.page import words
@@ -116,7 +117,7 @@ class ComparisonView:
 
     @property
     def several(self) -> bool:
-        """Whether a claim has several rows, so that ``where`` must be shown."""
+        """Whether a claim has several rows, so ``where`` must be shown."""
         return any(row.where for row in self.rows)
 
 
@@ -165,12 +166,12 @@ ASPECTS = {
     "run": Aspect(lambda source, record: source.name),
 }
 KNOWN = tuple(ASPECTS)
-# By these, in this order, rows of one claim are told apart.
+# The aspects that distinguish rows of one claim, in this order.
 ROWS = {**ASPECTS, "provisioner": Aspect(lambda source, record: record.provisioner or "local")}
 
 
 def view(keyed: Keyed, by: str = KNOWN[0]) -> ComparisonView | None:
-    """The claims by an aspect; None where no claim was measured on two of its values.
+    """The claims by an aspect; None if no claim was measured on two of its values.
 
     Raises ConfigError for an unknown aspect, which lists the known ones.
     """
@@ -188,13 +189,13 @@ def view(keyed: Keyed, by: str = KNOWN[0]) -> ComparisonView | None:
     kept = measured if aspect.named else rows
     columns = list(dict.fromkeys(aspect.of(*claim[:2]) for _, row in kept for claim in row))
     if by != "run":
-        columns.sort(key=_rising)
-    notes = [*_left_out(len(rows) - len(kept), by), *_differing([row for _, row in measured], by)]
+        columns.sort(key=_version_key)
+    notes = [*_omission_note(len(rows) - len(kept), by), *_difference_note([row for _, row in measured], by)]
     return ComparisonView(by, tuple(columns), tuple(_row(*row, aspect, columns) for row in kept), tuple(notes))
 
 
 def views(keyed: Keyed) -> list[ComparisonView]:
-    """The view of each aspect that has one; one that divides the claims as another one before it is left out."""
+    """The view of each aspect; without those that divide the claims as an earlier aspect does."""
     found, seen = [], []
     for by, aspect in ASPECTS.items():
         values = [aspect.of(*claim[:2]) for claim in keyed]
@@ -206,16 +207,16 @@ def views(keyed: Keyed) -> list[ComparisonView]:
 
 
 def _identity(record: ClaimRecord, aspect: Aspect) -> str:
-    """What is the same for a claim in all columns. Results of an older version have no ids."""
+    """The text that identifies a claim in all columns. Results of an older version have no ids."""
     name = record.release.partition(" ")[0]
     known = record.claim_id or claim_id.SEPARATOR.join((claim_id.bare(record.test, name), record.text, record.load))
     return claim_id.without(known, aspect.named(record)) if aspect.named else known
 
 
 def _rows(group: list[Claim], by: str) -> Iterator[tuple[str, list[Claim]]]:
-    """The rows of one claim: what tells each from the others, and its claims, at most one for each column.
+    """The rows of one claim: the text that distinguishes each, and its claims, at most one for each column.
 
-    They are told apart by as few aspects as possible, and by number where nothing differs.
+    As few aspects as possible distinguish them, and a number if nothing differs.
     """
     split: tuple[str, ...] = ()
     for name in ROWS:
@@ -243,18 +244,18 @@ def _values(claim: Claim, names: Sequence[str]) -> tuple[str, ...]:
 
 
 def _most(group: Sequence[Claim], by: str, split: Sequence[str]) -> int:
-    """The most claims that one cell would have, if rows were told apart by these aspects."""
+    """The most claims that one cell would have, if these aspects distinguished the rows."""
     return max(collections.Counter(_values(claim, (by, *split)) for claim in group).values())
 
 
-def _left_out(number: int, by: str) -> list[str]:
+def _omission_note(number: int, by: str) -> list[str]:
     if not number:
         return []
-    return [f"{number} {'claim was' if number == 1 else 'claims were'} measured on one {by} alone, and left out"]
+    return [f"left out {quantity(number, 'claim')} measured on only one {by}"]
 
 
-def _differing(rows: Sequence[Sequence[Claim]], by: str) -> list[str]:
-    """The sentence that says what else differs between the columns of a row."""
+def _difference_note(rows: Sequence[Sequence[Claim]], by: str) -> list[str]:
+    """The sentence about other differences between the columns of a row."""
     names = [
         name
         for name in ROWS
@@ -268,7 +269,7 @@ def _row(where: str, claims: Sequence[Claim], aspect: Aspect, columns: Sequence[
     return ComparedClaim(claims[0][1], where, tuple(map(cells.get, columns)))
 
 
-def _rising(column: str) -> list[str | int]:
+def _version_key(column: str) -> list[str | int]:
     """The sort key of a column: 10.5 comes before 10.11."""
     return [int(part) if part.isdigit() else part for part in re.split(r"([0-9]+)", column)]
 

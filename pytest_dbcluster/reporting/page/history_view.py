@@ -1,4 +1,4 @@
-"""What the page says about the history of its claims: a chart of each, and where the level changed."""
+"""The part of the page about the history of its claims: a chart of each, and where the level changed."""
 
 from __future__ import annotations
 

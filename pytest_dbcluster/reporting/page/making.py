@@ -1,8 +1,7 @@
-"""Making: what is said while a page is made, and what becomes of a view that fails.
+"""Making: shows progress while a page is made, and leaves out views that fail.
 
-Drawing the charts of a claim takes a third of a second, so a run with many claims says how far its page is, and a
-command of its own draws with several processes. A view that fails is left out and named in the page; the others are
-shown.
+Drawing the charts of a claim takes a third of a second. So a run with many claims shows progress, and ``dbcluster
+report`` draws with several processes. A view that fails is left out, and the page names it.
 """
 
 from __future__ import annotations
@@ -22,20 +21,20 @@ from pytest_dbcluster.formatting import Report, quantity
 
 FIRST, EVERY, SLOW = 2.0, 5.0, 20.0  # seconds: until the first line, between two lines, until a page counts as slow
 ALONE = 8  # views that one process draws as soon as several do
-SILENT = 60.0  # seconds without a view, after which the other processes are given up
+SILENT = 60.0  # seconds without a view, after which we stop the other processes
 Made = TypeVar("Made")
 Pipe = connection.Connection
 
 
 def say_nothing(line: str) -> None:
-    """Say nothing."""
+    """Ignore a line of progress."""
 
 
 class Making:
     """The making of one page. failed: the sentence about each view that failed, by its name.
 
-    tell: shows a line of progress. again: the command that makes the page later, for a run that could end without it;
-    empty where there is no such run. processes: that draw; a process with threads, which cannot be forked, draws alone.
+    tell: shows a line of progress. again: the command that makes the page later; empty for a command that only makes
+    pages. processes: the number of processes that draw; a process with threads cannot be forked, and draws alone.
     """
 
     def __init__(
@@ -56,7 +55,7 @@ class Making:
         self._slow = False
 
     def show_progress(self, number: int, whole: int) -> None:
-        """Say how far the page is, if its making takes long: ``number`` of ``whole`` claims are drawn."""
+        """Show that ``number`` of ``whole`` claims are drawn, if making the page takes long."""
         now = self._clock()
         if now < self._due or number == whole:
             return
@@ -71,7 +70,7 @@ class Making:
         self._tell(line)
 
     def view(self, name: str, make: Callable[[], Made]) -> Made | None:
-        """What ``make`` returns; None when it raises an Exception, which is noted under ``name``."""
+        """What ``make`` returns. If it raises an Exception, return None and note it under ``name``."""
         try:
             return make()
         except Exception as error:
@@ -80,11 +79,11 @@ class Making:
             return None
 
     def views(self, makes: Sequence[tuple[str, Callable[[], Made]]]) -> list[Made]:
-        """Make all these views, by name, and return those that did not fail. ``done`` counts each."""
+        """Make all these views, by name, and return those that did not fail. ``show_progress`` counts each."""
         found: dict[int, Made | None] = {}
         many = min(self._processes, len(makes) // ALONE)
         if many > 1 and threading.active_count() == 1:
-            for number, made, failed in _drawn_by(many, makes):
+            for number, made, failed in _draw_in_processes(many, makes):
                 found[number] = made
                 if failed:
                     self.failed[makes[number][0]] = failed
@@ -96,10 +95,13 @@ class Making:
         return [made for number in range(len(makes)) if (made := found[number]) is not None]
 
 
-def _drawn_by(many: int, makes: Sequence[tuple[str, Callable[[], Made]]]) -> Iterator[tuple[int, Made | None, str]]:
-    """Make views in so many processes; yield the number, the view and why it failed. A dead process leaves views out.
+def _draw_in_processes(
+    many: int, makes: Sequence[tuple[str, Callable[[], Made]]]
+) -> Iterator[tuple[int, Made | None, str]]:
+    """Make views in so many processes; yield the number, the view and why it failed.
 
-    The processes are copies of this one, so nothing is sent to them. One whose parent is gone ends with its next view.
+    If a process dies, its views are missing. The processes are copies of this one, so they need no data. If their
+    parent has ended, each ends with its next view.
     """
     forks = multiprocessing.get_context("fork")
     drawing: list[ForkProcess] = []
@@ -108,7 +110,7 @@ def _drawn_by(many: int, makes: Sequence[tuple[str, Callable[[], Made]]]) -> Ite
         for first in range(many):
             ours, theirs = forks.Pipe(duplex=False)
             process = forks.Process(target=_draw, args=(theirs, [*pipes, ours], makes, first, many), daemon=True)
-            with warnings.catch_warnings():  # threads of numpy count too, which are ready for a fork
+            with warnings.catch_warnings():  # threads of numpy count too, but survive a fork
                 warnings.simplefilter("ignore", DeprecationWarning)
                 process.start()
             theirs.close()
@@ -129,8 +131,11 @@ def _drawn_by(many: int, makes: Sequence[tuple[str, Callable[[], Made]]]) -> Ite
 def _draw(
     pipe: Pipe, others: Sequence[Pipe], makes: Sequence[tuple[str, Callable[[], Made]]], first: int, step: int
 ) -> None:
-    """Make every so many-th of these views. others: our parent's ends of pipes, which would outlive it here."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal: our parent ends us
+    """Make every ``step``-th of these views from ``first`` on.
+
+    others: our parent's ends of pipes; open here, they would outlive it.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # from the terminal: our parent ends us
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
     for one in others:

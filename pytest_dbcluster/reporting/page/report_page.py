@@ -1,4 +1,4 @@
-"""The page of one or several results directories: views of everything in them, filled into the template."""
+"""The page of one or several results directories: makes views of everything in them, and fills the template."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ Keyed = list[tuple[Source, ClaimRecord, str]]
 
 
 def missing() -> str:
-    """The sentence that says which packages the page needs; empty when they are installed."""
+    """The sentence about the packages that the page lacks; empty if all are installed."""
     installed = {"jinja2": importlib.util.find_spec("jinja2") is not None, "matplotlib": drawing.available()}
     lacks = [name for name, there in installed.items() if not there]
     is_ = "is" if len(lacks) == 1 else "are"
@@ -51,10 +51,10 @@ def missing() -> str:
 
 
 def make(directory: Path, tell: Report = say_nothing) -> str:
-    """Make the page of one results directory; return the line that says where it is, or why there is none.
+    """Make the page of one results directory; return the line with its path, or with the reason why there is none.
 
-    ``tell`` gets lines of progress when it takes long. Raises neither an Exception nor KeyboardInterrupt: the results
-    are complete without the page.
+    ``tell`` gets lines of progress if it takes long. Raises neither an Exception nor KeyboardInterrupt, because the
+    results are complete without the page.
     """
     if lacks := missing():
         return lacks
@@ -71,9 +71,9 @@ def make(directory: Path, tell: Report = say_nothing) -> str:
 
 
 def write(text: str, path: Path) -> None:
-    """Write the page; it replaces an older one at once. Raises ConfigError.
+    """Write the page; it replaces an older one atomically. Raises ConfigError.
 
-    It is never written into a directory of another user, who may have put anything there.
+    A directory of another user is refused, because that user may have put anything there.
     """
     folder = path.parent
     try:
@@ -127,7 +127,7 @@ def _fewer_collections() -> Iterator[None]:
 
 def _content(read: Sequence[Source], making: Making) -> dict[str, Any]:
     """The values of the template, by name. Charts are SVG text, which the template inserts as it is."""
-    keyed = _keyed(read)
+    keyed = _with_keys(read)
     several = len(read) > 1
     claims = _claims(read, keyed, making)
     linked = {claim.key for claim in claims}
@@ -176,7 +176,7 @@ def _sweeps(read: Sequence[Source], making: Making) -> Iterator[SweepView]:
             yield made
 
 
-def _keyed(read: Sequence[Source]) -> Keyed:
+def _with_keys(read: Sequence[Source]) -> Keyed:
     """All claims with their directory and address: refuted ones first, then open ones, those that hold, comparisons."""
     every = [(source, record) for source in read for record in source.claims]
     every.sort(key=lambda one: RANKS[one[1].verdict.outcome] if one[1].asserted else len(RANKS))
@@ -184,7 +184,7 @@ def _keyed(read: Sequence[Source]) -> Keyed:
 
 
 def _forests(keyed: Keyed) -> list[tuple[str, str, str]]:
-    """The forest plots, speeds and counters apart: title, and SVG text as wide as a page and as a phone."""
+    """The forest plots of speeds and of counters: title, and SVG text for a page and for a phone."""
     releases = len({record.release for _, record, _ in keyed}) > 1
     runs = len({source.name for source, _, _ in keyed}) > 1
     lines = [
@@ -207,7 +207,7 @@ def _forests(keyed: Keyed) -> list[tuple[str, str, str]]:
 
 
 def _name(record: ClaimRecord, source: Source | None, *, release: bool) -> str:
-    """A claim in the forest plot: its symbol, text and load, and its release and its run where there are several."""
+    """A claim in the forest plot: its symbol, text and workload, and release and run if there are several."""
     more = [record.release.partition(" ")[0]] if release else []
     more += [source.directory.name] if source else []
     return f"{words.SYMBOLS[words.state(record)]} {', '.join((record.text, record.load, *more))}"

@@ -1,4 +1,4 @@
-"""Sources: the results directories of a page, as they are read. A run that was killed can be read as well."""
+"""Sources: reads the results directories of a page, also those of killed runs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pytest_dbcluster.reporting.records import ClaimRecord, CurveRecord
 from pytest_dbcluster.reporting.results_directory import HISTORY
 
 OURS = (schema.CLAIMS, schema.CURVES, FILE)
-LISTED = ("broken", CUT_SHORT, "skipped")  # outcomes of tests that no claim shows
+LISTED = ("broken", CUT_SHORT, "skipped")  # outcomes of tests without a claim
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Source:
     """The history of these claims; empty for a run without one."""
 
     def timeline(self, number: int) -> Samples | None:
-        """The samples of the claim with this number, 0-based; None where there are none."""
+        """The samples of the claim with this number, 0-based; None without them."""
         return self.timelines[number] if number < len(self.timelines) else None
 
     def tests(self, *outcomes: str) -> list[TestDocument]:
@@ -58,7 +58,7 @@ class Source:
 
 
 def read_all(directories: Sequence[Path]) -> list[Source]:
-    """The results of these directories. Raises ConfigError as ``read`` does, and when the same one is named twice."""
+    """The results of these directories. Raises ConfigError as ``read`` does, and if one is named twice."""
     for number, directory in enumerate(directories):
         if directory.resolve() in [other.resolve() for other in directories[:number]]:
             raise ConfigError(f"{directory}: it is named twice; name each results directory once")
@@ -68,8 +68,8 @@ def read_all(directories: Sequence[Path]) -> list[Source]:
 def read(directory: Path) -> Source:
     """The results of a directory.
 
-    Raises ConfigError for a directory that does not exist or cannot be read, that has no results of ours, whose format
-    is another one, and in which no test has ended.
+    Raises ConfigError for a directory that does not exist or cannot be read, that has no results of ours or another
+    format, and in which no test has ended.
     """
     try:
         if not directory.is_dir():
@@ -81,7 +81,7 @@ def read(directory: Path) -> Source:
         curves = tuple(schema.read_curves(directory, whole=False))
         samples = tuple(timelines.read_all(directory))
         history = history_file.read(directory / HISTORY)
-        notes = (*map(_torn, schema.torn_files(directory)), *_about(run), *history.problems)
+        notes = (*map(_torn_note, schema.torn_files(directory)), *_about(run), *history.problems)
     except OSError as error:
         raise ConfigError(f"cannot read {error.filename or directory}: {error.strerror}") from None
     if not claims and not curves and not (run and run.tests):
@@ -90,20 +90,20 @@ def read(directory: Path) -> Source:
 
 
 def _what_it_is(directory: Path) -> str:
-    """Why a directory without our files is none of ours, and what to do."""
+    """Why a directory without our files is not a results directory, and what to do."""
     if directory.name == "allure-results" or any(directory.glob("*-result.json")):
         return f"this is a directory of Allure; name the results directory above it, such as {directory.parent}"
     nested = sorted(path.parent.name for name in OURS for path in directory.glob(f"*/{name}"))
     inside = f"; it has results in {', '.join(dict.fromkeys(nested))}" if nested else ""
-    return f"it is no results directory: it has none of {', '.join(OURS)}{inside}"
+    return f"it is not a results directory: it has none of {', '.join(OURS)}{inside}"
 
 
-def _torn(name: str) -> str:
+def _torn_note(name: str) -> str:
     return f"the last line of {name} is incomplete, because the run ended while writing it: it is left out"
 
 
 def _about(run: RunDocument | None) -> list[str]:
-    """Sentences about a run that was cut short; ``run`` is None for results of an older version."""
+    """Sentences about a run that was cut short. ``run`` is None for results of an older version."""
     if run is None:
         return ["the file run.json is missing: broken and skipped tests, the machine and the commit are unknown"]
     ended = f"{run.ended_tests} of {run.selected} tests have ended"

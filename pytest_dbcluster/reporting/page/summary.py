@@ -1,4 +1,4 @@
-"""The top of the page: one sentence, what the runs were, and the tests that no claim shows."""
+"""The top of the page: one sentence, facts about the runs, and the tests without a claim."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from pytest_dbcluster.reporting.records import ClaimRecord, CurveRecord
 from pytest_dbcluster.rounds import busy_machine
 
 NAMED = 3  # refuted claims that the sentence names
-# Of a test without a reason: what is said instead.
-NO_REASON = dict.fromkeys(LISTED, "no reason was given") | {CUT_SHORT: "it had begun, and had not ended"}
+# For a test without a reason.
+NO_REASON = dict.fromkeys(LISTED, "no reason was given") | {CUT_SHORT: "it began, and did not end"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,7 +63,7 @@ class TestRow:
 def sentence(sources: Sequence[Source]) -> str:
     """``58 of 60 claims hold, 1 is refuted: flush_2 is not faster than galera3 (update); 1 test is broken``.
 
-    Of runs without a claim it says how many curves were drawn.
+    Without claims, the number of drawn curves.
     """
     asserted = [record for source in sources for record in source.claims if record.asserted]
     by_state = {state: [record for record in asserted if words.state(record) == state] for state in words.SYMBOLS}
@@ -71,7 +71,7 @@ def sentence(sources: Sequence[Source]) -> str:
     if asserted:
         parts.append(_holds(len(by_state["holds"]), len(asserted)))
         if refuted := by_state["refuted"]:
-            parts.append(f"{words.plural(len(refuted), 'is', 'are')} refuted: {_named(refuted)}")
+            parts.append(f"{words.plural(len(refuted), 'is', 'are')} refuted: {_name_refuted(refuted)}")
         if open_ := by_state["inconclusive"]:
             parts.append(f"{words.plural(len(open_), 'is', 'are')} inconclusive")
     else:
@@ -92,14 +92,14 @@ def _holds(number: int, whole: int) -> str:
     return f"{number or 'None'} of {whole} claims {'holds' if number <= 1 else 'hold'}"
 
 
-def _named(refuted: Sequence[ClaimRecord]) -> str:
+def _name_refuted(refuted: Sequence[ClaimRecord]) -> str:
     said = [f"{words.sentence(record)} ({record.load})" for record in refuted[:NAMED]]
     more = [f"{len(refuted) - NAMED} more"] if len(refuted) > NAMED else []
     return ", and ".join([*said, *more])
 
 
 def counts(sources: Sequence[Source]) -> list[Count]:
-    """The claims by outcome, then the tests of LISTED; nothing for what there is none of."""
+    """The claims by outcome, then the tests of LISTED; without outcomes that do not occur."""
     numbers = Counter(words.state(record) for source in sources for record in source.claims)
     numbers.update(test.outcome for source in sources for test in source.tests(*LISTED))
     return [Count(state, symbol, numbers[state]) for state, symbol in words.SYMBOLS.items() if numbers[state]]
@@ -116,7 +116,7 @@ def tests(sources: Sequence[Source]) -> list[TestRow]:
 
 
 def about(source: Source) -> dict[str, str]:
-    """What the run of a directory was, by name: when, which releases, which machine, which commit, which command."""
+    """Facts about the run of a directory, by name: time, releases, machine, commit, command."""
     records: list[ClaimRecord | CurveRecord] = [*source.claims, *source.curves]
     releases = ", ".join(dict.fromkeys(record.release for record in records))
     if (run := source.run) is None:

@@ -1,4 +1,4 @@
-"""What the page says about a sweep."""
+"""The part of the page about a sweep."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Timelines: the samples of every second of a claim, read from the CSV files of a results directory.
 
-A timeline explains and decides nothing. So a file that is missing or damaged leaves out its chart, and nothing else.
+A timeline decides nothing. If its file is missing or damaged, only its chart is left out.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Named:
 
 
 def read_all(directory: Path) -> list[Samples | None]:
-    """The timeline of each claim of a results directory, in the order of the claims; None where there is none."""
+    """The timeline of each claim of a results directory, in the order of the claims; None without one."""
     import msgspec
 
     path = directory / schema.CLAIMS
@@ -52,7 +52,7 @@ def read(directory: Path, name: str) -> Samples | None:
 
 
 def _samples(rows: Sequence[dict[str, str]]) -> Samples | None:
-    """The samples in these rows. Raises ValueError for a cell that is no number."""
+    """The samples in these rows. Raises ValueError for a cell that is not a number."""
     if not rows or "seconds" not in rows[0]:
         return None
     every = math.ceil(len(rows) / MOST_SAMPLES)
@@ -65,6 +65,6 @@ def _samples(rows: Sequence[dict[str, str]]) -> Samples | None:
 
 
 def _mean(rows: Sequence[dict[str, str]], name: str) -> float:
-    """The mean of a column, without unknown cells; nan when all are unknown."""
+    """The mean of a column, without unknown cells; nan if all are unknown."""
     values = [float(row[name]) for row in rows if row.get(name)]
     return math.fsum(values) / len(values) if values else math.nan

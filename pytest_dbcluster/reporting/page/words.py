@@ -29,7 +29,7 @@ def sentence(record: ClaimRecord) -> str:
 
 
 def ratio(record: ClaimRecord) -> str:
-    """The measured ratio: ``1.84x``; a dash where nothing was measured."""
+    """The measured ratio: ``1.84x``; a dash if nothing was measured."""
     return formatting.ratio(record.verdict.ratio, record.verdict.claim.limits)
 
 
@@ -40,7 +40,7 @@ def interval(record: ClaimRecord) -> str:
 
 
 def deciding_interval(record: ClaimRecord) -> str:
-    """The interval that decided: ``90 %: 0.96 .. 1.08`` of a guard that holds, else that of ``interval``."""
+    """The interval that decided: ``90 %: 0.96 .. 1.08`` for a guard that holds, otherwise that of ``interval``."""
     guarded = closing.guard_interval(record)
     return f"90 %: {guarded}" if guarded else interval(record)
 

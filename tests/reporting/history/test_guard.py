@@ -64,9 +64,10 @@ def test_too_few_runs_are_counted():
     other = entries([1.1], first=8, claim_id="test_x::test_y | a.beats(b) | tpcc")
     history = History((*entries([*STEADY, 1.84]), *other))
 
-    assert guard.lines(guard.judge(history, ["run08"])) == [
-        "history: 1 of 2 claims have fewer than 5 earlier runs, so no drift is known"
-    ]
+    (line,) = guard.lines(guard.judge(history, ["run08"]))
+
+    assert "1 of 2 claims" in line
+    assert "fewer than 5" in line
 
 
 def test_an_accepted_run_is_the_first_of_a_new_level():
@@ -96,8 +97,8 @@ def test_a_server_that_is_slower_for_all_variants_is_seen_by_the_anchor():
     lines = guard.lines(found)
 
     assert [item.drift.warns for item in found] == [False, True, True]
-    said = "flush_2 itself changed by -33 %, relative to the anchor, against its level in the last 8 runs; measure"
-    assert f"): {said} both in one run" in lines[0]
+    for line, name in zip(lines, ("flush_2", "galera3"), strict=True):
+        assert all(fact in line for fact in (name, "-33 %", "anchor", "last 8 runs", history.entries[0].repeat))
 
 
 def test_a_slower_machine_slows_the_anchor_too_and_is_no_warning():

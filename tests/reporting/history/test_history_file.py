@@ -68,7 +68,7 @@ def test_a_torn_last_line_stays_and_spoils_nothing(tmp_path):
     [
         (b"garbage\n", "it is not JSON"),
         (b"\xff\xfe\n", "it is not JSON"),
-        (b"[]\n", "it is no line of a history"),
+        (b"[]\n", "it is not a line of a history"),
         (b'{"kind": "claim"}\n', "it has no format number"),
         (b'{"kind": "claim", "format": 99}\n', "it has format 99, and this version reads format 1"),
         (b'{"kind": "claim", "format": 1}\n', "required field"),

@@ -126,7 +126,7 @@ def test_a_claim_about_two_topologies_has_no_column(keyed):
 
     assert shown.columns == ("galera3", "standalone1")
     assert len(shown.rows) == 1
-    assert shown.notes == ("1 claim was measured on one topology alone, and left out",)
+    assert shown.notes == ("left out 1 claim measured on only one topology",)
 
 
 def test_storage_stands_side_by_side(keyed):

@@ -79,7 +79,7 @@ def test_tests_without_an_answer_have_their_reason(source):
     assert found == [
         ("broken", "test_flush.py::test_nodes", "node2 ended on its own"),
         ("cut short", "test_flush.py::test_flush_2[read]", "the run was ended by SIGTERM"),
-        ("cut short", "test_flush.py::test_flush_2[read]", "it had begun, and had not ended"),
+        ("cut short", "test_flush.py::test_flush_2[read]", "it began, and did not end"),
         ("skipped", "test_flush.py::test_router", "no mysqlrouter on PATH"),
     ]
 

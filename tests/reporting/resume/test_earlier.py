@@ -378,7 +378,7 @@ def test_claims_of_a_version_without_ids_are_refused(killed, latest):
     result = killed.runpytest_inprocess(*RESUME)
 
     assert refusal(result) == (
-        f"--db-resume cannot continue {latest}: an older version has written its claims, and they have no id; or "
+        f"--db-resume cannot continue {latest}: an older version wrote its claims, and they have no id; or "
         "measure all again without it"
     )
 
