@@ -1,4 +1,4 @@
-"""Claims and their verdicts: statistics alone, without input or output.
+"""Claims and their verdicts: only statistics, without input or output.
 
 A *claim* is a statement about two variants: ``flush_2.beats(default)``. Its *verdict* has one of three outcomes: the
 claim holds, fails, or is inconclusive. The *estimate* is a ratio with its interval. Rounds are compared in *pairs*. A
@@ -19,7 +19,7 @@ claim is judged at fixed numbers of pairs, its *looks*; each look has a *critica
 - ``wording``: the message of a verdict.
 
 To add a kind of claim, write a file of ``kinds``; ``verdict.judge`` decides from its bounds. The functions here use
-their arguments alone: no server, no file, no clock. An import contract checks this rule.
+only their arguments: no server, no file, no clock. An import contract checks this rule.
 """
 
 from pytest_dbcluster.claims import kinds  # a claim of a record finds its kind, whatever was imported

@@ -1,4 +1,4 @@
-"""The order in which the rounds run. It is drawn at random, so the chance of a wrong claim rests on this draw alone.
+"""The order in which the rounds run. It is drawn at random, so the chance of a wrong claim rests only on this draw.
 
 Rounds are drawn in *blocks*. The first blocks are *opening blocks*: four rounds of each variant (eight rounds of two
 variants) in a random arrangement. Every later block has one round of each variant, in random order. Two variants of a
@@ -23,7 +23,7 @@ Item = TypeVar("Item")
 Order = tuple[int, ...]
 
 PER_OPENING = 4  # pairs of an opening block, which is also its rounds of each variant
-OPENINGS = 3  # opening blocks of a measurement; more where several instances need as many each
+OPENINGS = 3  # opening blocks of a measurement; more if several instances need as many each
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Block:
 
 
 def openings(instances: int) -> int:
-    """The number of opening blocks for so many instances, used in turn: 3 or more, as many on each instance."""
+    """The number of opening blocks for this many instances, used in turn: 3 or more, as many on each instance."""
     return -(-OPENINGS // instances) * instances
 
 
@@ -97,5 +97,5 @@ def _opening_block(variants: int, coin: random.Random) -> Block:
 
 
 def _shuffle(items: Sequence[Item], coin: random.Random) -> tuple[Item, ...]:
-    """Return a random permutation; it uses ``random()`` alone, which gives the same sequence in every Python."""
+    """Return a random permutation; it uses only ``random()``, which gives the same sequence in every Python."""
     return tuple(sorted(items, key=lambda _: coin.random()))

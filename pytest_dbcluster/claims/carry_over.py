@@ -6,7 +6,7 @@ sum of its block's, its variant's and its predecessor's part, fitted by least sq
 two variants this compares the log ratios of pairs that begin after the other variant with those of pairs that do not.
 Opening blocks are fitted apart from later blocks, because a drift makes them noisier.
 
-What chance does is known from the draw of the order alone (``block_order``), as it is for claims. Without carry-over
+What chance does is known from the draw of the order (``block_order``), as it is for claims. Without carry-over
 the log times less the variant's part are fixed numbers, whatever the noise is, and every other order that could have
 been drawn meets the same numbers. So t of the order that ran is compared with t of other orders (a randomisation test,
 p as in Phipson and Smyth 2010). The variant's part itself is not known: every value is tried, and the one with which
@@ -31,12 +31,12 @@ from typing import NamedTuple
 from pytest_dbcluster.claims.block_order import seed_of
 from pytest_dbcluster.claims.pairs import clamp
 
-LEVEL = 0.01  # the chance to warn where there is no carry-over
+LEVEL = 0.01  # the chance to warn if there is no carry-over
 NEGLIGIBLE = 0.001  # of the time of a round: without noise the smallest carry-over would be certain
 LEAST = 4  # degrees of freedom; with fewer the carry-over is not known
 SINGULAR = 1e-9  # of a sum of squares: what is left of a column that says nothing new
 DRAWN = (499, 4999)  # other orders: the few show mostly that there is nothing to warn of, else the many are drawn
-CLEAR = 5 * LEVEL  # no more are drawn where so large a share of the few has at least the t of the order that ran
+CLEAR = 5 * LEVEL  # no more are drawn if this share of the few has at least the t of the order that ran
 EXACT = 1e-3  # by how much the square of the critical value may be too large
 BEYOND = 1e12  # a square of t above it is none
 
@@ -128,7 +128,7 @@ class _Fit:
 class _Score(NamedTuple):
     """What the fit finds in one order, for every possible part of the first variant at once.
 
-    Where the log times are less ``part`` for each round of the first variant, the predecessor's part is
+    If the log times are less ``part`` for each round of the first variant, the predecessor's part is
     (time - part x label) / weight, and the square of its t is
     (time - part x label)^2 / (times - 2 x part x mixed + part^2 x labels).
     """
@@ -165,7 +165,7 @@ class _Score(NamedTuple):
 
 
 def of(rounds: Sequence[Placed], candidate: int, baseline: int) -> CarryOver | None:
-    """The carry-over of two variants, from their rounds after any variant; None where too few rounds tell it."""
+    """The carry-over of two variants, from their rounds after any variant; None if too few rounds show it."""
     two = [done for done in rounds if done.variant in (candidate, baseline)]
     if not two or any(math.isinf(done.log_time) for done in two if done.after is not None):
         return None
@@ -192,7 +192,7 @@ def of(rounds: Sequence[Placed], candidate: int, baseline: int) -> CarryOver | N
 def _fit(
     two: Sequence[Placed], labels: Sequence[int], blocks: Sequence[Sequence[int]], third: Sequence[int]
 ) -> _Fit | None:
-    """The fit of some blocks; None where too few rounds tell the carry-over."""
+    """The fit of some blocks; None if too few rounds show the carry-over."""
     known = [number for block in blocks for number in block if two[number].after is not None]
     owners = [two[number].block for number in known]
     columns: list[list[float]] = []
@@ -263,7 +263,7 @@ def _arrangements(block: Sequence[int], labels: Sequence[int], fit: _Fit | None)
 
 
 def _score(fits: Sequence[_Fit], sums: Sequence[Values]) -> _Score | None:
-    """What all fits together find in one order; None where in each of them a column follows from the others.
+    """What all fits together find in one order; None if in each of them a column follows from the others.
 
     Each fit counts as it would be precise if all rounds were equally noisy, whatever their noise was: few rounds that
     happen to be close together would count too much.
@@ -308,7 +308,7 @@ def _of_two(sums: Values) -> tuple[float, ...]:
 
 
 def _critical(ran: _Score, variant: float, orders: Iterator[_Score | None]) -> float:
-    """The square of t that, with any part of the first variant, less than 1 of 100 orders reach; inf where none is.
+    """The square of t that, with any part of the first variant, less than 1 of 100 orders reach; inf if there is none.
 
     ran: the order that ran. variant: the first variant's part, as it is estimated.
     """
@@ -318,20 +318,20 @@ def _critical(ran: _Score, variant: float, orders: Iterator[_Score | None]) -> f
     if sum(score.square(variant) >= least for score in scores if score) < CLEAR * (few + 1):
         scores += itertools.islice(orders, many - few)
     allowed = round(LEVEL * (len(scores) + 1)) - 1  # the order that ran is one of them
-    told = [score for score in scores if score]
-    squares = sorted((score.square(variant) for score in told), reverse=True)
+    informative = [score for score in scores if score]
+    squares = sorted((score.square(variant) for score in informative), reverse=True)
     low = squares[allowed] if len(squares) > allowed else 0.0
     if low > BEYOND:
         return math.inf
-    told = [score for score in told if score.largest() >= low]
+    informative = [score for score in informative if score.largest() >= low]
     high = max(1.0, 2 * low)
-    while _most(told, high) > allowed:
+    while _most(informative, high) > allowed:
         low, high = high, 2 * high
         if high > BEYOND:
             return math.inf
     while high - low > EXACT * high:
         middle = (low + high) / 2
-        low, high = (middle, high) if _most(told, middle) > allowed else (low, middle)
+        low, high = (middle, high) if _most(informative, middle) > allowed else (low, middle)
     return high
 
 

@@ -4,13 +4,16 @@ A log ratio is log(candidate / baseline) of one pair of rounds. It compares spee
 ``lower`` it compares the counter that the claim names. Theta is the true log ratio.
 
 Every claim makes the same promise. The chance of a wrong verdict is at most ``alpha`` towards each side, over all
-looks together: .0005 (1 in 2000), or .0001 with ``--db-alpha``. It rests on the random order of the rounds alone, so it
-holds for any noise that is the same for both variants. It also holds where independent rounds of the two variants have
-the same centre and different spreads: log differences that are symmetric about the bound, so not skewed ones. An
-autocorrelation or a drift of one variant alone, and carry-over, cannot be told from an effect. A guard
-(``no_slower_than``, ``same_as``) fails at ``alpha`` as well, but may hold at .05 where rounds are independent, and at
-.1 where they are not and both variants have the same noise. A verdict is about the running instances under the load
-that was given, in the time of the measurement. ``verdict`` decides by comparing intervals with ``Claim.bounds``.
+looks together: .0005 (1 in 2000), or .0001 with ``--db-alpha``. The promise rests only on the random order of the
+rounds. So it holds for any noise that is the same for both variants. It also holds for independent rounds with the same
+centre and different spreads, if their log differences are symmetric about the bound.
+
+A guard (``no_slower_than``, ``same_as``) also fails at ``alpha``. It may hold wrongly at .05 if rounds are independent,
+and at .1 if they are not and both variants have the same noise.
+
+The order cannot distinguish an effect from an autocorrelation or a drift of only one variant, or from carry-over. A
+verdict is about the running instances under the given workload, in the time of the measurement. ``verdict`` decides: it
+compares intervals with ``Claim.bounds``.
 """
 
 from __future__ import annotations
@@ -41,7 +44,7 @@ class Shape(enum.Enum):
     """Speeds, or latencies as speeds."""
 
     COUNTER = "counter"
-    """What the servers count in a round; a lower count is no higher speed."""
+    """What the servers count in a round; a lower count is not a higher speed."""
 
 
 class Outcome(enum.Enum):
@@ -128,7 +131,7 @@ class Kind(abc.ABC):
         return [*itertools.pairwise(variants)]
 
     def subclaims(self, claim: Claim, parts: Sequence[Pairs], apart: Sequence[float]) -> list[tuple[Claim, Pairs]]:
-        """What is judged together: the claim holds if all of these hold, and fails if one of them fails.
+        """The claims that are judged together: this one holds if all of them hold, and fails if one fails.
 
         parts: the pairs of each comparison, in the order in which a test writes them. apart: of each comparison as in
         ``Claim``; empty if all variants share a cluster.
@@ -154,7 +157,7 @@ class Kind(abc.ABC):
         return f"between {formatting.bound(low)} and {formatting.bound(high)}" if low else less
 
     def word(self, outcome: Outcome) -> str:
-        """The outcome in a word or two."""
+        """The outcome in one or two words."""
         return STATES[outcome]
 
     def sentence(self, claim: Claim, outcome: Outcome, names: Sequence[str], metric: str, unit: str) -> str:
@@ -164,7 +167,7 @@ class Kind(abc.ABC):
         return self.says(claim, names, metric, unit, true=outcome is Outcome.HOLDS)
 
     def headline(self, ratio: str, names: Sequence[str], metric: str, unit: str, *, holds: bool) -> str:
-        """The answer of a decided claim with its ratio; empty if only the call of the claim is short enough.
+        """The answer of a decided claim with its ratio; empty if it would be too long for a line.
 
         names: of all variants, the candidate first.
         """
@@ -236,7 +239,7 @@ class Claim:
     def limits(self) -> tuple[float, ...]:
         """The ratios at which the answer changes: the finite ends of the three ranges above, in rising order.
 
-        On which side of them a ratio lies is what its text must show, so no number is rounded across one.
+        The text of a ratio must show on which side of them it lies, so no number is rounded across one.
         """
         ranges = (self.bounds, self.hold_bounds, self.fail_bounds)
         ends = {math.exp(end) for some in ranges for end in some if math.isfinite(end)}
@@ -252,7 +255,7 @@ class Claim:
     def hold_level(self, alpha: float) -> float:
         """The maximum chance that the claim holds wrongly: .05 for a guard exactly on its margin, else ``alpha``.
 
-        For a guard this is the chance where rounds are independent.
+        For a guard this is the chance if rounds are independent.
         """
         return GUARD_LEVEL if self.guard else alpha
 
@@ -288,12 +291,12 @@ def register(kind: AnyKind) -> AnyKind:
 
 
 def as_ratio(value: float) -> float:
-    """The ratio without the last digits, which are wrong where it is the exponential of a logarithm."""
+    """The ratio without the last digits, which are wrong if it is the exponential of a logarithm."""
     return float(f"{value:.12g}")
 
 
 def by_metric(metric: str, unit: str) -> str:
-    """The metric, where it is not simply the speed: ``, by p95``."""
+    """The metric, if it is not simply the speed: ``, by p95``."""
     return "" if unit == "/s" and metric == "throughput" else f", by {metric}"
 
 
@@ -336,7 +339,7 @@ class Verdict:
     """Why the drawing ended."""
 
     detectable: float
-    """The smallest fraction that so many pairs show with power .8; infinite below 2 pairs."""
+    """The smallest fraction that this many pairs show with power .8; infinite below 2 pairs."""
 
     needed_pairs: int | None
     """The pairs that would decide an inconclusive claim; None if no number is known."""

@@ -21,7 +21,7 @@ ONE_IN = round(1 / (1 - QUANTILE))
 USUAL_PAIRS = 24  # of clusters, that `dbcluster calibrate` measures
 LEAST_PAIRS = 8  # of clusters: fewer give an f of more than 3.4 standard deviations
 ASSUMED = "assumed"
-SPAN, STEPS = 1e3, 2000  # of the variances that are reckoned with: up to so many times as large, in so many steps
+SPAN, STEPS = 1e3, 2000  # the range of the variances, as a factor, and its steps
 PRECISE = 1e-6  # of f, in standard deviations
 NEGLIGIBLE = 1e-18  # of the largest weight of a variance: all smaller ones together change no digit of f
 
@@ -34,7 +34,7 @@ class ClusterDifference:
     """The difference f for one instance of each variant, as a natural log."""
 
     source: str
-    """Where it comes from, in a few words, such as ``assumed`` or ``measured 2026-11-22``."""
+    """Its origin in a few words, such as ``assumed`` or ``measured 2026-11-22``."""
 
     pairs: int = 0
     """The pairs of clusters that were measured for it; 0 if it is assumed."""
@@ -66,7 +66,7 @@ class ClusterDifference:
         )
 
     def refuses(self, kind: str, margins: Sequence[float]) -> str:
-        """Why a claim cannot be made with margins (absolute log ratios) at or below f; empty when it can."""
+        """Why a claim cannot have these margins (absolute log ratios), at or below f; empty if it can."""
         if not margins or min(margins) > self.bound:
             return ""
         return (
@@ -93,17 +93,19 @@ def combine(one: ClusterDifference, other: ClusterDifference) -> ClusterDifferen
 def upper(log_ratios: Sequence[float], noise: float = 0.0) -> float:
     """Return f from the log ratios of pairs of fresh equal clusters, one for each pair of clusters.
 
-    Without noise it is t * s, or the largest of the differences where that is larger. s is the root of the mean square:
-    the mean of the differences is 0, because which cluster of a pair is the first is arbitrary, so s has as many
-    degrees of freedom as there are pairs. t is the .995 quantile of Student's distribution with these degrees of
-    freedom. For normal differences exactly 1 new pair in 200 lies above t * s, the uncertainty of s included (the
-    prediction bound of one future observation: Hahn and Meeker, Statistical Intervals, 1991, section 4.8, for a known
-    mean). At 24 pairs t is 2.80, where a known standard deviation would need 2.58. The largest difference guards
-    against tails that are not normal.
+    Without noise it is t * s, or the largest of the differences if that is larger.
 
-    noise: the standard error of a difference that comes from the rounds. The interval of a claim has its own rounds'
-    noise already, so f leaves it out (``_prediction``). f stays above what the differences say without doubt, so with
-    few rounds f is larger, not smaller.
+    - s is the root of the mean square. The mean of the differences is 0, because either cluster of a pair may be the
+      first. So s has as many degrees of freedom as there are pairs.
+    - t is the .995 quantile of Student's distribution with these degrees of freedom. At 24 pairs it is 2.80; a known
+      standard deviation would need 2.58.
+    - For normal differences exactly 1 new pair in 200 lies above t * s, with the uncertainty of s included. It is the
+      prediction bound of one future observation (Hahn and Meeker, Statistical Intervals, 1991, section 4.8, for a known
+      mean).
+    - The largest difference guards against tails that are not normal.
+
+    noise: the standard error of a difference that comes from the rounds. The interval of a claim already has the noise
+    of its rounds, so f leaves it out (``_prediction``). Few rounds make f larger, not smaller.
 
     Raises ValueError for fewer than ``LEAST_PAIRS`` differences, and for one that is not finite.
     """

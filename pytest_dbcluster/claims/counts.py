@@ -4,7 +4,7 @@ No test of equal means keeps its level under rare bursts and has power. So the c
 than half of those that counted anything, the candidate's count is lower by the margin. That is a sign test. A pair with
 nothing on both sides is not evidence. A pair on the bound counts for neither side.
 
-From 14 pairs on a look rejects if so many pairs on one side are at most as likely as its critical value
+From 14 pairs on a look rejects if the number of pairs on one side is at most as likely as its critical value
 (``critical_values``). That is exact in two cases, for any spread, skew or bursts:
 
 - the values are fixed, and only their labels are drawn;
@@ -76,7 +76,7 @@ def _sides(found: Sequence[float], bound: float) -> tuple[int, int]:
 
 @functools.lru_cache(maxsize=64)
 def ratios(pairs: Pairs) -> tuple[float, ...]:
-    """The log ratios of the pairs that counted anything, in rising order; infinite where one side counted nothing."""
+    """The log ratios of the pairs that counted anything, in rising order; infinite if one side counted nothing."""
     return _sorted_ratios(zip(pairs.candidate, pairs.baseline, strict=True))
 
 
@@ -91,7 +91,7 @@ def pairs_with_counts(pairs: Pairs) -> int:
 
 @functools.lru_cache(maxsize=1024)
 def least(level: float, look: int, of: int) -> float:
-    """The smallest number of pairs on one side, of so many that counted, that rejects at a look; infinite for none."""
+    """The smallest number of ``of`` pairs on one side that rejects at a look; infinite if none does."""
     most, share, number = chance(level, look), 0.0, of
     while number >= 0 and (share := share + math.comb(of, number) / 2**of) <= most:
         number -= 1
@@ -100,7 +100,7 @@ def least(level: float, look: int, of: int) -> float:
 
 @functools.lru_cache(maxsize=512)
 def chance(level: float, look: int) -> float:
-    """The exact chance of the signed ranks of this look to reject wrongly towards one side; 0 where it is silent."""
+    """The exact chance of the signed ranks of this look to reject wrongly towards one side; 0 if it cannot decide."""
     value = critical_values.boundary(level).at(look)
     if value is None:
         return 0.0
@@ -120,9 +120,9 @@ def _share_of_rank_sums(look: int, value: int) -> float:
 
 
 def estimate(pairs: Pairs) -> float:
-    """The log ratio of a typical pair: the median; infinite where most have one side alone, nan without pairs.
+    """The log ratio of a typical pair: the median; nan without pairs.
 
-    0 where nothing was counted.
+    It is infinite if most pairs counted only on one side, and 0 if nothing was counted.
     """
     found = ratios(pairs)
     if not len(pairs):
@@ -132,7 +132,7 @@ def estimate(pairs: Pairs) -> float:
 
 
 def total(pairs: Pairs) -> float:
-    """The log ratio of the totals; infinite where one is 0, 0 for nothing on both sides, nan without pairs."""
+    """The log ratio of the totals; infinite if one is 0, 0 if both are, nan without pairs."""
     if not len(pairs):
         return math.nan
     both = (pairs.candidate, pairs.baseline)
@@ -161,7 +161,7 @@ def detectable(pairs: Pairs, level: float, look: int) -> float:
 
 
 def _least_pairs(level: float, look: int, of: int) -> float:
-    """As ``least``; before 14 pairs, where rounds are compared, about all pairs have to lie on one side."""
+    """As ``least``; before 14 pairs, when rounds are compared, all pairs have to lie on one side."""
     if look >= RANKS_FROM:
         return least(level, look, of)
     return look if of == look and critical_values.boundary(level).at(look) is not None else math.inf
@@ -173,7 +173,7 @@ def _of(pairs: Pairs, look: int) -> int:
 
 
 def _chance_for(needed: int, of: int) -> float:
-    """The chance of each pair at which ``needed`` of so many are reached with power .8."""
+    """The chance of each pair with which ``needed`` of ``of`` pairs are reached with power .8."""
     low, high = 0.0, 1.0
     for _ in range(HALVINGS):
         middle = (low + high) / 2
@@ -185,8 +185,8 @@ def _chance_for(needed: int, of: int) -> float:
 def pairs_needed(pairs: Pairs, on_side: int, level: float, later: Iterable[int]) -> int | None:
     """How many pairs decide with power .8, if as large a share of them lies on this side as of these.
 
-    later: the looks to come. Beyond them the number is that of a normal approximation. None where no more than half of
-    the pairs lie there, and when a million pairs are not enough.
+    later: the looks to come. Beyond them the number is that of a normal approximation. None if no more than half of
+    the pairs lie there, and if a million pairs are not enough.
     """
     if not on_side or 2 * on_side <= pairs_with_counts(pairs):
         return None
@@ -224,6 +224,6 @@ def _beta_binomial(number: int, of: int, a: int, b: int) -> float:
 
 
 def too_little(pairs: Pairs) -> str:
-    """Why these pairs say little, where fewer have anything to count than the first signed look takes; else empty."""
+    """Why these pairs show little: fewer counted anything than the first signed look needs; else empty."""
     found = pairs_with_counts(pairs)
     return f"{found} of {len(pairs)} pairs counted anything" if found < min(RANKS_FROM, len(pairs)) else ""

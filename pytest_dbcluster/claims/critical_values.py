@@ -4,10 +4,9 @@ The order of the rounds is drawn at random (``block_order``), so it is the only 
 critical value rests on it: if the variant changes nothing beyond the claim's bound, the times are fixed numbers,
 whatever the noise is (drift, waves, modes, stalls, ties), and only the labels of the variants are random.
 
-- Looks at 8 and 12 pairs: Mann-Whitney (1947) of four rounds against four, summed over the opening blocks. The value is
-the
-  largest sum U that still rejects. Its exact distribution counts the 70 arrangements of each opening block.
-- Looks from 14 pairs on: Wilcoxon's signed-rank sum of ``s * v``. s is +1 where the baseline ran first, else -1; v is
+- Looks at 8 and 12 pairs: Mann-Whitney (1947) of four rounds against four, summed over the opening blocks. The value
+  is the largest sum U that still rejects. Its exact distribution counts the 70 arrangements of each opening block.
+- Looks from 14 pairs on: Wilcoxon's signed-rank sum of ``s * v``. s is +1 if the baseline ran first, else -1; v is
   what remains of the pair's difference (first round minus second) without its centre. The value is the smallest sum
   that rejects. Centre and ranks use no s, and the s are fair coins, so the exact null distribution of the sum is
   Wilcoxon's for every centre: the values hold for a trimmed mean as they do for a mean. Ties only lower the chance.
@@ -16,12 +15,12 @@ Two variants may also have the same centre and different spreads: their log diff
 Then s is a fair coin for each difference of independent rounds as well, so the signed ranks keep their exact chance.
 The opening blocks do not: all n rounds of the noisier variant lie on one side of the other variant with chance 2**-n.
 So no look at 4 pairs speaks (1/16), nor one at 8 pairs of a claim (1/256), and at 12 pairs U <= 2 counts as .00027. No
-gate that compares the spreads seen at 8 pairs would do: a variant with two modes may show one of them alone.
+gate that compares the spreads seen at 8 pairs would help: a variant with two modes may show only one of them.
 
 Rows for claims: the exact chances of all looks add up to at most the level (union bound), so the level holds in both
-cases, towards one side. A look speaks where all signs alike take at most a tenth of the level; all signed ranks have
+cases, towards one side. A look speaks if all signs alike take at most a tenth of the level; all signed ranks have
 one nominal level, the largest that keeps the sum, and none larger than that of a looser level. Guards: the chances add
-up to .1, which is what a guard promises where rounds depend on each other and the variant changes nothing. That this
+up to .1, which a guard promises if rounds depend on each other and the variant changes nothing. That this
 keeps .05 for independent rounds, all looks together, is simulated with spreads from 1:1 to 1:10, and for noise
 that grows tenfold.
 
@@ -51,7 +50,7 @@ LEVELS = (GUARD_LEVEL, *(alpha / parts for alpha in ALPHAS for parts in PARTS))
 
 @dataclass(frozen=True)
 class Boundary:
-    """The critical values of one level, one per look; None where a look cannot speak at this level.
+    """The critical values of one level, one per look; None if a look cannot decide at this level.
 
     At 8 and 12 pairs the largest Mann-Whitney sum that rejects, from 14 pairs on the smallest signed-rank sum.
     """
@@ -104,10 +103,10 @@ def boundary(level: float) -> Boundary:
 
 
 def looks(instances: int = 1) -> tuple[int, ...]:
-    """The looks of a measurement whose blocks use so many instances in turn.
+    """The looks of a measurement whose blocks use ``instances`` instances in turn.
 
-    None comes before every instance has equally many opening blocks, so that no verdict rests on one instance more than
-    on another; and none inside an opening block.
+    No look comes inside an opening block. A look comes only when every instance has equally many opening blocks, so no
+    verdict rests more on one instance than on another.
     """
     whole = PER_OPENING * openings(instances)
     return tuple(

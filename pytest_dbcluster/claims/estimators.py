@@ -16,7 +16,7 @@ from pytest_dbcluster.claims.pairs import log, log_difference
 Interval = tuple[float, float]
 
 POWER, POWER_Z = 0.8, 0.84  # of "could see" and "needs"; the second is its normal quantile
-MOST_PAIRS = 1_000_000  # a number of pairs above it is no advice
+MOST_PAIRS = 1_000_000  # a larger number of pairs is not useful advice
 ROBUST = 1.4826  # standard deviation by median absolute deviation, of normal values
 STALL_FACTOR = 2.0  # a round that took longer than this times the median of all rounds stalled
 
@@ -32,12 +32,12 @@ def log_ratio(candidate: float, baseline: float) -> float:
 
 
 def factor(value: float) -> float:
-    """The ratio of a log ratio: exp(value), or inf where exp would overflow."""
+    """The ratio of a log ratio: exp(value), or inf if exp would overflow."""
     return math.inf if value > 709 else math.exp(value)
 
 
 def widen(limits: Interval, estimate: float) -> Interval:
-    """The interval, widened to include the estimate; pairs drawn after the last look move the estimate alone."""
+    """The interval, widened to include the estimate; pairs drawn after the last look move only the estimate."""
     return min(limits[0], estimate), max(limits[1], estimate)
 
 
@@ -97,7 +97,7 @@ def median_interval(values: Sequence[float], level: float = 0.95) -> Interval | 
 
 
 def binomial(most: int, count: int, chance: float) -> float:
-    """The chance that of ``count`` tries at most ``most`` succeed, where each does with ``chance``."""
+    """The chance that at most ``most`` of ``count`` tries succeed, if each succeeds with ``chance``."""
     if most >= count or chance <= 0:
         return 1.0
     if chance >= 1:
@@ -106,7 +106,7 @@ def binomial(most: int, count: int, chance: float) -> float:
 
 
 def _binomial_term(number: int, count: int, chance: float) -> float:
-    """The chance that of ``count`` tries exactly so many succeed, where each does with ``chance``: between 0 and 1."""
+    """The chance that exactly ``number`` of ``count`` tries succeed, if each succeeds with ``chance`` (not 0 or 1)."""
     ways = math.lgamma(count + 1) - math.lgamma(number + 1) - math.lgamma(count - number + 1)
     return math.exp(ways + number * math.log(chance) + (count - number) * math.log1p(-chance))
 

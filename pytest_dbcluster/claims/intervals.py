@@ -5,8 +5,8 @@ Mann-Whitney's, and the ends of the interval are two of the 16 differences insid
 it is the signed-rank test of ``remainders``. ``level`` is a one-sided chance of error that ``critical_values`` has;
 other levels raise ConfigError.
 
-An end is found by bisection, to the last digit. Where it is only drawn or named, ``within`` saves most of the time: an
-end then lies at most so far outside of the exact one, never inside.
+An end is found by bisection, to the last digit. If it is only drawn in a chart or printed, ``within`` saves most of the
+time: the end then lies at most ``within`` outside of the exact one, never inside.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ WIDEST = 1e-9  # the smallest spread that is reckoned with, so that equal pairs 
 def interval(pairs: Pairs, level: float, within: float = 0.0) -> Interval:
     """The log ratios that the last look does not reject; each end is wrong with a chance of at most ``level``.
 
-    That chance covers all looks together. Unbounded before the first look, and where so few pairs prove nothing.
+    That chance covers all looks together. Unbounded before the first look, and if so few pairs prove nothing.
     """
     look = critical_values.last_look(len(pairs), pairs.instances)
     if look is None:

@@ -135,19 +135,21 @@ class Pairs:
 
 
 def of_losses(after: Pairs, before: Pairs) -> Pairs:
-    """For ``fades``: each pair's ratio of ``after`` as candidate, that of ``before`` as baseline; 16 clients and 1.
+    """For ``fades``: each pair has the ratio of ``after`` as candidate and that of ``before`` as baseline.
 
-    Why signed ranks are exact here. Let a variant change each log time of its workload by the same, theta. Then the log
-    ratio of a pair is theta + s e. s = +1 or -1 is the coin of the draw: which of the two ran first. e is the
-    difference of the two rounds without theta, and no draw moves it. The same place of ``before`` has its own coin t
-    and its own e'. So the difference of the two log ratios is (theta - theta') + s (e - s t e'). Where both coins are
-    flipped, s t stays and the last part changes its sign. The order that was drawn and the one with both coins flipped
-    are equally likely, for each place on its own. So s is a fair coin, whatever e, e' and s t are: exact,
-    also where theta' is not known. That is the sharp hypothesis, that both losses differ by the bound in each round; as
-    for every claim, other noise of a variant is not covered. Ties only lower the chance.
+    Why signed ranks are exact here, under the sharp hypothesis that both losses differ by the bound in each round:
 
-    The looks inside of opening blocks (before 14 pairs) compare rounds of several pairs, where theta' does not cancel,
-    so they do not speak, and the sum of the exact chances of all looks stays below the level.
+    - Let a variant change each log time of its workload by theta. Then the log ratio of a pair is theta + s e. s is +1
+      or -1, the coin of the draw: which of the two ran first. e is the difference of the two rounds without theta, and
+      no draw moves it. The same place of ``before`` has a separate coin t and a separate e'.
+    - So the difference of the two log ratios is (theta - theta') + s (e - s t e'). If both coins are flipped, s t stays
+      and the last part changes its sign.
+    - The order that was drawn and the one with both coins flipped are equally likely, separately for each place. So s
+      is a fair coin, whatever e, e' and s t are. That holds even if theta' is not known. Ties only lower the chance.
+
+    As for every claim, a variant with other noise is not covered. The looks inside of opening blocks (before 14 pairs)
+    compare rounds of several pairs, in which theta' does not cancel, so they do not decide. The exact chances of all
+    looks add up to less than the level.
     """
     return Pairs(
         candidate=after.ratios,

@@ -20,7 +20,7 @@ from pytest_dbcluster.claims.critical_values import LOOKS, RANKS_FROM
 from pytest_dbcluster.claims.estimators import MOST_PAIRS, POWER, POWER_Z
 from pytest_dbcluster.claims.pairs import Pairs
 
-KNOWN_FROM = 20  # pairs: fewer tell their noise as a range only
+KNOWN_FROM = 20  # pairs: fewer show their noise only as a range
 DEPENDENT = 2.5  # standard errors of a correlation of neighbours that independent pairs seldom exceed
 MANY = 40  # pairs: from here on the rank sum of a look is about normal, and needs no resampling
 SHIFTED = 0.9  # of the deviation of a rank sum without a difference: about what it is with one that is to be shown
@@ -33,10 +33,10 @@ SMOOTH, FEW_PAIRS = 2.2, (2.0, 1.2)
 HALVINGS = 16  # of the range of a shift
 RANK_COST = 1.023  # of the standard error of ranks, in that of a mean, for normal noise: the root of pi / 3
 
-# Of the looks before 20 pairs, where so few pairs cannot be resampled: the log ratio, in standard deviations of a pair,
-# that this look or one before it finds with power .8, for independent normal rounds, with the error of the standard
-# deviation itself. The second figure is without the looks at whole opening blocks. Other levels have none of these
-# looks.
+# So few pairs cannot be resampled, so these are the figures of the looks before 20 pairs: the log ratio, in standard
+# deviations of a pair, that this look or an earlier one finds with power .8. They are for independent normal rounds,
+# and include the error of the standard deviation. The second figure is without the looks at whole opening blocks. Other
+# levels have none of these looks.
 _GUARD, _FIRST, _SECOND = critical_values.GUARD_LEVEL, *critical_values.ALPHAS
 SHOWN: Mapping[tuple[float, int], tuple[float, float]] = MappingProxyType(
     {
@@ -62,7 +62,7 @@ def deciding_looks(level: float, pairs: Pairs) -> list[int]:
 
 
 def detectable(pairs: Pairs, level: float, look: int | None = None) -> float:
-    """The smallest log ratio that ``look`` pairs of this noise show with power .8; infinite where none can.
+    """The smallest log ratio that ``look`` pairs of this noise show with power .8; infinite if none can.
 
     look: by default the last one that these pairs have reached.
 
@@ -79,10 +79,10 @@ def detectable(pairs: Pairs, level: float, look: int | None = None) -> float:
 
 
 def detectable_range(pairs: Pairs, level: float) -> tuple[float, float]:
-    """``detectable`` as a range; both ends are the same where the pairs tell their noise well enough.
+    """``detectable`` as a range; both ends are the same if the pairs show their noise well enough.
 
-    They do not where they are fewer than 20, or depend on each other. Then the ends are the least and the most of what
-    all pairs and either half of them say.
+    Fewer than 20 pairs do not, nor do pairs that depend on each other. Then the ends are the smallest and the largest
+    figure of all pairs and of either half of them.
     """
     figure = detectable(pairs, level)
     if math.isinf(figure) or pairs.counts or not (len(pairs) < KNOWN_FROM or dependent(pairs)):
@@ -187,7 +187,7 @@ def chance_beyond(distance: float, shown: float, drawn: int, level: float, end: 
 
 
 def quantile(level: float, look: int) -> float:
-    """How many standard errors the signed-rank test of a look takes; infinite where the look cannot speak."""
+    """How many standard errors the signed-rank test of a look takes; infinite if the look cannot decide."""
     value = critical_values.boundary(level).at(look)
     if value is None:
         return math.inf
@@ -196,6 +196,6 @@ def quantile(level: float, look: int) -> float:
 
 
 def detectable_if_normal(pairs: Pairs, level: float, end: int) -> float:
-    """What ``end`` pairs show if the noise is normal, as small as ``pair_sd`` says: fast, for a first look."""
+    """What ``end`` pairs show if the noise is normal, as small as ``pair_sd``: a fast first estimate."""
     error = RANK_COST * estimators.pair_sd(pairs.ratios) / math.sqrt(end)
     return error * (quantile(level, end) + POWER_Z)

@@ -95,7 +95,7 @@ def replay(
     times: Times | None = None,
     apart: Sequence[float] = (),
 ) -> Verdict | None:
-    """Return the verdict of a claim whose pairs are drawn already, or None when these pairs decide nothing.
+    """Return the verdict of a claim whose pairs are already drawn, or None if these pairs decide nothing.
 
     Takes the arguments of ``judge``. Judges the looks one by one; the first look that decides gives the verdict. A used
     budget counts only after all pairs. So a claim that is asked second gets the verdict it would have got first.
@@ -143,11 +143,11 @@ def _decide(asked: ClaimsWithPairs, terms: Terms) -> tuple[Outcome, str] | None:
 
 
 def unlike_voids(pairs: Pairs) -> str:
-    """Why these pairs may not decide yet: the void rounds depend on the variant; empty when they do not.
+    """Why these pairs may not decide yet: the void rounds depend on the variant; empty if they do not.
 
-    A variant whose slow rounds go void looks faster than it is. So the numbers of void rounds of two variants may
-    differ by 3 % of the rounds of a variant at most, and by one from 14 pairs on. What one void round costs, if it was
-    the slowest of its variant, is simulated in ``benchmarks/noise_models.py``.
+    If the slow rounds of a variant go void, it looks faster than it is. So the void rounds of two variants may differ
+    by at most 3 % of the rounds of a variant, and by one from 14 pairs on. ``benchmarks/noise_models.py`` simulates
+    the cost of one void round that was the slowest of its variant.
     """
     baseline, candidate = pairs.void_rounds()
     attempted = len(pairs) + max(baseline, candidate)
@@ -163,7 +163,7 @@ def _answer(claim: Claim, pairs: Pairs, alpha: float, alpha_fail: float) -> tupl
     """Compare the intervals of one look with the bounds of the claim; None when the look does not decide.
 
     ``alpha`` is the level to hold and ``alpha_fail`` the level to fail, both one-sided. Times that were printed in
-    steps decide only where rounding cannot change the answer.
+    steps decide only if rounding cannot change the answer.
     """
     low, high = claim.hold_bounds
     hold, blur = claim.hold_level(alpha), pairs.blur
@@ -217,7 +217,7 @@ def _within(claim: Claim, pairs: Pairs, level: float) -> bool:
 
 
 def _obstacle(asked: ClaimsWithPairs, alpha: float) -> str:
-    """The only reason why there is no verdict: equal clusters differ, totals disagree, or rounding; else empty.
+    """Why there is no verdict, if one reason prevents it: equal clusters, totals, or rounding; else empty.
 
     asked: claims that the last look did not decide.
     """
@@ -256,8 +256,8 @@ def _disagreement(claim: Claim, pairs: Pairs, alpha: float, alpha_fail: float) -
 def _chance(asked: ClaimsWithPairs, alpha: float, end: int) -> float:
     """Chance that a claim is decided by the look at ``end`` pairs, if later pairs resemble the drawn pairs.
 
-    The noise is taken as smaller by 1.5 of its standard errors: a claim is given up only without doubt. Where normal
-    noise of ``pair_sd`` leaves no chance, it is resampled too, and the larger chance counts.
+    The noise counts as smaller by 1.5 of its standard errors, so a claim is given up only if that is certain. If normal
+    noise of ``pair_sd`` leaves no chance, the noise is resampled too, and the larger chance counts.
     """
     fast = _chance_by(asked, alpha, end, power.detectable_if_normal)
     return fast if fast >= FUTILE else max(fast, _chance_by(asked, alpha, end, power.detectable))

@@ -87,7 +87,7 @@ def _estimate(verdict: Verdict) -> str:
 
 
 def estimate(verdict: Verdict) -> str:
-    """The ratio with its sequential interval, ``1.84x (1.18 .. 3.08)``; ``-`` where no pair was measured."""
+    """The ratio with its sequential interval, ``1.84x (1.18 .. 3.08)``; ``-`` without pairs."""
     return formatting.with_interval(verdict.ratio, verdict.low, verdict.high, verdict.claim.limits)
 
 
@@ -119,7 +119,7 @@ def _noise(verdict: Verdict, names: tuple[str, ...]) -> str:
 
 
 def _detectable(verdict: Verdict) -> str:
-    """The smallest difference that so many pairs show; a range where they do not tell their noise."""
+    """The smallest difference that this many pairs show; a range if they do not show their noise."""
     least, most = _fraction(verdict.detectable), verdict.detectable_most
     return least if most is None or _fraction(most) == least else f"{least} to {_fraction(most)}"
 
@@ -141,7 +141,7 @@ def _error(verdict: Verdict, seconds: float, load: str, variants: int) -> str:
 
 
 def _unless(claim: Claim) -> str:
-    """The condition of a verdict about variants on separate clusters; empty where they share one."""
+    """The condition of a verdict about variants on separate clusters; empty if they share one."""
     if not claim.apart:
         return ""
     return (
@@ -151,7 +151,7 @@ def _unless(claim: Claim) -> str:
 
 
 def budget(seconds: float) -> int:
-    """The value of ``--db-budget`` for a claim that is expected to take so many seconds."""
+    """The value of ``--db-budget`` for a claim that is expected to take this many seconds."""
     return max(STEP, STEP * math.ceil(SPARE * seconds / STEP))
 
 
@@ -173,9 +173,9 @@ def needs(verdict: Verdict, seconds: float, load: str = "", variants: int = 2) -
 
 
 def _longer_rounds(needed: int, pairs: int, seconds: float, load: str, variants: int) -> str:
-    """What to change in the test where a run does not draw so many pairs; empty where it does.
+    """What to change in the test if no run draws so many pairs; empty if a run does.
 
-    Rounds that are so many times as long scatter less, by the root of it. The whole time stays the same.
+    Rounds that are n times as long scatter less, by the root of n. The whole time stays the same.
     """
     if needed <= (maximum := critical_values.LOOKS[-1]):
         return ""
@@ -189,7 +189,7 @@ def _longer_rounds(needed: int, pairs: int, seconds: float, load: str, variants:
 
 
 def needed_margin(verdict: Verdict) -> str:
-    """The margin with which an inconclusive guard would hold; empty where there is none."""
+    """The margin with which an inconclusive guard would hold; empty if there is none."""
     return "" if verdict.needed_margin is None else f"a margin >= {_fraction(verdict.needed_margin)}"
 
 
