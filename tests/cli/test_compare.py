@@ -418,7 +418,7 @@ def test_a_wrong_file_is_answered_while_others_have_the_machine(tmp_path, monkey
 def test_a_comparison_goes_on_where_it_was(compared):
     """Claims of throughput and p95 are of one test that ended; ``--resume`` takes over each answer that there is."""
     answers, run = schema.read_claims(compared.results), read_run(compared.results)
-    second = dbcluster(*compared.words, "--resume", seconds=300, program=compared.program)
+    second = dbcluster(*compared.words, "--seconds=12", "--resume", seconds=300, program=compared.program)
 
     assert second.returncode in (0, 3, 4), second.stderr
     assert {claim.test for claim in answers} == {test.test for test in run.tests}
