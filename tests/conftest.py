@@ -72,6 +72,13 @@ LONG = (
     "workloads/test_sysbench.py",
     "hosts/provisioners/container/test_provisioner_engine_lost.py",
     "testbed/test_pool.py",
+    "testbed/test_testbed_loads.py",
+    "testbed/test_testbed.py",
+    "whole/test_resume.py",
+    "whole/test_kills.py",
+    "hosts/provisioners/vm/test_provisioner_without_root.py",
+    "workloads/tpcc/test_partitions.py",
+    "workloads/tpcc/test_orders.py",
 )
 
 
