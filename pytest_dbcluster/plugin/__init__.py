@@ -5,12 +5,11 @@
 - ``fixture``: ``Measure``, the type of the fixture ``measure``.
 - ``session``: one run: its provisioner, its pool of clusters, its report.
 - ``grouping``, ``xdist``: which tests share clusters, and which worker runs them.
-- ``collection/``: what is known of tests before they run: wrong clusters, too small budgets, expected time.
-- ``results``: the results directory of the run. ``run_file``: what ``run.json`` says of its tests.
+- ``collection/``: checks of tests before they run: wrong clusters, too small budgets, expected time.
+- ``results``: the results directory of the run. ``run_file``: the tests in ``run.json``.
 - ``junit``: claims in the XML of ``--junit-xml``. ``signals``: SIGTERM and SIGHUP end a run as Ctrl-C does.
 
-Only ``hooks`` and ``xdist`` import pytest. Every run of pytest loads ``hooks`` where the plugin is installed, so it
-imports heavy modules only when it uses them.
+Every run of pytest loads ``hooks`` if the plugin is installed, so it imports heavy modules only when it uses them.
 """
 
 __all__ = ["fixture"]

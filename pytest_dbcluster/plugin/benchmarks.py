@@ -1,4 +1,4 @@
-"""Benchmarks: gives the rounds of a run to pytest-benchmark, where it is installed and something is asked of it."""
+"""Benchmarks: gives the rounds of a run to pytest-benchmark, if it is installed and an option asks for results."""
 
 from __future__ import annotations
 
@@ -15,37 +15,37 @@ if TYPE_CHECKING:
     from pytest_dbcluster.reporting.records import ClaimRecord
 
 NAME = "dbcluster_benchmarks"
-DRAWS = "pygal"  # what draws its histogram
+DRAWS = "pygal"  # the library that draws its histogram
 NO_HISTOGRAM = (
-    f"--benchmark-histogram needs {DRAWS}, which is not installed: pip install 'pytest-benchmark[histogram]'; or leave "
-    "the option out"
+    f"--benchmark-histogram needs {DRAWS}, which is not installed: pip install 'pytest-benchmark[histogram]', or "
+    "remove the option"
 )
 HEADER = "benchmark: "  # the beginning of pytest-benchmark's line at the top of a run
 STORES = ("save", "autosave", "save_data", "compare")  # its options that use its directory of results
-# Its options that ask for results. Others change how functions are timed, or switch it off.
+# Its options that ask for results. Others change the timing of functions, or switch it off.
 ASKS = ("save", "autosave", "json", "compare", "compare_fail", "histogram", "enable", "only")
 
 
-def asked(config: pytest.Config) -> bool:
+def wants_results(config: pytest.Config) -> bool:
     """Whether an option of pytest-benchmark asks for results."""
-    return _given(config, ASKS)
+    return _has_option(config, ASKS)
 
 
-def _given(config: pytest.Config, names: Sequence[str]) -> bool:
+def _has_option(config: pytest.Config, names: Sequence[str]) -> bool:
     return any(getattr(config.option, f"benchmark_{name}", None) not in (None, False, []) for name in names)
 
 
 def leave_no_directory(config: pytest.Config) -> None:
     """Keep pytest-benchmark from making its directory ``.benchmarks`` in a run that stores nothing there.
 
-    It makes its storage when it is configured; of a path that exists and is no directory it makes none.
+    pytest-benchmark makes its storage at the start, but not if the path is a file.
     """
-    if config.pluginmanager.hasplugin("benchmark") and not _given(config, STORES):
+    if config.pluginmanager.hasplugin("benchmark") and not _has_option(config, STORES):
         config.option.benchmark_storage = f"file://{os.devnull}"
 
 
 class Benchmarks:
-    """The plugin that is registered beside pytest-benchmark. records: returns the claims of the run so far."""
+    """The plugin that works beside pytest-benchmark. records: returns the claims of the run so far."""
 
     def __init__(self, config: pytest.Config, records: Callable[[], Sequence[ClaimRecord]]) -> None:
         self._config = config
@@ -53,14 +53,14 @@ class Benchmarks:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_report_header(self) -> Generator[None, list[Any], list[Any]]:
-        """Leave out the line of pytest-benchmark where nothing is asked of it: its timer measures no round."""
+        """Remove the line of pytest-benchmark if no option asks for results: its timer does not measure rounds."""
         lines = yield
-        return lines if asked(self._config) else [line for line in lines if not str(line).startswith(HEADER)]
+        return lines if wants_results(self._config) else [line for line in lines if not str(line).startswith(HEADER)]
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_sessionfinish(self) -> Generator[None, object, object]:
-        """Add the rounds before pytest-benchmark saves and compares what it has."""
-        if asked(self._config) and (records := self._records()):
+        """Add the rounds before pytest-benchmark saves and compares its results."""
+        if wants_results(self._config) and (records := self._records()):
             from pytest_dbcluster.reporting import pytest_benchmark
 
             pytest_benchmark.feed(self._config, records)
@@ -68,10 +68,9 @@ class Benchmarks:
 
 
 def register(config: pytest.Config, records: Callable[[], Sequence[ClaimRecord]]) -> None:
-    """Register the plugin where pytest-benchmark is there.
+    """Register the plugin if pytest-benchmark is active.
 
-    Raises UsageError for a histogram that could not be drawn: pytest-benchmark itself ends with an internal error when
-    everything is measured.
+    Raises UsageError for a histogram without its library; otherwise pytest-benchmark would fail at the end of the run.
     """
     if config.pluginmanager.hasplugin("benchmark"):
         if getattr(config.option, "benchmark_histogram", None) and importlib.util.find_spec(DRAWS) is None:

@@ -14,7 +14,7 @@ from pytest_dbcluster.spec import DEFAULT_RELEASE, PARITIES
 
 
 def from_here(path: str) -> str:
-    """A path that was typed, from the working directory; an empty one, which is refused later, stays as it is."""
+    """A path of the command line, from the working directory; an empty one stays, since a later check refuses it."""
     return str(Path.cwd() / path) if path.strip() else path
 
 
@@ -25,25 +25,25 @@ def add_ssh_options(add: Callable[..., None]) -> None:
         action="append",
         metavar="USER@ADDRESS",
         help="machine for one node of each cluster, for --db-provisioner ssh; repeatable; a Host of ~/.ssh/config too; "
-        "USER@ADDRESS=PRIVATE_ADDRESS where the machines reach each other at other addresses",
+        "USER@ADDRESS=PRIVATE_ADDRESS if the machines reach each other at other addresses",
     )
     add(
         "--db-load-host",
         action="append",
         metavar="USER@ADDRESS",
         help="machine for the load generator and proxies (default: the last --db-host, beside a server); repeatable: "
-        "sysbench and TPC-C divide their terminals between all of them, mysqlslap runs on the first",
+        "sysbench and TPC-C divide their clients between all machines, mysqlslap runs on the first",
     )
     add(
         "--db-host-keys",
         metavar="FILE",
-        help="file with the host keys of the machines, as known_hosts has them (default: those that ssh knows)",
+        help="file with the host keys of the machines, in the format of known_hosts (default: those that ssh knows)",
     )
-    add("--db-ssh-config", metavar="FILE", help="configuration of ssh instead of ~/.ssh/config")
+    add("--db-ssh-config", metavar="FILE", help="ssh configuration in place of ~/.ssh/config")
     add(
         "--db-host-directory",
         metavar="DIR",
-        help="directory of the machines in which ours is made, with the servers' data (default /var/tmp)",
+        help="directory of the machines for our directory with the servers' data (default /var/tmp)",
     )
 
 
@@ -59,9 +59,9 @@ def add_options(group: Any) -> None:
     add(
         "--db-provisioner",
         metavar="NAME",
-        help="where clusters run: local, as processes of this machine, container, vm, or ssh, on the machines of "
-        "--db-host, or ec2, on instances that are launched (default: what the mark `provisioner` of all chosen tests "
-        f"names, else {DEFAULT_PROVISIONER})",
+        help="where clusters run: local (processes of this machine), container, vm, ssh (the machines of --db-host), "
+        "or ec2 (new instances). Default: the provisioner in the mark `provisioner` of all chosen tests, or "
+        f"{DEFAULT_PROVISIONER}",
     )
     add_ssh_options(add)
     add_ec2_options(add, "with --db-provisioner ec2: ")
@@ -69,33 +69,33 @@ def add_options(group: Any) -> None:
         "--db-image",
         action="append",
         metavar="NAME:VERSION=IMAGE",
-        help="image for the containers of a release; repeatable (default: made by `dbcluster image build`)",
+        help="image for the containers of a release; repeatable (default: the image of `dbcluster image build`)",
     )
     add(
         "--db-storage",
         metavar="PROFILE",
-        help="limit each node's disk to the writes per second of a volume, where the spec of the cluster has no limit: "
+        help="limit each node's disk to the writes per second of a volume, if the spec of the cluster has no limit: "
         f"{', '.join(storage_profiles.PROFILES)} (default: no limit)",
     )
     add(
         "--db-profile",
         default="quick",
         metavar="quick|paper",
-        help="quick: short rounds on tables that are kept between them (default); paper: the command lines of "
-        "published measurements, which take longer",
+        help="quick: short rounds that keep their tables (default); paper: the command lines of published "
+        "measurements, which take longer",
     )
     add(
         "--db-parity",
         default=PARITIES[0],
         metavar="vendor|normalised",
-        help="vendor: each server's own defaults (default); normalised: the same durability, binlog, appliers, "
+        help="vendor: the defaults of each vendor (default); normalised: the same durability, binlog, appliers, "
         "isolation and character set on all servers",
     )
-    add("--db-cnf", metavar="FILE", help="my.cnf with server options for every cluster; the cluster's own options win")
+    add("--db-cnf", metavar="FILE", help="my.cnf with server options for every cluster; options of the cluster win")
     add(
         "--db-cnf-root",
         metavar="DIR",
-        help="directory with a copy of the files of the host that a my.cnf came from: !include /etc/... is read there",
+        help="directory with a copy of the files of the host that a my.cnf came from, for lines such as !include /etc/",
     )
     add(
         "--db-max-pairs",
@@ -109,7 +109,7 @@ def add_options(group: Any) -> None:
         type=float,
         metavar="SECONDS",
         help=f"maximum measured time of one claim (default {BUDGETS['quick']:g}; profile paper: {BUDGETS['paper']:g}); "
-        "wins over the mark budget of a test",
+        "overrides the mark budget of a test",
     )
     add(
         "--db-run-budget",
@@ -121,8 +121,8 @@ def add_options(group: Any) -> None:
         "--db-wait",
         default=LOCK_WAIT,
         metavar="TIME",
-        help="how long the run waits for another one that has the machine, or a lock of the cache, such as 90s or 2h; "
-        f"then it ends with exit code 2 and names the process that has it (default {LOCK_WAIT})",
+        help="how long the run waits for another run on this machine, or for a lock of the cache, such as 90s or 2h; "
+        f"then it ends with exit code 2 and names the process that has the lock (default {LOCK_WAIT})",
     )
     add(
         "--db-alpha",
@@ -135,43 +135,43 @@ def add_options(group: Any) -> None:
         "--db-seed",
         type=int,
         metavar="N",
-        help="seed for the order of rounds (default: 64 random bits, printed with each claim); a given seed repeats "
-        "the order of a run: the promised error is that of a random order, not of a seed whose result was seen",
+        help="seed for the order of rounds (default: 64 random bits, printed with each claim). A seed repeats the "
+        "order of a run. The error limits hold for a random order, not for a seed whose result you know",
     )
     add(
         "--db-strict",
         action="store_true",
-        help="an inconclusive claim fails its test (default: the test is shown as I, neither passed nor failed)",
+        help="an inconclusive claim fails its test (default: pytest shows the test as I, neither passed nor failed)",
     )
     add(
         "--db-keep",
         action="store_true",
-        help="leave the last clusters running (with -n: those of each worker); print how to connect and to end them",
+        help="leave the last clusters running (with -n: those of each worker), and print how to connect and end them",
     )
     add(
         "--db-results",
         type=from_here,
         metavar="DIR",
-        help=f"directory of the results; those of the run before are removed (default {DEFAULT_RESULTS} below pytest's "
+        help=f"directory of the results; the run removes earlier results (default {DEFAULT_RESULTS} below pytest's "
         "rootdir)",
     )
     add(
         "--db-resume",
         action="store_true",
-        help="continue an interrupted run: take over the answers in the results directory, inconclusive ones too, and "
-        "measure the claims that have none, or whose clusters, release, workload or options have changed",
+        help="continue an interrupted run: keep the answers in the results directory, also inconclusive ones, and "
+        "measure the claims without an answer, or with other clusters, releases, workloads or options",
     )
     add(
         "--db-history",
         type=from_here,
         metavar="FILE",
-        help="add the claims of this run to a history, such as reports/history.jsonl, and warn where a ratio differs "
+        help="add the claims of this run to a history, such as reports/history.jsonl, and warn if a ratio differs "
         "from those of earlier runs on such a machine; `dbcluster history list` shows it",
     )
     add(
         "--db-history-strict",
         action="store_true",
-        help="a warning of --db-history makes the run red: exit code 1 (default: it changes nothing)",
+        help="a warning of --db-history fails the run with exit code 1 (default: the exit code does not change)",
     )
     add(
         "--db-github",

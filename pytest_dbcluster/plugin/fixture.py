@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from pytest_dbcluster.workloads.tpcc.failover import LoadedFailover
     from pytest_dbcluster.workloads.workload import Workload
 
-VARIANTS = 2  # of a claim, at least
+VARIANTS = 2  # minimum for a claim
 ALONE = (
-    "measure(workload, on=[{spec}]) has nothing to compare {spec} with: a claim needs two variants. Compare two "
-    "clusters, default, other = measure(workload, on=[{spec}, other_spec]), or two workloads on one cluster, "
+    "measure(workload, on=[{spec}]) has one variant, but a claim needs two. Compare two clusters: "
+    "default, other = measure(workload, on=[{spec}, other_spec]); or two workloads on one cluster: "
     "measure({{name: workload, other_name: other_workload}}, on=[{spec}])"
 )
 
@@ -31,8 +31,8 @@ ALONE = (
 class Measure:
     """``measure(workload, on=[spec, ...])`` and ``measure.sweep(workload, on=[spec, ...], threads=(1, 4, 16))``.
 
-    ``measure.failover(TPCC(...), on=spec)`` measures no rounds. ``asked`` collects one list of measurements per call:
-    one measurement, or one per point of a sweep.
+    ``measure.failover(TPCC(...), on=spec)`` does not measure rounds. ``asked`` collects one list for each call: one
+    measurement, or one for each point of a sweep.
     """
 
     def __init__(self, session: DBSession, release: ReleaseName, item: Any, asked: list[list[Measurement]]) -> None:
@@ -50,15 +50,18 @@ class Measure:
         across_durability: bool = False,
         instances: int | None = None,
     ) -> list[Series]:
-        """Return one series per spec; claims draw the rounds.
+        """Return one series for each spec; claims draw the rounds.
 
-        Of a mapping (name -> workload) each workload on each spec is a series: all specs of the first workload, then
-        those of the next. On a single spec a series has the name of its workload, else a name such as ``many on near``.
-        across_durability: True permits variants with different guarantees of a commit that come from topology, vendor
-        or release and not from the test's options. instances: the number of fresh clusters of each variant, used in
-        turn by block; by default 2 when topologies or releases are compared, else 1. Raises ConfigError for variants
-        that cannot be compared, for a single one, and for rounds so long that the budget decides no claim. Raises
-        Inconclusive when the run's time is used.
+        With a mapping (name -> workload), each workload on each spec is a series, the specs of the first workload
+        first. Such a series has a name such as ``many on near``, or on a single spec the name of its workload.
+
+        - across_durability: True permits variants with different commit guarantees that come from topology, vendor or
+          release, and not from the test's options.
+        - instances: the number of fresh clusters of each variant, alternating by block. The default is 2 if topologies
+          or releases differ, otherwise 1.
+
+        Raises ConfigError for variants that cannot be compared, for a single variant, and for rounds that are too long
+        for the budget of a claim. Raises Inconclusive if the budget of the run is spent.
         """
         if isinstance(on, list | tuple) and len(on) == 1 and not isinstance(workload, Mapping):
             raise ConfigError(ALONE.format(spec=on[0]))
@@ -77,15 +80,15 @@ class Measure:
         instances: int | None = None,
         **values: Sequence[object],
     ) -> Curve:
-        """Return a curve: the same at each value of one field, such as ``threads=(1, 4, 16)``.
+        """Return a curve: a measurement at each value of one field, such as ``threads=(1, 4, 16)``.
 
         ``for threads, baseline, candidate in measure.sweep(...)`` claims point by point; the first claim that fails or
         is inconclusive ends the test. ``curve.every`` measures all points before it raises. ``curve.draw`` measures
-        without a claim. The table, chart and file of the curve are written after the test. Raises ConfigError for a
-        field that the workload does not have.
+        without a claim. The plugin writes the table, chart and file of the curve after the test. Raises ConfigError
+        for a field that the workload does not have.
         """
         if isinstance(workload, Mapping):
-            raise ConfigError("measure.sweep takes one workload: it compares clusters at each value of a field")
+            raise ConfigError("measure.sweep accepts one workload: it compares clusters at each value of a field")
         field, workloads = curve.loads(workload, values)
         points = [
             Point(value, self._measurement(load, on, across_durability, instances, name, (field, value)))
@@ -98,33 +101,35 @@ class Measure:
 
     @calls.check_arguments("done = measure.failover(TPCC(threads=4), on=spec)")
     def failover(self, workload: TPCC, *, on: ClusterSpec) -> LoadedFailover:
-        """Take the server of a cluster away while TPC-C writes, let its standby take over, and return how that went.
+        """Stop the server of a cluster while TPC-C writes, let its standby take over, and return the result.
 
-        ``done.seconds`` without a server, ``done.failover.steps`` one by one, ``done.acknowledged`` orders, of which
-        ``done.lost`` are missing on the new server, ``done.violations`` of the conditions of TPC-C there. It is no
-        claim, so assert what you expect. The text of it is printed. Afterwards the old host stands by.
+        - ``done.seconds``: seconds without a server. ``done.failover.steps``: the steps.
+        - ``done.acknowledged``: orders that the old server acknowledged. ``done.lost``: those that the new one lacks.
+        - ``done.violations``: violations of the conditions of TPC-C on the new server.
 
-        Raises ConfigError for another workload, and for a cluster without a standby; Inconclusive when the run's time
-        is used; ProvisionError where the standby may not take over.
+        It is not a claim, so assert what you expect. The run prints its text. Afterwards the old host is the standby.
+
+        Raises ConfigError for another workload, and for a cluster without a standby. Raises Inconclusive if the budget
+        of the run is spent, and ProvisionError if the standby may not take over.
         """
         from pytest_dbcluster.workloads.tpcc import TPCC
 
         if not isinstance(workload, TPCC):
-            raise ConfigError(f"measure.failover compares the orders of TPCC, and got {workload!r}")
+            raise ConfigError(f"measure.failover needs TPCC, because it counts orders; got {workload!r}")
         if not isinstance(on, ClusterSpec):
-            raise ConfigError(f"measure.failover(workload, on=spec) takes one ClusterSpec, got {on!r}")
+            raise ConfigError(f"measure.failover(workload, on=spec) accepts one ClusterSpec; got {on!r}")
         if why := self._session.settings.rules().run_over():
             raise Inconclusive(f"{why}; nothing was started")
         return self._session.failover(workload, on, self._release)
 
     def _check_reach(self, workload: Workload | Mapping[str, Workload]) -> None:
-        """End a test whose rounds are too long for any claim, before a release is fetched or anything starts.
+        """End a test whose rounds are too long for any claim, before the run fetches or starts anything.
 
-        Which claims the test will make is not known yet, so the earliest first look of all counts; each claim checks
-        its own. A test with answers of a run that this one continues is left to its claims. Raises ConfigError if the
-        budget of a claim is too small, and Inconclusive if the rest of the run's time is.
+        The claims of the test are not known yet, so the earliest first look of all claims counts; each claim checks
+        again. This skips a test with answers of a run that this one continues. Raises ConfigError if the budget of a
+        claim is too small, and Inconclusive if the rest of the run's budget is.
         """
-        if self._answered():
+        if self._has_answer():
             return
         from pytest_dbcluster.plugin.collection import budgets
         from pytest_dbcluster.testbed import comparability
@@ -136,12 +141,12 @@ class Measure:
         rules = budgets.rules(self._item, self._session.settings)
         look, left = reach.earliest_look(), rules.run_left()
         if why := reach.beyond_budget(look, VARIANTS, seconds, rules.budget, given=not free):
-            raise ConfigError(f"{' and '.join(map(str, loads))}: no claim can be decided: {why}")
+            raise ConfigError(f"{' and '.join(map(str, loads))}: the budget is too small for any claim: {why}")
         if left > 0 and (why := reach.beyond_run(look, VARIANTS, seconds, left)):
             raise Inconclusive(f"{why}; nothing was started")
 
-    def _answered(self) -> bool:
-        """Whether the run that this one continues has an answer of this test."""
+    def _has_answer(self) -> bool:
+        """Whether the run that this one continues has an answer for this test."""
         known = self._session.earlier
         return known is not None and known.has(self._item.nodeid, str(self._release))
 
@@ -155,7 +160,7 @@ class Measure:
         swept: tuple[str, object] | None = None,
     ) -> Measurement:
         why = self._session.settings.rules().run_over()
-        if why and not self._answered():
+        if why and not self._has_answer():
             raise Inconclusive(f"{why}; nothing was started")
         return self._session.measurement(
             workload,

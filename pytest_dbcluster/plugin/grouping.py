@@ -1,4 +1,4 @@
-"""Grouping: which tests share clusters, as far as this is known before they run.
+"""Grouping: which tests probably share clusters, before they run.
 
 A test has keys: its module with its release, and each ClusterSpec among the constants of its module or its parameters.
 A mark ``clusters("name")`` replaces these keys. Tests that share a key form a group; groups that share a test are one
@@ -15,14 +15,14 @@ from pytest_dbcluster.spec import ClusterSpec
 
 MARK = "clusters"
 MARK_HELP = (
-    f"{MARK}(*names): names of the clusters that a measuring test uses, instead of what its module says; tests that "
-    "share one run together, and with -n on one worker"
+    f"{MARK}(*names): names of the clusters that a measuring test uses, in place of those in its module; tests that "
+    "share a name run one after the other, and with -n on one worker"
 )
 Item = TypeVar("Item")
 
 
 def keys(item: Any, release: object) -> frozenset[str]:
-    """The keys of a test. ``release``: the release of the run, for a test without a release of its own."""
+    """The keys of a test. ``release``: the release of the run, for a test that has no release."""
     on = params(item).get("db_release") or release
     names = [str(name) for mark in item.iter_markers(MARK) for name in mark.args]
     if names:
@@ -52,12 +52,12 @@ def _specs(values: Iterable[Any]) -> Iterator[ClusterSpec]:
 
 
 def _shape(spec: ClusterSpec, on: object) -> str:
-    """The key of a cluster. Options are left out, because one cluster can be switched between options."""
+    """The key of a cluster. It has no options, because one cluster can switch between options."""
     return f"{spec.topology} {spec.nodes} {spec.proxy or ''} {spec.needs.without_network} on {spec.release or on}"
 
 
 def groups(keys_of_tests: Sequence[frozenset[str]]) -> list[str]:
-    """The group of each test, named by the alphabetically first key of all its tests."""
+    """The group of each test. Its name is the alphabetically first key of all its tests."""
     parent: dict[str, str] = {}  # a union-find: each key -> another key of its group, a root -> itself
 
     def root(key: str) -> str:
@@ -72,8 +72,8 @@ def groups(keys_of_tests: Sequence[frozenset[str]]) -> list[str]:
     return [root(min(test_keys)) for test_keys in keys_of_tests]
 
 
-def together(items: Sequence[Item], group: Mapping[Item, str]) -> list[Item]:
-    """The items sorted so that the items of a group follow each other; items without a group keep their positions."""
+def sort_by_group(items: Sequence[Item], group: Mapping[Item, str]) -> list[Item]:
+    """The items, sorted so that those of a group are neighbours; items without a group keep their positions."""
     order = list(dict.fromkeys(group[item] for item in items if item in group))
     grouped = iter(sorted((item for item in items if item in group), key=lambda item: order.index(group[item])))
     return [next(grouped) if item in group else item for item in items]

@@ -30,7 +30,7 @@ SETTINGS = pytest.StashKey["Settings"]()
 MEASUREMENTS = pytest.StashKey["list[list[Measurement]]"]()
 FIXTURE = "measure"
 INCONCLUSIVE = "dbcluster_inconclusive"
-SAID = "dbcluster_said"  # the attribute of a report that is shown by a message of ours alone
+MESSAGE_ONLY = "dbcluster_said"  # the attribute of a report that pytest shows only by our message
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -95,7 +95,7 @@ def _begin_parallel(config: pytest.Config) -> Controller | None:
 
 
 def worker_of(config: pytest.Config) -> Worker | None:
-    """The ``Worker`` of this process; None outside of a worker of pytest-xdist."""
+    """The ``Worker`` of this process; None outside a worker of pytest-xdist."""
     if not hasattr(config, "workerinput"):
         return None
     from pytest_dbcluster.reporting.sinks import WORKER
@@ -121,12 +121,12 @@ def settings(config: pytest.Config) -> Settings:
 
 
 def _usage_error(error: Exception | str) -> pytest.UsageError:
-    """What ends a run before its tests; pytest writes ``ERROR: `` in front of it."""
+    """The error that ends a run before its tests; pytest writes ``ERROR: `` in front of it."""
     return pytest.UsageError(fit_terminal(str(error), "ERROR: "))
 
 
 def session_of(config: pytest.Config) -> DBSession:
-    """The clusters and results of this run; created when the first test needs them."""
+    """The clusters and results of this run; the first test that needs them creates them."""
     from pytest_dbcluster.plugin.session import DBSession
 
     if SESSION not in config.stash:
@@ -140,7 +140,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Repeat a measuring test for each release of the run or of its mark; a single release does not change its id."""
     if FIXTURE not in metafunc.fixturenames:
         return
-    with contextlib.suppress(pytest.UsageError):  # is raised again after collection; pytest shows it properly there
+    with contextlib.suppress(pytest.UsageError):  # raised again after collection, where pytest shows it properly
         names = _releases(metafunc)
         ids = [str(name) for name in names] if len(names) > 1 else [pytest.HIDDEN_PARAM]
         if names:
@@ -148,7 +148,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def _releases(metafunc: pytest.Metafunc) -> Sequence[ReleaseName]:
-    """The releases to repeat a test for; none when the run has a single release or the test names its own."""
+    """The releases for which a test is repeated; none if the run has one release or the test names releases."""
     from pytest_dbcluster.spec import ReleaseName
 
     mark = metafunc.definition.get_closest_marker("releases")
@@ -159,20 +159,20 @@ def _releases(metafunc: pytest.Metafunc) -> Sequence[ReleaseName]:
     return settings(metafunc.config).releases if len(metafunc.config.option.db_release or ()) > 1 else ()
 
 
-def _measuring(items: Sequence[pytest.Item]) -> list[pytest.Item]:
+def _measuring_tests(items: Sequence[pytest.Item]) -> list[pytest.Item]:
     return [item for item in items if FIXTURE in getattr(item, "fixturenames", ())]
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Sort tests so that those with shared clusters follow each other; refuse python -O and reruns.
+    """Sort tests so that those with shared clusters are neighbours; refuse python -O and reruns.
 
-    With -O no assert is executed; a rerun test would pass sooner or later by chance. Raises UsageError.
+    With -O, Python skips assert statements. A repeated test would pass at some time by chance. Raises UsageError.
     """
     from pytest_dbcluster.plugin import grouping
     from pytest_dbcluster.plugin.collection import checks
 
-    measuring, worker = _measuring(items), worker_of(config)
+    measuring, worker = _measuring_tests(items), worker_of(config)
     if not measuring:
         return
     try:
@@ -181,16 +181,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if worker is None:
             raise
         # xdist would replace a worker that raises. So the worker collects nothing, and the controller raises.
-        worker.collected({}, refused=str(error))
+        worker.write_collection({}, refused=str(error))
         items.clear()
         return
     release = settings(config).releases[0]
     names = grouping.groups([grouping.keys(item, release) for item in measuring])
     group = dict(zip(measuring, names, strict=True))
-    items[:] = grouping.together(checks.by_cost(config, settings(config), items, group), group)
+    items[:] = grouping.sort_by_group(checks.by_cost(config, settings(config), items, group), group)
     if worker:
         worker.over = settings(config).run_over
-        worker.collected({item.nodeid: name for item, name in group.items()}, _expected(config, _measuring(items)))
+        worker.write_collection(
+            {item.nodeid: name for item, name in group.items()}, _estimate_lines(config, _measuring_tests(items))
+        )
 
 
 def _refuse(config: pytest.Config, measuring: Sequence[pytest.Item]) -> None:
@@ -198,28 +200,28 @@ def _refuse(config: pytest.Config, measuring: Sequence[pytest.Item]) -> None:
 
     try:
         if config.option.db_provisioner is None:
-            chosen = own_provisioner.chosen(measuring)
+            chosen = own_provisioner.choose(measuring)
             config.stash[SETTINGS] = dataclasses.replace(settings(config), provisioner=chosen)
         checks.refuse(config, settings(config), measuring)
     except errors.ConfigError as error:
         raise _usage_error(error) from None
 
 
-def _expected(config: pytest.Config, measuring: Sequence[pytest.Item]) -> list[str]:
+def _estimate_lines(config: pytest.Config, measuring: Sequence[pytest.Item]) -> list[str]:
     from pytest_dbcluster.plugin.collection import checks
 
     try:
-        return checks.expected(config, settings(config), measuring)
-    except errors.ConfigError as error:  # a wrong mark: pytest reports a collection even where it was refused
+        return checks.estimate_lines(config, settings(config), measuring)
+    except errors.ConfigError as error:  # a wrong mark: pytest reports a collection even if it was refused
         raise _usage_error(error) from None
 
 
 def pytest_report_collectionfinish(config: pytest.Config, items: list[pytest.Item]) -> list[str]:
-    """Print the expected time of the measuring tests, and where their results are if another run holds the place.
+    """Print the expected time of the measuring tests, and their results directory if another run uses the usual one.
 
-    With ``--db-resume`` also the answers that there are.
+    With ``--db-resume``, also print the existing answers.
     """
-    if not (measuring := _measuring(items)):
+    if not (measuring := _measuring_tests(items)):
         return []
     more = [settings(config).moved]
     if config.option.db_resume and not config.option.collectonly:
@@ -227,26 +229,26 @@ def pytest_report_collectionfinish(config: pytest.Config, items: list[pytest.Ite
 
         found = earlier.of(config)
         more.append(found.line if found else "")
-    return [fit_terminal(line) for line in (*_expected(config, measuring), *filter(None, more))]
+    return [fit_terminal(line) for line in (*_estimate_lines(config, measuring), *filter(None, more))]
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Take the results directory and handle signals, in a run that measures; other runs change nothing.
+    """Lock the results directory and handle signals, in a run that measures; other runs change nothing.
 
-    Raises UsageError for a directory that cannot be written. It is the first of these hooks, because another one prints
+    Raises UsageError for a directory that is not writable. It is the first of these hooks, because another one prints
     the lines of ``pytest_report_collectionfinish``.
     """
     config = session.config
-    if not _measuring(session.items) or config.option.collectonly:
+    if not _measuring_tests(session.items) or config.option.collectonly:
         return
     from pytest_dbcluster.plugin import results, signals
     from pytest_dbcluster.reporting.allure import allure_results
 
     signals.end_as_ctrl_c(config)
     if worker := worker_of(config):
-        # The controller takes the directory only when all workers have collected.
-        begins = functools.partial(allure_results.write_into, config) if allure_results.start(config) else _nothing
+        # The controller locks the directory only when all workers have collected.
+        begins = functools.partial(allure_results.write_into, config) if allure_results.start(config) else _ignore
         worker.before_first_test = begins
         return
     try:
@@ -256,7 +258,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     config.stash[SETTINGS] = dataclasses.replace(settings(config), results=taken.directory, moved=taken.line)
 
 
-def _nothing(directory: Path) -> None:
+def _ignore(directory: Path) -> None:
     """Do nothing with the results directory."""
 
 
@@ -269,7 +271,7 @@ def db_release(request: pytest.FixtureRequest) -> ReleaseName:
 
 @pytest.fixture(scope="session")
 def db_profile(request: pytest.FixtureRequest) -> str:
-    """The profile of the run, ``quick`` or ``paper``; a suite chooses its scale by it."""
+    """The profile of the run, ``quick`` or ``paper``; suites choose their scale by it."""
     return settings(request.config).profile
 
 
@@ -286,9 +288,9 @@ def measure(request: pytest.FixtureRequest, db_release: ReleaseName) -> Measure:
         ordered(slow, middle, fast)                  each is faster than the one before it
         fades((one, one_far), (many, many_far))      many_far loses less against many than one_far against one
         new.lower("fsyncs_per_commit", than=old)     a counter is lower
-        new.against(old)                             no claim: measures and prints the ratio; needs no assert
+        new.against(old)                             not a claim: measures and prints the ratio; needs no assert
         curve.every(lambda slow, fast: fast.beats(slow))    a claim at each point of a curve
-    done = measure.failover(TPCC(threads=4), on=spec) takes the server of a pair away: seconds, and orders lost.
+    done = measure.failover(TPCC(threads=4), on=spec) stops the server of a pair: seconds, and lost orders.
     metric="p95" and the like: see Measure and Series of pytest_dbcluster. Annotate the fixture: measure: Measure.
     """  # noqa: D205  (pytest --fixtures prints the first paragraph)
     from pytest_dbcluster.plugin.fixture import Measure
@@ -301,9 +303,9 @@ def measure(request: pytest.FixtureRequest, db_release: ReleaseName) -> Measure:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, object]:
-    """Check after the body of a test: each measurement has a claim, and each verdict was read. Raises ConfigError.
+    """Check after the body of a test that each measurement has a claim, and that the test has read each verdict.
 
-    A lock that another process kept for too long ends the run, with exit code 2.
+    Raises ConfigError. If another process keeps a lock for too long, the run ends with exit code 2.
     """
     try:
         result = yield
@@ -318,7 +320,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, o
         if not any(measurement.claims.answers or measurement.drawn_without_claim for measurement in asked):
             raise errors.ConfigError(
                 f"{pyfuncitem.nodeid} measured {asked[0].source.load} but makes no claim; "
-                "end it with assert a.beats(b) or another claim"
+                "add assert a.beats(b) or another claim"
             )
         answers = [answer for measurement in asked for answer in measurement.claims.answers]
         if unread := [answer.text for answer in answers if answer.asserted and not answer.read]:
@@ -334,7 +336,7 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Report an inconclusive claim as skipped, shown as I (with --db-strict as failed), and Unsupported as skipped.
 
-    Errors of the package and failed claims are shown by their message, without a traceback.
+    Errors of the package and failed claims have a message without a traceback.
     """
     report = yield
     if FIXTURE in getattr(item, "fixturenames", ()):
@@ -350,14 +352,14 @@ def pytest_runtest_makereport(
         if call.excinfo.errisinstance(errors.Inconclusive):
             report.user_properties.append((INCONCLUSIVE, str(call.excinfo.value)))
     elif call.excinfo.errisinstance((errors.ClaimFailed, errors.DBClusterError)):
-        report.longrepr = printable(str(call.excinfo.value), lines=True)  # a server's log may be quoted
-        setattr(report, SAID, True)
+        report.longrepr = printable(str(call.excinfo.value), lines=True)  # it may quote a server's log
+        setattr(report, MESSAGE_ONLY, True)
     return report
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_fixture_setup(request: pytest.FixtureRequest) -> Generator[None, object, object]:
-    """A fixture that measures ends the run as a test does, where another process kept a lock for too long."""
+    """End the run as in a test, if another process keeps a lock for too long while a fixture measures."""
     try:
         return (yield)
     except errors.LockHeld as error:
@@ -365,7 +367,7 @@ def pytest_fixture_setup(request: pytest.FixtureRequest) -> Generator[None, obje
 
 
 def _end_run(config: pytest.Config, why: str) -> NoReturn:
-    """End the run as Ctrl-C does, so that what was measured is written. pytest-xdist shows no reason of a worker."""
+    """End the run as Ctrl-C does, so that it writes its results. pytest-xdist does not show the reason of a worker."""
     if worker_of(config):
         session_of(config).report.line(why, "red")
     pytest.exit(why, returncode=pytest.ExitCode.INTERRUPTED)
@@ -374,7 +376,7 @@ def _end_run(config: pytest.Config, why: str) -> NoReturn:
 def _tell_release(item: pytest.Item, report: pytest.TestReport) -> None:
     """Add the release of a test to its report, for the matrix, and to its result of Allure.
 
-    A test that names its own releases has no single one.
+    A test that names several releases has no single one.
     """
     from pytest_dbcluster.plugin import grouping
     from pytest_dbcluster.reporting.allure import allure_results
@@ -392,7 +394,7 @@ def _tell_release(item: pytest.Item, report: pytest.TestReport) -> None:
 
 
 def _tell_outcome(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport) -> None:
-    """Add what the claims of a test say to the report of its body, for ``run.json``, and of its teardown, for JUnit."""
+    """Add the claims of a test to the report of its body, for ``run.json``, and of its teardown, for JUnit."""
     from pytest_dbcluster.plugin import junit, run_file
 
     claims = [answer for asked in item.stash.get(MEASUREMENTS, []) for one in asked for answer in one.claims.answers]
@@ -400,14 +402,14 @@ def _tell_outcome(item: pytest.Item, call: pytest.CallInfo[None], report: pytest
     if ended := run_file.outcome(call.excinfo and call.excinfo.value, claims=made):
         report.user_properties.append((run_file.OUTCOME, ended))
     if call.when == "teardown":
-        setattr(report, junit.CLAIMS, junit.said(claims))
+        setattr(report, junit.CLAIMS, junit.claims_of(claims))
 
 
 @pytest.hookimpl(wrapper=True, trylast=True)
 def pytest_make_collect_report(
     collector: pytest.Collector,
 ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
-    """Show wrong input of a module, such as a ClusterSpec without nodes, by file, line and message alone."""
+    """Show wrong input of a module, such as a ClusterSpec without nodes, only by file, line and message."""
     report = yield
     call = getattr(report, "call", None)
     if call is None or call.excinfo is None or not call.excinfo.errisinstance(errors.ConfigError):
@@ -415,37 +417,37 @@ def pytest_make_collect_report(
     lines = [entry for entry in call.excinfo.traceback if entry.path == collector.path]
     where = f"{lines[-1].path.name}:{lines[-1].lineno + 1}: " if lines else ""
     report.longrepr = f"{where}{call.excinfo.value}"
-    setattr(report, SAID, True)
+    setattr(report, MESSAGE_ONLY, True)
     return report
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Let a message of ours fit the terminal; here, because workers of pytest-xdist send it as plain text."""
+    """Fit our message to the terminal. It is done here, because workers of pytest-xdist send plain text."""
     _fit(report)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collectreport(report: pytest.CollectReport) -> None:
-    """Let a message of ours fit the terminal."""
+    """Fit our message to the terminal."""
     _fit(report)
 
 
 def _fit(report: pytest.TestReport | pytest.CollectReport) -> None:
-    if getattr(report, SAID, False):
+    if getattr(report, MESSAGE_ONLY, False):
         shown: Any = ShownMessage(
             str(report.longrepr)
-        )  # pytest takes any object with toterminal; its types do not say so
+        )  # pytest accepts any object with toterminal; its types do not say so
         report.longrepr = shown
 
 
 def pytest_assertrepr_compare(op: str, left: object, right: object) -> list[str] | None:
-    """Explain ``assert a.beats(b) is True``, which is red whatever the answer, and ``assert a == b`` of two series."""
+    """Explain ``assert a.beats(b) is True``, which fails for every answer, and ``assert a == b`` of two series."""
     module = sys.modules.get("pytest_dbcluster.measuring.series")
     if module is None:
         return None
     if isinstance(left, module.Answer):
-        return [f"{left!r} {op} {right!r}", "", f"an answer is an object of its own: write assert {left.text}"]
+        return [f"{left!r} {op} {right!r}", "", f"an answer is neither True nor False: write assert {left.text}"]
     if isinstance(left, module.Series) and isinstance(right, module.Series):
         meant = f"{left.name}.same_as({right.name}, within=0.05)"
         return [f"{left!r} {op} {right!r}", "", f"two series are two objects: write a claim, such as assert {meant}"]
@@ -453,14 +455,14 @@ def pytest_assertrepr_compare(op: str, left: object, right: object) -> list[str]
 
 
 def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] | None:
-    """Show I for an inconclusive test. The report of a module that was not collected has no ``user_properties``."""
+    """Show I for an inconclusive test. The report of a module without collection has no ``user_properties``."""
     if any(name == INCONCLUSIVE for name, _ in getattr(report, "user_properties", ())):
         return "inconclusive", "I", "INCONCLUSIVE"
     return None
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """Print all verdicts; then make the page, because what is printed cannot be lost any more."""
+    """Print all verdicts, so that they are not lost, and then make the page."""
     if SESSION in config.stash:
         session = config.stash[SESSION]
         session.report.summary(terminalreporter)

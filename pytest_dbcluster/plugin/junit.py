@@ -1,7 +1,7 @@
 """JUnit: the claims of each test in the XML of ``--junit-xml``.
 
-A test's ``system-out`` has the message of each of its claims. With ``junit_family = xunit1`` each claim is a property
-too; xunit2, pytest's default, allows no property in a test case, so ours are left out there.
+A test's ``system-out`` has the message of each of its claims. With ``junit_family = xunit1`` each claim is also a
+property. xunit2, pytest's default, allows no property in a test case, so it has none of ours.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from pytest_dbcluster.redaction import redact
 from pytest_dbcluster.reporting.tables import matrix
 
 CLAIMS = "dbcluster_claims"  # attribute of the report of a teardown: the claims of the test
-OURS = "dbcluster_"  # the names of our properties begin with it, but for that of the release
+OURS = "dbcluster_"  # the names of our properties begin with it, except that of the release
 WRITES_OUTPUT = ("system-out", "out-err", "all")  # values of junit_logging with which pytest writes system-out itself
 SECTION = "Captured stdout call"
 
 
-def said(answers: Iterable[Any]) -> list[dict[str, str]]:
-    """The claims of a test as JSON, which a worker of pytest-xdist can send: text, result and message of each."""
+def claims_of(answers: Iterable[Any]) -> list[dict[str, str]]:
+    """The claims of a test as JSON that a worker of pytest-xdist can send: text, result and message of each."""
     return [
         {
             "text": f"{answer.text} {answer.load}",
@@ -35,7 +35,7 @@ def said(answers: Iterable[Any]) -> list[dict[str, str]]:
 
 
 def _result(verdict: Verdict) -> str:
-    """State and ratio, and why it is inconclusive."""
+    """State and ratio of a claim, and why it is inconclusive."""
     reason = f": {verdict.reason}" if verdict.outcome is Outcome.INCONCLUSIVE else ""
     return f"{STATES[verdict.outcome]} {wording.estimate(verdict)}{reason}"
 
@@ -63,7 +63,7 @@ class JUnit:
             self._write(report, text)
 
     def _write(self, report: Any, text: str) -> None:
-        """Add the text to ``system-out``, of which a test case may have one alone."""
+        """Add the text to ``system-out``; a test case may have only one."""
         if self._xml.logging in WRITES_OUTPUT:
             report.sections.append((SECTION, text))
             return
@@ -73,7 +73,7 @@ class JUnit:
 
 
 def begin(config: Any) -> None:
-    """Add claims to the XML of this run, where it writes one."""
+    """Add claims to the XML of this run, if it writes one."""
     plugins = config.pluginmanager.get_plugins()
     xml = next((plugin for plugin in plugins if type(plugin).__name__ == "LogXML"), None)
     if xml is not None:

@@ -1,4 +1,4 @@
-"""The results directory of this run: taken when the tests are known, given back when pytest ends."""
+"""The results directory of this run: locked when the tests are known, released when pytest ends."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ DECIDED = (0, 1)  # exit codes of a run whose tests all ran
 
 
 def begin(config: Any, asked: Path, selected: Collection[str]) -> ResultsLock:
-    """Take the results directory ``asked``, or the next free one, clear it, and start the run's own files there.
+    """Lock the results directory ``asked``, or the next free one, clear it, and begin ``run.json`` and Allure's files.
 
-    These are ``run.json`` and Allure's results. With ``--db-resume`` nothing is cleared that holds answers, and no
-    other directory is taken. selected: the node ids of the tests that are to run. Only one process of a run calls this.
-    Raises ConfigError for a directory that cannot be written or continued.
+    With ``--db-resume`` it keeps files with answers, and does not use another directory. selected: the node ids of the
+    tests to run. Only one process of a run calls this. Raises ConfigError for a directory that is not writable, or that
+    the run cannot continue.
     """
     with_allure = allure_results.start(config)
     resume = config.option.db_resume
@@ -39,7 +39,7 @@ def begin(config: Any, asked: Path, selected: Collection[str]) -> ResultsLock:
         clear.append(functools.partial(allure_results.clear, resume=resume))
     taken = results_lock.take(asked, clear, alone=resume)
     config.add_cleanup(taken.release)
-    if resume and earlier.of(config) is None:  # on a full disk nothing was prepared, but answers can be read
+    if resume and earlier.of(config) is None:  # on a full disk nothing was prepared, but we can read answers
         earlier.begin(config, taken.directory, tidy=False)
     run_file.begin(config, taken.directory, selected, earlier.of(config))
     junit.begin(config)
@@ -49,10 +49,9 @@ def begin(config: Any, asked: Path, selected: Collection[str]) -> ResultsLock:
 
 
 def measure_anchor(session: Any, checked: Settings, report: Any, stop: Callable[[], None] = lambda: None) -> None:
-    """Measure the anchor of a run with a history, unless the run was interrupted; an error of it is a line.
+    """Measure the anchor of a run with a history, unless the run was interrupted; an error becomes a line.
 
-    stop: stops the run's own servers before, because a server that takes CPU time while it waits would slow the anchor
-    as it slows the variants.
+    stop: stops the run's servers first, because an idle server that uses CPU time would slow the anchor.
     """
     if not session.config.option.db_history or not report.measured or session.exitstatus not in DECIDED:
         return
@@ -62,12 +61,12 @@ def measure_anchor(session: Any, checked: Settings, report: Any, stop: Callable[
     try:
         report.anchor = anchor.measure(checked.provisioner, checked.images, report.line)
     except DBClusterError as error:
-        report.line(redact(f"no anchor, so the history compares ratios alone: {error}"))
+        report.line(redact(f"no anchor, so the history compares only ratios: {error}"))
     except KeyboardInterrupt:
-        report.line("no anchor, so the history compares ratios alone: interrupted")
+        report.line("no anchor, so the history compares only ratios: interrupted")
 
 
 def judge_history(session: Any, report: Sink) -> None:
-    """Make a green run red where a claim differs from its history, with ``--db-history-strict``."""
+    """With ``--db-history-strict``, fail a run in which a claim differs from its history."""
     if report.drifted and session.config.option.db_history_strict and not session.exitstatus:
         session.exitstatus = 1  # pytest.ExitCode.TESTS_FAILED

@@ -1,4 +1,4 @@
-"""RunFile: tells the recorder of ``run.json`` what pytest reports: how tests end, and what cuts a run short."""
+"""RunFile: passes the reports of pytest to the recorder of ``run.json``: how tests end, and what stops a run early."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from pytest_dbcluster.reporting.documents.run_document import Outcome
 from pytest_dbcluster.reporting.resume.earlier import Earlier
 from pytest_dbcluster.reporting.tables import matrix
 
-OUTCOME = "dbcluster_outcome"  # the property of a report that has an outcome which pytest does not know
+OUTCOME = "dbcluster_outcome"  # the property of a report with an outcome that pytest does not know
 NAME = "dbcluster_run_file"
-BUDGET = "--db-run-budget"  # is in each message of a claim that the run's budget has ended
-NOTHING = "nothing was "  # is in the message of a claim for which the budget left no time at all
+BUDGET = "--db-run-budget"  # part of each message of a claim that the run's budget has ended
+NOTHING = "nothing was "  # part of the message of a claim for which the budget left no time
 PHASES = ("setup", "call", "teardown")
 OF_PYTEST: dict[str, Outcome] = {"passed": "passed", "failed": "broken", "skipped": "skipped"}
 
@@ -29,7 +29,7 @@ OF_PYTEST: dict[str, Outcome] = {"passed": "passed", "failed": "broken", "skippe
 def outcome(error: BaseException | None, *, claims: bool) -> Outcome | None:
     """The outcome of a part of a test that pytest does not know; None for all others.
 
-    error: what ended it, None when it passed. claims: whether the test has made a claim.
+    error: the error that ended it; None if it passed. claims: whether the test has made a claim.
     """
     if error is None:
         return "holds" if claims else None
@@ -41,8 +41,8 @@ def outcome(error: BaseException | None, *, claims: bool) -> Outcome | None:
 class RunFile:
     """The plugin that follows a run, in the one process that writes its results. Its methods are hooks of pytest.
 
-    left_out: the tests for which the budget of the run left no time at all. lost: the tests of a run that nothing cut
-    short for which nobody reported an outcome; such a run is red.
+    left_out: the tests for which the budget of the run left no time. lost: tests without an outcome in a run that
+    nothing stopped early; such a run fails.
     """
 
     def __init__(self, recorder: run_recorder.RunRecorder, selected: Collection[str]) -> None:
@@ -54,14 +54,14 @@ class RunFile:
         self._out_of_time = False
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
-        """Note that a test begins; workers of pytest-xdist tell it too."""
+        """Note that a test begins, also in a worker of pytest-xdist."""
         self._recorder.begin_test(nodeid)
 
     def pytest_runtest_logreport(self, report: Any) -> None:
         """Note a part of a test, and write the file when its teardown has ended.
 
-        A ``when`` that is no phase is of a worker that crashed. Messages of workers have a ``when`` of their own too,
-        and count as no part of a test.
+        A failed report whose ``when`` is not a phase comes from a worker that crashed. Messages of workers also have
+        another ``when``, and are not a part of a test.
         """
         if report.when not in PHASES and report.outcome != "failed":
             return
@@ -83,17 +83,17 @@ class RunFile:
 
     @staticmethod
     def _outcome(report: Any, own: Outcome | None) -> Outcome:
-        """The outcome of a part of a test. own: what its claims say, which ``xfail`` does not change."""
+        """The outcome of a part of a test. own: the outcome of its claims, which ``xfail`` does not change."""
         if own in ("refuted", "inconclusive"):
             return own
         return own if own and report.outcome == "passed" else OF_PYTEST[report.outcome]
 
     def pytest_keyboard_interrupt(self, excinfo: Any) -> None:
-        """Note what interrupted the run: Ctrl-C, a signal, ``pytest.exit``, or a worker that asked to stop."""
+        """Note the interruption of the run: Ctrl-C, a signal, ``pytest.exit``, or a worker that asked to stop."""
         self._cut_short = str(excinfo.value) or "Ctrl-C"
 
-    def not_ended(self) -> list[str]:
-        """The line that says what interrupted the run, and which tests had not ended; none for a whole run."""
+    def open_tests(self) -> list[str]:
+        """The line with the interruption of the run, and the tests that had not ended; none for a complete run."""
         left = [*self._waiting.elements()]
         if not self._cut_short or not left:
             return []
@@ -104,7 +104,7 @@ class RunFile:
         self._cut_short = f"internal error: {excinfo.typename}: {excinfo.value}"
 
     def pytest_sessionfinish(self, session: Any) -> None:
-        """Write the file at the end of the run. It is called again when more has arrived from workers."""
+        """Write the file at the end of the run. Called again if more reports arrive from workers."""
         document = self._recorder.document
         stopped = self._cut_short or str(session.shouldfail or session.shouldstop or "")
         self.lost = [] if stopped else sorted(self._waiting.elements())
@@ -112,14 +112,13 @@ class RunFile:
             session.exitstatus = 1  # pytest.ExitCode.TESTS_FAILED
         why = stopped if document.ended_tests < document.selected else ""
         why = why or "".join(_lost(self))
-        self._recorder.finish(why or (f"the run's budget ({BUDGET}) was used" if self._out_of_time else ""))
+        self._recorder.finish(why or (f"the run's budget ({BUDGET}) is spent" if self._out_of_time else ""))
 
 
 def begin(config: Any, directory: Path, selected: Collection[str], earlier: Earlier | None = None) -> None:
     """Write ``run.json`` into the results directory, and follow the run.
 
-    selected: the node ids of its tests. earlier: of the run that this one continues, whose tests stay until they run
-    again.
+    selected: the node ids of its tests. earlier: the run that this one continues; its tests stay until they run again.
     """
     command = shlex.join(["pytest", *map(str, config.invocation_params.args)])
     before = earlier.run.tests if earlier and earlier.run else ()
@@ -133,22 +132,22 @@ def begin(config: Any, directory: Path, selected: Collection[str], earlier: Earl
 
 
 def not_run(config: Any) -> list[str]:
-    """Lines on tests that did not run: for want of time in the run's budget, interrupted, or lost between workers."""
+    """Lines on tests that did not run: the budget was too small, the run was interrupted, or a worker lost them."""
     following: RunFile | None = config.pluginmanager.get_plugin(NAME)
     if following is None:
         return []
     tests = list(dict.fromkeys(following.left_out))
     left_out = [f"{BUDGET} left no time for {quantity(len(tests), 'test')}: {', '.join(tests)}"] if tests else []
-    return [*following.not_ended(), *left_out, *_lost(following)]
+    return [*following.open_tests(), *left_out, *_lost(following)]
 
 
 def _lost(following: RunFile) -> list[str]:
     if not following.lost:
         return []
-    return [f"no outcome was reported for {quantity(len(following.lost), 'test')}: {', '.join(following.lost)}"]
+    return [f"no worker reported an outcome for {quantity(len(following.lost), 'test')}: {', '.join(following.lost)}"]
 
 
 def finish(session: Any) -> None:
-    """Write ``run.json`` again, because more has arrived from workers since pytest's end of the session."""
+    """Write ``run.json`` again, because workers may have sent more since pytest's end of the session."""
     if following := session.config.pluginmanager.get_plugin(NAME):
         following.pytest_sessionfinish(session)

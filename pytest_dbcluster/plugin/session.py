@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from pytest_dbcluster.workloads.tpcc import TPCC
     from pytest_dbcluster.workloads.tpcc.failover import LoadedFailover
 
-# pytest-xdist kills workers 10 s after it has asked them to end (EXIT_TIMEOUT of xdist/workermanage.py).
+# pytest-xdist kills workers 10 s after it asks them to end (EXIT_TIMEOUT of xdist/workermanage.py).
 WORKER_LEAVE_SECONDS = 5.0
 ENDED_LEAVE_SECONDS = 3.0  # the same for a run that Ctrl-C or a signal has ended
 
@@ -55,7 +55,7 @@ class DBSession:
 
     def __init__(self, settings: Settings, config: Any) -> None:
         self.settings = settings
-        if config.option.db_resume and hasattr(config, "workerinput"):  # the process that the user started has tidied
+        if config.option.db_resume and hasattr(config, "workerinput"):  # the controller has tidied
             earlier.begin(config, settings.results, tidy=False)
         self.earlier = earlier.of(config)
         self.report = report.of(config, settings.results)
@@ -100,9 +100,9 @@ class DBSession:
     ) -> Measurement:
         """The measurement of one workload, or of several ones (name -> workload), on each of these specs.
 
-        Checks everything and starts nothing; claims draw the rounds. called: a name for the workload, empty for its
-        own. number: of the measurement in its test. swept: field and value of a point of a sweep. Raises ConfigError
-        for a wrong argument or variants that cannot be compared.
+        Checks everything and starts nothing; claims draw the rounds. called: another name for the workload, or empty.
+        number: the number of the measurement in its test. swept: field and value of a point of a sweep. Raises
+        ConfigError for a wrong argument or variants that cannot be compared.
         """
         _check(on, instances)
         if not isinstance(across_durability, bool):
@@ -110,7 +110,7 @@ class DBSession:
         loads: list[Workload] = [workload] * len(on) if not isinstance(workload, Mapping) else []
         if isinstance(workload, Mapping):
             comparability.check_loads(workload, on)
-            loads = [each for each in workload.values() for _ in on]  # as the testbed has its variants
+            loads = [each for each in workload.values() for _ in on]  # in the order of the testbed's variants
             on = [*on] * len(workload)
         testbed = self.testbed(workload, on, release, across_durability=across_durability, instances=instances)
         testbed.load = called or testbed.load
@@ -120,7 +120,7 @@ class DBSession:
             testbed,
             budgets.rules(item, self.settings),
             self.report.progress,
-            self._finished(recall, item),
+            self._recorder(recall, item),
             test=item.nodeid,
             release=releases(testbed.resolved),
             number=number,
@@ -132,7 +132,7 @@ class DBSession:
     def _recall(
         self, testbed: Testbed, loads: Sequence[Workload], item: Any, swept: tuple[str, object] | None
     ) -> Recall:
-        """What looks up the claims of a measurement in the run that this one continues."""
+        """The object that looks up the claims of a measurement in the run that this one continues."""
         own = self.settings
         asked = Asked(item.nodeid, own.profile, self._repeat(item), own.provisioner, swept)
         options: tuple[object, ...] = (own.profile, own.provisioner, own.alpha, own.max_pairs, budgets.of(item, own))
@@ -143,7 +143,7 @@ class DBSession:
     def _machine(self) -> MachineDocument:
         return machine(runs.directory())
 
-    def _finished(self, recall: Recall, item: Any) -> Callable[[Answer], None]:
+    def _recorder(self, recall: Recall, item: Any) -> Callable[[Answer], None]:
         """Return the function that records and reports each answer about this testbed."""
         published = Published.of(item, self._config.rootpath)
         began = time.monotonic()
@@ -185,13 +185,13 @@ class DBSession:
         try:
             return self.resolution.resolve(named, client_of=client_of)
         except ReleaseLacks as error:
-            # A topology that the run's release lacks is a skip. A release in the spec is the test's mistake.
+            # If the run's release lacks a topology, the test is skipped. If the spec names the release, it is wrong.
             if spec.release is None:
                 raise
-            raise ConfigError(f"{spec} asks for {spec.release} by name: {error}") from error
+            raise ConfigError(f"{spec} names the release {spec.release}: {error}") from error
 
     def failover(self, load: TPCC, spec: ClusterSpec, release: ReleaseName) -> LoadedFailover:
-        """What becomes of a cluster whose server is lost under this load; its text is printed.
+        """Fail a cluster over under this workload, print the result, and return it.
 
         Raises ConfigError for a cluster without a standby, before anything starts, and what ``failover.fail_over``
         raises.
@@ -206,17 +206,17 @@ class DBSession:
         return done
 
     def curve_begins(self, curve: Curve) -> None:
-        """Note a curve that the test declares, and what the run that this one continues has drawn for it."""
+        """Note a curve that the test declares, and its points from the run that this one continues."""
         recall = CurveRecall(curve, self._curves.count)
         curve.earlier = earlier_rounds(curve, recall.before, self.report.line)
         self._curves.begin(curve, recall.depends_on, recall.before)
 
     def test_begins(self, test: str) -> None:
-        """Keep logs of failed clusters by this test from now on; ``test``: its node id."""
+        """Keep logs of failed clusters under the name of this test from now on; ``test``: its node id."""
         self._logs.test = test
 
     def test_ends(self) -> None:
-        """End the samples and the live display, and write the curves: the body of a test passed, failed or raised."""
+        """After the body of a test, end the samples and the live display, and write the curves."""
         for testbed in self._testbeds:
             testbed.end()
         self._testbeds = []
@@ -243,26 +243,26 @@ class DBSession:
     def close(self, *, ended: bool = False) -> None:
         """Stop every server, or with ``--db-keep`` print how to connect to them. A second call does nothing.
 
-        ended: Ctrl-C or a signal has ended the run, so it does not wait for other runs for long.
+        ended: Ctrl-C or a signal has ended the run, so it waits only for a short time for other runs.
         """
         self._ended = self._ended or ended
         if self._closed:
             return
-        if self.settings.keep and self._left():
+        if self.settings.keep and self._leave_running():
             self._closed = True
             with self._errors_as_lines():
                 self.provisioner.close()
             return
-        # Stopping servers writes to the disk, so wait for other runs to end their block; but not for long.
+        # Stopping servers writes to the disk, so wait for other runs to end their block, but not for long.
         seconds = WORKER_LEAVE_SECONDS if hasattr(self._config, "workerinput") else LEAVE_SECONDS
         seconds = ENDED_LEAVE_SECONDS if self._ended else seconds
         with self._errors_as_lines():
             self.pool.leave(seconds)
         self._closed = True  # set last: after Ctrl-C in the lines above, pytest calls close again
 
-    def _left(self) -> bool:
-        """Leave the clusters running, and print how to connect to them. False when none is left."""
-        assert isinstance(self.provisioner, Keeps)  # else the run would not have begun
+    def _leave_running(self) -> bool:
+        """Leave the clusters running, and print how to connect to them. False if no cluster remains."""
+        assert isinstance(self.provisioner, Keeps)  # otherwise the run would not have begun
         left = False
         for cluster in self.pool.clusters:
             try:
@@ -273,10 +273,10 @@ class DBSession:
         return left
 
     def page(self) -> str:
-        """Make the page of the run, after its servers have stopped; return the line that says where it is."""
-        if hasattr(self._config, "workerinput"):  # the process that the user started makes it
+        """Make the page of the run, after its servers have stopped; return the line with its path."""
+        if hasattr(self._config, "workerinput"):  # the controller makes it
             return ""
-        # Drawing charts uses a core. When the run's time is over, the page is made without a turn.
+        # Drawing charts uses a core. After the run's time, the page is made without a turn.
         seconds = 0.0 if self._ended else LEAVE_SECONDS
         with contextlib.suppress(DBClusterError), self.pool.turns.building(most=seconds):
             return self.report.page()
@@ -290,7 +290,7 @@ class DBSession:
 
     @contextlib.contextmanager
     def _errors_as_lines(self) -> Iterator[None]:
-        """Print an error as a line, because no test is running. The supervisor or a later run ends what is left."""
+        """Print an error as a line, because no test runs. The supervisor or a later run ends remaining servers."""
         try:
             yield
         except DBClusterError as error:
@@ -298,9 +298,9 @@ class DBSession:
 
 
 def _check(on: object, instances: object) -> None:
-    """Raise ConfigError when ``on`` is no list of specs or ``instances`` no number of at least 1."""
+    """Raise ConfigError unless ``on`` is a list of specs and ``instances`` is None or 1 or more."""
     if not isinstance(on, list | tuple) or not on or not all(isinstance(spec, ClusterSpec) for spec in on):
-        raise ConfigError(f"measure(workload, on=[...]) takes a list of ClusterSpec, got {on!r}")
+        raise ConfigError(f"measure(workload, on=[...]) accepts a list of ClusterSpec; got {on!r}")
     if instances is not None and (not isinstance(instances, int) or instances < 1):
         raise ConfigError(
             f"measure(..., instances={instances!r}): it accepts the number of clusters of a variant, from 1"

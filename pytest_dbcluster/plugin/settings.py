@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pytest_dbcluster.clusters.servers.cnf_file import CnfFile
     from pytest_dbcluster.measuring.drawing.rules import Rules
 
-# Every run of pytest loads this module where the plugin is installed, so heavy modules are imported in functions.
+# Every run of pytest loads this module if the plugin is installed, so functions import heavy modules.
 # Seconds by profile. A round of paper may take 30 s and the first look needs 12 pairs, so 24 rounds take 720 s.
 BUDGETS = {"quick": 120.0, "paper": 1200.0}
 DEFAULT_PROVISIONER = "local"
@@ -43,9 +43,9 @@ OF_RUN = (
     "--db-history-strict",
     "--db-github",
     "--db-wait",
-)  # a command that repeats one test has none of these
+)  # a command that repeats one test has no such option
 LEDGER = "ec2-cost.json"  # in the directory that the workers of a run share
-DRAWN_SEED = "db_seed_was_drawn"  # set beside the option in a worker whose seed the controller drew
+DRAWN_SEED = "db_seed_was_drawn"  # set beside the option in a worker if the controller drew the seed
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,13 +53,23 @@ class Settings:
     """Every option of a run."""
 
     releases: tuple[ReleaseName, ...]
+    """The releases to measure."""
+
     provisioner: str
+    """Name of the provisioner."""
+
     images: Mapping[str, str]
+    """The images of ``--db-image``, by release."""
+
     storage: str
-    """The storage profile of clusters that name none, empty for the machine's own disk."""
+    """The storage profile of clusters that name none; empty for the machine's disk."""
 
     profile: str
+    """``quick`` or ``paper``."""
+
     parity: str
+    """``vendor`` or ``normalised``."""
+
     below: CnfFile | None
     """The file of ``--db-cnf``."""
 
@@ -73,30 +83,40 @@ class Settings:
     """The directory of results."""
 
     max_pairs: int
+    """Maximum number of pairs of a claim."""
+
     budget: float
+    """Maximum measured seconds of a claim."""
+
     run_budget: float | None
-    """Seconds of the whole run, None for no limit."""
+    """Seconds of the whole run; None for no limit."""
 
     alpha: float
+    """Probability of a wrong verdict of a claim, for each side."""
+
     seed: int
-    """Of the orders of rounds; fixed_seed: whether the user chose it."""
+    """Seed of the orders of rounds."""
 
     strict: bool
+    """Whether an inconclusive claim fails its test."""
+
     keep: bool
+    """Whether the last clusters stay running."""
+
     lock_wait: float = wait.locks.seconds
-    """Seconds that it waits for a lock of another process."""
+    """Seconds that the run waits for a lock of another process."""
 
     elsewhere: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     """The arguments of the provisioners ssh and ec2."""
 
     moved: str = ""
-    """The line that says that another run holds the directory that was asked for, empty when this run has it.
-    max_pairs, budget (measured seconds), alpha: the limits of a claim.
-    """
+    """The line about another run that has the requested results directory; empty if this run has it."""
 
     fixed_seed: bool = False
+    """Whether the user chose the seed."""
+
     fixed_budget: bool = False
-    """Whether the user chose that budget, so that no mark of a test counts."""
+    """Whether the user chose the budget, so that no mark of a test counts."""
 
     began: float = dataclasses.field(default_factory=time.monotonic)
     """The run's start, by ``time.monotonic``."""
@@ -129,7 +149,7 @@ class Settings:
 
     @classmethod
     def read(cls, option: Any, root: Path) -> Settings:
-        """The settings from parsed options. Raises ConfigError for the first wrong option.
+        """The settings from pytest's options. Raises ConfigError for the first wrong option.
 
         option: pytest's namespace of options. root: the root directory of the tests.
         """
@@ -175,17 +195,17 @@ class Settings:
         return math.inf if self.run_budget is None else self.run_budget - (time.monotonic() - self.began)
 
     def run_over(self) -> str:
-        """Why the run must start nothing more, and wait for nothing: its time is used. Empty while it may."""
+        """Why the run must not start or wait for anything: its budget is spent. Empty while it may."""
         if self.run_budget is None or time.monotonic() - self.began < self.run_budget:
             return ""
-        return f"the run's budget of {self.run_budget:g} s is used (--db-run-budget)"
+        return f"the run's budget of {self.run_budget:g} s is spent (--db-run-budget)"
 
 
 def without_paths(options: Sequence[str], here: Path, root: Path) -> list[str]:
     """The same options for any machine, without those of ``OF_RUN``.
 
-    A path below ``root`` becomes relative to it; of any other path the name stays: ``PATH/my.cnf``. here: the directory
-    that relative paths start from.
+    A path below ``root`` becomes relative to it; any other path keeps only its name: ``PATH/my.cnf``. here: the
+    directory of relative paths.
     """
     shown: list[str] = []
     pending = ""
@@ -241,7 +261,7 @@ def _check(option: Any) -> None:
 
 
 def _check_history(option: Any) -> None:
-    """Raise ConfigError for options of the history that do not fit together."""
+    """Raise ConfigError for options of the history that contradict each other."""
     if option.db_history is not None and not option.db_history.strip():
         raise ConfigError("--db-history: it accepts a file, such as reports/history.jsonl")
     if option.db_history_strict and option.db_history is None:

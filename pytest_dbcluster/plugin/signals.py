@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 ENDING = (signal.SIGTERM, signal.SIGHUP)
-AGAIN_SECONDS = 0.05  # after which a signal is tried again that arrived where an exception does harm
+AGAIN_SECONDS = 0.05  # delay before we send a signal again that arrived where an exception does harm
 # pluggy's function around the end of a hook wrapper of the old style, such as those of allure-pytest.
 OLD_WRAPPER = "run_old_style_hookwrapper"
 # pytest's function that collects and runs the tests, by module and name.
@@ -29,39 +29,39 @@ TERMINALS = ("/dev/pts/", "/dev/tty")
 
 
 class RunEnded(KeyboardInterrupt):
-    """The run got SIGTERM or SIGHUP. Whatever Ctrl-C interrupts and ends, this does too."""
+    """The run got SIGTERM or SIGHUP. It interrupts and ends the same things as Ctrl-C."""
 
 
 class EndingSignals:
     """The handlers of one process of a run.
 
-    A signal that a parent has set to be ignored (nohup), or that another plugin handles, stays as it is. The first
-    signal raises ``RunEnded`` in the main thread. Later ones do nothing, because the run is ending already. Ctrl-C
-    interrupts tests, and once the end of the session; otherwise it does nothing in a run that is ending, where pytest
-    would show a traceback of it and exit with another status. SIGKILL still ends.
+    A signal that the parent process ignores (nohup), or that another plugin handles, stays. The first signal raises
+    ``RunEnded`` in the main thread. Later ones do nothing, because the run is already ending. Ctrl-C interrupts tests,
+    and once the end of the session. Otherwise it does nothing in a run that is ending: pytest would show a traceback
+    and exit with another status. SIGKILL still ends the process.
 
-    Python runs a handler wherever the main thread is. In a finalizer (``__del__``, a callback of a weak reference) an
-    exception goes nowhere, and the run would go on for good. So ``RunEnded`` is raised again after the finalizer.
-    At the end of a hook wrapper of the old style pluggy warns of an exception, and with ``-W error`` the warning takes
-    its place: there both ``RunEnded`` and Ctrl-C wait for the end of the wrapper.
+    Python runs a handler at any place of the main thread. In a finalizer (``__del__``, a callback of a weak reference)
+    an exception is lost, and the run would continue. So ``RunEnded`` is raised again after the finalizer. At the end of
+    an old-style hook wrapper, pluggy turns an exception into a warning, which ``-W error`` raises instead. So there,
+    ``RunEnded`` and Ctrl-C wait for the end of the wrapper.
     """
 
     def __init__(self) -> None:
-        self.name = ""  # of the signal that ended the run
-        self._ends = False  # whether a signal or Ctrl-C has ended it
+        self.name = ""  # name of the signal that ended the run
+        self._ends = False  # whether a signal or Ctrl-C has ended the run
         self.finishes = False  # whether Ctrl-C may interrupt the end of the session
         self._held = 0  # the depth of ``held``
         self._interrupted = False  # whether Ctrl-C came in it
         self._waker: _Waker | None = None
         self._before: dict[signal.Signals, Callable[[int, FrameType | None], Any] | int | None] = {}
-        self._lost = threading.Timer(0, int)  # raises again what was lost
-        self._unraisable: Callable[[Any], Any] | None = None  # the hook that was there before
+        self._lost = threading.Timer(0, int)  # raises a lost exception again
+        self._unraisable: Callable[[Any], Any] | None = None  # the previous hook
 
     def install(self) -> None:
-        """Handle the signals until ``remove``; does nothing outside of the main thread."""
+        """Handle the signals until ``remove``; does nothing outside the main thread."""
         for number in ENDING:
             if signal.getsignal(number) is signal.SIG_DFL:
-                with contextlib.suppress(ValueError):  # raised outside of the main thread
+                with contextlib.suppress(ValueError):  # raised outside the main thread
                     self._before[number] = signal.signal(number, self._end)
         if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
             with contextlib.suppress(ValueError):
@@ -71,9 +71,9 @@ class EndingSignals:
             self._unraisable, sys.unraisablehook = sys.unraisablehook, self._not_raised
 
     def remove(self, *, ends: bool = False) -> None:
-        """Restore the handlers that were there before. ends: the process ends now, so Ctrl-C interrupts nothing."""
+        """Restore the previous handlers. ends: the process ends now, so Ctrl-C interrupts nothing."""
         if self._unraisable:
-            if sys.unraisablehook == self._not_raised:  # else another plugin has taken over, and may call ours
+            if sys.unraisablehook == self._not_raised:  # otherwise another plugin has taken over, and may call ours
                 sys.unraisablehook = self._unraisable
             self._lost.cancel()
             if self._lost.is_alive():  # it may be about to send the signal, for which there must be a handler
@@ -114,9 +114,9 @@ class EndingSignals:
             raise KeyboardInterrupt
 
     def _not_raised(self, lost: Any) -> None:
-        """Raise what ends the run again, a moment after the finalizer that it was lost in; report other exceptions."""
+        """Raise the end of the run again, soon after the finalizer that lost it; report other exceptions."""
         if self._ends and issubclass(lost.exc_type, ResourceWarning):
-            return  # a file that was just opened when the signal came: Python closes it
+            return  # a file that was open when the signal came: Python closes it
         if issubclass(lost.exc_type, KeyboardInterrupt):
             self._later(signal.Signals[self.name] if issubclass(lost.exc_type, RunEnded) else signal.SIGINT)
         elif self._unraisable:
@@ -130,15 +130,15 @@ class EndingSignals:
     def _again(self, number: signal.Signals) -> None:
         self._ends = False
         if number in ENDING:
-            self.name = ""  # not before: the signal may arrive twice (``_Waker``), and the second time be lost as well
+            self.name = ""  # not earlier: the signal may arrive twice (``_Waker``), and be lost twice
         signal.pthread_kill(threading.main_thread().ident or 0, number)
 
     def _raise(self) -> None:
         raise RunEnded(f"the run was ended by {self.name}")
 
     @contextlib.contextmanager
-    def held(self) -> Iterator[None]:
-        """A context for work that must be whole: a signal or Ctrl-C in it interrupts at its end."""
+    def hold(self) -> Iterator[None]:
+        """A context for work that must be complete: a signal or Ctrl-C in it interrupts at its end."""
         ended_before = bool(self.name)
         self._held += 1
         try:
@@ -153,7 +153,7 @@ class EndingSignals:
 
 
 def _in_old_wrapper(frame: FrameType | None) -> bool:
-    """Whether code runs that a hook wrapper of the old style has before or after the hook."""
+    """Whether the code of an old-style hook wrapper runs."""
     while frame:
         if frame.f_code.co_name == OLD_WRAPPER:
             return True
@@ -171,9 +171,9 @@ def _in_tests(frame: FrameType | None) -> bool:
 
 
 class _Afterwards:
-    """Ignores Ctrl-C for a moment after the end of a run that was interrupted, then restores what was there before.
+    """Ignores Ctrl-C for a moment after the end of an interrupted run, then restores the previous handler.
 
-    Somebody who presses it twice has not seen the end of the run yet. Python would show a traceback.
+    A user who presses it twice has not seen the end of the run yet. Python would show a traceback.
     """
 
     def __init__(self, before: Callable[[int, FrameType | None], Any] | int | None) -> None:
@@ -188,11 +188,11 @@ class _Afterwards:
 
 
 class _Waker:
-    """Interrupts the main thread when another thread has received the signal.
+    """Interrupts the main thread if another thread has received the signal.
 
-    The kernel gives a process' signal to any thread. When a second one arrives before the main thread has woken up,
-    both may go to another thread; Python then runs the handlers in the main thread, but nothing ends the system call
-    that it waits in. See "interrupted" in signal(7), and set_wakeup_fd of https://docs.python.org/3/library/signal.html.
+    The kernel gives a signal of a process to any thread. If a second one arrives before the main thread wakes up, both
+    may go to another thread. Then Python runs the handlers in the main thread, but nothing ends its system call. See
+    "interrupted" in signal(7), and set_wakeup_fd of https://docs.python.org/3/library/signal.html.
     """
 
     def __init__(self) -> None:
@@ -205,7 +205,7 @@ class _Waker:
         self._thread.start()
 
     def _run(self) -> None:
-        woken: set[int] = set()  # each signal once, because the one that we send arrives here too
+        woken: set[int] = set()  # each signal once, because our signal arrives here too
         while received := self._received.recv(64):
             for number in {*received} & {*ENDING} - woken:
                 woken.add(number)
@@ -218,9 +218,9 @@ class _Waker:
             self._exchange(-1)
 
     def close(self) -> None:
-        """Restore the descriptor that was there before, and wait until the thread sends no more signals."""
+        """Restore the previous descriptor, and wait until the thread sends no more signals."""
         self._exchange(self._before)
-        self._written.shutdown(socket.SHUT_RDWR)  # a process that was forked meanwhile may have a copy of it
+        self._written.shutdown(socket.SHUT_RDWR)  # a forked process may have a copy of it
         self._written.close()
         self._thread.join()
 
@@ -231,9 +231,9 @@ class _Waker:
 
 
 def _leave_terminal() -> None:
-    """Write nowhere if the terminal is gone: an error in printing must not keep the results from being written.
+    """Discard output if the terminal is gone: an error in printing must not prevent the writing of results.
 
-    pytest has several descriptors of its terminal: output is captured, and the original one is kept for later.
+    pytest has several descriptors of its terminal: it captures output and keeps the original descriptor for later.
     """
     nowhere = os.open(os.devnull, os.O_RDWR)
     for path in list(Path("/proc/self/fd").iterdir()):
@@ -252,14 +252,14 @@ def _is_gone(descriptor: int) -> bool:
 
 
 class InterruptedEnd:
-    """The end of a session that a signal or Ctrl-C interrupts: pytest itself would show a traceback of it."""
+    """The end of a session that a signal or Ctrl-C interrupts: pytest would show a traceback."""
 
     def __init__(self, handlers: EndingSignals) -> None:
         self._handlers = handlers
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_sessionfinish(self) -> Generator[None, object, object]:
-        """Exit as after Ctrl-C in a test. Servers that still run are stopped by ``pytest_unconfigure``."""
+        """Exit as after Ctrl-C in a test. ``pytest_unconfigure`` stops the remaining servers."""
         try:
             self._handlers.finishes = True
             result = yield

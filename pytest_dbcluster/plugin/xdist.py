@@ -1,8 +1,8 @@
 """Measuring tests with pytest-xdist: each group of tests runs on one worker, and one report is in the controller.
 
-The controller is the process that the user started; it collects no tests. A worker collects, and writes the groups of
-its tests to a file before xdist gets the node ids; the controller reads this file. While a test runs, its worker sends
-messages as test reports with a ``when`` of their own, because xdist passes such reports on unchanged.
+The controller is the process that the user started; it does not collect tests. A worker collects, and writes the groups
+of its tests to a file before xdist gets the node ids; the controller reads this file. While a test runs, its worker
+sends messages as test reports with another ``when``, because xdist passes such reports on unchanged.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ OVERRIDDEN, HELD, UNWRITTEN = (
 )  # keys of ``workeroutput``
 RESULTS = "results"  # the file in the shared directory that names the results directory
 WHEN = "dbcluster"  # the ``when`` of a report that is a message
-EQUAL = "\0"  # stands before the number that tells tests with equal node ids apart
+EQUAL = "\0"  # stands before the number that distinguishes tests with equal node ids
 
 
 @dataclasses.dataclass
-class Collected:
+class CollectedTests:
     """The tests that a worker collected."""
 
     group: Mapping[str, str]
@@ -56,7 +56,7 @@ class Collected:
     """The lines about the expected time."""
 
     refused: str = ""
-    """Why the run cannot begin, empty when it can."""
+    """Why the run cannot begin; empty if it can."""
 
 
 class Worker:
@@ -68,9 +68,9 @@ class Worker:
         self.directory = Path(given["directory"]) / name
         self.began: float = given["began"]
         self.overridden: list[str] = []
-        self.group_ends: Callable[[], None] = lambda: None  # is called after the last test of a group
-        self.over: Callable[[], str] = lambda: ""  # returns why the run must wait no longer
-        # Is called with the results directory of the run, before the first test.
+        self.group_ends: Callable[[], None] = lambda: None  # called after the last test of a group
+        self.over: Callable[[], str] = lambda: ""  # returns why the run must not wait any more
+        # Called with the results directory of the run, before the first test.
         self.before_first_test: Callable[[Path], None] = lambda _: None
         self._config = config
         self._item: pytest.Item | None = None
@@ -86,13 +86,13 @@ class Worker:
 
     @property
     def results(self) -> Path:
-        """The results directory of the run; known when the first test begins."""
+        """The results directory of the run; it exists when the first test begins."""
         return Path((self.directory.parent / RESULTS).read_text())
 
-    def collected(self, group: Mapping[str, str], expected: Sequence[str] = (), *, refused: str = "") -> None:
+    def write_collection(self, group: Mapping[str, str], expected: Sequence[str] = (), *, refused: str = "") -> None:
         """Write the file that the controller reads when xdist has the node ids of this worker."""
         self._group = group
-        collected = Collected(group, expected, refused)
+        collected = CollectedTests(group, expected, refused)
         self.directory.with_suffix(".json").write_text(json.dumps(dataclasses.asdict(collected)))
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -101,7 +101,7 @@ class Worker:
     ) -> Generator[None, object, object]:
         """Send the held messages with this test, and end the clusters after the last test of a group.
 
-        A test that does not measure waits for its turn, when other tests of the run measure.
+        If other tests of the run measure, a test that does not measure waits for its turn.
         """
         self._item = item
         if self._group and not self._begun:
@@ -121,16 +121,16 @@ class Worker:
         return result
 
     def _turn(self) -> AbstractContextManager[None]:
-        """The machine's lock for work that is not measured, because any test uses cores that rounds need."""
+        """The machine's lock for a test that does not measure, because it uses cores that rounds need."""
         return machine_lock.Turns(machine_lock.this(), progress=self._line, over=self.over).finishing()
 
     def _line(self, text: str) -> None:
         self.send(messages.encode(messages.Message("line", text)))
 
     def send(self, message: bytes) -> None:
-        """Send a message to the controller; between two tests hold it until the next test or the end of the worker.
+        """Send a message to the controller; between two tests, hold it until the next test or the end of the worker.
 
-        junitxml would take a report after the end of a test for the beginning of another test.
+        junitxml would treat a report after the end of a test as the beginning of another test.
         """
         if self._item is None:
             self._held.append(message)
@@ -144,7 +144,7 @@ class Worker:
         return ("", "", "") if report.when == WHEN else None
 
     def pytest_sessionfinish(self) -> None:
-        """Give xdist the held messages, overridden options and files not written, for the controller."""
+        """Give xdist the held messages, overridden options and unwritten files, for the controller."""
         output = {OVERRIDDEN: self.overridden, HELD: self._held, UNWRITTEN: unwritten.of(self._config).reasons}
         self._config.workeroutput |= output  # type: ignore[attr-defined]
 
@@ -175,11 +175,11 @@ class Controller:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, node: Any, ids: Sequence[str]) -> None:
-        """Read the groups from the file of the first worker that has collected. Raises UsageError when it refuses."""
+        """Read the groups from the file of the first worker that has collected. Raises UsageError if it refuses."""
         if self._group is not None:
             return
         path = self._directory / f"{node.gateway.id}.json"
-        collected = Collected(**json.loads(path.read_text())) if path.exists() else Collected({})
+        collected = CollectedTests(**json.loads(path.read_text())) if path.exists() else CollectedTests({})
         if collected.refused:
             raise pytest.UsageError(collected.refused)
         self._group = collected.group
@@ -212,19 +212,19 @@ class Controller:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> Any:
-        """Our scheduler for ``-n`` without ``--dist``; with another ``--dist`` the user wants another scheduler."""
+        """Our scheduler for ``-n`` without ``--dist``; another ``--dist`` chooses another scheduler."""
         if config.getvalue("dist") != "load":
             return None
         if self._settings().run_budget is not None:  # xdist would begin with the largest groups
             config.option.loadscopereorder = False
         others = config.pluginmanager.subset_hook_caller("pytest_xdist_make_scheduler", [self])
         ours = ClusterScheduling(config, log, lambda: self._group or {})
-        return Chosen(ours, others(config=config, log=log), lambda: bool(self._group))
+        return SchedulerChoice(ours, others(config=config, log=log), lambda: bool(self._group))
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Pass a worker's message on to the report."""
         if report.when == WHEN and self.report:
-            with self._signals.held() if self._signals else contextlib.nullcontext():
+            with self._signals.hold() if self._signals else contextlib.nullcontext():
                 self.report.received(report.node.gateway.id, report.__dict__[INPUT])
             report.__dict__[INPUT] = b""
 
@@ -244,7 +244,7 @@ class Controller:
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Write the results of all workers. xdist has ended them before, and has waited for what they sent."""
+        """Write the results of all workers. xdist has already ended them and received their reports."""
         self._receive_late()
         if self.report:
             for node in self._nodes:
@@ -256,7 +256,7 @@ class Controller:
             results.judge_history(session, self.report)
 
     def _receive_late(self) -> None:
-        """Pass on the reports that lie in xdist's queue: it reads no more of them once the run is interrupted."""
+        """Pass on the reports in xdist's queue: xdist does not read them after an interruption of the run."""
         late = getattr(self._config.pluginmanager.getplugin("dsession"), "queue", None)
         while late is not None:
             try:
@@ -283,14 +283,14 @@ class Controller:
 
 
 class ClusterScheduling(LoadScopeScheduling):  # type: ignore[misc]
-    """Schedules all tests of a group on one worker; each other test is a group of its own."""
+    """Schedules all tests of a group on one worker; each other test is a separate group."""
 
     def __init__(self, config: pytest.Config, log: Any, group: Callable[[], Mapping[str, str]]) -> None:
         super().__init__(config, log)
         self._group = group
 
     def add_node_collection(self, node: Any, collection: Sequence[str]) -> None:
-        """Number equal node ids, because xdist would run one test of them alone."""
+        """Number equal node ids, because xdist would run only one test of them."""
         seen: Counter[str] = Counter()
         numbered = []
         for nodeid in collection:
@@ -305,7 +305,7 @@ class ClusterScheduling(LoadScopeScheduling):  # type: ignore[misc]
         """Give the tests of a lost worker to others, except the test that it was running, and return that test.
 
         xdist 3.8 would give the running test to the next worker, which would crash too. A worker that was interrupted,
-        or that has waited for too long, did not crash: its tests have no result.
+        or that waited for too long, did not crash: its tests have no result.
         """
         work: dict[str, dict[str, bool]] = self.assigned_work.pop(node)
         left = [(unit, nodeid) for unit in work.values() for nodeid, done in unit.items() if not done]
@@ -320,8 +320,8 @@ class ClusterScheduling(LoadScopeScheduling):  # type: ignore[misc]
         return crashed.partition(EQUAL)[0]
 
 
-class Chosen:
-    """Chooses the scheduler when the tests are known: ours when any test measures, else the usual scheduler."""
+class SchedulerChoice:
+    """Chooses the scheduler when the tests are known: ours if a test measures, otherwise the usual scheduler."""
 
     def __init__(self, ours: Any, usual: Any, measures: Callable[[], bool]) -> None:
         self._ours, self._usual, self._measures = ours, usual, measures

@@ -90,10 +90,8 @@ def test_a_histogram_that_cannot_be_drawn_is_refused_before_a_test(suite):
     (line,) = [line for line in result.errlines if line.startswith("ERROR: ")]
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    assert line.removeprefix("ERROR: ") == (
-        "--benchmark-histogram needs pygal, which is not installed: pip install 'pytest-benchmark[histogram]'; or "
-        "leave the option out"
-    )
+    assert "--benchmark-histogram needs pygal" in line
+    assert "pip install 'pytest-benchmark[histogram]'" in line
 
 
 def test_its_line_goes_where_nothing_is_asked_of_it(suite):

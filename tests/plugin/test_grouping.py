@@ -103,4 +103,4 @@ def test_tests_of_a_group_run_one_after_the_other():
     items = ["a1", "plain", "b1", "a2", "c1", "b2", "last"]
     group = {one: one[0] for one in items if one[-1].isdigit()}
 
-    assert grouping.together(items, group) == ["a1", "plain", "a2", "b1", "b2", "c1", "last"]
+    assert grouping.sort_by_group(items, group) == ["a1", "plain", "a2", "b1", "b2", "c1", "last"]

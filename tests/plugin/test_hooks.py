@@ -99,7 +99,7 @@ def test_measuring_without_a_claim_is_an_error(run):
 
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(
-        ["test_suite.py::test_it measured fake load but makes no claim; end it with assert a.beats(b) or another claim"]
+        ["test_suite.py::test_it measured fake load but makes no claim; add assert a.beats(b) or another claim"]
     )
 
 
@@ -194,7 +194,7 @@ def test_reruns_until_green_are_refused(run, pytester, how):
         result = run(HOLDS, "--reruns=3")
 
     assert refusal(result) == (
-        "test_suite.py::test_it: a measuring test must not be rerun until it passes; drop the flaky mark or --reruns"
+        "test_suite.py::test_it: a measuring test must not run again until it passes; remove the flaky mark or --reruns"
     )
 
 
@@ -212,7 +212,7 @@ def test_python_without_asserts_is_refused(pytester):
     done = subprocess.run(words, cwd=pytester.path, capture_output=True, text=True, check=False)
 
     assert done.returncode == pytest.ExitCode.USAGE_ERROR
-    assert "removes assert statements, so no claim would be read: run without -O" in " ".join(done.stderr.split())
+    assert "removes assert statements, so no test would read a claim: run without -O" in " ".join(done.stderr.split())
 
 
 PLAIN = "def test_plain():\n    pass\n"
@@ -399,7 +399,7 @@ def test_an_answer_is_true_without_is(run):
 
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(
-        ["E*assert <v1.beats(v0): holds> is True", "E*an answer is an object of its own: write assert v1.beats(v0)"]
+        ["E*assert <v1.beats(v0): holds> is True", "E*an answer is neither True nor False: write assert v1.beats(v0)"]
     )
 
 
@@ -466,7 +466,9 @@ def test_a_budget_too_small_for_the_rounds_is_an_error(run, monkeypatch):
     result = run(TIMED, "--db-budget=20")
 
     assert result.parseoutcomes() == {"failed": 1}
-    result.stdout.fnmatch_lines(["*tpcc w1 t4: no claim can be decided: *--db-budget 32, or seconds=1.25 or less*"])
+    result.stdout.fnmatch_lines(
+        ["*tpcc w1 t4: the budget is too small for any claim: *--db-budget 32, or seconds=1.25 or less*"]
+    )
 
 
 def test_the_rest_of_the_run_is_too_short_for_a_claim(run, monkeypatch):

@@ -96,7 +96,7 @@ def test_the_text_of_junit_is_not_wrapped(suite):
     [
         ("--db-release=oracle:23", SUITE, "oracle"),
         ("--db-seed=5", SUITE.replace("nodes=3", "nodes=0"), "nodes"),
-        ("--db-seed=5", SUITE.replace("def test_dies", "@pytest.mark.flaky\n    def test_dies"), "must not be rerun"),
+        ("--db-seed=5", SUITE.replace("def test_dies", "@pytest.mark.flaky\n    def test_dies"), "must not run again"),
         ("--db-results=file/below", SUITE, "choose another one with --db-results DIR"),
     ],
     ids=["release", "spec", "rerun", "results"],

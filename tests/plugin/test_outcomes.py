@@ -241,7 +241,7 @@ def test_a_wrong_expected_time_is_a_usage_error(run):
     result = run(source=marked)
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["ERROR: test_*::test_flush: expected_seconds('long') takes one number of seconds*"])
+    result.stderr.fnmatch_lines(["ERROR: test_*::test_flush: expected_seconds('long') accepts one number of seconds*"])
 
 
 FADES = """

@@ -213,7 +213,7 @@ def test_the_budget_of_the_run_is_a_reason(pytester, suite):
     run = run_of(pytester)
 
     assert outcomes(run) == {"test_first": "inconclusive"}
-    assert run.cut_short == "the run's budget (--db-run-budget) was used"
+    assert run.cut_short == "the run's budget (--db-run-budget) is spent"
 
 
 def test_a_killed_run_has_its_file(pytester, suite):

@@ -65,7 +65,7 @@ def test_an_anchor_that_cannot_be_measured_is_a_line(suite):
     result = suite.runpytest_inprocess(*WORDS, "--db-history=reports/history.jsonl")
 
     result.assert_outcomes(passed=1)
-    result.stdout.fnmatch_lines(["no anchor, so the history compares ratios alone: no mariadb:10.11"])
+    result.stdout.fnmatch_lines(["no anchor, so the history compares only ratios: no mariadb:10.11"])
     assert history_file.read(suite.path / "reports" / "history.jsonl").entries[0].anchor is None
 
 
@@ -201,9 +201,11 @@ def test_the_expected_time_is_that_of_earlier_runs(suite, workers):
     timed(file, test_slow=100.0, test_cheap=20.0)
     second = suite.runpytest_inprocess(*WORDS, f"--db-history={file}", *workers)
 
-    line = "*expected time: about {} at a round CV of 10 % (2 tests as {}; 1 test will be skipped)"
-    first.stdout.fnmatch_lines(["*expected time: about 11 min * (2 tests as declared; * 1 test will be skipped)"])
-    second.stdout.fnmatch_lines([line.format("2 min", "in earlier runs")])
+    line = "*expected time: about {} at a round CV of 10 % (2 tests {}; 1 test will be skipped)"
+    first.stdout.fnmatch_lines(
+        ["*expected time: about 11 min * (2 tests by mark expected_seconds; * 1 test will be skipped)"]
+    )
+    second.stdout.fnmatch_lines([line.format("2 min", "from earlier runs")])
 
 
 def test_a_budget_is_spent_on_what_is_cheap_and_undecided(suite):

@@ -95,7 +95,7 @@ def test_waiting_for_the_machine_ends_with_the_runs_time(pytestconfig, tmp_path,
         other.stdin.close()
     made.close()
 
-    assert "the run's budget of 0.001 s is used (--db-run-budget)" in str(caught.value)
+    assert "the run's budget of 0.001 s is spent (--db-run-budget)" in str(caught.value)
     assert f"pid {other.pid} ({processes.user_name(os.getuid())}) holds {file}" in str(caught.value)
 
 

@@ -112,7 +112,7 @@ def test_the_runs_budget_ends_when_its_time_is_over(read, monkeypatch):
     assert found.rules().run_over() == ""
     monkeypatch.setattr(module.time, "monotonic", lambda: found.began + 10)
 
-    assert found.rules().run_over() == "the run's budget of 10 s is used (--db-run-budget)"
+    assert found.rules().run_over() == "the run's budget of 10 s is spent (--db-run-budget)"
 
 
 def test_collecting_claims_loads_nothing_that_runs():

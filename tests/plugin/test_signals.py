@@ -145,7 +145,7 @@ def sleep_with(thread):
 
 def work(handlers, done, number):
     """A signal arrives in the middle of it."""
-    with handlers.held():
+    with handlers.hold():
         os.kill(os.getpid(), number)
         done.append("whole")
 
@@ -240,7 +240,7 @@ def test_work_that_must_be_whole_is_not_interrupted(handlers, number, error):
     handlers.install()
     with pytest.raises(error):
         work(handlers, done, number)
-    with handlers.held():
+    with handlers.hold():
         done.append("after")
 
     assert done == ["whole", "after"]

@@ -271,7 +271,7 @@ def test_a_run_with_tests_without_an_outcome_is_red(made_up, workers):
 
     result.assert_outcomes(passed=3)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    lost = "no outcome was reported for 3 tests: " + ", ".join(f"test_{name}.py::test_second" for name in "abc")
+    lost = "no worker reported an outcome for 3 tests: " + ", ".join(f"test_{name}.py::test_second" for name in "abc")
     result.stdout.fnmatch_lines([f"*{lost}*"])
     document = json.loads((made_up.path / "reports" / "latest" / "run.json").read_text())
     assert lost in document["cut_short"]

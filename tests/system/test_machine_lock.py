@@ -329,12 +329,12 @@ def test_waiting_ends_with_the_time_of_the_run(directory, other):
     """The claim is inconclusive, and the message names who has the machine, with the process id."""
     first = other(MEASURING, "4f")
     assert said(first) == "has it"
-    turns = Turns(MachineLock(directory), over=lambda: "the run's budget of 5 s is used (--db-run-budget)")
+    turns = Turns(MachineLock(directory), over=lambda: "the run's budget of 5 s is spent (--db-run-budget)")
 
     for turn in (turns.building, turns.measuring):
         with pytest.raises(Inconclusive) as caught:
             turn().__enter__()
-        assert "the run's budget of 5 s is used (--db-run-budget)" in str(caught.value)
+        assert "the run's budget of 5 s is spent (--db-run-budget)" in str(caught.value)
         assert re.search(rf"run 4f of pid {first.pid} \(\w+\) has been measuring for \d+ s", str(caught.value))
     assert [one.pid for one in MachineLock(directory).holders()] == [first.pid]
 

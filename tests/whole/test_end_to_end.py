@@ -192,7 +192,7 @@ def test_a_failed_claim_shows_what_was_measured(result):
             "test_tail",
             "metric 'p95' of mysqlslap read c2: in a closed loop a stalled server gets no operations, ",
         ),
-        ("test_not_a_list", "measure(workload, on=[...]) takes a list of ClusterSpec, got ClusterSpec(topology="),
+        ("test_not_a_list", "measure(workload, on=[...]) accepts a list of ClusterSpec; got ClusterSpec(topology="),
     ],
 )
 def test_bad_input_is_one_sentence(result, test, words):

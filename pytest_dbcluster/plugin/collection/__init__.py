@@ -1,12 +1,12 @@
-"""Collection: what is known of tests before they run.
+"""Collection: estimates and checks of tests before they run.
 
 - ``expected_time``: the expected time of a run, printed before it begins.
-- ``expected_cost``: the most that the instances of a run can cost.
-- ``past_runs``: what tests took and decided in earlier runs, from the history of the run.
-- ``budgets``: the budget of a claim, which a mark of its test can give.
+- ``expected_cost``: the maximum cost of the instances of a run.
+- ``past_runs``: the seconds and verdicts of tests in earlier runs, from the history of the run.
+- ``budgets``: the budget of a claim, which a mark of its test can set.
 - ``budget_order``: the order of tests in a run with a budget.
-- ``checks``: asks the modules of this folder about the measuring tests of a run.
-- ``own_provisioner``: where the tests of a run have their clusters without ``--db-provisioner``.
+- ``checks``: calls the modules of this folder for the measuring tests of a run.
+- ``own_provisioner``: the provisioner of a run without ``--db-provisioner``.
 - ``refusals``: wrong releases and clusters, which are usage errors.
 """
 

@@ -1,4 +1,4 @@
-"""The order of tests in a run with a budget (``--db-run-budget``): what is cheap and undecided comes first."""
+"""The order of tests in a run with a budget (``--db-run-budget``): cheap and undecided tests come first."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ def cheapest_first(
     seconds: Callable[[Item], float],
     decided: Callable[[Item], bool],
 ) -> list[Item]:
-    """The items in the order in which they spend a budget best; those without a group keep their positions.
+    """The items in the order that spends a budget best; those without a group keep their positions.
 
-    Tests whose claims no earlier run has decided come first, of these the cheap ones. Tests of one group stay together,
-    because they share clusters. group: of the tests that measure. seconds: the expected time of a test. decided:
-    whether its claims were all decided in the last run that the history has.
+    Tests without decided claims come first, cheap ones before others. Tests of one group stay together, because they
+    share clusters. group: the group of each measuring test. seconds: the expected time of a test. decided: whether the
+    last run in the history decided all its claims.
     """
     members: dict[str, list[Item]] = {}
     for item in items:

@@ -1,4 +1,4 @@
-"""The budget of a claim: that of the run, or of the mark ``budget`` of its test; and the marks that give seconds."""
+"""The budget of a claim: that of the run, or of the mark ``budget`` of its test; and the marks with seconds."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 
 MARK = "budget"
 MARK_HELP = (
-    f"{MARK}(N): measured seconds that each claim of a test may use, instead of the budget of the profile; ten times "
+    f"{MARK}(N): measured seconds that each claim of a test may use, in place of the budget of the profile; ten times "
     "as many with --db-profile paper; --db-budget on the command line wins"
 )
-NAME = f"mark {MARK}"  # what a message calls such a budget
+NAME = f"mark {MARK}"  # the name of such a budget in a message
 
 
 def own(item: Any, settings: Settings) -> float | None:
-    """The budget that the mark of a test gives; None where none counts. Raises ConfigError for a wrong mark.
+    """The budget in the mark of a test; None if no mark counts. Raises ConfigError for a wrong mark.
 
-    The mark is written for the profile ``quick``; another profile has as many times more as its own budget is.
+    The mark is for the profile ``quick``; in another profile, the ratio of the profiles' budgets scales it.
     """
     marked = seconds(item, MARK)
     if marked is None or settings.fixed_budget:
@@ -45,12 +45,12 @@ def rules(item: Any, settings: Settings) -> Rules:
 
 
 def seconds(item: Any, name: str) -> float | None:
-    """The seconds that a mark gives; None without the mark. Raises ConfigError for anything but one number above 0."""
+    """The seconds in a mark; None without the mark. Raises ConfigError for anything but one number above 0."""
     mark = item.get_closest_marker(name)
     if mark is None:
         return None
     value = mark.args[0] if len(mark.args) == 1 and not mark.kwargs else None
     if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value < math.inf:
         given = ", ".join([*map(repr, mark.args), *(f"{name}={argument!r}" for name, argument in mark.kwargs.items())])
-        raise ConfigError(f"{item.nodeid}: {name}({given}) takes one number of seconds above 0")
+        raise ConfigError(f"{item.nodeid}: {name}({given}) accepts one number of seconds above 0")
     return float(value)

@@ -1,4 +1,4 @@
-"""What is checked and said about the measuring tests of a run before the first of them begins, and their order."""
+"""Checks, messages and order of the measuring tests of a run, before the first of them begins."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ PAST: pytest.StashKey[PastRuns] = pytest.StashKey()
 def refuse(config: pytest.Config, settings: Settings, measuring: Sequence[pytest.Item]) -> None:
     """Raise ConfigError for tests whose verdicts would mean nothing, or that could have none.
 
-    With ``python -O`` no assert is executed; a test that is rerun would pass sooner or later by chance.
+    ``python -O`` skips assert statements. A repeated test would pass at some time by chance.
     """
     if not __debug__:
-        raise ConfigError("python -O removes assert statements, so no claim would be read: run without -O")
+        raise ConfigError("python -O removes assert statements, so no test would read a claim: run without -O")
     for item in measuring:
         if item.get_closest_marker("flaky") or getattr(config.option, "reruns", None):
             raise ConfigError(
-                f"{item.nodeid}: a measuring test must not be rerun until it passes; drop the flaky mark or --reruns"
+                f"{item.nodeid}: a measuring test must not run again until it passes; remove the flaky mark or --reruns"
             )
     from pytest_dbcluster.plugin.collection import expected_time
 
-    if not config.option.collectonly:  # listing tests stays fast
+    if not config.option.collectonly:  # a list of tests stays fast
         from pytest_dbcluster.plugin.collection import expected_cost, refusals
 
         refusals.check(settings, measuring)
@@ -50,7 +50,7 @@ def has_skip_mark(item: pytest.Item) -> bool:
         return False
 
 
-def expected(config: pytest.Config, settings: Settings, measuring: Sequence[pytest.Item]) -> list[str]:
+def estimate_lines(config: pytest.Config, settings: Settings, measuring: Sequence[pytest.Item]) -> list[str]:
     """The lines about the expected time and cost of the measuring tests. Raises ConfigError for a wrong mark."""
     from pytest_dbcluster.plugin.collection import budgets, expected_cost, expected_time
 
@@ -58,7 +58,7 @@ def expected(config: pytest.Config, settings: Settings, measuring: Sequence[pyte
     seconds = {item: past.seconds for item in running if (past := _past(config, settings, item))}
     own = {item: found for item in running if (found := budgets.own(item, settings))}
     skipped = len(measuring) - len(running)
-    times = expected_time.expected(running, settings.profile, seconds.get, own.get, skipped=skipped)
+    times = expected_time.estimate(running, settings.profile, seconds.get, own.get, skipped=skipped)
     lines = expected_time.lines(times, settings.budget, [*own.values()])
     return [*lines, *expected_cost.lines(settings, running)] if lines else []
 
@@ -66,7 +66,7 @@ def expected(config: pytest.Config, settings: Settings, measuring: Sequence[pyte
 def by_cost(
     config: pytest.Config, settings: Settings, items: list[pytest.Item], group: Mapping[pytest.Item, str]
 ) -> list[pytest.Item]:
-    """In a run with a budget, the items with cheap and undecided tests first; else as they are."""
+    """In a run with a budget, the items with cheap and undecided tests first; otherwise in their order."""
     if settings.run_budget is None:
         return items
     from pytest_dbcluster.plugin.collection import budget_order, budgets, expected_time
@@ -84,7 +84,7 @@ def by_cost(
 
 
 def _past(config: pytest.Config, settings: Settings, item: pytest.Item) -> Past | None:
-    """The earlier runs of a test, as the history of this run has them; None for a test that has none."""
+    """The earlier runs of a test in the history of this run; None for a test without any."""
     if not config.option.db_history:
         return None
     from pytest_dbcluster.plugin import grouping

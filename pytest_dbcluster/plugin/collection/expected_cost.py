@@ -1,9 +1,9 @@
-"""The most that the instances of a run can cost, printed before it begins; a cap that is too low ends it there.
+"""The maximum cost of the instances of a run, printed before it begins; a cap that is too low ends the run.
 
-The clusters are those among the constants of a test's module and its parameters (``grouping.specs``); a cluster that a
-test makes in its body is not seen. Nothing is asked of AWS for this. What only AWS knows is taken as usual: the root
-volume of the image, and a public address for each instance, unless a jump host leads to them. The line before a launch
-has the figures of AWS.
+The clusters are those among the constants of a test's module and its parameters (``grouping.specs``). A cluster that a
+test makes in its body is unknown here. This calls no API of AWS. It assumes usual values for what only AWS knows: the
+root volume of the image, and a public address for each instance, unless a jump host leads to them. The line before a
+launch has the figures of AWS.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ PROVISIONER = "ec2"
 def refuse(settings: Settings, running: Sequence[Any]) -> None:
     """Raise ConfigError if --db-max-cost does not allow even the smallest possible launch, or a price is unknown.
 
-    That launch has the nodes of the smallest cluster of the tests, without what only AWS knows. settings: of the run.
-    running: the measuring tests that will not be skipped by a mark.
+    That launch has the nodes of the smallest cluster of the tests, without what only AWS knows. settings: those of the
+    run. running: the measuring tests that no mark skips.
     """
     if settings.provisioner != PROVISIONER or not (sizes := _sizes(running)):
         return
@@ -38,15 +38,15 @@ def refuse(settings: Settings, running: Sequence[Any]) -> None:
 
 
 def lines(settings: Settings, running: Sequence[Any]) -> list[str]:
-    """The line with the most that the instances of the run can cost; none for another provisioner.
+    """The line with the maximum cost of the instances of the run; none for another provisioner.
 
-    Arguments: as of ``refuse``. Where the most is not known, the line says why.
+    Arguments: as in ``refuse``. If the maximum is unknown, the line says why.
     """
     if settings.provisioner != PROVISIONER or not running:
         return []
     if not (sizes := _sizes(running)):
         return [
-            "ec2: the cost is not known yet: the modules of the tests have no ClusterSpec among their constants or "
+            "ec2: the cost is unknown, because the modules of the tests have no ClusterSpec among their constants or "
             "parameters"
         ]
     try:
@@ -54,11 +54,11 @@ def lines(settings: Settings, running: Sequence[Any]) -> list[str]:
     except ConfigError as error:
         return [f"ec2: {error}"]
     workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
-    return [f"{line}{f'; this for each of {workers} workers' if workers > 1 else ''}"]
+    return [f"{line}{f'; for each of {workers} workers' if workers > 1 else ''}"]
 
 
 def _sizes(running: Sequence[Any]) -> set[int]:
-    """The numbers of nodes of the clusters of these tests; none if no spec is known before they run."""
+    """The numbers of nodes of the clusters of these tests; empty if no spec is known before they run."""
     return {spec.nodes for item in running for spec in grouping.specs(item)}
 
 

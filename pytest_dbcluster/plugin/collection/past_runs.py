@@ -1,4 +1,4 @@
-"""What measuring tests took and decided in earlier runs, from the history that the run adds to (``--db-history``)."""
+"""The seconds and verdicts of measuring tests in earlier runs, from the history of the run (``--db-history``)."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ class Past:
     """One test in its earlier runs."""
 
     seconds: float
-    """Of a run."""
+    """Median of the seconds in the last runs."""
 
     decided: bool
-    """Whether all its claims were decided in the last run."""
+    """Whether the last run decided all its claims."""
 
 
 class PastRuns:
@@ -42,7 +42,7 @@ class PastRuns:
 
     @classmethod
     def read(cls, settings: Settings, file: Path | None) -> PastRuns:
-        """The entries in a history file; none without a file, and where it cannot be read: the end of a run says so."""
+        """The entries in a history file; none if the file is missing or not readable; the end of a run reports that."""
         if file is None or not file.exists():
             return cls()
         from pytest_dbcluster.hosts import runs
@@ -58,10 +58,7 @@ class PastRuns:
         return cls([entry for entry in entries if (entry.machine, entry.provisioner, entry.profile) == own])
 
     def of(self, item: Any, release: str) -> Past | None:
-        """A test on this release in its earlier runs; None for a test that has none, or whose time is not known.
-
-        A test that names several releases has them in its parameters or in none of them.
-        """
+        """A test on this release in its earlier runs; None without earlier runs, or if their time is unknown."""
         named = [str(value) for value in grouping.params(item).values()]
         for (test, releases), by_run in self._by_test.items():
             on = releases.split(", ")

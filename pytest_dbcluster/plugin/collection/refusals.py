@@ -1,6 +1,6 @@
-"""Wrong releases and clusters that are known before a run begins, so that no test has to fail because of them.
+"""Refuses wrong releases and clusters before a run begins, so that no test has to fail because of them.
 
-A spec that a test makes in its body is not known here; ``testbed.resolution`` refuses it when the test asks for it.
+A spec that a test makes in its body is unknown here; ``testbed.resolution`` refuses it when the test uses it.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from pytest_dbcluster.releases import find
 from pytest_dbcluster.reporting.documents.claim_id import key_of_test
 from pytest_dbcluster.spec import ClusterSpec
 
-ON_THIS_MACHINE = "local"  # the provisioner that finds or fetches programs here; others bring their own
+ON_THIS_MACHINE = "local"  # the provisioner that finds or fetches programs here; others have other programs
 
 
 def check(settings: Settings, items: Sequence[Any]) -> None:
-    """Raise ConfigError for releases of the run and clusters of its tests that cannot be. Starts nothing."""
+    """Raise ConfigError for wrong releases of the run and wrong clusters of its tests. Starts nothing."""
     for name in settings.releases:
         if settings.releases.count(name) > 1:
-            raise ConfigError(f"--db-release {name} was given twice")
+            raise ConfigError(f"--db-release {name} is there twice")
         find.check_age(name)
         if settings.provisioner == ON_THIS_MACHINE:
             find.check(name)
@@ -41,7 +41,7 @@ def check(settings: Settings, items: Sequence[Any]) -> None:
 def refuse_equal_tests(items: Sequence[Any], release: object) -> None:
     """Raise ConfigError for two tests whose claims would have equal ids (``documents.claim_id``).
 
-    release: of tests that are not repeated for several ones.
+    release: the release of tests that are not repeated for several releases.
     """
     known: dict[tuple[str, object], Any] = {}
     for item in items:
@@ -50,25 +50,25 @@ def refuse_equal_tests(items: Sequence[Any], release: object) -> None:
         other = known.setdefault(key, item)
         if other.nodeid != item.nodeid:
             raise ConfigError(
-                f"{other.nodeid} and {item.nodeid} have the same name {key[0]}, by which claims are followed over time "
-                "whatever their directory; rename one of the two tests or files"
+                f"{other.nodeid} and {item.nodeid} have the same name {key[0]}; the history of a claim uses this name "
+                "without the directory; rename one of the two tests or files"
             )
         if other is not item:
             raise ConfigError(_equal_node_ids(other, item))
 
 
 def _equal_node_ids(one: Any, other: Any) -> str:
-    """Why two tests have one node id: pytest leaves out the file of a test that lies outside of the rootdir."""
+    """Why two tests have one node id: pytest omits the file of a test outside the rootdir."""
     if one.path == other.path:
-        return f"{other.nodeid} of {other.path} was collected twice; collect it once"
+        return f"pytest collected {other.nodeid} of {other.path} twice; name it once"
     return (
-        f"tests of {one.path} and {other.path} have the same node id {other.nodeid}, because a file lies outside of "
+        f"tests of {one.path} and {other.path} have the same node id {other.nodeid}, because a file is outside "
         f"pytest's rootdir {other.config.rootpath}; run them with --rootdir={commonpath([one.path, other.path])}"
     )
 
 
 def _wrong(spec: ClusterSpec) -> str:
-    """Why a spec cannot be a cluster; empty when it can, and for what is only planned, which skips its test."""
+    """Why a spec cannot be a cluster; empty if it can, or if it is only planned, which skips its test."""
     try:
         if spec.release:
             find.check_age(spec.release)

@@ -42,7 +42,7 @@ def test_an_eight_that_does_not_fit_the_budget_is_not_begun():
     assert asked.pairs == 12
 
 
-USED = "the run's budget of 5 s is used (--db-run-budget)"
+USED = "the run's budget of 5 s is spent (--db-run-budget)"
 
 
 def test_the_runs_budget_ends_every_claim():

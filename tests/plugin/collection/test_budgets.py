@@ -88,7 +88,7 @@ def test_a_wrong_mark_is_refused(arguments, named, given):
     for option in (settings(), settings(fixed_budget=True)):
         with pytest.raises(ConfigError) as caught:
             budgets.of(item(*arguments, **named), option)
-        assert str(caught.value) == f"test_it.py::test: budget({given}) takes one number of seconds above 0"
+        assert str(caught.value) == f"test_it.py::test: budget({given}) accepts one number of seconds above 0"
 
 
 def test_the_expected_time_follows_the_mark():
@@ -96,7 +96,7 @@ def test_the_expected_time_follows_the_mark():
     own = {"small": 12.0, "large": 600.0}
     items = [types.SimpleNamespace(**vars(item())) for _ in range(3)]
     marked = dict(zip(map(id, items), own.values(), strict=False))
-    found = expected_time.expected(items, "quick", own=lambda each: marked.get(id(each)))
+    found = expected_time.estimate(items, "quick", own=lambda each: marked.get(id(each)))
 
     assert (found.own, found.seconds) == ([4.5, 225.0], 45 + 4.5 + 225 + 4)
     first, second = expected_time.lines(found, 120.0, [*own.values()])
@@ -131,7 +131,7 @@ def test_the_budget_of_the_run_limits_a_marked_test(run):
     """A budget of its own gives a test no more of the time of the run."""
     result = run("--db-run-budget=0.000001", source=TEST.replace("budget(20)", "budget(600)"))
 
-    assert "the run's budget of 1e-06 s is used (--db-run-budget)" in result.stdout.str()
+    assert "the run's budget of 1e-06 s is spent (--db-run-budget)" in result.stdout.str()
 
 
 def test_a_wrong_mark_ends_the_run_before_its_tests(run):
@@ -139,7 +139,7 @@ def test_a_wrong_mark_ends_the_run_before_its_tests(run):
     result = run(source=TEST.replace("budget(20)", "budget('long')"))
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["ERROR: test_it.py::test_flush: budget('long') takes one number of seconds above 0"])
+    result.stderr.fnmatch_lines(["ERROR: test_it.py::test_flush: budget('long') accepts one number of seconds above 0"])
 
 
 def test_pytest_lists_the_mark(run):

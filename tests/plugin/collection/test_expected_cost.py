@@ -72,7 +72,7 @@ def test_each_worker_has_instances_of_its_own(settings, monkeypatch):
     monkeypatch.setenv("PYTEST_XDIST_WORKER_COUNT", "2")
     (line,) = expected_cost.lines(settings(), [THREE])
 
-    assert line.endswith("; this for each of 2 workers")
+    assert line.endswith("; for each of 2 workers")
 
 
 def test_another_provisioner_costs_nothing(settings):
@@ -92,7 +92,7 @@ def test_clusters_that_are_not_seen_have_no_cost_yet(settings):
     """The line says so, and the launch itself is held below the cap."""
     (line,) = expected_cost.lines(settings(), [item(SLAP, nodes=3)])
 
-    assert "the cost is not known yet" in line
+    assert "the cost is unknown" in line
     expected_cost.refuse(settings(), [item(SLAP, nodes=3)])
 
 

@@ -58,10 +58,7 @@ def test_among_other_tests_they_are_skipped(suites):
     assert provisioner == "local"
     result.assert_outcomes(passed=1, skipped=1)
     result.stdout.fnmatch_lines(
-        [
-            "*it needs --db-provisioner vm, and other tests of this run do not; a run of its own needs no option: "
-            "pytest guests"
-        ]
+        ["*it needs --db-provisioner vm, unlike other tests of this run; run it separately: pytest guests"]
     )
 
 
@@ -76,7 +73,7 @@ def test_the_option_counts_more_than_the_mark(suites):
 @pytest.mark.parametrize(
     ("mark", "words"),
     [
-        ("@pytest.mark.provisioner()", 'the mark of guests/test_guests.py::test_it is written provisioner("vm")'),
+        ("@pytest.mark.provisioner()", 'wrong mark of guests/test_guests.py::test_it; usage: provisioner("vm")'),
         ('@pytest.mark.provisioner("vms")', "unknown provisioner 'vms'; known: container, ec2, fake, local, ssh, vm"),
     ],
 )

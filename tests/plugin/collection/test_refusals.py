@@ -72,7 +72,7 @@ def test_what_is_planned_skips_its_own_test(settings, monkeypatch):
         (["mysql:5.7=/opt/mysql"], "local", "mysql 5.7 is too old to be measured: "),
         (["mariadb:11.9"], "local", "unknown release mariadb:11.9; known: mariadb:10.5"),
         (["mysql:8.4=/none"], "local", "mysql:8.4=/none: there is no directory /none"),
-        (["mariadb:11.8", "mariadb:11.8"], "local", "--db-release mariadb:11.8 was given twice"),
+        (["mariadb:11.8", "mariadb:11.8"], "local", "--db-release mariadb:11.8 is there twice"),
     ],
 )
 def test_a_release_that_cannot_be_is_refused(settings, names, provisioner, words):

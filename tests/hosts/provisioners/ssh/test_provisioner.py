@@ -157,7 +157,7 @@ def test_a_run_whose_time_is_used_waits_no_longer(on):
     """The claim is inconclusive then."""
     first, second = on("host1"), on("host1")
     first.acquire(ONE)
-    second.over = lambda: "the run's budget of 5 s is used (--db-run-budget)"
+    second.over = lambda: "the run's budget of 5 s is spent (--db-run-budget)"
 
     with pytest.raises(Inconclusive, match=r"is used .* while it waited for machines: others use host1"):
         second.acquire(ONE)
