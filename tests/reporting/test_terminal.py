@@ -299,7 +299,7 @@ def test_the_summary_has_a_title_for_each_kind_and_ends_with_the_notes():
     assert [line for line in screen.shown if line.startswith("= ") and "compared" not in line] == [
         "= performance claims",
         "= inconclusive: neither pass nor failure",
-        "= measured beside, not asserted",
+        "= measured without a claim",
         "= broken: says nothing about speed",
     ]
     assert "! broken  suites/test_flush.py::test_broken" in screen.shown

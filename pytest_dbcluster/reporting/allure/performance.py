@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pytest_dbcluster.reporting import rounds_csv
-from pytest_dbcluster.reporting.charts.claim import bounded
+from pytest_dbcluster.reporting.charts.claim import has_bounds
 from pytest_dbcluster.reporting.records import ClaimRecord
 from pytest_dbcluster.rounds import metrics
 
@@ -52,7 +52,7 @@ def _figures(record: ClaimRecord) -> Iterator[tuple[str, float, str]]:
     """Name, value and unit of each figure. Too few pairs have no interval."""
     verdict = record.verdict
     yield "ratio", verdict.ratio, OF_A_RATIO
-    if bounded(verdict.low, verdict.high):
+    if has_bounds(verdict.low, verdict.high):
         yield "ratio, from", verdict.low, OF_A_RATIO
         yield "ratio, to", verdict.high, OF_A_RATIO
     for name in (record.candidate, record.baseline):

@@ -3,9 +3,9 @@
 - ``claim``: the rounds of a claim over time, and the interval of its ratio at each look.
 - ``curve``: a sweep: its metric, and below it the p95 latency.
 - ``forest``: the ratios of many claims side by side.
-- ``latency``: the latency percentiles of each variant. ``timeline``: what the machine did in every second.
+- ``latency``: the latency percentiles of each variant. ``timeline``: the load of the machine in every second.
 - ``colours``: colours, markers and line styles, and the CSS variables that stand for them in a page.
-- ``scales``: ranges and ticks of axes. ``drawing``: figures, and all that knows matplotlib.
+- ``scales``: ranges and ticks of axes. ``drawing``: figures; the only module that uses matplotlib.
 
 A new chart is a module here with a function that returns SVG text.
 """

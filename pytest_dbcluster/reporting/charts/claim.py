@@ -24,9 +24,9 @@ SIZE = (8.0, 4.6)
 LEFT = 1.0  # inches: for two lines of text beside a tick such as 1/10000
 NAME = 20  # letters of a variant that fit beside the axis
 LOSSES = "second ratio\n/ first ratio"  # of ``fades``, whose names fit nowhere
-NEAR = 2.5  # times the range of the ratios: farther off, a published ratio is named beside the chart only
+NEAR = 2.5  # times the range of the ratios: a published ratio farther away is only named beside the chart
 FINE = 1e-5  # of a log ratio: far less than the width of a line
-FAR = 0.09  # of an axis: steps of an order stand so far beside each other at a look
+FAR = 0.09  # of an axis: the distance between steps of an order at a look
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,18 +46,18 @@ class Look:
     """The upper end of its interval."""
 
     @property
-    def bounded(self) -> bool:
-        """Whether there is an interval: the first looks may prove nothing."""
-        return bounded(self.low, self.high)
+    def has_bounds(self) -> bool:
+        """Whether there is an interval; the first looks may have none."""
+        return has_bounds(self.low, self.high)
 
     def within(self, least: float, most: float) -> Look:
-        """The same look, with these ends for what lies beyond them: an axis of ratios has neither 0 nor infinity."""
+        """The same look, with values beyond these ends replaced by them, since the axis has neither 0 nor infinity."""
         ratio, low, high = (min(max(least, value), most) for value in (self.ratio, self.low, self.high))
-        return Look(self.pairs, ratio, low, high) if self.bounded else Look(self.pairs, ratio, self.low, self.high)
+        return Look(self.pairs, ratio, low, high) if self.has_bounds else Look(self.pairs, ratio, self.low, self.high)
 
 
-def bounded(low: float, high: float) -> bool:
-    """Whether this is an interval: one end at least is known. That of a counter may reach from 0, or to infinity."""
+def has_bounds(low: float, high: float) -> bool:
+    """Whether this is an interval: at least one end is known. That of a counter may begin at 0 or end at infinity."""
     return low > 0 or (low == 0 and math.isfinite(high))
 
 
@@ -69,8 +69,7 @@ def drawable(record: ClaimRecord) -> bool:
 def svg(record: ClaimRecord, name: str = "claim", *, titled: bool = True) -> str | None:
     """The chart of a claim; None without matplotlib, or without a pair.
 
-    ``name``: different for each figure of a page. ``titled``: as a file, with a line that says what
-    it shows.
+    ``name``: different for each figure of a page. ``titled``: with a title, for a file.
     """
     if not drawable(record):
         return None
@@ -89,14 +88,14 @@ def _title(record: ClaimRecord) -> str:
 
 
 def _draw_rounds(axes: Any, record: ClaimRecord) -> None:
-    """Draw the metric of each round over the seconds since the first one began; void rounds are hollow."""
+    """Draw the metric of each round over the seconds since the first round began; void rounds are hollow."""
     void = [drawn for block in record.void_rounds for drawn in block]
     began = min(drawn.started for drawn in [*void, *(one for many in record.rounds.values() for one in many)])
     highest, last = 0.0, 0.0
     for number, (name, used) in enumerate(record.rounds.items()):
         given = style(number)
         for rounds, face in ((used, given.colour), ([drawn for drawn in void if drawn.variant == name], PAPER)):
-            points = [(drawn, value) for drawn in rounds if (value := _shown(drawn, record)) is not None]
+            points = [(drawn, value) for drawn in rounds if (value := _value(drawn, record)) is not None]
             if not points:
                 continue
             middles = [drawn.started - began + drawn.seconds / 2 for drawn, _ in points]
@@ -124,7 +123,7 @@ def _draw_rounds(axes: Any, record: ClaimRecord) -> None:
     drawing.legend(axes, 4)
 
 
-def _shown(drawn: Round, record: ClaimRecord) -> float | None:
+def _value(drawn: Round, record: ClaimRecord) -> float | None:
     """The claim's metric of a round; None for a void round that has none."""
     try:
         value = metrics.display_value(drawn, record.metric, record.load)
@@ -134,10 +133,7 @@ def _shown(drawn: Round, record: ClaimRecord) -> float | None:
 
 
 def looks(pairs: Pairs, verdict: Verdict) -> list[Look]:
-    """The ratio and its interval at each look that these pairs have reached, and last at the verdict.
-
-    The last one is the verdict's own: what is drawn never contradicts it.
-    """
+    """The ratio and its interval at each look that these pairs have reached, and last the verdict's own."""
     reached = [look for look in critical_values.looks(pairs.instances) if look < len(pairs)]
     found = []
     for look in reached:
@@ -160,7 +156,7 @@ def _steps(record: ClaimRecord) -> list[tuple[str, Pairs, Verdict]]:
 
 
 def _draw_looks(axes: Any, record: ClaimRecord) -> None:
-    """Draw the ratio of each pair, the interval at each look, what is claimed, and the published ratio."""
+    """Draw the ratio of each pair, the interval at each look, the claim, and the published ratio."""
     steps = _steps(record)
     shown = bounds(record)
     known = [value for _, pairs, verdict in steps for value in (*_ratios(pairs).values(), verdict.low, verdict.high)]
@@ -172,17 +168,17 @@ def _draw_looks(axes: Any, record: ClaimRecord) -> None:
         axes.plot(list(ratios), values, ".", markersize=3.5, color=SOFT, alpha=0.75, label="a pair")
         drawn = [look.within(least, most) for look in looks(pairs, verdict)]
         shown += [*values, *(end for look in drawn for end in (look.ratio, look.low, look.high))]
-        guarded = verdict.claim.guard and bounded(verdict.decided_low, verdict.decided_high)
-        _draw_intervals(axes, drawn, given, beside, known=drawn[-1].bounded or guarded)
+        guarded = verdict.claim.guard and has_bounds(verdict.decided_low, verdict.decided_high)
+        _draw_intervals(axes, drawn, given, beside, known=drawn[-1].has_bounds or guarded)
         level = f"{100 * (1 - 2 * verdict.alpha):.4g} % interval"
-        if not drawn[-1].bounded:
+        if not drawn[-1].has_bounds:
             level = f"ratio, no {level} yet" if guarded else "ratio, no interval yet"
         label = name if len(steps) > 1 else level
         axes.plot([], [], given.marker, markersize=5, color=given.colour, label=label)
         if guarded:
             _draw_guard(axes, verdict, beside)
             shown += [verdict.decided_low, verdict.decided_high]
-    if record.published and _near(record.published, shown):
+    if record.published and _fits_axis(record.published, shown):
         shown.append(record.published)
     scale = scales.ratios(shown, ends=(least, most))
     _draw_lines(axes, record, scale)
@@ -203,8 +199,8 @@ def _ratios(pairs: Pairs) -> dict[int, float]:
     return {number: math.inf if value > infinite else estimators.factor(value) for number, value in values}
 
 
-def _near(published: float, shown: Sequence[float]) -> bool:
-    """Whether the published ratio can share an axis with these: a far one would press the intervals together."""
+def _fits_axis(published: float, shown: Sequence[float]) -> bool:
+    """Whether the published ratio can share an axis with these; a distant one would compress the intervals."""
     logs = [math.log(value) for value in (1.0, *shown) if 0 < value < math.inf]
     middle, half = (max(logs) + min(logs)) / 2, (max(logs) - min(logs)) / 2
     return abs(math.log(published) - middle) < NEAR * max(half, 0.1)
@@ -213,14 +209,14 @@ def _near(published: float, shown: Sequence[float]) -> bool:
 def _draw_intervals(axes: Any, drawn: Sequence[Look], given: Style, beside: float, *, known: bool) -> None:
     """Draw the interval at each look as a bar, thick at the last one; a look without one is hollow.
 
-    known: whether the last look has any interval: that of a guard may be the narrower one alone.
+    known: whether the last look has any interval; a guard may have only its narrower one.
     """
-    bounded = [look for look in drawn if look.bounded]
-    for bars, width in ((bounded[:-1], 1.1), (bounded[-1:], 3.2)) if drawn[-1].bounded else ((bounded, 1.1),):
+    bounded = [look for look in drawn if look.has_bounds]
+    for bars, width in ((bounded[:-1], 1.1), (bounded[-1:], 3.2)) if drawn[-1].has_bounds else ((bounded, 1.1),):
         places = [look.pairs + beside for look in bars]
         ends = [look.low for look in bars], [look.high for look in bars]
         axes.vlines(places, *ends, color=given.colour, linewidth=width, zorder=3)
-    for face, some in ((given.colour, bounded), (PAPER, [look for look in drawn if not look.bounded])):
+    for face, some in ((given.colour, bounded), (PAPER, [look for look in drawn if not look.has_bounds])):
         places, ratios = [look.pairs + beside for look in some], [look.ratio for look in some]
         marks = {"markersize": 3.5, "markerfacecolor": face, "markeredgecolor": given.colour, "linestyle": "none"}
         axes.plot(places, ratios, marker=given.marker, zorder=4, **marks)

@@ -1,7 +1,7 @@
 """Colours, markers and line styles of charts: Okabe and Ito's palette, which colour-blind readers can tell apart.
 
-No chart needs its colours to be read: each variant has a marker and a line style of its own, so that grey print shows
-the same. A page replaces each colour by a CSS variable (``variables``), so that one drawing fits light, dark and print.
+Charts are readable without colours: each variant has a different marker and line style. A page replaces each colour by
+a CSS variable (``variables``), so one drawing fits light, dark and print.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from types import MappingProxyType
 
 INK, SOFT, GRID, PAPER = "#1c2126", "#5f6b76", "#dfe4e8", "#fefefe"  # text, minor text, grid lines, background
 BLUE, ORANGE, PURPLE, SKY = "#0072b2", "#e69f00", "#cc79a7", "#56b4e9"
-BROWN, VIOLET = "#783000", "#4b2fd6"  # not of that palette, whose other colours are those of verdicts
+BROWN, VIOLET = "#783000", "#4b2fd6"  # not of that palette: its other colours are those of verdicts
 HOLDS, REFUTED, OPEN = "#009e73", "#d55e00", "#7a7f9a"  # of verdicts: bluish green, vermillion, grey
-MARGIN = "#e9c46b"  # the ratios that a margin allows for
+MARGIN = "#e9c46b"  # the ratios that a margin allows
 PUBLISHED = "#9a4f8a"
 
 
@@ -64,7 +64,7 @@ THEMES: Mapping[str, tuple[str, str]] = MappingProxyType(
 
 
 def style(number: int) -> Style:
-    """The style of the variant with this number, 0-based; from the eighth on they repeat."""
+    """The style of the variant with this number, 0-based; styles repeat from the eighth on."""
     return SERIES[number % len(SERIES)]
 
 

@@ -1,4 +1,4 @@
-"""The chart of a sweep: the metric of each variant over the values, and below it the p95 latency where there is one."""
+"""The chart of a sweep: the metric of each variant over the values, and below it the p95 latency if there is one."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ APART, ALL_APART = 0.2, 0.6  # on the axis, between the rounds of two variants, 
 def svg(record: CurveRecord, name: str = "curve", *, titled: bool = True) -> str | None:
     """The chart of a curve: lines through medians, single rounds as dots; None without matplotlib.
 
-    A band is the 95 % interval of the median; there is none where a point has too few rounds for one. A curve with a
-    baseline shows all as a share of the baseline's median at the same value, and below it the metric itself. ``name``
-    and ``titled`` are those of ``claim.svg``.
+    A band is the 95 % interval of the median; a point with too few rounds has none. A curve with a baseline shows
+    shares of the baseline's median at the same value, and below it the metric itself. ``name`` and ``titled``: as in
+    ``claim.svg``.
     """
     if not drawing.available():
         return None
@@ -67,7 +67,7 @@ def _draw(axes: Any, record: CurveRecord, metric: str, *, interval: bool, shares
 def _draw_variant(
     axes: Any, record: CurveRecord, name: str, drawn: tuple[int, str], *, interval: bool, shares: bool
 ) -> None:
-    """Draw one variant; the values have equal distances on the axis, so that 1, 2, 4 and 64 can be told apart.
+    """Draw one variant; values have equal distances on the axis, so 1, 2, 4 and 64 are apart.
 
     shares: in percent of the baseline's median, instead of the metric.
     """
@@ -88,12 +88,12 @@ def _draw_variant(
 
 
 def _apart(record: CurveRecord) -> float:
-    """The distance between the rounds of two variants on the axis; those of many variants have to fit too."""
+    """The distance between the rounds of two variants on the axis; smaller for many variants."""
     return min(APART, ALL_APART / max(1, len(record.variants) - 1))
 
 
 def _scale(record: CurveRecord, point: CurvePoint) -> float:
-    """What makes values of a point percents of the baseline; nan where the baseline has no rounds."""
+    """The factor from values of a point to per cent of the baseline; nan if the baseline has no rounds."""
     share = record.share(point)
     return math.nan if share is None or not point.median else 100 * share / point.median
 

@@ -1,7 +1,7 @@
-"""Drawing: figures of matplotlib as SVG text. Nothing else knows matplotlib.
+"""Drawing: figures of matplotlib as SVG text. No other module uses matplotlib.
 
-Figures have fixed margins instead of a computed layout, because a page draws some hundred of them. The same input gives
-the same text: it has fixed identifiers, no date, and text as text.
+Figures have fixed margins instead of a computed layout, because a page draws about a hundred of them. The same input
+gives the same SVG: identifiers are fixed, there is no date, and text stays text.
 """
 
 from __future__ import annotations
@@ -90,9 +90,9 @@ class Drawing:
 
 @contextlib.contextmanager
 def chart_style() -> Iterator[None]:
-    """Give all figures of the block our style, whatever the user's is; inside of such a block it does nothing.
+    """Give all figures of the block our style instead of the user's; within such a block it does nothing.
 
-    Whoever draws many figures enters it once: matplotlib checks its three hundred settings each time.
+    To draw many figures, enter it once: matplotlib checks its three hundred settings each time.
     """
     import matplotlib as mpl
 
@@ -121,10 +121,10 @@ def figure(
     bottom: float = 0.5,
     gap: float = 0.45,
 ) -> Iterator[Drawing]:
-    """A figure with a panel for each of the relative ``heights``; it is drawn inside of the block.
+    """A figure with a panel for each of the relative ``heights``; it is drawn in the block.
 
-    ``size`` and the margins are in inches. ``name``: different for each figure of a page, because identifiers inside of
-    the SVG are made from it.
+    ``size`` and the margins are in inches. ``name``: different for each figure of a page, because identifiers in the
+    SVG are made from it.
     """
     import matplotlib as mpl
     from matplotlib.figure import Figure
@@ -171,7 +171,7 @@ def line(axes: Any, x: Sequence[float], y: Sequence[float], given: Style, label:
 
 
 def shade(axes: Any, spans: Sequence[tuple[float, float]], colour: str, label: str) -> None:
-    """Shade spans of the x axis over the whole height: (start, length) each. All together are one shape, drawn once."""
+    """Shade spans of the x axis over the whole height: (start, length) each. They are one shape."""
     from matplotlib.patches import PathPatch
     from matplotlib.path import Path
 
@@ -209,7 +209,7 @@ def legend(axes: Any, columns: int = 3) -> None:
 
 
 def _narrow(labels: Sequence[str], columns: int, letters: float) -> list[str]:
-    """The labels of a legend, long ones cut in the middle as far as needed: the widest row has so many letters."""
+    """The labels of a legend, with long ones cut in the middle until the widest row has at most ``letters``."""
     most = max(map(len, labels))
     while most > LEAST and sum(sorted(min(len(label), most) + SAMPLE for label in labels)[-columns:]) > letters:
         most -= 1
@@ -217,7 +217,7 @@ def _narrow(labels: Sequence[str], columns: int, letters: float) -> list[str]:
 
 
 def fitting_labels(axes: Any, labels: Sequence[str]) -> None:
-    """Label the places 0, 1, 2 of the x axis with these texts; where they would overlap, only every n-th of them."""
+    """Label the places 0, 1, 2 of the x axis with these texts; if they would overlap, only every n-th place."""
     room = axes.get_position().width * axes.figure.get_figwidth() / max(1, len(labels))
     every = max(1, math.ceil((max(map(len, labels), default=0) + APART) * LETTER / room))
     axes.set_xticks(range(0, len(labels), every), labels[::every])
@@ -232,7 +232,7 @@ def few_ticks(axis: Any, most: int = 6, *, integers: bool = False) -> None:
 
 
 def upright_label(axes: Any, text: str) -> None:
-    """Label the upright axis of a panel; a text that is longer than the panel is broken at a space, or in its name."""
+    """Label the upright axis of a panel; a text that is longer than the panel is broken at a space or within a name."""
     letters = round(axes.get_position().height * axes.figure.get_figheight() / UPRIGHT)
     breaks = [at for at in range(1, len(text)) if text[at] in " _"]
     if len(text) > letters and breaks:

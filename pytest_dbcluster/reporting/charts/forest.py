@@ -1,4 +1,4 @@
-"""The forest plot: the ratio of each claim with its interval, one line for each, so that many are seen at a glance.
+"""The forest plot: the ratio of each claim with its interval, one line for each.
 
 Speeds share one axis, with slower on the left and faster on the right. Counters have another one.
 """
@@ -12,14 +12,14 @@ from typing import Any
 
 from pytest_dbcluster.claims.claim import Outcome
 from pytest_dbcluster.reporting.charts import drawing, scales
-from pytest_dbcluster.reporting.charts.claim import bounded, bounds
+from pytest_dbcluster.reporting.charts.claim import bounds, has_bounds
 from pytest_dbcluster.reporting.charts.colours import GRID, HOLDS, INK, MARGIN, OPEN, PAPER, PUBLISHED, REFUTED, SOFT
 from pytest_dbcluster.reporting.records import ClaimRecord
 from pytest_dbcluster.reporting.tables import closing
 from pytest_dbcluster.rounds import metrics
 
 LETTER = 0.072  # inches of a letter of a name
-MANY = 15  # claims: with more, the ticks are above the plot too
+MANY = 15  # claims: if there are more, the ticks are above the plot too
 MARKS = {Outcome.HOLDS: ("o", HOLDS), Outcome.FAILS: ("X", REFUTED), Outcome.INCONCLUSIVE: ("D", OPEN)}
 BESIDE = ("s", SOFT)  # a comparison that claims nothing
 
@@ -66,7 +66,7 @@ NARROW = PlotShape(4.8, 0.46, 0.36, 62, 26, above=True)
 
 
 def svg(lines: Sequence[Line], name: str = "forest", shape: PlotShape = WIDE) -> str | None:
-    """The plot of these claims, from top to bottom; None without matplotlib, and when no claim has a ratio."""
+    """The plot of these claims, from top to bottom; None without matplotlib, and if no claim has a ratio."""
     shown = [line for line in lines if not math.isnan(line.record.verdict.ratio)]
     if not shown or not drawing.available():
         return None
@@ -92,7 +92,7 @@ def counter(record: ClaimRecord) -> bool:
 
 
 def _draw(axes: Any, line: Line, place: int, limits: tuple[float, float], shape: PlotShape) -> None:
-    """Draw one claim: what it allows for, its interval, its ratio, and the published ratio.
+    """Draw one claim: the range that it allows, its interval, its ratio, and the published ratio.
 
     limits: where 0 and infinity are drawn.
     """
@@ -123,9 +123,9 @@ def _draw(axes: Any, line: Line, place: int, limits: tuple[float, float], shape:
 
 
 def _intervals(record: ClaimRecord) -> list[tuple[float, float, str]]:
-    """The intervals of a claim: low, high, and a colour of its own for the one by which a guard holds."""
+    """The intervals of a claim: low, high and colour; the one by which a guard holds has a different colour."""
     verdict = record.verdict
-    found = [(verdict.low, verdict.high, "")] if bounded(verdict.low, verdict.high) else []
+    found = [(verdict.low, verdict.high, "")] if has_bounds(verdict.low, verdict.high) else []
     return [*found, *([(verdict.decided_low, verdict.decided_high, INK)] if closing.holds_as_guard(record) else [])]
 
 
@@ -174,7 +174,7 @@ def _ends(record: ClaimRecord) -> list[float]:
 
 
 def _short(name: str, shape: PlotShape) -> str:
-    """The name, cut in its middle: its end tells a claim's releases and runs apart."""
+    """The name, cut in its middle, because its end has the release and the run."""
     if len(name) <= shape.letters:
         return name
     return f"{name[: shape.letters - shape.ends - 1]}…{name[-shape.ends :]}"

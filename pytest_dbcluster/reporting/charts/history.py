@@ -9,7 +9,7 @@ from typing import Any
 
 from pytest_dbcluster.claims.claim import STATES
 from pytest_dbcluster.reporting.charts import drawing, scales
-from pytest_dbcluster.reporting.charts.claim import bounded
+from pytest_dbcluster.reporting.charts.claim import has_bounds
 from pytest_dbcluster.reporting.charts.colours import HOLDS, INK, OPEN, PAPER, REFUTED, SOFT
 
 WIDTH, HEIGHT = 8.0, 2.4
@@ -48,12 +48,12 @@ def svg(
     """The chart of a claim's runs, oldest first; None without matplotlib and for fewer than two runs with a ratio.
 
     changes, machines: the 0-based numbers of the runs that begin a new level, and that ran on another machine. Runs are
-    at equal distances: two of one day can be told apart. label: what the ratio is of.
+    at equal distances, so two runs of one day are apart. label: the label of the axis of ratios.
     """
     measured = [run for run in runs if not math.isnan(run.ratio)]
     if len(measured) < 2 or not drawing.available():
         return None
-    ends = [end for run in measured for end in (run.ratio, *((run.low, run.high) if _bounded(run) else ()))]
+    ends = [end for run in measured for end in (run.ratio, *((run.low, run.high) if _has_bounds(run) else ()))]
     limits = scales.zero(ends), scales.infinity(ends)
     known = [(at, _within(run, limits)) for at, run in enumerate(runs) if not math.isnan(run.ratio)]
     with drawing.figure(name, (WIDTH, HEIGHT), top=0.34, left=1.0) as drawn:
@@ -63,7 +63,7 @@ def svg(
         axes.axhline(1, color=SOFT, linewidth=0.8)
         axes.plot([at for at, _ in known], [run.ratio for _, run in known], color=SOFT, linewidth=0.8)
         for at, run in known:
-            if _bounded(run):
+            if _has_bounds(run):
                 axes.plot([at, at], [run.low, run.high], color=COLOURS.get(run.outcome, OPEN), linewidth=1.2)
         _draw_outcomes(axes, known)
         for numbers, line, said in ((changes, "-", "new level"), (machines, ":", "another machine")):
@@ -76,15 +76,15 @@ def svg(
         return drawn.svg()
 
 
-def _bounded(run: ChartedRun) -> bool:
-    return bounded(run.low, run.high)
+def _has_bounds(run: ChartedRun) -> bool:
+    return has_bounds(run.low, run.high)
 
 
 def _within(run: ChartedRun, limits: tuple[float, float]) -> ChartedRun:
     """The run with these ends for a ratio of 0 and an infinite one, which the axis does not have."""
     ratio, low, high = (min(max(limits[0], value), limits[1]) for value in (run.ratio, run.low, run.high))
     drawn = dataclasses.replace(run, ratio=ratio)
-    return dataclasses.replace(drawn, low=low, high=high) if _bounded(run) else drawn
+    return dataclasses.replace(drawn, low=low, high=high) if _has_bounds(run) else drawn
 
 
 def _draw_outcomes(axes: Any, known: Sequence[tuple[int, ChartedRun]]) -> None:
@@ -94,7 +94,7 @@ def _draw_outcomes(axes: Any, known: Sequence[tuple[int, ChartedRun]]) -> None:
     """
     for outcome, colour in COLOURS.items():
         for face, interval in ((colour, True), (PAPER, False)):
-            some = [(at, run.ratio) for at, run in known if run.outcome == outcome and _bounded(run) is interval]
+            some = [(at, run.ratio) for at, run in known if run.outcome == outcome and _has_bounds(run) is interval]
             if some:
                 axes.plot(
                     [at for at, _ in some],

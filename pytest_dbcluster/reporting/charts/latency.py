@@ -24,7 +24,7 @@ def percentiles(rounds: Mapping[str, Sequence[Round]]) -> dict[str, dict[str, fl
 
 
 def svg(found: Mapping[str, Mapping[str, float]], name: str = "latency") -> str | None:
-    """What ``percentiles`` has found as lines; None without matplotlib, and for a load without a ledger."""
+    """The percentiles as lines; None without matplotlib, and for a load without a ledger."""
     if not found or not drawing.available():
         return None
     with drawing.figure(name, SIZE, top=0.32, bottom=0.3) as drawn:

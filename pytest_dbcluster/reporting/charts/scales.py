@@ -1,6 +1,6 @@
 """Scales of charts: the range and the ticks of an axis of ratios. Pure functions.
 
-Ratios up to 64 are shown in powers of two, as 1/4, 1/2, 1, 2, 4. Larger ones, as counters have them, in powers of ten.
+Ratios up to 64 are shown in powers of two, as 1/4, 1/2, 1, 2, 4. Larger ones, which counters have, in powers of ten.
 Ticks never overlap: there are at most MOST of them.
 """
 
@@ -38,12 +38,12 @@ class Scale:
 
 
 def zero(values: Iterable[float]) -> float:
-    """Where a ratio of 0 is drawn, because an axis of ratios has no 0: a tenth of the smallest other one, or of 1."""
+    """The place of a ratio of 0, which the axis does not have: a tenth of the smallest other ratio, or of 1."""
     return min(value for value in (1.0, *values) if TINY < value < math.inf) / 10
 
 
 def infinity(values: Iterable[float]) -> float:
-    """Where an infinite ratio is drawn: at ten times the largest other one, or at 10."""
+    """The place of an infinite ratio: ten times the largest other one, or 10."""
     return max(value for value in (1.0, *values) if TINY < value < math.inf) * 10
 
 
@@ -51,8 +51,8 @@ def ratios(values: Iterable[float], *, least: float = 1.0, ends: tuple[float, fl
     """The scale that shows these ratios and 1.
 
     Values that are not finite, or not above 0, are left out. ``least``: the scale reaches at least so many times below
-    and above 1. ``ends``: where a ratio of 0 and an infinite one are drawn (``zero``, ``infinity``); where one is, the
-    tick says so.
+    and above 1. ``ends``: the places of a ratio of 0 and of an infinite one (``zero``, ``infinity``), which their
+    ticks name.
     """
     shown = [value for value in values if 0 < value < math.inf]
     logs = [math.log(value) for value in shown]
@@ -66,24 +66,24 @@ def ratios(values: Iterable[float], *, least: float = 1.0, ends: tuple[float, fl
 
 
 def _apart(value: float, marks: Iterable[tuple[float, str]]) -> float:
-    """How far a value is from the nearest of these marks, in natural logs; infinite without any."""
+    """The distance of a value from the nearest of these marks, in natural logs; infinite without marks."""
     return min((abs(math.log(value / at)) for at, _ in marks), default=math.inf)
 
 
 def _ticks(low: float, high: float) -> list[tuple[float, str]]:
     if high - low < NARROW:
-        return _even(math.exp(low), math.exp(high))
+        return _equal_ticks(math.exp(low), math.exp(high))
     base = 2 if high - low <= 2 * OCTAVES and max(abs(low), abs(high)) <= OCTAVES else 10
     first, last = math.ceil(low / math.log(base) - 1e-9), math.floor(high / math.log(base) + 1e-9)
     every = max(1, math.ceil((last - first + 1) / MOST))
     powers = [power for power in range(first, last + 1) if power % every == 0]
     if len(powers) < FEWEST and high - low < WIDE:
-        return _even(math.exp(low), math.exp(high))
+        return _equal_ticks(math.exp(low), math.exp(high))
     return [(float(base) ** power, _power(base, power)) for power in powers]
 
 
-def _even(low: float, high: float) -> list[tuple[float, str]]:
-    """Ticks at equal distances, for a narrow range; round numbers in one where these would crowd at its end."""
+def _equal_ticks(low: float, high: float) -> list[tuple[float, str]]:
+    """Ticks at equal distances, for a narrow range."""
     near = CROWDED * math.log(high / low)
     for step in STEPS:
         digits = 3 if step < 0.01 else 2 if step < 0.1 else 1

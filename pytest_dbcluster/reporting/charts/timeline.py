@@ -1,4 +1,4 @@
-"""The timeline of a claim: what the machine and its servers did in every second, with the rounds behind it."""
+"""The timeline of a claim: the load of the machine and its servers in every second, with the rounds behind it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pytest_dbcluster.rounds.round import Round
 WIDTH, HEIGHT, MARGINS = 8.0, 0.95, 0.85  # inches: of the chart, of a band, and above and below all bands
 FILLED = 0.74  # of a band: the height of its top value
 MOST_LINES = 5  # of a band: as many as there are styles
-# Of each host: what its CPU does, and then a band for each of these with a line for each host.
+# For each host: a band for its CPU, then a band for each of these with a line for each host.
 CPU = ("cpu_user", "cpu_system", "cpu_iowait", "cpu_idle")
 FLOWS = (
     ("disk writes, MB / s", "disk_write_bytes"),
@@ -22,9 +22,9 @@ FLOWS = (
     ("network sent, MB / s", "network_sent_bytes"),
     ("network received, MB / s", "network_received_bytes"),
 )
-# Of lines that are in each chart: the same, however many nodes there are.
+# The names of lines that are in each chart, whatever the number of nodes.
 STYLES = {"cpu_client": 4, "steal": 3, "pressure_io": 4, **{f"{metric}_client": 4 for _, metric in FLOWS}}
-DOT = 3.0  # points: a value between two unknown ones, which no line shows
+DOT = 3.0  # points: the size of a value between two unknown ones, which no line shows
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,18 +84,18 @@ SHORT = (
 def svg(samples: Samples, rounds: Mapping[str, Sequence[Round]], name: str = "timeline") -> str | None:
     """The timeline, a band for each kind of metric; the time of each round is shaded in the colour of its variant.
 
-    None without matplotlib, and when there is nothing to show. All bands share one pair of axes, which matplotlib draws
+    None without matplotlib, and if there is nothing to show. All bands share one pair of axes: matplotlib draws that
     much faster than a pair for each.
     """
     return _svg(BANDS, samples, rounds, name)
 
 
 def hosts_svg(samples: Samples, rounds: Mapping[str, Sequence[Round]], name: str = "hosts") -> str | None:
-    """CPU, disk and network of each host, as ``svg`` draws them; None also for a timeline that has them of no node."""
+    """CPU, disk and network of each host, as ``svg`` draws them; None also for a timeline without any node."""
     owners = [metric.removeprefix(CPU[0]) for metric in samples.metrics if metric.startswith(f"{CPU[0]}_")]
     if not owners:
         return None
-    # What is of this machine has had these names before there were others.
+    # The metrics of this machine have no host in their names.
     cpus: dict[str, tuple[str, ...]] = {"this machine": ("cpu_user", "cpu_system", "iowait", "cpu_idle")}
     cpus |= {owner[1:]: tuple(f"{kind}{owner}" for kind in CPU) for owner in owners}
     bands = [Band(f"CPU of {owner}, cores", kinds, exact=True) for owner, kinds in cpus.items()]
@@ -128,27 +128,27 @@ def _svg(given: Sequence[Band], samples: Samples, rounds: Mapping[str, Sequence[
 
 
 def _lines(band: Band, samples: Samples) -> list[str]:
-    """The names of the metrics of a band that have a line; empty when none of them is above its least value.
+    """The names of the metrics of a band that have a line; empty if none of them is above its least value.
 
-    Of more than fit, nodes are left out from the last one on.
+    If there are too many, the last nodes are left out.
     """
-    names = _named(band, samples)
+    names = _metric_names(band, samples)
     always = [name for name in names if name in STYLES]
     nodes = [name for name in names if name not in STYLES][: MOST_LINES - len(always)]
     shown = [*nodes, *always]
     return shown if _highest(band, samples, shown) > band.least else []
 
 
-def _named(band: Band, samples: Samples) -> list[str]:
+def _metric_names(band: Band, samples: Samples) -> list[str]:
     """The names of all metrics of a band."""
     if band.exact:
         return [name for name in band.starts if name in samples.metrics]
     return [name for name in samples.metrics if name.startswith(band.starts)]
 
 
-def _left_out(band: Band, samples: Samples, lines: Sequence[str]) -> int:
-    """How many metrics of a band are not among these lines."""
-    return len(_named(band, samples)) - len(lines)
+def _count_without_line(band: Band, samples: Samples, lines: Sequence[str]) -> int:
+    """The number of metrics of a band without a line."""
+    return len(_metric_names(band, samples)) - len(lines)
 
 
 def _highest(band: Band, samples: Samples, names: Sequence[str]) -> float:
@@ -158,7 +158,7 @@ def _highest(band: Band, samples: Samples, names: Sequence[str]) -> float:
 
 
 def _values(band: Band, samples: Samples, name: str) -> list[float]:
-    """The values of a metric in the unit of the band; nan where it is unknown."""
+    """The values of a metric in the unit of the band; nan if it is unknown."""
     return [
         min(value * band.factor, band.most) if math.isfinite(value) else math.nan for value in samples.metrics[name]
     ]
@@ -198,14 +198,14 @@ def _draw(axes: Any, band: Band, samples: Samples, lines: Sequence[str], place: 
         at = (bottom + 0.78 - number * 0.18) / bands
         sample = {"color": given.colour, "linestyle": given.line, "linewidth": 1.3}
         axes.plot([1.01, 1.045], [at, at], clip_on=False, transform=axes.transAxes, **sample)
-        axes.text(1.055, at, _said(metric), transform=axes.transAxes, fontsize=7.5, va="center")
-    more = _left_out(band, samples, lines)
+        axes.text(1.055, at, _line_name(metric), transform=axes.transAxes, fontsize=7.5, va="center")
+    more = _count_without_line(band, samples, lines)
     label = f"{band.label} ({more} more in its CSV file)" if more else band.label
     axes.text(0.004, (bottom + 0.86) / bands, label, transform=axes.transAxes, fontsize=8, va="center")
     return highest
 
 
-def _said(metric: str) -> str:
+def _line_name(metric: str) -> str:
     """The name of a line: ``node1``, ``written``, ``paused node2``; of a host's CPU ``idle``."""
     said = SAID.get(metric, metric)
     kind, _, owner = metric.rpartition("_")

@@ -221,6 +221,6 @@ def _cause_row(cause: causes.Cause) -> tuple[str, ...]:
     ratio = formatting.ratio(cause.ratio, EQUAL) + ("" if cause.moved else ", not shown to differ")
     if not cause.baseline or not cause.candidate:  # there is no ratio to or from nothing
         ratio, ends = ("to 0", "below 1") if cause.baseline else ("from 0", "above 1")
-    bounded = claim_chart.bounded(cause.low, cause.high)
+    bounded = claim_chart.has_bounds(cause.low, cause.high)
     values = words.figure(cause.baseline), words.figure(cause.candidate)
     return (name, *values, ratio, ends if bounded else formatting.NO_INTERVAL)

@@ -2,11 +2,11 @@
 
 - ``closing``: the closing table of a run (claims, inconclusive claims, comparisons, published seconds, curves).
 - ``entries``: the claims of that table as the terminal shows them. ``interval_bar``: the bar of an interval in them.
-- ``states``: the words and symbols for how claims and tests end.
+- ``states``: words and symbols for the outcomes of claims and tests.
 - ``matrix``: claims by release, for a run on several releases.
 - ``curves``: the table and the CSV of a curve.
 - ``joint_error``: the chance that any claim of a run is wrong.
-- ``layout``: aligns and wraps a ``Block`` of rows for a terminal, or writes it as Markdown.
+- ``layout``: aligns and wraps a ``TableBlock`` for a terminal, or writes it as Markdown.
 """
 
 __all__ = ["closing", "curves", "entries", "interval_bar", "joint_error", "layout", "matrix", "states"]

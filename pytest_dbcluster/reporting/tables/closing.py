@@ -1,7 +1,7 @@
 """The closing table: the result of every claim, in ``summary.md``; the terminal shows its rows as ``entries``.
 
 ``blocks`` makes the table from the records of a run, which ``results_directory.Results.finish`` writes as Markdown.
-``tables`` are those of its blocks that the terminal prints as they are. ``one_line`` is one result, for Allure.
+``tables`` has the blocks that the terminal prints as they are. ``one_line`` is one result, for Allure.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from pytest_dbcluster.reporting.tables.layout import Row, TableBlock
 from pytest_dbcluster.rounds.round import DRAINED, Round
 
 UNREAD = "not asserted"  # of a claim that its test did not read
-# The titles under which claims and tests stand, by their state.
+# The titles of claims and tests, by their state.
 DECIDED, OPEN = "performance claims", "inconclusive: neither pass nor failure"
-BESIDE, BROKEN = "measured beside, not asserted", "broken: says nothing about speed"
+BESIDE, BROKEN = "measured without a claim", "broken: says nothing about speed"
 TITLES = {"holds": DECIDED, "refuted": DECIDED, "inconclusive": OPEN, states.COMPARED: BESIDE, "broken": BROKEN}
 
 
@@ -31,8 +31,8 @@ def blocks(
 ) -> list[TableBlock]:
     """The blocks of the closing table that have rows, in the order in which they are shown.
 
-    First the claims that hold or are refuted, then inconclusive claims, comparisons that assert nothing, the tests that
-    no claim shows, the seconds of published command lines, and one block for each curve in ``drawn``.
+    First the claims that hold or are refuted, then inconclusive claims, comparisons without a claim, tests without a
+    claim, the seconds of published command lines, and one block for each curve in ``drawn``.
     """
     releases = several(records)
     titles = dict.fromkeys(TITLES.values())
@@ -43,23 +43,23 @@ def blocks(
 
 
 def tables(records: Sequence[ClaimRecord], drawn: Sequence[CurveRecord]) -> list[TableBlock]:
-    """The blocks about other figures than the verdicts: seconds of published command lines, and curves."""
+    """The blocks without verdicts: seconds of published command lines, and curves."""
     published = paper_block(records)
     return [*([published] if published else []), *map(curves.block, drawn)]
 
 
 def of_title(title: str, records: Sequence[ClaimRecord]) -> list[ClaimRecord]:
-    """The records that stand under this one of TITLES."""
+    """The records under this one of TITLES."""
     return [record for record in records if TITLES[states.state(record)] == title]
 
 
 def several(records: Sequence[ClaimRecord]) -> bool:
-    """Whether the run has several releases, so that each claim says on which one it was measured."""
+    """Whether the run has several releases, so each claim must name its own."""
     return len({record.release for record in records}) > 1
 
 
 def _block(title: str, records: Sequence[ClaimRecord], releases: bool) -> TableBlock:
-    """One row for each record; with a column for the release where the run has several."""
+    """One row for each record; with a column for the release if the run has several."""
     level = f"ratio ({wording.level(records[0].verdict)})"
     columns = ("claim", "load", *(["release"] if releases else []), level, "published", "verdict", "pairs", "seconds")
     return TableBlock(title, columns, tuple(_row(record, releases) for record in records))
@@ -81,7 +81,7 @@ def _row(record: ClaimRecord, releases: bool) -> Row:
 
 
 def word(record: ClaimRecord) -> str:
-    """The verdict in one or two words: of a comparison that claims nothing, whether the variants differ."""
+    """The verdict in one or two words; for a comparison without a claim, whether the variants differ."""
     if record.asserted:
         return states.state(record)
     kind = record.verdict.claim.of_kind
@@ -89,7 +89,7 @@ def word(record: ClaimRecord) -> str:
 
 
 def _remarks(record: ClaimRecord) -> list[str]:
-    """What stands below a row: why a claim is inconclusive, and what ``remarks`` says."""
+    """The text below a row: why a claim is inconclusive, and ``remarks``."""
     verdict = record.verdict
     below = []
     if states.state(record) == "inconclusive":
@@ -105,7 +105,7 @@ def needs(record: ClaimRecord) -> str:
 
 
 def remarks(record: ClaimRecord) -> list[str]:
-    """What there is to say about the rounds of a claim, as ``of_rounds``, with the void blocks."""
+    """The lines about the rounds of a claim: ``of_rounds``, and the void blocks."""
     return [*of_rounds(record), *notes.void_line(record.void_rounds)]
 
 
@@ -119,9 +119,9 @@ def of_rounds(record: ClaimRecord) -> list[str]:
 def drain_lines(record: ClaimRecord) -> list[str]:
     """One line: the ratio with the drain included, and the seconds of the drain by variant.
 
-    Empty where the metric includes the drain already, and where both ratios are the same text. That is the only
-    threshold: the drain is no noise, so a difference within the interval is one too. On which side of the claim's
-    bounds a ratio lies is in its text, so a drain that would change the answer is never left out.
+    Empty if the metric includes the drain already, and if both ratios have the same text. There is no other threshold:
+    the drain is not noise, so even a difference within the interval counts. The text of a ratio shows its side of the
+    claim's bounds, so a drain that would change the answer always has a line.
     """
     if record.drained is None or record.metric not in DRAINED:
         return []
@@ -129,7 +129,7 @@ def drain_lines(record: ClaimRecord) -> list[str]:
     if (with_drain := formatting.ratio(record.drained, limits)) == formatting.ratio(record.verdict.ratio, limits):
         return []
     drains = ", ".join(f"{name} {seconds:.3f} s" for name, seconds in record.drains.items())
-    return [f"with the drain included {with_drain} ({drains})"]
+    return [f"including the drain {with_drain} ({drains})"]
 
 
 def guard_interval(record: ClaimRecord) -> str:
@@ -144,13 +144,13 @@ def guard_interval(record: ClaimRecord) -> str:
 
 
 def holds_as_guard(record: ClaimRecord) -> bool:
-    """Whether a claim holds by its 90 % interval. The other one may not even have ends yet."""
+    """Whether a claim holds by its 90 % interval; the other interval may not have ends yet."""
     verdict = record.verdict
     return record.asserted and verdict.claim.guard and verdict.outcome is Outcome.HOLDS
 
 
 def deciding_interval(record: ClaimRecord) -> tuple[float, float, str]:
-    """The interval that decided, with its level: of a guard that holds the 90 % one, else the sequential one."""
+    """The interval that decided, with its level: 90 % for a guard that holds, otherwise the sequential interval."""
     verdict = record.verdict
     if holds_as_guard(record):
         return verdict.decided_low, verdict.decided_high, "90 %"
@@ -179,18 +179,18 @@ def legend(records: Sequence[ClaimRecord]) -> str:
 
 
 def total(records: Sequence[ClaimRecord], tests: Sequence[TestDocument] = ()) -> str:
-    """The number of claims, and of tests that no claim shows, by state: ``2 hold, 1 refuted, 1 broken``."""
+    """The number of claims, and of tests without a claim, by state: ``2 hold, 1 refuted, 1 broken``."""
     return ", ".join(wording.state_count(state, number) for state, number in states.counts(records, tests).items())
 
 
 def to_calibrate(records: Sequence[ClaimRecord]) -> list[str]:
-    """One line with the commands that measure how far equal clusters differ, where claims used a default; else none."""
+    """One line with the commands that measure how far identical clusters differ; empty if no claim used a default."""
     differences = [record.cluster_difference for record in records if record.cluster_difference]
     commands = dict.fromkeys(part for one in differences if one.command for part in one.command.split(" && "))
     if not commands:
         return []
-    used = "how far equal clusters differ was not measured on this machine, so claims used a default; to measure it"
-    return [f"{used}: {' && '.join(commands)}"]
+    why = "claims used a default for how far identical clusters differ; to measure it on this machine"
+    return [f"{why}: {' && '.join(commands)}"]
 
 
 def paper_block(records: Sequence[ClaimRecord]) -> TableBlock | None:

@@ -19,8 +19,8 @@ WIDE = 3  # maximum number of variants that are columns; more variants become ro
 def block(made: CurveRecord) -> TableBlock:
     """The table: a row for each value, and a column for each variant.
 
-    More than WIDE variants would not fit side by side: then there is a row for each value and variant. Shares of a
-    baseline are short, so all of them are columns.
+    If there are more than WIDE variants, they do not fit side by side: each value and variant has a row. Shares of a
+    baseline are short, so they always are columns.
     """
     title = f"curve: {', '.join(filter(None, [made.load, made.parameters, figure(made)]))}"
     notes = "; ".join(made.notes)
@@ -46,14 +46,14 @@ def block(made: CurveRecord) -> TableBlock:
 
 
 def figure(made: CurveRecord, shows: str = "median (95 % interval)") -> str:
-    """What the table shows; ``shows``: of the metric, without a baseline."""
+    """What the table shows. shows: the words for a curve without a baseline."""
     if made.baseline:
         return f"medians in percent of {made.baseline}"
     return f"{metrics.label(made.metric)}, {shows}"
 
 
 def median_text(point: CurvePoint) -> str:
-    """The median with its 95 % interval, ``1234 (1200 .. 1260)``; without it where there is none."""
+    """The median with its 95 % interval, ``1234 (1200 .. 1260)``; without an interval if there is none."""
     if point.low is None or point.high is None:
         return amount(point.median)
     return f"{amount(point.median)} ({amount(point.low)} .. {amount(point.high)})"

@@ -1,8 +1,8 @@
 """Entries: one claim, or one test without a claim, as the terminal shows it.
 
 ``✓ holds  flush_2 is 1.84x as fast as galera3   mysqlslap write c50`` and below it the interval, the published ratio
-and the bar of the interval. An inconclusive claim has the command that would decide it, on a line of its own: it is the
-only line that may be wider than the terminal.
+and the bar of the interval. An inconclusive claim has the command that would decide it, on a separate line: only
+this line may be wider than the terminal.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from pytest_dbcluster.rounds import metrics
 
 GAP = "   "
 LEAST = 8  # characters of a name that is elided
-OWN = ("--db-budget", "--db-max-pairs", "--db-run-budget", "--db-seed")  # options that the repeated run does not take
+OWN = ("--db-budget", "--db-max-pairs", "--db-run-budget", "--db-seed")  # options that the repeated command leaves out
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,7 +69,7 @@ def of_claim(
 ) -> TerminalEntry:
     """The entry of a claim.
 
-    release: show its release. located: a node id of the run -> as it is typed here. remarks: show the sentences about
+    release: show its release. located: makes a node id one that the user can type. remarks: show the sentences about
     its rounds, and what would decide it.
     """
     verdict = record.verdict
@@ -91,7 +91,7 @@ def of_claim(
 
 
 def of_test(test: TestDocument) -> TerminalEntry:
-    """The entry of a test that no claim shows, such as a broken one: its name, and why it ended so if that is given."""
+    """The entry of a test without a claim, such as a broken one: its name, and the reason if there is one."""
     return TerminalEntry(test.outcome, test.test, below=tuple(filter(None, [test.reason])))
 
 
@@ -122,18 +122,24 @@ def _details(record: ClaimRecord, low: float, high: float, level: str) -> list[s
     else:
         details.append(between)
     if verdict.claim.margin and states.state(record) in ("holds", "refuted"):
-        details.append(f"claimed {_claimed(verdict.claim)}")
+        details.append(f"claimed {_claim_range(verdict.claim)}")
     if record.published is not None:
         details.append(f"published {formatting.ratio(record.published)}")
     return details
 
 
-def _claimed(claim: Claim) -> str:
-    """The range of ratios that the claim asserts, shorter than in its message: ``> 1.50x``."""
-    low, *others = map(formatting.bound, claim.ratios)
-    if others:
-        return f"{low.removesuffix('x')} .. {others[0]}"
-    return f"< {low}" if math.isinf(claim.bounds[0]) else f"> {low}"
+def _claim_range(claim: Claim) -> str:
+    """The range of ratios that the claim asserts: ``> 1.50x``, ``-10 % .. +11 %``."""
+    if len(claim.ratios) > 1:
+        return " .. ".join(map(_percent, claim.ratios))
+    [bound] = map(formatting.bound, claim.ratios)
+    return f"< {bound}" if math.isinf(claim.bounds[0]) else f"> {bound}"
+
+
+def _percent(ratio: float) -> str:
+    """How far a ratio is from 1: ``+11 %``, ``-0.5 %``."""
+    change = 100 * (ratio - 1)
+    return f"{change:+.0f} %" if abs(change) >= 10 else f"{change:+.2g} %"
 
 
 def _why(record: ClaimRecord, command: str, *, remarks: bool) -> list[str]:
@@ -158,7 +164,7 @@ def _seconds(record: ClaimRecord) -> float:
 
 
 def rerun(record: ClaimRecord, located: Callable[[str], str] = str) -> str:
-    """The command that would decide an inconclusive claim; empty where more pairs of a run do not decide it."""
+    """The command that would decide an inconclusive claim; empty if more pairs of a run would not decide it."""
     verdict = record.verdict
     needed = verdict.needed_pairs
     if states.state(record) != "inconclusive" or not needed or needed > critical_values.LOOKS[-1] or not verdict.pairs:
@@ -169,7 +175,7 @@ def rerun(record: ClaimRecord, located: Callable[[str], str] = str) -> str:
 
 
 def _others(options: Sequence[str]) -> list[str]:
-    """The options without those of OWN, whose values may be words of their own."""
+    """The options without those of OWN, whose values may be separate words."""
     kept, value_follows = [], False
     for option in options:
         name, equals, _ = option.partition("=")
@@ -185,14 +191,14 @@ def _others(options: Sequence[str]) -> list[str]:
 def lines(entries: Sequence[TerminalEntry], width: int, *, ascii_only: bool = False) -> list[Line]:
     """The lines of the entries with their colours, at most ``width`` characters wide; commands may be wider.
 
-    The loads of all entries stand in one column, and so do their bars.
+    The workloads of all entries are in one column, and so are their bars.
     """
     indent = max((len(entry.state) for entry in entries), default=0) + 4
     room = max(width - indent, 3 * LEAST)
     right = max((len(entry.bar) for entry in entries), default=0)
     right = max(right, max((len(entry.load) for entry in entries if len(entry.load) <= room // 3), default=0))
     least = room - right - len(GAP)
-    texts = [text for entry in entries for text in (entry.headline, _wrapped(entry.details, least, room)[0])]
+    texts = [text for entry in entries for text in (entry.headline, _wrap(entry.details, least, room)[0])]
     column = max((len(text) for text in texts if len(text) <= least), default=least)
     symbols = states.ASCII_SYMBOLS if ascii_only else states.SYMBOLS
     shown: list[Line] = []
@@ -207,12 +213,12 @@ def lines(entries: Sequence[TerminalEntry], width: int, *, ascii_only: bool = Fa
 
 def _texts(entry: TerminalEntry, room: int, column: int) -> list[str]:
     """The lines of an entry without their indent."""
-    headline, details = _fitted(entry, room), list(map(printable, entry.details))
+    headline, details = _fit(entry, room), list(map(printable, entry.details))
     load = printable(entry.load)
     beside = f"{headline.ljust(column)}{GAP}{load}"
     first = beside if load and len(beside) <= room else headline
     below_it = [load] if load and first is headline else []
-    wrapped = _wrapped(details, column if entry.bar else room, room)
+    wrapped = _wrap(details, column if entry.bar else room, room)
     if entry.bar:
         with_bar = f"{wrapped[0].ljust(column)}{GAP}{entry.bar}"
         wrapped[:1] = [with_bar] if len(with_bar) <= room else [wrapped[0], f"{' ' * column}{GAP}{entry.bar}"]
@@ -220,7 +226,7 @@ def _texts(entry: TerminalEntry, room: int, column: int) -> list[str]:
     return [first, *(elide(line, room) for line in [*below_it, *wrapped] if line), *below]
 
 
-def _wrapped(details: Sequence[str], least: int, room: int) -> list[str]:
+def _wrap(details: Sequence[str], least: int, room: int) -> list[str]:
     """The details in lines; the first is ``least`` characters wide at most if it has several, the others ``room``."""
     texts = [""]
     for detail in details:
@@ -232,8 +238,8 @@ def _wrapped(details: Sequence[str], least: int, room: int) -> list[str]:
     return texts
 
 
-def _fitted(entry: TerminalEntry, room: int) -> str:
-    """The headline with its names elided as far as needed, and then itself."""
+def _fit(entry: TerminalEntry, room: int) -> str:
+    """The headline, with its names elided as far as needed, and then the headline itself."""
     headline = printable(entry.headline)
     if len(headline) <= room:
         return headline
@@ -242,7 +248,7 @@ def _fitted(entry: TerminalEntry, room: int) -> str:
     names = sorted(any_name.findall(headline), key=len)
     left = room - len(headline) + sum(map(len, names))
     short = {}
-    for number, name in enumerate(names):  # the shortest first: what it does not need is for the others
+    for number, name in enumerate(names):  # the shortest first: the others get the room that it does not need
         kept = min(len(name), max(LEAST, left // (len(names) - number)))
         short[name] = elide(name, kept)
         left -= kept

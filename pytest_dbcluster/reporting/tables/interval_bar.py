@@ -1,8 +1,8 @@
 """The bar of an interval: a ratio, its interval and the bounds of its claim in one line of text.
 
 ``1/2       ┼────●─────   4``: the line is the interval, the dot the ratio, the crosses are the bounds, on a logarithmic
-axis between the two labels. A bound lies on the line exactly if the interval contains it: where the cells of the text
-are too coarse for that, the marks move apart.
+axis between the two labels. A bound lies on the line exactly if the interval contains it: if the cells of the text are
+too coarse for that, the marks move apart.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ ASCII = Letters("-", "*", "o", "+")
 
 
 def bar(ratio: float, low: float, high: float, bounds: Sequence[float] = (), *, letters: Letters = LINES) -> str:
-    """The bar of a ratio and its interval, WIDTH characters wide; empty where there is no ratio.
+    """The bar of a ratio and its interval, WIDTH characters wide; empty without a ratio.
 
-    low, high: the ends of the interval; 0 and infinity where there is none yet. bounds: of the claim, as ratios; one
-    beyond the widest axis is left out.
+    low, high: the ends of the interval; 0 and infinity if there is none yet. bounds: the bounds of the claim as ratios;
+    those beyond the widest axis are left out.
     """
     if math.isnan(ratio):
         return ""
@@ -69,7 +69,7 @@ def bar(ratio: float, low: float, high: float, bounds: Sequence[float] = (), *, 
 
 
 def _scale(values: Sequence[float]) -> tuple[int, int]:
-    """The first scale that has these values, else the last."""
+    """The first scale that has these values, or the last one."""
     for first, last in SCALES:
         if all(2.0**first < value < 2.0**last for value in values):
             return first, last
@@ -81,7 +81,7 @@ def _label(power: int) -> str:
 
 
 def _places(values: Sequence[float], bounds: Sequence[float], scale: tuple[int, int], cells: int) -> dict[float, int]:
-    """The cell of each value and bound, 0-based, in their order; a bound shares its cell with its equals alone."""
+    """The cell of each value and bound, 0-based, in their order; a bound shares its cell only with equal values."""
     first, last = scale
     order = sorted({*values, *bounds})
     places: dict[float, int] = {}

@@ -1,7 +1,7 @@
 """The chance that any claim of a run is wrong: the sum of the chances of its claims (Boole's inequality).
 
-The sum holds for any dependence between claims. It is that of the claims as they were written, before their rounds were
-seen, whatever came out. Guards count apart: their level is .05, exactly on the margin.
+The sum holds for any dependence between claims. It counts all claims as they were written before their rounds
+were drawn, whatever their outcomes. Guards are counted separately: their level is .05, exactly on the margin.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from pytest_dbcluster.formatting import quantity
 from pytest_dbcluster.reporting.records import ClaimRecord
 
 ROUNDING = 1e-6  # of the last digit that is shown
-LEAST = 2  # claims: the message of a single claim says its error
+LEAST = 2  # claims: the message of a single claim has its error
 
 
 def line(records: Sequence[ClaimRecord]) -> str:
     """``58 claims: at most .029 that any is wrong; 2 guards: at most .1 more``; empty for fewer than two claims.
 
-    A claim whose error nobody knows is counted apart: its rounds carried over, or its clusters differ by a
-    default.
+    A claim with an unknown error is counted separately: its rounds carried over, or a default is used for how far its
+    clusters differ.
     """
     made = [record for record in records if record.asserted]
     if len(made) < LEAST:
@@ -46,16 +46,16 @@ def line(records: Sequence[ClaimRecord]) -> str:
 
 
 def why_not_covered(record: ClaimRecord) -> str:
-    """Why the error of this claim is not known, after a number of claims; empty where it is."""
+    """Why the error of this claim is unknown, as words after a number of claims; empty if it is known."""
     if record.carry_over is not None and record.carry_over.warned:
         return "with carry-over"
     if record.cluster_difference is not None and not record.cluster_difference.source.startswith("measured"):
-        return "with a default difference of equal clusters"
+        return "with a default for identical clusters"
     return ""
 
 
 def _chance(record: ClaimRecord) -> float:
-    """The maximum chance that any try of this claim is wrong, with that of clusters that differ by more than f."""
+    """The maximum chance that any try of this claim is wrong, including clusters that differ by more than f."""
     claim, alpha = record.verdict.claim, record.verdict.alpha
     return record.tries * ((GUARD_LEVEL if claim.guard else alpha) + (1 / ONE_IN if claim.apart else 0.0))
 

@@ -62,7 +62,7 @@ def text(block: TableBlock, width: int) -> list[Line]:
 def plain(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """The rows under the names of their columns, nothing wrapped; each column is as wide as its widest cell.
 
-    Cells may have texts of other users and of files: what would control the terminal is shown as its escape.
+    Cells may have texts of other users and of files, so characters that control the terminal are shown as escapes.
     """
     block = TableBlock("", tuple(columns), tuple(Row(tuple(map(printable, cells))) for cells in rows))
     return "\n".join(line for line, _ in text(block, sys.maxsize))

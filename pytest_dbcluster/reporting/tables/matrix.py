@@ -1,8 +1,8 @@
 """The matrix: the result of each claim on each release of a run. Rows are claims, columns are releases.
 
 ``matrix`` makes it; ``show`` prints it after the closing table; ``write`` saves it as ``matrix.csv``. A claim that
-compares releases has no column, so only the closing table has it. A cell without a ratio has a dash where the test was
-skipped or ended before the claim, and ``broken`` where the test broke. Its number refers to the reasons below.
+compares releases has no column, so only the closing table has it. A cell without a ratio has a dash if the test was
+skipped or ended before the claim, and ``broken`` if the test broke. Its number refers to the reasons below.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ RELEASE = "db_release"  # the property of a measuring test's report that names i
 FILE = "matrix.csv"
 TITLE = "matrix: speed ratio and verdict of each claim on each release"
 BEFORE = ("claim", "load")  # left of the releases
-NARROWEST = 28  # characters of a line beside claim and load: one release, the gaps, and what goes on below
+NARROWEST = 28  # characters of a line besides claim and load: one release, the gaps, and wrapped text
 CSV = ("test", *BEFORE, "metric", "release", "version", "ratio", "low", "high", "verdict", "why")
 SKIPPED, BROKEN, NOT_REACHED = "skipped", "broken", "not reached"
 WORST = (BROKEN, "refuted", "inconclusive", "holds")
@@ -114,7 +114,7 @@ def reason(longrepr: Any) -> str:
 
 
 def matrix(records: Sequence[ClaimRecord], tests: Sequence[EndedTest] = ()) -> Matrix | None:
-    """Every claim on every release; None where the run has fewer than two releases, or no claim."""
+    """Every claim on every release; None if the run has fewer than two releases, or no claim."""
     records = [record for record in records if ", " not in record.release]
     releases = _releases([record.release for record in records], [test.release for test in tests])
     if not records or len(releases) < 2:
@@ -138,7 +138,7 @@ def matrix(records: Sequence[ClaimRecord], tests: Sequence[EndedTest] = ()) -> M
 
 
 def _releases(measured: Sequence[str], others: Sequence[str]) -> list[str]:
-    """Each column once, by vendor and version; a release on which nothing was measured has no exact version."""
+    """Each column once, by vendor and version; a release without measurements has no exact version."""
     releases = dict.fromkeys(measured)
     names = {_name(release) for release in releases}
     releases |= dict.fromkeys(release for release in others if release not in names)
@@ -196,12 +196,12 @@ def block(made: Matrix) -> tuple[TableBlock, list[str]]:
         test = claim.test.rpartition("::")[2]
         text = claim.text or test
         text += f" in {test}" if claim.text and times[claim.text, claim.load] > 1 else ""
-        rows.append(Row((text, claim.load, *(_shown(cell, reasons) for cell in claim.cells)), _colour(claim)))
+        rows.append(Row((text, claim.load, *(_cell_text(cell, reasons) for cell in claim.cells)), _colour(claim)))
     below = [f"[{number}] {reason}" for number, reason in enumerate(reasons, 1)]
     return TableBlock(TITLE, (*BEFORE, *heads), tuple(rows)), [f"releases: {', '.join(made.releases)}", *below]
 
 
-def _shown(cell: Cell, reasons: Sequence[str]) -> str:
+def _cell_text(cell: Cell, reasons: Sequence[str]) -> str:
     """``1.26 holds``, ``0.98 inconclusive``, ``- [1]``, ``broken [2]``."""
     if cell.record is None:
         return f"{BROKEN if cell.word == BROKEN else '-'} [{reasons.index(cell.why) + 1}]" if cell.word else ""
@@ -210,7 +210,7 @@ def _shown(cell: Cell, reasons: Sequence[str]) -> str:
 
 
 def _colour(claim: MatrixRow) -> str:
-    """The colour of the worst outcome of a row; empty where nothing was asserted."""
+    """The colour of the worst outcome of a row; empty without claims."""
     found = {word(cell) for cell in claim.cells}
     return next((states.COLOURS[state] for state in WORST if state in found), "")
 
@@ -222,7 +222,7 @@ def parts(whole: TableBlock, width: int) -> list[TableBlock]:
         ends = range(len(whole.columns), start, -1)
         blocks.append(
             next((part for end in ends if _fits(part := _part(whole, start, end), width)), None)
-            or _part(_narrowed(whole, width), start, start + 1)
+            or _part(_narrow_names(whole, width), start, start + 1)
         )
         start += len(blocks[-1].columns) - len(BEFORE)
     if len(blocks) == 1:
@@ -241,8 +241,8 @@ def _part(whole: TableBlock, start: int, end: int) -> TableBlock:
     return TableBlock(whole.title, cut(whole.columns), tuple(Row(cut(row.cells), row.colour) for row in whole.rows))
 
 
-def _narrowed(whole: TableBlock, width: int) -> TableBlock:
-    """The table with long names in its claims and loads elided, so that one release fits into ``width`` characters."""
+def _narrow_names(whole: TableBlock, width: int) -> TableBlock:
+    """The table with long names in its claims and loads elided, so one release fits into ``width`` characters."""
     longest = (width - NARROWEST) // len(BEFORE)
 
     def narrow(cells: Sequence[str]) -> tuple[str, ...]:
@@ -284,7 +284,7 @@ def markdown(made: Matrix) -> str:
 
 
 def as_csv(made: Matrix) -> str:
-    """A line for each claim and release, columns as in CSV; ratio, low and high are empty where they are not finite."""
+    """A line for each claim and release, columns as in CSV; ratio, low and high are empty if they are not finite."""
     lines = io.StringIO()
     add = csv.writer(lines, lineterminator="\n").writerow
     add(CSV)

@@ -1,4 +1,4 @@
-"""The states of claims and tests: their words, symbols and colours, the same in the terminal and on the page."""
+"""The states of claims and tests: words, symbols and colours, for the terminal and the page."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pytest_dbcluster.claims.claim import STATES
 from pytest_dbcluster.reporting.documents.run_document import CUT_SHORT, TestDocument
 from pytest_dbcluster.reporting.records import ClaimRecord
 
-COMPARED = "compared"  # of a comparison that claims nothing
+COMPARED = "compared"  # of a comparison without a claim
 SYMBOLS = {
     "holds": "✓",
     "refuted": "✗",
@@ -24,12 +24,12 @@ COLOURS = {"holds": "green", "refuted": "red", "inconclusive": "yellow", "broken
 
 
 def state(record: ClaimRecord) -> str:
-    """The outcome of a claim as one word: holds, refuted, inconclusive, or compared where nothing is claimed."""
+    """The outcome of a claim as one word: holds, refuted, inconclusive, or compared without a claim."""
     return STATES[record.verdict.outcome] if record.asserted else COMPARED
 
 
 def tests_without_claim(records: Sequence[ClaimRecord], tests: Sequence[TestDocument]) -> list[TestDocument]:
-    """The tests that no record shows: broken ones, and inconclusive ones that ended before their first claim did."""
+    """The tests without a record: broken ones, and inconclusive ones that ended before their first claim."""
     claimed = {record.test for record in records if state(record) == "inconclusive"}
     early = [test for test in tests if test.outcome == "inconclusive" and test.test not in claimed]
     return [*early, *(test for test in tests if test.outcome == "broken")]

@@ -147,7 +147,7 @@ def test_a_counter_that_is_zero_has_its_ratio_and_its_interval():
     assert "99.9 % interval" in shown
     assert "0" in shown
     assert "1/8" not in shown  # where the 0 is
-    assert last.bounded
+    assert last.has_bounds
 
 
 def test_pairs_with_an_infinite_ratio_are_drawn():
@@ -190,7 +190,7 @@ def test_the_last_look_is_that_of_the_verdict():
         made.verdict.ratio,
         made.verdict.high,
     )
-    assert [look.bounded for look in drawn[:2]] == [False, True]
+    assert [look.has_bounds for look in drawn[:2]] == [False, True]
 
 
 def test_a_look_that_decides_at_once_has_a_bar():
@@ -198,7 +198,7 @@ def test_a_look_that_decides_at_once_has_a_bar():
     made = failed(pairs=12)
     svg = claim.svg(made)
 
-    assert [look.bounded for look in claim.looks(rounds_csv.pairs(made, "flush_2", "galera3"), made.verdict)][-1]
+    assert [look.has_bounds for look in claim.looks(rounds_csv.pairs(made, "flush_2", "galera3"), made.verdict)][-1]
     assert svg.count("stroke-width: 3.2") == 1
 
 
