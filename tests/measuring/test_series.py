@@ -10,8 +10,9 @@ import pytest
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.measuring.drawing.rules import Rules
 from pytest_dbcluster.measuring.measurement import Measurement
-from pytest_dbcluster.measuring.series import ordered, series_of
+from pytest_dbcluster.measuring.series import fades, ordered, series_of
 from pytest_dbcluster.rounds import counters
+from tests.support import golden
 from tests.support.fakes import FakeSource, noisy
 
 
@@ -36,9 +37,7 @@ def test_series_of_two_measurements_are_not_compared():
 
     with pytest.raises(ConfigError) as caught:
         other.beats(one)
-    assert str(caught.value) == (
-        "fast and <slow: 0 rounds> were not measured together; give both to one measure(..., on=[...])"
-    )
+    assert str(caught.value).startswith("fast and <slow: 0 rounds> were not measured together")
 
 
 @pytest.mark.parametrize("other", [None, 1.2, "slow"])
@@ -56,7 +55,7 @@ def test_a_series_is_not_compared_with_itself():
 
     with pytest.raises(ConfigError) as caught:
         fast.beats(fast)
-    assert str(caught.value) == "fast is compared with itself; a claim needs two variants"
+    assert str(caught.value).startswith("fast is compared with itself")
 
 
 def test_an_unknown_counter_lists_the_known_ones():
@@ -66,8 +65,8 @@ def test_an_unknown_counter_lists_the_known_ones():
 
     with pytest.raises(ConfigError) as caught:
         fast.lower("fsyncs_per_comit", than=slow)
-    known = ", ".join(counters.NAMES)
-    assert str(caught.value) == (f"unknown counter 'fsyncs_per_comit'; known: {known}; did you mean fsyncs_per_commit?")
+    assert ", ".join(counters.NAMES) in str(caught.value)
+    assert str(caught.value).endswith("did you mean fsyncs_per_commit?")
     assert source.rounds == []
 
 
@@ -95,7 +94,7 @@ def test_a_counter_that_the_servers_lack_is_named():
 
     with pytest.raises(ConfigError) as caught:
         fast.lower("bf_aborts", than=slow)
-    assert str(caught.value) == "counter 'bf_aborts': these servers do not have wsrep_local_bf_aborts"
+    assert "wsrep_local_bf_aborts" in str(caught.value)
 
 
 @pytest.mark.parametrize("count", [0, 1])
@@ -105,7 +104,7 @@ def test_an_order_needs_two_series(count):
 
     with pytest.raises(ConfigError) as caught:
         ordered(*series)
-    assert str(caught.value) == "ordered(...) takes two or more series of one measure(..., on=[...]), the slowest first"
+    assert str(caught.value).startswith("ordered(...) takes two or more series")
 
 
 def test_an_order_needs_one_measurement():
@@ -122,7 +121,7 @@ def test_an_order_takes_each_series_once():
     for given in ((slow, slow), (slow, fast, slow)):
         with pytest.raises(ConfigError) as caught:
             ordered(*given)
-        assert str(caught.value) == "slow is compared with itself; a claim needs two variants"
+        assert str(caught.value).startswith("slow is compared with itself")
     assert source.rounds == []
 
 
@@ -132,48 +131,47 @@ def test_an_order_takes_five_series_at_most():
 
     with pytest.raises(ConfigError) as caught:
         ordered(*series_of(measurement(source)))
-    assert str(caught.value) == "ordered takes 2 to 5 variants, not 6"
+    assert "2 to 5 variants, not 6" in str(caught.value)
     assert source.rounds == []
 
 
-@pytest.mark.parametrize(
-    ("claim", "words"),
-    [
-        (
-            lambda slow, fast: fast.no_slower_than(slow, within=0.05),
-            "candidate.no_slower_than(...): there is no argument within=; write by= in place of "
-            "within=; usage: candidate.no_slower_than(baseline, by=0.05)",
-        ),
-        (
-            lambda slow, fast: fast.same_as(slow, by=0.05),
-            "candidate.same_as(...): there is no argument by=; write within= in place of by=; usage: "
-            "candidate.same_as(baseline, within=0.05)",
-        ),
-        (
-            lambda slow, fast: fast.scales(slow, by=2),
-            "four.scales(...): there is no argument by=; write at_least= in place of by=; ",
-        ),
-        (lambda slow, fast: fast.no_slower_than(slow), "candidate.no_slower_than(...): missing a required argument: "),
-        (lambda slow, fast: fast.beats(slow, 0.1, "p95"), "fast.beats(...): too many positional arguments; "),
-        (
-            lambda slow, fast: ordered(slow, fast, by=0.1),
-            "ordered(...): there is no argument by=; write step= in place of by=; ",
-        ),
-        (lambda slow, fast: ordered(slow, "fast"), "ordered(...) takes two or more series of one measure"),
-        (lambda slow, fast: ordered(None, None), "ordered(...) takes two or more series of one measure"),
-        (lambda slow, fast: fast.lower(slow, than=slow), "unknown counter <slow: 0 rounds>; known: "),
-        (lambda slow, fast: fast.beats(slow, metric=95), "unknown metric 95; known: throughput"),
-        (lambda slow, fast: fast.beats(slow, by=10), "beats(by=10): by is out of range, 0 <= by < 2; it is a fraction"),
-    ],
-)
-def test_a_wrong_claim_is_one_sentence(claim, words):
-    """It says how the claim is written, and no round is drawn."""
-    source = two()
+WRONG = {
+    "another name of the margin": (lambda slow, fast: fast.no_slower_than(slow, within=0.05), "write by= in place of"),
+    "another name of a guard's margin": (lambda slow, fast: fast.same_as(slow, by=0.05), "write within= in place of"),
+    "another name of a size": (lambda slow, fast: fast.scales(slow, by=2), "write at_least= in place of by="),
+    "no margin": (lambda slow, fast: fast.no_slower_than(slow), "missing a required argument"),
+    "a metric by place": (lambda slow, fast: fast.beats(slow, 0.1, "p95"), "too many positional arguments"),
+    "another name of a step": (lambda slow, fast: ordered(slow, fast, by=0.1), "write step= in place of by="),
+    "a name in an order": (lambda slow, fast: ordered(slow, "fast"), "takes two or more series of one measure"),
+    "no series in an order": (lambda slow, fast: ordered(None, None), "takes two or more series of one measure"),
+    "a pair of one": (lambda slow, fast: fades((slow,), (slow, fast)), "takes two pairs of series"),
+    "a series twice": (lambda slow, fast: fades((slow, fast), (slow, fast)), "slow is in it twice"),
+    "a series as a counter": (lambda slow, fast: fast.lower(slow, than=slow), "unknown counter <slow: 0 rounds>"),
+    "a number as a metric": (lambda slow, fast: fast.beats(slow, metric=95), "unknown metric 95; known: throughput"),
+    "a margin in per cent": (lambda slow, fast: fast.beats(slow, by=10), "0 <= by < 2"),
+    "a comparison with itself": (lambda slow, fast: fast.beats(fast), "compared with itself"),
+    "a number as a baseline": (lambda slow, fast: fast.beats(1.2), "not measured together"),
+    "a comparison by a sign": (lambda slow, fast: fast > slow, "assert fast.beats(slow)"),
+    "values before a claim": (lambda slow, fast: fast.values("throughput"), "no round is drawn yet"),
+    "a counter that the servers lack": (lambda slow, fast: fast.lower("bf_aborts", than=slow), "wsrep_local_bf_aborts"),
+}
+
+
+@pytest.mark.parametrize("title", [title for title in WRONG if "servers lack" not in title])
+def test_a_wrong_claim_is_refused_before_a_round(title):
+    """The error says how the claim is written."""
+    source, (claim, words) = two(), WRONG[title]
     with pytest.raises(ConfigError) as caught:
         claim(*series_of(measurement(source)))
 
-    assert str(caught.value).startswith(words)
+    assert words in str(caught.value)
     assert source.rounds == []
+
+
+def test_golden_errors_of_claims():
+    """They are those of the golden file."""
+    messages = {title: golden.message_of(claim, *series_of(measurement(two()))) for title, (claim, _) in WRONG.items()}
+    golden.compare("claim_errors", messages, {", ".join(counters.NAMES): "COUNTERS"})
 
 
 @pytest.mark.parametrize("compare", [operator.lt, operator.le, operator.gt, operator.ge])
