@@ -12,6 +12,7 @@ from pytest_dbcluster.errors import ConfigError, Inconclusive, LockHeld
 from pytest_dbcluster.measuring import remarks, round_trips
 from pytest_dbcluster.measuring.answer import Answer, Compared
 from pytest_dbcluster.measuring.drawing import reach
+from pytest_dbcluster.measuring.drawing.block_runner import LiveClaim
 from pytest_dbcluster.measuring.measurement import Measurement
 from pytest_dbcluster.measuring.question import Question
 from pytest_dbcluster.rounds import busy_machine, counters, load_generator, metrics, open_loop
@@ -43,6 +44,7 @@ def ask(question: Question, measurement: Measurement, *, cap: int | None = None)
     cap = min(cap, SHOWN_PAIRS) if untrusted else cap
     if question.asserted and not untrusted and (why := _too_slow(question, measurement)):
         raise Inconclusive(f"{source.load}: {claim.kind} cannot be decided: {why}")
+    first_look = reach.first_look(claim, rules.alpha, drawing.instances)
     estimate: tuple[float, float, float] | None = None
     drawn_before = measurement.pairs
     judged = functools.partial(_judge, question, measurement, cap, untrusted)
@@ -50,7 +52,7 @@ def ask(question: Question, measurement: Measurement, *, cap: int | None = None)
     decided = judged(drawing.stop_reason(variants), drawn_before=True) if drawn_before else None
     while decided is None:
         try:
-            drawing.draw(variants, estimate, cap)
+            drawing.draw_for(LiveClaim(variants, estimate, cap, first_look))
         except Inconclusive as error:  # the run's time was used while it waited for the machine
             if not measurement.pairs:
                 raise

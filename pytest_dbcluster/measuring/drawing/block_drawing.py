@@ -66,23 +66,22 @@ class BlockDrawing:
         known_length = self.source.round_seconds is not None and not self.source.free_length
         self.warm_up.done = self.warm_up.done or (warm and known_length)
 
-    def draw(
-        self,
-        variants: Sequence[int],
-        estimate: tuple[float, float, float] | None = None,
-        cap: int | None = None,
-    ) -> None:
+    def draw(self, variants: Sequence[int]) -> None:
+        """Draw one block without a claim, as ``draw_for`` does. variants: those whose seconds use the budget."""
+        self.draw_for(LiveClaim(variants))
+
+    def draw_for(self, claim: LiveClaim) -> None:
         """Draw one block, after a warm-up before the first.
 
         Void rounds run again: in an opening block each in its place, in a later block with the whole block. If the
         arrival rate is too high, it is lowered once; all blocks so far are dropped, and a first one is drawn again.
-        The arguments are those of ``LiveClaim``. Raises SeriesVoid for more void rounds or blocks than a tenth of the
+        Raises SeriesVoid for more void rounds or blocks than a tenth of the
         pairs (and more than one). Raises Inconclusive if the run's time was used before the first block.
         """
         counted = False
         while not counted:
-            self.prepare(variants)
-            counted = self._count_next(LiveClaim(variants, estimate, cap)) and not self._begin_again()
+            self.prepare(claim.variants)
+            counted = self._count_next(claim) and not self._begin_again()
 
     def _count_next(self, claim: LiveClaim) -> bool:
         """Draw the next block until it counts; False if the measurement began again at a lower rate instead."""

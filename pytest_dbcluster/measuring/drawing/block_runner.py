@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 
+from pytest_dbcluster.claims import critical_values
 from pytest_dbcluster.claims.block_order import Block
 from pytest_dbcluster.measuring.drawing.blocks import DrawnBlocks
 from pytest_dbcluster.measuring.drawing.progress import RoundProgress
@@ -28,6 +29,9 @@ class LiveClaim:
 
     cap: int | None = None
     """The maximum number of pairs; None for that of the run."""
+
+    first_look: int = 0
+    """The number of pairs before which no verdict is possible."""
 
 
 @dataclasses.dataclass
@@ -83,13 +87,21 @@ class BlockRunner:
         return rounds
 
     def _progress(self, done: Round, claim: LiveClaim, measured: float) -> RoundProgress:
-        return RoundProgress.of(
-            done,
-            (self.blocks.pairs, self.instances, len(self.blocks.names)),
-            claim.estimate,
-            claim.cap or self.rules.cap,
+        pairs, variants, cap = self.blocks.pairs, len(self.blocks.names), claim.cap or self.rules.cap
+        ratio, low, high = claim.estimate or (None, None, None)
+        look = critical_values.next_look(max(pairs, claim.first_look - 1), self.instances)
+        return RoundProgress(
             test=self.test,
             load=self.source.load,
+            round=done,
+            pair=pairs + 1 + done.position // variants,
+            warm_up=done.block < 0,
+            ratio=ratio,
+            low=low,
+            high=high,
+            next_look=None if look is None or look > cap else look,
+            last=(done.position + 1) % variants == 0,
+            cap=cap,
             measured=measured,
             budget=self.rules.budget,
         )

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
 from pytest_dbcluster import formatting
-from pytest_dbcluster.claims import critical_values
 from pytest_dbcluster.claims.claim import EQUAL
 from pytest_dbcluster.rounds.round import Round
 
@@ -53,36 +51,6 @@ class RoundProgress:
 
     budget: float | None = None
     """The maximum measured seconds of the claim."""
-
-    @classmethod
-    def of(
-        cls,
-        done: Round,
-        counts: tuple[int, int, int],
-        seen: tuple[float, float, float] | None,
-        cap: int,
-        **shown: Any,
-    ) -> RoundProgress:
-        """The progress after a round.
-
-        counts: the pairs before its block, the instances of each variant, and the variants. seen: the ratio at the last
-        look, and the ends of its interval. shown: the other fields, by name.
-        """
-        pairs, instances, variants = counts
-        ratio, low, high = seen or (None, None, None)
-        upcoming = critical_values.next_look(pairs, instances)
-        return cls(
-            round=done,
-            pair=pairs + 1 + done.position // variants,
-            warm_up=done.block < 0,
-            ratio=ratio,
-            low=low,
-            high=high,
-            next_look=upcoming if upcoming is None or upcoming <= cap else None,
-            last=(done.position + 1) % variants == 0,
-            cap=cap,
-            **shown,
-        )
 
     @property
     def estimate(self) -> str:

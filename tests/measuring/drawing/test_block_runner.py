@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 
+import pytest
+
 from pytest_dbcluster.measuring.drawing.rules import Rules
 from pytest_dbcluster.measuring.measurement import Measurement
 from pytest_dbcluster.measuring.series import series_of
@@ -42,3 +44,18 @@ def test_progress_is_told_of_each_round():
     counted = [one.pair for one in told if not one.warm_up]
     assert counted == [n // 2 + 1 for n in range(len(counted))]
     assert [one.last for one in told] == [n % 2 == 1 for n in range(len(told))]
+
+
+@pytest.mark.parametrize(("claim", "looks"), [("same_as", {8, 12, 14}), ("beats", {12, 14}), ("against", {12, 14})])
+def test_the_next_look_is_one_that_can_decide(claim, looks):
+    """A guard is judged from 8 pairs on, other claims from 12."""
+    told = []
+    slow, fast = series_of(Measurement(two(seconds=noisy(1.0, 1.0)), Rules(seed=7, cap=14), progress=told.append))
+    ask = {
+        "same_as": lambda: fast.same_as(slow, within=0.01),
+        "beats": lambda: fast.beats(slow),
+        "against": lambda: fast.against(slow),
+    }
+    ask[claim]()
+
+    assert {one.next_look for one in told if not one.warm_up} == looks
