@@ -2,8 +2,8 @@
 
 The agent starts each program in its own process group, reports its end, and forwards signals. It needs only a POSIX
 shell, because images of servers have little more. It is the first process of its host, so the host ends at the end of
-the agent's input. Therefore no program outlives our process, even when our process is killed.
-Starting a program through the agent costs one message. The exec call of an engine starts several processes first.
+the agent's input. Therefore no program outlives our process, even if our process is killed. Starting a program through
+the agent costs one message; the exec call of an engine starts several processes first.
 """
 
 from __future__ import annotations
@@ -27,47 +27,49 @@ from pytest_dbcluster.errors import ProvisionError
 # Answers: "ready", "began NUMBER PID", "said NUMBER out|err BASE64", "line NUMBER out|err TEXT", "tail NUMBER out|err
 # TEXT" for a line without an end, "wrote NUMBER out|err", "ended NUMBER STATUS", "signalled", "looked NUMBER", "fell",
 # "used NUMBER [WORDS]", "stays".
-# Each is one write, so answers do not mix. An empty line is no request. A look writes what the kernel has counted into
-# the file $figures, with one process: the shell reads byte by byte, which takes a guest four times as long. With FILES,
-# what the script wrote to FILES.out and FILES.err is said before its end, and then removed; an output that is too long
-# for that stays, and is said to be there. A short output that is text is read by the shell itself, which leaves out
-# bytes of zero: each program that is started takes a machine about a millisecond. A test is done by the shell, too. A
-# beat is written to the file $beat, where a host has a watchdog that looks for it. A function "use", which only some
-# hosts have, says figures line by line, and a line without words after them. A function "stay", of the same hosts, lets
-# the host outlive its line.
+# Each answer is one write, so answers do not mix. An empty line is not a request.
+# - look: one process writes the kernel's counters into the file $figures. The shell would read them byte by byte, which
+#   takes a guest four times as long.
+# - FILES: the agent sends the contents of FILES.out and FILES.err before the end of the script, and removes the files.
+#   If an output is too long, it stays in its file, and the agent sends "wrote". The shell itself reads a short text
+#   and drops zero bytes, because each program start takes about a millisecond.
+# - test: the shell evaluates the condition.
+# - beat: goes to the file $beat, if the host has a watchdog that checks it.
+# - use: a function of some hosts. It prints figures line by line, then a line without words.
+# - stay: a function of the same hosts. The host then outlives its connection.
 PROGRAM = (Path(__file__).parent / "agent.sh").read_text()
-# Appended to the program on a host that outlives our process. Podman ends the input of a container when we disconnect,
-# whatever the settings of the container are; Docker leaves the input open. The line of a guest ends in any case.
+# Appended to the program on a host that outlives our process. Podman closes the input of a container when we
+# disconnect, for any settings of the container; Docker leaves the input open. The connection of a guest always ends.
 STAYS = "while :; do sleep 3600; done"
 BEGIN_SECONDS = 30.0  # timeout for the start of a program
 KILLED_SECONDS = 1.0  # to wait for the end of a killed program
 STAY_SECONDS = 30.0  # timeout for the answer that the host stays
-CLOSE_SECONDS = 5.0  # timeout for the end of a thread of ours
-# The waits before an empty line follows a request without an answer; the last one repeats.
+CLOSE_SECONDS = 5.0  # timeout for the end of our threads
+# The waits until we send an empty line after an unanswered request; the last one repeats.
 NUDGE_SECONDS = (0.1, 0.2, 0.5, 1.0)
 
 CPU_FIELDS = 7  # of /proc/stat: user, nice, system, idle, iowait, irq, softirq
-LINK, LINK_FIELDS = "vec", (0, 8, 9)  # of /proc/net/dev: names of links, bytes received, bytes and packets sent
+LINK, LINK_FIELDS = "vec", (0, 8, 9)  # in /proc/net/dev: names of links; bytes received, bytes and packets sent
 COUNTED = ("user", "system", "iowait", "idle", "read", "written", "received", "sent", "packets")
 
-# What comes over a line, until its end: parts of the agent's output (True), and other words of the host (False).
+# The content of a connection until its end: parts of the agent's output (True), and other output of the host (False).
 Parts = Callable[[socket.socket], Iterator[tuple[bool, bytes]]]
 
 
 def plain(stream: socket.socket) -> Iterator[tuple[bool, bytes]]:
-    """The parts of a line that carries the agent's output alone."""
-    with contextlib.suppress(ConnectionResetError):  # it has ended, and had not read everything
+    """The parts of a connection that carries only the agent's output."""
+    with contextlib.suppress(ConnectionResetError):  # the host ended before it had read everything
         while part := stream.recv(2**16):
             yield True, part
 
 
 class Agent:
-    """Our end of the line. Any thread may send requests; one listener thread reads the answers.
+    """Our end of the connection. Any thread may send requests; one listener thread reads the answers.
 
-    ``gone``: why the host has ended, empty while it lives. Programs are numbered from 1. ``parts`` reads the line.
-    ``ended``: a clause for the end of the line. ``console``: returns what else the host has said, for messages.
-    ``nudges``: the host may overlook a request until more comes over the line; so empty lines follow one that is not
-    answered. ``figures``: the file into which the host writes the figures of a look.
+    ``gone``: why the host has ended, empty while it lives. Programs are numbered from 1. ``parts`` reads the
+    connection. ``ended``: a clause for its end. ``console``: returns the host's other output, for messages.
+    ``nudges``: the host may overlook a request until more input arrives, so we send empty lines until it answers.
+    ``figures``: the file into which the host writes the figures of a look.
     """
 
     def __init__(
@@ -91,7 +93,7 @@ class Agent:
         self._pids: dict[int, int] = {}
         self._ended: dict[int, int] = {}
         self._early: dict[int, str] = {}
-        self._signals = 0  # that have no answer yet
+        self._signals = 0  # without an answer yet
         self._figures = figures
         self._looks = self._looked = 0
         self._uses = self._used = self._beats = 0
@@ -115,29 +117,29 @@ class Agent:
         """Send "hello" and wait for the answer, at most ``seconds``. Raises ProvisionError."""
         with contextlib.suppress(ProvisionError):  # the listener receives the reason
             self._send("hello\n")
-        self._until(lambda: self._answers, seconds, "its first word")
+        self._until(lambda: self._answers, seconds, "the first request")
 
     def begin(self, script: str, files: str = "", *, text: bool = False) -> int:
-        """Start a script. Returns its number for the other methods. Raises ProvisionError when the host is gone.
+        """Start a script. Returns its number for the other methods. Raises ProvisionError if the host is gone.
 
-        files: a path of the host; what the script writes to ``FILES.out`` and ``FILES.err`` comes to us with its end.
-        text: that is text, of which bytes of zero may be left out.
+        files: a path on the host. When the script ends, the agent sends us the contents of ``FILES.out`` and
+        ``FILES.err``. text: these are text, so zero bytes may be dropped.
         """
         lines = script.split("\n")
         how = f"{files} {'text' if text else ''}" if files else ""
         return self._numbered(lambda number: f"begin {number} {len(lines)} {how}\n" + "".join(f"{x}\n" for x in lines))
 
     def holds(self, condition: str, seconds: float) -> bool:
-        """Whether a test of the shell is true, such as ``[ -e FILE ]``: the shell itself answers it, at once.
+        """Whether a test of the shell is true, such as ``[ -e FILE ]``. The shell itself answers it at once.
 
         Raises ProvisionError.
         """
         number = self._numbered(lambda number: f"test {number} {condition}\n")
-        self._until(lambda: number in self._ended, seconds, "whether a test holds")
+        self._until(lambda: number in self._ended, seconds, "a test")
         return self._ended[number] == 0
 
     def _numbered(self, request: Callable[[int], str]) -> int:
-        """Send a request with a number of its own, which is returned."""
+        """Send a request with a new number, and return the number."""
         with self._sending:
             self._begun += 1
             number = self._begun
@@ -147,17 +149,17 @@ class Agent:
 
     def pid(self, number: int) -> int:
         """The process id of a program inside the host. Raises ProvisionError."""
-        self._until(lambda: number in self._pids, BEGIN_SECONDS, f"the start of program {number}")
+        self._until(lambda: number in self._pids, BEGIN_SECONDS, f"the request to start program {number}")
         return self._pids[number]
 
     def status(self, number: int) -> int | None:
-        """The exit status of a program: None while it runs, negative for a signal, -9 when the whole host has ended."""
+        """The exit status of a program: None while it runs, negative for a signal, -9 if the whole host has ended."""
         if number in self._ended:
             return self._ended[number]
         return -9 if self.gone else None
 
     def wait(self, number: int, seconds: float) -> int | None:
-        """The exit status of a program; None when it still runs after ``seconds``. Raises ProvisionError."""
+        """The exit status of a program; None if it still runs after ``seconds``. Raises ProvisionError."""
         limit = time.monotonic() + seconds
         with self._news:
             while number not in self._ended:
@@ -171,9 +173,9 @@ class Agent:
         return self._ended[number]
 
     def said(self, number: int, part: str) -> bytes | None:
-        """The output ``out`` or ``err`` of a script that has ended; None for one that is too long, and is in its file.
+        """The output ``out`` or ``err`` of a script that has ended; None if it is too long, and so stays in its file.
 
-        A second call returns nothing: the output is forgotten.
+        A second call returns an empty output.
         """
         with self._news:
             if (number, part) in self._wrote:
@@ -181,32 +183,32 @@ class Agent:
             return b"".join(self._said_by.pop((number, part), []))
 
     def use(self, seconds: float) -> str:
-        """What the function ``use`` of the host's shell says, as lines. Raises ProvisionError."""
+        """The lines that the function ``use`` of the host's shell prints. Raises ProvisionError."""
         with self._sending:
             self._uses += 1
             number = self._uses
             self._send(f"use {number}\n")
-        self._until(lambda: number <= self._used, seconds, "what it has used")
+        self._until(lambda: number <= self._used, seconds, "a request for its usage")
         with self._news:
             return "\n".join(self._figures_said.pop(number, []))
 
     def beat(self) -> None:
-        """Say that we are there, to a host whose watchdog waits for it. Raises ProvisionError."""
+        """Send a heartbeat to the watchdog of the host. Raises ProvisionError."""
         self._beats += 1
         self._send(f"beat {self._beats}\n")
 
     def stay(self) -> None:
-        """Let the host and its programs outlive the line, where its shell can. Raises ProvisionError."""
+        """Let the host and its programs outlive the connection, if its shell can. Raises ProvisionError."""
         self._send("stay\n")
-        self._until(lambda: self._stays, STAY_SECONDS, "that its programs stay")
+        self._until(lambda: self._stays, STAY_SECONDS, "a request to stay")
 
     @property
     def stays(self) -> bool:
-        """Whether the host outlives the line."""
+        """Whether the host outlives the connection."""
         return self._stays
 
     def finished(self, number: int, seconds: float) -> int | None:
-        """As ``wait``; a program that still runs is killed when waiting for it ends, for any reason."""
+        """As ``wait``. When the wait ends for any reason, it kills a program that still runs."""
         status = None
         try:
             status = self.wait(number, seconds)
@@ -236,44 +238,45 @@ class Agent:
             self._last = self._begun
             self._send("fall\n")
         self._wake_nudger()
-        self._until(lambda: self._fallen, seconds, "that its programs were killed")
+        self._until(lambda: self._fallen, seconds, "a request to kill its programs")
 
     def look(self, seconds: float) -> Mapping[str, int]:
-        """What the host's kernel has counted so far, by the names of COUNTED. Raises ProvisionError or OSError.
+        """The counters of the host's kernel, by the names of COUNTED. Raises ProvisionError or OSError.
 
-        CPU time in hundredths of a second, disks in sectors of 512 bytes, all links together in bytes and packets sent.
+        CPU time is in hundredths of a second, disks in sectors of 512 bytes. Links are summed, in bytes and packets
+        sent.
         """
         with self._sending:
             self._looks += 1
             number = self._looks
             self._send(f"look {number}\n")
         self._wake_nudger()
-        self._until(lambda: self._looked >= number, seconds, "what it has used")
+        self._until(lambda: self._looked >= number, seconds, "a request for its usage")
         return _counted(self._figures.read_text()) if self._figures else {}
 
     def close(self) -> None:
         """Close our end of the pipe. The host and its programs end then."""
-        self.gone = self.gone or f"{self.name} was given back"
+        self.gone = self.gone or f"{self.name} was released"
         with contextlib.suppress(OSError):
             self._stream.shutdown(socket.SHUT_RDWR)
         self._wake_nudger()
         self._listener.join(CLOSE_SECONDS)
         if self._nudger:
             self._nudger.join(CLOSE_SECONDS)
-        # socket.close() would leave it open as long as a reader object of docker-py exists.
+        # socket.close() would leave it open while a reader object of docker-py exists.
         with contextlib.suppress(OSError):
             os.close(self._stream.detach())
 
     def _until(self, condition: object, seconds: float, what: str) -> None:
         with self._news:
             if not self._news.wait_for(lambda: self.gone or condition(), seconds):  # type: ignore[operator]
-                raise ProvisionError(f"{self.name} did not say {what} within {seconds:g} s{self._said()}")
+                raise ProvisionError(f"{self.name} did not answer {what} within {seconds:g} s{self._said()}")
             if self.gone and not condition():  # type: ignore[operator]
                 raise ProvisionError(self.gone)
 
     def _said(self) -> str:
         words = (self._words.decode("utf-8", "replace") + self._console()).strip()[-1000:]
-        return f"; it said: {words}" if words else ""
+        return f"; its last output: {words}" if words else ""
 
     def _send(self, text: str) -> None:
         try:
@@ -289,7 +292,7 @@ class Agent:
         self._send(f"signal {name} {pid}\n")
 
     def _wake_nudger(self) -> None:
-        # Not with the lock on sending held: the listener sends while it holds this one.
+        # Without the lock for sending: the listener sends while it holds this one.
         with self._news:
             self._news.notify_all()
 
@@ -320,7 +323,7 @@ class Agent:
                     self._words += content
                     continue
                 *lines, rest = (rest + content).split(b"\n")
-                with self._news:  # whoever waits is woken once for all of them
+                with self._news:  # wakes the waiting threads once for all of them
                     for line in lines:
                         self._heard_line(line)
         except (OSError, ValueError, ProvisionError) as error:
@@ -364,13 +367,13 @@ class Agent:
             self._news.notify_all()
 
     def _heard_text(self, kind: bytes, number: bytes, part: bytes, text: bytes) -> None:
-        """Keep a line of text that a script wrote; a tail has no end of line."""
+        """Keep a line of a script's output; a tail has no end of line."""
         with self._news:
             said = self._said_by.setdefault((int(number), part.decode()), [])
             said.append(text if kind == b"tail" else text + b"\n")
 
     def _heard_words(self, kind: str, number: int, words: Sequence[str]) -> None:
-        """Keep what a script wrote, or what the host has used."""
+        """Keep a script's output, or the host's figures."""
         match kind, words:
             case "said", [part, text]:
                 self._said_by.setdefault((number, part), []).append(base64.b64decode(text))
@@ -384,7 +387,7 @@ class Agent:
 
 
 def _counted(text: str) -> Mapping[str, int]:
-    """What a look has written, by the names of COUNTED; empty while the host writes it anew."""
+    """The figures of a look, by the names of COUNTED; empty while the host rewrites them."""
     lines = [line.split() for line in text.splitlines() if line.strip()]
     of_cpu = next((list(map(int, words[1:])) for words in lines if words[0] == "cpu"), [])
     numbers = [list(map(int, words)) for words in lines if words[0].isdigit()]
@@ -409,7 +412,7 @@ def script(
 ) -> str:
     """A shell script that replaces the shell by a program, the leader of its own process group.
 
-    output, errors: files to which the program's output and errors are appended; empty ``errors`` joins the two.
+    output, errors: files to append the program's output and errors to; empty ``errors`` joins the two.
     text: a file with the program's input.
     """
     variables = "".join(f"export {name}={shlex.quote(value)}\n" for name, value in environment.items())

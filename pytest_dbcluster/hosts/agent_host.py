@@ -1,4 +1,4 @@
-"""A host whose agent runs its programs, and whose files lie in a directory that it shares with this machine."""
+"""A host whose agent runs its programs, and whose files are in a directory that it shares with this machine."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ class AgentProcess(Process):
 
     def __init__(self, host: AgentHost, number: int) -> None:
         self._host = host
-        self._agent = host.agent  # a host that was started again has another one
+        self._agent = host.agent  # a host that starts again has a new one
         self._number = number
         self._inside = self._agent.pid(number)
         self._pid = 0
 
     @property
     def pid(self) -> int:
-        """The process id on this machine; 0 when this machine cannot see the process."""
+        """The process id on this machine; 0 if this machine cannot see the process."""
         if not self._pid:
             self._pid = self._host.pid_here(self._inside)
         return self._pid
@@ -39,7 +39,7 @@ class AgentProcess(Process):
         return self._agent.status(self._number)
 
     def stopped(self) -> bool:
-        """Whether a signal has stopped the program. Raises ProvisionError for a host that does not say it."""
+        """Whether a signal has stopped the program. Raises ProvisionError if the host does not answer."""
         if self.pid:
             return super().stopped()
         return self._agent.holds(IS_STOPPED.format(self._inside), TELL_SECONDS)
@@ -67,14 +67,14 @@ class AgentHost(Host, EndsCommands):
         self._commands: set[int] = set()  # the numbers of those that run
 
     def look(self) -> None:
-        """Look for the reason why the agent is gone. Raises ProvisionError with a better one than the agent's."""
+        """Find out why the agent is gone. Raises ProvisionError if there is a better reason than the agent's."""
 
     def begin(self, script: str) -> int:
         """Start a script of ``agent.script`` on the host; returns its number. Raises ProvisionError."""
         return self.agent.begin(script)
 
     def pid_here(self, inside: int) -> int:
-        """The process id on this machine for a process id on the host; 0 when we do not see the process."""
+        """The process id on this machine for a process id on the host; 0 if we do not see the process."""
         return 0
 
     def run(
@@ -85,7 +85,7 @@ class AgentHost(Host, EndsCommands):
         environment: Mapping[str, str] | None = None,
         text: str = "",
     ) -> Completed:
-        """Run a command on the host. The command is killed when waiting for it ends, for any reason."""
+        """Run a command on the host. When the wait ends for any reason, it kills the command."""
         began = time.monotonic()
         with self._numbering:
             prefix = f"{self.directory}/.command-{next(self._numbers)}"
@@ -152,7 +152,7 @@ class AgentHost(Host, EndsCommands):
 
     @contextlib.contextmanager
     def _reason(self) -> Iterator[None]:
-        """If the host ended and there is a better reason than the agent's, raise an error that says so."""
+        """If the host ended, raise an error with a better reason than the agent's, if there is one."""
         try:
             yield
         except ProvisionError:

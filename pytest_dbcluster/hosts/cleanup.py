@@ -1,4 +1,4 @@
-"""The clean-up commands of a run remove what its provisioner made outside of the run's directory.
+"""The clean-up commands of a run remove its provisioner's objects outside of the run's directory.
 
 A provisioner records them in the run's directory before it makes anything. The run's supervisor has the same list and
 runs the commands when the owner process ends. ``dbcluster down`` and ``dbcluster reap`` read the recorded list.
@@ -24,14 +24,14 @@ SECONDS = 60.0  # timeout of each command
 
 @dataclasses.dataclass(frozen=True)
 class Command:
-    """One command. ``environment``: variables that are added to the environment of the process that runs it."""
+    """One command. ``environment``: variables to add to the environment of the process that runs it."""
 
     argv: Annotated[Sequence[str], msgspec.Meta(min_length=1)]
     environment: Mapping[str, str]
 
 
 def record(directory: Path, command: Command) -> None:
-    """Add a command to those of the run in this directory. The file is replaced atomically. Raises OSError."""
+    """Add a command to the run in this directory. Replaces the file atomically. Raises OSError."""
     commands = [*recorded(directory), command]
     owned_files.write(directory, FILE, msgspec.json.encode(commands).decode())
 
@@ -39,7 +39,7 @@ def record(directory: Path, command: Command) -> None:
 def recorded(directory: Path) -> list[Command]:
     """The commands of the run in this directory, in the order of their recording.
 
-    Empty when the file cannot be read, when another user owns it or its directory, or when others may write to them.
+    Empty if the file cannot be read, or if another user owns it or its directory or may write to them.
     """
     try:
         content, owner = owned_files.read(directory, FILE)
@@ -56,7 +56,7 @@ def exists(directory: Path) -> bool:
 def run(directory: Path, seconds: float = SECONDS) -> None:
     """Run the commands of the run in this directory, each with a timeout of ``seconds``.
 
-    The output is discarded. A command that fails, or a program that is missing, is no error.
+    The output is discarded. A command that fails and a missing program are not errors.
     """
     quiet = subprocess.DEVNULL
     for command in recorded(directory):

@@ -1,4 +1,4 @@
-"""Options that say where clusters run elsewhere, for pytest and for ``dbcluster``: machines of yours, and instances."""
+"""Options for clusters on the user's machines and on EC2 instances, for pytest and for ``dbcluster``."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.formatting import seconds_of
 
-LOCK_WAIT = "30min"  # how long a process waits for a lock of another one, by default
-TTL_MARGIN = 300.0  # seconds before the end of instances in which a run ends; a fifth of a short time to live
+LOCK_WAIT = "30min"  # default of how long a process waits for another one's lock
+TTL_MARGIN = 300.0  # a run ends this many seconds before its instances; a fifth of a short time to live
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Option:
 
     name: str
     field: str
-    """Of ``EC2Settings.parsed``. how: for argparse."""
+    """The argument of ``EC2Settings.parsed``."""
 
     help: str
     metavar: str = ""
@@ -28,7 +28,7 @@ class Option:
 
     @property
     def destination(self) -> str:
-        """The name of its value among parsed options."""
+        """The name of the option's value in the parsed options."""
         return self.name.removeprefix("--").replace("-", "_")
 
 
@@ -47,14 +47,14 @@ EC2_OPTIONS = (
            "12)", "IMAGE"),
     Option("--db-ec2-volume", "volume", "data volume of each server, KIND:GIB:IOPS:MIB_PER_SECOND, or nvme for the "
            "instance's own disk (default gp3:50:3000:125)", "VOLUME"),
-    Option("--db-ec2-written", "written", "how much of each data volume is written once before it is used; 0 for "
+    Option("--db-ec2-written", "written", "how much of each data volume is written once before use; 0 writes "
            "nothing (default 8)", "GIB"),
     Option("--db-ec2-ttl", "ttl", "time to live: instances end themselves after it (default 2h)", "TIME"),
-    Option("--db-ec2-spot", "spot", "spot instances, which cost less, and which AWS may take back", "", "store_true"),
-    Option("--db-ec2-price", "prices", "price of an hour of a type that the table of prices does not have; repeatable",
+    Option("--db-ec2-spot", "spot", "spot instances, which cost less and can be interrupted by AWS", "", "store_true"),
+    Option("--db-ec2-price", "prices", "hourly price of a type that is not in the price table; repeatable",
            "TYPE=USD", "append"),
     Option("--db-ec2-tag", "tags", "a further tag for everything that is launched; repeatable", "KEY=VALUE", "append"),
-    Option("--db-ec2-from", "source", "network from which ssh is let in (default: our address, as AWS sees it)",
+    Option("--db-ec2-from", "source", "network that may reach ssh (default: our public address)",
            "CIDR"),
 )  # fmt: skip
 
@@ -67,7 +67,7 @@ def add_ec2_options(add: Callable[..., object], before: str = "") -> None:
 
 
 def add_machines(option: Callable[..., object]) -> None:
-    """Add the options of ``dbcluster`` that name machines, and say how ssh reaches them. option: argparse's."""
+    """Add the options of ``dbcluster`` that name machines and configure ssh. option: argparse's."""
     machines = "with --provisioner ssh: "
     option(
         "--db-host",
@@ -88,24 +88,24 @@ def add_machines(option: Callable[..., object]) -> None:
     option(
         "--db-host-directory",
         metavar="DIR",
-        help=f"{machines}directory of the machines in which ours is (default /var/tmp)",
+        help=f"{machines}parent of our directory on the machines (default /var/tmp)",
     )
 
 
 def given_elsewhere(option: Any, provisioner: str) -> Mapping[str, Any]:
-    """The arguments of the provisioners ssh and ec2 from parsed options. Raises ConfigError for those without them."""
+    """The arguments of the provisioners ssh and ec2 from parsed options. Raises ConfigError for other provisioners."""
     base = {"base": option.db_host_directory} if option.db_host_directory else {}
     machines, instances = given_machines(option, provisioner), given_instances(option, provisioner)
     if base and provisioner not in ("ssh", "ec2"):
         raise ConfigError(
-            f"--db-host-directory was given, but the provisioner {provisioner} uses no machines; take --db-provisioner "
+            f"--db-host-directory was given, but the provisioner {provisioner} uses no machines; use --db-provisioner "
             "ssh or ec2"
         )
     return {**machines, **instances, **base}
 
 
 def given_machines(option: Any, provisioner: str) -> Mapping[str, Any]:
-    """The arguments of the provisioner ssh from parsed options. Raises ConfigError for those without it."""
+    """The arguments of the provisioner ssh from parsed options. Raises ConfigError for other provisioners."""
     given = {
         "machines": tuple(option.db_host or ()),
         "load_machines": tuple(option.db_load_host or ()),
@@ -115,23 +115,23 @@ def given_machines(option: Any, provisioner: str) -> Mapping[str, Any]:
     told = {name: value for name, value in given.items() if value}
     if told and provisioner != "ssh":
         raise ConfigError(
-            f"machines were given, but the provisioner {provisioner} uses none; take --db-provisioner ssh"
+            f"machines were given, but the provisioner {provisioner} does not use them; use --db-provisioner ssh"
         )
     return told
 
 
 def given_instances(option: Any, provisioner: str) -> Mapping[str, Any]:
-    """The arguments of the provisioner ec2 from parsed options. Raises ConfigError for those without it."""
+    """The arguments of the provisioner ec2 from parsed options. Raises ConfigError for other provisioners."""
     given: dict[str, Any] = {one.name: getattr(option, one.destination, None) for one in EC2_OPTIONS}
     told = [name for name, value in given.items() if value not in (None, False, [])]
     if provisioner != "ec2":
         if told:
             raise ConfigError(
-                f"{told[0]} was given, but the provisioner {provisioner} launches no instances; take --db-provisioner "
+                f"{told[0]} was given, but the provisioner {provisioner} launches no instances; use --db-provisioner "
                 "ec2"
             )
         return {}
-    from pytest_dbcluster.hosts.provisioners.ec2.settings import EC2Settings  # of this provisioner alone
+    from pytest_dbcluster.hosts.provisioners.ec2.settings import EC2Settings  # only this provisioner needs it
 
     values = {one.field: given[one.name] for one in EC2_OPTIONS}
     return {"settings": EC2Settings.parsed(**{**values, "spot": bool(values["spot"])})}
@@ -146,9 +146,9 @@ def lock_wait(option: str, text: str) -> float:
 
 
 def run_budget(given: float | None, elsewhere: Mapping[str, Any]) -> float | None:
-    """Seconds that a run may take, None for no limit: instances end after their time to live, and the run before.
+    """Seconds that a run may take; None for no limit. A run must end before the time to live of its instances.
 
-    given: of ``--db-run-budget``. elsewhere: of ``given_elsewhere``. Raises ConfigError for one that is too long.
+    given: of ``--db-run-budget``. elsewhere: of ``given_elsewhere``. Raises ConfigError if the budget is too long.
     """
     if "settings" not in elsewhere:
         return given
@@ -156,7 +156,7 @@ def run_budget(given: float | None, elsewhere: Mapping[str, Any]) -> float | Non
     most = ttl - min(TTL_MARGIN, ttl / 5)
     if given is not None and given > most:
         raise ConfigError(
-            f"--db-run-budget {given:g}: instances end after --db-ec2-ttl, {ttl:g} s, so the run has {most:g} s; give "
+            f"--db-run-budget {given:g}: instances end after --db-ec2-ttl, {ttl:g} s, so the run has {most:g} s; use "
             "a longer --db-ec2-ttl or a shorter --db-run-budget"
         )
     return most if given is None else given

@@ -1,8 +1,8 @@
 """Host: a machine, a container or a directory where commands run.
 
 All input and output for a cluster goes through a host; unit tests of the layers above use a fake host.
-``Pauses``, ``Partitions``, ``Falls``, ``BlockDevice`` and ``EndsCommands`` are optional powers: protocols that only
-some hosts implement. Test for them with ``isinstance``.
+``Pauses``, ``Partitions``, ``Falls``, ``BlockDevice`` and ``EndsCommands`` are optional protocols that only some hosts
+implement. Test for them with ``isinstance``.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 from pytest_dbcluster import wait
 from pytest_dbcluster.errors import CommandFailed
 
-# A connection over TCP to an address and a port, with a timeout in seconds. Raises OSError.
+# Connects over TCP to an address and a port, with a timeout in seconds. Raises OSError.
 Connects = Callable[[str, int, float], socket.socket]
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
-MOST_ASKED = 256  # questions at once, those that a question asks included
+MOST_ASKED = 256  # concurrent queries, with nested ones
 # A test of the shell on a host: whether a signal has stopped the process with this id.
 IS_STOPPED = "{{ read -r state </proc/{}/stat && case ${{state##*) }} in [Tt]*) ;; *) false ;; esac; }} 2>/dev/null"
-TELL_SECONDS = 5.0  # timeout for the answer of a host elsewhere to such a test
-DATA = "data"  # in the directory of a host: what its server keeps
-LOOK_SECONDS = 1.0  # between two looks at a host or a server that is waited for
+TELL_SECONDS = 5.0  # timeout for the answer of a remote host to such a test
+DATA = "data"  # in the directory of a host: the data of its server
+LOOK_SECONDS = 1.0  # between two checks of a host or server while we wait for it
 
 
 def connected(address: str, port: int, seconds: float, look: Callable[[], None], made: socket.socket) -> socket.socket:
     """Connect a new socket. Raises TimeoutError after ``seconds``, another OSError, and what ``look`` raises.
 
-    ``look`` is called once a second: a host that is gone does not even refuse.
+    It calls ``look`` once a second, because a host that is gone does not even refuse connections.
     """
     limit = time.monotonic() + seconds
     try:
@@ -67,7 +67,7 @@ def connected(address: str, port: int, seconds: float, look: Callable[[], None],
 
 
 def through_socket(path: str) -> Connects:
-    """Connections to whatever a socket of this machine leads to, whose path may be longer than 107 bytes (unix(7))."""
+    """Connect through a Unix socket of this machine. Its path may be longer than 107 bytes (unix(7))."""
 
     def connected(address: str, port: int, seconds: float) -> socket.socket:
         directory = os.open(Path(path).parent, os.O_PATH)
@@ -97,9 +97,9 @@ class Completed:
 def completed(
     command: Sequence[str], status: int | None, stdout: str, stderr: str, *, host: str, timeout: float, began: float
 ) -> Completed:
-    """What a command has done that ended with this status, or, with None, was killed after ``timeout`` seconds.
+    """The result of a command with status 0. Raises CommandFailed for another status.
 
-    began: when it did, by ``time.monotonic``. Raises CommandFailed for anything but status 0.
+    status: None if the command was killed after ``timeout`` seconds. began: its start, by ``time.monotonic``.
     """
     if status != 0:
         raise CommandFailed(command, status, stdout, stderr, host=host, seconds=timeout if status is None else None)
@@ -112,23 +112,23 @@ class Process(abc.ABC):
     @property
     @abc.abstractmethod
     def pid(self) -> int:
-        """The process id on this machine; 0 when this machine cannot see the process."""
+        """The process id on this machine; 0 if this machine cannot see the process."""
 
     @abc.abstractmethod
     def status(self) -> int | None:
         """The exit status: None while the program runs, negative for the signal that ended the program."""
 
     def cpu_seconds(self) -> float | None:
-        """The CPU time of the program and its ended children so far, in seconds; None when it is unknown.
+        """The CPU time of the program and its ended children so far, in seconds; None if it is unknown.
 
-        The default reads the process of this machine with the id ``pid``. Of a program that has ended it is None.
+        The default reads the process of this machine with the id ``pid``. It is None after the end of the program.
         """
         from pytest_dbcluster.system import processes  # psutil comes with it, which collecting tests does without
 
         return processes.cpu_seconds(self.pid)
 
     def stopped(self) -> bool:
-        """Whether a signal such as SIGSTOP has stopped the program. Raises ProvisionError if its host does not say.
+        """Whether a signal such as SIGSTOP has stopped the program. Raises ProvisionError if its host does not answer.
 
         The default reads the process of this machine with the id ``pid``.
         """
@@ -142,14 +142,14 @@ class Process(abc.ABC):
 
 
 class Host(abc.ABC):
-    """Where commands run, programs start and files lie.
+    """A place where commands run, programs start and files are stored.
 
     ``name``: the host's name in its cluster, such as ``node1``. ``address``: the address that peers and clients connect
-    to. ``connects``: how our own process connects to it, where it is in a network that this machine is not connected
-    to. ``directory``: the directory for our files on the host. ``root``: whether commands run as root on the host.
-    ``patience``: how many times as long as on this machine a server may take before it counts as one that hangs.
-    ``machine``: the machine that the host is on, empty for this machine. Hosts of one machine have the same text.
-    All paths are absolute paths on the host. Reading a missing file raises FileNotFoundError.
+    to. ``connects``: connects our process to it, if this machine is not in the host's network. ``directory``: the
+    directory for our files on the host. ``root``: whether commands run as root on the host. ``patience``: the factor on
+    timeouts after which a server counts as hanging; 1 for this machine. ``machine``: the machine of the host, empty for
+    this machine; equal for hosts of one machine. All paths are absolute paths on the host. Reading a missing file
+    raises FileNotFoundError.
     """
 
     name: str
@@ -171,7 +171,7 @@ class Host(abc.ABC):
     ) -> Completed:
         """Run a command and wait for its end. ``text`` is its standard input, ``seconds`` its timeout.
 
-        Raises CommandFailed for a non-zero exit status, after the timeout, and for a program that is missing.
+        Raises CommandFailed for a non-zero exit status, after the timeout, and for a missing program.
         """
 
     @abc.abstractmethod
@@ -190,9 +190,9 @@ class Host(abc.ABC):
         """Write a file; missing parent directories are created. ``mode``: the permissions of the file."""
 
     def push_once(self, content: bytes, path: str) -> None:
-        """Write a file, unless it is what this method wrote there last. Nothing else may write or remove the file.
+        """Write a file, unless this method wrote the same content there last. Only this method may write or remove it.
 
-        It saves an exchange with a host elsewhere in every round.
+        It saves a round trip to a remote host in every round.
         """
         pushed: dict[str, bytes] = self.__dict__.setdefault("_pushed", {})
         if pushed.get(path) != content:
@@ -205,19 +205,19 @@ class Host(abc.ABC):
 
     @abc.abstractmethod
     def copy_tree(self, source: str, target: str, *, durable: bool = False) -> None:
-        """Copy a directory of this machine to the host. The user who runs the servers there owns the copy.
+        """Copy a local directory to the host. The user who runs the servers there owns the copy.
 
         ``durable``: the copy is on disk when this method returns. Raises ProvisionError.
         """
 
     @abc.abstractmethod
     def remove_tree(self, path: str) -> None:
-        """Remove a directory and everything in it. A missing directory is no error."""
+        """Remove a directory and everything in it. A missing directory is not an error."""
 
     def take_tree(self, source: str, target: Path) -> None:
-        """Move a directory of the host, which nothing uses any more, to a path of this machine. Raises ProvisionError.
+        """Move an unused directory of the host to a path of this machine. Raises ProvisionError.
 
-        The default is for hosts whose files this machine has under the same path.
+        The default is for hosts whose files have the same path on this machine.
         """
         try:
             Path(source).rename(target)
@@ -226,34 +226,34 @@ class Host(abc.ABC):
 
     def tree_size(self, path: str) -> int:
         """The size of all files in a directory of the host, in bytes. The default reads them on this machine."""
-        from pytest_dbcluster.system import cache  # psutil comes with it, which collecting tests does without
+        from pytest_dbcluster.system import cache  # imports psutil, which slows the collection of tests
 
         return cache.size(Path(path))
 
     def bring(self, tree: Path) -> None:  # noqa: B027  (most hosts see the files of this machine)
         """Copy a local directory or file to the host, under the same path, for programs that run there.
 
-        It is there when this returns, and nobody changes it there. A second call for the same tree is cheap. The
-        default does nothing: the host sees the files of this machine. Raises ProvisionError.
+        Nobody changes the copy there. A second call for the same tree returns quickly. The default does nothing,
+        because the host sees the files of this machine. Raises ProvisionError.
         """
 
     def make_room(self, needed: int) -> None:  # noqa: B027  (most disks are as large as they are)
-        """Have this many bytes free where the host keeps its data, if its disk can grow. Raises ProvisionError."""
+        """If the host's disk can grow, make this many bytes free for its data. Raises ProvisionError."""
 
     def free_bytes(self) -> int:
-        """The free space where the host keeps its data, in bytes. The default is that of its directory here."""
+        """The free space for the host's data, in bytes. The default reads its directory on this machine."""
         return shutil.disk_usage(self.directory).free
 
     def cores(self) -> float:
-        """How many CPUs the programs of the host may use; the default is what this machine lets us use."""
+        """How many CPUs the programs of the host may use; the default is the number that we may use here."""
         from pytest_dbcluster.system import probes
 
         return probes.usable_cores()
 
     def flush_seconds(self) -> float:
-        """The time of one flush to disk where the server of the host keeps its data, in seconds.
+        """The time of one flush to the disk with the server's data, in seconds.
 
-        The default is measured on this machine, in the directory of the host. Raises ConfigError or ProvisionError.
+        The default measures it on this machine, in the directory of the host. Raises ConfigError or ProvisionError.
         """
         from pytest_dbcluster.system import probes
 
@@ -263,59 +263,59 @@ class Host(abc.ABC):
         """The port for a program whose default port is ``usual``.
 
         A host with its own address returns ``usual``. Hosts that share an address return a different free port at each
-        call; no other run takes this port while this run lives.
+        call. No other run uses this port while this run lives.
         """
         return usual
 
     def tunnel(self, port: int) -> str:
         """The path of a socket of this machine that leads to a port of the host.
 
-        Empty where programs of this machine reach the host at its address. Raises OSError.
+        Empty if programs of this machine can reach the host at its address. Raises OSError.
         """
         return ""
 
     def limit_reached(self) -> str:
-        """Which limit of the host ended a program, as a clause for a message; empty when no limit did."""
+        """Which limit of the host ended a program, as a clause for a message; empty if no limit did."""
         return ""
 
     def lost(self) -> str:
-        """Why the host cannot be used any more, as a clause for a message; empty while it can be."""
+        """Why the host cannot be used any more, as a clause for a message; empty while it can be used."""
         return ""
 
     def cpu_seconds(self) -> float | None:
-        """The CPU time of all programs of this host so far, in seconds; None when it is unknown."""
+        """The CPU time of all programs of this host so far, in seconds; None if it is unknown."""
         return None
 
     def running_cpu_seconds(self) -> float | None:
-        """The same with the programs that still run, where ``cpu_seconds`` leaves them out."""
+        """As ``cpu_seconds``, always with the programs that still run."""
         return self.cpu_seconds()
 
     def usage(self) -> Mapping[str, float]:
-        """What the host's own kernel counts so far; empty where that is the kernel of this machine.
+        """The counters of the host's kernel; empty if the host uses the kernel of this machine.
 
         ``cpu_user``, ``cpu_system``, ``cpu_iowait``, ``cpu_idle`` in CPU seconds; ``disk_read_bytes``,
         ``disk_write_bytes``; ``network_received_bytes``, ``network_sent_bytes``.
 
-        With a ``machine`` it is of all of that machine, and has more where its kernel counts it: ``cpu_steal``,
-        ``disk_writes``, ``network_packets`` (sent), and ``pressure_cpu``, ``pressure_io``, ``pressure_memory`` in
-        seconds in which some task waited. It is empty when it cannot be read.
+        If the host has a ``machine``, the counters are those of the whole machine. If its kernel counts them, there are
+        also ``cpu_steal``, ``disk_writes``, ``network_packets`` (sent), and ``pressure_cpu``, ``pressure_io``,
+        ``pressure_memory`` in seconds in which some task waited. Empty if they cannot be read.
         """
         return {}
 
     def typed(self, command: Sequence[str]) -> list[str]:
         """The command line that runs a program of the host, for a user at a shell of this machine.
 
-        Empty when the host has no programs of its own, or when this machine has no client program to reach the host.
+        Empty if the host uses the programs of this machine, or if this machine has no client program to reach it.
         """
         return []
 
 
 def at_once(items: Sequence[Item], ask: Callable[[Item], Answer], hosts: Sequence[Host]) -> list[Answer]:
-    """Ask each item and return the answers in order. ``hosts``: those that the answers come from.
+    """Query all items and return the answers in order. ``hosts``: the hosts that answer.
 
-    Where a host is on another machine, or in a network that this machine is not connected to, every item is asked in a
-    thread of its own: an answer takes a round trip. On this machine items are asked in turn: threads cost more CPU than
-    the answers wait. Raises the error of the first item that has one, after all have ended.
+    If a host is on another machine, or in a network that this machine is not connected to, each query runs in a
+    separate thread, because an answer takes a round trip. On this machine queries run one after the other, because
+    threads cost more CPU than the answers take. Raises the first error, after all queries have ended.
     """
     if len(items) < 2 or not any(host.machine or host.connects for host in hosts):
         return [ask(item) for item in items]
@@ -328,7 +328,7 @@ def at_once(items: Sequence[Item], ask: Callable[[Item], Answer], hosts: Sequenc
     answers = [_asking().submit(ended, item) for item in items]
     try:
         concurrent.futures.wait(answers)
-    except BaseException:  # Ctrl-C: nobody asks any more when the caller ends what was asked
+    except BaseException:  # Ctrl-C: let no query run while the caller ends the hosts
         over.set()
         concurrent.futures.wait(answers)
         raise
@@ -337,15 +337,15 @@ def at_once(items: Sequence[Item], ask: Callable[[Item], Answer], hosts: Sequenc
 
 @functools.cache
 def _asking() -> concurrent.futures.ThreadPoolExecutor:
-    """The threads that ask. They stay for the next questions: to start seven takes longer than their questions.
+    """The threads for queries. They stay for the next queries, because starting seven takes longer than their queries.
 
-    There are more than enough, because a question may ask more of them.
+    There are more than enough, because a query may start others.
     """
     return concurrent.futures.ThreadPoolExecutor(MOST_ASKED, thread_name_prefix="dbcluster-each")
 
 
 def together(one: Callable[[], Item], other: Callable[[], Answer], hosts: Sequence[Host]) -> tuple[Item, Answer]:
-    """What two questions return that do not wait for each other; asked in this order, or at once, as in ``at_once``."""
+    """The answers to two independent queries; they run in this order or concurrently, as in ``at_once``."""
     asks: list[Callable[[], Any]] = [one, other]
     answers = at_once(asks, lambda ask: ask(), hosts)
     return answers[0], answers[1]
@@ -353,7 +353,7 @@ def together(one: Callable[[], Item], other: Callable[[], Answer], hosts: Sequen
 
 @runtime_checkable
 class Pauses(Protocol):
-    """An optional power: freeze every process of the host, as on a machine that stalls."""
+    """An optional protocol: freeze every process of the host, as on a machine that stalls."""
 
     def pause(self) -> None:
         """Freeze every process. Raises ProvisionError."""
@@ -364,7 +364,7 @@ class Pauses(Protocol):
 
 @runtime_checkable
 class Partitions(Protocol):
-    """An optional power: cut the host off from all other hosts and from this machine."""
+    """An optional protocol: cut the host off from all other hosts and from this machine."""
 
     def partition(self) -> None:
         """Disconnect the host from its network. Raises ProvisionError."""
@@ -375,19 +375,19 @@ class Partitions(Protocol):
 
 @runtime_checkable
 class Falls(Protocol):
-    """An optional power: end every process of the host at once, as a power cut does."""
+    """An optional protocol: kill every process of the host at once, as a power cut does."""
 
     def kill(self) -> None:
-        """End every process. The files stay, and the host stays usable. Raises ProvisionError."""
+        """Kill every process. The files stay, and the host stays usable. Raises ProvisionError."""
 
 
 @runtime_checkable
 class BlockDevice(Protocol):
-    """An optional power: the host has a disk of its own, a block device that nobody else writes to.
+    """An optional protocol: the host has a separate disk, a block device that only its programs write to.
 
     ``device``: its path on the host. ``Host.copy_tree`` to the directory ``DATA`` of the host does ``place`` and
-    ``mount`` with this device; what puts another device on top of it (DRBD) does the three steps itself. The last part
-    of the disk stays free, for what such a device keeps about itself: a byte of 16384, and 1 MiB.
+    ``mount`` with this device. Code that puts another device on top of it (DRBD) does these steps itself. The end of
+    the disk stays free for the metadata of such a device: a byte of 16384, and 1 MiB.
     """
 
     device: str
@@ -399,7 +399,7 @@ class BlockDevice(Protocol):
         """
 
     def copy_disk(self, other: Host, *, durable: bool = False) -> None:
-        """Make the disk equal to that of another host of the same cluster, bit by bit. Neither is mounted.
+        """Copy the disk of another host of the same cluster, bit by bit. Both disks must be unmounted.
 
         ``durable``: as in ``place``. Raises ProvisionError.
         """
@@ -407,7 +407,7 @@ class BlockDevice(Protocol):
     def mount(self, device: str) -> None:
         """Mount a device with such a file system at the directory ``DATA`` of the host. Raises ProvisionError.
 
-        After a power cut the host mounts ``self.device`` again by itself, if it was mounted.
+        If ``self.device`` was mounted, the host mounts it again after a power cut.
         """
 
     def unmount(self) -> None:
@@ -416,22 +416,22 @@ class BlockDevice(Protocol):
 
 @runtime_checkable
 class ReplicationLink(Protocol):
-    """An optional power: a second network interface, towards the other nodes of the cluster, for replication alone.
+    """An optional protocol: a second network interface to the other nodes of the cluster, only for replication.
 
-    ``replication_address``: of that interface; empty for a host of a cluster whose topology does not ask for one.
+    ``replication_address``: of that interface; empty if the topology of the cluster does not ask for one.
     """
 
     replication_address: str
 
 
 def replication_address(host: Host) -> str:
-    """The address under which the other nodes of a cluster replicate with a host: of a link for that, if it has one."""
+    """The address at which the other nodes replicate with a host: that of its replication link, if it has one."""
     return (host.replication_address if isinstance(host, ReplicationLink) else "") or host.address
 
 
 @runtime_checkable
 class EndsCommands(Protocol):
-    """An optional power: end the commands that ``run`` has begun and that have not ended yet, from another thread."""
+    """An optional protocol: end the running commands of ``run`` from another thread."""
 
     def end_commands(self) -> None:
-        """Kill them; their callers get CommandFailed. Does nothing on a host that is lost."""
+        """Kill the commands; their callers get CommandFailed. Does nothing on a lost host."""

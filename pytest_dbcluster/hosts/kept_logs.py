@@ -1,4 +1,4 @@
-"""Logs of failed clusters: copied to where they stay, because the files of a cluster are removed with it."""
+"""Copies of the logs of failed clusters, because a cluster's files are removed with it."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from pytest_dbcluster.errors import DBClusterError, NodeDied, ProvisionError, Se
 from pytest_dbcluster.hosts.host import Host
 from pytest_dbcluster.redaction import redact
 
-FILES = ("error.log", "my.cnf", "recover.log")  # in the directory of a node's host
-MOST = 2**20  # bytes kept of each file: its end
-FAILURES = (ProvisionError, WorkloadError, SeriesVoid)  # errors whose cause may be in a log
+FILES = ("error.log", "my.cnf", "recover.log")  # in the directory of a node's host; copied after a failure
+MOST = 2**20  # bytes that we keep of the end of each file
+FAILURES = (ProvisionError, WorkloadError, SeriesVoid)  # errors that a log may explain
 
 
 class KeptLogs:
-    """Copies logs to ``directory/TEST/CLUSTER/NODE/``. ``test``: the id of the test that runs now."""
+    """Copies logs to ``directory/TEST/CLUSTER/NODE/``. ``test``: the id of the current test."""
 
     def __init__(self, directory: Path, test: str = "run") -> None:
         self.directory = directory
@@ -28,9 +28,9 @@ class KeptLogs:
     def keep(self, cluster: str, hosts: Mapping[str, Host], error: BaseException, files: Sequence[str] = FILES) -> None:
         """Copy the logs of a cluster that failed with ``error``, and name the copies in its message.
 
-        hosts: by the names that the copies get. files: names in the hosts' directories; missing ones are left out.
-        Does nothing for an error whose logs were kept already, and for one that no log explains. Passwords are replaced
-        by ``***``. A copy that cannot be read or written is left out: it must not hide the error.
+        hosts: name of the copies -> host. files: names in the hosts' directories; missing files are skipped. Does
+        nothing for an error whose logs were kept already, and for one that no log explains. Passwords become ``***``.
+        If a file cannot be read or written, it is skipped, so that it does not hide the error.
         """
         if not isinstance(error, FAILURES) or error is self._last:
             return
@@ -46,7 +46,7 @@ class KeptLogs:
                 _name_copies(error, copies, directory)
 
     def _fresh(self, cluster: str) -> Path:
-        """A new directory for the logs of one failure."""
+        """The path of a new directory for the logs of one failure."""
         parent = self.directory / _file_name(self.test)
         for number in itertools.count(1):
             directory = parent / (_file_name(cluster) + (f"-{number}" if number > 1 else ""))
@@ -57,7 +57,7 @@ class KeptLogs:
 
 
 def _copied(host: Host, file: str, target: Path) -> Path | None:
-    """Copy the end of a file of a host; None where there is nothing to copy."""
+    """Copy the end of a file of a host; None if there is nothing to copy."""
     try:
         content = host.pull(f"{host.directory}/{file}")[-MOST:]
     except (OSError, DBClusterError):
@@ -70,7 +70,7 @@ def _copied(host: Host, file: str, target: Path) -> Path | None:
 
 
 def _name_copies(error: BaseException, copies: Mapping[str, str], directory: Path) -> None:
-    """Replace the paths of logs in the message of an error by those of their copies; name the directory if none is."""
+    """Replace the paths of logs in an error message by those of their copies; if there are none, name the directory."""
     text = str(error)
     for path, copy in copies.items():
         text = text.replace(path, copy)

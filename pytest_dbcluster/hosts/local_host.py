@@ -1,6 +1,6 @@
 """A host that is a directory of this machine with the address 127.0.0.1, and our connection to its supervisor.
 
-The supervisor starts the programs. It ends them, and removes the directories of the run, when our process ends.
+The supervisor starts the programs. When our process ends, it ends them and removes the directories of the run.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from pytest_dbcluster.system import direct_copy, processes
 from pytest_dbcluster.system.cgroups import Group
 from pytest_dbcluster.system.ports import PortLocks
 
-# Added to the timeouts of the supervisor itself: killed servers end slowly on a busy disk.
+# Added to the supervisor's timeouts: killed servers end slowly on a busy disk.
 SLACK_SECONDS = 20
 OTHER_DIRECTORY = "set DBCLUSTER_DATA_DIR to another directory"
 
@@ -37,7 +37,7 @@ class SupervisorClient:
     def __init__(self, run: str, *, keep: bool = False) -> None:
         self.run = run
         self.keep = keep
-        self.started: set[int] = set()  # process ids of the programs that it started
+        self.started: set[int] = set()  # process ids of its programs
         self._closed = self._died = False
         self._sent = 0
         self._after = 0  # number of clean-up commands of the supervisor
@@ -61,7 +61,7 @@ class SupervisorClient:
 
     @property
     def lost(self) -> str:
-        """That the supervisor has ended although nobody asked it to, as a clause for a message; else empty."""
+        """A clause for a message if the supervisor has ended unexpectedly; otherwise empty."""
         if not self._closed and self._process.poll() is not None:
             self._died = True
         return self._gone if self._died else ""
@@ -71,7 +71,7 @@ class SupervisorClient:
         return f"the supervisor of the local servers (pid {self._process.pid}) is gone; its servers ended with it"
 
     def ask(self, do: str, files: Sequence[int] = (), **what: object) -> dict[str, Any]:
-        """Send one request and return its answer. ``files``: numbers of open files of ours that go with the request.
+        """Send one request and return its answer. ``files``: descriptors of our open files to send with the request.
 
         Raises ProvisionError with the error text of the supervisor.
         """
@@ -82,7 +82,7 @@ class SupervisorClient:
                     socket.send_fds(self._files, [b"\0"], files)
                 number = self._send(do, **what)
                 line = self._process.stdout.readline()
-                # Ctrl-C between a request and its answer leaves an old answer in the pipe.
+                # After Ctrl-C between a request and its answer, an old answer is in the pipe.
                 while line and json.loads(line)["request"] != number:
                     line = self._process.stdout.readline()
         except (BrokenPipeError, ValueError):
@@ -105,7 +105,7 @@ class SupervisorClient:
         return self._sent
 
     def close(self) -> None:
-        """End the supervisor and its programs. Raises ProvisionError when the supervisor does not end in time."""
+        """End the supervisor and its programs. Raises ProvisionError if the supervisor does not end in time."""
         self._closed = True
         if self._process.stdin and not self._process.stdin.closed:
             with contextlib.suppress(BrokenPipeError):  # the supervisor was killed before it read the last request
@@ -116,7 +116,7 @@ class SupervisorClient:
         except subprocess.TimeoutExpired:
             raise ProvisionError(
                 f"the supervisor of the local servers (pid {self._process.pid}) has not ended them within {limit} s; "
-                f"it continues: `dbcluster ps` lists run {self.run}, `dbcluster reap` removes the rest of it"
+                f"it continues: `dbcluster ps` lists run {self.run}, `dbcluster reap` removes what is left"
             ) from None
         finally:
             self._files.close()
@@ -158,8 +158,8 @@ class LocalHost(Host, EndsCommands):
         self._client = client
         self._ports = ports
         self.group: Group | None = None
-        self._commands: set[subprocess.Popen[str]] = set()  # those that run
-        self.enters: list[str] = []  # the command line with which programs of this host begin
+        self._commands: set[subprocess.Popen[str]] = set()  # running ones
+        self.enters: list[str] = []  # the beginning of the command line of this host's programs
         directory.mkdir(parents=True, exist_ok=True)
 
     def run(
@@ -172,7 +172,7 @@ class LocalHost(Host, EndsCommands):
     ) -> Completed:
         """Run a command in its own process group, so that Ctrl-C reaches us first and we end the command.
 
-        When we are killed, the supervisor finds the command by the mark of the run and ends it.
+        If we are killed, the supervisor finds the command by the mark of the run and ends it.
         """
         start = time.monotonic()
         process = self._begin(command, environment or {})
@@ -180,7 +180,7 @@ class LocalHost(Host, EndsCommands):
         try:
             stdout, stderr = process.communicate(text, timeout=seconds)
         except BaseException as error:
-            # Ctrl-C makes communicate wait for a command that ends by itself; its process group is gone then.
+            # After Ctrl-C, communicate waits for a command that may end by itself; then its process group is gone.
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             stdout, stderr = process.communicate()
@@ -196,7 +196,7 @@ class LocalHost(Host, EndsCommands):
     def end_commands(self) -> None:
         """Kill the commands that ``run`` has begun."""
         for process in tuple(self._commands):
-            if process.poll() is None:  # its number is not yet that of another program
+            if process.poll() is None:  # until then no other program can have its process id
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
 
@@ -229,9 +229,9 @@ class LocalHost(Host, EndsCommands):
     ) -> LocalProcess:
         """Start a program through the supervisor, under the limits of this host. It ends when our process ends.
 
-        ``inherits``: numbers of open files of ours that the program gets; ``{0}``, ``{1}`` ... in ``command`` become
-        their numbers there. Without such files braces have no meaning in a command. ``talks``: the first of them is the
-        program's input and output.
+        ``inherits``: descriptors of our open files for the program; ``{0}``, ``{1}`` ... in ``command`` become its
+        descriptors. Without such files, braces have no meaning in a command. ``talks``: the first file is the program's
+        input and output.
         """
         answer = self._client.ask(
             "spawn",
@@ -248,15 +248,15 @@ class LocalHost(Host, EndsCommands):
         return LocalProcess(self._client, answer["pid"])
 
     def lost(self) -> str:
-        """Why no program can be started here any more: the supervisor is gone. Empty while it is there."""
+        """Why no program can start here any more, if the supervisor is gone; otherwise empty."""
         return self._client.lost
 
     def limit_reached(self) -> str:
-        """Which limit ended a program of this host; empty when no limit did."""
+        """Which limit ended a program of this host; empty if no limit did."""
         return self.group.limit_reached() if self.group else ""
 
     def push(self, content: bytes, path: str, *, mode: int = 0o600) -> None:
-        """Write a new file with these permissions from the start, so that nobody can open it early."""
+        """Write a new file with these permissions from the start, so that no other user can open it early."""
         target = Path(path)
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -273,14 +273,14 @@ class LocalHost(Host, EndsCommands):
             return file.read()
 
     def cpu_seconds(self) -> float | None:
-        """The CPU time of ended commands of this process, in seconds, for all local hosts together."""
+        """The CPU time of this process's ended commands, in seconds, summed over all local hosts."""
         times = os.times()
         return times.children_user + times.children_system
 
     def running_cpu_seconds(self) -> float | None:
-        """The same with the commands that still run; a kernel that lists no children gives the ended ones alone.
+        """As ``cpu_seconds``, with the running commands, if the kernel lists the children of a process.
 
-        Programs of the supervisor, which are servers and proxies, are no commands.
+        Programs of the supervisor, such as servers and proxies, are not commands.
         """
         times = os.times()
         running = processes.running_children_seconds(without=self._client.pid)

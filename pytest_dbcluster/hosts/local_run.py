@@ -25,7 +25,7 @@ from pytest_dbcluster.system.ports import PortLocks
 class LocalRun:
     """The directory and the supervisor of one run. The first host starts the run.
 
-    ``keep``: the caller may leave the run alive with ``leave``. ``ports``: those that its hosts on 127.0.0.1 use.
+    ``keep``: the caller may leave the run alive with ``leave``. ``ports``: the ports of its hosts on 127.0.0.1.
     """
 
     def __init__(self, *, keep: bool = False) -> None:
@@ -52,7 +52,7 @@ class LocalRun:
     def client(self) -> SupervisorClient:
         """The supervisor. The first call removes dead runs and starts the supervisor. Raises ProvisionError.
 
-        After the death of the supervisor another one is started. Hosts of the dead one stay lost.
+        If the supervisor has died, it starts another one. Hosts of the dead one stay lost.
         """
         with self._acquiring:
             if self._client and self._client.lost:
@@ -60,7 +60,7 @@ class LocalRun:
             return self._client or self._begin()
 
     def cluster_directory(self, spec: ClusterSpec) -> Path:
-        """The path for the directory of a new cluster; the directory is not created yet. Raises ProvisionError."""
+        """The path for a new cluster's directory, which it does not create. Raises ProvisionError."""
         assert self.client
         with self._acquiring:
             self._clusters += 1
@@ -71,7 +71,7 @@ class LocalRun:
         return LocalHost(name, directory, self.client, self.ports)
 
     def limit(self, host: LocalHost, name: str, needs: HostNeeds) -> None:
-        """Put later programs of a host into their own control group. Raises Unsupported or ProvisionError."""
+        """Put later programs of a host into a control group. Raises Unsupported or ProvisionError."""
         client = self.client
         with self._acquiring:
             host.group = cgroups.find(self.directory.parent).group(self.run_id, name, needs)
@@ -81,7 +81,7 @@ class LocalRun:
     def clean_up_by(self, argv: Sequence[str], environment: Mapping[str, str]) -> None:
         """Register a command that runs at the end of the run, after its programs have ended.
 
-        ``environment``: variables in addition to our own; they are written to a file that only this user can read.
+        ``environment``: additional variables; they are written to a file that only this user can read.
         Raises ProvisionError.
         """
         client = self.client
@@ -98,7 +98,7 @@ class LocalRun:
         Raises ProvisionError for a run without ``keep``, or without a host.
         """
         if not (self._client and self.keep):
-            raise ProvisionError("only a run that was made with keep=True, and has a host, can be left running")
+            raise ProvisionError("only a run made with keep=True that has a host can be left running")
         runs.claim(self.directory, keep=True)
         self._client.ask("leave")
         self._left = True
@@ -106,18 +106,18 @@ class LocalRun:
     def close(self) -> None:
         """End every program of the run, remove its directory and release its ports.
 
-        After ``leave`` programs and directory stay. A second call does nothing. Raises ProvisionError when the
+        After ``leave``, programs and directory stay. A second call does nothing. Raises ProvisionError if the
         supervisor does not end in time.
         """
         if self._client and self._client.lost and not self._left:
-            with contextlib.suppress(ProvisionError):  # then a later run, or dbcluster reap, removes what is left
+            with contextlib.suppress(ProvisionError):  # a later run, or dbcluster reap, removes what is left
                 self._begin_again(self._client)
         client, self._client = self._client, None
         try:
             if client:
                 client.close()
         except KeyboardInterrupt:
-            self._client = client  # the caller will close the run again
+            self._client = client  # the caller closes the run again
             raise
         finally:
             self.ports.close()
@@ -128,7 +128,7 @@ class LocalRun:
             self._make_directory()
             self._client = SupervisorClient(self.run_id, keep=self.keep)
             self._client.ask("own", directory=str(self.directory))
-        except KeyboardInterrupt:  # nobody else may have been told of the directory yet
+        except KeyboardInterrupt:  # perhaps no other process knows the directory yet
             shutil.rmtree(self.directory, ignore_errors=True)
             raise
         return self._client
@@ -141,7 +141,7 @@ class LocalRun:
             raise self._unwritable(error) from None
 
     def _begin_again(self, dead: SupervisorClient) -> None:
-        """End what is left of a dead supervisor's programs, and start another one with the same things to clean up."""
+        """End the remaining programs of a dead supervisor, and start another one with the same clean-up."""
         runs.end_sessions(self.run_id, dead.started)
         dead.close()
         self._client = client = SupervisorClient(self.run_id, keep=self.keep)

@@ -1,4 +1,4 @@
-"""Provisioner: where hosts come from, and what they offer."""
+"""Provisioner: makes hosts and describes their powers."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from pytest_dbcluster.releases.release import Release
 
 PLANNED: Sequence[str] = ()
-NO_DISKS = "only virtual machines have disks of their own; take --db-provisioner vm"
+NO_DISKS = "only virtual machines have separate disks; use --db-provisioner vm"
 
 
 @dataclasses.dataclass(frozen=True)
 class Memory:
-    """The memory that all hosts of a provisioner share: all of it, and what is free now, in bytes."""
+    """The memory that all hosts of a provisioner share, in total and free, in bytes."""
 
     total: int
     available: int
@@ -33,27 +33,27 @@ class Memory:
 
 @dataclasses.dataclass(frozen=True)
 class Stay:
-    """How a run stays that outlives its process, and what ends it."""
+    """Where a run that outlives its process stays, and how to end it."""
 
     command: str
-    """What ends the run, for a shell."""
+    """The shell command that ends the run."""
 
     place: str = ""
-    """Where its hosts are, empty for this machine, else a provisioner and what it needs to find them, such as ``ec2
-    eu-central-1``.
+    """Where its hosts are: empty for this machine, otherwise the provisioner and what it needs to find them, such as
+    ``ec2 eu-central-1``.
     """
 
     ends: float | None = None
-    """When they end themselves, in seconds since the epoch, None for never."""
+    """When the hosts end themselves, in seconds since the epoch; None for never."""
 
 
 class Provisioner(abc.ABC):
-    """Hands out hosts for a cluster and takes them back.
+    """Makes hosts for clusters, and ends them.
 
-    ``run_id``: the id of the run that the hosts belong to, "-" without a run. ``brings_programs``: whether each host
-    comes with the programs of one release. Then each release needs its own client host. ``logs``: where the logs of
-    failed clusters are kept; None keeps none. ``progress``: gets lines about what takes long.
-    ``over``: returns why the run must wait for nothing more, such as its used time; empty while it may.
+    ``run_id``: the id of the hosts' run, "-" without a run. ``brings_programs``: whether each host comes with the
+    programs of one release; if so, each release needs its own client host. ``logs``: keeps the logs of failed clusters;
+    None keeps no logs. ``progress``: prints lines about slow steps. ``over``: returns why the run must stop waiting,
+    such as its used time; empty while it may wait.
     """
 
     run_id: str = "-"
@@ -78,25 +78,25 @@ class Provisioner(abc.ABC):
         return {}
 
     def expect(self, specs: Sequence[ClusterSpec]) -> None:  # noqa: B027  (most provisioners make hosts one by one)
-        """Say which clusters come next: a provisioner can make what they need together. It costs nothing by itself."""
+        """Announce the next clusters, so that a later call can make their hosts together."""
 
     @abc.abstractmethod
     def acquire(self, spec: ClusterSpec) -> Sequence[Host]:
         """New hosts, one for each node, in the order of the nodes. Raises ProvisionError or Unsupported."""
 
     def client(self, spec: ClusterSpec) -> Host:
-        """A new host for the load generator; it is given back as any other. Raises ProvisionError or Unsupported."""
+        """A new host for the load generator; release it with ``give_back``. Raises ProvisionError or Unsupported."""
         return self.acquire(spec)[0]
 
     def clients(self, spec: ClusterSpec) -> Sequence[Host]:
-        """New hosts for the load generator, which divide a load between them; the default is the one of ``client``.
+        """New hosts that share a workload; the default is the one host of ``client``.
 
-        They are given back as any other. Raises ProvisionError or Unsupported.
+        Release them with ``give_back``. Raises ProvisionError or Unsupported.
         """
         return [self.client(spec)]
 
     def workshop(self, spec: ClusterSpec) -> Host:
-        """A new host on which data of servers are made that other hosts copy; it is given back as any other.
+        """A new host to prepare servers' data that other hosts copy; release it with ``give_back``.
 
         Raises ProvisionError or Unsupported.
         """
@@ -104,16 +104,16 @@ class Provisioner(abc.ABC):
 
     @abc.abstractmethod
     def give_back(self, hosts: Sequence[Host]) -> None:
-        """End every program on these hosts and remove our files. Never raises for hosts that are already gone."""
+        """End every program on these hosts and remove our files. Never raises for hosts that are gone."""
 
     def at_hand(self, name: ReleaseName) -> bool:
-        """Whether ``supply`` fetches and starts nothing. Raises ConfigError for a release that cannot be had."""
+        """Whether ``supply`` fetches and starts nothing. Raises ConfigError for a release that is not available."""
         from pytest_dbcluster.releases import find
 
         return find.is_local(name)
 
     def supply(self, name: ReleaseName, progress: Report) -> Release:
-        """The release with this name, as the hosts run it. The default finds or fetches programs on this machine.
+        """The release with this name, as on the hosts. The default finds or fetches programs on this machine.
 
         Raises ProvisionError, Unsupported or ConfigError.
         """
@@ -123,29 +123,29 @@ class Provisioner(abc.ABC):
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """What figures depend on because of these hosts, besides this machine: name -> text, for the fingerprint.
+        """Properties of the hosts that affect figures, for the fingerprint: name -> text.
 
-        Hosts on other machines give ``cpu``, ``memory`` and ``kernel`` here, which replace those of this machine.
+        Hosts on other machines have ``cpu``, ``memory`` and ``kernel`` here, which replace those of this machine.
         """
         return {}
 
     @property
     def remarks(self) -> Sequence[str]:
-        """Lines about the hosts for every message of a claim; the default is none."""
+        """Lines about the hosts for every message of a claim; by default there are none."""
         return ()
 
     def notice(self) -> str:
-        """Why the hosts will soon be gone; empty while they stay. It is asked after every block of rounds."""
+        """Why the hosts will soon be gone; empty while they stay. It is called after every block of rounds."""
         return ""
 
     @property
     def disk(self) -> str:
-        """What kind of disk the servers' data lies on; servers choose options by it. Empty where that is unknown."""
+        """The kind of disk with the servers' data; servers choose options by it. Empty if it is unknown."""
         return ""
 
     def memory(self) -> Memory:
         """The memory of the machine that the hosts run on; the default is this machine's."""
-        import psutil  # collecting tests does without it
+        import psutil  # not needed to collect tests
 
         memory = psutil.virtual_memory()
         return Memory(memory.total, memory.available)
@@ -155,7 +155,7 @@ class Provisioner(abc.ABC):
         return memory_share(spec, machine)
 
     def most_memory(self, spec: ClusterSpec, machine: int) -> int:
-        """The memory that the caches of one node may have at most, in bytes. ``machine``: as of ``node_memory``."""
+        """The maximum memory for the caches of one node, in bytes. ``machine``: as in ``node_memory``."""
         return self.node_memory(spec, machine)
 
     def beside(self, host: Host) -> Host:
@@ -163,7 +163,7 @@ class Provisioner(abc.ABC):
         return host
 
     def unmet(self, spec: ClusterSpec) -> str:
-        """A message with the needs of a spec that the hosts do not meet, and why; empty when they meet all needs."""
+        """A message with the needs of a spec that the hosts do not meet, and why; empty if they meet all needs."""
         powers = spec.needs.powers
         lacks = [power for power in powers if power not in self.offers] if powers else []
         if not lacks:
@@ -177,7 +177,7 @@ class Provisioner(abc.ABC):
         )
 
     def staying(self) -> Stay:
-        """How the run stays when it is left; asked before ``leave``. Raises ProvisionError."""
+        """Where the run stays after ``leave``; called before it. Raises ProvisionError."""
         return Stay(f"dbcluster down {self.run_id}")
 
     def close(self) -> None:  # noqa: B027  (most provisioners hold nothing beyond their hosts)
@@ -186,13 +186,13 @@ class Provisioner(abc.ABC):
 
 @runtime_checkable
 class Keeps(Protocol):
-    """An optional power: a run made with ``keep=True`` can outlive this process; later commands end it by its id."""
+    """An optional protocol: a run made with ``keep=True`` can outlive this process; later commands end it by its id."""
 
     run_id: str
     directory: Path
 
     def staying(self) -> Stay:
-        """How the run stays."""
+        """Where the run stays."""
 
     def leave(self) -> None:
         """Leave the run alive when this process ends. Raises ProvisionError for a run made without ``keep``."""
@@ -209,8 +209,8 @@ def memory_share(spec: ClusterSpec, machine: int) -> int:
 def own_cores(offers: frozenset[str], spec: ClusterSpec, usable: float) -> bool:
     """Whether each node of a cluster has its own CPUs.
 
-    True on separate machines (no ``shared-cores`` in ``offers``). On one machine with ``usable`` CPUs it is true when
-    the spec limits each host (``cores=``), the provisioner enforces that limit, and the CPUs suffice for all nodes.
+    True on separate machines (no ``shared-cores`` in ``offers``). On one machine with ``usable`` CPUs it is true if the
+    spec limits each host (``cores=``), the provisioner enforces that limit, and the CPUs suffice for all nodes.
     """
     if "shared-cores" not in offers:
         return True
@@ -230,7 +230,7 @@ def provisioner_class(name: str) -> Callable[..., Provisioner]:
 
 
 def name_of(provisioner: Provisioner) -> str:
-    """The name of ``--db-provisioner`` that makes this provisioner; of one from outside its module's name."""
+    """The value of ``--db-provisioner`` for this provisioner; for one from another package, the name of its module."""
     _, _, name = type(provisioner).__module__.partition(".provisioners.")
     return name.partition(".")[0] or type(provisioner).__module__
 
@@ -240,14 +240,14 @@ def given_images(given: Sequence[str], provisioner: str) -> Mapping[str, str]:
     if given and provisioner != "container":
         raise ConfigError(
             f"an image was given ({given[0]}), but the provisioner {provisioner} uses no images; "
-            "take the provisioner container"
+            "use --db-provisioner container"
         )
     images = {}
     for text in given:
         name, _, image = text.partition("=")
         if not image:
             raise ConfigError(
-                f"an image is written NAME:VERSION=IMAGE, such as mariadb:11.8=mariadb:11.8.6; got {text!r}"
+                f"--db-image {text!r}: it accepts NAME:VERSION=IMAGE, such as mariadb:11.8=mariadb:11.8.6"
             )
         images[str(ReleaseName.parse(name))] = image
     return images

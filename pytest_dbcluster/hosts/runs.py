@@ -1,11 +1,11 @@
-"""The runs on this machine: their owners, directories and servers, and how a dead run is removed.
+"""The runs on this machine: their owners, directories and servers, and the removal of dead runs.
 
-A run's directory holds ``run.json``. It also holds ``cleanup.json`` when the provisioner made something outside of the
-directory. A run is dead when its owner process has ended and nobody asked to keep the run.
-Servers carry the id of their run in their environment, so we find them without trusting a process id.
+A run's directory contains ``run.json``. If the provisioner made something outside of the directory, it also contains
+``cleanup.json``. A run is dead if its owner process has ended and nobody asked to keep the run. Servers have the id of
+their run in their environment, so we find them without trusting a process id.
 
-Several users may share the parent directory, and each of them may write what he likes into a directory of his own. So a
-run belongs to the owner of its directory: only processes, control groups and files of this user are the run's.
+Several users may share the parent directory, and each of them may write anything into his directory. So a run belongs
+to the owner of its directory: only processes, control groups and files of this user belong to the run.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from pytest_dbcluster.hosts.supervisor import RUN_VARIABLE
 from pytest_dbcluster.system import cache, cgroups, owned_files, processes
 
 FILE = "run.json"
-RUN_ID = re.compile(r"[0-9A-Za-z_-]{1,64}")  # ours have 8 digits; messages show ids, and users paste them
+RUN_ID = re.compile(r"[0-9A-Za-z_-]{1,64}")  # ours have 8 digits; messages show ids, and users copy them
 PID = Annotated[int, msgspec.Meta(gt=0, lt=2**31)]
 TIME = Annotated[float, msgspec.Meta(ge=0, lt=2**40)]  # seconds since the epoch
 
@@ -48,17 +48,17 @@ class _Record:
 class Run:
     """One run.
 
-    owner, born: process id and start time of the owner; together they identify a process even after its id is reused.
+    owner, born: process id and start time of the owner, which together identify a process even if its id is reused.
     """
 
     directory: Path
     owner: int
     born: float
     kept: bool
-    """The run stays alive after its owner."""
+    """Whether the run outlives its owner."""
 
     began: float = 0.0
-    """Start of the run. Times are in seconds since the epoch."""
+    """Start of the run, in seconds since the epoch."""
 
     uid: int = dataclasses.field(default_factory=os.getuid)
     """The user who owns the directory."""
@@ -85,14 +85,14 @@ class Run:
 
     @property
     def ending(self) -> bool:
-        """Whether the supervisor of a run whose owner has ended still ends its programs and cleans up after it."""
+        """Whether the owner has ended, and the supervisor is still ending the programs and cleaning up."""
         words = [supervisor.__file__, self.run_id]
         return any(words == (one.info["cmdline"] or [])[2:4] for one in psutil.process_iter(["cmdline"]))
 
     def processes(self) -> list[psutil.Process]:
-        """The processes of the run's user that carry its id. The supervisor does not carry it.
+        """The processes of the run's user with its id in their environment. The supervisor does not have it.
 
-        Any user can give a program of his own any id. Empty where we may not see the processes of that user.
+        Only the user counts, because any user can give a program any id. Empty if we may not see his processes.
         """
         return [process for process, run_id, uid in _marked() if (run_id, uid) == (self.run_id, self.uid)]
 
@@ -104,7 +104,7 @@ def directory() -> Path:
 
 
 def _marked() -> list[tuple[psutil.Process, str, int]]:
-    """Every running process with the id of its run, and its real user id, which set-user-id programs keep."""
+    """Every running process of a run, with the run's id and its real user id, which set-user-id programs keep."""
     marked = []
     for process in psutil.process_iter():
         try:  # a process may end between two of these calls
@@ -139,8 +139,8 @@ def claim(directory: Path, *, keep: bool = False) -> None:
 def known() -> list[Run]:
     """Every run of every user that has a directory, oldest first.
 
-    A directory is no run when its name is no id, or when its record is incomplete, of another shape, or may be written
-    by others than its owner.
+    A directory is not a run if its name is not an id, or if its record is incomplete, has another shape, or can be
+    written by other users.
     """
     runs = []
     for file in directory().glob(f"*/{FILE}"):
@@ -158,9 +158,8 @@ def known() -> list[Run]:
 def end(run: Run, *, clean_up: bool = True) -> int:
     """Kill the servers of a run, remove its control groups, run its clean-up commands and remove its directory.
 
-    Only what belongs to the run's user is killed and removed. The directory stays when ``left_to_owner`` says so.
-    clean_up: False where the commands have nothing to do any more.
-    Returns the number of killed processes.
+    It kills and removes only what belongs to the run's user. The directory stays if ``left_to_owner`` says so.
+    clean_up: whether to run the commands. Returns the number of killed processes.
     """
     running, groups = run.processes(), cgroups.recorded_groups(run.directory)
     _kill(running)
@@ -174,9 +173,9 @@ def end(run: Run, *, clean_up: bool = True) -> int:
 
 
 def left_to_owner(run: Run) -> str:
-    """What ``end`` leaves of another user's run, as a sentence with the command that cleans it up; empty for nothing.
+    """What ``end`` leaves of another user's run, as a sentence with the command that cleans it up; or empty.
 
-    We run no commands that another user wrote, so what they clean up stays, and the directory with them.
+    We do not run commands that another user wrote, so what they clean up stays, and the directory too.
     """
     if run.mine or not cleanup.exists(run.directory):
         return ""
@@ -187,14 +186,14 @@ def left_to_owner(run: Run) -> str:
 
 
 def as_owner(run: Run, command: str) -> str:
-    """How the user of a run gives this command of ``dbcluster``, for a message."""
+    """How the user of a run runs this command of ``dbcluster``, for a message."""
     return f"as {run.user}: DBCLUSTER_DATA_DIR={shlex.quote(str(run.directory.parent))} dbcluster {command}"
 
 
 def end_sessions(run_id: str, leaders: Collection[int]) -> None:
-    """Kill the processes of this user's run that are in sessions of these process ids, which may have ended already.
+    """Kill the processes of this user's run in the sessions of these process ids, which may have ended already.
 
-    A process id is not given out again while its session has a process.
+    The kernel does not reuse a process id while its session has a process.
     """
     inside = []
     for process, marked, uid in _marked():
@@ -220,5 +219,5 @@ def reap() -> list[tuple[Run, int]]:
 
 
 def dead() -> list[Run]:
-    """The runs of every user whose owner process has ended, and that nobody asked to keep."""
+    """The runs of all users whose owner process has ended and that nobody asked to keep."""
     return [run for run in known() if not run.kept and not run.alive]

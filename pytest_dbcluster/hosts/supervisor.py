@@ -1,12 +1,12 @@
 """The supervisor: a small process that starts the servers, and ends them when its owner process ends.
 
-It runs as a script with the standard library alone: ``python supervisor.py RUN_ID [DESCRIPTOR]``. Requests and
-answers are JSON lines on stdin and stdout; an answer repeats the number of its request. At the end of stdin the owner
-has ended, for any reason. The supervisor then kills every child and removes the directories that the owner handed over.
+It runs as a script that imports only the standard library: ``python supervisor.py RUN_ID [DESCRIPTOR]``. Requests and
+answers are JSON lines on stdin and stdout; an answer repeats the number of its request. The end of stdin means that the
+owner has ended. The supervisor then kills every child and removes the directories that the owner registered.
 DESCRIPTOR is a Unix socket over which the owner sends open files for programs to inherit.
 
-Children also get a parent-death signal, in case the supervisor itself dies. This signal belongs to the thread that
-forked (prctl(2), PR_SET_PDEATHSIG). Threads of a test run come and go; the supervisor has only one thread.
+Children also get a parent-death signal, for the case that the supervisor itself dies. This signal depends on the thread
+that forked (prctl(2), PR_SET_PDEATHSIG). Threads of a test run end early; the supervisor has only one thread.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ PR_SET_PDEATHSIG = 1  # linux/prctl.h
 RUN_VARIABLE = "DBCLUSTER_RUN"
 CLEAN_SECONDS = 10  # maximum time for the removal of directories and control groups
 AFTER_SECONDS = 60  # timeout of each clean-up command
-# Some programs allocate a table with an entry for each allowed file, and the hard limit may be a thousand million.
+# Some programs allocate an entry for each allowed file, and the hard limit may be a thousand million.
 MAX_FILES = 65_536
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def before_exec(parent: int | None, joins: Sequence[str]) -> Callable[[], None]:
-    """A function for the child to call before exec: join the control groups, and request a signal when ``parent`` dies.
+    """A function for the child to call before exec: it joins control groups and requests a death signal.
 
     ``joins``: the ``cgroup.procs`` files of the control groups. ``parent``: a process id; None requests no signal.
     """
@@ -142,7 +142,7 @@ class Supervisor:
         if self.keep:
             return {}
         for pid, child in self.children.items():
-            # The number of one that has ended may be that of another run's program; what it started has our mark.
+            # Another run's program may reuse the process id of an ended child; programs of the child have our mark.
             if child.poll() is None:
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(pid, signal.SIGKILL)
@@ -155,18 +155,18 @@ class Supervisor:
                     argv, env=environment, stdin=quiet, stdout=quiet, stderr=quiet, timeout=AFTER_SECONDS, check=False
                 )
         limit = time.monotonic() + CLEAN_SECONDS
-        # A program that a child started in its own session carries the mark too, and may still write files.
+        # A child's program in another session has the mark too, and may still write files.
         while kill_marked(self.run) + remove(self.directories) + ungroup(self.groups) and time.monotonic() < limit:
             time.sleep(0.01)
         return {}
 
 
 def kill_marked(run: str) -> int:
-    """Kill every process of this user that carries the mark of this run. Returns their number."""
+    """Kill every process of this user with the mark of this run. Returns their number."""
     mark, killed = f"{RUN_VARIABLE}={run}".encode(), 0
     for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
-            # Any user can give a program of his own our mark.
+            # Any user can give a program our mark.
             if mark in (process / "environ").read_bytes().split(b"\0") and real_user(process) == os.getuid():
                 killed += 1
                 os.kill(int(process.name), signal.SIGKILL)
@@ -180,7 +180,7 @@ def real_user(process: Path) -> int:
 
 
 def remove(directories: list[str]) -> int:
-    """Remove directories. Returns how many still exist because a process still wrote into them."""
+    """Remove directories. Returns how many still exist because a process was writing into them."""
     for directory in directories:
         shutil.rmtree(directory, ignore_errors=True)
     return sum(map(os.path.exists, directories))
@@ -198,7 +198,7 @@ def ungroup(groups: list[str]) -> int:
 def allow_files() -> None:
     """Raise the soft limit of open files to the hard limit, at most MAX_FILES; children inherit it.
 
-    The usual 1024 files of a login shell suffice for only 500 connections of a proxy.
+    The 1024 files of a login shell suffice for only 500 connections of a proxy.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = MAX_FILES if hard == resource.RLIM_INFINITY else min(hard, MAX_FILES)

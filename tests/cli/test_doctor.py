@@ -215,7 +215,7 @@ def test_an_engine_that_does_not_answer_says_why(tmp_path, monkeypatch):
 
     monkeypatch.setenv("DOCKER_HOST", "tcp://10.0.0.1:2375")
     finding = doctor.containers()
-    assert "is an engine of another machine" in finding.value
+    assert "is an engine on another machine" in finding.value
     assert finding.rules_out == "--db-provisioner container cannot run here"
 
 
@@ -278,7 +278,7 @@ def test_guests_without_a_directory_for_their_memory_name_the_variable(monkeypat
 
     assert doctor.guests().rules_out == (
         f"--db-provisioner vm cannot run here: a guest keeps its memory in a file of {tmp_path}/none: No such file or "
-        "directory; name another directory with TMPDIR"
+        "directory; choose another directory with TMPDIR"
     )
 
 
@@ -412,6 +412,6 @@ def test_the_doctor_tries_machines(tmp_path, data, capsys):
         assert f"known, ssh-ed25519 {hosts['host1'].fingerprint}" in told
         assert "! no server can be reached; the sshd of the machine has to permit AllowTcpForwarding" in told
         assert "host2: cannot be used" in told
-        assert "has another host key than the known one: nothing was sent to it. " in told
+        assert "has another host key than the known one, so we sent nothing to it. " in told
         assert f"It shows ssh-ed25519 {hosts['host2'].fingerprint}" in told
         assert not list((hosts["host1"].root / "var/tmp/pytest-dbcluster-0").iterdir())

@@ -53,19 +53,25 @@ from tests.support.command import ROOT, dbcluster
         (["down"], "dbcluster down takes either the ids or names of clusters, or --all"),
         (["down", "zz", "--all"], "dbcluster down takes either the ids or names of clusters, or --all"),
         (["up", "galera", "--provisioner", "ssh", "--db-host", "a"], "servers on machines that ssh reaches end with "),
-        (["up", "galera", "--db-host", "a"], "machines were given, but the provisioner local uses none; take --prov"),
-        (["ps", "--db-host", "a"], "machines were given, but the provisioner local uses none; take --provisioner ssh"),
+        (
+            ["up", "galera", "--db-host", "a"],
+            "machines were given, but the provisioner local does not use them; use --prov",
+        ),
+        (
+            ["ps", "--db-host", "a"],
+            "machines were given, but the provisioner local does not use them; use --provisioner ssh",
+        ),
         (["ps", "--provisioner", "ssh"], "--provisioner ssh needs machines: --db-host USER@ADDRESS, once for each"),
         (
             ["reap", "--provisioner", "ssh", "--db-host=-oA=b"],
-            "--db-host '-oA=b': it accepts USER@ADDRESS, or a Host",
+            "--db-host '-oA=b': it accepts USER@ADDRESS or a Host",
         ),
         (["doctor", "--provisioner", "ssh"], "--provisioner ssh needs machines: --db-host USER@ADDRESS, once for each"),
         (["reap", "--programs"], "--programs: programs were sent to machines elsewhere: take --provisioner ssh and "),
         (["down", "--all", "--provisioner", "ssh", "--db-host", "a"], "dbcluster down --provisioner ssh takes the ids"),
         (
             ["down", "$x", "--provisioner", "ssh", "--db-host", "a"],
-            "'$x' is no id of a run; dbcluster ps --prov",
+            "'$x' is not an id of a run; dbcluster ps --prov",
         ),
     ],
 )

@@ -213,7 +213,7 @@ def test_a_run_that_is_not_to_be_kept_cannot_be_left(data):
     """A run without keep is refused, because its servers end with it; the error says how to keep it."""
     provisioner = sleeping_run(leave=False)
     try:
-        with pytest.raises(ProvisionError, match="only a run that was made with keep=True"):
+        with pytest.raises(ProvisionError, match="only a run made with keep=True"):
             provisioner.leave()
     finally:
         provisioner.close()

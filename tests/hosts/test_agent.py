@@ -312,7 +312,7 @@ def test_a_look_that_is_not_answered_is_said(host, shell):
     """A host that is paused has no figures; the next answer is that of the next question."""
     host.look(20)
     shell.send_signal(signal.SIGSTOP)
-    with pytest.raises(ProvisionError, match=r" did not say what it has used within 0\.1 s$"):
+    with pytest.raises(ProvisionError, match=r" did not answer a request for its usage within 0\.1 s$"):
         host.look(0.1)
     shell.send_signal(signal.SIGCONT)
 

@@ -44,7 +44,11 @@ def test_every_option_of_ec2_becomes_a_setting():
     [
         (["--db-ec2-spot"], "local", "--db-ec2-spot was given, but the provisioner local launches no instances"),
         (["--db-max-cost=1"], "ssh", "--db-max-cost was given, but the provisioner ssh launches no instances"),
-        (["--db-host=a"], "ec2", "machines were given, but the provisioner ec2 uses none; take --db-provisioner ssh"),
+        (
+            ["--db-host=a"],
+            "ec2",
+            "machines were given, but the provisioner ec2 does not use them; use --db-provisioner ssh",
+        ),
         (["--db-host-directory=/d"], "vm", "--db-host-directory was given, but the provisioner vm uses no machines"),
     ],
 )

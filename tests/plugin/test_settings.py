@@ -201,7 +201,9 @@ def test_machines_need_their_provisioner(read):
     with pytest.raises(ConfigError) as caught:
         read("--db-host=a")
 
-    assert str(caught.value) == ("machines were given, but the provisioner local uses none; take --db-provisioner ssh")
+    assert str(caught.value) == (
+        "machines were given, but the provisioner local does not use them; use --db-provisioner ssh"
+    )
 
 
 def test_workers_count_what_they_spend_together(read, tmp_path):

@@ -34,7 +34,7 @@ def run_ps(arguments: argparse.Namespace) -> int:
     print(layout.plain(HEAD, [row(things) for things in runs.values()]))
     for one in found:
         if one.foreign:
-            tell(f"{one} has the tag of run {one.run_id}, and is not ours: {one.foreign}")
+            tell(f"{one} has the tag of run {one.run_id}, but is not ours: {one.foreign}")
     return 0
 
 

@@ -1,4 +1,4 @@
-"""What the first process of a guest does: mount its file systems, configure its network, and become the agent."""
+"""The first process of a guest: it mounts file systems, configures the network, and becomes the agent."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 from pytest_dbcluster.hosts import agent
 
-# The root is a directory of the cache, which nobody may change: the guest writes into an overlay in its own memory. The
-# scripts lie on a mount that the new root does not have, so the second one goes over as an argument.
+# The root is a read-only directory of the cache, and the guest writes into an overlay in its memory. The scripts are on
+# a mount that the new root does not have, so the second script is passed as an argument.
 ROOT = """\
 mount -t proc proc /proc
 mount -t tmpfs tmpfs /run
@@ -20,7 +20,7 @@ umount /proc
 exec chroot /run/root /bin/busybox sh -c "$(cat /mnt/system)"
 """
 
-# The kernel is not told of what came over the line before somebody opened it: so the agent speaks first.
+# The kernel drops input that arrives before a program opens the serial line, so the agent writes first.
 _SYSTEM = """\
 export PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root
 mount -t proc proc /proc
@@ -43,10 +43,10 @@ figures={figures}
 {agent}
 {end}
 """
-# A program that waits for an answer of a peer that lost its power hears of it after 10 s and not after two hours, if it
-# asked for that (SO_KEEPALIVE): the peer's new kernel knows nothing of the connection.
+# A program with SO_KEEPALIVE notices after 10 s instead of two hours that its peer lost power, because the peer's new
+# kernel does not know the connection.
 KEEPALIVE = "echo 10 >/proc/sys/net/ipv4/tcp_keepalive_time; echo 5 >/proc/sys/net/ipv4/tcp_keepalive_intvl"
-# Without -n it would first write back what programs have mapped, which the end of our process shall lose.
+# Without -n it would first write back mapped files, which must be lost with the guest.
 POWER_OFF = "poweroff -n -f"
 
 
@@ -62,8 +62,8 @@ def system(
 ) -> str:
     """The script of the second stage. name: host name. read_only, writable: directories of this machine.
 
-    addresses: those of the guest's interfaces, in their order. disks: whether it has disks. keep: the guest outlives
-    our line to it. figures: the file for what its kernel has counted.
+    addresses: of the guest's interfaces, in order. disks: whether it has disks. keep: whether the guest outlives our
+    connection to it. figures: the file for its kernel's counters.
     """
     mounts = [_mount(directory, "ro,") for directory in read_only] + [_mount(directory, "") for directory in writable]
     network = [

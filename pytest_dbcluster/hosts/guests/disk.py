@@ -20,7 +20,7 @@ from pytest_dbcluster.hosts.guests import disk_server
 from pytest_dbcluster.hosts.local_host import LocalHost, LocalProcess
 
 END_SECONDS = 10.0
-VIRTIO_BLOCK = 2  # the number of a kind of device
+VIRTIO_BLOCK = 2  # virtio's number for block devices
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,20 +28,20 @@ class Disk:
     """A disk.
 
     A guest writes into the file through the page cache of this machine. A flush in the guest is an fdatasync of the
-    file. What the guest has not written yet is lost with its power.
+    file. A power cut loses what the guest has not written yet.
     """
 
     path: Path
-    """Its file."""
+    """The file with its content."""
 
     size: int
-    """Bytes; a new file takes no space until the guest writes."""
+    """Size in bytes. A new file takes no space until the guest writes."""
 
     def open(self) -> int:
-        """Make the file if there is none, and take it for one owner. Returns an open file, which holds the lock.
+        """Open and lock the file; create it if it is missing. Returns an open file, which holds the lock.
 
-        The lock stays as long as any process has the file open: the program that serves it keeps the disk to its end.
-        Raises ProvisionError for a disk that another guest has, and for a file that cannot be made.
+        The lock lasts while any process has the file open, so the program that serves it locks the disk until its end.
+        Raises ProvisionError if another guest has the disk, or if the file cannot be made.
         """
         try:
             descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -55,7 +55,7 @@ class Disk:
             os.close(descriptor)
             raise ProvisionError(
                 f"the disk {self.path} belongs to another guest, which still runs: two kernels on one disk would "
-                "destroy it. End the other run, or take another file"
+                "destroy it. End the other run, or use another file"
             ) from None
         except OSError as error:
             os.close(descriptor)
@@ -65,19 +65,19 @@ class Disk:
 
 @dataclasses.dataclass(frozen=True)
 class Counted:
-    """What was done on a disk since its guest has power."""
+    """Counters of a disk since its guest was powered on."""
 
     writes: int
     written: int
     flushes: int
     latest: Sequence[float] = ()
-    """The seconds of the latest flushes, the newest last."""
+    """Durations of the latest flushes in seconds, the newest last."""
 
 
 class ServedDisk:
-    """A disk and the program that serves it to the guest that has power now.
+    """A disk and the program that serves it to the running guest.
 
-    ``directory``: of the guest, for its socket, its log and its counters. ``number``: 0-based, of the guest's disks.
+    ``directory``: of the guest, for socket, log and counters. ``number``: of the guest's disks, 0-based.
     """
 
     def __init__(self, disk: Disk, files: LocalHost, directory: Path, number: int) -> None:
@@ -94,9 +94,9 @@ class ServedDisk:
         return f"virtio_uml.device={directory}/{self._name}:{VIRTIO_BLOCK}"
 
     def serve(self, lost: Callable[[ServedDisk], None]) -> None:
-        """Start the program; it ends with the guest. If it ends before, ``lost`` gets this disk, in a thread of ours.
+        """Start the program; it ends with the guest. If it ends earlier, a thread calls ``lost`` with this disk.
 
-        Raises ProvisionError for a disk that another guest has.
+        Raises ProvisionError if another guest has the disk.
         """
         alive, theirs = os.pipe()
         with contextlib.ExitStack() as ends:
@@ -120,14 +120,14 @@ class ServedDisk:
         threading.Thread(target=self._watch, args=(alive, lost), name=f"disk {self.disk.path}", daemon=True).start()
 
     def _watch(self, alive: int, lost: Callable[[ServedDisk], None]) -> None:
-        """Wait until the program has ended: it writes a byte when the guest has ended before."""
+        """Wait until the program has ended. It writes a byte if the guest ended before it."""
         with os.fdopen(alive, "rb") as pipe:
             if not pipe.read(1):
                 lost(self)
 
     @contextlib.contextmanager
     def _socket(self) -> Iterator[tuple[socket.socket, str]]:
-        """A new socket, and the address for it. A path may have 107 bytes (unix(7)), so an open directory begins it."""
+        """A new socket and its address. An open directory shortens the path, which may have 107 bytes (unix(7))."""
         directory = os.open(self._directory, os.O_PATH)
         try:
             with socket.socket(socket.AF_UNIX) as made:
@@ -136,17 +136,17 @@ class ServedDisk:
             os.close(directory)
 
     def end(self) -> None:
-        """Wait for the end of the program, after that of the guest. Raises ProvisionError."""
+        """Wait for the end of the program, after the end of the guest. Raises ProvisionError."""
         if self._process is None:
             return
-        # A program that still waits for its guest ends now.
+        # This ends a program that still waits for its guest.
         with contextlib.suppress(OSError), self._socket() as (caller, address):
             caller.connect(address)
         limit = time.monotonic() + END_SECONDS
         while self._process.status() is None:
             if time.monotonic() > limit:
                 self._process.signal(signal.SIGKILL)
-                raise ProvisionError(f"the disk {self.disk.path} was not given back within {END_SECONDS:g} s")
+                raise ProvisionError(f"the server of the disk {self.disk.path} has not ended within {END_SECONDS:g} s")
             time.sleep(0.005)
 
     @property
@@ -156,13 +156,13 @@ class ServedDisk:
 
     @property
     def log(self) -> list[str]:
-        """The lines that the program has printed; it does so only when it fails itself."""
+        """The program's output. It prints only if it fails itself."""
         with contextlib.suppress(OSError):
             return self._log_file.read_text(errors="replace").splitlines()
         return []
 
     def words(self) -> str:
-        """The requests that failed, a line each, with the reasons on this machine. Empty when none did."""
+        """The failed requests, a line each, with the reasons on this machine; empty if all succeeded."""
         place = disk_server.COUNTED.size + disk_server.LATEST.size
         with contextlib.suppress(OSError, struct.error):
             (words,) = disk_server.WORDS.unpack_from(self._counters.read_bytes(), place)
@@ -170,7 +170,7 @@ class ServedDisk:
         return ""
 
     def counted(self) -> Counted:
-        """What was done on the disk since the guest has power."""
+        """Counters of the disk since the guest was powered on."""
         try:
             content = self._counters.read_bytes()
             writes, written, flushes = disk_server.COUNTED.unpack_from(content)

@@ -1,12 +1,12 @@
 """The disk server: a disk of a guest, served by a process of this machine (a virtio block device over vhost-user).
 
-It runs as a script with the standard library alone: ``python disk_server.py LISTENER DISK ALIVE COUNTERS``. The first
-three are numbers of open files: the socket that the kernel of the guest connects to, the file that is the disk, and a
-pipe, which gets one byte when the guest has ended. COUNTERS is a file that shows what was done so far: ``COUNTED``,
+It runs as a script that imports only the standard library: ``python disk_server.py LISTENER DISK ALIVE COUNTERS``. The
+first three are descriptors of open files. The guest's kernel connects to the socket LISTENER. DISK is the file with the
+content of the disk. We write one byte into the pipe ALIVE when the guest has ended. COUNTERS is a file for ``COUNTED``,
 ``LATEST`` and ``WORDS``.
 
-A flush in the guest is an fdatasync of the file. The disk driver of user-mode Linux itself (ubd, 7.2) answers a flush
-without doing anything; with its option for synchronous writes it writes each page alone, one after the other.
+A flush in the guest is an fdatasync of the file. We do not use the disk driver of user-mode Linux (ubd, 7.2): it does
+nothing on a flush. With its option for synchronous writes it writes each page separately, one after the other.
 Protocols: virtio 1.2, section 5.2 (block device) and 2.7 (split virtqueues); QEMU's document vhost-user.rst.
 """
 
@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 # Messages of vhost-user: a head (request, flags, length), then a body.
 HEAD = struct.Struct("<III")
-ANSWER = 0x1 | 0x4  # flags: the version of the protocol, and that it is an answer
+ANSWER = 0x1 | 0x4  # flags: the protocol version, and "this is an answer"
 NUMBER = struct.Struct("<Q")
 PAIR = struct.Struct("<II")
 REGION = struct.Struct("<QQQQ")  # address in the guest, length, address of its process, offset in the file
@@ -33,11 +33,11 @@ RING = struct.Struct("<IIQQQQ")  # ring, flags, addresses of descriptors, used, 
 CONFIGURATION = struct.Struct("<III")  # offset, length, flags
 GET_FEATURES, SET_MEMORY, SET_RING_SIZE, SET_RING, SET_RING_BEGIN = 1, 5, 8, 9, 10
 SET_KICK, SET_CALL, GET_MORE_FEATURES, ENABLE_RING, GET_CONFIGURATION = 12, 13, 15, 18, 24
-NO_FILE = 1 << 8  # in a message that brings an open file otherwise
+NO_FILE = 1 << 8  # the message has no open file, as it otherwise would
 FEATURES = sum(1 << bit for bit in (2, 9, 14, 28, 30, 32))  # SEG_MAX FLUSH WRITE_ZEROES INDIRECT PROTOCOL VERSION_1
 MORE_FEATURES = 1 << 9  # CONFIG
 
-# The ring: descriptors of memory, the requests that the guest has made available, and those that we have used.
+# The ring: descriptors of memory, the available requests of the guest, and the requests that we have used.
 DESCRIPTOR = struct.Struct("<QIHH")  # address, length, flags, next
 NEXT, INDIRECT = 1, 4
 USED = struct.Struct("<II")  # the first descriptor of a request, bytes written into its memory
@@ -56,20 +56,20 @@ MOST_ZEROES = 2**20  # bytes
 ZERO = bytes(MOST_ZEROES)
 
 COUNTED = struct.Struct("<QQQ")  # writes, bytes written, flushes
-LATEST = struct.Struct("<256Q")  # behind COUNTED: nanoseconds of the latest flushes, flush n in place n % MOST_SHOWN
+LATEST = struct.Struct("<256Q")  # after COUNTED: nanoseconds of the latest flushes, flush n at n % MOST_SHOWN
 MOST_SHOWN = 256
-WORDS = struct.Struct("<1024s")  # behind LATEST: what failed, in UTF-8; a log could not grow on a full disk
+WORDS = struct.Struct("<1024s")  # after LATEST: the failures, in UTF-8; a log could not grow on a full disk
 
-# The kernel of a guest may overlook what we tell it while a packet arrives. So we say it again until it has read it:
+# The kernel of a guest may miss our notification while a packet arrives. So we repeat it until the kernel has read it:
 # after this many seconds, twice as many, and so on.
 AGAIN, SELDOM = 0.0003, 0.1
-UNREAD = 0x5411  # SIOCOUTQ, unix(7): what the other end of a socket has not read; the line of a ring is one
+UNREAD = 0x5411  # SIOCOUTQ, unix(7): bytes that the other end of a socket has not read; ``Ring.call`` is a socket
 
 Segment = tuple[int, int]  # address in the guest, length
 
 
 class GuestMemory:
-    """The memory of the guest, as far as it shares it."""
+    """The shared memory of the guest."""
 
     def __init__(self) -> None:
         self._regions: list[tuple[int, int, memoryview]] = []
@@ -91,7 +91,7 @@ class GuestMemory:
         raise ValueError(f"the guest does not share its memory at {address:#x}")
 
     def content(self, address: int, length: int) -> memoryview:
-        """The same for bytes that are only read. A kernel shares no page of its program: one of these is all zeros."""
+        """As ``view``, for reading. A kernel does not share the pages of its program; one of these is all zeros."""
         try:
             return self.view(address, length)
         except ValueError:
@@ -103,7 +103,7 @@ class GuestMemory:
 
 
 class Ring:
-    """The ring of requests. ``call``: the file that tells the guest of used ones."""
+    """The ring of requests. ``call``: the file to notify the guest of used requests."""
 
     def __init__(self, memory: GuestMemory) -> None:
         self._memory = memory
@@ -114,15 +114,15 @@ class Ring:
         self._descriptors = self._used = self._available = memoryview(b"")
 
     def resize(self, body: bytes) -> None:
-        """The number of entries."""
+        """Set the number of entries."""
         self._size = PAIR.unpack(body)[1]
 
     def begin(self, body: bytes) -> None:
-        """The number of the first request."""
+        """Set the number of the first request."""
         self._next = self._told = PAIR.unpack(body)[1]
 
     def place(self, body: bytes) -> None:
-        """Where the guest keeps the ring."""
+        """Set the addresses of the ring in the guest's memory."""
         _, _, descriptors, used, available, _ = RING.unpack(body)
         self._addresses = (descriptors, used, available)
 
@@ -134,12 +134,12 @@ class Ring:
         self._available = self._memory.view(available, HEADER + INDEX.size * self._size)
 
     def requests(self) -> Iterator[int]:
-        """The first descriptor of each request that is available; each has to be given to ``use``."""
+        """The first descriptor of each available request. Pass each one to ``use``."""
         while self._next != INDEX.unpack_from(self._available, INDEX.size)[0]:
             yield INDEX.unpack_from(self._available, HEADER + INDEX.size * (self._next % self._size))[0]
 
     def segments(self, first: int) -> list[Segment]:
-        """The segments of memory of a request."""
+        """The memory segments of a request."""
         table = self._descriptors
         address, length, flags, following = DESCRIPTOR.unpack_from(table, DESCRIPTOR.size * first)
         if flags & INDIRECT:
@@ -152,33 +152,33 @@ class Ring:
         return found
 
     def use(self, first: int, written: int) -> None:
-        """Give a request back to the guest."""
+        """Mark a request as used."""
         USED.pack_into(self._used, HEADER + USED.size * (self._next % self._size), first, written)
         self._next = (self._next + 1) % 2**16
         INDEX.pack_into(self._used, INDEX.size, self._next)
 
-    def tell(self) -> None:
-        """Tell the guest of the requests that it got back since the last time.
+    def notify(self) -> None:
+        """Notify the guest of the requests that we have used since the last call.
 
-        It may have asked not to be told, but without a barrier between our write and our look we could miss the end of
-        that.
+        The guest may have disabled notifications. We notify it anyway: without a memory barrier between our write and
+        our read we could miss that it enabled them again.
         """
         if self._told != self._next:
             self._told = self._next
-            self.tell_again()
+            self.notify_again()
 
-    def tell_again(self) -> None:
-        """Tell the guest to look at the ring."""
+    def notify_again(self) -> None:
+        """Notify the guest again."""
         os.write(self.call, NUMBER.pack(1))
 
     @property
-    def heard(self) -> bool:
-        """Whether the guest has read all that it was told."""
+    def is_read(self) -> bool:
+        """Whether the guest has read all notifications."""
         return self.call < 0 or not any(fcntl.ioctl(self.call, UNREAD, bytes(4)))
 
 
 class DiskFile:
-    """The file. ``counters``: shared memory for COUNTED."""
+    """The file with the content of the disk. ``counters``: shared memory for COUNTED."""
 
     def __init__(self, file: int, counters: memoryview) -> None:
         self._file = file
@@ -193,7 +193,7 @@ class DiskFile:
         struct.pack_into("<II", self.configuration, 48, MOST_ZEROES // SECTOR, 1)
 
     def do(self, kind: int, sector: int, data: Sequence[Segment], memory: GuestMemory) -> tuple[int, int]:
-        """Do a request. Returns its status and the number of bytes that were read into memory."""
+        """Execute a request. Returns its status and the number of bytes that were read into memory."""
         try:
             if kind == READ:
                 views = [memory.view(*segment) for segment in data]
@@ -217,7 +217,7 @@ class DiskFile:
 
     def _write(self, views: list[memoryview], offset: int) -> None:
         wanted = sum(map(len, views))
-        if (written := os.pwritev(self._file, views, offset)) < wanted:  # for a signal, or a disk that is full
+        if (written := os.pwritev(self._file, views, offset)) < wanted:  # after a signal, or on a full disk
             rest = memoryview(b"".join(views))
             while written < wanted:
                 written += os.pwrite(self._file, rest[written:], offset + written)
@@ -237,7 +237,7 @@ class DiskFile:
         COUNTED.pack_into(self._counters, 0, self._writes, self._bytes, self._flushes)
 
     def _say(self, verb: str, offset: int, error: OSError | ValueError) -> None:
-        """Say why a request failed, each reason once: a full disk fails each request."""
+        """Record why a request failed, each reason once, because on a full disk every request fails."""
         reason = error.strerror if isinstance(error, OSError) else str(error)
         if (verb, reason) not in self._said:
             self._said.add((verb, reason))
@@ -271,12 +271,12 @@ class Server:
         """Serve until the guest ends."""
         patience = AGAIN
         while True:
-            heard = self._ring.heard
+            heard = self._ring.is_read
             files, _, _ = select.select(self._files, [], [], None if heard else patience)
             if files or heard:
                 patience = AGAIN
-            elif not self._ring.heard:
-                self._ring.tell_again()
+            elif not self._ring.is_read:
+                self._ring.notify_again()
                 patience = min(2 * patience, SELDOM)
             for file in files:
                 if file != self._connection.fileno():
@@ -286,7 +286,7 @@ class Server:
                     return
 
     def _obey(self) -> bool:
-        """Do what one message says. Returns False after the last one."""
+        """Handle one message. Returns False after the last one."""
         head, files, _, _ = socket.recv_fds(self._connection, HEAD.size, 8)
         if len(head) < HEAD.size:
             return False
@@ -325,28 +325,28 @@ class Server:
             self._files.remove(self._ring.kick)
 
     def _work(self) -> None:
-        """Do all requests that are available."""
+        """Execute all available requests."""
         ring, memory = self._ring, self._memory
         for first in ring.requests():
             head, *data, (status, _) = ring.segments(first)
             kind, _, sector = REQUEST.unpack_from(memory.content(*head))
             if kind == FLUSH:
-                ring.tell()  # it takes its time
+                ring.notify()  # before the slow flush
             memory.view(status, 1)[0], read = self._disk.do(kind, sector, data, memory)
             ring.use(first, read + 1)
-        ring.tell()
+        ring.notify()
 
 
 def main() -> None:
-    """Serve one guest, and end with it."""
+    """Serve one guest until it ends."""
     listener, file, alive = map(int, sys.argv[1:4])
     counters = os.open(sys.argv[4], os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
-    os.write(counters, bytes(PAGE))  # now: shared memory without a place on a full disk would end us
+    os.write(counters, bytes(PAGE))  # allocate it now: on a full disk, writing to the mapped file would kill us
     shown = memoryview(mmap.mmap(counters, PAGE))
     with socket.socket(fileno=listener) as listening:
         connection, _ = listening.accept()
     Server(connection, DiskFile(file, shown)).serve()
-    with contextlib.suppress(BrokenPipeError):  # the run was kept, and its owner has ended
+    with contextlib.suppress(BrokenPipeError):  # the run is kept, and its owner has ended
         os.write(alive, b".")
 
 

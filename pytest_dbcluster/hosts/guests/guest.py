@@ -1,8 +1,8 @@
 """A guest: a kernel that runs as a process of this machine, with an agent as its first process.
 
-Its root is the directory of the release ``vm``, read-only, under an overlay in its memory. It sees directories of this
-machine under their own paths, so programs of the cache run in it as they are. The agent listens on a serial line, which
-is one end of a socket pair. When the other end, ours, closes for whatever reason, the guest ends.
+Its root is the directory of the release ``vm``, read-only, with an overlay in its memory. It sees directories of this
+machine under the same paths, so programs of the cache run in it unchanged. The agent listens on a serial line, which is
+one end of a socket pair. When our end closes for any reason, the guest ends.
 """
 
 from __future__ import annotations
@@ -27,33 +27,33 @@ from pytest_dbcluster.hosts.local_host import LocalHost, LocalProcess
 from pytest_dbcluster.releases import guest_system
 from pytest_dbcluster.releases.release import Release
 
-BOOT_SECONDS = 60.0  # a busy machine boots in several seconds, an idle one in one
+BOOT_SECONDS = 60.0  # a guest boots in one second, on a busy machine in several
 END_SECONDS = 10.0
 FIGURES = "figures"
 DIRECTORY = ".guest"  # in the host's directory: scripts, console and sockets of the guest
 CONSOLE = "console.log"
 LAST_LINES = 15
-NO_ROOM = "Bus error - the host"  # the kernel's words when a page of its memory finds no place on this machine
+NO_ROOM = "Bus error - the host"  # the kernel's message if this machine has no space for a page of the guest's memory
 MIB = 2**20
-OTHER = "name another directory with TMPDIR"
-# What a path may have that stands in mount options and on the command line of a kernel.
+OTHER = "choose another directory with TMPDIR"
+# The characters of paths that we use in mount options and on a kernel's command line.
 PATH = re.compile(r"[A-Za-z0-9_./+@:~-]+")
 
 
 def memory_directory() -> Path:
-    """Where a kernel makes the file that is its memory: it looks for these variables, then for /dev/shm."""
+    """The directory for a kernel's memory file: that of these variables, otherwise /dev/shm."""
     named = next((path for name in ("TMPDIR", "TMP", "TEMP") if (path := os.environ.get(name))), None)
     return Path(named or ("/dev/shm" if os.path.ismount("/dev/shm") else "/tmp"))
 
 
 def free_memory() -> int:
-    """The bytes that are free where guests keep their memory. Raises OSError."""
+    """The free bytes for the memory of guests. Raises OSError."""
     state = os.statvfs(memory_directory())
     return state.f_bavail * state.f_frsize
 
 
 def no_memory(needed: int) -> str:
-    """Why a guest cannot have ``needed`` bytes of memory here; empty when it can."""
+    """Why a guest cannot have ``needed`` bytes of memory here; empty if it can."""
     directory = memory_directory()
     try:
         noexec, free = os.statvfs(directory).f_flag & os.ST_NOEXEC, free_memory()
@@ -63,48 +63,49 @@ def no_memory(needed: int) -> str:
         return f"a guest keeps its memory in a file of {directory}, which is mounted noexec; {OTHER}"
     if free < needed:
         return (
-            f"a guest keeps its memory in a file of {directory}, which has {mebibytes(free)} free, and it needs "
+            f"a guest keeps its memory in a file of {directory}, which has {mebibytes(free)} free, but it needs "
             f"{mebibytes(needed)}; make that file system larger, ask for less with memory=, or {OTHER}"
         )
     return ""
 
 
-# Without it the kernel of a guest drops every packet that the sender left to its network card to divide.
+# Without it the kernel of a guest drops every packet that the sender's network card should divide.
 LARGE_PACKETS = ("gro=1",)
 
 
 @dataclasses.dataclass(frozen=True)
 class GuestHardware:
-    """What a guest has.
-
-    read_only, writable: directories of this machine.
-    """
+    """The hardware of a guest."""
 
     memory: int
-    """Bytes."""
+    """Size of the memory, in bytes."""
 
     interfaces: Sequence[tuple[str, ipaddress.IPv4Interface]] = ()
     """(interface of this machine, address in the guest), in order."""
 
     enter: Sequence[str] = ()
-    """The words of a command that runs another one in the network namespace of the interfaces."""
+    """The beginning of a command line that runs a command in the network namespace of the interfaces."""
 
     read_only: Sequence[str] = ()
+    """Directories of this machine that the guest can read."""
+
     writable: Sequence[str] = ()
+    """Directories of this machine that the guest can write."""
+
     disks: Sequence[Disk] = ()
-    """/dev/vda, /dev/vdb ... of the guest."""
+    """The disks /dev/vda, /dev/vdb ... of the guest."""
 
     keep: bool = False
-    """It outlives our process."""
+    """Whether the guest outlives our process."""
 
     more: Sequence[str] = LARGE_PACKETS
     """Further parameters of every interface, such as ``mtu=9000``."""
 
 
 class Guest:
-    """A guest that runs. ``agent``: our connection to its first process. Raises ProvisionError when it does not boot.
+    """A running guest. ``agent``: our connection to its first process. Raises ProvisionError if it does not boot.
 
-    ``files``: the host of this machine that starts it; its directory gets the guest's console and scripts.
+    ``files``: the host of this machine that starts it. Its directory contains the guest's console and scripts.
     """
 
     agent: Agent
@@ -122,7 +123,7 @@ class Guest:
         for path in (str(self._root), files.directory, *machine.read_only, *machine.writable):
             if not PATH.fullmatch(path):
                 raise ProvisionError(
-                    f"a guest cannot use the directory {path!r}: its kernel takes letters, digits and _./+@:~-; "
+                    f"a guest cannot use the directory {path!r}: its kernel accepts letters, digits and _./+@:~-; "
                     "choose others with XDG_CACHE_HOME and DBCLUSTER_DATA_DIR"
                 )
         if reason := no_memory(machine.memory):
@@ -157,7 +158,7 @@ class Guest:
                 ours.close()
                 self._end_disks()
                 raise
-        # About 1 request in 40 that comes just after a packet waits in the line until something follows it.
+        # About 1 in 40 requests that follow a packet closely waits in the serial line until more input arrives.
         self.agent = Agent(
             ours,
             f"guest {self.name}",
@@ -173,7 +174,7 @@ class Guest:
             raise
 
     def _push_scripts(self) -> None:
-        """Write what the first process of the guest runs."""
+        """Write the scripts of the guest's first process."""
         machine = self._machine
         scripts = {
             "root": boot_scripts.ROOT,
@@ -220,25 +221,25 @@ class Guest:
         ]
 
     def _lose_disk(self, disk: ServedDisk) -> None:
-        """End the guest: the program that serves a disk has ended before it, and its programs would wait for ever."""
+        """End the guest because the program that serves its disk has ended: its programs would wait forever."""
         why = f": {disk.log[-1]}" if disk.log else ""
         path = disk.disk.path
         self._lost_disk = f"the program of this machine that serves the disk {path} of the guest has ended{why}"
         if self._process:
-            with contextlib.suppress(ProvisionError):  # the supervisor has ended, and the guest with it
+            with contextlib.suppress(ProvisionError):  # the supervisor has ended, and with it the guest
                 self._process.signal(signal.SIGKILL)
 
     def disk_words(self) -> str:
-        """Why requests to a disk failed on this machine, as a clause for a message; empty when none failed."""
+        """Why requests to a disk failed on this machine, as a clause for a message; empty if all succeeded."""
         words = [(disk.disk.path, line) for disk in self.disks for line in disk.words().splitlines()[-1:]]
         return "; ".join(f"the disk of the guest, {path}: {line}" for path, line in words)
 
     def last_words(self) -> str:
-        """The last lines of the console, and what happened to disks and memory, as text for a message; or empty."""
+        """The last lines of the console and the failures of disks and memory, for a message; or empty."""
         return "\n".join(filter(None, [self._last_lines(), self.memory_words(), self.disk_words(), self._lost_disk]))
 
     def memory_words(self) -> str:
-        """Why the guest got no more memory, as a clause for a message; empty when it did."""
+        """Why the guest could not get more memory, as a clause for a message; otherwise empty."""
         if NO_ROOM in self.console():
             return (
                 f"{memory_directory()} of this machine, where guests keep their memory, was full; make it larger, ask "
@@ -250,12 +251,12 @@ class Guest:
 
     def _last_lines(self) -> str:
         lines = self.console().splitlines()
-        # A panic ends with its stack, which tells users nothing.
+        # A panic ends with its stack, which does not help users.
         panic = next((number for number, line in enumerate(lines) if "Kernel panic" in line), None)
         return "\n".join(lines[-LAST_LINES:] if panic is None else lines[max(0, panic - LAST_LINES) : panic + 1])
 
     def console(self) -> str:
-        """What the guest has printed since it has power; empty when it has printed nothing."""
+        """The guest's output since it was powered on."""
         with contextlib.suppress(FileNotFoundError):
             content = self._files.pull(str(self._directory / CONSOLE), offset=self._printed)
             return content.decode("utf-8", "replace")
@@ -278,7 +279,7 @@ class Guest:
         self._process.signal(signal.SIGCONT)
 
     def cut(self) -> None:
-        """End the guest as a power cut does: what it had in memory is lost. Raises ProvisionError."""
+        """End the guest as a power cut does: the contents of its memory are lost. Raises ProvisionError."""
         assert self._process
         self._process.signal(signal.SIGKILL)
         self.agent.close()
@@ -294,18 +295,18 @@ class Guest:
             disk.end()
 
     def detach(self) -> None:
-        """Close our line. The guest ends then, unless it is kept."""
+        """Close our connection. The guest then ends, unless it is kept."""
         self.agent.close()
 
     def close(self) -> None:
-        """End the guest. One that has ended already is no error."""
+        """End the guest. It is not an error if it has ended already."""
         with contextlib.suppress(ProvisionError):
             self.cut()
 
 
 def _mac(number: int, address: ipaddress.IPv4Interface) -> str:
-    """The hardware address of an interface. It stays when a guest starts again: others go on to use the one they know.
+    """The hardware address of an interface. It is the same after a restart, because peers keep using it.
 
-    Its first bits say that it is locally administered.
+    Its first bits mark it as locally administered.
     """
     return ":".join(f"{byte:02x}" for byte in (2, number, *address.ip.packed))

@@ -1,11 +1,11 @@
 """A network of guests: a network namespace with bridges, and a port of a bridge for each interface of a guest.
 
 There are two bridges. One connects the guests with each other and with this machine. The other one is for interfaces
-that carry replication alone: it has a subnet of its own, and this machine has no address there.
+that carry only replication: it has a separate subnet, in which this machine has no address.
 
-A process that sleeps holds the namespace. When it ends with the run, the kernel removes the namespace and everything in
-it, and the end of the pair of interfaces that is in this machine's own namespace. Without root there is no such pair:
-programs of this machine that guests talk to run in the namespace, and our process gets its sockets from there.
+A sleeping process holds the namespace. When it ends with the run, the kernel removes the namespace, everything in it,
+and our end of its pair of interfaces. Without root there is no such pair. Then programs of this machine that guests
+connect to run in the namespace, and our process gets its sockets from there.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ MAC = "02:00:00:00:00:01"  # locally administered
 class Network:
     """The network of the guests of one run. This machine has its first address, ``gateway``.
 
-    ``enter``: the words of a command that runs another command in the namespace. ``connects``: as that of a host.
+    ``enter``: the beginning of a command line that runs a command in the namespace. ``connects``: as of a host.
     ``tools``: the release ``vm``, which has the program ip. Raises Unsupported and ProvisionError.
     """
 
@@ -77,11 +77,11 @@ class Network:
         self._namespace = namespace = UserNamespace(self._host, DIRECTORY)
         self.enter, self.connects = namespace.entering(), namespace.connect
         self._bridge()
-        # Without an address of its own a bridge takes one of its ports, and another one when that port goes.
+        # Without a fixed address, a bridge takes that of one of its ports, and changes it when that port disappears.
         self._batch(self.enter, f"link set {BRIDGE} address {MAC}", f"addr add {self.gateway} dev {BRIDGE}")
 
     def _wait_held(self) -> None:
-        """Wait until the holder is in a namespace of its own."""
+        """Wait until the holder is in a new namespace."""
         limit = time.monotonic() + BEGIN_SECONDS
         ours = Path("/proc/self/ns/net").readlink()
         while time.monotonic() < limit:
@@ -116,15 +116,15 @@ class Network:
         self._batch(self.enter, f"link set {UPLINK} master {BRIDGE} addrgenmode none up")
 
     def attach(self, *, replication: bool = False) -> tuple[str, ipaddress.IPv4Interface]:
-        """A new port: the interface that a guest takes, and the guest's address. Raises ProvisionError.
+        """A new port: the interface for a guest, and the guest's address. Raises ProvisionError.
 
-        replication: on the bridge for replication alone.
+        replication: whether the port is on the bridge for replication.
         """
         bridge, subnet = (REPLICATION_BRIDGE, self.replication_subnet) if replication else (BRIDGE, self.subnet)
         with self._numbering:
             self._ports += 1
             number, address = self._ports, self._address(subnet)
-        # The kernel of this machine must not answer for a guest: without ARP it takes no packet of the interface.
+        # The kernel of this machine must not answer for a guest: without ARP it accepts no packet of the interface.
         self._batch(
             self.enter,
             f"link add {_port(number)} type veth peer name {_guest(number)}",
@@ -134,24 +134,24 @@ class Network:
         return _guest(number), address
 
     def detach(self, interface: str, address: ipaddress.IPv4Interface) -> None:
-        """Remove a port. One that is gone already is no error."""
+        """Remove a port. A missing port is not an error."""
         with contextlib.suppress(ProvisionError):
             self._batch(self.enter, f"link delete {interface}")
         with self._numbering:
             self._free[address.network].append(address.ip)
 
     def cut(self, interfaces: Sequence[str]) -> None:
-        """Cut a guest off from all that it reaches over these interfaces. Raises ProvisionError."""
+        """Disconnect these interfaces of a guest. Raises ProvisionError."""
         self._batch(self.enter, *(f"link set {_peer(interface)} down" for interface in interfaces))
 
     def join(self, interfaces: Sequence[str]) -> None:
-        """Connect a guest again. Raises ProvisionError."""
+        """Connect these interfaces again. Raises ProvisionError."""
         self._batch(self.enter, *(f"link set {_peer(interface)} up" for interface in interfaces))
 
     def close(self, *, keep: bool = False) -> None:
-        """Disconnect this machine. The kernel does it, a little later, when nobody is in the namespace any more.
+        """Disconnect this machine. The kernel would do it later, when no process is in the namespace any more.
 
-        keep: only our process has no connection any more.
+        keep: disconnect only our process.
         """
         if self._namespace:
             self._namespace.detach()
@@ -171,7 +171,7 @@ class Network:
 
 
 def missing() -> str:
-    """Why guests cannot have a network here; empty when they can."""
+    """Why guests cannot have a network here; empty if they can."""
     reason = user_namespace.why_not()
     return f"guests need a network namespace: {reason}" if reason else ""
 

@@ -1,11 +1,11 @@
-"""The socket maker: a small process in network namespaces that are not ours, which makes sockets there for us.
+"""The socket maker: a small process that makes sockets for us in other network namespaces.
 
-A socket belongs to the network namespace in which it was made, whoever has it later. So our process connects to what is
-in such a namespace without a way into it, and no byte of a connection passes through another process.
+A socket belongs to the network namespace in which it was made, whichever process uses it. So our process can connect to
+servers in a namespace that it cannot enter, and no other process forwards the data.
 
-It runs as a script with the standard library alone: ``python socket_maker.py DESCRIPTOR``. Each message on the Unix
-socket DESCRIPTOR asks for one socket; its answer, an open file or the number of an error, goes to the file that came
-with the message. When nobody can ask any more it sleeps: it also holds the namespace in which it was started.
+It runs as a script that imports only the standard library: ``python socket_maker.py DESCRIPTOR``. Each message on the
+Unix socket DESCRIPTOR asks for one socket. The answer, an open file or an error number, goes to the file that came with
+the message. When no process can ask any more, it sleeps, because it also holds the namespace in which it was started.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ import sys
 import threading
 
 CLONE_NEWNET = 0x40000000  # linux/sched.h
-LENGTH = 100  # bytes: more than any message has
+LENGTH = 100  # bytes; every message is shorter
 MADE = b"made"
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def enter(process: int) -> None:
-    """Let this thread make what it makes in the network namespace of a process. Raises OSError."""
+    """Move this thread into the network namespace of a process. Raises OSError."""
     descriptor = os.open(f"/proc/{process}/ns/net", os.O_RDONLY | os.O_CLOEXEC)
     try:
         if _libc.setns(descriptor, CLONE_NEWNET):
@@ -35,7 +35,7 @@ def enter(process: int) -> None:
 
 
 def answer(message: bytes, to: socket.socket) -> None:
-    """Make the socket that a message asks for, and send it, or the number of the error.
+    """Make the socket that a message asks for, and send it, or the error number.
 
     The message: the id of a process in the network namespace, then family, type and protocol of the socket.
     """
@@ -49,7 +49,7 @@ def answer(message: bytes, to: socket.socket) -> None:
 
 
 def main() -> None:
-    """Answer until nobody can ask any more, then sleep."""
+    """Answer until no process can ask any more, then sleep."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     with socket.socket(fileno=int(sys.argv[1])) as line:
         while True:
@@ -57,7 +57,7 @@ def main() -> None:
             if not message:
                 break
             with socket.socket(fileno=files[0]) as to:
-                # A thread that goes elsewhere: others find the first namespace by the id of this process.
+                # In a thread, because others find the first namespace by the id of this process.
                 thread = threading.Thread(target=answer, args=(message, to))
                 thread.start()
                 thread.join()

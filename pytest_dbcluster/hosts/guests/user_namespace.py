@@ -1,7 +1,7 @@
-"""Network namespaces without root of this machine: they lie in a user namespace, in which their user is root.
+"""Network namespaces without root: they are in a user namespace, in which their user is root.
 
-Nothing leads from such a network to that of this machine. Programs that need it are started in it; our own process gets
-its sockets from a small process that is in it.
+Such a network has no connection to that of this machine. We start the programs that need it inside it. Our process gets
+its sockets from a small process inside it.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from pytest_dbcluster.hosts.guests import socket_maker
 from pytest_dbcluster.hosts.host import connected
 from pytest_dbcluster.hosts.local_host import LocalHost
 
-SECONDS = 20.0  # until a namespace is there, and until a socket comes
+SECONDS = 20.0  # timeout for a namespace, and for a socket
 PROGRAMS = ("unshare", "nsenter")
 GONE = "the process that holds the user namespace of the run is gone"
-# The words of a command that runs another one in a network namespace of its own.
+# The beginning of a command line that runs a command in a new network namespace.
 AS_ROOT = ("unshare", "--net")
 AS_USER = ("unshare", "--user", "--map-root-user", "--net")
 NS_GET_USERNS = 0xB701  # linux/nsfs.h
-# Settings of a kernel with which ordinary users have no user namespaces: name, such a value, and one that allows them.
+# Kernel settings that forbid user namespaces to ordinary users: name, forbidding value, allowing value.
 SWITCHES = (
     ("kernel.unprivileged_userns_clone", "0", "1"),  # Debian's kernels
     ("user.max_user_namespaces", "0", "10000"),
@@ -43,12 +43,12 @@ SWITCHES = (
 
 @functools.cache
 def root() -> bool:
-    """Whether this process may make network namespaces, and connect them with that of this machine."""
+    """Whether this process may make network namespaces and connect them with this machine's network."""
     return os.geteuid() == 0 and _own_network() and not _refused(AS_ROOT)
 
 
 def _own_network() -> bool:
-    """Whether root here is root of this network: not so in a user namespace that was made for a user alone."""
+    """Whether root here is also root of this network, which is not so in a user namespace of an ordinary user."""
     with contextlib.suppress(OSError), Path("/proc/self/ns/net").open("rb") as network:
         owner = fcntl.ioctl(network, NS_GET_USERNS)
         try:
@@ -60,7 +60,7 @@ def _own_network() -> bool:
 
 @functools.cache
 def why_not() -> str:
-    """Why this process can make no network namespace, as a clause; empty where it can."""
+    """Why this process cannot make a network namespace, as a clause; empty if it can."""
     if absent := [program for program in PROGRAMS if not shutil.which(program)]:
         return f"the program {' and '.join(absent)} is missing here (package util-linux)"
     if root() or not (said := _refused(AS_USER)):
@@ -69,7 +69,7 @@ def why_not() -> str:
 
 
 def _refused(words: Sequence[str]) -> str:
-    """What was said where this cannot be done; empty where it can."""
+    """The error output of a command that failed; empty if it succeeded."""
     try:
         done = subprocess.run([*words, "true"], capture_output=True, text=True, check=False, timeout=SECONDS)
     except (OSError, subprocess.TimeoutExpired) as error:
@@ -78,7 +78,7 @@ def _refused(words: Sequence[str]) -> str:
 
 
 def setting(name: str) -> str:
-    """The value of a setting of the kernel (sysctl); empty where it has none of this name."""
+    """The value of a kernel setting (sysctl); empty if there is no such setting."""
     try:
         return Path("/proc/sys", *name.split(".")).read_text().strip()
     except OSError:
@@ -86,21 +86,21 @@ def setting(name: str) -> str:
 
 
 def forbidden(said: str, setting: Callable[[str], str] = setting) -> str:
-    """Which setting forbids a user namespace, and what to type, as a clause. said: the words of the refusal."""
+    """Which setting forbids a user namespace, and what to type, as a clause. said: the error message."""
     off = [(name, value, allows) for name, value, allows in SWITCHES if setting(name) == value]
     if off:
         named = " and ".join(f"{name}={value}" for name, value, _ in off)
         typed = " ".join(f"{name}={allows}" for name, _, allows in off)
         why = f"{named} {'forbids' if len(off) == 1 else 'forbid'}; as root type `sysctl -w {typed}`"
-    elif os.strerror(errno.ENOSPC) in said:  # the kernel's word for too many namespaces
+    elif os.strerror(errno.ENOSPC) in said:  # the kernel's error for too many namespaces
         limit = SWITCHES[1][0]
         why = f"the kernel refuses ({said}): {limit}={setting(limit)}, or that around a container, is used up"
     else:
         why = (
             f"the kernel refuses ({said}): no sysctl forbids it, so a container (its seccomp profile), a chroot or a "
-            "security module does; run outside of that, or as root"
+            "security module does; run outside of it, or as root"
         )
-    return f"it takes root of this machine, or a user namespace, which {why}"
+    return f"it needs root on this machine, or a user namespace, which {why}"
 
 
 class UserNamespace:
@@ -127,7 +127,7 @@ class UserNamespace:
 
     @property
     def options(self) -> list[str]:
-        """The options of nsenter with which a command is root of the user namespace."""
+        """The options of nsenter that make a command root of the user namespace."""
         return [f"--user=/proc/{self.pid}/ns/user", "--preserve-credentials"]
 
     def entering(self, command: Sequence[str] = ()) -> list[str]:
@@ -135,7 +135,7 @@ class UserNamespace:
         return ["nsenter", *self.options, f"--net=/proc/{self.pid}/ns/net", *command]
 
     def make_socket(self, family: int, kind: int, protocol: int = 0, *, of: int = 0) -> socket.socket:
-        """A socket in the network namespace, or in that of another process in this user namespace. Raises OSError."""
+        """A new socket in the network namespace, or in that of the process ``of`` in it. Raises OSError."""
         ours, theirs = socket.socketpair()
         with ours:
             with theirs:
@@ -150,7 +150,7 @@ class UserNamespace:
         raise OSError(int(said), os.strerror(int(said)))
 
     def connect(self, address: str, port: int, seconds: float) -> socket.socket:
-        """A connection over TCP to an address in the network. seconds: its timeout. Raises OSError."""
+        """Connect over TCP to an address in the network. seconds: the timeout. Raises OSError."""
         made = self.make_socket(socket.AF_INET, socket.SOCK_STREAM)
         return connected(address, port, seconds, self._look, made)
 
@@ -163,7 +163,7 @@ class UserNamespace:
         self._line.close()
 
     def close(self) -> None:
-        """End the process that holds the namespaces. They go when no other process is in them."""
+        """End the process that holds the namespaces. They disappear when no other process is in them."""
         self.detach()
         with contextlib.suppress(ProvisionError):
             self._holder.signal(signal.SIGKILL)

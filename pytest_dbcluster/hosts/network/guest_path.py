@@ -1,6 +1,6 @@
-"""A path between guests of this machine: each guest delays, on its own link, what it sends to its peers.
+"""A path between guests of this machine: each guest delays its packets to its peers on its link.
 
-Nodes that have a link for replication alone are apart on that link, and near on the other one.
+If nodes have a link for replication, only that link is delayed.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ done
 LEAST = re.compile(r"^(?:rtt|round-trip) min/avg/max\S* = ([0-9.]+)/", re.MULTILINE)
 SECONDS = 60.0
 WAIT = 10  # seconds until a ping counts as lost
-PINGS_SECONDS = 300.0  # for a command that pings, on a machine that does much else
+PINGS_SECONDS = 300.0  # timeout of a command that pings, on a busy machine
 
 
 class GuestPath(NetworkPath):
-    """Queues in the kernels of guests, one for each peer. Packets from elsewhere wait nowhere.
+    """Queues in the kernels of guests, one for each peer. Other packets are not delayed.
 
-    hosts: the guests of all ends, by end. TCP is not measured: a guest has no program that exchanges bytes.
+    hosts: end -> its guest. It does not measure TCP, because a guest has no program that exchanges bytes.
     """
 
     def __init__(self, hosts: Mapping[str, Host]) -> None:
@@ -45,7 +45,7 @@ class GuestPath(NetworkPath):
             self.begin_again(end)
 
     def begin_again(self, end: str) -> None:
-        """Give the kernel of a guest its queues, as they are now. Raises ProvisionError."""
+        """Set the current queues in the kernel of a guest. Raises ProvisionError."""
         self._hosts[end].run(["/bin/sh", "-c", LOAD], seconds=SECONDS)
         last = " ".join([str(BANDS - 1)] * 16)
         ways = {peer: self._way(end, peer) for _, peer in self._bands(end)}
@@ -62,7 +62,7 @@ class GuestPath(NetworkPath):
         self._tc(end, lines)
 
     def _way(self, end: str, peer: str) -> tuple[str, str]:
-        """The link of an end towards a peer that is delayed, and the address of the peer there."""
+        """The delayed link of an end to a peer, and the address of the peer on it."""
         near, far = self._hosts[end], self._hosts[peer]
         own = all(replication_address(host) != host.address for host in (near, far))
         return (REPLICATION_LINK, replication_address(far)) if own else (LINK, far.address)
@@ -81,7 +81,7 @@ class GuestPath(NetworkPath):
         self._hosts[end].run(["/sbin/tc", "-batch", "-"], text="\n".join(lines) + "\n", seconds=SECONDS)
 
     def shape(self, needs: NetworkNeeds) -> None:
-        """Tell every guest, whatever its queues are now."""
+        """Set the queues of every guest."""
         self._needs = needs
         with concurrent.futures.ThreadPoolExecutor(len(self.ends)) as threads:
             list(threads.map(lambda end: self._tc(end, self._queues("change", end, needs)), self.ends))
@@ -91,7 +91,7 @@ class GuestPath(NetworkPath):
         return self._hosts[end]
 
     def round_trips(self, pair: Pair, samples: int) -> RoundTrips:
-        """The shortest of so many pings from the first end. Raises ProvisionError when none comes back."""
+        """The shortest of several pings from the first end. Raises ProvisionError if all are lost."""
         one, other = pair
         options = ["-n", "-q", "-c", str(samples), "-i", "0.01", "-W", str(WAIT), self._way(one, other)[1]]
         try:
@@ -103,24 +103,24 @@ class GuestPath(NetworkPath):
         return RoundTrips(float(found[1]) / 1000, None)
 
     def settings(self) -> Ways:
-        """What the kernels of all guests have set."""
+        """The settings in the kernels of all guests."""
         with concurrent.futures.ThreadPoolExecutor(len(self.ends)) as threads:
             return dict(itertools.chain.from_iterable(threads.map(self._settings, self.ends)))
 
     def _settings(self, end: str) -> list[tuple[tuple[str, str], KernelSettings]]:
-        """What the kernel of one guest has set for packets to each peer."""
+        """The settings in the kernel of one guest, for packets to each peer."""
         shown = self._hosts[end].run(["/sbin/tc", *kernel_settings.SHOW], seconds=SECONDS).stdout
         found = kernel_settings.read(shown)
         ways = [(peer, (self._way(end, peer)[0], f"1:{band:x}")) for band, peer in self._bands(end)]
         return [((end, peer), found[way]) for peer, way in ways if way in found]
 
     def lost(self) -> str:
-        """Why an end has gone; empty while all are there."""
+        """Why an end is gone; empty while all ends exist."""
         return next(filter(None, (host.lost() for host in self._hosts.values())), "")
 
 
 def others(hosts: Sequence[Host]) -> list[Host]:
-    """The guests of the ends beside the nodes, where the nodes of a cluster are given back; nobody uses them then."""
+    """The guests of the other ends, if the nodes of a cluster are released: nobody uses them any more."""
     paths = dict.fromkeys(host.path for host in hosts if isinstance(host, OnPath))
     known = [path for path in paths if isinstance(path, GuestPath)]
     given = [path for path in known if any(host.name == path.ends[0] for host in hosts)]

@@ -1,7 +1,7 @@
 """A router that is a guest, for kernels without netem: the guest's kernel has it.
 
-Each port of the guest sends and receives on one interface of the namespace that holds all ports, packet by packet. The
-guest comes before all other programs of this machine, as a network does not wait for the servers that it connects.
+Each port of the guest sends and receives packets on one interface of the namespace that holds all ports. The guest has
+priority over all other programs of this machine, because a real network does not wait for servers.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from pytest_dbcluster.releases.catalogue import GUEST_SYSTEM
 MEMORY = 128 * 2**20  # bytes
 MODULES = "/usr/lib/uml/modules"
 NEEDED = ("sch_prio", "sch_netem", "cls_u32")
-SECONDS = 20.0  # for a command in the guest; idle, it takes 10 ms
+SECONDS = 20.0  # timeout of a command in the guest; on an idle machine it takes 10 ms
 PATH = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
 
 
 class GuestRouter(Router):
-    """Forwards in a guest. ``files``: the host of this machine that starts it. ``hub``: holds the other ends."""
+    """Forwards in a guest. ``files``: the host of this machine that starts it. ``hub``: holds the ports' other ends."""
 
     late = GUEST_LATE
 
@@ -44,11 +44,11 @@ class GuestRouter(Router):
 
     @staticmethod
     def interface(port: Port) -> str:
-        """The name that a port has in the router."""
+        """The name of a port in the router."""
         return f"vec{port.number - 1}"
 
     def start(self, ports: Sequence[Port]) -> None:
-        """Boot the guest, and let it forward between these ports. Raises ProvisionError."""
+        """Boot the guest and make it forward between these ports. Raises ProvisionError."""
         self.ports = ports
         machine = GuestHardware(
             MEMORY,
@@ -74,11 +74,11 @@ class GuestRouter(Router):
         self.tc(self.queues())
 
     def tc(self, lines: Sequence[str]) -> None:
-        """Give these lines to ``tc`` in the guest."""
+        """Run these lines with ``tc`` in the guest."""
         self._batch("tc", lines)
 
     def show_queues(self) -> str:
-        """What ``tc`` prints in the guest."""
+        """The output of ``tc`` in the guest."""
         return self._run(["/sbin/tc", *kernel_settings.SHOW])
 
     def _batch(self, program: str, lines: Sequence[str]) -> None:
@@ -100,7 +100,7 @@ class GuestRouter(Router):
         return said
 
     def lost(self) -> str:
-        """Why the guest forwards no more; empty while it does."""
+        """Why the guest does not forward any more; empty while it does."""
         if self._guest is None or not self._guest.agent.gone:
             return ""
         last = self._guest.last_words().strip().splitlines()[-1:] or ["nothing"]

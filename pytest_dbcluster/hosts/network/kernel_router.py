@@ -1,4 +1,4 @@
-"""A router that is the kernel of this machine, in a network namespace of its own; for kernels with netem."""
+"""A router that is the kernel of this machine, in a separate network namespace; for kernels with netem."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pytest_dbcluster.hosts.network.namespaces import SYSTEM_PATH, Namespace
 from pytest_dbcluster.hosts.network.router import Port, Router
 
 TRY_SECONDS = 10.0
-# What a path needs of the kernel: tried in a network namespace that goes with the command.
+# The commands that a path needs, tried in a network namespace that ends with them.
 TRIED = (
     "ip link set lo up && tc qdisc add dev lo root handle 1: prio bands 16 && "
     "tc qdisc add dev lo parent 1:1 netem delay 1ms && "
@@ -21,7 +21,7 @@ TRIED = (
 
 
 class KernelRouter(Router):
-    """Forwards in the namespace to which the ports belong."""
+    """Forwards in the namespace of the ports."""
 
     def __init__(self, namespace: Namespace) -> None:
         self._namespace = namespace
@@ -29,34 +29,34 @@ class KernelRouter(Router):
 
     @staticmethod
     def interface(port: Port) -> str:
-        """The name that a port has in the router."""
+        """The name of a port in the router."""
         return port.outside
 
     def start(self, ports: Sequence[Port]) -> None:
-        """Let the kernel forward between these ports."""
+        """Make the kernel forward between these ports."""
         self.ports = ports
         self._namespace.batch("ip", ["link set dev lo up", *self.forwarding()])
         self._namespace.set("ipv4/ip_forward", "1")
         self.tc(self.queues())
 
     def tc(self, lines: Sequence[str]) -> None:
-        """Give these lines to ``tc`` in the namespace."""
+        """Run these lines with ``tc`` in the namespace."""
         self._namespace.batch("tc", lines)
 
     def show_queues(self) -> str:
-        """What ``tc`` prints in the namespace."""
+        """The output of ``tc`` in the namespace."""
         return self._namespace.output("tc", kernel_settings.SHOW)
 
     def lost(self) -> str:
-        """A kernel is never lost while we run."""
+        """Always empty: the kernel is never lost while we run."""
         return ""
 
     def close(self) -> None:
-        """The namespace takes all with it."""
+        """Do nothing: everything ends with the namespace."""
 
 
 def why_not() -> str:
-    """Why the kernel of this machine delays no packets for us, as a clause; empty where it does. Takes about 20 ms."""
+    """Why the kernel of this machine cannot delay packets for us, as a clause; or empty. Takes about 20 ms."""
     programs = ("unshare", "ip", "tc")
     if missing := [name for name in programs if shutil.which(name, path=SYSTEM_PATH) is None]:
         return f"no {', '.join(missing)} here"

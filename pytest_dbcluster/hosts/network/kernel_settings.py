@@ -1,6 +1,6 @@
-"""Loss, jitter and rate of a link as the kernel has them set: read from ``tc``, and compared with what was asked.
+"""Loss, jitter and rate of a link as set in the kernel: read from ``tc``, and compared with the request.
 
-They are not measured: a busy machine loses and delays packets too.
+We do not measure them, because a busy machine loses and delays packets too.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from pytest_dbcluster.errors import ProvisionError
 from pytest_dbcluster.network import KernelSettings, LinkShape, Pair, setting
 
 SHOW = ("-s", "-j", "qdisc", "show")  # arguments of tc
-SHARE = 1e-4  # by which a value may be off: tc prints six digits
-# The smallest steps: of the kernel's share, of the whole microseconds each way that we set, of the kernel's bytes.
+SHARE = 1e-4  # accepted relative error of a value: tc prints six digits
+# The smallest steps of the kernel's shares, of our microseconds each way, and of the kernel's bytes.
 STEPS = {"loss": 1e-9, "jitter": 2e-6, "rate": 8.0}
 
-Ways = Mapping[tuple[str, str], KernelSettings]  # by two names: of an interface and its queue, or from and to an end
+Ways = Mapping[tuple[str, str], KernelSettings]  # by interface and queue, or by source and target end
 
 
 def read(text: str) -> dict[tuple[str, str], KernelSettings]:
-    """The settings of the queues through which packets have gone, by interface and parent.
+    """The settings of the queues that have passed packets, by interface and parent.
 
-    text: what ``tc`` prints for ``SHOW``. Raises ProvisionError for a text of another form.
+    text: the output of ``tc`` for ``SHOW``. Raises ProvisionError for a text of another form.
     """
     try:
         return {
@@ -34,21 +34,21 @@ def read(text: str) -> dict[tuple[str, str], KernelSettings]:
         }
     except (LookupError, TypeError, ValueError) as error:
         raise ProvisionError(
-            f"tc {' '.join(SHOW)} did not print queues as iproute2 does from 5.3 on ({error!r}): {text[:300]!r}"
+            f"tc {' '.join(SHOW)} did not print queues as iproute2 5.3 and newer do ({error!r}): {text[:300]!r}"
         ) from None
 
 
 def _settings(options: Mapping[str, Any]) -> KernelSettings:
-    """What the options of one queue say; tc prints no group of options that is not set."""
+    """The settings in the options of one queue; tc omits groups of options that are not set."""
     rate = options["rate"]["rate"] * 8.0 if "rate" in options else None
-    jitter = options["delay"]["jitter"] * 2 if "delay" in options else 0.0  # half of it is set each way
+    jitter = options["delay"]["jitter"] * 2 if "delay" in options else 0.0  # we set half of it each way
     return KernelSettings(options["loss-random"]["loss"] if "loss-random" in options else 0.0, jitter, rate)
 
 
 def wrong(pair: Pair, asked: LinkShape, ways: Ways) -> str:
-    """Why the kernel's settings of a link are not what was asked, as a clause; empty if they are.
+    """How the kernel's settings of a link differ from the request, as a clause; empty if they are equal.
 
-    ways: by the ends from which and to which packets go.
+    ways: by source and target end of the packets.
     """
     for one, other in (pair, pair[::-1]):
         if (found := ways.get((one, other))) is None:

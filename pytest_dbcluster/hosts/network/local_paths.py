@@ -1,4 +1,4 @@
-"""The paths of a run on this machine: which router they get, and why they cannot be made where they cannot."""
+"""The paths of a run on this machine: the choice of their router, and why this machine cannot have them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ HOLDERS = "network"  # directory of the processes that hold the namespaces of a 
 def make(run: LocalRun, spec: ClusterSpec, directory: Path, progress: Report = lambda _: None) -> list[LocalHost]:
     """The hosts of the nodes of a cluster that asks for a network, on a path that delays nothing yet.
 
-    directory: of the cluster. Raises Unsupported or ProvisionError; then nothing is left.
+    directory: of the cluster. Raises Unsupported or ProvisionError, and then leaves nothing.
     """
     asked = spec.needs.network
     assert asked
@@ -45,10 +45,10 @@ def make_path(
 ) -> RoutedPath:
     """A path between these ends that delays nothing yet; given: as in ``RoutedPath.make``.
 
-    Raises Unsupported or ProvisionError; then nothing is left of it.
+    Raises Unsupported or ProvisionError, and then leaves nothing.
     """
     if reason := why_not():
-        raise Unsupported(f"a network that can be delayed cannot be made on this machine: {reason}")
+        raise Unsupported(f"this machine cannot delay a network: {reason}")
     number = int(directory.name.partition("-")[0])
     spawns = run.host(HOLDERS, directory / HOLDERS)
     path = RoutedPath(
@@ -74,13 +74,13 @@ def make_path(
 
 @functools.cache
 def kernel_delays() -> bool:
-    """Whether the kernel of this machine delays packets for us; else a guest does."""
+    """Whether the kernel of this machine can delay packets for us; otherwise a guest does."""
     return not kernel_router.why_not()
 
 
 @functools.cache
 def why_not() -> str:
-    """Why local processes can have no network of their own on this machine, as a clause; empty where they can."""
+    """Why local processes cannot have a separate network on this machine, as a clause; empty if they can."""
     try:
         for name in ("ip", "unshare", "nsenter"):
             program(name)

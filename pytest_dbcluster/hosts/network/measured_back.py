@@ -17,9 +17,9 @@ class MeasuredBack:
         self._after: dict[tuple[NetworkPath, NetworkNeeds], list[MeasuredLink]] = {}
 
     def before(self, name: str, path: NetworkPath | None, needs: NetworkNeeds | None) -> None:
-        """Measure before the first round of a variant, by its name, on a path. Raises ProvisionError.
+        """Measure a path before the first round of a variant. Raises ProvisionError.
 
-        What was measured of the same needs on the same path is not measured again.
+        name: of the variant. It does not measure the same needs on the same path again.
         """
         if path and needs:
             self._first.setdefault(name, (path, needs))
@@ -27,12 +27,12 @@ class MeasuredBack:
                 self._before[path, needs] = path.measured(needs)
 
     def after(self, path: NetworkPath | None) -> None:
-        """Measure all that was measured before on a path once more. Raises ProvisionError."""
+        """Repeat all earlier measurements of a path. Raises ProvisionError."""
         for of, needs in [key for key in self._before if key[0] is path]:
             self._after[of, needs] = of.measured(needs)
 
     def of(self, name: str) -> list[Delay]:
-        """The delays of a variant, on the first path of its rounds; empty where none was measured."""
+        """The delays of a variant, on the first path of its rounds; empty if they were not measured."""
         key = self._first.get(name)
         if key not in self._before:
             return []
@@ -50,7 +50,7 @@ class MeasuredBack:
 
 
 def line(name: str, needs: NetworkNeeds | None, delays: Sequence[Delay]) -> str:
-    """What a message says about the network of a variant; empty for a variant without one."""
+    """The line about the network of a variant in a message; empty for a variant without one."""
     if needs is None:
         return ""
     shown = [delay for delay in delays if delay.asked or delay.kernel_settings] or delays[:1]

@@ -1,4 +1,4 @@
-"""A host of this machine whose programs run in a network namespace, with an address of their own."""
+"""A host of this machine whose programs run in a network namespace with a separate address."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pytest_dbcluster.system.ports import PortLocks
 
 
 class NamespaceHost(LocalHost):
-    """A directory on this machine, and a network namespace. ``path``: the network to the other hosts of the cluster."""
+    """A directory and a network namespace of this machine. ``path``: the network to the cluster's other hosts."""
 
     def __init__(self, name: str, directory: Path, client: SupervisorClient, ports: PortLocks) -> None:
         super().__init__(name, directory, client, ports)
@@ -21,7 +21,7 @@ class NamespaceHost(LocalHost):
         self._user: UserNamespace | None = None
 
     def enter(self, namespace: Namespace | UserNamespace, address: str) -> None:
-        """Run later programs in this namespace. ``address``: the host's own address there."""
+        """Run later programs in this namespace. ``address``: the host's address there."""
         self.address = address
         self.enters = namespace.entering()
         self._user = namespace.user if isinstance(namespace, Namespace) else namespace
@@ -29,15 +29,15 @@ class NamespaceHost(LocalHost):
             self.root, self.connects = True, self._user.connect
 
     def typed(self, command: Sequence[str]) -> list[str]:
-        """The command line that reaches the cluster's addresses, where this machine does not."""
+        """The command line that can reach the cluster's addresses, if this machine cannot."""
         return self._user.entering(command) if self._user else []
 
     def port(self, usual: int) -> int:
-        """The usual port: nobody else listens in this namespace."""
+        """The usual port, because no other program listens in this namespace."""
         return usual
 
     def lost(self) -> str:
-        """Why the host cannot be used any more; empty while it can be."""
+        """Why the host cannot be used any more; empty while it can be used."""
         return super().lost() or (self.path.lost() if self.path else "")
 
 

@@ -1,9 +1,9 @@
-"""Network namespaces of a run. A process of the run holds each of them, so none is left when the run has ended.
+"""Network namespaces of a run. A process of the run holds each of them, so they end with the run.
 
-A namespace has no name that would outlive it. What is made in it, such as one end of a pair of interfaces, goes with
-it, and so does the other end, wherever that one is.
+A namespace has no name that could outlive it. Objects in it, such as one end of a pair of interfaces, end with it, and
+so does the other end of the pair.
 
-Without root all namespaces of a cluster lie in a user namespace. Its parent network then plays the host's role.
+Without root, all namespaces of a cluster are in a user namespace. Its parent network then plays the host's role.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ Value = TypeVar("Value")
 
 CLONE_NEWNET = 0x40000000  # linux/sched.h
 SIOCETHTOOL = 0x8946  # linux/sockios.h
-# linux/ethtool.h: checksums, segmentation, receiving in larger pieces. A router that takes packets as they are would
-# forward packets without a checksum, and longer than its interface allows.
+# linux/ethtool.h: checksums, segmentation, large receive. With these offloads, a router would forward packets without a
+# checksum, and packets that are too long for its interface.
 OFFLOADS = {"sending checksums": 0x17, "TSO": 0x1F, "GSO": 0x24, "GRO": 0x2C}
 SYSTEM_PATH = "/usr/local/sbin:/usr/sbin:/sbin:/usr/bin:/bin"
-SECONDS = 20.0  # until a namespace is there, and for a command in it
+SECONDS = 20.0  # timeout for a namespace, and for a command in it
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Spawns(Protocol):
-    """What starts the process that holds a namespace: a host of the run."""
+    """Starts the process that holds a namespace: a host of the run."""
 
     directory: str
 
@@ -58,13 +58,13 @@ def program(name: str) -> str:
         return str(tools.bin / name)
     if not found:
         package = {"ip": "iproute2", "tc": "iproute2"}.get(name, "util-linux")
-        raise Unsupported(f"a network for a cluster needs the program {name} of this machine (package {package})")
+        raise Unsupported(f"a network for a cluster needs the program {name} on this machine (package {package})")
     return found
 
 
 @functools.cache
 def ahead() -> tuple[str, ...]:
-    """The command line that lets a program run before all others of this machine; empty where we may not."""
+    """The command line that gives a program priority over all others of this machine; empty if we may not."""
     command = (program("chrt"), "--rr", "1")
     try:
         done = subprocess.run([*command, program("true")], capture_output=True, check=False, timeout=SECONDS)
@@ -74,7 +74,7 @@ def ahead() -> tuple[str, ...]:
 
 
 def come_first() -> None:
-    """Let this thread run before all other programs of this machine, where we may."""
+    """Give this thread priority over all other programs of this machine, if we may."""
     with contextlib.suppress(OSError):
         os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
 
@@ -82,8 +82,8 @@ def come_first() -> None:
 class Namespace:
     """One network namespace and the process that holds it; ``spawns`` starts that process.
 
-    ``of``: the process of somebody else that holds it already, such as a container's first one; None for a new one.
-    ``user``: the user namespace in which it lies; None for that of this process.
+    ``of``: an existing process that holds it, such as a container's first one; None for a new namespace.
+    ``user``: the user namespace that contains it; None for that of this process.
     """
 
     def __init__(self, spawns: Spawns, name: str, of: int | None = None, user: UserNamespace | None = None) -> None:
@@ -107,7 +107,7 @@ class Namespace:
         self._made = self._now()
 
     def _now(self) -> tuple[int, int] | None:
-        """What tells the process's namespace from all others; None when the process has ended."""
+        """The identity of the process's namespace; None if the process has ended."""
         try:
             state = os.stat(self.path)  # noqa: PTH116  (a link of the kernel, not a path)
         except OSError:
@@ -115,7 +115,7 @@ class Namespace:
         return state.st_dev, state.st_ino
 
     def lost(self) -> str:
-        """Why nobody can enter the namespace any more, as a clause for a message; empty while one can."""
+        """Why the namespace cannot be entered any more, as a clause for a message; empty while it can."""
         if self._made and self._now() == self._made:
             return ""
         return f"process {self.pid}, which held the network namespace of {self.name}, has ended"
@@ -127,32 +127,32 @@ class Namespace:
             )
         others = [os.stat(f"/proc/{pid}/ns/net") for pid in ("self", self.outside)]  # noqa: PTH116  (links, no paths)
         if self._now() in [(other.st_dev, other.st_ino) for other in others]:
-            return ["it is that of another process"]
+            return ["it is still that of another process"]
         return []
 
     @property
     def outside(self) -> int:
-        """A process in the network that this process reaches: its own, or that of the user namespace."""
+        """A process in the network that this process can reach: its own, or that of the user namespace."""
         return self.user.pid if self.user else os.getpid()
 
     def _beside(self, command: Sequence[str]) -> list[str]:
-        """The command line that runs a command in the network that this process reaches."""
+        """The command line that runs a command in the network that this process can reach."""
         return self.user.entering(command) if self.user else list(command)
 
     def entering(self, command: Sequence[str] = ()) -> list[str]:
-        """The command line that runs a command in this namespace, without another process in between."""
+        """The command line that runs a command in this namespace, without an intermediate process."""
         return [program("nsenter"), *(self.user.options if self.user else ()), f"--net={self.path}", *command]
 
     def batch(self, name: str, lines: Sequence[str]) -> None:
-        """Give these lines to ``ip`` or ``tc`` in this namespace. Raises ProvisionError with the line it refused."""
+        """Run these lines with ``ip`` or ``tc`` in this namespace. Raises ProvisionError with the refused line."""
         self._batch(self.entering([program(name), "-batch", "-"]), lines)
 
     def batch_here(self, name: str, lines: Sequence[str]) -> None:
-        """Give these lines to ``ip`` in the network that this process reaches. Raises ProvisionError."""
+        """Run these lines with ``ip`` in the network that this process can reach. Raises ProvisionError."""
         self._batch(self._beside([program(name), "-batch", "-"]), lines)
 
     def output(self, name: str, arguments: Sequence[str]) -> str:
-        """What ``ip`` or ``tc`` prints in this namespace. Raises ProvisionError."""
+        """The output of ``ip`` or ``tc`` in this namespace. Raises ProvisionError."""
         return self._run(self.entering([program(name), *arguments]))
 
     def _batch(self, command: Sequence[str], lines: Sequence[str]) -> None:
@@ -168,7 +168,7 @@ class Namespace:
         return done.stdout
 
     def make_socket(self, family: int, kind: int, protocol: int = 0) -> socket.socket:
-        """A socket in this namespace, to which it belongs whoever uses it. Raises OSError."""
+        """A new socket in this namespace; it stays there whichever process uses it. Raises OSError."""
         if self.user:
             return self.user.make_socket(family, kind, protocol, of=self.pid)
 
@@ -182,25 +182,25 @@ class Namespace:
         return apart(made)
 
     def without_offloads(self, interfaces: Sequence[str]) -> None:
-        """Let these interfaces send each packet whole and with its checksum. Raises ProvisionError."""
+        """Make these interfaces send undivided packets with checksums. Raises ProvisionError."""
         try:
             with self.make_socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
                 _switch_off(control, interfaces)
         except OSError as error:
-            raise ProvisionError(f"cannot turn the offloads of {', '.join(interfaces)} off: {error}") from None
+            raise ProvisionError(f"cannot turn off the offloads of {', '.join(interfaces)}: {error}") from None
 
     def set(self, variable: str, value: str) -> None:
         """Set a variable below /proc/sys/net in this namespace. Raises ProvisionError."""
         self._run(self.entering([program("tee"), f"/proc/sys/net/{variable}"]), value)
 
     def close(self) -> None:
-        """End our process that holds the namespace. The namespace goes when no other process is in it."""
+        """End our process that holds the namespace. The namespace ends when no other process is in it."""
         if self._holder:
             self._holder.signal(signal.SIGKILL)
 
 
 def apart(function: Callable[[], Value]) -> Value:
-    """The result of a function that is called in a thread of its own."""
+    """The result of a function, called in a new thread."""
     results: list[Value] = []
     errors: list[BaseException] = []
 

@@ -1,4 +1,4 @@
-"""NetworkPath: the network between the hosts of one cluster, which can be delayed, and whose delay is measured back."""
+"""NetworkPath: the network between the hosts of one cluster. It can delay packets, and measures its delays."""
 
 from __future__ import annotations
 
@@ -15,58 +15,58 @@ from pytest_dbcluster.hosts.network import kernel_settings
 from pytest_dbcluster.hosts.network.kernel_settings import Ways
 from pytest_dbcluster.network import KernelSettings, LinkShape, NetworkNeeds, Pair, RoundTrips
 
-SAMPLES = 5  # pings, and exchanges over TCP, of one measurement
-REST_SAMPLES = 25  # of the path at rest, which are short; a rest that seems too long makes every delay too short
-TRIES = 5  # measurements of a link that seems wrong: what else runs on the machine only adds time
-REASONS = "a machine that does too much else delays packets, and a router that does not keep up too"
-PING_BITS = 8 * 98  # of a ping on the link
-OFF_SHARE, OFF_SECONDS = 0.1, 0.0002  # a round trip is wrong where it is off by more than both
+SAMPLES = 5  # pings, and exchanges over TCP, per measurement
+REST_SAMPLES = 25  # of the path at rest: if the rest seems too long, every delay seems too short
+TRIES = 5  # measurements of a link that seems wrong: other programs of the machine only add time
+REASONS = "a busy machine delays packets, and so does a router that cannot keep up"
+PING_BITS = 8 * 98  # size of a ping on the link
+OFF_SHARE, OFF_SECONDS = 0.1, 0.0002  # a round trip is wrong if its error exceeds both
 
 
 @dataclasses.dataclass(frozen=True)
 class MeasuredLink:
-    """The round trips between two ends: what was asked, in seconds, and what was measured above the path at rest."""
+    """The round trips between two ends: the request in seconds, and the measurement minus the path at rest."""
 
     pair: Pair
     asked: float
     measured: RoundTrips
     kernel_settings: KernelSettings | None = None
-    """What else was asked of the link, as the kernel has it set; None for nothing."""
+    """The link's other requested properties, as set in the kernel; None if there are none."""
 
     @property
     def short(self) -> bool:
-        """Whether less was measured than was asked."""
+        """Whether the measured delay is shorter than the request."""
         return any(one is not None and one < self.asked for one in (self.measured.ping, self.measured.exchange))
 
     def wrong(self, more: float = 0.0) -> str:
-        """Why this is not what was asked, as a clause; empty where it is. more: seconds that are allowed besides."""
+        """How the measurement differs from the request, as a clause; or empty. more: additional accepted seconds."""
         allowed = max(OFF_SHARE * self.asked, OFF_SECONDS) + more
         for name, seconds in (("pings", self.measured.ping), ("exchanges over TCP", self.measured.exchange)):
             if seconds is not None and abs(seconds - self.asked) > allowed:
                 return (
-                    f"{' and '.join(self.pair)} are {milliseconds(seconds)} apart (least of {name}), and "
-                    f"{milliseconds(self.asked)} were asked"
+                    f"the round trip between {' and '.join(self.pair)} is {milliseconds(seconds)} instead of "
+                    f"{milliseconds(self.asked)} (shortest of the {name})"
                 )
         return ""
 
 
 @runtime_checkable
 class OnPath(Protocol):
-    """An optional power of a host: it is on a path."""
+    """An optional protocol of a host: it is on a path."""
 
     path: NetworkPath | None
 
 
 def path_of(hosts: Sequence[Host]) -> NetworkPath | None:
-    """The path between the hosts of a cluster; None where they have none that can be delayed."""
+    """The path between the hosts of a cluster; None if their network cannot be delayed."""
     return next((host.path for host in hosts[:1] if isinstance(host, OnPath)), None)
 
 
 class NetworkPath(abc.ABC):
-    """The network between the ends of one cluster. It begins at rest: it delays nothing.
+    """The network between the ends of one cluster. At first it delays nothing.
 
-    ends: the nodes, then ``client`` and ``proxy`` where packets of these take the path too. rests, tries: how often the
-    path at rest is measured, and at most a link that seems wrong.
+    ends: the nodes, then ``client`` and ``proxy`` if their packets take the path too. rests: the number of measurements
+    of the path at rest. tries: the maximum number of measurements of a link that seems wrong.
     """
 
     ends: Sequence[str] = ()
@@ -78,42 +78,42 @@ class NetworkPath(abc.ABC):
 
     @abc.abstractmethod
     def shape(self, needs: NetworkNeeds) -> None:
-        """Delay packets as ``needs`` say from now on; nothing is restarted. Raises ProvisionError."""
+        """Delay packets from now on as ``needs`` ask, without restarts. Raises ProvisionError."""
 
     def has_host(self, end: str) -> bool:
-        """Whether an end beside the nodes has a host here: its packets take the path, or no other host is near."""
+        """Whether an end other than a node has a host here: its packets take the path, or no other host is near."""
         return end in self.ends
 
     @abc.abstractmethod
     def host(self, end: str) -> Host:
-        """The host of an end beside the nodes. Raises ProvisionError."""
+        """The host of an end other than a node. Raises ProvisionError."""
 
     @abc.abstractmethod
     def round_trips(self, pair: Pair, samples: int) -> RoundTrips:
-        """The shortest of so many round trips between two ends, now. Raises ProvisionError."""
+        """The shortest of several round trips between two ends, now. Raises ProvisionError."""
 
     @abc.abstractmethod
     def settings(self) -> Ways:
-        """What the kernel has set, by the ends from which and to which packets have gone. Raises ProvisionError."""
+        """The settings in the kernel, by source and target end of the packets so far. Raises ProvisionError."""
 
     def lost(self) -> str:
-        """Why packets take this path no more, as a clause for a message; empty while they do."""
+        """Why packets cannot take this path any more, as a clause for a message; empty while they can."""
         return ""
 
     def cut(self, end: str) -> None:  # noqa: B027 (a host that is cut off elsewhere is cut off here too)
-        """Let no packet of an end take this path. Raises ProvisionError."""
+        """Block all packets of an end on this path. Raises ProvisionError."""
 
     def join(self, end: str) -> None:  # noqa: B027
-        """Let packets of an end take this path again. Raises ProvisionError."""
+        """Unblock the packets of an end. Raises ProvisionError."""
 
     def begin_again(self, end: str) -> None:  # noqa: B027 (the queues of others outlive a host)
-        """Delay packets of an end as before, whose host has lost its power. Raises ProvisionError."""
+        """Delay the packets of an end again after its host lost power. Raises ProvisionError."""
 
     def measured(self, needs: NetworkNeeds) -> list[MeasuredLink]:
-        """Shape the path, measure the round trips between each two ends, and read what else the kernel has set.
+        """Shape the path, measure the round trips between all pairs of ends, and read the kernel's other settings.
 
-        The path stays shaped. Raises ProvisionError for a link that is off by more than 10 % and 0.2 ms, or for which
-        the kernel has something else set, and for a path that is lost.
+        The path stays shaped. Raises ProvisionError if a link is off by more than 10 % and 0.2 ms, if the kernel's
+        settings of a link differ from the request, or if the path is lost.
         """
         links = network.pairs(self.ends)
         if len(self._rest) < len(links):
@@ -139,20 +139,20 @@ class NetworkPath(abc.ABC):
             wrong = link.wrong(more)
             if not wrong:
                 return link
-            if link.short:  # the path at rest was disturbed when it was measured
+            if link.short:  # the measurement of the path at rest was disturbed
                 self._measure_rest([pair])
                 self.shape(needs)
             now = now.minimum(self.round_trips(pair, SAMPLES))
-        raise _otherwise(needs, f"{wrong}, as a difference to the path at rest; {REASONS}")
+        raise _otherwise(needs, f"{wrong}, without that of the path at rest; {REASONS}")
 
 
 def _ping_seconds(shape: LinkShape) -> float:
-    """How long a ping is on its way because of the rate alone, there and back."""
+    """The round trip of a ping that the rate causes, in seconds."""
     return 2 * PING_BITS / shape.rate if shape.rate else 0.0
 
 
 def _settings(pair: Pair, needs: NetworkNeeds, ways: Ways) -> KernelSettings | None:
-    """What the kernel has set for a link; None if nothing was asked. Raises ProvisionError for something else."""
+    """The kernel's settings of a link; None if none were requested. Raises ProvisionError for wrong settings."""
     shape = needs.between(*pair)
     if wrong := kernel_settings.wrong(pair, shape, ways):
         raise _otherwise(needs, wrong)
@@ -160,4 +160,4 @@ def _settings(pair: Pair, needs: NetworkNeeds, ways: Ways) -> KernelSettings | N
 
 
 def _otherwise(needs: NetworkNeeds, wrong: str) -> ProvisionError:
-    return ProvisionError(f"the network between the nodes is not as the cluster asks for it ({needs}): {wrong}")
+    return ProvisionError(f"the network between the nodes differs from the cluster's request ({needs}): {wrong}")

@@ -1,7 +1,7 @@
 """Round trips between two network namespaces of this machine, measured by one thread of this process.
 
 A socket belongs to the namespace in which it was made, so a single thread can hold both ends of a connection. It sends
-a byte on one end, receives it on the other, and sends it back: no other program and no other thread takes part.
+a byte on one end, receives it on the other, and sends it back. No other program or thread is involved.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from pytest_dbcluster.errors import ProvisionError
 from pytest_dbcluster.hosts.network.namespaces import Namespace
 
 ECHO, ECHO_REPLY = 8, 0  # types of ICMP
-HEADER = 20  # bytes of an IPv4 header without options, which a raw socket receives too
-LOST_SECONDS = 2.0  # a packet that is not back then, beyond its round trip, is lost
+HEADER = 20  # bytes of the IPv4 header without options that a raw socket receives too
+LOST_SECONDS = 2.0  # after its round trip and these seconds a packet is lost
 LOST = 5  # packets in a row
 
 
 def ping(source: Namespace, address: str, samples: int, asked: float) -> float:
-    """The shortest of so many pings from a namespace to an address, in seconds.
+    """The shortest of several pings from a namespace to an address, in seconds.
 
-    asked: the round trip that the path should have, in seconds. Lost packets do not count. Raises ProvisionError when
-    no answer comes.
+    asked: the round trip that the path should have, in seconds. Lost packets do not count. Raises ProvisionError if all
+    are lost.
     """
     made = source.make_socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)
     times: list[float] = []
@@ -39,7 +39,7 @@ def ping(source: Namespace, address: str, samples: int, asked: float) -> float:
 
 
 def _pinged(made: socket.socket, address: str, number: int) -> float | None:
-    """Seconds until the answer to one ping; None where none comes."""
+    """Seconds until the answer to one ping; None without an answer."""
     identity = os.getpid() & 0xFFFF
     began = time.perf_counter()
     made.sendto(_packet(identity, number), (address, 0))
@@ -56,7 +56,7 @@ def _pinged(made: socket.socket, address: str, number: int) -> float | None:
 
 
 def _packet(identity: int, number: int) -> bytes:
-    """A ping without a body."""
+    """A ping packet without a body."""
     checksum = 0xFFFF - _sum(struct.pack("!BBHHH", ECHO, 0, 0, identity, number))
     return struct.pack("!BBHHH", ECHO, 0, checksum, identity, number)
 
@@ -70,9 +70,9 @@ def _sum(content: bytes) -> int:
 
 
 def exchange(source: Namespace, target: Namespace, address: str, samples: int, asked: float) -> float:
-    """The shortest of so many exchanges of one byte over TCP from ``source`` to ``address`` of ``target``, in seconds.
+    """The shortest of several exchanges of one byte over TCP from ``source`` to ``address`` of ``target``, in seconds.
 
-    asked: the round trip that the path should have, in seconds. Raises ProvisionError when no connection is made.
+    asked: the round trip that the path should have, in seconds. Raises ProvisionError if it cannot connect.
     """
     seconds = 4 * asked + LOST * LOST_SECONDS  # time for repeated packets
     try:

@@ -1,8 +1,8 @@
 """A path of network namespaces around a router, for programs of this machine.
 
-Each end has one address, and two ways lead to it. From other ends packets go through the router, which delays them.
-From this machine they go straight over a pair of interfaces: so do our own connections, and those of a load generator
-that is no end. A program listens on the address of its end, so only in its own namespace.
+Each end has one address and two routes to it. Packets from other ends go through the router, which delays them. Packets
+from this machine go directly over a pair of interfaces: our connections, and those of a load generator that is not an
+end. A program listens on the address of its end, so only in its namespace.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from pytest_dbcluster.hosts.network.router import MTU, Port, Router
 from pytest_dbcluster.hosts.subnets import free_subnet
 from pytest_dbcluster.network import BESIDE_NODES, REST, NetworkNeeds, Pair, RoundTrips
 
-OURS, GATEWAY = 254, 253  # numbers of two addresses: of this machine, and of the router's ports
+OURS, GATEWAY = 254, 253  # the last numbers of two addresses: this machine's and the router ports'
 PEERS, CONTROL = "peers", "control"  # the interfaces of an end: to the router, and to this machine
-# Measurements of the path at rest, and of a link that seems wrong, where other programs may run before us.
+# Numbers of measurements if other programs may have priority over us: of the path at rest, and of a wrong link.
 RESTS, MORE_TRIES = 10, 40
 NONE: Mapping[str, tuple[int, Host]] = MappingProxyType({})
-# How often a connection whose program was killed says goodbye to a peer that is not there any more. It keeps the
-# namespace as long: with the kernel's own 8 for 100 s.
+# How often the kernel retries to close a killed program's connection to a peer that is gone. The namespace stays as
+# long: with the kernel's default of 8, for 100 s.
 ORPHAN_RETRIES = "3"
 FIRST_MAC = 0x020000000000  # locally administered
 
@@ -39,9 +39,9 @@ FIRST_MAC = 0x020000000000  # locally administered
 class RoutedPath(NetworkPath):
     """Namespaces of this machine, one for each end, and one for the ports of the router.
 
-    run_id, number: of the run and of the cluster in it; interfaces of this machine are named after them. directory:
-    of the cluster. spawns: starts the processes that hold the namespaces. makes_host: makes a host of a name and a
-    directory. user: the user namespace in which all of it lies, with the near hosts of proxy and load generator.
+    run_id, number: of the run and of the cluster in it, for the names of interfaces. directory: of the cluster. spawns:
+    starts the processes that hold the namespaces. makes_host: makes a host from a name and a directory. user: the user
+    namespace that contains everything, with the near hosts of proxy and load generator.
     """
 
     def __init__(
@@ -72,11 +72,11 @@ class RoutedPath(NetworkPath):
     def make(self, ends: Sequence[str], given: Mapping[str, tuple[int, Host]] = NONE) -> None:
         """Make the namespaces of these ends, and the ports of a router. Raises ProvisionError or Unsupported.
 
-        given: of ends that have a namespace and a way to this machine already, a process in it, and the host.
+        given: ends that already have a namespace and a route to this machine -> a process in it, and the host.
         """
         if len(ends) > router.MOST_ENDS:
             raise Unsupported(
-                f"a network that can be delayed has {router.MOST_ENDS} ends at most, and {len(ends)} were asked for: "
+                f"a network that can be delayed has at most {router.MOST_ENDS} ends, and the cluster has {len(ends)}: "
                 f"{', '.join(ends)}"
             )
         self.ends = tuple(ends)
@@ -98,7 +98,7 @@ class RoutedPath(NetworkPath):
             self.join(port.end)
 
     def _connect(self, port: Port) -> None:
-        """Connect an end with the router. Both ends of a pair of interfaces are made where they stay."""
+        """Connect an end with the router. It makes both ends of the pair of interfaces in their final namespaces."""
         assert self.hub
         namespace = self._namespaces[port.end]
         self.hub.batch("ip", [
@@ -110,7 +110,7 @@ class RoutedPath(NetworkPath):
         namespace.without_offloads([PEERS])
 
     def _connect_here(self, port: Port) -> None:
-        """Give an end its address, and connect it with this machine."""
+        """Set the address of an end, and connect it with this machine."""
         namespace, ours = self._namespaces[port.end], f"{self._prefix}{port.number:02x}"
         namespace.batch("ip", [
             "link set dev lo up",
@@ -124,7 +124,7 @@ class RoutedPath(NetworkPath):
         namespace.batch_here("ip", lines)
 
     def join(self, end: str) -> None:
-        """Lead an end's packets for other ends to the router, for the first time or after ``cut``."""
+        """Route an end's packets for other ends to the router, for the first time or after ``cut``."""
         port = self._port(end)
         self._namespaces[end].batch("ip", [
             f"link set dev {PEERS} addrgenmode none up",
@@ -137,7 +137,7 @@ class RoutedPath(NetworkPath):
         ])  # fmt: skip
 
     def cut(self, end: str) -> None:
-        """Let no packet of an end reach the router."""
+        """Block all packets of an end to the router."""
         self._namespaces[end].batch("ip", [f"link set dev {PEERS} down"])
 
     def _port(self, end: str) -> Port:
@@ -148,17 +148,17 @@ class RoutedPath(NetworkPath):
         return self._namespaces[end]
 
     def begin(self, made: Router) -> None:
-        """Let this router forward between the ends; the path then delays nothing. Raises ProvisionError."""
+        """Make this router forward between the ends, without delay. Raises ProvisionError."""
         self._router = made
         made.start(self.ports)
         self._needs = REST
 
     def has_host(self, end: str) -> bool:
-        """Whether an end beside the nodes has a host here; in a user namespace every end has one."""
+        """Whether an end other than a node has a host here; in a user namespace every end has one."""
         return self._user is not None or super().has_host(end)
 
     def host(self, end: str) -> Host:
-        """A host in the namespace of an end, with a directory of its own."""
+        """A host in the namespace of an end, with a separate directory."""
         known = self._hosts.get(end)
         if known and Path(known.directory).is_dir():
             return known
@@ -172,12 +172,12 @@ class RoutedPath(NetworkPath):
         return host
 
     def shape(self, needs: NetworkNeeds) -> None:
-        """Tell the router, whatever it does now: a round that follows one of its own variant begins as any other."""
+        """Shape the router even if nothing changes, so that every round begins the same way."""
         assert self._router
         try:
             self._router.shape(needs)
         except ProvisionError:
-            self._require("its delays could not be changed")
+            self._require("cannot change its delays")
             raise
         self._needs = needs
 
@@ -188,43 +188,43 @@ class RoutedPath(NetworkPath):
         asked = (self._needs or REST).between(*pair).rtt
 
         def measured() -> RoundTrips:
-            come_first()  # the time that this thread would wait for a CPU is no part of the network
+            come_first()  # so that waiting for a CPU does not count as network delay
             return RoundTrips(
                 probes.ping(one, address, samples, asked), probes.exchange(one, other, address, samples, asked)
             )
 
-        self._require("no round trip can be measured")
+        self._require("cannot measure a round trip")
         try:
             return apart(measured)
         except ProvisionError:
-            self._require("no round trip could be measured")
+            self._require("cannot measure a round trip")
             raise
 
     def settings(self) -> Ways:
-        """What the router has set."""
+        """The settings of the router."""
         assert self._router
         try:
             return self._router.settings()
         except ProvisionError:
-            self._require("its queues could not be read")
+            self._require("cannot read its queues")
             raise
 
     def _require(self, so: str) -> None:
-        """Raise ProvisionError when the path is lost."""
+        """Raise ProvisionError if the path is lost."""
         if lost := self.lost():
             raise ProvisionError(f"{lost}; so {so}")
 
     def others(self) -> list[Host]:
-        """The hosts of the ends beside the nodes, as far as they were made."""
+        """The existing hosts of the ends other than nodes."""
         return [host for end, host in self._hosts.items() if end in BESIDE_NODES]
 
     def lost(self) -> str:
-        """Why the router forwards no more, or an end cannot be reached; empty while neither is so."""
+        """Why the router does not forward any more, or an end cannot be reached; otherwise empty."""
         router = self._router.lost() if self._router else ""
         return router or next(filter(None, (namespace.lost() for namespace in self._namespaces.values())), "")
 
     def close(self) -> None:
-        """End the router and the namespaces; their interfaces go with them."""
+        """End the router and the namespaces, and with them their interfaces."""
         if self._router:
             with contextlib.suppress(ProvisionError):
                 self._router.close()
@@ -241,7 +241,7 @@ def _mac(number: int) -> str:
 
 
 def closed(hosts: Sequence[Host]) -> list[Host]:
-    """End the paths of these hosts, where the nodes of a cluster are given back and not only one of its other ends.
+    """End the paths of these hosts if they are the nodes of a cluster, and not only one of its other ends.
 
     Returns the hosts of the other ends, which nobody uses any more.
     """

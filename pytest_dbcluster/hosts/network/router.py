@@ -1,7 +1,7 @@
-"""Router: leads packets between the ends of a path, and delays them. What it is told are lines for ``ip`` and ``tc``.
+"""Router: forwards packets between the ends of a path, and delays them. It is configured with ``ip`` and ``tc``.
 
-Each port leads to one end. A port has a queue for each other end, because netem delays all that passes it: packets from
-node1 to node3 wait in the queue for node1 at the port of node3. Half of a round trip is waited for each way.
+Each port is connected to one end. A port has a queue for each other end, because netem delays all packets of a queue:
+packets from node1 to node3 wait in the queue for node1 at the port of node3. Each way delays by half of a round trip.
 """
 
 from __future__ import annotations
@@ -13,27 +13,27 @@ from collections.abc import Sequence
 from pytest_dbcluster.hosts.network import kernel_settings
 from pytest_dbcluster.network import REST, KernelSettings, LinkShape, NetworkNeeds
 
-MTU = 9000  # bytes: fewer packets, so that the router costs less
-LIMIT = 100_000  # packets that wait in a queue; netem's own 1000 would be lost at a high rate and a long delay
-BANDS = 16  # queues of the kernel's prio, of which the last is for packets from elsewhere
+MTU = 9000  # bytes; large packets reduce the router's CPU time
+LIMIT = 100_000  # packets in a queue; netem's default of 1000 is too small for a high rate and a long delay
+BANDS = 16  # queues of the kernel's prio; the last one is for other packets
 MOST_ENDS = BANDS
-GUEST_LATE = 70e-6  # of a guest's timer; measured: 1 ms was 1.14 ms there and back, 20 ms were 20.4 ms
+GUEST_LATE = 70e-6  # delay of a guest's timer; measured round trips: 1.14 ms for 1 ms, 20.4 ms for 20 ms
 
 
 @dataclasses.dataclass(frozen=True)
 class Port:
-    """One port of a router, and the end that it leads to.
-
-    mac, router_mac: hardware addresses of the end and of the port.
-    """
+    """One port of a router, and the end that is connected to it."""
 
     number: int
-    """1-based."""
+    """Number of the port, 1-based."""
 
     end: str
     address: str
     mac: str
+    """Hardware address of the end."""
+
     router_mac: str
+    """Hardware address of the port."""
 
     @property
     def outside(self) -> str:
@@ -42,9 +42,9 @@ class Port:
 
 
 class Router(abc.ABC):
-    """Forwards packets between ports. ``start`` makes it ready; it delays nothing until ``shape``.
+    """Forwards packets between ports after ``start``. It delays nothing until ``shape``.
 
-    ``late``: seconds by which its timer lets a packet go too late; a delay is shorter by as much.
+    ``late``: seconds by which its timer sends packets too late; we shorten each delay by as much.
     """
 
     ports: Sequence[Port]
@@ -53,7 +53,7 @@ class Router(abc.ABC):
     @staticmethod
     @abc.abstractmethod
     def interface(port: Port) -> str:
-        """The name that a port has in the router."""
+        """The name of a port in the router."""
 
     @abc.abstractmethod
     def start(self, ports: Sequence[Port]) -> None:
@@ -61,26 +61,26 @@ class Router(abc.ABC):
 
     @abc.abstractmethod
     def tc(self, lines: Sequence[str]) -> None:
-        """Give these lines to ``tc`` in the router. Raises ProvisionError."""
+        """Run these lines with ``tc`` in the router. Raises ProvisionError."""
 
     @abc.abstractmethod
     def show_queues(self) -> str:
-        """What ``tc`` prints of the router's queues. Raises ProvisionError."""
+        """The output of ``tc`` on the router's queues. Raises ProvisionError."""
 
     @abc.abstractmethod
     def lost(self) -> str:
-        """Why the router forwards no more, as a clause for a message; empty while it does."""
+        """Why the router does not forward any more, as a clause for a message; empty while it does."""
 
     @abc.abstractmethod
     def close(self) -> None:
         """End the router."""
 
     def shape(self, needs: NetworkNeeds) -> None:
-        """Delay packets between each two ends as ``needs`` say from now on. Raises ProvisionError."""
+        """Delay packets between all pairs of ends from now on as ``needs`` ask. Raises ProvisionError."""
         self.tc(self.shaping("change", needs))
 
     def settings(self) -> dict[tuple[str, str], KernelSettings]:
-        """What is set, by the ends from which and to which packets go. Raises ProvisionError."""
+        """The settings, by source and target end of the packets. Raises ProvisionError."""
         found = kernel_settings.read(self.show_queues())
         return {
             (source.end, port.end): found[way]
@@ -90,7 +90,7 @@ class Router(abc.ABC):
         }
 
     def forwarding(self) -> list[str]:
-        """The lines for ``ip`` with which the router knows the end at each port. It asks for no address."""
+        """The lines for ``ip`` that configure the end at each port, so that the router needs no ARP."""
         lines = []
         for port in self.ports:
             name = self.interface(port)
@@ -102,7 +102,7 @@ class Router(abc.ABC):
         return lines
 
     def queues(self) -> list[str]:
-        """The lines for ``tc`` with which each port gets a queue for each other end; they delay nothing."""
+        """The lines for ``tc`` that make a queue for each other end at each port, without delay."""
         last = " ".join([str(BANDS - 1)] * 16)
         names = [self.interface(port) for port in self.ports]
         lines = [f"qdisc add dev {name} root handle 1: prio bands {BANDS} priomap {last}" for name in names]
@@ -114,7 +114,7 @@ class Router(abc.ABC):
         ]
 
     def shaping(self, does: str, needs: NetworkNeeds) -> list[str]:
-        """The lines for ``tc`` that add or change the queue of each two ends."""
+        """The lines for ``tc`` that add or change the queues of all pairs of ends."""
         return [
             f"qdisc {does} dev {self.interface(port)} parent 1:{band:x} handle {band + 0x10:x}: "
             f"{netem(needs.between(source.end, port.end), self.late)}"
@@ -128,7 +128,7 @@ class Router(abc.ABC):
 
 
 def netem(shape: LinkShape, late: float) -> str:
-    """A queue for packets one way, with all its arguments: a change keeps what it does not name.
+    """The arguments of a queue for packets one way. All are given, because a change keeps omitted ones.
 
     late: as in ``Router``.
     """

@@ -1,4 +1,4 @@
-"""Fake provisioner for unit tests: its hosts record commands, run nothing, and answer from a table."""
+"""Fake provisioner for unit tests: its hosts record commands without running them, and answer from a table."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pytest_dbcluster.hosts.provisioner import Provisioner
 from pytest_dbcluster.spec import ClusterSpec
 
 FIRST_PORT = 20_001
-PORTS = 100  # of each host; all of them have one address
+PORTS = 100  # per host; all hosts have one address
 
 
 @dataclasses.dataclass
@@ -31,7 +31,7 @@ class FakeProcess(Process):
         return self.ends
 
     def stopped(self) -> bool:
-        """Never: it does not run."""
+        """Always False: it does not run."""
         return False
 
     def cpu_seconds(self) -> float | None:
@@ -48,7 +48,7 @@ class FakeHost(Host):
     """Records commands and keeps files in a dictionary.
 
     ``answers``: a pattern for a whole command line (``*--only-print``) -> the output of the command, or an exception
-    that ``run`` raises. A command that matches no pattern prints nothing. ``brought``: what ``bring`` was given.
+    that ``run`` raises. A command without a matching pattern prints nothing. ``brought``: the arguments of ``bring``.
     ``free``: the free bytes of its disk.
     """
 
@@ -141,7 +141,7 @@ class FakeHost(Host):
 
 
 class FakeProvisioner(Provisioner):
-    """Hands out fake hosts. ``hosts``: those that were not given back yet."""
+    """Makes fake hosts. ``hosts``: those that were not released yet."""
 
     offers: frozenset[str] = frozenset()
     missing: Mapping[str, str] = types.MappingProxyType({})

@@ -1,7 +1,6 @@
-"""Local provisioner: every node is a process on 127.0.0.1. Needs no root.
+"""Local provisioner: every node is a process on 127.0.0.1. It does not need root.
 
-Nodes of a cluster that asks for a network are processes in network namespaces instead, which need root or a user
-namespace.
+If a cluster asks for a network, its nodes are processes in network namespaces, which need root or a user namespace.
 """
 
 from __future__ import annotations
@@ -23,8 +22,8 @@ from pytest_dbcluster.system import block_devices, cgroups
 class LocalProvisioner(Provisioner):
     """Hosts that are directories of one run on this machine.
 
-    ``keep``: the caller may leave the run alive with ``leave``. Control groups enforce the limits of a spec, if this
-    machine lets us create control groups.
+    ``keep``: the caller may leave the run alive with ``leave``. If we may create control groups, they enforce the
+    limits of a spec.
     """
 
     def __init__(self, *, keep: bool = False) -> None:
@@ -33,7 +32,7 @@ class LocalProvisioner(Provisioner):
 
     @functools.cached_property
     def offers(self) -> frozenset[str]:
-        """The powers on this machine. We test limits once: we create a control group and remove it."""
+        """The powers on this machine. We test limits once with a control group."""
         root = {"root"} if os.geteuid() == 0 else set()
         netem = set() if local_paths.why_not() else {"netem"}
         return frozenset({"shared-cores"} | root | netem | cgroups.find(self.directory.parent).offers)
@@ -52,7 +51,7 @@ class LocalProvisioner(Provisioner):
     def acquire(self, spec: ClusterSpec) -> Sequence[LocalHost]:
         """One directory for each node. The first call removes dead runs and starts the supervisor.
 
-        For a spec that asks for a network each node has a network namespace too.
+        If the spec asks for a network, each node also has a network namespace.
         """
         directory = self._run.cluster_directory(spec)
         hosts: Sequence[LocalHost]
@@ -70,7 +69,7 @@ class LocalProvisioner(Provisioner):
         return hosts
 
     def give_back(self, hosts: Sequence[Host]) -> None:
-        """Remove the directories, control groups and networks of these hosts. Their servers have stopped already."""
+        """Remove the directories, control groups and networks of these hosts. Their servers have already stopped."""
         for host in (*hosts, *routed_path.closed(hosts)):
             if isinstance(host, LocalHost) and host.group:
                 host.group.remove()

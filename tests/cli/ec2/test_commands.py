@@ -44,13 +44,13 @@ def test_the_list_shows_each_price_with_its_source_and_age(capsys):
 def test_a_word_that_is_no_instance_type_is_refused(capsys):
     """A wrong type is an error and not an unknown price."""
     assert run("prices", "--list", "--region", REGION, "large") == 2
-    assert "'large' is no instance type, such as r6i.large" in capsys.readouterr().err
+    assert "'large' is not an instance type, such as r6i.large" in capsys.readouterr().err
 
 
 def test_a_word_that_is_no_region_is_refused(capsys):
     """A wrong region is an error, and no file of that name is read."""
     assert run("prices", "--list", "--region", "../x") == 2
-    assert "'../x' is no region of AWS, such as eu-central-1" in capsys.readouterr().err
+    assert "'../x' is not a region of AWS, such as eu-central-1" in capsys.readouterr().err
 
 
 def test_without_a_region_the_command_says_how_to_name_one(capsys):
@@ -117,4 +117,4 @@ def test_the_policy_is_printed_as_json(capsys):
 def test_a_policy_for_a_wrong_region_is_refused(capsys):
     """A wildcard in place of a region would permit more than was meant."""
     assert run("policy", "--region", "*") == 2
-    assert "'*' is no region of AWS" in capsys.readouterr().err
+    assert "'*' is not a region of AWS" in capsys.readouterr().err

@@ -55,7 +55,7 @@ def test_ps_lists_runs_with_what_they_have(aws, capsys, monkeypatch):
     (theirs,) = [line for line in out.splitlines() if line.startswith("ffffffff")]
     assert "eve@elsewhere" in theirs
     assert "expired: dbcluster reap" in theirs
-    assert f"instance {other.id} has the tag of run ffffffff, and is not ours: its name is 'theirs'" in err
+    assert f"instance {other.id} has the tag of run ffffffff, but is not ours: its name is 'theirs'" in err
 
 
 def test_reap_ends_one_run_or_what_has_expired(aws, capsys):
@@ -112,7 +112,10 @@ def test_doctor_fails_where_no_run_could_begin(aws, capsys):
         (["reap", "--provisioner", "ec2", "--run", "x", "--expired"], "dbcluster reap takes --run ID or --expired"),
         (["down", "--provisioner", "ec2"], "dbcluster down --provisioner ec2 takes the ids of runs"),
         (["down", "--provisioner", "ec2", "--all"], "dbcluster down --provisioner ec2 takes the ids of runs"),
-        (["ps", "--provisioner", "ec2", "--db-host", "x"], "machines were given, but the provisioner ec2 uses none"),
+        (
+            ["ps", "--provisioner", "ec2", "--db-host", "x"],
+            "machines were given, but the provisioner ec2 does not use them",
+        ),
         (
             ["up", "galera", "--provisioner", "ec2"],
             "so up cannot leave a cluster there; measure on them with",

@@ -106,7 +106,7 @@ def test_a_second_guest_cannot_have_the_disk_of_another(guest, files, disk, host
 
     assert str(caught.value) == (
         f"the disk {disk.path} belongs to another guest, which still runs: two kernels on one disk would destroy it. "
-        "End the other run, or take another file"
+        "End the other run, or use another file"
     )
     assert not Path(second.directory, DIRECTORY, CONSOLE).exists()
     assert run(guest, files, "echo words >/disk/words && sync && cat /disk/words && rm /disk/words") == (0, "words\n")

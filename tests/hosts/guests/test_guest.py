@@ -174,12 +174,12 @@ def test_a_path_that_a_kernel_cannot_take_is_refused(other):
 @pytest.mark.parametrize(
     ("room", "options", "text"),
     [
-        ("128M", "noexec", "a file of {there}, which is mounted noexec; name another directory with TMPDIR"),
+        ("128M", "noexec", "a file of {there}, which is mounted noexec; choose another directory with TMPDIR"),
         (
             "16M",
             "exec",
-            "a file of {there}, which has 16 MiB free, and it needs 64 MiB; make that file system larger, ask for less "
-            "with memory=, or name another directory with TMPDIR",
+            "a file of {there}, which has 16 MiB free, but it needs 64 MiB; make that file system larger, ask for less "
+            "with memory=, or choose another directory with TMPDIR",
         ),
     ],
 )
@@ -207,7 +207,7 @@ def test_memory_that_finds_no_room_later_is_said(other, small, monkeypatch):
         crowded.agent.wait(number, 60)
     assert str(caught.value).endswith(
         f"{there} of this machine, where guests keep their memory, was full; make it larger, ask for less with "
-        "memory=, or name another directory with TMPDIR"
+        "memory=, or choose another directory with TMPDIR"
     )
     crowded.close()
 
@@ -216,5 +216,5 @@ def test_a_directory_for_memory_that_is_not_there_is_named(other, tmp_path, monk
     """The variable that names it is in the message."""
     monkeypatch.setenv("TMPDIR", str(tmp_path / "none"))
 
-    with pytest.raises(ProvisionError, match=r"none: No such file or directory; name another directory with TMPDIR"):
+    with pytest.raises(ProvisionError, match=r"none: No such file or directory; choose another directory with TMPDIR"):
         Guest("node2", SYSTEM, other, GuestHardware(MEMORY))

@@ -170,7 +170,7 @@ REFUSED = "unshare: unshare failed: Operation not permitted"
             {"kernel.unprivileged_userns_clone": "1", "user.max_user_namespaces": "96365"},
             REFUSED,
             f"the kernel refuses ({REFUSED}): no sysctl forbids it, so a container (its seccomp profile), a chroot or "
-            "a security module does; run outside of that, or as root",
+            "a security module does; run outside of it, or as root",
         ),
     ],
 )
@@ -178,7 +178,7 @@ def test_the_setting_that_forbids_is_named_with_the_command_that_allows(settings
     """Where no setting forbids it, something around this process does."""
     text = user_namespace.forbidden(words, lambda name: settings.get(name, ""))
 
-    assert text == f"it takes root of this machine, or a user namespace, which {said}"
+    assert text == f"it needs root on this machine, or a user namespace, which {said}"
 
 
 # In a user namespace that has all users of this machine root may set limits of its own; ALICE in it may not lift them.
@@ -219,7 +219,7 @@ def test_a_limit_of_the_kernel_forbids_it(limit, number):
     printed = users.program(LIMITED, ALICE, limit, number)
 
     forbids = f"user.{limit}=0 forbids; as root type `sysctl -w user.{limit}=10000`"
-    reason = "" if number else f"it takes root of this machine, or a user namespace, which {forbids}"
+    reason = "" if number else f"it needs root on this machine, or a user namespace, which {forbids}"
     assert printed == f"False {reason}\n"
 
 

@@ -53,7 +53,7 @@ def test_a_delay_that_changes_during_the_rounds_is_an_error():
     measured.before("far", path, FAR)
     path._adds = 0.005
 
-    with pytest.raises(ProvisionError, match=r"node1 and node2 are 15\.0 ms apart"):
+    with pytest.raises(ProvisionError, match=r"node1 and node2 is 15\.0 ms"):
         measured.after(path)
 
 

@@ -67,7 +67,7 @@ def test_a_slow_link_takes_its_time_for_a_ping_too():
     path = FakePath(["node1", "node2"], adds=0.0014)
 
     assert path.measured(NetworkNeeds(rtt=0.001, rate=1e6))[0].asked == 0.001
-    with pytest.raises(ProvisionError, match=r"are 2\.40 ms apart"):
+    with pytest.raises(ProvisionError, match=r"is 2\.40 ms instead of 1\.00 ms"):
         path.measured(NetworkNeeds(rtt=0.001, rate=1e7))
 
 
@@ -77,10 +77,8 @@ def test_a_delay_that_is_not_what_was_asked_is_an_error():
 
     with pytest.raises(ProvisionError) as caught:
         path.measured(FAR)
-    assert str(caught.value).startswith(
-        "the network between the nodes is not as the cluster asks for it (rtt=0.01): node1 and node2 are 13.0 ms apart "
-        "(least of pings), and 10.0 ms were asked, as a difference to the path at rest"
-    )
+    for fact in ("(rtt=0.01)", "node1 and node2 is 13.0 ms instead of 10.0 ms", "pings"):
+        assert fact in str(caught.value)
 
 
 def test_a_link_that_was_disturbed_once_is_measured_again():
@@ -103,7 +101,7 @@ def test_a_delay_that_is_too_short_is_an_error():
     path = FakePath(["node1", "node2"], adds=-0.003)
 
     with pytest.raises(
-        ProvisionError, match=r"node1 and node2 are 7\.00 ms apart \(least of pings\), and 10\.0 ms were"
+        ProvisionError, match=r"node1 and node2 is 7\.00 ms instead of 10\.0 ms \(shortest of the pings\)"
     ):
         path.measured(FAR)
 
@@ -125,7 +123,7 @@ def test_settings_that_were_not_asked_are_an_error(asked):
     with pytest.raises(ProvisionError) as caught:
         path.measured(asked)
     assert str(caught.value) == (
-        f"the network between the nodes is not as the cluster asks for it ({asked}): from node1 to node2 loss "
+        f"the network between the nodes differs from the cluster's request ({asked}): from node1 to node2 loss "
         f"{100 * asked.loss:g} % was asked, and the kernel has 30 % set"
     )
 

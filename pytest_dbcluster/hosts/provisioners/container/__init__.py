@@ -1,4 +1,4 @@
-"""Container provisioner: hosts are containers of the engine on this machine. Also: home-made images for them."""
+"""Container provisioner: hosts are containers of the engine on this machine. It also builds images for them."""
 
 from pytest_dbcluster.hosts.provisioners.container.provisioner import ContainerProvisioner
 

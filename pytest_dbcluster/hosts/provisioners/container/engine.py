@@ -1,7 +1,7 @@
-"""The container engine of this machine, Docker or Podman: how we reach it, and what we make with it.
+"""The container engine of this machine, Docker or Podman: connections to it, and containers and networks of it.
 
-Only this module imports testcontainers and docker. Everything that we make carries our labels, so we find what a
-killed run left behind: ``python -P engine.py clean RUN`` removes it.
+Only this module imports testcontainers and docker. Everything that we make has our labels, so we find what a killed
+run left behind: ``python -P engine.py clean RUN`` removes it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ OWNER_LABEL = "pytest-dbcluster.owner"
 DIRECTORY_LABEL = "pytest-dbcluster.directory"
 # Several containers may share one engine and see different directories. Their PID namespaces tell them apart.
 NAMESPACE_LABEL = "pytest-dbcluster.world"
-# Limits that an engine may lack: our name -> field of its answer (https://docs.docker.com/reference/api/engine/version/v1.41/).
+# Limits that an engine may lack: our name -> field of its answer
+# (https://docs.docker.com/reference/api/engine/version/v1.41/).
 LIMITS = {"memory": "MemoryLimit", "cores": "CpuCfsQuota"}
 WRITE_IOPS = "write_iops_device"
 ANSWER_SECONDS = 60
@@ -37,35 +38,35 @@ DOCKER_SOCKET = "/var/run/docker.sock"
 PODMAN_SOCKET = "podman/podman.sock"  # below the run-time directory of the user or of the system
 SYSTEM_RUN = "/run"
 WAYS_OUT = (
-    "Ways out: start the engine (`dockerd`, or `systemctl start docker`, or `podman system service`), name its socket "
-    "with DOCKER_HOST=unix://PATH, or measure with --db-provisioner local"
+    "What you can do: start the engine (`dockerd`, or `systemctl start docker`, or `podman system service`), name its "
+    "socket with DOCKER_HOST=unix://PATH, or measure with --db-provisioner local"
 )
 
 
 @dataclasses.dataclass(frozen=True)
 class Engine:
-    """An engine that answers."""
+    """A connected engine."""
 
     client: Any
-    """A docker.DockerClient; Podman's socket supports it too."""
+    """The docker.DockerClient; Podman's socket supports it too."""
 
     name: str
     """"docker" or "podman"."""
 
     version: str
     url: str
-    """``unix://PATH``."""
+    """The address of its socket, ``unix://PATH``."""
 
     unlimited: frozenset[str] = frozenset()
     """The limits (cores, memory, iops) that this engine would ignore with only a warning."""
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """Arguments with which testcontainers connects to the same engine."""
+        """The arguments for testcontainers to connect to the same engine."""
         return {"environment": {"DOCKER_HOST": self.url}, "timeout": ANSWER_SECONDS, "version": API}
 
     def close(self) -> None:
-        """Close its connections."""
+        """Close the connections to the engine."""
         self.client.close()
 
     @property
@@ -77,7 +78,7 @@ class Engine:
 def connect() -> Engine:
     """Connect to the engine of DOCKER_HOST, or to the first engine that has a socket.
 
-    Raises ProvisionError when no engine answers, or this user has no permission. Raises Unsupported for an engine of
+    Raises ProvisionError if no engine answers, or if this user has no permission. Raises Unsupported for an engine on
     another machine, for a rootless engine, and without the package testcontainers.
     """
     url = socket_url()
@@ -92,7 +93,7 @@ def connect() -> Engine:
     with contextlib.ExitStack() as refused:
         try:
             knock(url)
-            # With an explicit version the constructor sends no request yet.
+            # With an explicit version the constructor does not send a request.
             client = docker.DockerClient(base_url=url, timeout=FIRST_ANSWER_SECONDS, version=API)
             refused.callback(client.close)
             version, facts = client.version(), client.info()
@@ -101,7 +102,7 @@ def connect() -> Engine:
             raise ProvisionError(refusal(url, error)) from None
         if any("rootless" in option for option in facts.get("SecurityOptions") or ()):
             raise Unsupported(
-                f"the container engine at {url} runs rootless: its networks cannot be reached from here; use an engine "
+                f"the container engine at {url} runs rootless, so we cannot reach its networks; use an engine "
                 "that runs as root, or --db-provisioner local"
             )
         refused.pop_all()
@@ -130,11 +131,11 @@ def engine_errors(what: str, engine: Engine) -> Iterator[None]:
     except requests.Timeout:
         raise ProvisionError(
             f"the container engine on {engine.socket} has not answered in {engine.client.api.timeout} s "
-            f"({engine.name} was asked to {what})"
+            f"(request to {engine.name}: {what})"
         ) from None
     except (docker.errors.DockerException, requests.RequestException, OSError) as error:
         raise ProvisionError(
-            f"the container engine on {engine.socket} is gone ({engine.name} was asked to {what}): {error}"
+            f"the container engine on {engine.socket} is gone (request to {engine.name}: {what}): {error}"
         ) from None
 
 
@@ -149,7 +150,7 @@ def image(engine: Engine, name: str, *, pull: bool) -> str:
         release = name.rpartition("/")[2]
         raise ProvisionError(
             f"{engine.name} has no image {name}: `dbcluster image build {release}` makes it from the system's "
-            f"packages; --db-image {release}=IMAGE takes another one, such as the vendor's"
+            f"packages; --db-image {release}=IMAGE chooses another one, such as the vendor's"
         )
     with engine_errors(f"find image {name} here, or pull it", engine):
         pulled: str = engine.client.images.pull(name).id
@@ -158,39 +159,41 @@ def image(engine: Engine, name: str, *, pull: bool) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class Wanted:
-    """The settings of a new container.
-
-    read_only, writable: directories of this machine, mounted under the same paths.
-    """
+    """The settings of a new container."""
 
     image: str
     name: str
     hostname: str
     alias: str
-    """Its second name on the network."""
+    """The second name of the container on the network."""
 
     address: str
-    """Its IPv4 address."""
+    """The IPv4 address of the container."""
 
     run: Path
-    """The directory of its run."""
+    """The directory of the run."""
 
     entrypoint: Sequence[str]
     environment: Mapping[str, str]
+
     read_only: Sequence[str]
+    """Directories of this machine, mounted read-only under the same paths."""
+
     writable: Sequence[str]
+    """Directories of this machine, mounted writable under the same paths."""
+
     user: str
-    """``UID:GID``."""
+    """The user of its programs, ``UID:GID``."""
 
     keep: bool = False
-    """The container outlives the connection to its standard input."""
+    """Whether the container outlives the connection to its standard input."""
 
     needs: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    """Limits, as arguments of docker-py's containers.create (``nano_cpus``, ``mem_limit``, ``device_write_iops``)."""
+    """The limits, as arguments of docker-py's containers.create (``nano_cpus``, ``mem_limit``, ...)."""
 
 
 def start(engine: Engine, network: Any, wanted: Wanted) -> Any:
-    """Start a container on the network. Returns docker-py's container. Raises ProvisionError and leaves nothing then.
+    """Start a container on the network. Returns docker-py's container. Raises ProvisionError, and then leaves nothing.
 
     The standard input of the container is open. It closes when its first connection ends, unless ``wanted.keep``.
     """
@@ -236,7 +239,7 @@ def _describe(container: Any, network: Any, wanted: Wanted) -> None:
 
 
 def _configure_testcontainers() -> None:
-    """Disable the reaper of testcontainers by default: it needs an image, and ends what one of several workers made."""
+    """Disable the reaper of testcontainers by default: it needs an image, and ends the containers of other workers."""
     from testcontainers.core.config import testcontainers_config
 
     if os.environ.get("TESTCONTAINERS_RYUK_DISABLED", "").lower() != "false":
@@ -258,7 +261,7 @@ def _pid_namespace() -> str:
 
 
 def network(engine: Engine, run: Path, subnet: str) -> Any:
-    """Make a network for the run. This machine gets its first address. Returns docker-py's. Raises ProvisionError."""
+    """Make a network for the run. This machine gets its first address. Returns docker-py's network."""
     from docker.types import IPAMConfig, IPAMPool
     from testcontainers.core.network import Network
 
@@ -289,7 +292,7 @@ def clean(engine: Engine, run: str) -> int:
 
 
 def remove(engine: Engine, container: Any) -> None:
-    """Remove a container and wait for its end. A container that is already gone is no error. Raises ProvisionError."""
+    """Remove a container and wait for its end. A missing container is not an error. Raises ProvisionError."""
     import docker.errors
 
     with engine_errors(f"remove container {container.id[:12]}", engine), contextlib.suppress(docker.errors.NotFound):
@@ -298,22 +301,22 @@ def remove(engine: Engine, container: Any) -> None:
         except docker.errors.APIError as error:
             if error.status_code == 409:  # "removal of container ... is already in progress"
                 container.wait(condition="removed")
-            elif _containers(engine, {"id": container.id}):  # Podman 4.3 answers 500 for a container that is gone
+            elif _containers(engine, {"id": container.id}):  # Podman 4.3 answers 500 for a missing container
                 raise
 
 
 def _containers(engine: Engine, filters: Mapping[str, str]) -> list[Any]:
-    # Sparse, without details: Podman 4.3 answers 500 when a container ends before we ask for its details.
+    # Sparse, without details: Podman 4.3 answers 500 if a container ends before we ask for its details.
     return list(engine.client.containers.list(all=True, filters=filters, sparse=True))
 
 
 def reap(engine: Engine) -> list[str]:
-    """Remove containers and networks of this user's runs that have no directory any more. Returns the run ids.
+    """Remove containers and networks of this user's runs without a directory. Returns the run ids.
 
-    They are left when the engine was down at the end of a run and has started again. Raises ProvisionError.
+    They exist if the engine was down at the end of a run and has started again. Raises ProvisionError.
     """
     mine = {"label": f"{OWNER_LABEL}={os.getuid()}"}
-    with engine_errors("list what is ours", engine):
+    with engine_errors("list our containers", engine):
         listed = [*_containers(engine, mine), *engine.client.networks.list(filters=mine)]
     all_labels = [item.attrs["Labels"] for item in listed]
     ours = [given for given in all_labels if given.get(NAMESPACE_LABEL) == _pid_namespace()]
@@ -334,19 +337,19 @@ def socket_paths() -> list[str]:
 def socket_url() -> str:
     """The URL of the engine: DOCKER_HOST, or the first default socket that exists.
 
-    Raises ProvisionError when there is no socket, Unsupported for an engine of another machine.
+    Raises ProvisionError if there is no socket, Unsupported for an engine on another machine.
     """
     given = os.environ.get("DOCKER_HOST")
     if given:
         if not given.startswith(SCHEME):
             raise Unsupported(
-                f"DOCKER_HOST={given} is an engine of another machine; containers keep their data in directories of "
-                "this one, so the engine has to be here: unix://PATH"
+                f"DOCKER_HOST={given} is an engine on another machine; containers keep their data in directories of "
+                "this one, so the engine must run here: unix://PATH"
             )
         return given
     path = next((path for path in socket_paths() if Path(path).exists()), None)
     if path is None:
-        raise ProvisionError(f"no container engine: nobody listens on {', '.join(socket_paths())}. {WAYS_OUT}")
+        raise ProvisionError(f"no container engine: no socket at {', '.join(socket_paths())}. {WAYS_OUT}")
     return f"{SCHEME}{path}"
 
 
@@ -361,9 +364,9 @@ def socket_path(address: str) -> Path:
 
 
 def knock(address: str) -> None:
-    """Connect to the engine's socket and disconnect. Raises OSError when nobody listens.
+    """Connect to the engine's socket and disconnect. Raises OSError if nobody listens.
 
-    The test costs 0.1 ms. Without it docker-py 7 leaks its own socket when the connection is refused
+    The test takes 0.1 ms. Without it docker-py 7 leaks its socket if the connection is refused
     (docker/transport/unixconn.py).
     """
     with socket.socket(socket.AF_UNIX) as caller:
@@ -372,12 +375,12 @@ def knock(address: str) -> None:
 
 
 def refusal(address: str, error: BaseException) -> str:
-    """The message for an engine that did not answer. The usual reason is the permission of its socket."""
+    """The message for an engine that does not answer, usually because of the permissions of its socket."""
     path = socket_path(address)
     try:
         status = path.stat()
     except PermissionError:
-        return f"no permission to look for the container engine on {path} (user {os.getuid()}). {WAYS_OUT}"
+        return f"no permission to access {path} of the container engine (user {os.getuid()}). {WAYS_OUT}"
     except OSError:
         return f"no container engine: {path} does not exist. {WAYS_OUT}"
     if os.access(path, os.R_OK | os.W_OK):
@@ -385,8 +388,8 @@ def refusal(address: str, error: BaseException) -> str:
     owner, group = _user(status.st_uid), _group(status.st_gid)
     way = f"join that group (`usermod -aG {group} USER`, then log in again)"
     return (
-        f"no permission to ask the container engine on {path} (user {os.getuid()}, the socket belongs to "
-        f"{owner}:{group}): {way if status.st_gid and status.st_mode & 0o060 == 0o060 else 'ask as that user'}, or "
+        f"no permission to use the container engine on {path} (user {os.getuid()}, the socket belongs to "
+        f"{owner}:{group}): {way if status.st_gid and status.st_mode & 0o060 == 0o060 else 'run as that user'}, or "
         "run as root"
     )
 

@@ -1,4 +1,4 @@
-"""A host that is a container. Its programs run in the container; its files lie in a directory of this machine."""
+"""A host that is a container. Its programs run in the container; its files are in a directory of this machine."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from pytest_dbcluster.hosts.provisioners.container.engine import DOCKER_SOCKET, 
 from pytest_dbcluster.system import cgroups
 
 AGENT_SECONDS = 30.0  # timeout for the first answer of the agent
-# A container without a terminal sends its streams in frames: the first byte is the stream, the last four the length
+# A container without a terminal sends its streams in frames: the header has the stream and the length
 # (https://docs.docker.com/reference/api/engine/version/v1.41/#operation/ContainerAttach).
 FRAME = struct.Struct(">BxxxI")
 OUTPUT = 1
@@ -52,9 +52,9 @@ def _exactly(stream: socket.socket, length: int) -> bytes:
 
 
 def number_here(agent: int, inside: int) -> int:
-    """The process id on this machine for process id ``inside`` of a container; 0 when there is none.
+    """The process id on this machine for process id ``inside`` of a container; 0 if there is no such process.
 
-    ``agent``: the agent's process id on this machine. Raises OSError or psutil.Error when a process ends meanwhile.
+    ``agent``: the agent's process id on this machine. Raises OSError or psutil.Error if a process ends meanwhile.
     """
     for process in psutil.Process(agent).children(recursive=True):
         lines = Path(f"/proc/{process.pid}/status").read_text().splitlines()
@@ -69,13 +69,13 @@ class Attachment:
     """The connection of a container to its network."""
 
     network: Any
-    """Docker-py's network."""
+    """The network, as a docker-py object."""
 
     address: str
-    """IPv4 address."""
+    """The IPv4 address of the container."""
 
     alias: str
-    """Second name on the network."""
+    """The second name of the container on the network."""
 
 
 class ContainerHost(AgentHost, Pauses, Partitions, Falls):
@@ -88,7 +88,7 @@ class ContainerHost(AgentHost, Pauses, Partitions, Falls):
         self.container = container
         self._engine = engine
         self._attachment = attachment
-        self.path: NetworkPath | None = None  # the network to the other hosts of the cluster, where it can be delayed
+        self.path: NetworkPath | None = None  # the network to the other hosts of the cluster, if it can be delayed
         with engine_errors(f"attach to container {container.name}", engine):
             raw = container.attach_socket(params={"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1})
         self._raw = raw  # keep docker-py's object: the socket closes when the object is deleted
@@ -98,12 +98,12 @@ class ContainerHost(AgentHost, Pauses, Partitions, Falls):
         self.agent.wait_ready(AGENT_SECONDS)
 
     def look(self) -> None:
-        """Read the state of the container from the engine. Raises ProvisionError when either of them is gone."""
+        """Read the state of the container from the engine. Raises ProvisionError if either is gone."""
         with engine_errors(f"look at container {self.container.name}", self._engine):
             self.container.reload()
 
     def limit_reached(self) -> str:
-        """Which limit ended a program of this host, or why the whole host ended; empty for neither."""
+        """Which limit ended a program of this host, or why the whole host ended; otherwise empty."""
         limit = self.container.attrs["HostConfig"]["Memory"]
         if limit and self._killed_for_memory():
             return f"the host's memory limit of {formatting.mebibytes(limit)} was reached"
@@ -116,9 +116,8 @@ class ContainerHost(AgentHost, Pauses, Partitions, Falls):
         return self.agent.gone
 
     def _killed_for_memory(self) -> bool:
-        # The engine reports an out-of-memory kill for a container that has ended. For a running container it may not:
-        # Docker 20.10 on cgroup version 1 reports only the first program. The kernel counts the kills, and the
-        # container can read the counter.
+        # The engine reports an out-of-memory kill for an ended container. For a running one it may not: Docker 20.10 on
+        # cgroup version 1 reports only the first kill. The container can read the kernel's counter of kills.
         with contextlib.suppress(ProvisionError):
             counters = self.run(["/bin/sh", "-c", OOM_COUNTS], seconds=LOOK_SECONDS).stdout
             return any(int(line.split()[1]) for line in counters.splitlines() if line.startswith("oom_kill "))
@@ -127,14 +126,14 @@ class ContainerHost(AgentHost, Pauses, Partitions, Falls):
         return bool(self.container.attrs["State"].get("OOMKilled"))
 
     def pid_here(self, inside: int) -> int:
-        """The process id on this machine for a process id in the container; 0 when we do not see the process."""
+        """The process id on this machine for a process id in the container; 0 if we do not see the process."""
         with contextlib.suppress(psutil.Error, OSError, ProvisionError):
             self.look()
             return number_here(self.container.attrs["State"]["Pid"], inside)
         return 0
 
     def cpu_seconds(self) -> float | None:
-        """The CPU time of all programs in the container so far, in seconds; None when we cannot read it."""
+        """The CPU time of all programs in the container so far, in seconds; None if we cannot read it."""
         return cgroups.cpu_seconds(self.container.attrs["State"]["Pid"])
 
     def pause(self) -> None:
@@ -171,11 +170,11 @@ class ContainerHost(AgentHost, Pauses, Partitions, Falls):
         return int(self.container.attrs["State"]["Pid"])
 
     def lost(self) -> str:
-        """Why the host cannot be used any more; empty while it can be."""
+        """Why the host cannot be used any more; empty while it can be used."""
         return self.path.lost() if self.path else ""
 
     def partition(self) -> None:
-        """Disconnect the container from its network, and so from this machine too. Raises ProvisionError."""
+        """Disconnect the container from its network and so from this machine. Raises ProvisionError."""
         if self.path:
             self.path.cut(self.name)
         with engine_errors(f"disconnect container {self.container.name}", self._engine):
@@ -191,13 +190,13 @@ class ContainerHost(AgentHost, Pauses, Partitions, Falls):
             self.path.join(self.name)
 
     def close(self) -> None:
-        """End the container and every program in it. A container that is already gone is no error."""
+        """End the container and every program in it. A missing container is not an error."""
         self.detach()
-        with contextlib.suppress(ProvisionError):  # without its engine the container has already ended
+        with contextlib.suppress(ProvisionError):  # without its engine, the container has ended too
             remove(self._engine, self.container)
 
     def detach(self) -> None:
-        """Close our connection to the container. The container ends then, unless the run is kept."""
+        """Close our connection to the container. The container then ends, unless the run is kept."""
         self.agent.close()
         for part in filter(None, (getattr(self._raw, "_response", None), self._raw)):
             with contextlib.suppress(OSError, ValueError):

@@ -20,7 +20,7 @@ PROVIDER = "libgalera_smm.so"
 def find(name: ReleaseName, tag: str, image: str, host: Host) -> Release:
     """The release in the image of ``host``. ``image``: the id of the image; ``tag``: its name for messages.
 
-    Raises ProvisionError for an image in which we cannot run programs, ConfigError for an image without this server.
+    Raises ProvisionError if we cannot run programs in the image, ConfigError if it does not have this server.
     """
     patterns = " ".join(f"{directory}/*" for directory in (*IMAGE_PATH, *PLUGINS, *GALERA))
     try:
@@ -54,6 +54,6 @@ def find(name: ReleaseName, tag: str, image: str, host: Host) -> Release:
 
 
 def _first_with_files(files: Iterable[str], directories: Iterable[str]) -> str:
-    """The first of these directories that has a file; empty when none has."""
+    """The first of these directories that has a file; empty if all are empty."""
     parents = {str(Path(file).parent) for file in files}
     return next((directory for directory in directories if directory in parents), "")

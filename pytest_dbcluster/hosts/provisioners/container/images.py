@@ -1,7 +1,7 @@
-"""Home-made container images of releases, made from Debian packages without a registry and kept in the cache.
+"""Container images of releases, built from Debian packages without a registry and kept in the cache.
 
 An image is a tar from root_file_system.py, imported into the engine with labels for release, version and format. We
-do not use its entry point: the container runs our own program, which starts the server as any other host does.
+do not use its entry point: the container runs our agent, which starts the server as on any other host.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pytest_dbcluster.spec import TOOLS, ReleaseName
 from pytest_dbcluster.system import cache
 
 REPOSITORY = "pytest-dbcluster"
-FORMAT = 1  # of the content of an image; images of another format are built again
+FORMAT = 1  # of the content of an image; we rebuild images of another format
 TAR = "image.tar"
 MANIFEST = "image.json"
 RELEASE, VERSION, BUILT, FORMAT_LABEL = (
@@ -46,24 +46,24 @@ class ImageManifest:
 
 @dataclasses.dataclass(frozen=True)
 class HomeMadeImage:
-    """A home-made image in an engine."""
+    """An image of ours in an engine."""
 
     id: str
     tag: str
     release: str
     exact: str
     size: int
-    """Bytes."""
+    """Size in bytes."""
 
     built: float
-    """Seconds since the epoch."""
+    """Time of the build, in seconds since the epoch."""
 
     current: bool
-    """It has our format and a tag."""
+    """Whether the image has our format and a tag."""
 
 
 def tag(name: ReleaseName) -> str:
-    """The tag of the home-made image of a release: ``pytest-dbcluster/mariadb:11.8``."""
+    """The tag of our image of a release: ``pytest-dbcluster/mariadb:11.8``."""
     return f"{REPOSITORY}/{name}"
 
 
@@ -78,19 +78,19 @@ def lock_name(key: str) -> str:
 
 
 def read(entry: Path) -> ImageManifest | None:
-    """The manifest of an entry of the cache; None without a manifest, without a tar, or in another format."""
+    """The manifest of a cache entry; None if manifest or tar is missing, or if it has another format."""
     manifest = cache.read_manifest(entry / MANIFEST, lambda fields: ImageManifest(**fields))
     return manifest if manifest and manifest.format == FORMAT and (entry / TAR).exists() else None
 
 
 def offer(name: str) -> catalogue.Offer:
-    """The catalogue's offer for a release that an image can be made of. Raises ConfigError with the known releases."""
+    """The catalogue's offer of a release, if we can build its image. Raises ConfigError with the known releases."""
     wanted = ReleaseName.parse(name)
     known = [candidate for candidate in catalogue.OFFERS if candidate.product not in TOOLS]
     chosen = next((candidate for candidate in known if candidate.name == name), None)
     if wanted.directory or wanted.version == "path":
         raise ConfigError(
-            f"{name}: images are made of Debian packages; known: {', '.join(candidate.name for candidate in known)}"
+            f"{name}: images are built from Debian packages; known: {', '.join(candidate.name for candidate in known)}"
         )
     if chosen is None:
         raise registry.unknown("release", name, [candidate.name for candidate in known])
@@ -98,7 +98,7 @@ def offer(name: str) -> catalogue.Offer:
 
 
 def build(wanted: catalogue.Offer, engine: Engine, progress: Report, *, again: bool = False) -> HomeMadeImage:
-    """The image of a release in this engine: the present image, else imported from the cache, else built.
+    """The image of a release in this engine: the present one, otherwise imported from the cache, otherwise built.
 
     ``again``: build it in any case. Raises ProvisionError, or Unsupported without mmdebstrap.
     """
@@ -138,9 +138,7 @@ def _import(
     """Import the tar of an entry, and remove the images in ``before`` that no container uses."""
     start, manifest = time.monotonic(), read(entry)
     if manifest is None:
-        raise ProvisionError(
-            f"the image of {wanted.name} was built, but its tar is gone from {directory()}; build it again"
-        )
+        raise ProvisionError(f"the tar of the image of {wanted.name} disappeared from {directory()}; build it again")
     labels = {RELEASE: manifest.release, VERSION: manifest.exact, BUILT: manifest.built, FORMAT_LABEL: FORMAT}
     changes = [*(f'LABEL "{name}"="{value}"' for name, value in labels.items()), 'CMD ["/bin/bash"]']
     name = tag(ReleaseName.parse(wanted.name))
@@ -151,7 +149,7 @@ def _import(
         raise ProvisionError(f"{engine.name} could not import {entry / TAR}: {text.strip()[-500:]}")
     made = next((image for image in found(engine, wanted.name) if image.id not in {old.id for old in before}), None)
     if made is None:
-        raise ProvisionError(f"{engine.name} imported {entry / TAR}, but has no image {name} now")
+        raise ProvisionError(f"{engine.name} imported {entry / TAR}, but does not list image {name}")
     for old in before:
         _remove_unused(engine, old)
     progress(f"{wanted.name}: {made.tag} is in {engine.name}, {time.monotonic() - start:.1f} s")
@@ -167,7 +165,7 @@ def _remove_unused(engine: Engine, image: HomeMadeImage) -> None:
 
 
 def found(engine: Engine, release: str = "") -> list[HomeMadeImage]:
-    """The home-made images in the engine, of one release or of all, sorted by name and age. Raises ProvisionError."""
+    """Our images in the engine, of one release or of all, sorted by name and age. Raises ProvisionError."""
     label = f"{RELEASE}={release}" if release else RELEASE
     with engine_errors("list its images", engine):
         images = engine.client.images.list(filters={"label": label})

@@ -1,9 +1,8 @@
 """Container provisioner: every node, proxy and load generator runs in a container on a network of the run.
 
-A container is a host. Its programs come from the image; we do not use the entry point of the image. Data lie in
-directories of this machine, on its own file system, and containers mount these directories under the same paths. Tools
-that no image has (sysbench, haproxy) come from the cache, mounted read-only. Containers end when the process that made
-them ends.
+A container is a host. Its programs come from the image; we do not use the entry point of the image. Data are in
+directories on a file system of this machine, and containers mount these directories under the same paths. Tools that
+images do not have (sysbench, haproxy) come from the cache, mounted read-only. Containers end with our process.
 """
 
 from __future__ import annotations
@@ -38,15 +37,15 @@ from pytest_dbcluster.spec import ClusterSpec, ReleaseName
 from pytest_dbcluster.system import block_devices, cache
 
 ATTEMPTS = 20  # to find a free subnet
-NO_ROOT = "only root enters the networks of containers; processes and guests (local, vm) need no root for it"
-TAKEN = ("overlap", "already used")  # in the error of Docker and Podman for a subnet of another network
+NO_ROOT = "only root can enter the networks of containers; --db-provisioner local and vm do not need root for it"
+TAKEN = ("overlap", "already used")  # in the errors of Docker and Podman for a subnet in use
 
 
 class ContainerProvisioner(Provisioner):
     """Hosts that are containers of one run.
 
-    ``keep``: the caller may leave the run alive with ``leave``. ``chosen``: releases that do not use our home-made
-    image, "mariadb:11.8" -> "name:tag".
+    ``keep``: the caller may leave the run alive with ``leave``. ``chosen``: the images of releases that
+    do not use ours, "mariadb:11.8" -> "name:tag".
     """
 
     brings_programs = True
@@ -74,14 +73,14 @@ class ContainerProvisioner(Provisioner):
         return block_devices.description(self.directory)
 
     def at_hand(self, name: ReleaseName) -> bool:
-        """Whether the image of a release was looked into already, which takes a container."""
+        """Whether we have already inspected the image of a release, which needs a container."""
         return name in self._releases
 
     def supply(self, name: ReleaseName, progress: Report) -> Release:
         """The release in its image, inspected once per run. Raises ProvisionError, Unsupported or ConfigError."""
         if name.directory or name.version == "path":
             raise ConfigError(
-                f"{name}={name.directory}: containers take their programs from images: --db-image NAME=IMAGE"
+                f"{name}={name.directory}: containers use the programs of images; use --db-image NAME=IMAGE"
             )
         if name not in self._releases:
             hosts = self.acquire(ClusterSpec("standalone", release=name, name="look"))
@@ -116,7 +115,7 @@ class ContainerProvisioner(Provisioner):
         return hosts[: spec.nodes]
 
     def _connect(self, hosts: Sequence[ContainerHost], directory: Path) -> None:
-        """Put containers on a path that can be delayed. Raises ProvisionError or Unsupported; then they have ended."""
+        """Put containers on a path that can be delayed. Raises ProvisionError or Unsupported, and then ends them."""
         try:
             given = {host.name: (host.first_process, host) for host in hosts}
             path = local_paths.make_path(self._run, directory, list(given), given)
@@ -132,7 +131,7 @@ class ContainerProvisioner(Provisioner):
         with self._making:
             address = self._addresses.pop(0)
         wanted = Wanted(
-            image=self._image(tag),  # somebody may move the tag to another image during the run
+            image=self._image(tag),  # another user may move the tag to another image during the run
             name=f"dbcluster-{self.run_id}-{cluster}-{name}",
             hostname=name,
             alias=f"{name}.{cluster}",
@@ -158,7 +157,7 @@ class ContainerProvisioner(Provisioner):
             raise
 
     def beside(self, host: Host) -> LocalHost:
-        """A host of this machine, with the address under which containers reach this machine."""
+        """A host of this machine, with the address at which containers reach this machine."""
         local = self._run.host(host.name, Path(host.directory))
         local.address = self._gateway
         return local
@@ -194,7 +193,7 @@ class ContainerProvisioner(Provisioner):
         return self._chosen.get(str(name)) or images.tag(name)
 
     def _image(self, tag: str) -> str:
-        """The id of an image. Images of ``chosen`` are pulled if needed. Raises ProvisionError with ways to get one."""
+        """The id of an image. Pulls images of ``chosen`` if needed. Raises ProvisionError that says how to get one."""
         assert self._engine
         with self._making:
             if tag not in self._images:
@@ -202,10 +201,10 @@ class ContainerProvisioner(Provisioner):
             return self._images[tag]
 
     def _begin(self) -> Engine:
-        """Connect to the engine and make the network. The supervisor removes network and containers at our end."""
+        """Connect to the engine and make the network. When we end, the supervisor removes network and containers."""
         connected = engine.connect()
         engine.reap(connected)
-        # Containers mount this directory. If it were missing, the engine would create it as root.
+        # Containers mount this directory. If it were missing, the engine would create it, owned by root.
         cache.releases().mkdir(parents=True, exist_ok=True)
         cleaning = [sys.executable, "-P", engine.__file__, "clean", self.run_id]
         package = str(Path(registry.__file__).parents[1])
@@ -236,7 +235,7 @@ def _limits(spec: ClusterSpec, directory: str, unlimited: frozenset[str]) -> dic
     if needs.cores:
         limits["nano_cpus"] = int(needs.cores * 1e9)
     if needs.memory:
-        # Without a limit for swap a container may use the same amount of swap in addition.
+        # Without a limit for swap, a container may use the same amount of swap too.
         limits |= {"mem_limit": needs.memory, "memswap_limit": needs.memory}
     if needs.iops:
         limits["device_write_iops"] = [{"Path": block_devices.node(Path(directory)), "Rate": needs.iops}]

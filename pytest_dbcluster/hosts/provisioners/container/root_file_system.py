@@ -1,9 +1,9 @@
 """The root file system of a release: a tar that mmdebstrap makes from Debian packages, the content of an image.
 
-Packages are extracted and not installed (``--variant=extract``). So no maintainer script runs, no server starts, and
-no data directory is made. We tell apt that packages such as perl are already installed. We write the files that
-scripts of base packages would have made, such as /etc/passwd. The image of mariadb:10.11 has 271 MB this way. With all
-its dependencies it had 341 MB and took 18 s; installed (``--variant=essential``) it had 509 MB and took 43 s.
+mmdebstrap extracts the packages and does not install them (``--variant=extract``). So no maintainer script runs, no
+server starts, and no data directory is made. We report packages such as perl to apt as installed. We write the files
+that scripts of base packages would make, such as /etc/passwd. The image of mariadb:10.11 has 271 MB. With all its
+dependencies it would have 341 MB and take 18 s; installed (``--variant=essential``) it would have 509 MB and take 43 s.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from pytest_dbcluster.releases.catalogue import NOT_FETCHED, Offer
 from pytest_dbcluster.releases.sources import AptEntry, Candidate
 
 PROGRAM = "mmdebstrap"
-# Programs that we run on a host besides the server, and packages that every program expects.
+# Packages of programs that we run on a host beside the server, and packages that every program expects.
 HOST_PACKAGES = (
     "base-files", "base-passwd", "bash", "coreutils", "dash", "debianutils", "findutils", "gawk", "grep", "hostname",
     "iproute2", "libc-bin", "procps", "sed", "tar", "util-linux",
@@ -40,7 +40,7 @@ STAGES = {
     "creating tarball": "writing the tar",
 }
 _NO_NAMESPACES = re.compile(r"unshare|newuidmap|newgidmap|subuid|subgid|user namespace|userns", re.IGNORECASE)
-# Lines of apt and mmdebstrap that name a cause; and lines that only repeat that there was an error.
+# Lines of apt and mmdebstrap that name a cause, and lines that only repeat that there was an error.
 _WORDS = re.compile(r"E:|W: .*(GPG|sign)|Err:")
 _ECHO = re.compile(r"^E: (mmdebstrap failed to run|apt download failed|apt-get |Unable to fetch some archives)")
 
@@ -80,13 +80,13 @@ chroot . {server} --version >{notes}/version
 
 @dataclasses.dataclass(frozen=True)
 class RootFileSystem:
-    """A finished tar."""
+    """The content of a finished tar."""
 
     exact: str
-    """The version that the server itself reports."""
+    """The version that the server reports."""
 
     packages: dict[str, str]
-    """Name -> version."""
+    """Package name -> version."""
 
     suite: str
     source: str
@@ -99,7 +99,7 @@ def make(offer: Offer, candidates: Sequence[Candidate], staging: Path, progress:
     """
     if not shutil.which(PROGRAM):
         raise Unsupported(
-            f"an image of {offer.name} is made by {PROGRAM}, which is not installed: apt-get install {PROGRAM}"
+            f"an image of {offer.name} needs {PROGRAM}, which is not installed: apt-get install {PROGRAM}"
         )
     reasons = []
     for candidate in candidates:
@@ -118,8 +118,8 @@ def make(offer: Offer, candidates: Sequence[Candidate], staging: Path, progress:
 def _nowhere(offer: Offer) -> str:
     suites = ", ".join(origin.suite for origin in offer.origins)
     return (
-        f"it is in {suites}, and the apt sources of this system name no mirror of that; "
-        "DBCLUSTER_MIRROR=URL names a Debian mirror"
+        f"it is in {suites}, but the apt sources of this system name no mirror with that suite; "
+        "name a Debian mirror with DBCLUSTER_MIRROR=URL"
     )
 
 
@@ -178,7 +178,8 @@ def command(
         "--format=tar",
         f"--architectures={native}",
         f"--include={','.join(names)}",
-        # No program in the image needs these mounts, and hooks that remove files must not see mounts of this machine.
+        # Programs in the image do not need these mounts, and hooks that remove files must not see mounts of this
+        # machine.
         "--skip=chroot/mount",
         "--skip=output/dev",
         "--skip=cleanup/apt",
@@ -197,7 +198,7 @@ def command(
 
 
 def _apt_settings(stale: bool) -> list[str]:
-    """Settings of apt: this machine's access to its mirrors, and the same timeouts as for fetched releases."""
+    """The settings of apt: this machine's access to its mirrors, and the timeouts of fetched releases."""
     ours = {"Acquire::http::Timeout": "30", "Acquire::https::Timeout": "30", "Acquire::Retries": "1"}
     ours["APT::Sandbox::User"] = "root"
     if stale:
@@ -219,7 +220,7 @@ def _package(path: str) -> tuple[str, str]:
 def _run(line: Sequence[str], name: str, staging: Path, progress: Report) -> None:
     """Run mmdebstrap to its end and report its stages. Raises CommandFailed."""
     environment = {**os.environ, "LC_ALL": "C.UTF-8"}
-    # In mode unshare mmdebstrap works with other user ids, which may have no access to the cache.
+    # In mode unshare, mmdebstrap uses other user ids, which may have no access to the cache.
     environment |= {"TMPDIR": str(staging)} if os.getuid() == 0 else {}
     errors: list[str] = []
     waiting = dict(STAGES)
@@ -244,14 +245,14 @@ def _run(line: Sequence[str], name: str, staging: Path, progress: Report) -> Non
 
 
 def reason(offer: Offer, candidate: Candidate, error: CommandFailed) -> str:
-    """Why mmdebstrap failed, from its messages. For a user without namespaces: the command that works as root."""
+    """Why mmdebstrap failed, from its messages. If the user has no namespaces, it names the command for root."""
     causes = [
         line for text in error.stderr.splitlines() if _WORDS.match(line := text.strip()) and not _ECHO.search(line)
     ]
     text = "; ".join(dict.fromkeys(causes))[:800] or str(error)
     if os.getuid() != 0 and _NO_NAMESPACES.search(text):
         again = f"sudo {shlex.quote(sys.argv[0])} image build {offer.name}"
-        return f"{PROGRAM} needs user namespaces, which this user may not have ({text}); run it as root:  {again}"
+        return f"{PROGRAM} needs user namespaces, which this user cannot make ({text}); run it as root:  {again}"
     if candidate.entries and (fault := apt.signature_fault(error.stderr, candidate.entries[0])):
         text = f"{fault}. apt says: {text}"
     return f"{PROGRAM} could not make the image from {candidate.where}: {text}"

@@ -1,4 +1,4 @@
-"""Amazon EC2: instances that are launched for a run, and reached over ssh as any machine elsewhere."""
+"""Amazon EC2: the run launches instances and uses them over ssh like other remote machines."""
 
 from pytest_dbcluster.hosts.provisioners.ec2.provisioner import Ec2Provisioner
 

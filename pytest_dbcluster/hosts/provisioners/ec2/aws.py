@@ -1,6 +1,6 @@
-"""Account: the one way by which requests reach AWS, and the sentences that its errors become.
+"""Account: sends all requests to AWS, and turns its errors into messages.
 
-Region and credentials are those that boto3 finds: environment, profile, SSO, or the role of a machine.
+boto3 finds region and credentials: in the environment, a profile, SSO, or the role of a machine.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pytest_dbcluster import redaction, registry
 from pytest_dbcluster.errors import ConfigError, ProvisionError
 from pytest_dbcluster.formatting import duration, printable
 
-# Every request that we make; `dbcluster ec2 policy` permits these. ``Account.call`` takes no other.
+# Every request that we make; `dbcluster ec2 policy` permits these. ``Account.call`` accepts no other.
 OPERATIONS = frozenset(
     {
         "ec2:AuthorizeSecurityGroupIngress",
@@ -50,16 +50,16 @@ OPERATIONS = frozenset(
         "ssm:GetParameter",
     }
 )
-SERVICES = {"servicequotas": "service-quotas"}  # the prefix of a permission -> the name of boto3's client
+SERVICES = {"servicequotas": "service-quotas"}  # prefix of a permission -> name of boto3's client
 MISSING = "the provisioner ec2 needs the package boto3: pip install 'pytest-dbcluster[ec2]'"
 POLICY = "`dbcluster ec2 policy` prints what a run needs"
 CONNECT_SECONDS, READ_SECONDS = 10, 60
-ATTEMPTS = 3  # of a request, by boto3's mode `standard`: it does not repeat for want of capacity
-SKEW_SECONDS = 240.0  # AWS takes requests whose time differs by 5 min at most
-MOST = 500  # characters of a text that is no answer of AWS
-KNOWN_NAMES = 30  # a longer enumeration is not listed
+ATTEMPTS = 3  # of a request, in boto3's mode `standard`, which does not retry if AWS has no capacity
+SKEW_SECONDS = 240.0  # AWS accepts requests whose time differs by at most 5 min
+MOST = 500  # characters shown of a text that is not an answer of AWS
+KNOWN_NAMES = 30  # longer enumerations are not listed
 
-# What must not be shown: numbers of accounts, names of resources with these, keys, and blobs that describe a refusal.
+# Texts that we must not show: account numbers, resource names with these, keys, and encoded refusals.
 SECRETS = (
     (re.compile(r"\s*Encoded authorization failure message: \S+"), ""),
     (re.compile(r"arn:aws[a-z-]*:[^\s,;'\"]+"), "arn:***"),
@@ -68,7 +68,7 @@ SECRETS = (
     (re.compile(r"[A-Za-z0-9+/=_-]{100,}"), "***"),
 )
 
-# Code of an error -> what to do about it. {operation}: the permission that the request needs.
+# Error code -> what to do about it. {operation}: the permission that the request needs.
 ADVICE = {
     "NoCredentials": "there are no credentials: `aws configure`, `aws sso login`, AWS_PROFILE or AWS_ACCESS_KEY_ID",
     "NoRegion": "no region is chosen: set AWS_DEFAULT_REGION, or `aws configure set region eu-central-1`, or "
@@ -76,22 +76,22 @@ ADVICE = {
     "ExpiredToken": "the credentials have expired: get new ones, such as by `aws sso login`",
     "AuthFailure": "AWS does not know these credentials: check AWS_PROFILE and the keys, or `aws sso login`",
     "UnauthorizedOperation": f"these credentials do not permit {{operation}}; {POLICY}",
-    "InsufficientInstanceCapacity": "AWS has not as many of these instances there now: try another --db-ec2-zone or "
-    "--db-ec2-type, or later",
-    "VcpuLimitExceeded": "the account's limit of vCPUs is used: take fewer or smaller instances, or ask AWS for a "
+    "InsufficientInstanceCapacity": "AWS does not have enough of these instances now: try another --db-ec2-zone or "
+    "--db-ec2-type, or try later",
+    "VcpuLimitExceeded": "the account's limit of vCPUs is used: use fewer or smaller instances, or ask AWS for a "
     "higher quota (Service Quotas, EC2)",
     "MaxSpotInstanceCountExceeded": "the account's limit of spot instances is used: leave out --db-ec2-spot, or ask "
     "AWS for a higher quota (Service Quotas, EC2)",
-    "SpotMaxPriceTooLow": "spot instances cost more now than they may: leave out --db-ec2-spot",
+    "SpotMaxPriceTooLow": "spot instances cost more now than the limit: leave out --db-ec2-spot",
     "InsufficientFreeAddressesInSubnet": "the subnet has no free addresses: name another one with --db-ec2-subnet",
-    "Unsupported": "this zone does not offer that: try another --db-ec2-zone or --db-ec2-type",
+    "Unsupported": "this zone does not offer it: try another --db-ec2-zone or --db-ec2-type",
     "InvalidInstanceType": "this region has no such type: try another --db-ec2-type, or region",
-    "OptInRequired": "the account has to accept the terms of the image, or to turn on the region",
-    "RequestLimitExceeded": "AWS has too many requests of this account now: try later, with fewer workers (-n)",
+    "OptInRequired": "the account must accept the terms of the image, or enable the region",
+    "RequestLimitExceeded": "AWS gets too many requests from this account now: try later, with fewer workers (-n)",
     "NoAnswer": "check the network, the proxy (HTTPS_PROXY) and the name of the region",
     "ParameterNotFound": "this region has no such public parameter: name an image with --db-ec2-image",
 }
-# Codes of the same meaning.
+# Codes with the same meaning.
 SAME = {
     "ExpiredTokenException": "ExpiredToken",
     "RequestExpired": "ExpiredToken",
@@ -108,12 +108,17 @@ SAME = {
     "Throttling": "RequestLimitExceeded",
     "ThrottlingException": "RequestLimitExceeded",
 }
-CLOCK = {"ExpiredToken", "AuthFailure", "RequestInTheFuture", "RequestTimeTooSkewed"}  # what a wrong clock looks like
+CLOCK = {
+    "ExpiredToken",
+    "AuthFailure",
+    "RequestInTheFuture",
+    "RequestTimeTooSkewed",
+}  # errors that a wrong clock causes
 CREDENTIALS = {"ExpiredToken", "AuthFailure", "NoCredentials"}
 
 
 class AwsError(ProvisionError):
-    """A request that AWS refused, or that did not reach it. code: AWS's or ours, of several equal ones the first."""
+    """A request that AWS refused, or that did not reach AWS. code: AWS's or ours; of synonyms, the first."""
 
     def __init__(self, text: str, code: str) -> None:
         super().__init__(text)
@@ -121,21 +126,22 @@ class AwsError(ProvisionError):
 
 
 class Account:
-    """An account in one region. region: where boto3 finds none. Raises ConfigError without boto3 or a region.
+    """An account in one region. region: the default if boto3 finds none. Raises ConfigError without boto3 or a region.
 
-    ahead: seconds that our clock is ahead of AWS's, as of the last answer; None before.
+    ahead: seconds by which our clock is ahead of AWS's at the last answer; None before an answer.
     """
 
     def __init__(self, region: str = "") -> None:
         try:
-            import boto3  # noqa: F401  # loaded for this provisioner alone, and large
+            import boto3  # noqa: F401  # large, and needed only by this provisioner
             import botocore.config
             import botocore.exceptions
             import botocore.parsers
         except ImportError:
             raise ConfigError(MISSING) from None
         self._errors: Any = botocore.exceptions
-        self._unreadable: Any = botocore.parsers.ResponseParserError  # a page of a proxy, and no answer of AWS
+        # An answer that is not from AWS, such as a proxy's page.
+        self._unreadable: Any = botocore.parsers.ResponseParserError
         self._method: Any = botocore.xform_name
         try:
             self._session: Any = _session()
@@ -161,12 +167,12 @@ class Account:
     def call(self, service: str, operation: str, /, **request: Any) -> Mapping[str, Any]:
         """The answer to a request, such as ``call("ec2", "RunInstances", MinCount=3, ...)``. Raises AwsError.
 
-        The request is held against botocore's model of the service, with its enumerations. ValueError for an operation
-        that is not in ``OPERATIONS``, and for a request that does not fit the model.
+        It checks the request against botocore's model of the service, with its enumerations. Raises ValueError for an
+        operation that is not in ``OPERATIONS``, and for a request that does not fit the model.
         """
         name = f"{service}:{operation}"
         if name not in OPERATIONS:
-            raise ValueError(f"{name} is not in OPERATIONS, of which the IAM policy is made")
+            raise ValueError(f"{name} is not in OPERATIONS, from which the IAM policy is made")
         try:
             client = self._client(service)
             check(client.meta.service_model.operation_model(operation).input_shape, request, "")
@@ -182,7 +188,7 @@ class Account:
         return answer
 
     def all(self, operation: str, key: str, /, **request: Any) -> list[Mapping[str, Any]]:
-        """The entries of every page of an answer of EC2. key: where they are in a page. Raises AwsError."""
+        """The entries of all pages of an answer of EC2. key: of the entries in a page. Raises AwsError."""
         found: list[Mapping[str, Any]] = []
         token: dict[str, str] = {}
         while True:
@@ -193,7 +199,7 @@ class Account:
             token = {"NextToken": page["NextToken"]}
 
     def permits(self, operation: str, /, **request: Any) -> None:
-        """Ask whether a request to EC2 would be permitted, without making it. Raises AwsError."""
+        """Raise AwsError unless EC2 would permit a request; does not execute it."""
         try:
             self.call("ec2", operation, DryRun=True, **request)
         except AwsError as error:
@@ -207,12 +213,12 @@ class Account:
                 name = SERVICES.get(service, service)
                 region = (
                     {"region_name": "us-east-1"} if service == "pricing" else {}
-                )  # of all regions, it is asked there
+                )  # the price list of all regions is there
                 self._clients[service] = self._session.client(name, config=self._config, **region)
             return self._clients[service]
 
     def _remember_secrets(self) -> None:
-        """Let no text that we show have the keys of these credentials."""
+        """Hide the keys of these credentials in all texts that we show."""
         credentials = self._session.get_credentials()
         if credentials is None:
             raise self._errors.NoCredentialsError
@@ -226,7 +232,7 @@ class Account:
             self.ahead = time.time() - email.utils.parsedate_to_datetime(date).timestamp()
 
     def _refused(self, name: str, answer: Mapping[str, Any]) -> AwsError:
-        """The error for an answer that is one."""
+        """The error for a refusal by AWS."""
         told = answer.get("Error", {}).get("Code", "") or "unknown"
         code = SAME.get(told, told)
         words = printable(redacted(answer.get("Error", {}).get("Message", "")))
@@ -241,7 +247,7 @@ class Account:
         return AwsError(f"AWS, {name}: {advice}{'; ' if advice else ''}it said: {told}: {words}", code)
 
     def _not_asked(self, name: str, error: Exception) -> AwsError:
-        """The error for a request that has not reached AWS."""
+        """The error for a request that did not reach AWS."""
         kind = type(error).__name__
         if kind in ("NoCredentialsError", "PartialCredentialsError"):
             code = "NoCredentials"
@@ -249,7 +255,7 @@ class Account:
             code = "ExpiredToken"
         else:
             code = "NoRegion" if kind == "NoRegionError" else "NoAnswer"
-        return AwsError(f"AWS, {name}: {ADVICE[code]}; it said: {printable(redacted(str(error))[:MOST])}", code)
+        return AwsError(f"AWS, {name}: {ADVICE[code]}; the error: {printable(redacted(str(error))[:MOST])}", code)
 
 
 def _session(region: str | None = None) -> Any:
@@ -271,9 +277,9 @@ def _descriptions(path: str | None) -> Any:
 
 
 def check(shape: Any, value: Any, where: str) -> None:
-    """Raise ConfigError for a word of a request that the enumeration of its field does not have.
+    """Raise ConfigError for a value of a request that is not in the enumeration of its field.
 
-    shape: of botocore, whose own check knows names and types alone. where: the path to the value, for the message.
+    shape: of botocore, which itself checks only names and types. where: the path to the value, for the message.
     """
     if shape is None:
         return
@@ -293,7 +299,7 @@ def check(shape: Any, value: Any, where: str) -> None:
 
 
 def redacted(text: str) -> str:
-    """The text of AWS without numbers of accounts, names of resources that have them, keys and encoded refusals."""
+    """A text of AWS without account numbers, resource names with these, keys and encoded refusals."""
     for pattern, instead in SECRETS:
         text = pattern.sub(instead, text)
     return redaction.redact(text).strip()

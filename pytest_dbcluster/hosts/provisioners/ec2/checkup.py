@@ -1,4 +1,4 @@
-"""What an account permits and has for a run, for ``dbcluster doctor``: it asks, and launches nothing."""
+"""Checks of an account for ``dbcluster doctor``: permissions, quota, prices, clock. It launches nothing."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ from pytest_dbcluster.hosts.provisioners.ec2.reaper import Reaper
 from pytest_dbcluster.hosts.provisioners.ec2.settings import EC2Settings
 from pytest_dbcluster.hosts.provisioners.ec2.user_data import HostKey
 
-SERVERS = 3  # of the cluster that is asked about
-ANYWHERE = "192.0.2.0/24"  # from where nobody comes (RFC 5737): nothing is launched
+SERVERS = 3  # of the planned cluster
+ANYWHERE = "192.0.2.0/24"  # a network for examples (RFC 5737), because nothing is launched
 # docs.aws.amazon.com/ec2/latest/instancetypes/ec2-instance-quotas.html: vCPUs of running instances of these families.
 STANDARD = "acdhimrtz"
 QUOTAS = {False: "L-1216C47A", True: "L-34B43A08"}  # on demand, spot
-LEFT_OUT = ("NetworkInterfaces", "KeyName", "Placement")  # of the request that is tried: they do not exist yet
+LEFT_OUT = ("NetworkInterfaces", "KeyName", "Placement")  # of the tried request, because they do not exist yet
 UNKNOWN = "not known"
 
 
 @dataclasses.dataclass(frozen=True)
 class CheckupLine:
-    """What was found about one thing."""
+    """The result of one check."""
 
     name: str
     value: str
     problem: str = ""
-    """What cannot be done because of it; empty for nothing."""
+    """What cannot be done because of it; empty if there is no problem."""
 
 
 def findings(account: Account, settings: EC2Settings) -> list[CheckupLine]:
-    """What the account has for a cluster of three servers and a load host, as the settings ask for it.
+    """Check the account for a cluster of three servers and a load host with these settings.
 
-    After credentials that are not valid nothing else is asked.
+    If the credentials are not valid, it makes no further requests.
     """
     source = settings.source or ANYWHERE
     settings = dataclasses.replace(settings, source=source)
@@ -66,41 +66,41 @@ def findings(account: Account, settings: EC2Settings) -> list[CheckupLine]:
 
 
 def permission(fleet: Fleet, plan: Plan) -> CheckupLine:
-    """Whether the credentials permit a launch: AWS is asked with DryRun, which launches nothing."""
+    """Whether the credentials permit a launch: a request with DryRun, which launches nothing."""
     request = {key: value for key, value in fleet.request(plan, plan.parts[0]).items() if key not in LEFT_OUT}
     try:
         fleet.account.permits("RunInstances", **request, SubnetId=plan.parts[0].subnet.id)
     except AwsError as error:
-        return CheckupLine("credentials", "a launch is not permitted", str(error))
-    return CheckupLine("credentials", "they permit a launch (asked with DryRun)")
+        return CheckupLine("credentials", "they do not permit a launch", str(error))
+    return CheckupLine("credentials", "they permit a launch (tried with DryRun)")
 
 
 def quota(account: Account, settings: EC2Settings, plan: Plan) -> CheckupLine:
-    """The vCPUs that the account may have at once, and those of three servers and a load host."""
+    """The account's quota of vCPUs, and the need of three servers and a load host."""
     needed = sum(part.count * plan.types[part.type]["VCpuInfo"]["DefaultVCpus"] for part in plan.parts)
     if any(part.type[0] not in STANDARD for part in plan.parts):
-        return CheckupLine("quota", f"{UNKNOWN}: these types have a quota of their own; {needed} vCPUs are needed")
+        return CheckupLine("quota", f"{UNKNOWN}: these types have a separate quota; {needed} vCPUs are needed")
     try:
         answer = account.call("servicequotas", "GetServiceQuota", ServiceCode="ec2", QuotaCode=QUOTAS[settings.spot])
         most = float(answer["Quota"]["Value"])
     except (AwsError, KeyError) as error:
         return CheckupLine("quota", f"{UNKNOWN}: {error}; {needed} vCPUs are needed")
     kind = "spot" if settings.spot else "on demand"
-    few = f"three servers and a load host need {needed}: ask AWS for more (Service Quotas, EC2), or take smaller types"
+    few = f"three servers and a load host need {needed}: ask AWS for more (Service Quotas, EC2), or use smaller types"
     return CheckupLine("quota", f"{most:g} vCPUs {kind}, {needed} are needed", few if needed > most else "")
 
 
 def prices(account: Account, settings: EC2Settings, plan: Plan) -> CheckupLine:
-    """The most that a launch costs, with the sources of its prices and their age."""
+    """The maximum cost of a launch, with the sources of its prices and their age."""
     try:
         cost = cost_of(plan, settings, account.region, Prices(settings.prices))
     except ConfigError as error:
-        return CheckupLine("prices", "not all are known", str(error))
+        return CheckupLine("prices", "some are unknown", str(error))
     return CheckupLine("prices", cost.line.removeprefix("ec2: "))
 
 
 def clock(account: Account) -> CheckupLine:
-    """By how much our clock differs from that of AWS, as of its last answer."""
+    """The difference between our clock and AWS's at its last answer."""
     if account.ahead is None:
         return CheckupLine("clock", f"{UNKNOWN}: AWS has not answered")
     value = f"{abs(account.ahead):.0f} s {'ahead of' if account.ahead > 0 else 'behind'} that of AWS"
@@ -111,7 +111,7 @@ def clock(account: Account) -> CheckupLine:
 
 
 def left(account: Account) -> CheckupLine:
-    """What runs have in the account now."""
+    """The resources of runs in the account."""
     try:
         found = Reaper(account).look()
     except AwsError as error:
@@ -120,4 +120,4 @@ def left(account: Account) -> CheckupLine:
     expired = any(not one.foreign and one.expires < time.time() for one in found)
     value = f"{quantity(len(runs), 'run')}, {quantity(len(found), 'thing')} (dbcluster ps --provisioner ec2)"
     problem = "some have outlived their time to live: dbcluster reap --provisioner ec2 --expired" if expired else ""
-    return CheckupLine("runs", value if found else "nothing is left of any", problem)
+    return CheckupLine("runs", value if found else "no resources are left", problem)

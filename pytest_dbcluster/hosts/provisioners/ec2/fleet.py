@@ -1,7 +1,7 @@
-"""The fleet of a run: instances with all that belongs to them, launched together, or nothing is left.
+"""The fleet of a run: instances and their resources. It launches all of them, or leaves nothing.
 
-Everything that can have tags is born with them, so that a reaper without any record of ours finds it. Instances end
-themselves when their time to live is over, whatever becomes of us (``user_data``).
+Everything that can have tags gets them at creation, so that a reaper finds it without a local record. Instances end
+themselves when their time to live is over, even if our process has died (``user_data``).
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ from pytest_dbcluster.hosts.provisioners.ec2.plan import (
 from pytest_dbcluster.hosts.provisioners.ec2.settings import LOCAL_DISK, EC2Settings, Volume
 from pytest_dbcluster.hosts.provisioners.ec2.tags import KEPT_TAG, name, tags_of
 
-DATA_DEVICE = "/dev/sdf"  # a name for the request; the instance finds the disk by what it says of itself
-# docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-request-status.html: begins the codes of an instance taken back.
+DATA_DEVICE = "/dev/sdf"  # a name for the request; the instance finds the disk by its identity
+# docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-request-status.html: prefixes of the codes of interrupted instances.
 TAKEN = ("marked-for-termination", "instance-terminated-")
 RUNNING_SECONDS = 300.0
 POLL_SECONDS = 2.0
@@ -51,25 +51,25 @@ class Instance:
     type: str
     subnet: Subnet
     address: str
-    """Where ssh arrives."""
+    """The address for ssh."""
 
     private: str
-    """Where the others reach it."""
+    """The address for other instances."""
 
     facts: Mapping[str, Any] = dataclasses.field(repr=False, compare=False)
-    """AWS's description."""
+    """AWS's description of the instance."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Keys:
-    """The keys of a run: of all its instances, and of its user."""
+    """The keys of a run: the host key of all its instances, and the key of its user."""
 
     host: user_data.HostKey
     user: user_data.HostKey
 
 
 class Fleet:
-    """The instances of a run. directory: where their data go. progress: gets lines about what takes long."""
+    """The instances of a run. directory: of their data. progress: prints lines about slow steps."""
 
     def __init__(
         self, account: Account, settings: EC2Settings, run_id: str, keys: Keys, directory: str = user_data.DIRECTORY
@@ -86,11 +86,11 @@ class Fleet:
 
     @property
     def name(self) -> str:
-        """Of the key, the groups and the instances of the run."""
+        """The name of the key, the groups and the instances of the run."""
         return name(self.run_id)
 
     def plan(self, servers: int, *, load: bool, expires: float) -> Plan:
-        """What a launch of so many servers asks for, in the place of earlier ones. Nothing is made.
+        """Plan a launch of so many servers, in the place of earlier ones. Makes nothing.
 
         Raises ConfigError, Unsupported and AwsError.
         """
@@ -117,9 +117,9 @@ class Fleet:
         )
 
     def launch(self, plan: Plan) -> list[Instance]:
-        """All instances of a plan, running; the servers first. Raises AwsError or ProvisionError; then none is left.
+        """Launch all instances of a plan and wait until they run; servers first. Raises AwsError or ProvisionError.
 
-        What an error leaves, because AWS cannot be reached, has its tags and ends itself.
+        After an error it ends everything. If AWS cannot be reached, the instances still have tags and end themselves.
         """
         if not self._group:
             self._prepare(plan)
@@ -140,7 +140,7 @@ class Fleet:
         return self.account.call("ec2", operation, **request)
 
     def _prepare(self, plan: Plan) -> None:
-        """Make what all launches of the run share: the key, and the group that lets in ssh from us and itself alone."""
+        """Make the resources that launches share: the key, and the group that admits only ssh from us and itself."""
         self._call(
             "ImportKeyPair",
             KeyName=self.name,
@@ -160,7 +160,7 @@ class Fleet:
         self._group = made["GroupId"]
 
     def _tags(self, plan: Plan, *kinds: str) -> dict[str, Any]:
-        """The argument of a request that gives what it makes our tags at birth."""
+        """The argument of a request that tags the new resources."""
         tags = [{"Key": key, "Value": value} for key, value in tags_of(plan, self.settings.tags).items()]
         return {"TagSpecifications": [{"ResourceType": kind, "Tags": tags} for kind in kinds]}
 
@@ -208,7 +208,7 @@ class Fleet:
         )
 
     def _running(self, asked: Mapping[str, Part]) -> list[Instance]:
-        """Wait until all run and have addresses. Raises ProvisionError with AWS's reason for one that does not."""
+        """Wait until all run and have addresses. Raises ProvisionError with AWS's reason if one does not start."""
         facts: dict[str, Mapping[str, Any]] = {}
 
         def problems() -> list[str]:
@@ -239,7 +239,7 @@ class Fleet:
         ]
 
     def described(self, ids: Sequence[str]) -> dict[str, Mapping[str, Any]]:
-        """What AWS says of these instances. One that it does not know yet is missing, which lasts some seconds."""
+        """AWS's descriptions of these instances. A new instance is missing until AWS knows it, after some seconds."""
         try:
             found = self.account.all("DescribeInstances", "Reservations", InstanceIds=list(ids))
         except AwsError as error:
@@ -254,20 +254,20 @@ class Fleet:
         self._call("CreateTags", Resources=ids, Tags=[{"Key": KEPT_TAG, "Value": "yes"}])
 
     def taken_back(self, ids: Sequence[str]) -> list[str]:
-        """Which of these spot instances AWS takes back, or has taken. Raises AwsError."""
+        """Which of these spot instances AWS interrupts or has interrupted. Raises AwsError."""
         wanted = [{"Name": "instance-id", "Values": list(ids)}]
         found = self.account.all("DescribeSpotInstanceRequests", "SpotInstanceRequests", Filters=wanted)
         return [one["InstanceId"] for one in found if one["Status"]["Code"].startswith(TAKEN)]
 
 
 def token(plan: Plan, part: Part) -> str:
-    """What tells AWS that a repeated request is the same one: 32 hexadecimal digits."""
+    """The idempotency token of a request: 32 hexadecimal digits."""
     text = f"{plan.run_id} {plan.number} {part.role} {part.subnet.id} {part.type} {part.count}"
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 def disks(image: Image, volume: Volume | None) -> list[dict[str, Any]]:
-    """The volumes of an instance, all of which end with it. volume: that of the data; None for an instance without."""
+    """The volumes of an instance, which end with it. volume: for the data; None for an instance without data."""
     mappings: list[dict[str, Any]] = [
         {"DeviceName": device, "Ebs": {"VolumeType": ROOT_KIND, "VolumeSize": gib, "DeleteOnTermination": True}}
         for device, gib in image.devices.items()
@@ -283,15 +283,15 @@ def disks(image: Image, volume: Volume | None) -> list[dict[str, Any]]:
 
 
 def reason(facts: Mapping[str, Any]) -> str:
-    """Why AWS has ended an instance, in its words."""
+    """Why AWS has ended an instance, in AWS's words."""
     told = facts.get("StateReason", {})
     words = told.get("Message") or told.get("Code") or facts.get("StateTransitionReason") or "AWS gives no reason"
     if told.get("Code", "").startswith(("Server.SpotInstance", "Client.SpotInstance")):
-        return f"AWS took the spot instance back ({told['Code']}): try again later, or leave out --db-ec2-spot"
+        return f"AWS interrupted the spot instance ({told['Code']}): try again later, or leave out --db-ec2-spot"
     return printable(redacted(words))
 
 
 def _address(facts: Mapping[str, Any], part: Part) -> str:
-    """Where ssh reaches an instance; empty while it has no such address."""
+    """The address for ssh; empty while the instance has no such address."""
     found: str = facts.get("PublicIpAddress" if part.subnet.public else "PrivateIpAddress", "")
     return found

@@ -1,4 +1,4 @@
-"""The plan of a launch: what is asked of AWS, found out before anything is made."""
+"""The plan of a launch: the parameters of its requests, collected before anything is made."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from pytest_dbcluster.hosts.provisioners.ec2.aws import Account
 from pytest_dbcluster.hosts.provisioners.ec2.settings import LOCAL_DISK, EC2Settings, Volume
 from pytest_dbcluster.releases import shims
 
-DEFAULT_TYPE = "r6i.large"  # of published measurements; its CPUs are its own, and not lent
-# wiki.debian.org/Cloud/AmazonEC2Image: the newest image of Debian 12; by the kernel's name of the architecture.
+DEFAULT_TYPE = "r6i.large"  # of published measurements; not burstable
+# wiki.debian.org/Cloud/AmazonEC2Image: the newest image of Debian 12, by the kernel's name of the architecture.
 IMAGE = "/aws/service/debian/release/12/latest/{}"
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}  # the kernel's name -> Debian's
 OF_AWS = {"x86_64": "x86_64", "arm64": "aarch64"}  # AWS's name -> the kernel's
-ROOT_KIND, USUAL_GIB = "gp3", 8  # of the volumes of an image, and their size where the image does not say it
+ROOT_KIND, USUAL_GIB = "gp3", 8  # of the volumes of an image, and their default size
 SERVER, LOAD = "server", "load"
-OUR_ADDRESS = "https://checkip.amazonaws.com"  # answers with the address from which it was asked
+OUR_ADDRESS = "https://checkip.amazonaws.com"  # answers with the client's address
 ADDRESS_SECONDS = 10
 
 
 @dataclasses.dataclass(frozen=True)
 class Image:
-    """An image."""
+    """A machine image."""
 
     id: str
     name: str
     devices: Mapping[str, int]
-    """The volumes that it brings, each with its GiB, the root's first."""
+    """Its volumes and their sizes in GiB, the root volume first."""
 
     architecture: str
 
@@ -47,15 +47,15 @@ class Subnet:
     vpc: str
     zone: str
     zone_id: str
-    """Of the zone, the same in all accounts."""
+    """The id of the zone, which is the same in all accounts."""
 
     public: bool
-    """Whether instances get a public address."""
+    """Whether its instances get a public address."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Part:
-    """Equal instances of a launch, which one request makes."""
+    """Equal instances of a launch, made by one request."""
 
     role: str
     type: str
@@ -65,60 +65,60 @@ class Part:
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """What a launch will ask for."""
+    """The parameters of a launch."""
 
     run_id: str
     number: int
-    """Of the launch in its run, from 1 on."""
+    """The number of the launch in its run, from 1."""
 
     parts: tuple[Part, ...]
     image: Image
     together: bool
-    """In one placement group, which the types allow."""
+    """Whether the instances are in one placement group, if the types allow it."""
 
     expires: float
-    """Seconds since 1970."""
+    """When the instances end themselves, in seconds since 1970."""
 
     source: str
-    """From where ssh is let in."""
+    """The network that may use ssh."""
 
     types: Mapping[str, Mapping[str, Any]]
-    """What AWS says of each type (``DescribeInstanceTypes``)."""
+    """AWS's description of each type (``DescribeInstanceTypes``)."""
 
     @property
     def servers(self) -> int:
-        """How many instances are for servers."""
+        """The number of servers' instances."""
         return sum(part.count for part in self.parts if part.role == SERVER)
 
     @property
     def seconds(self) -> float:
-        """The time to live that is left."""
+        """The remaining time to live, in seconds."""
         return max(1.0, self.expires - time.time())
 
 
 def described_types(account: Account, types: Sequence[str]) -> dict[str, Mapping[str, Any]]:
-    """What AWS says of these types, in their order. Raises AwsError."""
+    """AWS's descriptions of these types, in order. Raises AwsError."""
     found = account.all("DescribeInstanceTypes", "InstanceTypes", InstanceTypes=list(types))
     known = {one["InstanceType"]: one for one in found}
     if missing := [one for one in types if one not in known]:
         raise ConfigError(
-            f"the region {account.region} has no instances of type {missing[0]}: take another --db-ec2-type"
+            f"the region {account.region} has no instances of type {missing[0]}: use another --db-ec2-type"
         )
     return {one: known[one] for one in types}
 
 
 def check_types(types: Mapping[str, Mapping[str, Any]], volume: Volume) -> None:
-    """Refuse types on which nothing of ours would run. Raises Unsupported or ConfigError."""
+    """Raise Unsupported or ConfigError for types that cannot run our programs."""
     here = shims.machine()
     for number, (kind, facts) in enumerate(types.items()):
         architectures = [OF_AWS.get(one, one) for one in facts["ProcessorInfo"]["SupportedArchitectures"]]
         if here not in architectures:
             raise Unsupported(
-                f"instances of type {kind} are {' or '.join(architectures)}; the programs of releases are those of "
+                f"instances of type {kind} are {' or '.join(architectures)}; releases have programs for "
                 f"this machine: {here}"
             )
         if number == 0 and volume.kind == LOCAL_DISK and not facts.get("InstanceStorageSupported"):
-            raise ConfigError(f"--db-ec2-volume {LOCAL_DISK}: instances of type {kind} have no disk of their own")
+            raise ConfigError(f"--db-ec2-volume {LOCAL_DISK}: instances of type {kind} have no local disk")
 
 
 def chosen_subnets(account: Account, settings: EC2Settings, types: Sequence[str]) -> list[Subnet]:
@@ -137,7 +137,7 @@ def chosen_subnets(account: Account, settings: EC2Settings, types: Sequence[str]
     offered = offering_zones(account, types)
     if lacking := [zone for zone in zones if zone not in offered]:
         raise ConfigError(
-            f"the zone {lacking[0]} has no instances of type {' and '.join(types)}; zones that have: "
+            f"the zone {lacking[0]} has no instances of type {' and '.join(types)}; zones with them: "
             f"{', '.join(offered) or f'none in {account.region}'}"
         )
     usable = [one for one in found if one["AvailabilityZone"] in (zones or offered)]
@@ -147,7 +147,9 @@ def chosen_subnets(account: Account, settings: EC2Settings, types: Sequence[str]
         raise ConfigError(f"there is no subnet in {wanted}: name one with --db-ec2-subnet")
     subnets = [_subnet(one, settings) for one in chosen if one]
     if len({one.vpc for one in subnets}) > 1:
-        raise ConfigError("--db-ec2-subnet: the subnets are of several VPCs; instances have to reach each other")
+        raise ConfigError(
+            "--db-ec2-subnet: the subnets are in several VPCs; use subnets whose instances reach each other"
+        )
     return subnets
 
 
@@ -159,7 +161,7 @@ def _subnet(facts: Mapping[str, Any], settings: EC2Settings) -> Subnet:
 
 
 def offering_zones(account: Account, types: Sequence[str]) -> list[str]:
-    """The zones of the region that have all these types, in their order. Raises AwsError."""
+    """The zones of the region with all these types, in order. Raises AwsError."""
     found = account.all(
         "DescribeInstanceTypeOfferings",
         "InstanceTypeOfferings",
@@ -171,7 +173,7 @@ def offering_zones(account: Account, types: Sequence[str]) -> list[str]:
 
 
 def found_image(account: Account, asked: str, facts: Mapping[str, Any]) -> Image:
-    """The image of an id or of a public parameter; without one Debian's. facts: of the type. Raises AwsError."""
+    """The image with an id or a public parameter; by default Debian's. facts: of the type. Raises AwsError."""
     architecture = OF_AWS.get(facts["ProcessorInfo"]["SupportedArchitectures"][-1], "x86_64")
     asked = asked or IMAGE.format(ARCHITECTURES[architecture])
     id_ = account.call("ssm", "GetParameter", Name=asked)["Parameter"]["Value"] if asked.startswith("/") else asked
@@ -190,8 +192,8 @@ def found_image(account: Account, asked: str, facts: Mapping[str, Any]) -> Image
 
 
 def our_address(settings: EC2Settings, ask: Callable[..., Any] = urllib.request.urlopen) -> str:
-    """The network that has our public address alone, as AWS sees it. Raises ConfigError or ProvisionError."""
-    option = "say from where ssh comes: --db-ec2-from CIDR"
+    """The network with only our public address, as AWS sees it. Raises ConfigError or ProvisionError."""
+    option = "set the network of your ssh: --db-ec2-from CIDR"
     if settings.jump:
         raise ConfigError(f"--db-ec2-jump {settings.jump}: instances see the address of that host; {option}")
     try:

@@ -1,9 +1,10 @@
-"""The least IAM policy of a run, and that of a reaper: ``dbcluster ec2 policy [--reaper]``.
+"""The minimal IAM policies of a run and of a reaper: ``dbcluster ec2 policy [--reaper]``.
 
-It permits each request of ``aws.OPERATIONS`` once, and what AWS asks for beside them: tags at the birth of what a
-launch makes, and the role of spot instances. What ends something is permitted for what has the tag of our runs alone,
-and what makes something makes it with that tag, so the tag of what others have cannot be set later. The one tag that
-can be set later says of our instances that they are kept.
+A policy permits the requests of ``aws.OPERATIONS``, and what AWS needs for them: tags of new resources, and the role of
+spot instances. It permits to end only resources with the tag of our runs. It permits to make resources only with that
+tag, and does not permit to add the tag to others. The only tag that it permits to set later marks our instances as
+kept.
+
 Resource types and condition keys: docs.aws.amazon.com/service-authorization/latest/reference/list_amazonec2.html.
 """
 
@@ -16,9 +17,9 @@ from pytest_dbcluster.hosts.provisioners.ec2.aws import OPERATIONS
 from pytest_dbcluster.hosts.provisioners.ec2.money.prices import checked_region
 from pytest_dbcluster.hosts.provisioners.ec2.settings import TAG_PREFIX
 
-VERSION = "2012-10-17"  # of the language of policies
+VERSION = "2012-10-17"  # of the policy language
 RUN_TAG, KEPT_TAG = f"{TAG_PREFIX}run", f"{TAG_PREFIX}kept"
-# What a request makes, and what it uses that a run has made: types of resources.
+# Request -> the types of the resources that it makes, and of the run's resources that it uses.
 RUN = "ec2:RunInstances"
 MADE = {
     RUN: ("instance", "network-interface", "spot-instances-request", "volume"),
@@ -27,7 +28,7 @@ MADE = {
     "ec2:CreatePlacementGroup": ("placement-group",),
 }
 OURS = ("key-pair", "placement-group", "security-group")
-GIVEN = ("subnet", "vpc")  # of the account, without our tag
+GIVEN = ("subnet", "vpc")  # resources of the account, without our tag
 CHANGED = {"ec2:AuthorizeSecurityGroupIngress": ("security-group",)}
 ENDED = {
     "ec2:CancelSpotInstanceRequests": ("spot-instances-request",),
@@ -39,12 +40,12 @@ ENDED = {
     "ec2:TerminateInstances": ("instance",),
 }
 PARAMETER = "ssm:GetParameter"
-TAGS = "ec2:CreateTags"  # asked for by AWS at birth, and by us for instances that are kept
-# What nobody asks for by a request, and AWS needs. ``OPERATIONS`` and these are all actions of the policy.
+TAGS = "ec2:CreateTags"  # needed to make tagged resources, and to mark instances as kept
+# Permissions that AWS needs without a request of ours. ``OPERATIONS`` and these are all actions of the policy.
 DEPENDENTS = frozenset({TAGS, "iam:CreateServiceLinkedRole"})
 SPOT_ROLE = "role/aws-service-role/spot.amazonaws.com/AWSServiceRoleForEC2Spot"
 PARTITIONS = (("us-gov-", "aws-us-gov"), ("cn-", "aws-cn"))
-# What a reaper reads; it launches nothing, measures nothing, and needs no prices.
+# The read requests of a reaper, which launches nothing, measures nothing, and needs no prices.
 REAPER_READS = frozenset(
     {
         "ec2:DescribeInstances",
@@ -61,8 +62,8 @@ REAPER_READS = frozenset(
 def document(regions: Sequence[str] = (), *, reaper: bool = False) -> dict[str, Any]:
     """The policy as a JSON document.
 
-    regions: it permits launches and ends there alone; without one everywhere. reaper: the policy of a role that ends
-    what runs have left, and launches nothing. Raises ConfigError for a wrong name of a region.
+    regions: where it permits to launch and end; empty for all regions. reaper: the policy of a role that only ends what
+    runs have left. Raises ConfigError for a wrong name of a region.
     """
     places = [(_partition(checked_region(region)), region) for region in regions] or [("aws", "*")]
     statements = [_reads(REAPER_READS if reaper else _reading()), *_ends(places)]
@@ -72,7 +73,7 @@ def document(regions: Sequence[str] = (), *, reaper: bool = False) -> dict[str, 
 
 
 def _reading() -> frozenset[str]:
-    """The operations that only read, and have no resources of their own."""
+    """The operations that only read and have no resource types."""
     return OPERATIONS - set(MADE) - set(CHANGED) - set(ENDED) - {PARAMETER, TAGS}
 
 
@@ -81,13 +82,13 @@ def _reads(operations: Iterable[str]) -> dict[str, Any]:
 
 
 def _parameter(places: Sequence[tuple[str, str]]) -> dict[str, Any]:
-    """The public parameters that name images, which are those of AWS's own services and partners."""
+    """The public parameters that name images, from AWS's services and partners."""
     resources = [f"arn:{partition}:ssm:{region}::parameter/aws/service/*" for partition, region in places]
     return {"Sid": "PublicParameters", "Effect": "Allow", "Action": PARAMETER, "Resource": resources}
 
 
 def _launch(places: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
-    """What a launch makes, with our tag; what it uses; and the tags at birth."""
+    """The permissions of a launch: to make resources with our tag, to use others, and to tag new ones."""
     images = [f"arn:{partition}:ec2:{region}::image/*" for partition, region in places]
     kinds = sorted({kind for made in MADE.values() for kind in made})
     born = {"Effect": "Allow", "Condition": _has("aws:RequestTag")}
@@ -143,7 +144,7 @@ def _ends(places: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
 
 
 def _spot_role(places: Sequence[tuple[str, str]]) -> dict[str, Any]:
-    """The role that the first spot instance of an account needs."""
+    """The permission for the role that an account's first spot instance needs."""
     partitions = dict.fromkeys(partition for partition, _ in places)
     return {
         "Sid": "SpotRole",
@@ -155,7 +156,7 @@ def _spot_role(places: Sequence[tuple[str, str]]) -> dict[str, Any]:
 
 
 def _has(key: str) -> dict[str, Any]:
-    """The condition that the tag of our runs is there."""
+    """The condition that the tag of our runs exists."""
     return {"Null": {f"{key}/{RUN_TAG}": "false"}}
 
 

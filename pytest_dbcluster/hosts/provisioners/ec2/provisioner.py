@@ -1,7 +1,7 @@
 """Provisioner for Amazon EC2: ``--db-provisioner ec2 --db-max-cost USD``.
 
-It launches instances, hands them to the provisioner ssh as machines, and ends them with the run. They are launched once
-and stay warm: all variants share them, servers side by side. A cluster that is larger than those before it gets more.
+It launches instances, uses them as machines of the provisioner ssh, and ends them with the run. They are launched once
+and stay warm: all variants share them, with servers side by side. For a larger cluster it launches more instances.
 """
 
 from __future__ import annotations
@@ -42,28 +42,25 @@ from pytest_dbcluster.hosts.provisioners.ssh.provisioner import SshProvisioner
 from pytest_dbcluster.spec import ClusterSpec
 from pytest_dbcluster.system import owned_files
 
-SILENT_SECONDS = 240.0  # for the first packet from an instance: it costs money while we wait
-READY_SECONDS = 900.0 + user_data.WRITE_SECONDS  # for the boot of an instance, until it has prepared its disks
+SILENT_SECONDS = 240.0  # timeout for the first packet from an instance, which costs money meanwhile
+READY_SECONDS = 900.0 + user_data.WRITE_SECONDS  # timeout for an instance to boot and prepare its disks
 GROW_SECONDS = 300.0
-CLUSTER_BYTES = 2**30  # free on a volume that can grow, for a new server with its logs
-ASK_SECONDS = 60  # for one question whether it has
+CLUSTER_BYTES = 2**30  # free space for a new server with its logs, on a volume that can grow
+ASK_SECONDS = 60  # timeout of one check whether it has
 POLL_SECONDS = 3.0
-SPOT_SECONDS = 10.0  # between two questions whether AWS takes spot instances back
-NO_COST = (
-    "--db-provisioner ec2 launches nothing without the most that it may cost: --db-max-cost USD, such as "
-    "--db-max-cost 2"
-)
-CLI = "pytest_dbcluster.cli.main"  # run as a program of its own
-OWN = "instances are used as their type has them"
-# Without waiting: what an agent has begun ends with its session.
+SPOT_SECONDS = 10.0  # between two checks whether AWS interrupts spot instances
+NO_COST = "--db-provisioner ec2 launches nothing without a maximum cost: --db-max-cost USD, such as --db-max-cost 2"
+CLI = "pytest_dbcluster.cli.main"  # run as a separate program
+OWN = "instances are not limited below their type"
+# In the background, because an agent's programs end with its session.
 SHUTDOWN = "{ systemctl poweroff --force || shutdown -P now || poweroff; } >/dev/null 2>&1"
 
 
 class Ec2Provisioner(SshProvisioner):
     """Hosts on instances that this run launches.
 
-    settings: what it may launch, and for how much. base: the directory of the instances in which ours is made, on the
-    data volume. Raises ConfigError.
+    settings: what it may launch, with the cap. base: the parent of our directory on the instances, on the data volume.
+    Raises ConfigError.
     """
 
     def __init__(self, *, keep: bool = False, settings: EC2Settings | None = None, base: str = DIRECTORY) -> None:
@@ -76,17 +73,19 @@ class Ec2Provisioner(SshProvisioner):
         self._fleet: Fleet | None = None
         self._instances: dict[str, Instance] = {}  # by the name of the machine
         self._expires = 0.0
-        self._ends = 0.0  # when the last instance ends itself, by the timers of all; 0 as long as nobody asked
-        self._expected = 0  # nodes of the largest cluster that comes next
+        self._ends = 0.0  # when the last instance ends itself, from all timers; 0 before they are read
+        self._expected = 0  # nodes of the largest announced cluster
         self._spending = Spending(settings, self._run.directory / "ec2")
-        self._failed = ""  # why nothing more is launched
+        self._failed = ""  # why we launch nothing more
         self._hardware = Hardware(settings, self._account, self._ask, base, self._tell)
         self._image: Image | None = None
-        self._written: dict[str, Written] = {}  # of data volumes that have not grown, by machine
+        self._written: dict[str, Written] = {}  # machine -> its data volume, if that has not grown
         self._made: Account | None = None
         self._remarks: tuple[str, ...] = ()
-        self._notice, self._asked = "", float("-inf")  # that AWS takes an instance back, and when that was asked last
-        self._cleaned = self._left = False  # whether the supervisor knows what to do, and whether we have done it
+        self._notice, self._asked = "", float("-inf")  # AWS's interruption notice, and when we checked last
+        self._cleaned = self._left = (
+            False  # whether the supervisor has the clean-up command, and whether we have cleaned up
+        )
 
     @property
     def missing(self) -> Mapping[str, str]:
@@ -94,11 +93,11 @@ class Ec2Provisioner(SshProvisioner):
         return {**dict.fromkeys(("cores", "memory", "iops", "netem", "root"), OWN), "block-devices": NO_DISKS}
 
     def expect(self, specs: Sequence[ClusterSpec]) -> None:
-        """Say which clusters come next: the next launch is for the largest of them."""
+        """Announce the next clusters: the next launch is for the largest of them."""
         self._expected = max((spec.nodes for spec in specs), default=0)
 
     def acquire(self, spec: ClusterSpec) -> Sequence[SshHost]:
-        """A host on an instance of its own for each node. Raises Unsupported, ConfigError and ProvisionError."""
+        """A host on a separate instance for each node. Raises Unsupported, ConfigError and ProvisionError."""
         if reason := self.unmet(spec):
             raise Unsupported(reason)
         self._grow(spec.nodes)
@@ -113,16 +112,16 @@ class Ec2Provisioner(SshProvisioner):
         return hosts
 
     def unmet(self, spec: ClusterSpec) -> str:
-        """A message with what a cluster needs and the instances have not; empty when they have it."""
+        """A message with a cluster's needs that the instances do not meet; empty if they meet all."""
         return self._hardware.unmet(spec)
 
     @property
     def remarks(self) -> Sequence[str]:
-        """Which instances and volumes of this run can be faster at first than later."""
+        """The instances and volumes of this run with burst credits."""
         return self._remarks
 
     def notice(self) -> str:
-        """That AWS takes a spot instance back, which it says two minutes before; empty without. Asked now and then."""
+        """AWS's notice, two minutes ahead, that it interrupts a spot instance; or empty. Checked at intervals."""
         if not self._settings.spot or self._fleet is None:
             return ""
         if not self._notice and time.monotonic() - self._asked > SPOT_SECONDS:
@@ -132,7 +131,7 @@ class Ec2Provisioner(SshProvisioner):
                 taken = [names[one] for one in self._fleet.taken_back(list(names))]
                 if taken:
                     self._notice = (
-                        f"AWS takes the spot instance of {some(taken)} back: try again later, or leave out "
+                        f"AWS interrupts the spot instance of {some(taken)}: try again later, or leave out "
                         "--db-ec2-spot"
                     )
                     self._tell(self._notice)
@@ -140,11 +139,11 @@ class Ec2Provisioner(SshProvisioner):
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """What figures depend on: the machines, and what AWS says of their instances."""
+        """The machines, and AWS's descriptions of their instances, for the fingerprint."""
         return {**super().environment, **self._hardware.environment}
 
     def _ask(self, machine: str, script: str) -> str:
-        """What a script prints on a machine that is connected. Raises ProvisionError."""
+        """The output of a script on a connected machine. Raises ProvisionError."""
         known = self._machines.get(machine)
         if known is None:
             raise ProvisionError(f"the machine {machine} is not connected any more")
@@ -163,24 +162,25 @@ class Ec2Provisioner(SshProvisioner):
         return taken
 
     def _grow_volume(self, machine: Machine) -> None:
-        """Let the file system of the data have all of its volume. Raises ProvisionError."""
+        """Grow the file system of the data to its whole volume. Raises ProvisionError."""
         written = self._written.pop(machine.target)
         machine.session.ask(f"set -- {shlex.quote(self._base)}\n{user_data.GROW}", seconds=GROW_SECONDS)
         text = f"{written}, and the rest is used too"
         self._hardware.environment[f"data volume {machine.target}"] = text
-        self._tell(f"the data need more room: the file system of {machine.target} has all of its volume now ({text})")
+        self._tell(f"the data need more space: the file system of {machine.target} now fills its volume ({text})")
 
     def _grow(self, nodes: int) -> None:
-        """Launch what is missing for a cluster of so many nodes, with a load host at first. All or nothing is launched.
+        """Launch the missing instances for a cluster of so many nodes; the first launch adds a load host.
 
-        After an error nothing more is launched by this run: each test would pay for the same error.
+        It launches all or nothing. After an error this run launches nothing more, because each test would pay for the
+        same error.
         """
         with self._growing:
             if nodes <= len(self._targets):
                 return
             missing = max(nodes, self._expected) - len(self._targets)
             if self._failed:
-                raise ProvisionError(f"nothing more is launched since: {self._failed}")
+                raise ProvisionError(f"this run launches nothing more after an error: {self._failed}")
             try:
                 self._launch(self._fleet or self._found(), missing)
             except ConfigError:
@@ -190,7 +190,7 @@ class Ec2Provisioner(SshProvisioner):
                 raise
 
     def _found(self) -> Fleet:
-        """The fleet of this run, still without instances."""
+        """The fleet of this run, made without instances."""
         access.program()
         account = self._account()
         self._expires = time.time() + self._settings.ttl
@@ -228,14 +228,14 @@ class Ec2Provisioner(SshProvisioner):
         self._addresses |= {one: instance.private for one, instance in machines.items()}
 
     def _check_way(self) -> None:
-        """See that the jump host can be used, before there is anything behind it. Raises ProvisionError."""
+        """Raise ProvisionError if the jump host cannot be used, before the launch."""
         if self._settings.jump and not self._instances:
-            assert self._run.client  # it has made the directory
+            assert self._run.client  # the run has its directory
             self._write_config()
             way.check_jump(self._access, self._settings.jump)
 
     def _write_config(self) -> None:
-        """Write what ssh needs to know of the instances that there are."""
+        """Write the ssh configuration of the existing instances."""
         directory = self._run.directory / "ec2"
         directory.mkdir(mode=0o700, exist_ok=True)
         text = way.config(self._instances, name(self.run_id), directory, self._settings.jump)
@@ -243,7 +243,7 @@ class Ec2Provisioner(SshProvisioner):
         self._access = Access(directory / "config", base=self._base)
 
     def _clean_up_later(self, account: Account) -> None:
-        """Let the supervisor of the run end the instances when this process ends in any way."""
+        """Make the supervisor of the run end the instances if this process ends for any reason."""
         if self._cleaned:
             return
         command = [sys.executable, "-P", "-m", CLI, "reap", "--provisioner", "ec2", "--run", self.run_id]
@@ -252,7 +252,7 @@ class Ec2Provisioner(SshProvisioner):
         self._cleaned = True
 
     def _named(self, instances: Sequence[Instance]) -> dict[str, Instance]:
-        """The instances by the names that machines have in messages and results: ``server1``, ``load``."""
+        """Name of the machine in messages and results, ``server1`` or ``load`` -> the instance."""
         number = len(self._targets)
         found: dict[str, Instance] = {}
         for instance in instances:
@@ -262,7 +262,7 @@ class Ec2Provisioner(SshProvisioner):
         return found
 
     def _reach(self) -> None:
-        """Write what ssh needs to know of the instances: our key, their key and no other, and their addresses."""
+        """Write the files of ssh: our key, the instances' only host key, and their addresses."""
         assert self._fleet
         keys, directory = self._fleet.keys, self._run.directory / "ec2"
         directory.mkdir(mode=0o700, exist_ok=True)
@@ -277,7 +277,7 @@ class Ec2Provisioner(SshProvisioner):
                 future.result()
 
     def _tell_written(self, machines: Sequence[str]) -> None:
-        """Say what the instances have written of their data volumes, for the terminal and the fingerprint."""
+        """Report how much of their data volumes the instances have written, for the terminal and the fingerprint."""
         alike: dict[str, list[str]] = {}
         seconds = 0
         for machine in machines:
@@ -291,7 +291,7 @@ class Ec2Provisioner(SshProvisioner):
     def _ready(self, machine: str) -> None:
         words, jump = "", self._settings.jump
         instance = self._instances[machine]
-        patience = READY_SECONDS if ".metal" in instance.type else SILENT_SECONDS  # metal boots for many minutes
+        patience = READY_SECONDS if ".metal" in instance.type else SILENT_SECONDS  # metal takes many minutes to boot
         limit = time.monotonic() + patience
 
         def problems() -> list[str]:
@@ -314,7 +314,7 @@ class Ec2Provisioner(SshProvisioner):
             words = done.stderr.strip()[-1000:]
             self._alive(machine)
             if way.FORBIDDEN in words:
-                raise ProvisionError(f"--db-ec2-jump {jump} forwards nothing to {instance.address}: {words}")
+                raise ProvisionError(f"--db-ec2-jump {jump} does not forward to {instance.address}: {words}")
             if not way.silent(words, jump):
                 limit = math.inf
             elif time.monotonic() > limit:
@@ -327,7 +327,7 @@ class Ec2Provisioner(SshProvisioner):
             raise ProvisionError(self._access.problem(machine, words)) from None
 
     def _alive(self, machine: str) -> None:
-        """Raise ProvisionError with AWS's reason when the instance of a machine has ended."""
+        """Raise ProvisionError with AWS's reason if the instance of a machine has ended."""
         assert self._fleet
         instance = self._instances[machine]
         facts = self._fleet.described([instance.id]).get(instance.id)
@@ -335,9 +335,9 @@ class Ec2Provisioner(SshProvisioner):
             raise ProvisionError(f"the instance of {machine} has ended: {reason(facts)}")
 
     def _undo(self, plan: Plan, reservation: str, *, refused: bool) -> None:
-        """End what a launch has made, before its error is told. What stays is told beside it, and stays reserved.
+        """End the instances of a failed launch. We report what is left, and keep its cost reserved.
 
-        refused: whether AWS has refused a request of the launch, so that perhaps no instance was launched.
+        refused: whether AWS refused a request of the launch, so that perhaps there is no instance.
         """
         assert self._fleet
         for machine in [one for one in self._instances if one not in (*self._targets, *self._load_targets)]:
@@ -348,7 +348,7 @@ class Ec2Provisioner(SshProvisioner):
             self._spent(reservation, launched=launched)
 
     def staying(self) -> Stay:
-        """The instances of a run that is left stay until they end themselves."""
+        """After ``leave`` the instances stay until they end themselves."""
         assert self._fleet
         region = self._fleet.account.region
         if not self._ends:
@@ -366,13 +366,13 @@ class Ec2Provisioner(SshProvisioner):
             self._fleet.keep()
         except AwsError as error:
             self._tell(
-                f"the instances could not be marked as kept: {error}; `dbcluster reap --provisioner ec2` on this "
-                "machine would end them as those of a dead run"
+                f"cannot mark the instances as kept: {error}; `dbcluster reap --provisioner ec2` on this "
+                "machine would end them as instances of a dead run"
             )
         self._stay()
 
     def _tell_kept(self) -> None:
-        """Say what stays, where, for how long, and what it costs."""
+        """Report the kept instances, their time to live, and their cost."""
         stay = self.staying()
         assert stay.ends
         for one in (*self._targets, *self._load_targets):
@@ -382,39 +382,39 @@ class Ec2Provisioner(SshProvisioner):
             self._tell(f"kept: {instance.type} at {instance.address}{private}; log in with: {login}")
         if self._beside:
             self._tell(
-                "the proxies that are kept ask a program of this machine which nodes are healthy: they lead to none "
-                "while this machine is off or not connected"
+                "the kept proxies ask a program of this machine which nodes are healthy: they route to no node "
+                "while this machine is off or disconnected"
             )
         at = time.strftime("at %Y-%m-%d %H:%M:%S UTC", time.gmtime(stay.ends))
         left = duration(stay.ends - time.time())
-        self._tell(f"ec2: what is kept ends itself {at}, in {left}; end it earlier: {stay.command}")
+        self._tell(f"ec2: the kept instances end themselves {at}, in {left}; to end them earlier: {stay.command}")
         with contextlib.suppress(ProvisionError):
             self._tell(f"ec2: {self._spending.kept_line(at)}")
 
     def _ended(self, launch: str = "") -> Reaped | None:
-        """End everything of the run in the account, and tell what is left. None when AWS could not be asked."""
+        """End everything of the run in the account, and report what is left. None if AWS does not answer."""
         assert self._fleet
         try:
             reaped = Reaper(self._fleet.account, self._tell).end(self.run_id, launch)
         except AwsError as error:
-            self._tell(f"the instances could not be ended: {error}")
+            self._tell(f"cannot end the instances: {error}")
             return None
         for left in reaped.left:
             self._tell(f"left in the account: {left}; dbcluster reap --provisioner ec2 --run {self.run_id}")
         return reaped
 
     def _leave_machines(self, machines: Sequence[Machine]) -> None:
-        """End the instances, by AWS; where it refuses, each one ends itself, which needs no credentials.
+        """End the instances through AWS. If it refuses, make each one end itself, which needs no credentials.
 
-        Those of a run that is left stay.
+        After ``leave`` they stay.
         """
-        if self._fleet is None or not self._cleaned or self._left:  # nothing was launched, or a second call
+        if self._fleet is None or not self._cleaned or self._left:  # it launched nothing, or this is a second call
             return
         if self._run.left:
             self._tell_kept()
         else:
             self._end_instances(machines)
-        self._left = True  # set last: after Ctrl-C in the line above, pytest calls close again
+        self._left = True  # set last, because pytest calls close again after Ctrl-C in the line above
 
     def _end_instances(self, machines: Sequence[Machine]) -> None:
         if (reaped := self._ended()) is not None:
@@ -428,16 +428,16 @@ class Ec2Provisioner(SshProvisioner):
                 machine.session.ask(SHUTDOWN)
                 told.append(machine.target)
         if told:
-            self._tell(f"{some(told)} were told over ssh to end themselves")
+            self._tell(f"sent a shutdown over ssh to {some(told)}")
         ends = time.strftime("%H:%M", time.localtime(self._expires))
         self._tell(
-            f"every instance ends itself by {ends} at the latest; key and groups stay, and cost nothing: "
-            f"dbcluster reap --provisioner ec2 --run {self.run_id}, with credentials that are valid"
+            f"every instance ends itself by {ends}; key and groups stay, and cost nothing. To remove them with valid "
+            f"credentials: dbcluster reap --provisioner ec2 --run {self.run_id}"
         )
         self._tell_spent()
 
     def _spent(self, *reservations: str, launched: bool = True) -> None:
-        """Count what launches have cost, without names those of all. Where it cannot be written they stay reserved."""
+        """Record the cost of launches; without names, of all. If that fails, it stays reserved."""
         try:
             self._spending.ended(*reservations, launched=launched)
         except ProvisionError as error:
@@ -448,21 +448,21 @@ class Ec2Provisioner(SshProvisioner):
             self._tell(f"ec2: {self._spending.line}")
 
     def _compare_cpus(self) -> None:
-        """Refuse nodes of unlike CPUs: their difference would be one of hardware. Raises ProvisionError."""
+        """Raise ProvisionError for nodes with different CPUs, which would be a difference in hardware."""
         found: dict[str, list[str]] = {}
         for machine in self._nodes():
             found.setdefault(machine.facts.cpu, []).append(machine.target)
         if len(found) > 1:
             listed = "; ".join(f"{', '.join(targets)}: {cpu}" for cpu, targets in found.items())
             self._failed = (
-                f"AWS gave instances of one type unlike CPUs ({listed}), and figures of such nodes cannot be compared: "
-                "run again, try another --db-ec2-zone, or a type of one CPU model"
+                f"AWS gave instances of one type different CPUs ({listed}), so their figures cannot be compared: "
+                "run again, try another --db-ec2-zone, or a type with one CPU model"
             )
             raise ProvisionError(self._failed)
 
 
 def _seconds_left(machine: Machine) -> float | None:
-    """How long an instance lives by its own timer, in seconds; None where it does not say."""
+    """The remaining time of an instance by its timer, in seconds; None if it does not answer."""
     try:
         ends, now = machine.session.ask(f"cat {user_data.EXPIRES} && date +%s").split()
         return float(ends) - float(now)

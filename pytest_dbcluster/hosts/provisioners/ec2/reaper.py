@@ -1,7 +1,7 @@
-"""Reaper: what runs have in an account, found by its tags alone, and its end: ``dbcluster ps``, ``down``, ``reap``.
+"""Reaper: finds resources of runs in an account by their tags, and ends them: ``dbcluster ps``, ``down``, ``reap``.
 
-No record of ours is needed. Only what has all that a launch gives is ours: every tag, and the name that follows from
-the run's id. What has a part of it, such as a tag that somebody copied, is named and left alone.
+It needs no local record. A resource is ours only if it has every tag of a launch, and the name that follows from the
+run's id. If it has only some of these, such as a copied tag, we name it and do not end it.
 """
 
 from __future__ import annotations
@@ -28,44 +28,44 @@ from pytest_dbcluster.hosts.provisioners.ec2.tags import (
     user,
 )
 
-SECONDS = 300.0  # for the end of instances, and of what AWS holds until they have ended
+SECONDS = 300.0  # timeout for the end of instances, and of resources that AWS keeps until then
 POLL_SECONDS = 3.0
 LIVE_STATES = ("pending", "running", "stopping", "stopped", "shutting-down")
-GONE = ("NotFound", "InvalidKeyPair", "InvalidPlacementGroup.Unknown")  # in codes of what is not there any more
+GONE = ("NotFound", "InvalidKeyPair", "InvalidPlacementGroup.Unknown")  # in error codes for missing resources
 HELD: tuple[str, ...] = (
     "DependencyViolation",
     "VolumeInUse",
     "InvalidPlacementGroup.InUse",
     "InvalidNetworkInterface.InUse",
 )
-HELD += ("InvalidGroup.InUse", "InvalidParameterValue")  # the last: an interface that is being detached
+HELD += ("InvalidGroup.InUse", "InvalidParameterValue")  # the last one: an interface is being detached
 
 
-WAITS = "AWS has not ended it yet, or holds it until its instances have ended"
+WAITS = "AWS has not ended it yet, or keeps it until its instances have ended"
 
 
 @dataclasses.dataclass(frozen=True)
 class ResourceKind:
-    """A kind of things."""
+    """A kind of resource."""
 
     noun: str
     describe: str
-    """The request that lists them."""
+    """The request that lists resources of this kind."""
 
     key: str
-    """Where they are in its answer."""
+    """The key of the resources in the answer."""
 
     field: str
-    """Of their id."""
+    """The field with the id of a resource."""
 
     delete: str = ""
-    """The request that ends one, empty for instances and spot requests, which are ended together."""
+    """The request that ends a resource; empty for instances and spot requests, which we end together."""
 
     filters: Mapping[str, Sequence[str]] = dataclasses.field(default_factory=dict)
-    """More filters of the request."""
+    """Additional filters of the request."""
 
     named: str = ""
-    """The field that has the run's name too, empty where there is none."""
+    """Another field with the run's name; empty if there is no such field."""
 
 
 INSTANCES = ResourceKind(
@@ -79,7 +79,7 @@ SPOT = ResourceKind(
     "",
     {"state": ("open", "active")},
 )
-# In the order of their end, after the instances.
+# In the order in which we end them, after the instances.
 REST = (
     ResourceKind("network interface", "DescribeNetworkInterfaces", "NetworkInterfaces", "NetworkInterfaceId",
          "DeleteNetworkInterface"),
@@ -95,20 +95,20 @@ KINDS = (SPOT, INSTANCES, *REST)
 
 @dataclasses.dataclass(frozen=True)
 class Thing:
-    """One thing with a tag of a run."""
+    """One resource with a tag of a run."""
 
     kind: ResourceKind
     id: str
     run_id: str
     owner: str
     expires: float
-    """Seconds since 1970."""
+    """When it expires, in seconds since 1970."""
 
     launch: str
     """The number of its launch, as text."""
 
     foreign: str
-    """Why it is not ours, although it has the tag; empty for what is ours."""
+    """Why it is not ours, although it has the tag; empty if it is ours."""
 
     facts: Mapping[str, Any] = dataclasses.field(repr=False, compare=False)
 
@@ -122,7 +122,7 @@ class Thing:
 
     @property
     def alive(self) -> bool | None:
-        """Whether the process that launched it lives; None where only another machine knows."""
+        """Whether the process that launched it is alive; None if that is on another machine."""
         who, _, process = self.owner.partition("/")
         number, _, namespace = process.partition("/")
         if who != user() or namespace != str(Path("/proc/self/ns/pid").stat().st_ino) or not number.isdecimal():
@@ -132,14 +132,14 @@ class Thing:
 
 @dataclasses.dataclass
 class Reaped:
-    """What was ended, and what is left: a clause for each, with the reason."""
+    """What we ended, and what is left with the reason: a clause each."""
 
     done: list[str] = dataclasses.field(default_factory=list)
     left: list[str] = dataclasses.field(default_factory=list)
 
 
 class Reaper:
-    """Looks for things of runs in an account, and ends them. progress: gets lines about what takes long."""
+    """Finds and ends resources of runs in an account. progress: prints lines about slow steps."""
 
     def __init__(self, account: Account, progress: Report = lambda _: None) -> None:
         self._account = account
@@ -147,11 +147,11 @@ class Reaper:
 
     @property
     def region(self) -> str:
-        """The region in which it looks."""
+        """The region that it searches."""
         return self._account.region
 
     def look(self, run_id: str = "", launch: str = "") -> list[Thing]:
-        """Everything with a tag of a run, of this one if one is named. Raises AwsError."""
+        """All resources with a tag of a run, or of this run. Raises AwsError."""
         found = [thing for kind in KINDS for thing in self._look(kind, run_id)]
         return [thing for thing in found if not launch or thing.launch == launch]
 
@@ -164,19 +164,19 @@ class Reaper:
         return [thing(kind, one) for one in found]
 
     def end(self, run_id: str, launch: str = "") -> Reaped:
-        """End a run, whose ever it is. launch: only what this launch of it made. Raises ConfigError and AwsError."""
+        """End a run of any user. launch: end only what this launch made. Raises ConfigError and AwsError."""
         if not runs.RUN_ID.fullmatch(run_id):
-            raise ConfigError(f"{printable(run_id)!r} is no id of a run; dbcluster ps --provisioner ec2 lists them")
+            raise ConfigError(f"{printable(run_id)!r} is not an id of a run; dbcluster ps --provisioner ec2 lists them")
         return self._end(lambda: self.look(run_id, launch))
 
     def expired(self) -> Reaped:
-        """End everything whose time to live is over, whose ever it is. Raises AwsError."""
+        """End everything whose time to live is over, of any user. Raises AwsError."""
         return self._end(lambda: [one for one in self.look() if one.foreign or one.expires < time.time()])
 
     def dead(self) -> Reaped:
-        """End what is expired, and the runs of this user whose process here has ended. Raises AwsError.
+        """End what has expired, and the runs of this user whose process here has ended. Raises AwsError.
 
-        A run that has an instance which is kept is not dead.
+        A run with a kept instance is not dead.
         """
 
         def look() -> list[Thing]:
@@ -191,7 +191,7 @@ class Reaper:
         return self._end(look)
 
     def _end(self, look: Callable[[], Sequence[Thing]]) -> Reaped:
-        """End what ``look`` finds, again until nothing is left that AWS holds until instances are gone."""
+        """End what ``look`` finds. Repeat it until AWS has released everything that its instances used."""
         result, ended = Reaped(), set[str]()
         limit, told = time.monotonic() + SECONDS, False
         while True:
@@ -206,12 +206,12 @@ class Reaper:
             time.sleep(POLL_SECONDS)
         result.left += [f"{one}: {problems.get(str(one), WAITS)}" for one in ours]
         result.left += [
-            f"{one} has the tag of run {one.run_id}, and is not ours: {one.foreign}" for one in found if one.foreign
+            f"{one} has the tag of run {one.run_id}, but is not ours: {one.foreign}" for one in found if one.foreign
         ]
         return result
 
     def _once(self, things: Sequence[Thing], result: Reaped, ended: set[str]) -> dict[str, str]:
-        """Ask for the end of these things. Returns why one is still there, by its text."""
+        """Request the end of these resources. Returns the remaining ones, as text -> why."""
         problems: dict[str, str] = {}
         for kind, operation, key in (
             (SPOT, "CancelSpotInstanceRequests", "SpotInstanceRequestIds"),
@@ -226,7 +226,7 @@ class Reaper:
         waiting = any(one.kind is INSTANCES for one in things)
         for kind in REST:
             for one in (one for one in things if one.kind is kind):
-                if waiting and kind.noun != "key pair":  # it goes with its instance, or is held by it
+                if waiting and kind.noun != "key pair":  # it ends with its instance, or its instance still uses it
                     continue
                 why = self._asked(kind.delete, **{kind.field: one.id})
                 if why is None and str(one) not in ended:
@@ -237,7 +237,7 @@ class Reaper:
         return problems
 
     def _asked(self, operation: str, **request: Any) -> str | None:
-        """None when AWS has done it, or there is nothing any more; else why not. Raises AwsError for credentials."""
+        """None if AWS has done it, or if the resource is gone; otherwise why not. Raises AwsError for credentials."""
         try:
             self._account.call("ec2", operation, **request)
         except AwsError as error:
@@ -250,7 +250,7 @@ class Reaper:
 
 
 def thing(kind: ResourceKind, facts: Mapping[str, Any]) -> Thing:
-    """A thing from what AWS says of it."""
+    """A resource from AWS's description."""
     tags = {one["Key"]: one["Value"] for one in facts.get("Tags") or facts.get("TagSet") or ()}
     run_id, owner, expires = (tags.get(key, "") for key in (RUN_TAG, OWNER_TAG, EXPIRES_TAG))
     ends, foreign = 0.0, ""
@@ -261,7 +261,7 @@ def thing(kind: ResourceKind, facts: Mapping[str, Any]) -> Thing:
     if not owner:
         foreign = f"it has no tag {OWNER_TAG}"
     elif not runs.RUN_ID.fullmatch(run_id):
-        foreign = "that is no id of a run"
+        foreign = "that is not an id of a run"
     else:
         names = [tags.get("Name", ""), *([facts.get(kind.named, "")] if kind.named else [])]
         if wrong := next((one for one in names if one != name(run_id)), None):

@@ -1,4 +1,4 @@
-"""What a user asks of EC2: ``--db-max-cost`` and ``--db-ec2-...``, checked before anything is launched."""
+"""The options ``--db-max-cost`` and ``--db-ec2-...``, checked before a launch."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.formatting import duration, seconds_of
 from pytest_dbcluster.hosts.provisioners.ssh.access import TARGET
 
-TAG_PREFIX = "pytest-dbcluster:"  # of the tags that are ours
-PLACE = "ec2 "  # before the region, in the record of a cluster that is kept
+TAG_PREFIX = "pytest-dbcluster:"  # of our tags
+PLACE = "ec2 "  # before the region, in the record of a kept cluster
 DEFAULT_VOLUME = "gp3:50:3000:125"
 DEFAULT_TTL = "2h"
-WRITTEN_GIB = 8  # of a data volume, once before it is used: about a minute at 125 MiB/s
-LOCAL_DISK = "nvme"  # the disk of the instance itself
-# docs.aws.amazon.com/ebs/latest/userguide/general-purpose.html: gp3 has these without a further price.
+WRITTEN_GIB = 8  # written once to a new data volume: about a minute at 125 MiB/s
+LOCAL_DISK = "nvme"  # the instance's local disk
+# docs.aws.amazon.com/ebs/latest/userguide/general-purpose.html: the price of gp3 includes these.
 GP3_IOPS, GP3_MIB = 3000, 125
 GP2_GIB_IOPS, GP2_LEAST, GP2_MOST = 3, 100, 16_000
 KINDS = {"gp3": "gp3:GIB[:IOPS[:MIB_PER_SECOND]]", "gp2": "gp2:GIB", "io1": "io1:GIB:IOPS", "io2": "io2:GIB:IOPS"}
 FORMS = (*KINDS.values(), LOCAL_DISK)
 LARGEST_GIB = 65_536
-SHORTEST, LONGEST = 300.0, 7 * 86400.0  # seconds to live
+SHORTEST, LONGEST = 300.0, 7 * 86400.0  # limits of the time to live, in seconds
 UNITS = "s, min, h, d"
 TYPE = re.compile(r"[a-z][a-z0-9-]*\.[a-z0-9-]+")
 ZONE = re.compile(r"(?P<region>[a-z]{2}(?:-[a-z]+)+-\d+)(?:-[a-z0-9-]+)?[a-z0-9]")
 SUBNET = re.compile(r"subnet-[0-9a-f]{8,17}")
 IMAGE = re.compile(r"ami-[0-9a-f]{8,17}|/aws/service/[A-Za-z0-9_./-]+")
-# docs.aws.amazon.com/AWSEC2/latest/UserGuide/Using_Tags.html: lengths, and the prefix that nobody may use.
+# docs.aws.amazon.com/AWSEC2/latest/UserGuide/Using_Tags.html: lengths, and the reserved prefix.
 TAG_KEY, TAG_VALUE, MOST_TAGS = 128, 256, 40
-WIDEST = 16  # bits of the network of public addresses from which ssh is let in
-# Prices that are not those of an instance type, each with its unit.
+WIDEST = 16  # bits of the largest public network that may use ssh
+# Prices other than those of instance types, each with its unit.
 PRICED = MappingProxyType(
     {
         "gp2": "USD for a GiB-month of a gp2 volume",
@@ -61,16 +61,16 @@ class Volume:
     """The data volume of each server."""
 
     kind: str
-    """Gp2, gp3, io1, io2, or nvme for the disk of the instance itself (then all others are 0)."""
+    """``gp2``, ``gp3``, ``io1``, ``io2``, or ``nvme`` for the instance's local disk, with 0 in the other fields."""
 
     gib: int
     """Size in GiB."""
 
     iops: int
-    """Provisioned operations/s, for gp2 what its size gives."""
+    """Provisioned operations/s; for gp2 they follow from the size."""
 
     mib_per_second: int
-    """Provisioned MiB/s, 0 where the kind has no choice."""
+    """Provisioned MiB/s; 0 if they cannot be chosen."""
 
     @classmethod
     def parsed(cls, text: str) -> Volume:
@@ -101,7 +101,7 @@ class Volume:
         return cls(kind, gib, iops, mib)
 
     def __str__(self) -> str:
-        """The text that ``parsed`` takes."""
+        """The text that ``parse`` accepts."""
         if self.kind == LOCAL_DISK:
             return LOCAL_DISK
         numbers = {"gp2": (self.gib,), "gp3": (self.gib, self.iops, self.mib_per_second)}
@@ -110,55 +110,56 @@ class Volume:
 
 @dataclasses.dataclass(frozen=True)
 class EC2Settings:
-    """What a run may launch, and for how much.
-
-    type, load_type: instance types of servers and of the load host, "" where not given.
-    """
+    """What a run may launch, with the cap on its cost."""
 
     max_cost: float | None = None
-    """The most that all launches of the run may cost together, in USD; None: nothing may be launched."""
+    """The maximum cost of all launches of the run, in USD; None permits no launch."""
 
     type: str = ""
+    """Instance type of the servers, "" for the default."""
+
     load_type: str = ""
+    """Instance type of the load host, "" for that of the servers."""
+
     zones: tuple[str, ...] = ()
     """Availability zones."""
 
     subnets: tuple[str, ...] = ()
-    """Ids."""
+    """Ids of the subnets."""
 
     image: str = ""
-    """Id, or name of a public parameter, "" for the default."""
+    """Id of the image, or name of a public parameter; "" for the default."""
 
     volume: Volume = dataclasses.field(default_factory=lambda: Volume.parsed(DEFAULT_VOLUME))
     """The data volume of each server."""
 
     ttl: float = 7200.0
-    """Time to live of the instances in seconds."""
+    """Time to live of the instances, in seconds."""
 
     spot: bool = False
-    """Ask for spot instances."""
+    """Whether to launch spot instances."""
 
     prices: Mapping[str, float] = dataclasses.field(default_factory=dict)
-    """Type, or a name of ``PRICED`` -> USD; of a type for an hour."""
+    """Instance type -> USD per hour, and name of ``PRICED`` -> USD."""
 
     tags: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    """More tags."""
+    """Additional tags."""
 
     source: str = ""
-    """Network (CIDR) from which ssh is let in, "" for our own address."""
+    """Network (CIDR) that may use ssh, "" for our address."""
 
     jump: str = ""
-    """Host through which ssh goes, "" for none."""
+    """Jump host of ssh, "" for a direct connection."""
 
     written: int = WRITTEN_GIB
-    """GiB of each data volume that are written once before it is used, 0 for none."""
+    """GiB of each data volume that are written once before use; 0 writes nothing."""
 
     ledger: Path | None = None
-    """The file with what all workers of the run spend, None for a run of one process."""
+    """The file with the spending of all workers; None for a run of one process."""
 
     @property
     def machines(self) -> list[str]:
-        """The options on which figures depend, without what they cost."""
+        """The options that affect figures; those about cost are left out."""
         given = {
             "--db-ec2-type": self.type,
             "--db-ec2-load-type": self.load_type,
@@ -188,7 +189,7 @@ class EC2Settings:
         jump: str | None = None,
         written: str | int | None = None,
     ) -> EC2Settings:
-        """Settings from the texts of the options; None and "" stand for one that is not given. Raises ConfigError."""
+        """Settings from the texts of the options; None and "" mean that an option is not given. Raises ConfigError."""
         return cls(
             max_cost=None if max_cost is None else _usd("--db-max-cost", str(max_cost), str(max_cost)),
             type=_type("--db-ec2-type", type or ""),
@@ -231,7 +232,7 @@ def _zones(texts: tuple[str, ...]) -> tuple[str, ...]:
     zones = _distinct("--db-ec2-zone", texts, ZONE, "the name of an availability zone, such as eu-central-1a")
     regions = dict.fromkeys(found["region"] for zone in zones if (found := ZONE.fullmatch(zone)))
     if len(regions) > 1:
-        raise ConfigError(f"--db-ec2-zone: the zones are in {len(regions)} regions, {', '.join(regions)}; take one")
+        raise ConfigError(f"--db-ec2-zone: the zones are in {len(regions)} regions, {', '.join(regions)}; use one")
     return zones
 
 
@@ -243,7 +244,7 @@ def _gib(option: str, text: str) -> int:
 
 def _usd(option: str, given: str, number: str) -> float:
     """USD from a number. given: the text of the option. Raises ConfigError unless it is finite and above 0."""
-    # float() also takes 1_000, nan, digits of other scripts and blanks, which nobody means as an amount of money.
+    # float() also accepts 1_000, nan, digits of other scripts and blanks, which are not amounts of money.
     if not re.fullmatch(r"[0-9]+(\.[0-9]+)?|\.[0-9]+|[0-9.]+e-?[0-9]+", number) or not 0 < _float(number) < math.inf:
         raise ConfigError(f"{option} {given!r}: it accepts USD, a number above 0, such as 0.50")
     return _float(number)
@@ -293,7 +294,7 @@ def _tags(texts: Sequence[str]) -> Mapping[str, str]:
                 "characters"
             )
         if key.lower().startswith(("aws:", TAG_PREFIX)) or key == "Name":
-            raise ConfigError(f"--db-ec2-tag {text!r}: AWS or we set the tag {key!r} ourselves; take another key")
+            raise ConfigError(f"--db-ec2-tag {text!r}: the tag {key!r} is reserved for AWS or for us; use another key")
         if key in tags:
             raise ConfigError(f"--db-ec2-tag {text!r}: the tag {key!r} has two values; give one")
         tags[key] = value
@@ -313,7 +314,7 @@ def _network(text: str) -> str:
         ) from None
     if network.prefixlen < WIDEST and not network.is_private:
         raise ConfigError(
-            f"--db-ec2-from {text}: that lets {network.num_addresses} public addresses reach ssh of the instances; "
+            f"--db-ec2-from {text}: {network.num_addresses} public addresses could reach ssh on the instances; "
             f"it accepts a network of /{WIDEST} to /32, or a private one"
         )
     return str(network)

@@ -1,4 +1,4 @@
-"""The tags of everything that a launch makes: by them a reaper finds it, without any record of ours."""
+"""The tags of everything that a launch makes. A reaper finds resources by them, without a local record."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from pytest_dbcluster.hosts.provisioners.ec2.settings import TAG_PREFIX
 from pytest_dbcluster.hosts.provisioners.ssh import remote_programs
 
 RUN_TAG, OWNER_TAG, EXPIRES_TAG, LAUNCH_TAG = (f"{TAG_PREFIX}{key}" for key in ("run", "owner", "expires", "launch"))
-KEPT_TAG = f"{TAG_PREFIX}kept"  # of instances that outlive the process that launched them
+KEPT_TAG = f"{TAG_PREFIX}kept"  # marks instances that outlive the process that launched them
 TIME = "%Y-%m-%dT%H:%M:%SZ"
 
 
 def name(run_id: str) -> str:
-    """Of the key, the groups and the instances of a run."""
+    """The name of the key, the groups and the instances of a run."""
     return f"dbcluster-{run_id}"
 
 
 def tags_of(plan: Plan, more: Mapping[str, str]) -> dict[str, str]:
-    """The tags of everything that a launch makes. more: those of the user."""
+    """The tags of everything that a launch makes. more: the user's tags."""
     expires = time.strftime(TIME, time.gmtime(plan.expires))
     own = {RUN_TAG: plan.run_id, OWNER_TAG: owner(), EXPIRES_TAG: expires, LAUNCH_TAG: str(plan.number)}
     return {**more, "Name": name(plan.run_id), **own}
 
 
 def owner() -> str:
-    """Whose instances they are, as a tag may have it: ``USER@CONTROLLER/PROCESS/NAMESPACE``.
+    """The owner of instances, as the value of a tag: ``USER@CONTROLLER/PROCESS/NAMESPACE``.
 
-    The last two identify this process on the controller: its id, and the number of the namespace that the id is of.
+    The last two identify this process on the controller: its id, and the number of its PID namespace.
     """
     return f"{user()}/{os.getpid()}/{Path('/proc/self/ns/pid').stat().st_ino}"
 

@@ -1,15 +1,15 @@
-"""What an instance does when it boots, as a ``#cloud-config`` for cloud-init.
+"""The boot of an instance, as a ``#cloud-config`` for cloud-init.
 
-In this order, and what comes first does not depend on what follows:
+The steps, in this order; no step depends on a later one:
 
-1. A timer of systemd begins that ends the instance when its time to live is over. An instance that cannot have the
-   timer ends at once. ``shutdown +N`` is no such limit: so early it may do nothing, or act at once.
-2. Timers that would work beside a measurement (upgrades, trimming) are masked.
-3. The ssh server gets our host key and no other, and lets root in with the key of the run alone.
-4. The directory of data is prepared: a part of the data volume is written once, and the file system has the size of
-   that part. The file ``READY`` of the instance then says "ready" and what was written, or why not.
+1. A systemd timer starts that ends the instance when its time to live is over. If the timer cannot start, the instance
+   ends at once. We do not use ``shutdown +N``: this early in the boot it may do nothing, or act at once.
+2. Timers that would disturb a measurement (upgrades, trimming) are masked.
+3. The ssh server gets only our host key, and admits root only with the key of the run.
+4. The data directory is prepared: a part of the data volume is written once, and the file system has the size of that
+   part. The file ``READY`` of the instance then contains "ready" and what was written, or the error.
 
-Every program of an instance can ask for these texts, so the keys in them serve one run and open nothing else.
+Every program of an instance can read the user data, so the keys in it are only for one run.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from pytest_dbcluster.errors import ConfigError, ProvisionError
 from pytest_dbcluster.formatting import gibibytes
 from pytest_dbcluster.hosts.provisioners.ec2.settings import WRITTEN_GIB
 
-USER = "root"  # of every image; the name of its ordinary user differs between images
-MOST_BYTES = 16 * 1024  # of user data, before it is encoded: RunInstances, Amazon EC2 API reference
+USER = "root"  # in every image; the names of ordinary users differ
+MOST_BYTES = 16 * 1024  # maximum size of user data before encoding: RunInstances, Amazon EC2 API reference
 DIRECTORY = "/var/tmp"
 READY = "/run/dbcluster-ready"
-EXPIRES = "/var/lib/dbcluster-expires"  # seconds since 1970: a boot in between does not begin the time anew
+EXPIRES = "/var/lib/dbcluster-expires"  # seconds since 1970, so that a reboot does not restart the time
 END = "dbcluster-end"  # the timer, and the service that it starts
 LABEL = "dbcluster"  # of the file system on the data volume
-WRITE_SECONDS = 900  # for the part of the data volume that is written once
-LEAST_MIB = 64  # of it, for a file system
+WRITE_SECONDS = 900  # timeout for writing a part of the data volume once
+LEAST_MIB = 64  # minimum of this part, for a file system
 
-# Names below /dev/disk/by-id, which udev makes of what a disk says of itself. The names below /dev may change at boot.
+# Names below /dev/disk/by-id, which udev makes from a disk's identity. Names below /dev may change at boot.
 EBS = "nvme-Amazon_Elastic_Block_Store_*"
 INSTANCE_STORE = "nvme-Amazon_EC2_NVMe_Instance_Storage_*"
 
@@ -47,7 +47,7 @@ PATH = re.compile(r"/[A-Za-z0-9_./+-]*")
 WRITTEN = re.compile(r"^written (\d+) of (\d+) in (\d+)$", re.MULTILINE)
 VOLUME = re.compile(r"[A-Za-z0-9_./+:*-]+")
 
-# What would read, write or compute beside a measurement, on Debian, Ubuntu and Amazon Linux.
+# Units that would disturb a measurement, on Debian, Ubuntu and Amazon Linux.
 MASKED = (
     "apt-daily.timer", "apt-daily.service", "apt-daily-upgrade.timer", "apt-daily-upgrade.service",
     "unattended-upgrades.service", "fstrim.timer", "fstrim.service", "e2scrub_all.timer", "man-db.timer",
@@ -55,8 +55,8 @@ MASKED = (
     "dnf-automatic.timer",
 )  # fmt: skip
 
-# Both units go without the dependencies that systemd gives by default: they neither wait for the rest of the boot nor
-# stop with it. "poweroff-force" ends programs without waiting for the services that they belong to.
+# Both units have no default dependencies, so they do not wait for the rest of the boot, and do not stop with it.
+# "poweroff-force" ends programs without waiting for their services.
 _LIMIT = f"""\
 (
 set -eu
@@ -97,7 +97,7 @@ systemctl stop --no-block {" ".join(MASKED)}
 true
 """
 
-# An image may let in whoever the account lets in (EC2 Instance Connect, by AuthorizedKeysCommand): here nobody else.
+# An image may admit other users of the account (EC2 Instance Connect, by AuthorizedKeysCommand); we disable that.
 _SSHD = f"""\
 HostKey /etc/ssh/ssh_host_ed25519_key
 AllowUsers {USER}
@@ -119,11 +119,10 @@ ready=ready
 end "$ready"
 """
 
-# A new, blank volume has no block that would have to be loaded from a snapshot, but the first write to a block of a
-# disk may be slower than later ones; AWS's guide for instance store volumes writes zeros to all of it once with dd. So
-# it is done for the part that data will use: ext4 takes blocks from anywhere, so the file system is as large as that
-# part, and grows (``GROW``) only when more is needed. mkfs does at once what the kernel would otherwise do later, while
-# rounds run: it writes the tables of inodes and the journal.
+# A new volume loads no blocks from a snapshot, but the first write to a block may be slower than later ones. AWS's
+# guide for instance store volumes writes zeros to the whole disk once with dd. We do it for the part that data will
+# use. ext4 allocates blocks anywhere, so the file system is as large as that part, and grows (``GROW``) only if
+# necessary. mkfs writes the inode tables and the journal at once; otherwise the kernel would do it during rounds.
 _VOLUME = f"""\
 udevadm settle --timeout=30
 disk=
@@ -156,13 +155,13 @@ said=$(mount -o noatime,noinit_itable "$disk" @DIRECTORY@ 2>&1) || end "failed t
 chmod 1777 @DIRECTORY@
 """
 
-# The first read of a block of the root volume fetches it from the snapshot of the image. So each is read once.
-# Lets the file system have all of the data volume; it stays mounted. $1: the directory of data.
+# Grows the mounted file system to the whole data volume. $1: the data directory.
 GROW = f"""\
 disk=$(findmnt -no SOURCE --target "$1") && [ "$(lsblk -dnro LABEL "$disk")" = {LABEL} ] || exit 1
 resize2fs "$disk" >/dev/null
 """
 
+# The first read of a block of the root volume fetches it from the snapshot of the image. So we read each block once.
 _ROOT = """\
 mkdir -p @DIRECTORY@ && chmod 1777 @DIRECTORY@ || end "failed the directory @DIRECTORY@ cannot be made"
 root=$(findmnt -no SOURCE /)
@@ -175,10 +174,10 @@ class HostKey:
     """A key pair of type ed25519."""
 
     private: str = dataclasses.field(repr=False)
-    """In OpenSSH's format."""
+    """The private key in OpenSSH's format."""
 
     public: str
-    """As ``ssh-ed25519 AAAA...``, without a name."""
+    """The public key, ``ssh-ed25519 AAAA...``, without a name."""
 
     @classmethod
     def new(cls) -> HostKey:
@@ -190,7 +189,7 @@ class HostKey:
                 done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
             except FileNotFoundError:
                 raise ProvisionError(
-                    "keys of instances are made with OpenSSH's ssh-keygen, which is not installed; on Debian and "
+                    "keys of instances need OpenSSH's ssh-keygen, which is not installed; on Debian and "
                     "Ubuntu: apt-get install openssh-client"
                 ) from None
             if done.returncode:
@@ -201,16 +200,19 @@ class HostKey:
 
 @dataclasses.dataclass(frozen=True)
 class Written:
-    """What an instance has written of its data volume before it was used."""
+    """The part of a data volume that an instance has written before use."""
 
     bytes: int
+    """Size of the part, in bytes."""
+
     size: int
-    """Of the volume; both in bytes."""
+    """Size of the volume, in bytes."""
 
     seconds: int
+    """Duration of the write."""
 
     def __str__(self) -> str:
-        """The part of the volume, without the time that it took."""
+        """The part of the volume, without the duration."""
         return f"{gibibytes(self.bytes)} of {gibibytes(self.size)} written once before use"
 
 
@@ -224,29 +226,28 @@ def user_data(
 ) -> str:
     """The user data of an instance, a ``#cloud-config``.
 
-    host_key: that of the instance. ttl: seconds from the begin of its boot until it ends itself. volume: the disk of
-    the data, as a path below /dev/disk/by-id in which ``*`` stands for anything (``EBS``, ``INSTANCE_STORE``); a disk
-    in use is never meant. Empty for the root volume. public_key: of the user of the run, who may log in as
-    ``USER``. directory: where the data go. written: MiB of the data volume that are written once, 0 for none. Raises
-    ConfigError.
+    host_key: of the instance. ttl: seconds from the start of its boot until it ends itself. volume: the data disk, as a
+    pattern below /dev/disk/by-id (``EBS``, ``INSTANCE_STORE``), which skips disks in use; empty for the root volume.
+    public_key: of the user of the run, who may log in as ``USER``. directory: of the data. written: MiB of the data
+    volume that are written once; 0 writes nothing. Raises ConfigError.
     """
     if not (math.isfinite(ttl) and ttl >= 1):
-        raise ConfigError(f"the time to live of an instance is a number of seconds from 1 on; got {ttl!r}")
+        raise ConfigError(f"the time to live of an instance is a number of seconds, 1 or more; got {ttl!r}")
     if volume and not VOLUME.fullmatch(volume):
-        raise ConfigError(f"the data volume {volume!r} is no name below /dev/disk/by-id")
+        raise ConfigError(f"the data volume {volume!r} is not a name below /dev/disk/by-id")
     if not PATH.fullmatch(directory) or directory.strip("/") in ("", "run", "etc", "usr", "proc", "sys", "dev"):
         raise ConfigError(
             f"--db-host-directory {directory!r}: it accepts an absolute path of letters, digits and _./+-, such as "
-            f"{DIRECTORY}, which is no directory of the system"
+            f"{DIRECTORY}, and not a system directory"
         )
     keys = [key for text in (host_key.public, public_key) if (key := PUBLIC_KEY.fullmatch(text.strip()))]
     if len(keys) < 2:
-        raise ConfigError("the keys of an instance are of type ed25519: a line `ssh-ed25519 AAAA...`")
+        raise ConfigError("the keys of an instance must have the type ed25519: a line `ssh-ed25519 AAAA...`")
     text = "#cloud-config\n" + json.dumps(
         _document(host_key, int(ttl), volume, keys[1][0], directory, written), indent=1
     )
     if len(text.encode()) > MOST_BYTES:
-        raise ConfigError(f"the user data of an instance would have {len(text.encode())} bytes; EC2 takes {MOST_BYTES}")
+        raise ConfigError(f"the user data of an instance has {len(text.encode())} bytes; EC2 accepts {MOST_BYTES}")
     return text + "\n"
 
 
@@ -257,7 +258,7 @@ def _document(
     data = data.replace("@WRITTEN@", str(written))
     prepare = _PREPARE.replace("@DATA@", data).replace("@DIRECTORY@", directory)
     return {
-        # bootcmd is the first of what users can give. It runs at every boot, the files below are not there yet.
+        # bootcmd is the first step that users can set. It runs at every boot, before the files below exist.
         "bootcmd": [["sh", "-c", _LIMIT.replace("@TTL@", str(ttl))], ["sh", "-c", _MASK]],
         "write_files": [
             {"path": "/etc/ssh/sshd_config.d/00-dbcluster.conf", "permissions": "0600", "content": _SSHD},
@@ -275,7 +276,7 @@ def _document(
 
 
 def wait_command(seconds: int) -> str:
-    """A shell command for the instance that waits until it is prepared, and prints what ``problem`` takes."""
+    """A shell command that waits until the instance is prepared, and prints the argument of ``problem``."""
     file = shlex.quote(READY)
     return (
         f"n=0; while [ ! -e {file} ] && [ $n -lt {seconds} ]; do sleep 1; n=$((n + 1)); done; "
@@ -284,15 +285,15 @@ def wait_command(seconds: int) -> str:
 
 
 def written(printed: str) -> Written | None:
-    """What was written of the data volume, from what ``wait_command`` printed; None where there is none."""
+    """Parse the written part of the data volume from the output of ``wait_command``; None without a data volume."""
     found = WRITTEN.search(printed)
     return Written(*map(int, found.groups())) if found else None
 
 
 def problem(printed: str) -> str:
-    """Why an instance is not prepared, from what ``wait_command`` printed; empty when it is."""
+    """Why an instance is not prepared, from the output of ``wait_command``; empty if it is."""
     first, _, rest = printed.partition("\n")
     if first == "ready":
         return ""
-    reason = first.removeprefix("failed ") or f"cloud-init has not come to its end: {' '.join(rest.split()) or '?'}"
-    return f"the instance could not be prepared: {reason}"
+    reason = first.removeprefix("failed ") or f"cloud-init has not finished: {' '.join(rest.split()) or '?'}"
+    return f"cannot prepare the instance: {reason}"

@@ -1,7 +1,7 @@
-"""Way: how ssh reaches the instances of a run, through a jump host or without, and why it does not.
+"""The ssh route to the instances of a run, directly or through a jump host, and its errors.
 
-A jump host is one of the user's: ssh finds its address, user and key in the user's own files, as for ``ssh JUMP``. What
-those files say of other hosts, such as of a second jump host on the way to the first, holds as well.
+A jump host belongs to the user: ssh finds its address, user and key in the user's files, as for ``ssh JUMP``. The
+user's configuration of other hosts applies too, such as of a second jump host before the first.
 """
 
 from __future__ import annotations
@@ -20,28 +20,28 @@ from pytest_dbcluster.hosts.provisioners.ec2 import user_data
 from pytest_dbcluster.hosts.provisioners.ec2.fleet import Instance
 from pytest_dbcluster.hosts.provisioners.ssh.access import CONNECT_SECONDS, Access, program
 
-JUMP_SECONDS = 3.0 * CONNECT_SECONDS  # a second jump host may be on the way
-# ssh asks nobody, does not wait for a host that is down, and makes no connection on which others of ours would depend.
-# One that the user has open already is used.
+JUMP_SECONDS = 3.0 * CONNECT_SECONDS  # enough for a second jump host
+# ssh does not prompt, does not wait for a host that is down, and makes no shared connection. It uses the user's open
+# connection if there is one.
 UNATTENDED = {"BatchMode": "yes", "ConnectTimeout": CONNECT_SECONDS, "ControlMaster": "no"}
-# What the user's files may ask for a login there, and this one goes without; so does -W, which goes on from there.
+# Settings in the user's files that this login overrides, as -W does, which continues from the jump host.
 ALONE = tuple(
     word
     for option in ("ControlPath=none", "LogLevel=VERBOSE", "ClearAllForwardings=yes", "PermitLocalCommand=no",
                    "ForkAfterAuthentication=no")
     for word in ("-o", option)
 )  # fmt: skip
-LOGGED_IN = "Authenticated to "  # begins what ssh says with LogLevel VERBOSE
-FORBIDDEN = "administratively prohibited"  # of a jump host that forwards nothing
-# ssh says one of these as long as nothing comes back from an address. One that refuses is there, and boots.
+LOGGED_IN = "Authenticated to "  # prefix of ssh's line after a login, with LogLevel VERBOSE
+FORBIDDEN = "administratively prohibited"  # the error of a jump host that does not forward
+# ssh prints one of these while an address does not answer. If an instance refuses, it is booting.
 SILENT = re.compile(r"timed out|No route to host|Network is unreachable|Could not resolve hostname")
-DIRECT = "ssh: connect to host "  # through a jump host this is the jump host
+DIRECT = "ssh: connect to host "  # names the jump host, if there is one
 
 
 def config(machines: Mapping[str, Instance], alias: str, directory: Path, jump: str) -> str:
     """The configuration of ssh for these machines.
 
-    alias: under which their key is known. directory: of our files. jump: the host on the way, or empty.
+    alias: the name of their key in known_hosts. directory: of our files. jump: the jump host, or empty.
     """
     text = "".join(_machine(name, one.address, alias, directory, jump) for name, one in machines.items())
     if not jump:
@@ -71,7 +71,7 @@ def _machine(name: str, address: str, alias: str, directory: Path, jump: str) ->
 def usual() -> tuple[str, ...]:
     """The files that ssh reads without ``-F``.
 
-    ssh finds the first in the home of its user that the system knows, but a ``~`` of ``Include`` in that of HOME.
+    ssh finds the first in the user's home directory of the system, but expands the ``~`` of ``Include`` with HOME.
     """
     try:
         home = pwd.getpwuid(os.getuid()).pw_dir
@@ -86,13 +86,13 @@ def _quoted(value: object) -> str:
 
 
 def check_jump(access: Access, jump: str) -> None:
-    """Log in to the jump host, and run nothing there: some let nobody have a shell. Raises ProvisionError.
+    """Log in to the jump host without running anything, because some forbid a shell. Raises ProvisionError.
 
     access: with the file of ``config``.
     """
     ssh = [program(), *access.files]
     if subprocess.run([*ssh, "-O", "check", jump], capture_output=True, check=False).returncode == 0:
-        return  # the user has a connection open, which ssh uses
+        return  # ssh uses the user's open connection
     words: list[str] = []
     with subprocess.Popen(
         [*ssh, *ALONE, "-N", jump], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
@@ -111,26 +111,28 @@ def check_jump(access: Access, jump: str) -> None:
             process.kill()
     why = "; ".join(words[-3:]) or f"it did not answer within {JUMP_SECONDS:g} s"
     raise ProvisionError(
-        f"--db-ec2-jump {jump} cannot be used, so nothing was launched: {why}. ssh has to log in there without a "
-        f"question, by your own files of ssh: try `ssh -o BatchMode=yes -N {shlex.quote(jump)}`"
+        f"cannot use --db-ec2-jump {jump}, so we launched nothing: {why}. Your ssh must log in there without a "
+        f"prompt: try `ssh -o BatchMode=yes -N {shlex.quote(jump)}`"
     )
 
 
 def silent(words: str, jump: str) -> bool:
-    """Whether ssh says that nothing came back from an instance, or from the jump host on the way to it."""
+    """Whether ssh reports that an instance, or the jump host before it, does not answer."""
     return bool(SILENT.search(words)) or bool(jump and DIRECT in words)
 
 
 def unreached(machine: str, instance: Instance, jump: str, source: str, words: str) -> str:
-    """Why an instance was not reached, from which nothing came back, and what to do. source: of --db-ec2-from."""
+    """The message for an instance that does not answer, and what to do. source: of --db-ec2-from."""
     if jump:
         advice = f"does {jump} run and reach that address, and is it in --db-ec2-from {source}?"
     elif instance.subnet.public:
-        advice = f"does your ssh come from {source}, and does it go out at port 22? --db-ec2-from CIDR lets others in"
+        advice = (
+            f"is the address of your ssh in {source}, and may it connect to port 22? --db-ec2-from CIDR admits others"
+        )
     else:
         advice = (
-            f"the subnet {instance.subnet.id} gives no public addresses: name a jump host with --db-ec2-jump "
-            "USER@ADDRESS, or a subnet that this machine reaches"
+            f"the subnet {instance.subnet.id} has no public addresses: name a jump host with --db-ec2-jump "
+            "USER@ADDRESS, or a subnet that this machine can reach"
         )
     said = "; ".join(words.splitlines())
-    return f"nothing came back from {machine} at {instance.address}: {said}; {advice}"
+    return f"no answer from {machine} at {instance.address}: {said}; {advice}"

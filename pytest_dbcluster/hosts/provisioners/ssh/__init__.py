@@ -1,4 +1,4 @@
-"""Hosts elsewhere: machines that are reached with OpenSSH, each with its own kernel, memory, disk and address."""
+"""Remote hosts: machines that we reach with OpenSSH, each with its own kernel, memory, disk and address."""
 
 from pytest_dbcluster.hosts.provisioners.ssh.provisioner import SshProvisioner
 

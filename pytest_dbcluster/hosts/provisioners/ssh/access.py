@@ -1,4 +1,4 @@
-"""How machines elsewhere are reached: the OpenSSH client, its options, and the names that users give."""
+"""Access to remote machines: the OpenSSH client, its options, and the users' names for machines."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from pytest_dbcluster.errors import ConfigError, Unsupported
 
 BASE = "/var/tmp"
 CONNECT_SECONDS = 15
-# Packets that keep a connection alive: one that is cut for good is known after 15 to 20 s, one of 8 s survives.
+# Keep-alive packets: we notice a broken connection after 15 to 20 s; it survives an interruption of 8 s.
 ALIVE_SECONDS, ALIVE_MISSED = 5, 3
 TARGET = re.compile(r"(?:(?P<user>[A-Za-z0-9_.][A-Za-z0-9_.@\\-]*)@)?(?P<address>[A-Za-z0-9_.:%][A-Za-z0-9_.:%-]*)")
 PATH = re.compile(r"/[A-Za-z0-9_./+-]*")
 FINGERPRINT = re.compile(r"Server host key: (\S+ \S+)")
 ADVICE = {
-    "permission denied": "the machine accepts no key of yours: try `ssh {target} true`",
-    "could not resolve hostname": "there is no machine of this name: check --db-host, or ~/.ssh/config",
+    "permission denied": "the machine does not accept your keys: try `ssh {target} true`",
+    "could not resolve hostname": "there is no machine with this name: check --db-host, or ~/.ssh/config",
 }
 FIXED = (
     "-T",
@@ -44,16 +44,16 @@ FIXED = (
 
 @dataclasses.dataclass(frozen=True)
 class Access:
-    """The options of a run that say how its machines are reached."""
+    """The options of a run for the access to its machines."""
 
     config: Path | None = None
-    """The file that ssh reads instead of the user's; None for ``~/.ssh/config``."""
+    """The configuration file of ssh; None for ``~/.ssh/config``."""
 
     keys: Path | None = None
-    """A file of known hosts, None for the user's."""
+    """A file of known hosts; None for the user's."""
 
     base: str = BASE
-    """The directory of the machines in which ours is made."""
+    """The parent of our directory on the machines."""
 
     def __post_init__(self) -> None:
         for option, file in (("--db-ssh-config", self.config), ("--db-host-keys", self.keys)):
@@ -66,7 +66,7 @@ class Access:
             )
 
     def command(self, *more: str) -> list[str]:
-        """The command line of ssh with the options of every connection, and ``more`` after them."""
+        """The command line of ssh with the options of every connection, followed by ``more``."""
         return [program(), *self.files, *FIXED, *more]
 
     @property
@@ -80,7 +80,7 @@ class Access:
         return files
 
     def fingerprint(self, target: str) -> str:
-        """The type and fingerprint of the key that a machine shows, for a message; empty when it shows none."""
+        """The type and fingerprint of the key that a machine sends, for a message; empty if it sends no key."""
         shown = subprocess.run(
             self.command("-v", "-o", "ControlPath=none", "-o", "PreferredAuthentications=none", target, "true"),
             stdin=subprocess.DEVNULL,
@@ -94,7 +94,7 @@ class Access:
         return found[1] if found else ""
 
     def problem(self, target: str, words: str) -> str:
-        """Why a machine cannot be used and what to do next. words: what ssh and the machine have said."""
+        """Why a machine cannot be used and what to do next. words: the output of ssh and the machine."""
         if "Host key verification failed" in words:
             return self._strange_key(target, words)
         advice = next((text for sign, text in ADVICE.items() if sign in words.lower()), "try `ssh {target} true`")
@@ -106,9 +106,9 @@ class Access:
             key = self.fingerprint(target)
         shown = f" It shows {key}." if key else ""
         changed = "IDENTIFICATION HAS CHANGED" in words
-        what = "another host key than the known one" if changed else "a host key that is not known"
+        what = "another host key than the known one" if changed else "an unknown host key"
         return (
-            f"the machine {target} has {what}: nothing was sent to it.{shown} Compare this with the key of the "
+            f"the machine {target} has {what}, so we sent nothing to it.{shown} Compare this with the key of the "
             "machine (on it: ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub), and add it to ~/.ssh/known_hosts or to "
             "the file of --db-host-keys"
         )
@@ -127,22 +127,21 @@ def program() -> str:
 
 
 def checked(option: str, given: Sequence[str]) -> dict[str, str]:
-    """The machines of an option: name -> private address, at which the others reach it; empty for where ssh arrives.
+    """The machines of an option: name -> private address for other machines; empty if they use that of ssh.
 
-    given: ``USER@ADDRESS``, ``ADDRESS`` or a Host of ssh's configuration, each perhaps with ``=PRIVATE_ADDRESS``.
-    Raises ConfigError for one that is none of these, such as a word that ssh would take for an option, and for a
-    repeated one.
+    given: ``USER@ADDRESS``, ``ADDRESS`` or a Host of ssh's configuration, optionally with ``=PRIVATE_ADDRESS``. Raises
+    ConfigError for another text, such as one that ssh would treat as an option, and for a repeated machine.
     """
     machines: dict[str, str] = {}
     for text in given:
         target, _, private = text.partition("=")
         if not TARGET.fullmatch(target) or not (private or "=" not in text):
             raise ConfigError(
-                f"{option} {text!r}: it accepts USER@ADDRESS, or a Host of ~/.ssh/config, and after it "
-                "=PRIVATE_ADDRESS where the machines reach each other at other addresses than ssh"
+                f"{option} {text!r}: it accepts USER@ADDRESS or a Host of ~/.ssh/config, followed by =PRIVATE_ADDRESS "
+                "if the machines reach each other at other addresses than ssh does"
             )
         if private and not _is_address(private):
-            raise ConfigError(f"{option} {text!r}: {private!r} is no IP address of the machine")
+            raise ConfigError(f"{option} {text!r}: {private!r} is not an IP address of the machine")
         if target in machines:
             raise ConfigError(f"{option} {target}: it is named twice; name each machine once")
         machines[target] = private

@@ -1,4 +1,4 @@
-"""What a machine elsewhere can do for a run, for ``dbcluster doctor``: it tries a session like those of a run."""
+"""Checks of remote machines for ``dbcluster doctor``, with a session like those of a run."""
 
 from __future__ import annotations
 
@@ -23,42 +23,43 @@ GREETING = b"SSH-"  # the first bytes of an ssh server (RFC 4253, 4.2)
 
 @dataclasses.dataclass(frozen=True)
 class Checkup:
-    """What was found on one machine.
-
-    free, available: bytes of disk and memory.
-    """
+    """The results of one machine."""
 
     target: str
     problem: str = ""
-    """Why it cannot be used; then nothing else is known."""
+    """Why the machine cannot be used; then the other fields are empty."""
 
     busy: bool = False
-    """Another run uses it, so nothing was tried there."""
+    """Whether another run uses it; then we try nothing there."""
 
     key: str = ""
-    """The type and fingerprint of its host key, which ssh knows."""
+    """The type and fingerprint of its known host key."""
 
     facts: Facts | None = None
     namespaces: bool = False
-    """Whether the programs of a host have PID namespaces; otherwise they are found by a mark."""
+    """Whether the programs of a host have PID namespaces; otherwise we find them by a mark."""
 
     flush: float = 0.0
-    """Seconds of one."""
+    """Duration of a flush, in seconds."""
 
     free: int = 0
+    """Free disk space, in bytes."""
+
     available: int = 0
+    """Available memory, in bytes."""
+
     forwards: str = ""
-    """Why no port of the machine can be reached through ssh; empty when it can."""
+    """Why ssh cannot forward to a port of the machine; empty if it can."""
 
     offers: str = ""
-    """The same of a port of ours for the machine."""
+    """Why ssh cannot forward from the machine to a port of ours; empty if it can."""
 
     one_session: bool = False
-    """Sshd permits one session on a connection."""
+    """Whether sshd permits only one session per connection."""
 
 
 class Checkups:
-    """Tries the machines of a command, all at once."""
+    """Checks the machines of a command concurrently."""
 
     def __init__(self, leftovers: Leftovers) -> None:
         self._access = leftovers.access
@@ -66,7 +67,7 @@ class Checkups:
         self._run = LocalRun()
 
     def results(self) -> list[Checkup]:
-        """What was found, in the order of the options. Nothing of it stays on a machine."""
+        """The results, in the order of the options. Leaves nothing on a machine."""
         with contextlib.closing(self._run), concurrent.futures.ThreadPoolExecutor(len(self._targets)) as threads:
             files = self._run.host("ssh", self._run.directory / "ssh")
             return list(threads.map(lambda one: self._checkup(files, *one), enumerate(self._targets, 1)))
@@ -107,7 +108,7 @@ class Checkups:
 
 
 def forwards(session: Session) -> str:
-    """Why no port of the machine is reached through the connection; empty when its ssh server is reached so."""
+    """Why we cannot reach a port of the machine through the connection; empty if its ssh server answers."""
     port = int(session.ask('echo "${SSH_CONNECTION##* }"'))
     try:
         with session.connect("127.0.0.1", port, CONNECT_SECONDS) as stream:
@@ -120,7 +121,7 @@ def forwards(session: Session) -> str:
 
 
 def offers(session: Session, machine: Machine) -> str:
-    """Why no port of this machine is offered to the other one; empty when it is."""
+    """Why ssh cannot offer a port of this machine to the other one; empty if it can."""
     try:
         session.offer(machine.port())
     except (OSError, CommandFailed) as error:

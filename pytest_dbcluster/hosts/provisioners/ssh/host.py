@@ -1,4 +1,4 @@
-"""A host on a machine elsewhere: a directory there, an agent that starts its programs, and paths of its own."""
+"""A host on a remote machine: a directory there, and an agent that starts its programs."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ from pytest_dbcluster.hosts.provisioners.ssh.usage import Usage, read
 COPY_SECONDS = 600.0
 LOOK_SECONDS = 5.0
 FLUSHES = 50
-FRESH_SECONDS = 0.05  # a look that is not older serves everybody who asks
+FRESH_SECONDS = 0.05  # callers share a reading that is not older
 FLUSH = "dd if=/dev/zero of=.flush bs=4096 count={count} oflag=dsync conv=notrunc; rm -f .flush"
 
 
 class SshProcess(Process):
-    """A program that the agent of a host elsewhere started."""
+    """A program that the agent of a remote host started."""
 
-    pid = 0  # this machine does not see it
+    pid = 0  # this machine does not see the process
 
     def __init__(self, host: SshHost, number: int) -> None:
         self._host = host
@@ -53,7 +53,7 @@ class SshProcess(Process):
         return self._agent.status(self._number)
 
     def stopped(self) -> bool:
-        """Whether a signal has stopped the program. Raises ProvisionError for a host that does not say it."""
+        """Whether a signal has stopped the program. Raises ProvisionError if the host does not answer."""
         return self._agent.holds(IS_STOPPED.format(self.inside), TELL_SECONDS)
 
     def signal(self, number: int) -> None:
@@ -61,15 +61,15 @@ class SshProcess(Process):
         self._agent.signal(self._number, signal.Signals(number).name.removeprefix("SIG"))
 
     def cpu_seconds(self) -> float | None:
-        """The CPU time of the program and its children so far, in seconds; None when the machine does not say."""
+        """The CPU time of the program and its children so far, in seconds; None if the machine does not answer."""
         return self._host.looked().of_program(self.inside)
 
 
 class SshHost(Host, Falls, EndsCommands):
-    """A directory on a machine elsewhere, whose programs one agent starts. Hosts of one machine share its address.
+    """A directory on a remote machine, with one agent that starts its programs. Hosts of one machine share its address.
 
-    ``session``: the connection; it is the host's own, so what becomes of one host concerns no other. ``cluster``: the
-    same text for all hosts of a cluster; they get the same ports, where these are free on their machines.
+    ``session``: the connection, one for each host, so that hosts do not affect each other. ``cluster``: equal for all
+    hosts of a cluster; they get the same ports, if these are free on their machines.
     """
 
     def __init__(
@@ -94,11 +94,11 @@ class SshHost(Host, Falls, EndsCommands):
         self._looked = float("-inf")
 
     def lost(self) -> str:
-        """Why the machine cannot be reached any more; empty while it can be."""
+        """Why the machine cannot be reached any more; empty while it can be reached."""
         return self.session.agent.gone
 
     def limit_reached(self) -> str:
-        """That the machine is gone, where that ended a program."""
+        """A clause if the program ended because the machine is gone; otherwise empty."""
         return self.session.agent.gone
 
     def _script(
@@ -116,7 +116,7 @@ class SshHost(Host, Falls, EndsCommands):
         environment: Mapping[str, str] | None = None,
         text: str = "",
     ) -> Completed:
-        """Run a command on the machine: one round trip, and one more for an input or output that is long."""
+        """Run a command on the machine, in one round trip, or two if its input or output is long."""
         began = time.monotonic()
         files = f"{self.directory}/.command-{next(self._numbers)}"
         if text:
@@ -141,7 +141,7 @@ class SshHost(Host, Falls, EndsCommands):
         return SshProcess(self, self.session.agent.begin(script))
 
     def push(self, content: bytes, path: str, *, mode: int = 0o600) -> None:
-        """Write a file; paths of programs that were brought become those of the machine."""
+        """Write a file; in it, paths of sent programs become those of the machine."""
         try:
             text = content.decode()
         except UnicodeDecodeError:
@@ -154,11 +154,11 @@ class SshHost(Host, Falls, EndsCommands):
         return self.session.pull(path, offset)
 
     def bring(self, tree: Path) -> None:
-        """Send programs to the machine, unless it has them. Commands go on to use the paths of this machine."""
+        """Send programs to the machine, unless it has them. Commands still use the paths of this machine."""
         self._programs.bring(tree, self._machine)
 
     def copy_tree(self, source: str, target: str, *, durable: bool = False) -> None:
-        """Copy a directory of this machine, or of the host itself, to the host. It is sent once to each machine."""
+        """Copy a directory of this machine, or of the host, to the host. It is sent once to each machine."""
         origin = source if source.startswith(f"{self._machine.facts.root}/") else self._machine.data(Path(source))
         made = shlex.quote(target)
         flush = f" && sync -f {made}" if durable else ""
@@ -184,26 +184,26 @@ class SshHost(Host, Falls, EndsCommands):
         return int(self.session.ask(f"du -s -b {shlex.quote(path)} | cut -f 1"))
 
     def flush_seconds(self) -> float:
-        """The time of one flush of the machine's disk, in seconds: that of a write which ends when it is on disk."""
+        """The time of one flush of the machine's disk, in seconds, measured with synchronous writes."""
         done = self.run(["sh", "-c", FLUSH.format(count=FLUSHES)])
         found = done.stderr.replace(",", " ").split()
         try:
             return float(found[found.index("s") - 1]) / FLUSHES
         except (ValueError, IndexError):
-            raise ProvisionError(f"cannot time a flush on {self.machine}: dd said {done.stderr!r}") from None
+            raise ProvisionError(f"cannot time a flush on {self.machine}: dd printed {done.stderr!r}") from None
 
     def make_room(self, needed: int) -> None:
-        """Have this many bytes free, if the machine's disk can grow. Raises ProvisionError."""
+        """If the machine's disk can grow, make this many bytes free. Raises ProvisionError."""
         self._machine.make_room(needed)
 
     def free_bytes(self) -> int:
-        """The space that is free where the server keeps its data, in bytes."""
+        """The free space for the server's data, in bytes."""
         return 1024 * int(self.session.ask(FREE))
 
     def port(self, usual: int) -> int:
-        """A port that is free on the machine; several hosts may share its address.
+        """A port that is free on the machine, because several hosts may share its address.
 
-        It is that of the other hosts of the cluster, if it is free here: sysbench reaches several hosts at one port.
+        If possible, it is that of the cluster's other hosts: sysbench connects to several hosts at one port.
         """
         draws = self._draws.setdefault(usual, random.Random(f"{self._cluster} {usual}"))
         return self._machine.port(draws)
@@ -225,7 +225,7 @@ class SshHost(Host, Falls, EndsCommands):
         self.session.end_commands()
 
     def looked(self) -> Usage:
-        """What the machine's kernel has counted, at most FRESH_SECONDS ago; empty for one that does not answer."""
+        """The machine's counters, at most FRESH_SECONDS old; empty if it does not answer."""
         with self._looking:
             if time.monotonic() - self._looked > FRESH_SECONDS:
                 try:
@@ -236,7 +236,7 @@ class SshHost(Host, Falls, EndsCommands):
             return self._look
 
     def usage(self) -> Mapping[str, float]:
-        """What the machine's kernel counts so far, of the whole machine."""
+        """The counters of the whole machine."""
         return self.looked().machine
 
     def cpu_seconds(self) -> float | None:

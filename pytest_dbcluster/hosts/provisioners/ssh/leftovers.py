@@ -1,8 +1,8 @@
-"""What killed runs have left on machines elsewhere, and its end: ``dbcluster ps``, ``down`` and ``reap``.
+"""Leftovers of killed runs on remote machines, for ``dbcluster ps``, ``down`` and ``reap``.
 
-No record of ours is needed: each session of a run has a directory on its machine that says whose it is and which
-process holds it (``remote_programs.session``). It lives while that process does. A link that was cut, or a killed run,
-ends it after 45 s at most; what stays is of a machine that was full, or where the session's own shell was killed.
+This needs no local record: each session of a run has a directory on its machine that names its owner and its process
+(``remote_programs.session``). The session lives while that process does. A broken connection or a killed run ends it
+after at most 45 s. Something stays only if the machine's disk was full, or if the session's shell was killed.
 """
 
 from __future__ import annotations
@@ -21,46 +21,46 @@ from pytest_dbcluster.hosts import runs
 from pytest_dbcluster.hosts.provisioners.ssh import remote_programs
 from pytest_dbcluster.hosts.provisioners.ssh.access import BASE, Access, checked
 
-SECONDS = 120.0  # for one machine; a large directory takes a while to be removed
+SECONDS = 120.0  # timeout for one machine; removing a large directory takes a while
 Answers = Sequence[Sequence[str]]
 Result = TypeVar("Result")
 
 
 @dataclasses.dataclass(frozen=True)
 class LeftRun:
-    """What a run has on one machine."""
+    """A run on one machine."""
 
     machine: str
     run_id: str
     owner: str
-    """``USER@CONTROLLER``."""
+    """The owner of the run, ``USER@CONTROLLER``."""
 
     since: str
-    """When its first session began."""
+    """When the first session of the run began."""
 
     alive: bool
-    """Whether a session of the run lives there."""
+    """Whether a session of the run is alive."""
 
     size: int
-    """Bytes."""
+    """Size of its files, in bytes."""
 
     processes: int
-    """Those that carry its marks."""
+    """Number of processes with its marks."""
 
 
 @dataclasses.dataclass(frozen=True)
 class FoundLeftovers:
-    """What there is on one machine."""
+    """Our runs and programs on one machine."""
 
     machine: str
     runs: Sequence[LeftRun]
     programs: int = 0
-    """The size of those that were sent and stay for later runs, in bytes."""
+    """Size of the programs that stay for later runs, in bytes."""
 
 
 @dataclasses.dataclass(frozen=True)
 class EndedLeftovers:
-    """What was ended on one machine: a clause for each thing, and one for each that is still there, with the reason."""
+    """What we ended on one machine, and what is left: a clause each, with the reason for what is left."""
 
     machine: str
     done: Sequence[str] = ()
@@ -68,9 +68,9 @@ class EndedLeftovers:
 
 
 class Leftovers:
-    """What is left on machines; the arguments are those of the provisioner. Raises ConfigError.
+    """Leftovers on machines. It has the arguments of the provisioner. Raises ConfigError.
 
-    ``problems``: why a machine could not be asked, by its name; each call of a method begins with none.
+    ``problems``: machine -> why it did not answer the last call.
     """
 
     def __init__(
@@ -90,32 +90,32 @@ class Leftovers:
         self.problems: Mapping[str, str] = {}
 
     def look(self) -> list[FoundLeftovers]:
-        """What there is on each machine that can be asked."""
+        """Our runs and programs on each machine that answers."""
         return self._each(lambda token: remote_programs.looking(base=self.access.base, token=token), found)
 
     def end(self, run_id: str) -> list[EndedLeftovers]:
-        """End a run of this user on all machines. One that lives has to be of this controller.
+        """End a run of this user on all machines. A live run must belong to this controller.
 
-        Raises ConfigError for one that is of another controller, or nowhere, and ends nothing then.
+        If it belongs to another controller, or does not exist, raises ConfigError and ends nothing.
         """
         if not runs.RUN_ID.fullmatch(run_id):
-            raise ConfigError(f"{printable(run_id)!r} is no id of a run; dbcluster ps --provisioner ssh lists them")
+            raise ConfigError(f"{printable(run_id)!r} is not an id of a run; dbcluster ps --provisioner ssh lists them")
         known = [run for one in self.look() for run in one.runs]
         problems = self.problems
         its = [run for run in known if run.run_id == run_id]
         if foreign := next((run for run in its if run.alive and run.owner != remote_programs.user()), None):
             raise ConfigError(
-                f"run {run_id} lives on {foreign.machine} and is of {foreign.owner}: end it there, where it was started"
+                f"run {run_id} is alive on {foreign.machine} and belongs to {foreign.owner}: end it where it started"
             )
         if not its and not problems:
             there = ", ".join(dict.fromkeys(run.run_id for run in known)) or "none"
-            raise ConfigError(f"no run on these machines has the id {run_id!r}; there is: {there}")
+            raise ConfigError(f"no run on these machines has the id {run_id!r}; known: {there}")
         ended = self._end(run=run_id, who=remote_programs.user())
         self.problems = {**problems, **self.problems}
         return ended
 
     def reap(self, *, programs: bool = False) -> list[EndedLeftovers]:
-        """End what dead runs have left on all machines. programs: remove the programs that were sent too."""
+        """End what dead runs have left on all machines. programs: also remove the programs that were sent."""
         return self._end(programs=programs)
 
     def _end(self, *, run: str = "", who: str = "", programs: bool = False) -> list[EndedLeftovers]:
@@ -125,7 +125,7 @@ class Leftovers:
         return self._each(command, ended)
 
     def _each(self, command: Callable[[str], str], read: Callable[[str, Answers], Result]) -> list[Result]:
-        """Ask all machines at once. Those that cannot be asked go to ``problems``."""
+        """Query all machines concurrently. Failures go to ``problems``."""
         with concurrent.futures.ThreadPoolExecutor(len(self.targets)) as threads:
             asked = {target: threads.submit(self._ask, target, command) for target in self.targets}
         results, problems = [], {}
@@ -154,19 +154,19 @@ class Leftovers:
             raise ProvisionError(f"the machine {target} did not answer within {SECONDS:g} s") from None
         answers = answered(done.stdout, token)
         if answers is None:
-            words = done.stderr.strip()[-1000:] or f"it ended with {done.returncode} and said nothing"
+            words = done.stderr.strip()[-1000:] or f"it ended with {done.returncode} and printed nothing"
             raise ProvisionError(self.access.problem(target, words))
         return answers
 
 
 def answered(text: str, token: str) -> Answers | None:
-    """The words of each answer in a machine's output, without the last one; None where that is missing."""
+    """The words of each answer in a machine's output, without the final one; None if that is missing."""
     lines = [line.split()[1:] for line in text.splitlines() if line.startswith(f"{token} ")]
     return lines[:-1] if lines and lines[-1] == ["end"] else None
 
 
 def found(machine: str, answers: Answers) -> FoundLeftovers:
-    """What there is on a machine, from the answers of ``remote_programs.looking``. Raises ProvisionError."""
+    """Parse the answers of ``remote_programs.list_command``. Raises ProvisionError."""
     sessions: dict[str, list[Sequence[str]]] = {}
     programs = 0
     for words in answers:
@@ -195,7 +195,7 @@ def _run(machine: str, run_id: str, sessions: Iterable[Sequence[str]]) -> LeftRu
 
 
 def ended(machine: str, answers: Answers) -> EndedLeftovers:
-    """What was ended, from the answers of ``remote_programs.ending``. Raises ProvisionError."""
+    """Parse the answers of ``remote_programs.end_command``. Raises ProvisionError."""
     done, left = [], []
     for words in answers:
         match words:
@@ -209,7 +209,7 @@ def ended(machine: str, answers: Answers) -> EndedLeftovers:
             case ["used", _]:
                 left.append("the programs that were sent stay: a run uses the machine; try again after its end")
             case ["left", name, owner]:
-                left.append(f"{name} lives and is of {printable(owner)}: end it there, where it was started")
+                left.append(f"{name} is alive and belongs to {printable(owner)}: end it where it started")
             case ["stays", name, *text]:
                 left.append(f"{name} stays: {printable(' '.join(text))}")
             case _:
@@ -230,4 +230,4 @@ def _bytes(machine: str, kib: str) -> int:
 def _not_understood(machine: str, words: Sequence[str]) -> ProvisionError:
     if words[:1] == ["refused"]:
         return ProvisionError(f"{machine}: {printable(' '.join(words[1:]))}")
-    return ProvisionError(f"the machine {machine} gave an answer that is not understood: {printable(' '.join(words))}")
+    return ProvisionError(f"the machine {machine} sent an unknown answer: {printable(' '.join(words))}")

@@ -1,4 +1,4 @@
-"""Machine: one computer that is reached over ssh, and what the hosts on it share: programs, data to copy, ports."""
+"""Machine: one computer that we reach over ssh. Its hosts share programs, data to copy, and ports."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from pytest_dbcluster.hosts.provisioners.ssh.session import Session
 from pytest_dbcluster.releases import shims
 from pytest_dbcluster.system.ports import HIGHEST, LOWEST
 
-COMPILED = "__pycache__"  # not sent: it changes without its sources
-# Around a path: nothing that would go on with it; an option of one letter, as in -L/path, may stand before it.
+COMPILED = "__pycache__"  # not sent: it can change while its sources do not
+# Around a path: no characters that would continue it, except a one-letter option before it, as in -L/path.
 BEFORE, AFTER = r"((?<![\w.+/-])(?:-[A-Za-z])?)", r"(?![\w.+-])"
 NEEDED = ("name", "user", "kernel", "cpus", "memory", "disk", "clock", "root", "ephemeral")  # beside the architecture
-SPARE = 2**30  # bytes that a disk which can grow has free for servers: their logs and temporary files
-CLOCK = re.compile(r"\d+(\.\d+)?")  # some programs `date` know no parts of a second, and print their format
-PROGRAMS = "programs"  # in the directory of a user: what was brought, for later runs too
+SPARE = 2**30  # free bytes for the servers' logs and temporary files on a disk that can grow
+CLOCK = re.compile(r"\d+(\.\d+)?")  # some `date` programs do not know fractions of a second, and print the format
+PROGRAMS = "programs"  # in the directory of a user: the sent programs, also for later runs
 
 
 @dataclasses.dataclass(frozen=True)
 class Facts:
-    """What a machine says of itself."""
+    """The properties of a machine."""
 
     name: str
     user: int
@@ -41,46 +41,48 @@ class Facts:
     cpu: str
     cpus: int
     memory: int
-    """Bytes."""
+    """Size of the memory, in bytes."""
 
     disk: str
     clocksource: str
     clock_ahead: float
-    """Seconds that its clock is ahead of ours."""
+    """Seconds by which its clock is ahead of ours."""
 
     zstd: bool
     sparse: bool
-    """Whether its tar knows holes in files, as GNU's does."""
+    """Whether its tar supports sparse files, as GNU tar does."""
 
     root: str
-    """Our directory there."""
+    """Our directory on the machine."""
 
     address: str
-    """The one at which ssh arrived, which its peers use."""
+    """The address at which ssh reached it, which its peers use too."""
 
     ephemeral: tuple[int, int]
-    """The first and last port that its kernel assigns by itself."""
+    """The first and last port that its kernel assigns itself."""
 
     @classmethod
     def read(cls, text: str, target: str, ours: float) -> Facts:
         """The facts from the lines of ``remote_programs.FACTS``. ours: our clock. Raises ProvisionError, Unsupported.
 
-        A machine of another architecture or system is Unsupported: the releases have programs for this machine's.
+        A machine with another architecture or system is Unsupported, because releases have programs for this machine.
         """
         known = {name: value.strip() for name, _, value in (line.partition(" ") for line in text.splitlines())}
         here = shims.machine()
         if (known.get("system"), known.get("architecture")) != ("Linux", here):
             raise Unsupported(
-                f"the machine {target} is {known.get('system')} on {known.get('architecture')}; the programs of "
-                f"releases are those of this machine: Linux on {here}"
+                f"the machine {target} is {known.get('system')} on {known.get('architecture')}; releases have "
+                f"programs for this machine: Linux on {here}"
             )
         if lacking := [name for name in NEEDED if not known.get(name)]:
             raise ProvisionError(
-                f"the machine {target} does not say its {', '.join(lacking)}: it needs /proc and the usual programs"
+                f"the machine {target} does not report its {', '.join(lacking)}: it needs /proc and the usual programs"
             )
         address = known.get("address", "").split()
         if len(address) < 3:
-            raise ProvisionError(f"the machine {target} does not say at which address ssh reached it (SSH_CONNECTION)")
+            raise ProvisionError(
+                f"the machine {target} does not report the address at which ssh reached it (SSH_CONNECTION)"
+            )
         low, high = known["ephemeral"].split()
         return cls(
             name=known["name"],
@@ -104,8 +106,8 @@ class Facts:
 class Machine:
     """A machine of the run. ``session``: our own connection to it, which holds the machine's lock.
 
-    Hosts on it have sessions of their own. Programs and data that it was sent serve all hosts. ``address``: at which
-    other machines reach it, empty for that at which ssh does.
+    Its hosts have separate sessions, and share programs and data. ``address``: at which other machines reach it; empty
+    if they use that of ssh.
     """
 
     def __init__(self, session: Session, address: str = "") -> None:
@@ -114,7 +116,7 @@ class Machine:
         self._sending = threading.Lock()
         self._brought: dict[str, str] = {}  # path here -> path there
         self._ports: set[int] = set()
-        self.grow: Callable[[], None] | None = None  # makes the file system of the data larger, once
+        self.grow: Callable[[], None] | None = None  # enlarges the file system of the data, once
         began = time.time()
         text = session.ask(remote_programs.FACTS)
         facts = Facts.read(text, self.target, (began + time.time()) / 2)
@@ -122,13 +124,13 @@ class Machine:
 
     @property
     def directory(self) -> str:
-        """The directory of our own session, which goes at the end of the run."""
+        """The directory of our session, which is removed at the end of the run."""
         return f"{self.facts.root}/{self.session.name}"
 
     def there(self, text: str) -> str:
-        """The same text with the paths that brought trees have on the machine.
+        """The same text, with paths of sent trees replaced by their paths on the machine.
 
-        A longer path that has one of them in it is another one.
+        A longer path that only contains one of them is not replaced.
         """
         for here, there in self._brought.items():
             if here in text:
@@ -136,11 +138,11 @@ class Machine:
         return text
 
     def place(self, tree: Path) -> str:
-        """The path on the machine of a tree of programs, which stays there for later runs."""
+        """The path of a tree of programs on the machine; the tree stays there for later runs."""
         return f"{self.facts.root}/{PROGRAMS}/{identity(tree)}"
 
     def knows(self, tree: Path) -> bool:
-        """Whether this run knows that the machine has a tree, or one that it is in."""
+        """Whether this run knows that the machine has a tree or a tree that contains it."""
         return any(str(tree) == known or str(tree).startswith(f"{known}/") for known in self._brought)
 
     def has(self, tree: Path) -> bool:
@@ -156,7 +158,7 @@ class Machine:
         self._brought[str(tree)] = place
 
     def data(self, tree: Path) -> str:
-        """The path of a copy of a directory of this machine, which hosts copy from; it goes at the end of the run."""
+        """The path of a copy of a local directory, for hosts to copy from; it is removed at the end of the run."""
         with self._sending:
             place = f"{self.directory}/data/{identity(tree)}"
             if not self._has(place):
@@ -167,7 +169,7 @@ class Machine:
         return self.session.ask(f"[ -e {shlex.quote(place)} ] && echo yes; true").strip() == "yes"
 
     def _send(self, tree: Path, place: str) -> None:
-        """Send a tree to a place that appears when it is complete."""
+        """Send a tree to a place, where it appears when it is complete."""
         part = shlex.quote(f"{place}.part-{self.session.name}")
         pack, unpack = ("zstd -q -1 -T0", "zstd -q -d") if self.facts.zstd and shutil.which("zstd") else ("cat", "cat")
         name = "." if tree.is_dir() else shlex.quote(tree.name)
@@ -184,32 +186,32 @@ class Machine:
             with contextlib.suppress(ProvisionError):
                 self.session.ask(f"rm -rf {part}")
             raise ProvisionError(
-                f"cannot send {tree} to {place} on {self.target}: {error}; there is {self._room()}"
+                f"cannot send {tree} to {place} on {self.target}: {error}; disk of the machine: {self._room()}"
             ) from None
 
     def _room(self) -> str:
         with contextlib.suppress(ProvisionError):
             return f"{self.free_bytes() / 2**20:.0f} MiB free"
-        return "no answer any more"
+        return "no answer"
 
     def free_bytes(self) -> int:
-        """The space that is free where our directory lies, in bytes. Raises ProvisionError."""
+        """The free space for our directory, in bytes. Raises ProvisionError."""
         return 1024 * int(self.session.ask(FREE))
 
     def make_room(self, needed: int) -> None:
-        """Have this many bytes free, and some to spare, if the disk can grow. Raises ProvisionError."""
+        """If the disk can grow, make this many bytes free, and SPARE more. Raises ProvisionError."""
         if self.grow is not None and self.free_bytes() < needed + SPARE:
             grow, self.grow = self.grow, None
             grow()
 
     def available_memory(self) -> int:
-        """The memory that programs could have now, in bytes. Raises ProvisionError."""
+        """The available memory, in bytes. Raises ProvisionError."""
         return 1024 * int(self.session.ask(r"sed -n 's/^MemAvailable: *\([0-9]*\) kB/\1/p' /proc/meminfo"))
 
     def port(self, draws: random.Random | None = None) -> int:
-        """A port that no program of the machine listens on now, and that it was not asked for before.
+        """A port that no program of the machine listens on, and that no earlier call returned.
 
-        draws: of which it is the first such port; None draws at random.
+        draws: the random generator of candidates; None for a random one.
         """
         draws = draws or random.Random()
         low, high = self.facts.ephemeral
@@ -228,7 +230,7 @@ FREE = "df -P -k . | awk 'NR == 2 { print $4 }'"  # KiB
 
 
 def identity(tree: Path) -> str:
-    """A name for a tree as it is now: its own, with a digest of what its files are called and what ``_state`` says."""
+    """A name for the current state of a tree: its name, with a digest of the names and states of its files."""
     digest = hashlib.sha256(str(tree).encode())
     for path in (tree, *sorted(tree.rglob("*"))):
         if COMPILED not in path.parts:
@@ -237,7 +239,7 @@ def identity(tree: Path) -> str:
 
 
 def _state(path: Path) -> str:
-    """Where a link leads, the permissions of a directory, and of a file its size and its time of change too."""
+    """The target of a link, the permissions of a directory, or the permissions, size and time of change of a file."""
     state = path.lstat()
     if stat.S_ISLNK(state.st_mode):
         return str(path.readlink())

@@ -1,8 +1,7 @@
-"""Programs that machines elsewhere get: each tree is sent once to one machine, and goes from there to the others.
+"""Programs for remote machines: over a slow connection we send each tree once, to one machine, which serves the others.
 
-Over a slow line to the machines, what the first one has is given on by it: it packs the tree, and listens once for the
-others, which check the packed file by a digest that came to us over ssh. What can listen there is looked for; without
-it, and over a fast line, each machine is sent the tree by us.
+That machine packs the tree and listens for the others. They check the packed file with a digest that we got over ssh.
+If the machine has no program that can listen, or if our connection is fast, we send the tree to each machine.
 """
 
 from __future__ import annotations
@@ -19,11 +18,11 @@ from pytest_dbcluster.errors import ProvisionError
 from pytest_dbcluster.formatting import Report
 from pytest_dbcluster.hosts.provisioners.ssh.machine import Machine
 
-SLOW_SECONDS = 6.0  # a tree that took longer to send goes from machine to machine; a local network takes less
-SERVE_SECONDS = 600  # after which a machine stops to listen
+SLOW_SECONDS = 6.0  # if sending a tree took longer, machines copy it from each other; a local network is faster
+SERVE_SECONDS = 600  # after these seconds a machine stops listening
 PACK_SECONDS = 600.0
 
-# $1: the file, $2: the address, $3: the port, $4: seconds. Each connection gets the file.
+# $1: the file, $2: the address, $3: the port, $4: seconds. It sends the file on each connection.
 _SERVE = r"""
 socat=$(command -v socat) || socat=$(ls -d {programs}/*/bin/socat 2>/dev/null | head -n 1)
 if [ -n "$socat" ]; then
@@ -55,7 +54,7 @@ tar -C "$part.tree" --no-same-owner -xf "$part" && mv -T "$part.tree" {place}
 
 
 class Programs:
-    """The trees that the machines of a run have. ``machines``: returns those of now."""
+    """The trees on the machines of a run. ``machines``: returns its current machines."""
 
     def __init__(self, machines: Callable[[], Sequence[Machine]], progress: Report, slow: float = SLOW_SECONDS) -> None:
         self._machines = machines
@@ -64,7 +63,7 @@ class Programs:
         self._bringing = threading.Lock()
 
     def bring(self, tree: Path, machine: Machine) -> None:
-        """Make a tree be there on this machine, and on the others of the run, at once. Raises ProvisionError."""
+        """Copy a tree to this machine and to the others of the run, concurrently. Raises ProvisionError."""
         with self._bringing:
             if machine.knows(tree):
                 return
@@ -76,14 +75,14 @@ class Programs:
             machine.send(tree)
             others = [one for one in lacking if one is not machine]
             if others and time.monotonic() - began > self._slow:
-                with contextlib.suppress(ProvisionError):  # then we send it, which says what is wrong
+                with contextlib.suppress(ProvisionError):  # then we send it, which reports the problem
                     give_on(tree, machine, others)
             with concurrent.futures.ThreadPoolExecutor(max(1, len(others))) as threads:
                 list(threads.map(lambda one: one.send(tree), [one for one in others if not one.knows(tree)]))
 
 
 def give_on(tree: Path, source: Machine, others: Sequence[Machine]) -> None:
-    """Send a tree from a machine that has it to these others. Raises ProvisionError."""
+    """Copy a tree from a machine that has it to the others. Raises ProvisionError."""
     packed = f"{source.directory}/given.tar"
     made = f"tar -C {shlex.quote(source.place(tree))} -cf {packed} . && sha256sum {packed} | cut -d ' ' -f 1"
     digest = source.session.ask(made, seconds=PACK_SECONDS).strip()

@@ -1,9 +1,9 @@
-"""Provisioner for machines elsewhere: ``--db-provisioner ssh --db-host USER@ADDRESS`` (repeated).
+"""Provisioner for remote machines: ``--db-provisioner ssh --db-host USER@ADDRESS`` (repeated).
 
-Each node of a cluster is on a machine of its own; the nodes of another cluster lie on the same machines, so that
-variants share hardware. The load generator runs on a machine of its own if one is named. A run takes as many machines
-as its largest cluster so far has nodes, and keeps them to its end: it holds a lock on each. So other workers of
-pytest-xdist, and other runs, take other machines, or wait.
+Each node of a cluster is on a separate machine. The nodes of other clusters are on the same machines, so that variants
+share hardware. The load generator has a separate machine if one is named. A run locks as many machines as its largest
+cluster so far has nodes, and keeps the locks to its end. So other workers of pytest-xdist, and other runs, use other
+machines, or wait.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ from pytest_dbcluster.hosts.provisioners.ssh.session import MachineBusy, Session
 from pytest_dbcluster.spec import ClusterSpec
 from pytest_dbcluster.system import machine_lock, shared_directory
 
-SIDE_BY_SIDE = 2  # clusters whose servers share the machines; each has an equal share of the memory
-WAIT_SECONDS = 2.0  # between two looks whether machines have become free
+SIDE_BY_SIDE = 2  # clusters whose servers share the machines, with equal shares of the memory
+WAIT_SECONDS = 2.0  # between two checks for free machines
 TELL_SECONDS = 60.0
 PORT_TRIES = 5
-CLOCK_SECONDS = 5.0  # by which clocks may differ before it is said
+CLOCK_SECONDS = 5.0  # we report larger differences between clocks
 OWN = "the machines of --db-host are used as they are"
 
 
 class TunnelledHost(LocalHost):
-    """A directory of this machine. Its ports are those of 127.0.0.1 on the machine of a session too."""
+    """A directory of this machine. The machine of a session reaches its ports at 127.0.0.1."""
 
     def __init__(self, name: str, directory: Path, run: LocalRun, session: Session) -> None:
         super().__init__(name, directory, run.client, run.ports)
@@ -59,17 +59,17 @@ class TunnelledHost(LocalHost):
                 self._session.offer(port)
             except OSError as error:
                 if attempt == PORT_TRIES:
-                    raise ProvisionError(f"{error}; the sshd of the machine has to permit AllowTcpForwarding") from None
+                    raise ProvisionError(f"{error}; the sshd of the machine must permit AllowTcpForwarding") from None
             else:
                 return port
         raise AssertionError("unreachable")
 
 
 class SshProvisioner(Provisioner):
-    """Hosts on machines that ssh reaches.
+    """Hosts on machines that we reach over ssh.
 
-    machines: those of nodes and of load generators, as ``access.checked`` takes them. config, keys, base: as in
-    ``Access``. Raises ConfigError.
+    machines, load_machines: of nodes and of load generators, as for ``access.parse_machines``. config, keys, base: as
+    in ``Access``. Raises ConfigError.
     """
 
     def __init__(
@@ -90,13 +90,13 @@ class SshProvisioner(Provisioner):
             raise ConfigError("--db-provisioner ssh needs machines: --db-host USER@ADDRESS, once for each")
         nodes, loads = checked("--db-host", machines), checked("--db-load-host", load_machines)
         if both := set(nodes) & set(loads):
-            raise ConfigError(f"--db-load-host {both.pop()} is a --db-host too; a load host runs no servers")
+            raise ConfigError(f"--db-load-host {both.pop()} is also a --db-host; a load host cannot run servers")
         self._begin(nodes, loads, Access(config, keys, base))
 
     def _begin(self, nodes: Mapping[str, str], loads: Mapping[str, str], access: Access, *, keep: bool = False) -> None:
-        """Set the provisioner up. nodes, loads: machine -> private address, as ``access.checked`` has them.
+        """Initialize the provisioner. nodes, loads: machine -> private address, from ``access.parse_machines``.
 
-        keep: hosts may be left with ``_stay``.
+        keep: whether ``_stay`` may leave hosts running.
         """
         self._targets, self._load_targets = tuple(nodes), tuple(loads)
         self._addresses = {**nodes, **loads}
@@ -114,15 +114,15 @@ class SshProvisioner(Provisioner):
         self._beside = False  # whether programs of this machine serve programs of hosts
 
     def _tell(self, line: str) -> None:
-        self.progress(line)  # whose function is given later
+        self.progress(line)  # the caller may set ``progress`` later
 
     def _nodes(self) -> list[Machine]:
-        """The machines of nodes that this run has."""
+        """The nodes' machines of this run."""
         return [machine for machine in self._machines.values() if machine.target in self._targets]
 
     @property
     def offers(self) -> frozenset[str]:
-        """No limits: machines are used as they are."""
+        """No limits: we do not change machines."""
         return frozenset()
 
     @property
@@ -132,7 +132,7 @@ class SshProvisioner(Provisioner):
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """What figures depend on, for the fingerprint: the machines that this run uses, and where the load runs."""
+        """The machines of this run and of its load generator, for the fingerprint."""
         found = {}
         for target in (*self._targets, *self._load_targets):
             if (machine := self._machines.get(target)) is not None:
@@ -153,19 +153,19 @@ class SshProvisioner(Provisioner):
     def disk(self) -> str:
         """The file system of the machines' data, their CPUs and their memory; servers choose options by these.
 
-        The first call takes a machine. Raises what ``acquire`` raises.
+        The first call locks a machine. Raises what ``acquire`` raises.
         """
         facts = self._take(1)[0].facts
         return f"{facts.disk}, {facts.cpus} CPUs, {facts.memory} bytes of memory"
 
     def memory(self) -> Memory:
-        """The memory of the smallest machine, as often as there are machines."""
+        """The memory of the smallest machine, times the number of machines."""
         nodes = self._take(1) and self._nodes()
         free = min(machine.available_memory() for machine in nodes)
         return Memory(min(machine.facts.memory for machine in nodes) * len(nodes), free * len(nodes))
 
     def node_memory(self, spec: ClusterSpec, machine: int) -> int:
-        """The memory of one node, in bytes: its machine has servers of as many clusters as run side by side."""
+        """The memory of one node, in bytes: an equal share for each cluster that runs side by side."""
         nodes = self._nodes()
         return (min(one.facts.memory for one in nodes) if nodes else machine) // SIDE_BY_SIDE
 
@@ -174,13 +174,13 @@ class SshProvisioner(Provisioner):
         return self.node_memory(spec, machine) * SIDE_BY_SIDE
 
     def acquire(self, spec: ClusterSpec) -> Sequence[SshHost]:
-        """A host on a machine of its own for each node.
+        """A host on a separate machine for each node.
 
         Raises Unsupported for more nodes than machines, and ProvisionError.
         """
         if spec.nodes > len(self._targets):
             raise Unsupported(
-                f"cluster {spec} has {spec.nodes} nodes, each on a machine of its own, and --db-host names "
+                f"cluster {spec} has {spec.nodes} nodes, each on a separate machine, but --db-host names "
                 f"{len(self._targets)}"
             )
         return self._hosts(self._take(spec.nodes))
@@ -192,13 +192,13 @@ class SshProvisioner(Provisioner):
         return self._hosts([*load, nodes[-1]][:1])[0]
 
     def clients(self, spec: ClusterSpec) -> Sequence[SshHost]:
-        """A host on each machine of --db-load-host that this process has; without one that of ``client``."""
+        """A host on each --db-load-host of this process; without one, that of ``client``."""
         self._take(1)
         load = [machine for machine in self._machines.values() if machine.target in self._load_targets]
         return self._hosts(load) if load else [self.client(spec)]
 
     def workshop(self, spec: ClusterSpec) -> LocalHost:
-        """A host of this machine: the programs are the same, and what is made here is sent to each machine once."""
+        """A host of this machine: it has the same programs, and we send its data to each machine once."""
         return self._run.host("node1", self._run.cluster_directory(spec) / "node1")
 
     def beside(self, host: Host) -> Host:
@@ -230,7 +230,7 @@ class SshProvisioner(Provisioner):
         self._run.close()
 
     def _stay(self) -> None:
-        """Let all hosts that are in use now outlive this process, with their programs. Raises ProvisionError."""
+        """Let all hosts in use outlive this process, with their programs. Raises ProvisionError."""
         with self._beginning:
             sessions = [*self._sessions.values()]
         for session in sessions:
@@ -238,14 +238,14 @@ class SshProvisioner(Provisioner):
         self._run.leave()
 
     def _leave_machines(self, machines: Sequence[Machine]) -> None:
-        """Do what is to be done while machines can still be reached, after the end of every program on them."""
+        """A hook after the end of all programs, while the machines can still be reached."""
 
     def _take(self, nodes: int) -> list[Machine]:
-        """The machines of a cluster with this many nodes. Those that this run has come first.
+        """The machines of a cluster with this many nodes. Those that this run has already come first.
 
-        The first call takes the machines of the load generator too, and waits while others use what it needs. A later
-        one does not wait: who waits while it holds machines may wait for ever. Raises Unsupported, Inconclusive when
-        the run's time is used, LockHeld after ``wait.locks`` seconds, and ProvisionError.
+        The first call also locks the machines of the load generator, and waits while others use what it needs. A later
+        call does not wait, because a run that holds machines could wait forever. Raises Unsupported, ProvisionError,
+        Inconclusive if the run's time is used, and LockHeld after ``wait.locks`` seconds.
         """
         with self._taking:
             more = nodes - len(self._nodes())
@@ -260,7 +260,7 @@ class SshProvisioner(Provisioner):
             return self._nodes()[:nodes]
 
     def _wait(self, nodes: int, busy: list[str]) -> None:
-        """Wait for machines that others use, and take them with those of the load generator. Raises as ``_take``."""
+        """Wait for machines that others use, and lock them with those of the load generator. Raises as ``_take``."""
         began = told = time.monotonic()
         while busy:
             if reason := self.over():
@@ -275,9 +275,9 @@ class SshProvisioner(Provisioner):
             busy = self._taken(nodes, load=True)
 
     def _taken(self, nodes: int, *, load: bool) -> list[str]:
-        """Take free machines, all that are asked for or none. Returns those that others use; empty when all were taken.
+        """Lock free machines, either all or nothing. Returns those that others use; empty if it has locked all.
 
-        load: take the share of the machines of load generators too. Raises ProvisionError or Unsupported.
+        load: also lock this worker's share of load machines. Raises ProvisionError or Unsupported.
         """
         if self._files is None:
             self._files = self._run.host("ssh", self._run.directory / "ssh")
@@ -303,12 +303,12 @@ class SshProvisioner(Provisioner):
         return []
 
     def _free(self, targets: Sequence[str], number: int) -> tuple[dict[str, Machine], list[str]]:
-        """Connect to this number of machines that nobody uses; these, and those that others use.
+        """Connect to this number of free machines. Returns these, and those that others use.
 
-        Raises ProvisionError or Unsupported; then none is connected.
+        Raises ProvisionError or Unsupported, and then disconnects all.
         """
         left = deque(targets)
-        left.rotate(-worker() * number)  # workers begin with different ones
+        left.rotate(-worker() * number)  # workers start with different machines
         found: dict[str, Machine] = {}
         busy: list[str] = []
         while left and len(found) < number:
@@ -322,7 +322,7 @@ class SshProvisioner(Provisioner):
                 elif error:
                     closed([machine.session for machine in found.values()])
                     raise error
-        # In the order of the options: which node is on which machine does not depend on who was free first.
+        # In the order of the options, so that nodes do not change their machines between runs.
         return {target: found[target] for target in targets if target in found}, busy
 
     def _machine(self, target: str) -> Machine:
@@ -343,7 +343,7 @@ class SshProvisioner(Provisioner):
         return Session(self._access, target, self._files, number, name, command)
 
     def _hosts(self, machines: Sequence[Machine]) -> list[SshHost]:
-        """A host on each of these machines, connected at once. Raises ProvisionError; then none is left."""
+        """A host on each of these machines, connected concurrently. Raises ProvisionError, and then leaves no host."""
         names = [f"node{number}" for number in range(1, len(machines) + 1)]
         cluster = f"{self.run_id} {next(self._numbers)}"
         with concurrent.futures.ThreadPoolExecutor(len(machines)) as threads:
@@ -366,7 +366,7 @@ class SshProvisioner(Provisioner):
         return host
 
     def _beat(self) -> None:
-        """Tell every agent again and again that we are there."""
+        """Send heartbeats to every agent."""
         while not self._over.wait(remote_programs.BEAT_SECONDS):
             with self._beginning:
                 sessions = [*self._sessions.values(), *(machine.session for machine in self._machines.values())]
@@ -375,7 +375,7 @@ class SshProvisioner(Provisioner):
                     session.agent.beat()
 
     def _compare_clocks(self, machines: Iterable[Machine]) -> None:
-        """Say which clock is wrong: times in logs and results would not fit together."""
+        """Report wrong clocks, because times in logs and results would differ."""
         ahead = {machine.target: machine.facts.clock_ahead for machine in machines}
         usual = statistics.median([0.0, *ahead.values()])
         for target, seconds in ahead.items():
@@ -383,7 +383,7 @@ class SshProvisioner(Provisioner):
                 side = "ahead" if seconds > 0 else "behind"
                 self.progress(
                     f"the clock of {target} is {duration(abs(seconds))} {side}; each round is timed by one clock, "
-                    "but times in its logs do not fit to ours"
+                    "but times in its logs differ from ours"
                 )
 
 
@@ -392,7 +392,7 @@ def _distinct(texts: Iterable[str]) -> str:
 
 
 def worker() -> int:
-    """The number of this worker of pytest-xdist, from 0 on; 0 without workers."""
+    """The number of this worker of pytest-xdist, from 0; 0 without workers."""
     return int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
 
 

@@ -1,8 +1,9 @@
-"""What runs on a machine elsewhere: shell programs, because nothing of ours is installed there.
+"""Shell programs for remote machines, because nothing of ours is installed there.
 
-``session`` is the command of an ssh session that carries an agent. It makes the host's directory, starts the agent in
-its own PID namespace where the machine permits one, watches that we are still there, and at the end, for any reason,
-ends every program of the host and removes the directory. A host that was told to stay has no end, and is not watched.
+``session`` is the command of an ssh session that runs an agent. It makes the host's directory and starts the agent, in
+its own PID namespace if the machine permits one. A watchdog checks our heartbeats. When the session ends for any
+reason, it kills every program of the host and removes the directory. A host that stays has no watchdog and does not
+end.
 """
 
 from __future__ import annotations
@@ -17,14 +18,14 @@ from collections.abc import Mapping
 from pytest_dbcluster.hosts import agent
 from pytest_dbcluster.hosts.supervisor import RUN_VARIABLE
 
-BEAT_SECONDS = 5  # between two beats of ours, and between two looks of the watchdog
-MISSED = 8  # beats; the programs end 40 to 45 s after the link has gone
-HOST_VARIABLE = "DBCLUSTER_HOST"  # the mark of a host's programs, where no namespace holds them together
-OWNER = "owner"  # in a host's directory: who uses it, for `dbcluster ps`
+BEAT_SECONDS = 5  # between two heartbeats, and between two checks of the watchdog
+MISSED = 8  # heartbeats: the programs end 40 to 45 s after the connection breaks
+HOST_VARIABLE = "DBCLUSTER_HOST"  # the mark of a host's programs, if they have no PID namespace
+OWNER = "owner"  # file in a host's directory with its owner, for `dbcluster ps`
 BUSY = "dbcluster: busy"
-REFUSED = "dbcluster: "  # begins the last words of a session that gives up
+REFUSED = "dbcluster: "  # prefix of the last line of a session that gives up
 
-# The shell reads a script from its command line; what comes over the input is for the agent alone.
+# The shell reads the script from its command line, because its input is only for the agent.
 _SESSION = r"""
 umask 077
 export LC_ALL=C
@@ -117,10 +118,10 @@ end_marked() {
 }
 """
 
-# What the kernel has counted, in the words of its own files. The shell does it alone: each program that it starts takes
-# the machine some milliseconds, before and after every round. It says many lines with one write, of less than the 4096
-# bytes that a pipe takes whole: each write goes over the line on its own. Most shells read a file byte by byte; bash
-# can read it as a whole, which takes less than half of the time. $1: the number of the request.
+# The kernel's counters, as text of its files. The shell reads them itself, because each program start takes some
+# milliseconds, before and after every round. It sends many lines with one write, because each write is a packet, and
+# less than 4096 bytes, which a pipe accepts atomically. Most shells read a file byte by byte; bash can read it as a
+# whole, which takes less than half of the time. $1: the number of the request.
 USE = r"""
 say() {
     said="${said}used $1
@@ -166,8 +167,8 @@ use() {
 }
 """
 
-# The watchdog goes with the file of the beats. The end of the input then ends nothing: the shell stays, as the first
-# process of the host's programs.
+# Without the file of the heartbeats the watchdog ends. At the end of its input the shell stays, as the first process of
+# the host's programs.
 _STAY = r"""
 stays=
 stay() {
@@ -179,7 +180,7 @@ _STAYS = r"""
 while [ -n "$stays" ]; do sleep 3600; done
 """
 
-# What a machine says of itself, one line each.
+# The properties of a machine, one line each.
 FACTS = r"""
 echo "user $(id -u)"
 echo "architecture $(uname -m)"
@@ -199,8 +200,8 @@ echo "tar $(tar --version 2>/dev/null | head -n 1)"
 echo "address ${SSH_CONNECTION:-}"
 """
 
-# What `dbcluster ps`, `down` and `reap` ask and do. $base, $token; the rest as in ``_END``. Everything lies below one
-# directory of this user, and paths are relative to it: no link leads out of it.
+# The common part of `dbcluster ps`, `down` and `reap`. $base, $token; the rest as in ``_END``. Everything is below one
+# directory of this user, and paths are relative to it, so that no link leads out of it.
 _LOOK = r"""
 umask 077
 export LC_ALL=C
@@ -277,7 +278,7 @@ done
 own ./programs && say programs "$(kib ./programs)"
 say end
 """
-# $run: its sessions alone, alive ones too if $who is their user; empty for all dead ones. $programs: remove these too.
+# $run: only its sessions, also live ones if $who is their user; empty for all dead ones. $programs: also remove these.
 _END = r"""
 end() {
     killed=0
@@ -350,11 +351,11 @@ say end
 
 
 def session(*, base: str, name: str, owner: str, mark: str, exclusive: bool) -> str:
-    """The command of an ssh session that carries an agent, for whatever login shell the user has there.
+    """The command of an ssh session that runs an agent, for any login shell of the user.
 
-    base: the directory in which each user has one for our files. name: of the host's directory in that. owner: a line
-    that says who uses it. mark: of the host's programs. exclusive: it uses the machine alone among such sessions of all
-    users; a second one gives up with ``BUSY``.
+    base: the parent of the users' directories. name: of the host's directory in its user's directory. owner: a line
+    that names its owner. mark: of the host's programs. exclusive: whether only one such session of all users may use
+    the machine; a second one gives up with ``BUSY``.
     """
     values = {
         "base": base,
@@ -370,12 +371,12 @@ def session(*, base: str, name: str, owner: str, mark: str, exclusive: bool) -> 
 
 
 def user() -> str:
-    """The user of this process on this machine, as hosts' directories record who uses them: ``USER@CONTROLLER``."""
+    """The user of this process, as hosts' directories record it: ``USER@CONTROLLER``."""
     return f"{getpass.getuser()}@{platform.node()}"
 
 
 def owner(run_id: str) -> str:
-    """The line of a host's directory that says who uses it, and since when."""
+    """The line in a host's directory with its owner and start time."""
     return f"{run_id} {user()} {time.strftime('%Y-%m-%dT%H:%M:%S%z')}"
 
 
@@ -390,9 +391,9 @@ def looking(*, base: str, token: str) -> str:
 def ending(*, base: str, token: str, run: str = "", who: str = "", programs: bool = False) -> str:
     """A command that ends sessions of the user on a machine, and removes their directories and unfinished transfers.
 
-    run: all sessions of this run, of which those that live have to be of ``who``; empty for all of runs that are dead.
-    programs: remove the programs that were sent too, unless a run lives. Answers: ``ended NAME KIB PROCESSES``,
-    ``stays NAME TEXT``, ``left NAME USER``, ``part NAME KIB``, ``removed KIB``, ``used RUN``, and those of ``looking``.
+    run: end all sessions of this run; live ones must belong to ``who``. Empty: end those of all dead runs. programs:
+    also remove the programs that were sent, unless a run is alive. Answers: ``ended NAME KIB PROCESSES``, ``stays NAME
+    TEXT``, ``left NAME USER``, ``part NAME KIB``, ``removed KIB``, ``used RUN``, and those of ``list_command``.
     """
     values = _values(base=base, token=token, run=run, who=who, programs="yes" if programs else "")
     return any_shell(f"{values}\n{_LOOK}{_END}")
@@ -403,11 +404,11 @@ def _values(**values: str) -> str:
 
 
 def any_shell(script: str) -> str:
-    """A command line that runs a script with /bin/sh, from any shell: some change what stands between quotes."""
+    """A command line that runs a script with /bin/sh, from any shell; some shells change quoted text."""
     encoded = base64.b64encode(script.encode()).decode()
     return f"exec /bin/sh -c 'eval \"$(printf %s {encoded} | base64 -d)\"'"
 
 
 def environment(run_id: str, mark: str) -> Mapping[str, str]:
-    """The variables by which a program of a host is known."""
+    """The environment variables that mark the programs of a host."""
     return {RUN_VARIABLE: run_id, HOST_VARIABLE: mark, "LC_ALL": "C"}

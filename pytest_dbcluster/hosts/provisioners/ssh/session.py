@@ -1,7 +1,7 @@
-"""Session: one ssh connection that carries an agent, with what OpenSSH can do over the same connection.
+"""Session: one ssh connection with an agent, and OpenSSH's other features over the same connection.
 
-The session's process is the control master of its connection: when it ends, for any reason, everything that goes over
-it ends too, and the machine ends the programs of the host (``remote_programs.session``).
+The session's process is the control master of its connection. When it ends for any reason, everything over the
+connection ends too, and the machine ends the programs of the host (``remote_programs.session``).
 """
 
 from __future__ import annotations
@@ -26,34 +26,34 @@ from pytest_dbcluster.hosts.local_host import LocalHost
 from pytest_dbcluster.hosts.provisioners.ssh import remote_programs
 from pytest_dbcluster.hosts.provisioners.ssh.access import CONNECT_SECONDS, Access
 
-READY_SECONDS = 4.0 * CONNECT_SECONDS  # a jump host, and a machine that is busy
-END_SECONDS = 10.0  # a machine ends the programs of its host first, and removes its files; it goes on without us
+READY_SECONDS = 4.0 * CONNECT_SECONDS  # enough for a jump host and a busy machine
+END_SECONDS = 10.0  # the machine then continues to end programs and remove files without us
 ANSWER_SECONDS = 60.0
-SMALL = 32 * 1024  # bytes of a file that goes over the agent's line; a larger one goes beside it
+SMALL = 32 * 1024  # bytes; larger files use a separate channel instead of the agent's
 LINE = 1000  # characters
-BEGINS = "dbcluster-output-begins"  # a line before the output of a script
-MISSING = 44  # the status of a script that found no file
+BEGINS = "dbcluster-output-begins"  # the line before the output of a script
+MISSING = 44  # exit status of a script if a file is missing
 COPY_SECONDS = 1800.0  # for a release over a slow link
 
 
 @dataclasses.dataclass
 class Seen:
-    """How far a file of the machine was read: ``end``, in bytes. A file with its time of change is kept beside.
+    """How far we have read a file of the machine: ``end``, in bytes. A mark file keeps its time of change.
 
-    The two are compared by the shell itself. A time counts only if it was over when the file was read: two changes at
-    one tick of the kernel's clock have one time.
+    The shell compares the two times. A time counts only if it had passed when we read the file, because two changes in
+    one tick of the kernel's clock have the same time.
     """
 
     number: int
     end: int = -1
 
     def noting(self, source: str) -> str:
-        """Shell commands that keep the time of change, before the file is read."""
+        """Shell commands that record the time of change, to run before the file is read."""
         mark = f".seen-{self.number}"
         return f"touch -r {source} {mark} 2>/dev/null; : >{mark}.now; [ {mark} -ot {mark}.now ] || rm -f {mark}"
 
     def asking(self, source: str) -> str:
-        """A shell command that ends with 0 if the file has the time of change that was kept."""
+        """A shell command that exits with 0 if the file still has the recorded time of change."""
         mark = f".seen-{self.number}"
         return f"[ -e {mark} ] && ! [ {source} -nt {mark} ] && ! [ {source} -ot {mark} ] && [ -e {source} ]"
 
@@ -65,9 +65,9 @@ class MachineBusy(ProvisionError):
 class Session:
     """A connection to a machine, and the agent at its other end.
 
-    files: the host of this machine that starts ssh; control sockets lie in its directory, by relative paths, since an
-    absolute one may be longer than a socket's path may be. number: differs between the sessions of a run. name: of the
-    agent's directory. command: what starts the agent.
+    files: the host of this machine that starts ssh. Control sockets are in its directory, with relative paths, because
+    an absolute path may be too long for a socket. number: unique among the sessions of a run. name: of the agent's
+    directory. command: starts the agent.
     """
 
     def __init__(self, access: Access, target: str, files: LocalHost, number: int, name: str, command: str) -> None:
@@ -81,7 +81,7 @@ class Session:
         self._forwarding = threading.Lock()
         self._numbers = itertools.count(1)
         self._seen: dict[str, Seen] = {}
-        self._commands: set[int] = set()  # the numbers of those that run
+        self._commands: set[int] = set()  # the numbers of running ones
         self._leads = False
         ours, theirs = socket.socketpair()
         with theirs:
@@ -107,13 +107,13 @@ class Session:
             raise
 
     def words(self) -> str:
-        """What ssh and the machine have said, for messages; the last 1000 characters."""
+        """The last 1000 characters of the output of ssh and the machine, for messages."""
         with contextlib.suppress(OSError):
             return Path(self._log).read_text(errors="replace").strip()[-1000:]
         return ""
 
     def _explained(self, error: ProvisionError) -> ProvisionError:
-        """The error of a connection that was not made, with what to do next."""
+        """The error of a failed connection, with what to do next."""
         words = self.words()
         own = [line for line in words.splitlines() if line.startswith(remote_programs.REFUSED)]
         if remote_programs.BUSY in own:
@@ -123,12 +123,12 @@ class Session:
         return ProvisionError(self._access.problem(self.target, words or str(error)))
 
     def ask(self, script: str, seconds: float = ANSWER_SECONDS) -> str:
-        """The output of a short script that the agent itself runs in its directory: one round trip.
+        """The output of a short script that the agent itself runs in its directory, in one round trip.
 
-        Raises CommandFailed, and ProvisionError for a machine that is gone.
+        Raises CommandFailed, and ProvisionError if the machine is gone.
         """
         files = f".ask-{next(self._numbers)}"
-        led = f"exec $leader sh -c {shlex.quote(script)} >{files}.out 2>{files}.err"  # ends with what it has begun
+        led = f"exec $leader sh -c {shlex.quote(script)} >{files}.out 2>{files}.err"  # so that its children end with it
         status, output, errors = self.ended(led, files, seconds)
         if status != 0:
             timeout = seconds if status is None else None
@@ -138,8 +138,8 @@ class Session:
     def ended(self, script: str, files: str, seconds: float) -> tuple[int | None, str, str]:
         """Run a script of ``agent.script``. Returns its status, None after ``seconds``, its output and its errors.
 
-        files: to which it writes these, relative to the agent's directory or absolute. The script is killed when
-        waiting for it ends, for any reason. Raises ProvisionError.
+        files: prefix of the files for these, relative to the agent's directory or absolute. When the wait ends for any
+        reason, it kills the script. Raises ProvisionError.
         """
         number = self.agent.begin(script, files, text=True)
         self._commands.add(number)
@@ -158,13 +158,13 @@ class Session:
         return said.decode("utf-8", "replace")
 
     def end_commands(self) -> None:
-        """Kill the scripts whose end somebody waits for."""
+        """Kill the running scripts."""
         with contextlib.suppress(ProvisionError):
             for number in tuple(self._commands):
                 self.agent.signal(number, "KILL")
 
     def push(self, content: bytes, path: str, mode: int) -> None:
-        """Write a file on the machine, which has its permissions from the start. Raises ProvisionError."""
+        """Write a file on the machine, with its permissions from the start. Raises ProvisionError."""
         target, parent = shlex.quote(path), shlex.quote(str(PurePosixPath(path).parent))
         script = f"umask 077; mkdir -p {parent} && rm -f {target} && : >{target} && chmod {mode:o} {target} && "
         if len(content) <= SMALL:
@@ -180,20 +180,20 @@ class Session:
     def pull(self, path: str, offset: int = 0) -> bytes:
         """The content of a file of the machine from byte ``offset`` (0-based).
 
-        path: absolute, or relative to the agent's directory. Raises FileNotFoundError for a missing file, and
-        CommandFailed for one that cannot be read.
+        path: absolute, or relative to the agent's directory. Raises FileNotFoundError if the file is missing, and
+        CommandFailed if it cannot be read.
         """
         if not offset:
             return self._pulled(path, offset)
         source, seen = shlex.quote(path), self._seen.setdefault(path, Seen(next(self._numbers)))
         if offset == seen.end and self.agent.holds(seen.asking(source), ANSWER_SECONDS):
-            return b""  # such as a log in most rounds: no program was started for it
+            return b""  # such as a log in most rounds; this starts no program
         content = self._pulled(path, offset, seen.noting(source))
         seen.end = offset + len(content)
         return content
 
     def _pulled(self, path: str, offset: int, before: str = ":") -> bytes:
-        """The content of a file from a byte. before: what is done before it is read."""
+        """The content of a file from a byte. before: shell commands to run before it is read."""
         source = shlex.quote(path)
         files = f".ask-{next(self._numbers)}"
         read = f"{before}; exec tail -c +{offset + 1} {source} >{files}.out 2>{files}.err"
@@ -227,11 +227,11 @@ class Session:
         )
 
     def shares(self) -> bool:
-        """Whether sshd permits sessions over this connection beside the agent's. Raises CommandFailed."""
+        """Whether sshd permits more sessions over this connection than the agent's. Raises CommandFailed."""
         return "refused by peer" not in self._files.run(self.over("true")).stderr
 
     def send(self, local: str, script: str) -> None:
-        """Run a script on the machine whose input is the output of a shell command of this machine.
+        """Run a shell command of this machine, and a script on the machine with its output as input.
 
         Raises ProvisionError.
         """
@@ -240,7 +240,7 @@ class Session:
     def receive(self, script: str, local: str) -> None:
         """Run a script on the machine, and a shell command of this machine on its output. Raises ProvisionError.
 
-        What a login shell has printed before the script began is not part of its output.
+        The output of a login shell before the script is not part of its output.
         """
         script = f"printf '\\n%s\\n' {BEGINS}; {script}"
         self._piped(
@@ -249,19 +249,19 @@ class Session:
         )
 
     def _piped(self, first: str, second: str) -> None:
-        """Run two shell commands of this machine, the second on the output of the first; both have to succeed."""
+        """Pipe a shell command of this machine into another one; both must succeed."""
         status = shlex.quote(f"{self._files.directory}/status-{next(self._numbers)}")
         command = f"{{ {first}; echo $? >{status}; }} | {{ {second}; }} && exit $(cat {status})"
         try:
             self._files.run(["/bin/sh", "-c", command], seconds=COPY_SECONDS)
-        except CommandFailed as error:  # the command line is long, and says nothing to users
+        except CommandFailed as error:  # the command line is long and does not help users
             said = error.stderr.strip().splitlines()
             raise ProvisionError(said[-1] if said else self.agent.gone or "ssh printed nothing") from None
         finally:
             Path(shlex.split(status)[0]).unlink(missing_ok=True)
 
     def connect(self, address: str, port: int, seconds: float) -> socket.socket:
-        """A connection to a port of an address, as the machine sees it. Raises OSError."""
+        """Connect to a port of an address, as seen from the machine. Raises OSError."""
         return through_socket(self.forwarded(address, port))(address, port, seconds)
 
     def forwarded(self, address: str, port: int) -> str:
@@ -269,12 +269,12 @@ class Session:
         with self._forwarding:
             if (address, port) not in self._forwards:
                 name = f"{self._control}-{next(self._numbers)}"
-                self._ask("forward", "-L", f"./{name}:{address}:{port}")  # a name without a slash would be a host
+                self._ask("forward", "-L", f"./{name}:{address}:{port}")  # ssh treats a name without a slash as a host
                 self._forwards[address, port] = f"{self._files.directory}/{name}"
             return self._forwards[address, port]
 
     def offer(self, port: int) -> None:
-        """Lead a port of the machine, on its address 127.0.0.1, to the same port of this machine. Raises OSError."""
+        """Forward a port of the machine's address 127.0.0.1 to the same port of this machine. Raises OSError."""
         self._ask("forward", "-R", f"127.0.0.1:{port}:127.0.0.1:{port}")
 
     def _ask(self, request: str, *what: str) -> None:
@@ -288,24 +288,25 @@ class Session:
     def stay(self, *, leads: bool = False) -> None:
         """Let the programs of the host outlive the connection. Raises ProvisionError.
 
-        leads: the connection outlives this process too, for programs of this machine that stay and use its forwards.
+        leads: whether the connection outlives this process too, for programs of this machine that stay and use its
+        forwards.
         """
         self.agent.stay()
         self._leads = leads
 
     def typed(self, command: Sequence[str]) -> list[str]:
-        """The command line with which a user runs a command on the machine, over a connection of his own."""
+        """The command line for a user to run a command on the machine, over a new connection."""
         return ["ssh", "-t", *self._access.files, self.target, *command]
 
     def close(self) -> None:
-        """End the connection; the machine ends the programs of the host. One that has ended already is no error.
+        """End the connection; the machine then ends the programs of the host. A second call is not an error.
 
         After ``stay`` the programs go on.
         """
         self.agent.close()
         if self._leads:
             return
-        with contextlib.suppress(ProvisionError):  # the supervisor has ended, and ssh with it
+        with contextlib.suppress(ProvisionError):  # the supervisor has ended, and with it ssh
             limit = time.monotonic() + (0 if self.agent.stays else END_SECONDS)
             while self._process.status() is None and time.monotonic() < limit:
                 time.sleep(0.005)
@@ -313,7 +314,7 @@ class Session:
 
 
 def closed(sessions: Sequence[Session]) -> None:
-    """Close these sessions at once: each waits until its machine has ended the programs of its host."""
+    """Close these sessions concurrently, because each waits until its machine has ended the host's programs."""
     threads = [threading.Thread(target=session.close) for session in sessions]
     for thread in threads:
         thread.start()

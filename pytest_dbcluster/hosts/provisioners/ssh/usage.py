@@ -1,4 +1,4 @@
-"""What the kernel of a machine elsewhere has counted, from the text of ``Agent.use``."""
+"""The counters of a remote machine's kernel, from the text of ``Agent.use``."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import re
 from collections.abc import Mapping, Sequence
 
 SECTOR = 512  # bytes, in /proc/diskstats (Documentation/admin-guide/iostats.rst of Linux)
-TICKS = 100  # a second, of CPU times for programs (USER_HZ, time(7))
+TICKS = 100  # per second, in CPU times for programs (USER_HZ, time(7))
 PARTITION = re.compile(r"(nvme\d+n\d+|mmcblk\d+)p\d+|(sd|hd|vd|xvd)[a-z]+\d+")
-VIRTUAL = ("loop", "ram", "zram", "dm-", "md")  # whose blocks are those of other disks, or memory
+VIRTUAL = ("loop", "ram", "zram", "dm-", "md")  # their blocks are in memory or belong to other disks
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,22 +20,25 @@ class Ran:
     number: int
     parent: int
     cpu: float
-    """Its time and that of its ended children, in seconds."""
+    """CPU time of the process and its ended children, in seconds."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Usage:
-    """machine: figures of the whole machine, by the names of ``Host.usage``. processes: those of the host."""
+    """The counters of a machine."""
 
     machine: Mapping[str, float]
+    """Figures of the whole machine, by the names of ``Host.usage``."""
+
     processes: Sequence[Ran]
+    """The processes of the host."""
 
     def of_all(self) -> float | None:
         """The CPU seconds of all processes of the host so far; None without an answer."""
         return sum(one.cpu for one in self.processes) if self.processes else None
 
     def of_program(self, number: int) -> float | None:
-        """The CPU seconds of a process and what it started; None when it is not among them."""
+        """The CPU seconds of a process and its children; None if it is not among the processes."""
         if all(one.number != number for one in self.processes):
             return None
         family = {number}
@@ -48,7 +51,7 @@ class Usage:
 
 
 def read(text: str) -> Usage:
-    """The figures of a text. A line that is not understood is left out."""
+    """Parse the figures of a text. Unknown lines are skipped."""
     figures: dict[str, float] = {}
     processes: list[Ran] = []
     for line in text.splitlines():
@@ -85,7 +88,7 @@ def _cpu(ticks: Sequence[int]) -> dict[str, float]:
 
 
 def _disk(words: Sequence[str]) -> dict[str, float]:
-    """Bytes and writes of a disk; of a partition nothing, because its disk counts them too."""
+    """Bytes and writes of a disk; empty for a partition, because its disk counts them too."""
     name = words[2]
     if name.startswith(VIRTUAL) or PARTITION.fullmatch(name):
         return {}
@@ -98,7 +101,7 @@ def _disk(words: Sequence[str]) -> dict[str, float]:
 
 
 def _network(words: Sequence[str]) -> dict[str, float]:
-    if words[0] == "lo" or not words[1].isdigit():  # the second: the table's head
+    if words[0] == "lo" or not words[1].isdigit():  # the second word: the head of the table
         return {}
     return {
         "network_received_bytes": int(words[1]),

@@ -1,4 +1,4 @@
-"""The disk of a guest: an ext4 file system on a file of this machine, mounted where the guest's server keeps its data.
+"""The disk of a guest: an ext4 file system on a file of this machine, mounted at the data directory of the server.
 
 my.cnf, logs, sockets and temporary files stay in the directory that the guest shares with this machine.
 """
@@ -24,14 +24,14 @@ DEVICE = "/dev/vda"
 BLOCK = 4096
 INODES = 16384
 COPY_SECONDS = 1800.0
-FLUSHES = 100  # that are measured
+FLUSHES = 100  # per measurement
 OPTIONS = "noatime"
-# -E: nothing is left to do for later, which would disturb rounds; a new file holds zeros already.
+# -E: no initialization remains for later, when it would disturb rounds; a new file contains zeros.
 MAKE = (
     f"/sbin/mke2fs -q -F -t ext4 -b {BLOCK} -N {INODES} -E lazy_itable_init=0,lazy_journal_init=1,nodiscard "
     f"-e remount-ro {DEVICE} {{blocks}}"
 )
-# Without barriers, so that the copy goes to the page cache of this machine, and no further.
+# Without barriers, so that the copy stays in the page cache of this machine.
 COPY = """mkdir -p {there} {source_there}
 (
     set -e
@@ -45,7 +45,7 @@ umount {source_there} 2>/dev/null
 umount {there} 2>/dev/null || status=1
 exit $status
 """
-# Files that are there already are written again, so a flush writes their content and nothing else.
+# We rewrite existing files, so that a flush writes only their content.
 MEASURE = """set -e
 mkdir {there}/.flush
 cd {there}/.flush
@@ -59,7 +59,7 @@ sync -d *
 
 
 class DataDisk:
-    """The disk of a host. ``host``: runs programs in the guest. ``disk``: serves it. ``images``: those of the run."""
+    """The disk of a host. ``host``: runs programs in the guest. ``disk``: serves it. ``images``: of the run."""
 
     def __init__(self, host: Host, disk: ServedDisk, images: DiskImages) -> None:
         self._host = host
@@ -71,7 +71,7 @@ class DataDisk:
         self.directory = f"{host.directory}/{DATA}"
 
     def holds(self, path: str) -> bool:
-        """Whether a path of the host lies on the disk."""
+        """Whether a path of the host is on the disk."""
         return bool(self._mounted) and Path(path).is_relative_to(self.directory)
 
     def place(self, source: str, *, durable: bool) -> None:
@@ -105,12 +105,12 @@ class DataDisk:
         here.run(
             ["cp", "--sparse=auto", "--reflink=auto", str(other), str(self._served.disk.path)], seconds=COPY_SECONDS
         )
-        self._run(f"/bin/busybox blockdev --flushbufs {DEVICE}")  # nothing that was read before is still believed
+        self._run(f"/bin/busybox blockdev --flushbufs {DEVICE}")  # drop cached blocks
         if durable:
             self._flush()
 
     def _unplaced(self, source: str, error: CommandFailed) -> ProvisionError:
-        """What to do about a copy that failed: the disk is too small, or this machine's is full."""
+        """The error of a failed copy and what to do: the disk is too small, or this machine's disk is full."""
         what, whole = size(cache.size(Path(source))), size(self._served.disk.size)
         if words := self._served.words():
             return ProvisionError(
@@ -119,11 +119,11 @@ class DataDisk:
             )
         return ProvisionError(
             f"cannot copy {what} of data to the disk of {self._host.name}, which has {whole}: {error.stderr.strip()}; "
-            "ask for a larger one with disk="
+            "ask for a larger disk with disk="
         )
 
     def _flush(self) -> None:
-        """Flush on this machine what the guest has written: it was not asked to."""
+        """Flush the guest's writes on this machine, because the guest did not flush them."""
         file = os.open(self._served.disk.path, os.O_RDONLY)
         try:
             os.fdatasync(file)
@@ -177,16 +177,16 @@ class DataDisk:
         return copy
 
     def size(self, path: str) -> int:
-        """The size of what lies in a directory on the disk, in bytes; 0 when it cannot be read."""
+        """The size of a directory on the disk, in bytes; 0 if it cannot be read."""
         with contextlib.suppress(ProvisionError):
             return int(self._run(f"du -sk {shlex.quote(path)}").split()[0]) * 1024
         return 0
 
     def flush_seconds(self) -> float:
-        """The median time of a flush of the disk, in seconds: a program in the guest asks, this machine does it.
+        """The median time of this machine's flushes for a program in the guest, in seconds.
 
-        The guest's own way to the disk is left out: a flush that does nothing is none, however long it takes.
-        Measured once. Raises ProvisionError.
+        It excludes the guest's overhead, so that a flush without effect has no duration. Measured once. Raises
+        ProvisionError.
         """
         if not self._flush_seconds:
             there = {"there": shlex.quote(self.directory), "flushes": FLUSHES}
@@ -199,7 +199,9 @@ class DataDisk:
                 self._run(f"rm -rf {there['there']}/.flush")
             if (flushes := after.flushes - before.flushes) < FLUSHES:
                 file = self._served.disk.path
-                raise ProvisionError(f"{FLUSHES} flushes in {self._host.name} were {flushes} of its disk {file}")
+                raise ProvisionError(
+                    f"{FLUSHES} flushes in {self._host.name} caused {flushes} flushes of its disk {file}"
+                )
             self._flush_seconds = statistics.median(after.latest[-flushes:])
         return self._flush_seconds
 

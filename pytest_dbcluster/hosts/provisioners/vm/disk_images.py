@@ -1,4 +1,4 @@
-"""Images of disks: one guest copies a directory into a file system, once a run. Other disks are copies of its disk.
+"""Images of disks: once per run, a guest copies a directory into a file system. Other disks are copies of its disk.
 
 A guest copies some hundred megabytes a second; this machine copies the file as it copies any other.
 """
@@ -16,7 +16,7 @@ from pytest_dbcluster.errors import ProvisionError
 from pytest_dbcluster.hosts.local_host import OTHER_DIRECTORY
 from pytest_dbcluster.system import direct_copy
 
-ROOM = 8  # an image is kept if there is room for so many of them
+ROOM = 8  # we keep an image if there is space for this many
 
 
 class DiskImages:
@@ -27,19 +27,19 @@ class DiskImages:
         self._changing = threading.Lock()
         self._images: dict[tuple[object, ...], Path] = {}
         self._making: dict[tuple[object, ...], threading.Lock] = {}
-        self._numbers = itertools.count(1)  # images of several directories may be made at once
+        self._numbers = itertools.count(1)  # images of several directories may be made concurrently
 
     def place(self, source: Path, disk: Path, make: Callable[[], None]) -> None:
-        """Give a disk a file system with a copy of a directory of this machine; nothing may have it mounted.
+        """Make a file system on an unmounted disk, with a copy of a directory of this machine.
 
-        ``make``: does it in the guest of the disk. It is called where no other disk of this size has such a copy yet.
-        Raises what it raises, and ProvisionError.
+        ``make``: does it in the guest of the disk, if there is no image of this directory and size yet. Raises what it
+        raises, and ProvisionError.
         """
         status = source.stat()
         key = (str(source), status.st_ino, status.st_mtime_ns, disk.stat().st_size)
         with self._changing:
             making = self._making.setdefault(key, threading.Lock())
-        with making:  # the nodes of a cluster start at once: the first one makes the image for all
+        with making:  # the nodes of a cluster start concurrently: the first one makes the image for all
             if key not in self._images:
                 make()
                 if image := self._kept(disk):
@@ -48,7 +48,7 @@ class DiskImages:
         self._copy(self._images[key], disk)
 
     def _kept(self, disk: Path) -> Path | None:
-        """A copy of a disk; None where there is little room."""
+        """A copy of a disk; None if there is little space."""
         if shutil.disk_usage(disk.parent).free < ROOM * disk.stat().st_blocks * 512:
             return None
         self._directory.mkdir(exist_ok=True)

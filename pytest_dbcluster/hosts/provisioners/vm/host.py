@@ -1,4 +1,4 @@
-"""A host that is a guest. Its programs run in the guest; its files lie in a shared directory, data on its own disk."""
+"""A host that is a guest: its programs run in the guest, its files are in a shared directory, data on its disk."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from pytest_dbcluster.hosts.provisioners.vm.data_disk import DEVICE, DataDisk
 from pytest_dbcluster.hosts.provisioners.vm.disk_images import DiskImages
 from pytest_dbcluster.releases.release import Release
 
-LOOK_SECONDS = 1.0  # to wait for the figures of a guest; one that is paused has none
+LOOK_SECONDS = 1.0  # timeout for the figures of a guest; a paused one does not answer
 TICKS, SECTOR, ETHERNET = 100, 512, 14  # units: of CPU time (1/s), of disks and of an Ethernet header (bytes)
 
 
 class GuestHost(AgentHost, Pauses, Partitions, Falls, BlockDevice, ReplicationLink):
     """A guest, its agent, its disk, and the directory that it shares with this machine under the same path."""
 
-    root = True  # in the guest
-    patience = 4.0  # measured: servers take three to four times as long
+    root = True  # inside the guest
+    patience = 4.0  # measured: servers are three to four times slower
     device = DEVICE
 
     def __init__(
@@ -47,30 +47,30 @@ class GuestHost(AgentHost, Pauses, Partitions, Falls, BlockDevice, ReplicationLi
         self.replication_address = more[0] if more else ""
         self._network = network
         self.connects = network.connects
-        self.path: NetworkPath | None = None  # the network to the other hosts of the cluster, where it can be delayed
+        self.path: NetworkPath | None = None  # the network to the other hosts of the cluster, if it can be delayed
         self._scripts = itertools.count(1)
-        self._cut = False  # whether it is without power, and starts again
+        self._cut = False  # whether it lost power and is restarting
         self._guest = Guest(name, system, files, machine)
         self.agent = self._guest.agent
         self._disk = DataDisk(self, self._guest.disks[0], images)
 
     def begin(self, script: str) -> int:
-        """Start a script; returns its number. It goes over by a file: the line takes .1 ms for a character."""
+        """Start a script; returns its number. It is sent in a file: the serial line takes .1 ms per character."""
         with self._numbering:
             path = f"{self.directory}/{DIRECTORY}/program-{next(self._scripts)}"
         self._files.push(script.encode(), path)
         return self.agent.begin(f". {path}")
 
     def lost(self) -> str:
-        """Why the guest has ended, with the last words of its console; empty while it runs, or starts again."""
+        """Why the guest has ended, with the last lines of its console; empty while it runs or restarts."""
         return "" if self._cut else self.agent.gone
 
     def limit_reached(self) -> str:
-        """That the guest's memory was used up, why its disk failed or the whole guest ended; empty for none of them."""
+        """Whether the guest's memory was used up, its disk failed, or the guest ended, as a clause; otherwise empty."""
         return self._guest.memory_words() or self.agent.gone or self._guest.disk_words()
 
     def push(self, content: bytes, path: str, *, mode: int = 0o600) -> None:
-        """Write a file, by way of the shared directory if it lies on the disk."""
+        """Write a file, through the shared directory if it is on the disk."""
         if not self._disk.holds(path):
             super().push(content, path, mode=mode)
             return
@@ -89,7 +89,7 @@ class GuestHost(AgentHost, Pauses, Partitions, Falls, BlockDevice, ReplicationLi
         return content
 
     def copy_tree(self, source: str, target: str, *, durable: bool = False) -> None:
-        """Copy a directory of this machine: to a new file system on the disk, if the server's data is meant."""
+        """Copy a directory of this machine; for the server's data, into a new file system on the disk."""
         if target != self._disk.directory:
             super().copy_tree(source, target, durable=durable)
             return
@@ -97,7 +97,7 @@ class GuestHost(AgentHost, Pauses, Partitions, Falls, BlockDevice, ReplicationLi
         self.mount(self.device)
 
     def remove_tree(self, path: str) -> None:
-        """Remove a directory and everything in it; a directory that is the whole disk stays, empty."""
+        """Remove a directory and everything in it; the mount point of the disk stays, empty."""
         if self._disk.holds(path):
             self._disk.remove(path)
         else:
@@ -112,11 +112,11 @@ class GuestHost(AgentHost, Pauses, Partitions, Falls, BlockDevice, ReplicationLi
         return self._disk.size(path) if self._disk.holds(path) else super().tree_size(path)
 
     def flush_seconds(self) -> float:
-        """The time of one flush of the disk, or of this machine's while no data lies on the disk."""
+        """The time of one flush of the disk, or of this machine's disk while the disk has no data."""
         return self._disk.flush_seconds() if self._disk.holds(self._disk.directory) else super().flush_seconds()
 
     def counted(self) -> Counted:
-        """What was done on the disk since the guest has power."""
+        """Counters of the disk since the guest was powered on."""
         return self._guest.disks[0].counted()
 
     def place(self, source: str, *, durable: bool = False) -> None:
@@ -129,7 +129,7 @@ class GuestHost(AgentHost, Pauses, Partitions, Falls, BlockDevice, ReplicationLi
         self._disk.copy(self._files, other._guest.disks[0].disk.path, durable=durable)
 
     def mount(self, device: str) -> None:
-        """Mount the disk, or a device on top of it, where the server's data lies. Raises ProvisionError."""
+        """Mount the disk, or a device on top of it, at the server's data directory. Raises ProvisionError."""
         self._disk.mount(device)
 
     def unmount(self) -> None:
@@ -151,11 +151,11 @@ class GuestHost(AgentHost, Pauses, Partitions, Falls, BlockDevice, ReplicationLi
         return total or None
 
     def typed(self, command: Sequence[str]) -> list[str]:
-        """The command line that runs a program in the network of the guest, where this machine is not connected."""
+        """The command line that runs a program in the guest's network, if this machine is not connected to it."""
         return [*self._network.enter, *command] if self.connects else []
 
     def usage(self) -> Mapping[str, float]:
-        """What the guest's kernel counts so far; empty for one that does not answer, which others notice."""
+        """The counters of the guest's kernel; empty if it does not answer, which other checks report."""
         try:
             counted = self.agent.look(LOOK_SECONDS)
         except (ProvisionError, OSError):
@@ -166,7 +166,7 @@ class GuestHost(AgentHost, Pauses, Partitions, Falls, BlockDevice, ReplicationLi
         found |= {"disk_read_bytes": counted["read"] * SECTOR, "disk_write_bytes": counted["written"] * SECTOR}
         if "packets" not in counted:
             return found
-        # A link of the guest receives what it sends too, without the Ethernet header.
+        # The counters of a link omit the Ethernet header.
         own = counted["sent"] - ETHERNET * counted["packets"]
         return {
             **found,
@@ -197,27 +197,27 @@ class GuestHost(AgentHost, Pauses, Partitions, Falls, BlockDevice, ReplicationLi
     def kill(self) -> None:
         """Cut the guest's power and start it again. Raises ProvisionError.
 
-        What its programs had in memory is lost, and what they wrote to its disk and did not flush. What they wrote to
-        files of the shared directory, this machine has; but sockets with their locks go, as those of /run do. A lock
-        has the id of a process, and after a boot another process has it.
+        The contents of its memory and unflushed writes to its disk are lost. Files in the shared directory stay, except
+        sockets and their lock files, as for files in /run: after a boot, another process can have the process id in a
+        lock file.
         """
         self._cut = True
         self._guest.cut()
         for path in Path(self.directory).glob("*.sock*"):
             path.unlink()
         self._guest.boot()
-        self.agent = self._guest.agent  # a new line
+        self.agent = self._guest.agent  # a new connection
         self._cut = False
         self._disk.begin_again()
         if self.path:
             self.path.begin_again(self.name)
 
     def detach(self) -> None:
-        """Close our line to the guest. It ends then, unless the run is kept."""
+        """Close our connection to the guest. It then ends, unless the run is kept."""
         self._guest.detach()
 
     def close(self) -> None:
-        """End the guest and remove its ports. A guest that has ended already is no error."""
+        """End the guest and remove its ports. It is not an error if it has ended already."""
         self._guest.close()
         for interface, address in self._interfaces:
             self._network.detach(interface, address)

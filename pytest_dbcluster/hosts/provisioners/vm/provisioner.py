@@ -1,9 +1,9 @@
 """Guest provisioner: every node is a guest of user-mode Linux, a virtual machine that needs no hypervisor.
 
-A guest is a process of this machine with a kernel of its own, one CPU, its own memory and its own network interface;
-where its topology asks for it, a second interface carries replication alone.
-Its programs are those of the cache. Data of its server lie on a disk of its own, a sparse file of the run; its other
-files lie in a directory of this machine, which the guest sees under the same path.
+A guest is a process of this machine with its own kernel, one CPU, its own memory and its own network interface. If the
+topology asks for it, a second interface carries only replication. Its programs are those of the cache. The data of its
+server are on a separate disk, a sparse file of the run. Its other files are in a directory of this machine, which the
+guest sees under the same path.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.spec import ClusterSpec, HostNeeds, ReleaseName
 from pytest_dbcluster.system import cache, cgroups
 
-MEMORY = 2**30  # of a guest whose spec names none; the machine gives it page by page
+MEMORY = 2**30  # default memory of a guest; the machine allocates it page by page
 CPUS = 1  # the kernel of a guest runs on one
-DISK = 64 * 2**30  # of a guest whose spec names none; the file takes what the guest writes
+DISK = 64 * 2**30  # default disk size of a guest; the file grows with its writes
 DISK_FILE = "disk"
 SPEED = "one CPU each; servers in them are 3 to 4 times slower than native ones"  # TPC-C and sysbench, 2 cores
 DISKS = "ext4 on a virtio disk of each guest, a file of this machine; a flush is an fdatasync of the file"
@@ -59,7 +59,7 @@ class GuestProvisioner(Provisioner):
 
     @functools.cached_property
     def offers(self) -> frozenset[str]:
-        """The powers of guests; limits of CPU and disk are control groups of this machine around the guest."""
+        """The powers of guests; control groups of this machine limit their CPU and disk."""
         limits = cgroups.find(self.directory.parent).offers - {"memory"}
         return frozenset({"shared-cores", "root", "netem", "memory", "block-devices"} | limits)
 
@@ -69,7 +69,7 @@ class GuestProvisioner(Provisioner):
         return cgroups.find(self.directory.parent).missing
 
     def at_hand(self, name: ReleaseName) -> bool:
-        """Whether the release and the system of guests are there. Raises ConfigError as the base class does."""
+        """Whether the release and the system of guests are available. Raises ConfigError as the base class does."""
         return super().at_hand(name) and (self._system or fetched.lookup(GUEST_SYSTEM, "")) is not None
 
     def supply(self, name: ReleaseName, progress: Report) -> Release:
@@ -79,17 +79,17 @@ class GuestProvisioner(Provisioner):
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """The exact kernel of guests, if it has been fetched, how fast they are, and where data lies."""
+        """The exact kernel of guests, if it is fetched, their speed, and their kind of disk."""
         system = self._system or fetched.lookup(GUEST_SYSTEM, "")
         return {"guests": f"user-mode Linux {system.version}, {SPEED}", "disks": DISKS} if system else {}
 
     @property
     def disk(self) -> str:
-        """A disk of the guest's own, whatever this machine has."""
+        """The guest's disk, independent of this machine's."""
         return DISKS
 
     def node_memory(self, spec: ClusterSpec, machine: int) -> int:
-        """The memory of a guest, in bytes, whatever this machine has."""
+        """The memory of a guest, in bytes, independent of this machine's."""
         return spec.needs.memory or MEMORY
 
     def unmet(self, spec: ClusterSpec) -> str:
@@ -122,7 +122,7 @@ class GuestProvisioner(Provisioner):
         return hosts[: spec.nodes]
 
     def _connect(self, hosts: Sequence[GuestHost]) -> None:
-        """Put guests on a path that can be delayed. Raises ProvisionError; then they have ended."""
+        """Put guests on a path that can be delayed. Raises ProvisionError, and then ends them."""
         try:
             path = GuestPath({host.name: host for host in hosts})
         except BaseException:
@@ -165,11 +165,11 @@ class GuestProvisioner(Provisioner):
         return host
 
     def workshop(self, spec: ClusterSpec) -> LocalHost:
-        """A host of this machine: the programs are the same there, and data are made three times as fast."""
+        """A host of this machine: it has the same programs, and makes data three times as fast."""
         return self._run.host("node1", self._run.cluster_directory(spec) / "node1")
 
     def beside(self, host: Host) -> LocalHost:
-        """A host of this machine, with the address under which guests reach this machine."""
+        """A host of this machine, with the address at which guests reach this machine."""
         _, network = self._begin()
         local = self._run.host(host.name, Path(host.directory))
         local.address, local.connects = str(network.gateway.ip), network.connects

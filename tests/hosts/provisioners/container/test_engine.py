@@ -84,7 +84,7 @@ def test_no_engine_says_where_it_was_looked_for(places):
         engine.connect()
 
     assert str(caught.value) == (
-        f"no container engine: nobody listens on {places}/docker.sock, {places}/user/podman/podman.sock, "
+        f"no container engine: no socket at {places}/docker.sock, {places}/user/podman/podman.sock, "
         f"{places}/system/podman/podman.sock. {engine.WAYS_OUT}"
     )
     assert not engine.has_socket()
@@ -104,7 +104,7 @@ def test_an_engine_of_another_machine_is_refused(monkeypatch, given):
     """Its containers would not see this machine's directories."""
     monkeypatch.setenv("DOCKER_HOST", given)
 
-    with pytest.raises(Unsupported, match=rf"DOCKER_HOST={given} is an engine of another machine; .* unix://PATH"):
+    with pytest.raises(Unsupported, match=rf"DOCKER_HOST={given} is an engine on another machine; .* unix://PATH"):
         engine.connect()
 
 
@@ -112,7 +112,9 @@ def test_a_socket_that_is_not_there_is_named(tmp_path, monkeypatch):
     """As DOCKER_HOST says it."""
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/nowhere")
 
-    with pytest.raises(ProvisionError, match=rf"^no container engine: {tmp_path}/nowhere does not exist\. Ways out: "):
+    with pytest.raises(
+        ProvisionError, match=rf"^no container engine: {tmp_path}/nowhere does not exist\. What you can do: "
+    ):
         engine.connect()
 
 
@@ -122,7 +124,7 @@ def test_a_socket_that_nobody_listens_on_is_told_apart(tmp_path, monkeypatch):
     with socket.socket(socket.AF_UNIX) as left:
         left.bind(f"{tmp_path}/left")
 
-    with pytest.raises(ProvisionError, match=r"/left does not answer: .*Connection refused\. Ways out: "):
+    with pytest.raises(ProvisionError, match=r"/left does not answer: .*Connection refused\. What you can do: "):
         engine.connect()
 
 
@@ -130,7 +132,7 @@ def test_a_socket_that_nobody_listens_on_is_told_apart(tmp_path, monkeypatch):
     ("mode", "group", "way"),
     [
         (0o660, 1, r"root:daemon\): join that group \(`usermod -aG daemon USER`, then log in again\), or run as root"),
-        (0o600, 1, r"root:daemon\): ask as that user, or run as root"),
+        (0o600, 1, r"root:daemon\): run as that user, or run as root"),
         (0o660, 54321, r"root:54321\): join that group \(`usermod -aG 54321 USER`"),
     ],
 )
@@ -144,7 +146,7 @@ def test_a_socket_without_permission_says_whose_it_is(tmp_path, monkeypatch, mod
     os.chown(place, 0, group)
     monkeypatch.setattr(engine.os, "access", lambda path, mode: False)
 
-    with pytest.raises(ProvisionError, match=rf"^no permission to ask .*/docker\.sock \(user 0, the socket .* {way}"):
+    with pytest.raises(ProvisionError, match=rf"^no permission to use .*/docker\.sock \(user 0, the socket .* {way}"):
         raise ProvisionError(engine.refusal(f"unix://{place}", PermissionError(13, "Permission denied")))
 
 
@@ -166,7 +168,9 @@ def test_a_rootless_engine_is_unsupported(listening):
     """Its networks are in a namespace of the user's, out of this machine's reach."""
     place = listening(info={"SecurityOptions": ["name=seccomp,profile=default", "name=rootless"]})
 
-    with pytest.raises(Unsupported, match=rf"the container engine at unix://{place} runs rootless: its networks"):
+    with pytest.raises(
+        Unsupported, match=rf"the container engine at unix://{place} runs rootless, so we cannot reach its networks"
+    ):
         engine.connect()
 
 

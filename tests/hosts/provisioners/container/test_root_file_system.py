@@ -175,7 +175,7 @@ def test_a_release_without_a_mirror_is_an_error(tmp_path, monkeypatch):
     """It says which suites have it."""
     monkeypatch.setattr(root_file_system.shutil, "which", lambda name: name)
 
-    with pytest.raises(ProvisionError, match="it is in bookworm, and the apt sources of this system name no mirror"):
+    with pytest.raises(ProvisionError, match="it is in bookworm, but the apt sources of this system name no mirror"):
         root_file_system.make(OFFER, [], tmp_path, print)
 
 
@@ -186,6 +186,6 @@ def test_a_user_without_namespaces_is_told_what_works(monkeypatch):
     error = CommandFailed(["mmdebstrap"], 1, "", "I: x\nE: newuidmap 7 0 1000 failed\n")
 
     assert root_file_system.reason(OFFER, Candidate(OFFER.origins[0], ()), error) == (
-        "mmdebstrap needs user namespaces, which this user may not have (E: newuidmap 7 0 1000 failed); "
+        "mmdebstrap needs user namespaces, which this user cannot make (E: newuidmap 7 0 1000 failed); "
         "run it as root:  sudo /x/bin/dbcluster image build mariadb:10.11"
     )

@@ -75,11 +75,11 @@ def refusal(account, code, message="Words of AWS.", status=400, ahead=0.0):
             "UnauthorizedOperation",
             "do not permit ec2:DescribeInstances; `dbcluster ec2 policy` prints what a run needs",
         ),
-        ("InsufficientInstanceCapacity", "has not as many of these instances there now: try another --db-ec2-zone"),
+        ("InsufficientInstanceCapacity", "does not have enough of these instances now: try another --db-ec2-zone"),
         ("VcpuLimitExceeded", "the account's limit of vCPUs is used"),
         ("MaxSpotInstanceCountExceeded", "the account's limit of spot instances is used: leave out --db-ec2-spot"),
-        ("Unsupported", "this zone does not offer that: try another --db-ec2-zone or --db-ec2-type"),
-        ("OptInRequired", "the account has to accept the terms of the image"),
+        ("Unsupported", "this zone does not offer it: try another --db-ec2-zone or --db-ec2-type"),
+        ("OptInRequired", "the account must accept the terms of the image"),
     ],
 )
 def test_an_error_of_aws_is_a_sentence_that_says_what_to_do(account, code, words):

@@ -23,10 +23,10 @@ def test_an_account_that_has_everything_has_no_problem(aws):
 
     assert {name for name, (_, problem) in found.items() if problem} == set()
     assert found["account"][0] == "eu-central-1: 3 x r6i.large in eu-central-1a, 1 x r6i.large in eu-central-1a"
-    assert found["credentials"][0] == "they permit a launch (asked with DryRun)"
+    assert found["credentials"][0] == "they permit a launch (tried with DryRun)"
     assert found["quota"][0] == "64 vCPUs on demand, 8 are needed"
     assert "at most 1.32 USD" in found["prices"][0]
-    assert found["runs"][0] == "nothing is left of any"
+    assert found["runs"][0] == "no resources are left"
     assert aws.left() == {}
     assert "ec2:RunInstances" in aws.requests
 
@@ -44,7 +44,7 @@ def test_a_quota_that_is_too_small_is_told(aws):
 
     assert findings()["quota"] == (
         "6 vCPUs on demand, 8 are needed",
-        "three servers and a load host need 8: ask AWS for more (Service Quotas, EC2), or take smaller types",
+        "three servers and a load host need 8: ask AWS for more (Service Quotas, EC2), or use smaller types",
     )
     assert findings(spot=True)["quota"][0].startswith("6 vCPUs spot")
 

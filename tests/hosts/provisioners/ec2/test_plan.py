@@ -20,10 +20,13 @@ from tests.hosts.provisioners.ec2.test_fleet import fleet, launched
         ({"type": "r6i.gigantic"}, "'r6i.gigantic' is not known to this boto3"),
         (
             {"zones": ["eu-central-1z"]},
-            "the zone eu-central-1z has no instances of type r6i.large; zones that have: eu-",
+            "the zone eu-central-1z has no instances of type r6i.large; zones with them: eu-",
         ),
-        ({"volume": "nvme"}, "--db-ec2-volume nvme: instances of type r6i.large have no disk of their own"),
-        ({"type": "m7g.large"}, "instances of type m7g.large are aarch64; the programs of releases are those of this"),
+        ({"volume": "nvme"}, "--db-ec2-volume nvme: instances of type r6i.large have no local disk"),
+        (
+            {"type": "m7g.large"},
+            "instances of type m7g.large are aarch64; releases have programs for this machine: ",
+        ),
         ({"load_type": "m7g.large"}, "instances of type m7g.large are aarch64"),
         ({"subnets": ["subnet-0123456789abcdef0"]}, "subnet-0123456789abcdef0"),
         ({"image": "ami-0123456789abcdef0"}, "ami-0123456789abcdef0"),
@@ -44,7 +47,7 @@ def test_our_address_is_asked_for_where_no_option_names_it():
     options = EC2Settings.parsed(max_cost=1)
 
     assert plan.our_address(options, lambda *_, **__: io.BytesIO(b"198.51.100.7\n")) == "198.51.100.7/32"
-    with pytest.raises(ConfigError, match="instances see the address of that host; say from where ssh comes"):
+    with pytest.raises(ConfigError, match=r"instances see the address of that host; .*--db-ec2-from"):
         plan.our_address(EC2Settings.parsed(max_cost=1, jump="admin@bastion"))
 
 
@@ -52,7 +55,7 @@ def test_our_address_is_asked_for_where_no_option_names_it():
 def test_an_address_that_is_none_opens_no_group(answer):
     """Whoever answers in AWS's place."""
     with pytest.raises(
-        ProvisionError, match=r"cannot find out our address at .*; say from where ssh comes: --db-ec2-from"
+        ProvisionError, match=r"cannot find out our address at .*; set the network of your ssh: --db-ec2-from"
     ):
         plan.our_address(EC2Settings.parsed(max_cost=1), lambda *_, **__: io.BytesIO(answer))
 

@@ -195,7 +195,7 @@ def test_a_region_of_a_government_is_in_another_partition():
 
 def test_a_wrong_region_is_refused():
     """A wildcard is no region."""
-    with pytest.raises(ConfigError, match=r"'\*' is no region of AWS"):
+    with pytest.raises(ConfigError, match=r"'\*' is not a region of AWS"):
         policy.document(["*"])
 
 

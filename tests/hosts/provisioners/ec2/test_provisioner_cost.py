@@ -70,7 +70,7 @@ def test_a_launch_above_the_cap_is_refused_before_any_request_that_makes_somethi
 
     assert "at most 1.59 USD until they end themselves after 1 h" in str(error.value)
     assert (
-        "--db-max-cost allows 1.00: fewer or smaller instances, a shorter --db-ec2-ttl, or --db-max-cost 1.59"
+        "--db-max-cost allows 1.00: use fewer or smaller instances, a shorter --db-ec2-ttl, or --db-max-cost 1.59"
         in str(error.value)
     )
     assert [name for name in aws.requests if "Describe" not in name and "GetParameter" not in name] == []

@@ -121,7 +121,7 @@ def test_what_has_a_tag_of_ours_and_not_the_rest_is_named_and_left_alone(aws, mo
 
     assert [one.id for one in aws.instances()] == [second.id]
     assert f"ended instance {first.id}" in reaped.done
-    assert f"instance {second.id} has the tag of run 0a1b2c3d, and is not ours: {why}" in reaped.left
+    assert f"instance {second.id} has the tag of run 0a1b2c3d, but is not ours: {why}" in reaped.left
 
 
 def test_an_instance_of_others_with_all_of_our_tags_has_another_key(aws):
@@ -170,7 +170,7 @@ def test_a_second_search_finds_nothing(aws):
 
 def test_an_id_that_is_none_is_refused(aws):
     """Before AWS is asked."""
-    with pytest.raises(ConfigError, match="is no id of a run; dbcluster ps --provisioner ec2 lists them"):
+    with pytest.raises(ConfigError, match="is not an id of a run; dbcluster ps --provisioner ec2 lists them"):
         Reaper(Account()).end("*")
 
     assert aws.requests == []

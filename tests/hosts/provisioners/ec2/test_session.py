@@ -54,7 +54,7 @@ def test_a_session_goes_through_the_jump_host_and_leaves_its_cluster(machines, t
 
     assert "10.11." in asked.stdout, asked.stderr
     assert "1 hold" in done.stdout
-    assert re.search(r"about 0\.\d\d USD spent so far; the instances that are kept go on costing, at most", done.stdout)
+    assert re.search(r"about 0\.\d\d USD spent so far; the kept instances will cost at most", done.stdout)
     assert machines.left()["instances"] == 2
     assert all(one.public_ip is None for one in machines.instances())
     assert ended, done.stdout

@@ -67,7 +67,7 @@ def test_user_data_fit() -> None:
 
 def test_too_long_user_data_are_refused() -> None:
     """User data that EC2 would refuse are refused before, with both numbers."""
-    with pytest.raises(ConfigError, match=r"have \d{5} bytes; EC2 takes 16384"):
+    with pytest.raises(ConfigError, match=r"has \d{5} bytes; EC2 accepts 16384"):
         user_data.user_data(KEY, 60, "", "ssh-ed25519 AAAAuser", "/" + "d" * 9000)
 
 
@@ -93,20 +93,20 @@ def test_what_was_written_is_told() -> None:
 @pytest.mark.parametrize("ttl", [0, -1, 0.5, float("nan"), float("inf")])
 def test_a_limit_that_is_none_is_refused(ttl: float) -> None:
     """An instance has a time to live of a second or more."""
-    with pytest.raises(ConfigError, match="the time to live of an instance is a number of seconds from 1 on"):
+    with pytest.raises(ConfigError, match="the time to live of an instance is a number of seconds, 1 or more"):
         document(ttl=ttl)
 
 
 @pytest.mark.parametrize("volume", ["vol;reboot", "$(reboot)", "a b", "a\nb", "'"])
 def test_a_volume_that_is_no_name_is_refused(volume: str) -> None:
     """A text that a shell would read otherwise than as a name is refused."""
-    with pytest.raises(ConfigError, match="is no name below /dev/disk/by-id"):
+    with pytest.raises(ConfigError, match="is not a name below /dev/disk/by-id"):
         document(volume=volume)
 
 
 @pytest.mark.parametrize("directory", ["data", "/", "/etc", "/usr/", "/a b", "/a;b", "/a\n", ""])
 def test_a_directory_that_cannot_be_is_refused(directory: str) -> None:
-    """Data do not go to a relative path, to a directory of the system, or where a shell would read something else."""
+    """Data do not go to a relative path, to a directory, or where a shell would read something else."""
     with pytest.raises(ConfigError, match=r"--db-host-directory .* it accepts an absolute path"):
         document(directory=directory)
 
@@ -116,9 +116,9 @@ def test_a_directory_that_cannot_be_is_refused(directory: str) -> None:
 )
 def test_other_keys_are_refused(key: str) -> None:
     """A text that is no single key of our type is refused: it could let others in."""
-    with pytest.raises(ConfigError, match="the keys of an instance are of type ed25519"):
+    with pytest.raises(ConfigError, match="the keys of an instance must have the type ed25519"):
         user_data.user_data(KEY, 60, "", key)
-    with pytest.raises(ConfigError, match="the keys of an instance are of type ed25519"):
+    with pytest.raises(ConfigError, match="the keys of an instance must have the type ed25519"):
         user_data.user_data(dataclasses.replace(KEY, public=key), 60, "", "ssh-ed25519 AAAA")
 
 
@@ -148,9 +148,9 @@ def test_without_ssh_keygen_there_is_no_key(monkeypatch: pytest.MonkeyPatch, tmp
     ("printed", "words"),
     [
         ("ready\n", ""),
-        ("failed no disk is the data volume x\n", "the instance could not be prepared: no disk is the data volume x"),
-        ("\nstatus: running\ntime: x\n", "has not come to its end: status: running time: x"),
-        ("", "cloud-init has not come to its end: ?"),
+        ("failed no disk is the data volume x\n", "cannot prepare the instance: no disk is the data volume x"),
+        ("\nstatus: running\ntime: x\n", "has not finished: status: running time: x"),
+        ("", "cloud-init has not finished: ?"),
     ],
 )
 def test_what_an_instance_says_of_itself(printed: str, words: str) -> None:

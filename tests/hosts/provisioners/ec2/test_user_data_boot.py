@@ -222,7 +222,7 @@ def test_a_volume_that_is_not_there_is_said() -> None:
     with CloudGuest(cloud_guest.SUITES[0], LONG, volume=EBS) as guest:
         said = guest.wait_prepared()
 
-        assert f"the instance could not be prepared: no disk is the data volume {EBS}: virtio-disk" in said
+        assert f"cannot prepare the instance: no disk is the data volume {EBS}: virtio-disk" in said
 
 
 def test_without_a_data_volume_the_data_lie_on_the_root() -> None:

@@ -122,9 +122,7 @@ def test_a_jump_host_that_cannot_be_used_launches_nothing(aws, run, tmp_path, mo
     monkeypatch.setattr(way, "usual", lambda: (str(tmp_path / "usual"),))
     monkeypatch.setitem(way.UNATTENDED, "ConnectTimeout", 2)
     began = time.monotonic()
-    with pytest.raises(
-        ProvisionError, match=f"--db-ec2-jump {jump} cannot be used, so nothing was launched: .*({words})"
-    ):
+    with pytest.raises(ProvisionError, match=f"cannot use --db-ec2-jump {jump}, so we launched nothing: .*({words})"):
         run(jump=jump).acquire(TWO)
 
     assert time.monotonic() - began < 20
@@ -134,10 +132,10 @@ def test_a_jump_host_that_cannot_be_used_launches_nothing(aws, run, tmp_path, mo
 
 @pytest.mark.remote
 def test_a_private_subnet_without_a_jump_host_is_told(machines, run, monkeypatch):
-    """After the time in which an instance would have answered; nothing is left."""
+    """After the time in which an instance has answered; nothing is left."""
     monkeypatch.setattr(ec2, "SILENT_SECONDS", 2.0)
     subnet = machines.private_subnet()
-    words = rf"nothing came back from server1 at \S+: .*the subnet {subnet} gives no public addresses: name a jump host"
+    words = rf"no answer from server1 at \S+: .*the subnet {subnet} has no public addresses: name a jump host"
     with pytest.raises(ProvisionError, match=words):
         run(subnets=[subnet]).acquire(TWO)
 
@@ -150,7 +148,7 @@ def test_a_jump_host_that_goes_while_instances_boot_is_told(machines, run, jump,
     monkeypatch.setattr(ec2, "SILENT_SECONDS", 3.0)
     monkeypatch.setitem(way.UNATTENDED, "ConnectTimeout", 2)
     machines.held = lambda operation: jump.cut() if operation == "RunInstances" else None
-    with pytest.raises(ProvisionError, match=r"nothing came back from server1 .*does root@jump run and reach that"):
+    with pytest.raises(ProvisionError, match=r"no answer from server1 .*does root@jump run and reach that"):
         run(jump="root@jump", subnets=[machines.private_subnet()]).acquire(TWO)
 
     assert machines.left() == {}
@@ -160,7 +158,7 @@ def test_a_jump_host_that_goes_while_instances_boot_is_told(machines, run, jump,
 def test_a_jump_host_that_forwards_nothing_is_told(machines, run, jump):
     """At once: waiting would not help."""
     jump.configure("AllowTcpForwarding no")
-    with pytest.raises(ProvisionError, match="--db-ec2-jump root@jump forwards nothing to"):
+    with pytest.raises(ProvisionError, match="--db-ec2-jump root@jump does not forward to"):
         run(jump="root@jump", subnets=[machines.private_subnet()]).acquire(TWO)
 
     assert machines.left() == {}
@@ -174,8 +172,8 @@ def test_a_jump_host_that_forwards_nothing_is_told(machines, run, jump):
             False,
             "does admin@bastion run and reach that address, and is it in --db-ec2-from 192.0.2.0/24",
         ),
-        ("", True, "does your ssh come from 192.0.2.0/24"),
-        ("", False, "the subnet subnet-0a1b2c3d gives no public addresses"),
+        ("", True, "is the address of your ssh in 192.0.2.0/24"),
+        ("", False, "the subnet subnet-0a1b2c3d has no public addresses"),
     ],
 )
 def test_what_to_do_about_silence(jump, public, words):

@@ -85,7 +85,7 @@ def test_a_private_address_is_an_address(private):
     """It goes into the files of servers, which ask nobody for names."""
     with pytest.raises(ConfigError) as caught:
         checked("--db-host", [f"db1={private}"])
-    assert str(caught.value) == f"--db-host {f'db1={private}'!r}: {private!r} is no IP address of the machine"
+    assert str(caught.value) == f"--db-host {f'db1={private}'!r}: {private!r} is not an IP address of the machine"
 
 
 def test_a_machine_is_named_once():

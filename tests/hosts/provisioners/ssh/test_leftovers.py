@@ -168,7 +168,7 @@ def test_what_was_ended_is_said_with_its_size():
             "removed the programs that were sent (144 MB)",
         ],
         [
-            f"{OTHER} lives and is of x@\\x1by: end it there, where it was started",
+            f"{OTHER} lives and is of x@\\x1by: end it where it started",
             f"{DEAD} stays: rm: no way",
             "the programs that were sent stay: a run uses the machine; try again after its end",
         ],
@@ -178,7 +178,7 @@ def test_what_was_ended_is_said_with_its_size():
 @pytest.mark.parametrize("words", [["session", DEAD], ["programs", "many"], ["what"], []])
 def test_an_answer_that_is_not_understood_is_an_error(words):
     """It names the machine, and shows the words."""
-    with pytest.raises(ProvisionError, match=r"^the machine m1 gave an answer that is not understood: "):
+    with pytest.raises(ProvisionError, match=r"^the machine m1 sent an unknown answer: "):
         found("m1", [words])
 
 

@@ -61,7 +61,7 @@ def on(stand_in_hosts):
         ({"machines": ["-oProxyCommand=x"]}, "--db-host '-oProxyCommand=x': it accepts USER@ADDRESS"),
         ({"machines": ["a", "a"]}, "--db-host a: it is named twice"),
         ({"machines": ["a="]}, "--db-host 'a=': it accepts USER@ADDRESS"),
-        ({"machines": ["a=b"]}, "--db-host 'a=b': 'b' is no IP address of the machine"),
+        ({"machines": ["a=b"]}, "--db-host 'a=b': 'b' is not an IP address of the machine"),
         ({"machines": ["a"], "load_machines": ["a"]}, "--db-load-host a is a --db-host too"),
         ({"machines": ["a"], "base": "tmp"}, "--db-host-directory 'tmp': it accepts an absolute path"),
         ({"machines": ["a"], "keep": True}, "--db-keep: servers on machines of --db-host end with the run"),
@@ -93,7 +93,7 @@ def test_more_nodes_than_machines_are_refused(on):
     with pytest.raises(Unsupported) as caught:
         on("host1", "host2").acquire(THREE)
 
-    assert str(caught.value).endswith("has 3 nodes, each on a machine of its own, and --db-host names 2")
+    assert str(caught.value).endswith("has 3 nodes, each on a separate machine, but --db-host names 2")
 
 
 def test_a_machine_is_used_by_one_run_at_a_time(on, monkeypatch):

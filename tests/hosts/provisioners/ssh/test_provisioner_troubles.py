@@ -182,7 +182,7 @@ def test_a_changed_host_key_is_refused(hosts, ssh):
         hosts.write_config()
 
     assert str(caught.value).startswith(
-        "the machine host1 has another host key than the known one: nothing was sent to it. It shows ssh-ed25519 "
+        "the machine host1 has another host key than the known one, so we sent nothing to it. It shows ssh-ed25519 "
         f"{host.fingerprint}. "
     )
     wait.until(lambda: programs(host), "the end of the programs of tests before", seconds=SOON)
@@ -197,7 +197,7 @@ def test_an_unknown_host_key_is_refused(hosts, ssh, tmp_path):
         ssh("host1", keys=keys).acquire(ONE)
 
     assert str(caught.value).startswith(
-        "the machine host1 has a host key that is not known: nothing was sent to it. It shows ssh-ed25519 "
+        "the machine host1 has an unknown host key, so we sent nothing to it. It shows ssh-ed25519 "
         f"{hosts['host1'].fingerprint}. "
     )
     keys.write_text(f"{hosts['host1'].address} {hosts['host1'].host_key}\n")
@@ -372,7 +372,7 @@ def test_another_architecture_is_refused_by_name(ssh, does):
     does("host1", "mount --bind /srv/other /usr/bin/uname", "umount /usr/bin/uname")
 
     with pytest.raises(
-        Unsupported, match=r"^the machine host1 is Linux on sparc64; the programs of releases are those of"
+        Unsupported, match=r"^the machine host1 is Linux on sparc64; releases have programs for this machine: those of"
     ):
         ssh("host1").acquire(ONE)
 

@@ -181,7 +181,7 @@ def test_a_disk_too_small_is_said(provisioner, source):
     assert re.match(
         r"(?s)cannot copy 8.4 MB of data to the disk of node1, which has 8.4 MB: .*No space left", str(caught.value)
     )
-    assert str(caught.value).endswith("ask for a larger one with disk=")
+    assert str(caught.value).endswith("ask for a larger disk with disk=")
     provisioner.give_back([host])
 
 

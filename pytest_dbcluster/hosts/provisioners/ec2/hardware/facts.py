@@ -1,6 +1,6 @@
-"""Facts: what figures depend on because of the instances, for the fingerprint, and the round trips between zones.
+"""Facts: properties of instances that affect figures, for the fingerprint, and the round trips between zones.
 
-Nothing here is a name of this run or of this account: equal hardware gives equal texts, in whichever run.
+They contain no names of the run or the account, so that equal hardware has equal texts in all runs.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pytest_dbcluster.hosts.provisioners.ec2.settings import LOCAL_DISK, Volume
 
 MICROCODE = "sed -n 's/^microcode[[:space:]]*: //p' /proc/cpuinfo | head -n 1"
 PINGS = 10
-GP2_BURSTS_BELOW, GP2_BURST = 1000, 3000  # GiB, operations/s
+GP2_BURSTS_BELOW, GP2_BURST = 1000, 3000  # GiB; operations/s
 PING = f"ping -n -q -c {PINGS} -i 0.2 -w 15 %s 2>&1 | tail -n 1"
 # `rtt min/avg/max/mdev = 0.051/0.060/0.070/0.007 ms` of iputils; busybox says round-trip min/avg/max
 TIMES = re.compile(r"(?:rtt|round-trip) min/avg/max\S* = [\d.]+/(?P<mean>[\d.]+)/")
@@ -26,10 +26,10 @@ def instance(
     facts: Mapping[str, Any], kind: InstanceType, *, zone_id: str, volumes: Sequence[Mapping[str, Any]], microcode: str,
     mode: str = "",
 ) -> str:  # fmt: skip
-    """What there is to say of one instance.
+    """The description of one instance.
 
-    facts: its entry in the answer of ``DescribeInstances``. volumes: those of ``DescribeVolumes``. microcode: as its
-    kernel says it. mode: of the credits of its CPUs, empty for a type without.
+    facts: its entry in the answer of ``DescribeInstances``. volumes: from ``DescribeVolumes``. microcode: from its
+    kernel. mode: of its CPU credits; empty for a type without credits.
     """
     placement = facts.get("Placement", {})
     parts = [
@@ -57,7 +57,7 @@ def _speeds(what: str, *texts: str) -> str:
 
 
 def volume(facts: Mapping[str, Any], root: str = "") -> str:
-    """A volume as ``DescribeVolumes`` tells it. root: the name of the device that has the system."""
+    """The description of a volume from ``DescribeVolumes``. root: the name of the system's device."""
     devices = [one.get("Device", "") for one in facts.get("Attachments", [])]
     numbers = ((facts.get("Iops"), "operations/s"), (facts.get("Throughput"), "MiB/s"))
     parts = [
@@ -68,12 +68,12 @@ def volume(facts: Mapping[str, Any], root: str = "") -> str:
 
 
 def disk(asked: Volume, kind: InstanceType) -> str:
-    """What kind of disk the data lie on, for results: that of --db-ec2-volume."""
-    return f"the disk of {kind.name} itself ({kind.disks})" if asked.kind == LOCAL_DISK else f"EBS {asked}"
+    """The kind of disk with the data, for results: that of --db-ec2-volume."""
+    return f"the local disk of {kind.name} ({kind.disks})" if asked.kind == LOCAL_DISK else f"EBS {asked}"
 
 
 def bursts(types: Iterable[Mapping[str, Any]], asked: Volume) -> tuple[str, ...]:
-    """What of a launch can be faster at first than later, a line each.
+    """The types and volumes of a launch with burst credits, a line each.
 
     types: entries in the answer of ``DescribeInstanceTypes``. asked: the data volume of each server. Source of the
     figures of gp2: docs.aws.amazon.com/ebs/latest/userguide/general-purpose.html.
@@ -98,7 +98,7 @@ def round_trips(
     """Seconds between machines in different zones, by pair. The mean of ten packets.
 
     zones: machine -> zone. addresses: machine -> its private address. run: runs a command on a machine, returns what it
-    prints. A pair of which no packet came back is missing, so that nothing is made up.
+    prints. A pair that lost all packets is missing.
     """
     machines = list(zones)
     found = {}
@@ -123,7 +123,7 @@ def round_trip_line(zones: Mapping[str, str], times: Mapping[tuple[str, str], fl
     for (first, second), seconds in times.items():
         pairs.setdefault(tuple(sorted((zones[first], zones[second]))), []).append(seconds)
     if not pairs:
-        return f"round trips between {', '.join(sorted(set(zones.values())))}: not known, since no ping came back"
+        return f"round trips between {', '.join(sorted(set(zones.values())))}: unknown, because all pings were lost"
     texts = [f"{' and '.join(pair)} {_range(seconds)}" for pair, seconds in sorted(pairs.items())]
     return f"round trips between zones: {'; '.join(texts)}"
 

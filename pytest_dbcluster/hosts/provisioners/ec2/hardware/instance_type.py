@@ -1,4 +1,4 @@
-"""InstanceType: what AWS says of a type of instances (``DescribeInstanceTypes``), as far as figures depend on it."""
+"""InstanceType: the properties of an instance type (``DescribeInstanceTypes``) that affect figures."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ GIGABIT = 125  # MB
 
 @dataclasses.dataclass(frozen=True)
 class Speed:
-    """A speed that an instance has for ever, and the one that it has while it lasts; both 0 where AWS says nothing."""
+    """The baseline and burst speed of an instance; both 0 if AWS does not publish them."""
 
     baseline: float = 0.0
     burst: float = 0.0
 
     @property
     def bursts(self) -> bool:
-        """Whether the instance has the higher one for some time only."""
+        """Whether the burst speed is limited by credits."""
         return 0 < self.baseline < self.burst
 
     def text(self, unit: str) -> str:
-        """Both, for the fingerprint: ``3600 operations/s, for a time 40000``; empty where AWS says nothing."""
+        """Both speeds, for the fingerprint: ``3600 operations/s, for a time 40000``; empty if unknown."""
         if not self.burst and not self.baseline:
             return ""
         return f"{self.baseline:g} {unit}" + (f", for a time {self.burst:g}" if self.bursts else "")
@@ -33,31 +33,31 @@ class Speed:
 
 @dataclasses.dataclass(frozen=True)
 class InstanceType:
-    """A type."""
+    """An instance type."""
 
     name: str
     cpus: int
     cores: int
     memory: int
-    """Bytes."""
+    """Size of the memory, in bytes."""
 
     ebs_operations: Speed
-    """Of EBS volumes, per second."""
+    """Operations per second of EBS volumes."""
 
     ebs_megabytes: Speed
-    """MB/s of them."""
+    """Throughput of EBS volumes, in MB/s."""
 
     network: Speed
-    """Gbit/s in each direction."""
+    """Network speed in each direction, in Gbit/s."""
 
     burstable: bool
     """Whether the CPUs have burst credits (t2, t3, t3a, t4g)."""
 
     disks: str
-    """The disks of the instance itself, as text; empty for none."""
+    """The local disks of the instance, as text; empty if it has no disks."""
 
     architectures: tuple[str, ...]
-    """AWS's names."""
+    """Its architectures, by AWS's names."""
 
     @classmethod
     def of(cls, facts: Mapping[str, Any]) -> InstanceType:
@@ -78,7 +78,7 @@ class InstanceType:
 
     @property
     def size(self) -> str:
-        """CPUs and memory, as users ask for them: ``2 CPUs and 16.0 GiB``."""
+        """CPUs and memory, in the users' terms: ``2 CPUs and 16.0 GiB``."""
         return f"{self.cpus} CPUs and {gibibytes(self.memory)}"
 
 

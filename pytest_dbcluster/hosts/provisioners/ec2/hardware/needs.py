@@ -1,7 +1,7 @@
-"""Needs: whether what a cluster asks of its hosts is what an instance type and its volume have.
+"""Needs: compares a cluster's needs with an instance type and its volume.
 
-A type has its CPUs and its memory; we do not cut it down to others. Fewer writes a second than a volume has are a limit
-of ours: a control group of systemd on the instance, as with hosts of this machine.
+We do not limit the CPUs and the memory of a type. If a cluster asks for fewer writes per second than the volume has, a
+control group of systemd on the instance limits them, as for hosts of this machine.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from pytest_dbcluster.hosts.provisioners.ec2.settings import LOCAL_DISK, Volume
 from pytest_dbcluster.spec import ClusterSpec, HostNeeds
 
 ANY_VOLUME = 16_000  # operations/s that one gp3 volume can have: docs.aws.amazon.com/ebs, general-purpose.html
-LOCAL_PROFILE = "nvme"  # the storage profile of a disk without a limit
+LOCAL_PROFILE = "nvme"  # the storage profile of an unlimited disk
 FAMILY = re.compile(r"([a-z]+)(\d+)([a-z-]*)\.")
 NOT_ON_INSTANCES = {"netem": "delays between instances", "block-devices": "disks for DRBD"}
 
-# The limit of a host's programs: they run in the scope of the ssh session of their agent. $1: operations/s. $2: a
-# directory on the volume, of which systemd finds the device. Says what the kernel has taken of it.
+# Limits a host's programs, which run in the systemd scope of their agent's ssh session. $1: operations/s. $2: a
+# directory on the volume; systemd finds its device. Prints what the kernel has accepted.
 LIMIT = r"""
 group=$(sed -n 's/^0:://p' /proc/self/cgroup)
 unit=${group##*/}
@@ -32,9 +32,9 @@ echo limited
 
 
 def unmet(spec: ClusterSpec, kind: InstanceType, volume: Volume, known: Callable[[], Iterable[InstanceType]]) -> str:
-    """A message with what a cluster needs and instances of this type have not; empty when they have all.
+    """A message with a cluster's needs that instances of this type do not meet; empty if they meet all.
 
-    known: the types of the region, asked for when there is something to say.
+    known: returns the types of the region; called only if there is a message.
     """
     needs = spec.needs
     lacks = [f"{what} ({needs.powers[power]})" for power, what in NOT_ON_INSTANCES.items() if power in needs.powers]
@@ -54,14 +54,12 @@ def _size(needs: HostNeeds, kind: InstanceType, known: Callable[[], Iterable[Ins
         return ""
     asked = [text for power, text in needs.powers.items() if power in ("cores", "memory")]
     near = nearest(known(), kind, cores, memory)
-    advice = (
-        f"the nearest type is --db-ec2-type {near.name}, with {near.size}" if near else "take another --db-ec2-type"
-    )
-    return f"{', '.join(asked)} of its hosts, and {kind.name} has {kind.size}: {advice}"
+    advice = f"the nearest type is --db-ec2-type {near.name}, with {near.size}" if near else "use another --db-ec2-type"
+    return f"{', '.join(asked)} of its hosts, but {kind.name} has {kind.size}: {advice}"
 
 
 def nearest(known: Iterable[InstanceType], kind: InstanceType, cores: float, memory: int) -> InstanceType | None:
-    """The type that is nearest to these CPUs and this memory in bytes, and of equal ones that nearest to ``kind``."""
+    """The type nearest to these CPUs and this memory in bytes; of equal ones, the one most similar to ``kind``."""
     letters, generation, variant = _family(kind)
 
     def distance(other: InstanceType) -> tuple[float, float, bool, bool, bool, int, bool, str]:
@@ -73,7 +71,7 @@ def nearest(known: Iterable[InstanceType], kind: InstanceType, cores: float, mem
             bool(other.disks) != bool(kind.disks),
             own[0] != letters,
             abs(own[1] - generation),
-            own[2].removesuffix("d") != variant.removesuffix("d"),  # d: with disks of its own
+            own[2].removesuffix("d") != variant.removesuffix("d"),  # d: with local disks
             other.name,
         )
 
@@ -90,12 +88,12 @@ def _family(kind: InstanceType) -> tuple[str, int, str]:
 def _storage(needs: HostNeeds, kind: InstanceType, volume: Volume, known: Callable[[], Iterable[InstanceType]]) -> str:
     if needs.storage == LOCAL_PROFILE and volume.kind != LOCAL_DISK:
         if kind.disks:
-            own = f"{kind.name} has {kind.disks} of its own"
-            return f"storage {LOCAL_PROFILE}: {own}, so take --db-ec2-volume {LOCAL_DISK}"
+            own = f"{kind.name} has the local disks {kind.disks}"
+            return f"storage {LOCAL_PROFILE}: {own}, so use --db-ec2-volume {LOCAL_DISK}"
         near = nearest((other for other in known() if other.disks), kind, kind.cpus, kind.memory)
         name = near.name if near else "one with disks"
         return (
-            f"storage {LOCAL_PROFILE}, and {kind.name} has no disk of its own: the nearest type is --db-ec2-type "
+            f"storage {LOCAL_PROFILE}, but {kind.name} has no local disk: the nearest type is --db-ec2-type "
             f"{name}, with --db-ec2-volume {LOCAL_DISK}"
         )
     if needs.iops is None:
@@ -103,24 +101,24 @@ def _storage(needs: HostNeeds, kind: InstanceType, volume: Volume, known: Callab
     asked = f"storage {needs.storage} (iops={needs.iops})" if needs.storage else f"iops={needs.iops}"
     if needs.storage and volume.kind != "gp3":
         return (
-            f"{asked}, which is our limit on a gp3 volume, and --db-ec2-volume is {volume}: take --db-ec2-volume "
+            f"{asked}, which is our limit on a gp3 volume, but --db-ec2-volume is {volume}: use --db-ec2-volume "
             f"gp3:50:{max(3000, needs.iops)}"
         )
     if volume.kind == LOCAL_DISK or needs.iops <= volume.iops:
         return ""
-    more = f"take --db-ec2-volume gp3:50:{needs.iops}" if needs.iops <= ANY_VOLUME else "an io2 volume has more"
-    return f"{asked}, and --db-ec2-volume {volume} has {volume.iops} operations/s: {more}"
+    more = f"use --db-ec2-volume gp3:50:{needs.iops}" if needs.iops <= ANY_VOLUME else "an io2 volume has more"
+    return f"{asked}, but --db-ec2-volume {volume} has {volume.iops} operations/s: {more}"
 
 
 def limit(needs: HostNeeds, volume: Volume) -> int | None:
-    """The writes a second to which we limit the programs of a host; None where the volume has just as many."""
+    """The limit of writes per second for the programs of a host; None if the volume has the same number."""
     if needs.iops is None or (volume.kind != LOCAL_DISK and needs.iops == volume.iops):
         return None
     return needs.iops
 
 
 def label(needs: HostNeeds, volume: Volume) -> str:
-    """What a storage profile is on these instances, for messages and results; empty where nothing is limited."""
+    """The label of a storage profile on these instances, for messages and results; empty without a limit."""
     operations = limit(needs, volume)
     if operations is None:
         return ""
@@ -133,6 +131,6 @@ def limited(run: Callable[[Sequence[str]], str], operations: int, directory: str
     said = run(["sh", "-c", LIMIT, "sh", str(operations), directory]).strip()
     if said != "limited":
         raise ProvisionError(
-            f"the writes of a host on {machine} cannot be limited to {operations} a second: "
-            f"{said.removeprefix('failed ') or 'it said nothing'}; it takes an image with systemd and control groups v2"
+            f"cannot limit the writes of a host on {machine} to {operations} per second: "
+            f"{said.removeprefix('failed ') or 'no output'}; use an image with systemd and control groups v2"
         )

@@ -1,6 +1,6 @@
-"""Hardware: the instances of a run as figures depend on them. It asks AWS and the machines for the provisioner.
+"""Hardware: the properties of a run's instances that affect figures, from AWS and from the machines.
 
-Requests to AWS that only describe are no reason to end a test: what they would have told is then missing.
+If AWS does not answer a request that only describes something, the description is missing, but the test goes on.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ Ask = Callable[[str, str], str]
 
 
 class Hardware:
-    """What the instances of a run are.
+    """The hardware of a run's instances.
 
-    account: gives the account when it is needed. ask: runs a script on a machine and returns what it prints. directory:
-    of the data, on the data volume. tell: gets a line for the terminal.
+    account: returns the account when it is needed. ask: runs a script on a machine and returns its output. directory:
+    of the data, on the data volume. tell: prints a line on the terminal.
     """
 
     def __init__(
@@ -46,12 +46,12 @@ class Hardware:
         self._changing = threading.Lock()
         self._kinds: dict[str, InstanceType] = {}
         self._instances: dict[str, Instance] = {}  # by machine
-        self._silent = False  # AWS did not answer; it is not asked for each cluster again
+        self._silent = False  # AWS did not answer; we do not repeat the request for each cluster
         self._modes: dict[str, str] = {}  # of CPU credits, by instance
         self.environment: dict[str, str] = {}
 
     def kind(self, name: str) -> InstanceType:
-        """A type, asked for once. Raises AwsError and ConfigError."""
+        """A type; we request it once. Raises AwsError and ConfigError."""
         if name not in self._kinds:
             self._kinds[name] = InstanceType.of(described_types(self._account(), [name])[name])
         return self._kinds[name]
@@ -64,9 +64,9 @@ class Hardware:
         return [InstanceType.of(one) for one in found]
 
     def unmet(self, spec: ClusterSpec) -> str:
-        """A message with what a cluster needs and the instances have not; empty when they have it, or need nothing.
+        """A message with a cluster's needs that the instances do not meet; empty if they meet all.
 
-        Empty as well where AWS does not answer: then the launch says why.
+        Also empty if AWS does not answer: then the launch reports it.
         """
         if not spec.needs.powers and not spec.needs.storage:
             return ""
@@ -79,7 +79,7 @@ class Hardware:
         return ""
 
     def limit(self, spec: ClusterSpec, hosts: Sequence[tuple[str, Host]]) -> None:
-        """Limit the writes of new hosts, each with its machine, where the cluster needs fewer than the volume has.
+        """Limit the writes of new hosts, each with its machine, if the cluster asks for fewer than the volume has.
 
         Raises ProvisionError.
         """
@@ -93,7 +93,7 @@ class Hardware:
         )
 
     def join(self, machines: Mapping[str, Instance], image: Image) -> None:
-        """Take in machines that are connected now: those that are known are left alone. Raises ProvisionError."""
+        """Add newly connected machines; known ones are skipped. Raises ProvisionError."""
         with self._changing:
             new = {machine: one for machine, one in machines.items() if machine not in self._instances}
             if not new:
@@ -107,7 +107,7 @@ class Hardware:
             self._between_zones()
 
     def _ask_modes(self, machines: Mapping[str, Instance]) -> None:
-        """Ask AWS for the credit mode of burstable instances. One that AWS does not tell stays unknown."""
+        """Ask AWS for the credit mode of burstable instances. Without an answer it stays unknown."""
         ids = [one.id for one in machines.values() if self.kind(one.type).burstable]
         if not ids:
             return
@@ -129,7 +129,7 @@ class Hardware:
         )
 
     def _volumes(self, machines: Mapping[str, Instance]) -> dict[str, list[Mapping[str, Any]]]:
-        """The volumes by instance; none where AWS does not tell them."""
+        """Instance -> its volumes; empty if AWS does not answer."""
         ids = [instance.id for instance in machines.values()]
         found: dict[str, list[Mapping[str, Any]]] = {}
         with contextlib.suppress(AwsError):
@@ -140,7 +140,7 @@ class Hardware:
         return found
 
     def _between_zones(self) -> None:
-        """Measure and tell the round trips between zones, where there are several."""
+        """Measure and report the round trips between zones, if there are several."""
         zones = {
             machine: instance.subnet.zone_id or instance.subnet.zone
             for machine, instance in self._instances.items()

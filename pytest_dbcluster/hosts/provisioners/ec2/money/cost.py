@@ -1,8 +1,8 @@
-"""Cost: the most that a launch can cost until its instances end themselves, and the sentences that say so.
+"""Cost: the maximum cost of a launch until its instances end themselves, and its messages.
 
-The cap of a run holds against rate times time to live, not against a guess of how long the run takes. Instances and
-volumes are billed by the second, for 60 seconds at least (docs.aws.amazon.com/AWSEC2/latest/UserGuide,
-concepts.html#ec2-pricing). Traffic is not counted: within a zone it has no price.
+The cap of a run limits rate times time to live, not an estimate of the run's duration. AWS bills instances and volumes
+by the second, for at least 60 seconds (docs.aws.amazon.com/AWSEC2/latest/UserGuide, concepts.html#ec2-pricing). We do
+not count traffic, which is free within a zone.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.hosts.provisioners.ec2.money.prices import BURSTABLE, OLD_DAYS, Prices, PriceSource
 from pytest_dbcluster.hosts.provisioners.ec2.settings import GP3_IOPS, GP3_MIB, LOCAL_DISK, Volume
 
-LEAST_SECONDS = 60.0  # that are billed
-MICRO = 1_000_000  # sums are kept in millionths of a USD, so that no sum depends on its order
+LEAST_SECONDS = 60.0  # minimum that AWS bills
+MICRO = 1_000_000  # sums are in millionths of a USD, so that they do not depend on the order
 VOLUMES, PROVISIONED, IPV4, CREDITS = "volumes", "provisioned IOPS and throughput", "public IPv4", "surplus credits"
 UNITS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 
@@ -26,21 +26,21 @@ class InstanceGroup:
     """Equal instances of a launch."""
 
     what: str
-    """What they are for, such as "servers"."""
+    """The purpose of the instances, such as "servers"."""
 
     type: str
     count: int
     public: bool
-    """Whether each has a public IPv4 address."""
+    """Whether each instance has a public IPv4 address."""
 
     volumes: tuple[Volume, ...] = ()
-    """Those of each, the root's too."""
+    """The volumes of each instance, with the root volume."""
 
     cpus: int | None = None
-    """Of each, as AWS says it; None for what our table says."""
+    """CPUs of each instance from AWS; None uses our table."""
 
     unlimited: bool = True
-    """Whether a burstable type uses CPU beyond its credits, which is paid for."""
+    """Whether a burstable type uses CPU beyond its credits, at a price."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,29 +48,29 @@ class CostPart:
     """A part of the cost."""
 
     what: str
-    """Its name."""
+    """The name of the part."""
 
     hourly: float
-    """USD for an hour of all of it."""
+    """The price of the whole part, in USD per hour."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Cost:
-    """What a launch costs."""
+    """The cost of a launch."""
 
     groups: tuple[InstanceGroup, ...]
     parts: tuple[CostPart, ...]
-    """As in ``of``."""
+    """The parts of the cost."""
 
     ttl: float
-    """Seconds to live."""
+    """Time to live, in seconds."""
 
     where: str
-    """Zones or region."""
+    """The zones or the region."""
 
     spot: bool = False
     sources: tuple[tuple[PriceSource, int], ...] = ()
-    """Of the prices that no option gave, with their age in days."""
+    """The sources of the prices that no option sets, with their age in days."""
 
     @classmethod
     def of(
@@ -83,9 +83,9 @@ class Cost:
         zones: Sequence[str] = (),
         spot: bool = False,
     ) -> Cost:
-        """The cost of these instances. A spot instance counts as one on demand, which it never exceeds.
+        """The cost of these instances. A spot instance counts at the on-demand price, which it never exceeds.
 
-        Raises ConfigError where a price is unknown.
+        Raises ConfigError if a price is unknown.
         """
         groups = tuple(group for group in groups if group.count)
         hourly: dict[str, float] = {}
@@ -114,21 +114,21 @@ class Cost:
 
     @property
     def hourly(self) -> float:
-        """USD for an hour of everything."""
+        """The price of everything, in USD per hour."""
         return math.fsum(part.hourly for part in self.parts)
 
     @property
     def most(self) -> int:
-        """The most until the instances end themselves, in millionths of a USD, rounded up."""
+        """The maximum until the instances end themselves, in millionths of a USD, rounded up."""
         return self.spent(self.ttl)
 
     def spent(self, seconds: float) -> int:
-        """What this long costs, in millionths of a USD, rounded up. seconds: from the launch to the end."""
+        """The cost of this time, in millionths of a USD, rounded up. seconds: from the launch to the end."""
         return math.ceil(self.hourly * max(seconds, LEAST_SECONDS) / 3600 * MICRO - 1e-6)
 
     @property
     def line(self) -> str:
-        """The line before the launch: what, how many, where, how long, and the most that it can cost."""
+        """The line before the launch: instances, place, time to live, and the maximum cost."""
         what = ", ".join(f"{group.count} x {group.type} ({group.what})" for group in self.groups)
         spot = "spot instances, at most the price on demand; " if self.spot else ""
         return (
@@ -137,26 +137,26 @@ class Cost:
         )
 
     def refusal(self, cap: float | None, used: int = 0) -> str:
-        """Why the launch is refused, and what to do. cap: --db-max-cost in USD. used: as of ``Ledger.used``."""
+        """Why we refuse the launch, and what to do. cap: --db-max-cost in USD. used: from ``LaunchLedger.used``."""
         most = f"at most {usd(self.most)} USD until they end themselves after {lifetime(self.ttl)} ({self._parts()})"
         if cap is None:
             return (
-                f"--db-provisioner ec2 launches nothing without --db-max-cost, the most that the run may cost: these "
-                f"instances cost {most}, so --db-max-cost {usd(self.most)} permits them"
+                f"--db-provisioner ec2 launches nothing without --db-max-cost, the maximum cost of the run: these "
+                f"instances cost {most}, so use --db-max-cost {usd(self.most)}"
             )
-        others = f", of which other launches of the run have {usd(used)}" if used else ""
+        others = f", and other launches of the run have used {usd(used)}" if used else ""
         return (
-            f"{most}, and --db-max-cost allows {cap:.2f}{others}: fewer or smaller instances, a shorter "
+            f"{most}, but --db-max-cost allows {cap:.2f}{others}: use fewer or smaller instances, a shorter "
             f"--db-ec2-ttl, or --db-max-cost {usd(used + self.most)}"
         )
 
     def _parts(self) -> str:
-        """Each part with its most until the end, the dearest first."""
+        """Each part with its maximum until the end, the most expensive first."""
         dearest = sorted(self.parts, key=lambda part: -part.hourly)
         return ", ".join(f"{part.what} {_share(part.hourly * max(self.ttl, LEAST_SECONDS) / 3600)}" for part in dearest)
 
     def _origin(self) -> str:
-        """The sources of the prices, and what to do about old ones."""
+        """The sources of the prices, and how to renew old ones."""
         if not self.sources:
             return ""
         names = " and ".join(str(source) for source, _ in self.sources)
@@ -173,7 +173,7 @@ def _counts(groups: Iterable[InstanceGroup]) -> dict[str, int]:
 
 
 def _priced(volume: Volume) -> list[tuple[str, float, str]]:
-    """What a volume is paid for: part, count, name of the price."""
+    """The billed parts of a volume: part, count, name of the price."""
     if volume.kind == LOCAL_DISK:
         return []
     priced: list[tuple[str, float, str]] = [(VOLUMES, volume.gib, volume.kind)]
@@ -186,18 +186,18 @@ def _priced(volume: Volume) -> list[tuple[str, float, str]]:
 
 
 def _cpus(group: InstanceGroup, prices: Prices) -> int:
-    """The CPUs of a burstable instance: all of them may be paid for, all the time. Raises ConfigError if unknown."""
+    """The CPUs of a burstable instance, which may all be billed all the time. Raises ConfigError if unknown."""
     cpus = group.cpus or prices.cpus(group.type)
     if cpus is None:
         raise ConfigError(
-            f"how many CPUs {group.type} has is unknown, so the most that its surplus credits cost is unknown too; "
-            "take another --db-ec2-type"
+            f"the number of CPUs of {group.type} is unknown, and so is the maximum cost of its surplus credits; "
+            "use another --db-ec2-type"
         )
     return cpus
 
 
 def usd(micro: int) -> str:
-    """Millionths of a USD as text in cents, rounded up: what allows this allows the sum."""
+    """Millionths of a USD as text in cents, rounded up, so that this cap allows the sum."""
     return f"{-(-micro // (MICRO // 100)) / 100:.2f}"
 
 
@@ -206,7 +206,7 @@ def _share(amount: float) -> str:
 
 
 def lifetime(seconds: float) -> str:
-    """A time to live, not rounded: ``2 h``, ``1 h 30 min``."""
+    """A time to live, exactly: ``2 h``, ``1 h 30 min``."""
     left, words = round(seconds), []
     for length, unit in UNITS:
         number, left = divmod(left, length)

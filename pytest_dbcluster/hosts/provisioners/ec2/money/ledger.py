@@ -1,8 +1,8 @@
-"""Ledger: all launches of a run under one cap, those of all its workers.
+"""Ledger: all launches of a run, of all its workers, under one cap.
 
-What a launch can cost at most is reserved before it, and reduced to what was spent when its instances have ended. The
-ledger is a file that every worker reads and replaces under a lock of the kernel. A process that is killed leaves its
-reservations in it as they are: its instances may live until they end themselves.
+Before a launch we reserve its maximum cost. When its instances have ended, we reduce this to its actual cost. The
+ledger is a file that every worker reads and replaces under a kernel lock. A killed process leaves its reservations,
+because its instances may live until they end themselves.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ import msgspec
 from pytest_dbcluster.errors import ConfigError, ProvisionError
 from pytest_dbcluster.hosts.provisioners.ec2.money.cost import MICRO, Cost, usd
 
-LOCK_SECONDS = 60.0  # another worker holds the lock for milliseconds
+LOCK_SECONDS = 60.0  # timeout; another worker holds the lock for milliseconds
 
 
 class LaunchEntry(msgspec.Struct, omit_defaults=True):
-    """A launch. most: reserved, in millionths of a USD. spent: what it cost, None while its instances may live."""
+    """A launch. most: reserved, in millionths of a USD. spent: its cost; None while its instances may live."""
 
     most: int
     spent: int | None = None
@@ -37,17 +37,17 @@ class Entries(msgspec.Struct):
 
 
 class LaunchLedger:
-    """The launches of a run. path: the file, in a directory of the run's user. cap: USD, None to permit nothing."""
+    """The launches of a run. path: the file, in a directory of the run's user. cap: in USD; None permits nothing."""
 
     def __init__(self, path: Path, cap: float | None) -> None:
         self._path = path
         self._cap = cap
 
     def reserve(self, cost: Cost) -> str:
-        """Reserve the most that a launch can cost; the id of the reservation, for ``settle``.
+        """Reserve the maximum cost of a launch. Returns the id of the reservation, for ``settle``.
 
-        It is on disk before this returns. Raises ConfigError where the cap does not allow it, and ProvisionError where
-        the ledger cannot be read or written: then nothing may be launched.
+        It is on disk before this returns. Raises ConfigError if the cap does not allow it. Raises ProvisionError if the
+        ledger cannot be read or written; then the caller must not launch anything.
         """
         if self._cap is None:
             raise ConfigError(cost.refusal(None))
@@ -61,7 +61,7 @@ class LaunchLedger:
         return name
 
     def settle(self, name: str, spent: int) -> None:
-        """Say what a launch has cost, in millionths of a USD, after all its instances have ended; 0 for none launched.
+        """Record the cost of a launch in millionths of a USD after its instances have ended; 0 without instances.
 
         Raises ProvisionError, and then the reservation stays. A second call changes nothing.
         """
@@ -73,19 +73,19 @@ class LaunchLedger:
 
     @property
     def used(self) -> int:
-        """What is spent or reserved, in millionths of a USD. Raises ProvisionError."""
+        """The spent and reserved sum, in millionths of a USD. Raises ProvisionError."""
         with self._open() as entries:
             return _used(entries)
 
     @property
     def settled(self) -> int:
-        """What launches have cost whose instances have ended, in millionths of a USD. Raises ProvisionError."""
+        """The cost of launches whose instances have ended, in millionths of a USD. Raises ProvisionError."""
         with self._open() as entries:
             return sum(launch.spent for launch in entries.launches.values() if launch.spent is not None)
 
     @property
     def line(self) -> str:
-        """What was spent: ``about 0.41 USD spent``. Raises ProvisionError."""
+        """The spent sum: ``about 0.41 USD spent``. Raises ProvisionError."""
         with self._open() as entries:
             launches = entries.launches.values()
             spent = sum(launch.spent for launch in launches if launch.spent is not None)
@@ -95,7 +95,7 @@ class LaunchLedger:
 
     @contextlib.contextmanager
     def _open(self) -> Iterator[Entries]:
-        """The entries, while no other process has them. Raises ProvisionError."""
+        """The entries, locked against other processes. Raises ProvisionError."""
         try:
             with filelock.FileLock(f"{self._path}.lock", timeout=LOCK_SECONDS):
                 yield self._read()
@@ -105,8 +105,8 @@ class LaunchLedger:
             ) from None
         except OSError as error:
             raise ProvisionError(
-                f"cannot use the ledger of the run's cost, {self._path}: {error.strerror or error}; without it nothing "
-                "is launched"
+                f"cannot use the ledger of the run's cost, {self._path}: {error.strerror or error}; without it we "
+                "launch nothing"
             ) from None
 
     def _read(self) -> Entries:
@@ -116,11 +116,11 @@ class LaunchLedger:
             return Entries({})
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise ProvisionError(
-                f"the ledger of the run's cost, {self._path}, is damaged ({error}); without it nothing is launched"
+                f"the ledger of the run's cost, {self._path}, is damaged ({error}); without it we launch nothing"
             ) from None
 
     def _write(self, entries: Entries) -> None:
-        """Replace the file, whole or not at all, on disk when this returns."""
+        """Replace the file atomically; it is on disk when this returns."""
         fresh = self._path.with_name(f"{self._path.name}.new")
         with fresh.open("wb") as file:
             file.write(msgspec.json.encode(entries))

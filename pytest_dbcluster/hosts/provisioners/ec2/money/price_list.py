@@ -1,6 +1,6 @@
-"""AWS's price list of a region, for the user's own copy of the prices: ``dbcluster ec2 prices``.
+"""AWS's price list of a region, for the user's copy of the prices: ``dbcluster ec2 prices``.
 
-Products are told apart by their usage type, such as ``EUC1-EBS:VolumeUsage.gp3``. It begins with a mark of the region,
+We identify products by their usage type, such as ``EUC1-EBS:VolumeUsage.gp3``. It begins with a code of the region,
 except in us-east-1 (docs.aws.amazon.com/awsaccountbilling/latest/aboutv2/using-price-list-query-api.html).
 """
 
@@ -34,7 +34,7 @@ INSTANCES = {
     "capacitystatus": "Used",
     "marketoption": "OnDemand",
 }
-# Service -> the filters of each question for what is no instance.
+# Service -> the filters of each request for products other than instances.
 OTHERS: tuple[tuple[str, dict[str, str]], ...] = (
     (EC2, {"productFamily": "Storage"}),
     (EC2, {"productFamily": "System Operation"}),
@@ -42,7 +42,7 @@ OTHERS: tuple[tuple[str, dict[str, str]], ...] = (
     (EC2, {"productFamily": "CPU Credits"}),
     (VPC, {"group": "VPCPublicIPv4Address"}),
 )
-# Usage type without the mark of its region -> the name of the price. Of io2 it is the tier with the highest price.
+# Usage type without the code of its region -> the name of the price. For io2 it is the most expensive tier.
 USAGES = {
     "EBS:VolumeUsage.gp2": "gp2",
     "EBS:VolumeUsage.gp3": "gp3",
@@ -59,7 +59,7 @@ USAGES = {
     "CPUCredits:t4g": "t4g-credits",
 }
 MARK = re.compile(r"[A-Z]+[0-9]*-")
-# Kind of price -> unit of the list in small letters -> what its price is multiplied with to be that of our unit.
+# Kind of price -> unit of the list in small letters -> the factor that converts its price to our unit.
 UNITS = {
     "iops": {"iops-mo": 1.0},
     "throughput": {"mibps-mo": 1.0, "gibps-mo": 1 / 1024},
@@ -72,8 +72,8 @@ UNITS = {
 def renew(account: Account, today: datetime.date, progress: Report) -> Path:
     """Write the user's copy of the prices of the account's region, and return its file.
 
-    An earlier copy is replaced at the end. Raises AwsError, ConfigError for a wrong name of a region, and
-    ProvisionError where the list has no price of an instance, or cannot be understood.
+    At the end it replaces an earlier copy. Raises AwsError, ConfigError for a wrong name of a region, and
+    ProvisionError if the list has no price of an instance, or an unknown form.
     """
     region = prices.checked_region(account.region)
     progress(f"reading the price list of {region}; it takes about a minute")
@@ -107,7 +107,7 @@ def renew(account: Account, today: datetime.date, progress: Report) -> Path:
 def _products(
     account: Account, service: str, filters: Mapping[str, str], published: set[str]
 ) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-    """Each product of the list that the filters leave, and its terms. published: gets the dates of the list."""
+    """Each product of the filtered list, with its terms. published: receives the dates of the list."""
     asked: dict[str, Any] = {
         "ServiceCode": service,
         "Filters": [{"Type": "TERM_MATCH", "Field": field, "Value": value} for field, value in filters.items()],
@@ -119,7 +119,7 @@ def _products(
                 document = json.loads(text)
                 product, terms = document["product"], document["terms"]
             except (ValueError, KeyError, TypeError):
-                raise ProvisionError(f"the {NAME} has a product that is not as AWS describes products") from None
+                raise ProvisionError(f"the {NAME} has a product of an unknown form") from None
             published.add(str(document.get("publicationDate", "")))
             yield product, terms
         if not page.get("NextToken"):
@@ -136,7 +136,7 @@ def _price(name: str, terms: Mapping[str, Any]) -> float:
             usd = _number(dimension.get("pricePerUnit", {}).get("USD", "0"))
             unit = str(dimension.get("unit", ""))
             if usd and unit.lower() not in units:
-                raise ProvisionError(f"the {NAME} has the price of {name} in a unit that is not known: {unit!r}")
+                raise ProvisionError(f"the {NAME} has the price of {name} in an unknown unit: {unit!r}")
             highest = max(highest, usd * units.get(unit.lower(), 0))
     return highest
 
@@ -149,7 +149,7 @@ def _units(name: str) -> dict[str, float]:
 
 
 def _number(text: str) -> float:
-    """A price; 0 for a text that is none."""
+    """A price; 0 if the text is not a number."""
     try:
         number = float(text)
     except ValueError:
@@ -158,7 +158,7 @@ def _number(text: str) -> float:
 
 
 def _written(path: Path, table: PriceTable) -> Path:
-    """Write a file of prices, whole or not at all. Raises ProvisionError."""
+    """Write a file of prices atomically. Raises ProvisionError."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor, fresh = tempfile.mkstemp(prefix=".", dir=path.parent)

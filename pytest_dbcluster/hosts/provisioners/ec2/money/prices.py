@@ -1,8 +1,8 @@
-"""What things of EC2 cost: tables with a source and a date, and the prices that a user gives.
+"""The prices of EC2: tables with a source and a date, and the prices of a user's options.
 
-A price is looked for in the options of the run (``--db-ec2-price``), then in the user's copy of AWS's price list
+We look for a price in the options of the run (``--db-ec2-price``), then in the user's copy of AWS's price list
 (``dbcluster ec2 prices`` writes it, one file for each region), then in the table of this package, ``prices.json``. That
-file names its sources; ``scripts/ec2_prices.py`` makes it. What none of them has is unknown, and never guessed.
+file names its sources; ``scripts/ec2_prices.py`` makes it. We never guess a price.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ OURS = Path(__file__).with_name("prices.json")
 FOLDER = "ec2-prices"  # in the cache
 REGION = re.compile(r"[a-z]{2}(-[a-z]+)+-[0-9]+")
 BURSTABLE = re.compile(r"t[0-9][a-z]*")
-OLD_DAYS = 90  # from this age on, the prices are called old
-# The shortest month: EBS divides the price of a month by its length (aws.amazon.com/ebs/pricing).
+OLD_DAYS = 90  # older prices are reported as old
+# The shortest month: EBS divides a monthly price by the length of the month (aws.amazon.com/ebs/pricing).
 MONTH_HOURS = 28 * 24
 MONTHLY = frozenset(name for name, unit in PRICED.items() if "month" in unit)
 
 
 class PriceSource(msgspec.Struct, frozen=True):
-    """Where prices are from. name: of a package or list. version: its own. date: when it was made."""
+    """A source of prices. name, version: of a package or list. date: when it was made."""
 
     name: str
     version: str
@@ -60,7 +60,7 @@ class PriceTable(msgspec.Struct, frozen=True):
     cpus: dict[str, int]
 
     def price(self, name: str, region: str) -> float | None:
-        """The price of a type or of a name in ``PRICED``; None where it is unknown."""
+        """The price of a type or of a name in ``PRICED``; None if it is unknown."""
         row = self.instances.get(name) or self.others.get(name)
         return row[self.regions.index(region)] if row and region in self.regions else None
 
@@ -69,14 +69,14 @@ class PriceTable(msgspec.Struct, frozen=True):
         return self.sources["others" if name in PRICED else "instances"]
 
     def problem(self) -> str:
-        """What is wrong with the table; empty for nothing."""
+        """What is wrong with the table; empty if it is valid."""
         if self.format != FORMAT:
             return f"it has format {self.format}, not {FORMAT}"
         if missing := {"instances", "others"} - set(self.sources):
             return f"it names no source of {' and '.join(sorted(missing))}"
         rows = {**self.instances, **self.others}
         if odd := [name for name in rows if name not in PRICED and not TYPE.fullmatch(name)]:
-            return f"{odd[0]!r} is no instance type"
+            return f"{odd[0]!r} is not an instance type"
         if odd := [name for name, row in rows.items() if len(row) != len(self.regions)]:
             return f"{odd[0]} has {len(rows[odd[0]])} prices for {quantity(len(self.regions), 'region')}"
         wrong = [name for name, row in rows.items() for one in row if one is not None and not 0 < one < math.inf]
@@ -89,7 +89,7 @@ def copy(region: str) -> Path:
 
 
 def read(path: Path) -> PriceTable:
-    """The table of a file. Raises ConfigError for one that is broken, and FileNotFoundError."""
+    """The table of a file. Raises ConfigError for a broken file, and FileNotFoundError."""
     try:
         table = msgspec.json.decode(path.read_bytes(), type=PriceTable)
         problem = table.problem()
@@ -97,7 +97,7 @@ def read(path: Path) -> PriceTable:
         problem = str(error)
     if problem:
         raise ConfigError(
-            f"the prices in {path} cannot be used: {problem}; remove the file, or make it anew: dbcluster ec2 prices"
+            f"the prices in {path} cannot be used: {problem}; remove the file, or renew it: dbcluster ec2 prices"
         )
     return table
 
@@ -113,29 +113,29 @@ class Prices:
     """The prices of one run."""
 
     given: Mapping[str, float] = dataclasses.field(default_factory=dict)
-    """Those of --db-ec2-price, which win."""
+    """The prices of --db-ec2-price, which take precedence."""
 
     today: datetime.date = dataclasses.field(default_factory=lambda: datetime.datetime.now(datetime.UTC).date())
-    """For the age of the others."""
+    """The current date, for the age of other prices."""
 
     def hourly(self, type: str, region: str) -> float:  # noqa: A002 - the noun
-        """USD for an hour of an instance, on demand, with Linux. Raises ConfigError where it is unknown."""
+        """The on-demand price of an instance with Linux, in USD per hour. Raises ConfigError if it is unknown."""
         return self._price(checked_type(type), region)
 
     def other(self, name: str, region: str) -> float:
-        """USD for an hour of a name in ``PRICED``: for 1 GiB, 1 operation/s, 1 MiB/s, 1 address or 1 CPU.
+        """The price of a name in ``PRICED``, in USD per hour: for 1 GiB, 1 operation/s, 1 MiB/s, 1 address or 1 CPU.
 
-        The price of a month is divided by the hours of the shortest month. Raises ConfigError where it is unknown.
+        A monthly price is divided by the hours of the shortest month. Raises ConfigError if it is unknown.
         """
         price = self._price(name, region)
         return price / MONTH_HOURS if name in MONTHLY else price
 
     def cpus(self, type: str) -> int | None:  # noqa: A002 - the noun
-        """The CPUs of a burstable type; None for one that this package does not know."""
+        """The CPUs of a burstable type; None if this package does not know it."""
         return ours().cpus.get(type)
 
     def tables(self, region: str) -> list[PriceTable]:
-        """The tables in which prices of a region are looked for, the first wins. Raises ConfigError."""
+        """The tables with prices of a region, in the order of precedence. Raises ConfigError."""
         checked_region(region)
         try:
             return [read(copy(region)), ours()]
@@ -143,13 +143,13 @@ class Prices:
             return [ours()]
 
     def source(self, name: str, region: str) -> PriceSource | None:
-        """Where the price of a type or of a name in ``PRICED`` is from; None for the user's own and for no price."""
+        """The source of the price of a type or of a name in ``PRICED``; None for a user's or an unknown price."""
         return self.known(name, region)[0]
 
     def known(self, name: str, region: str) -> tuple[PriceSource | None, float | None]:
-        """The source and the price of a type or of a name in ``PRICED``, in its unit; None where there is none.
+        """The source and the price of a type or of a name in ``PRICED``, in its unit; None if unknown.
 
-        Raises ConfigError for a wrong region, and for a copy that is broken.
+        Raises ConfigError for a wrong region, and for a broken copy.
         """
         if name in self.given:
             return None, self.given[name]
@@ -169,21 +169,21 @@ class Prices:
         tables = self.tables(region)
         unit = f" ({PRICED[name]})" if name in PRICED else ""
         raise ConfigError(
-            f"the price of {name} in {region}{unit} is unknown, so nothing that has it is launched. Looked in "
-            f"{' and in '.join(dict.fromkeys(str(table.source(name)) for table in tables))}. Give it with "
-            f"--db-ec2-price {name}=USD, or fetch the prices of today: dbcluster ec2 prices --region {region}"
+            f"the price of {name} in {region}{unit} is unknown, so we launch nothing with it. It is not in "
+            f"{' or in '.join(dict.fromkeys(str(table.source(name)) for table in tables))}. Set it with "
+            f"--db-ec2-price {name}=USD, or fetch current prices: dbcluster ec2 prices --region {region}"
         )
 
 
 def checked_region(region: str) -> str:
     """The name of a region. Raises ConfigError for another text, such as a path."""
     if not REGION.fullmatch(region):
-        raise ConfigError(f"{region!r} is no region of AWS, such as eu-central-1")
+        raise ConfigError(f"{region!r} is not a region of AWS, such as eu-central-1")
     return region
 
 
 def checked_type(text: str) -> str:
     """The name of an instance type. Raises ConfigError for another text."""
     if not TYPE.fullmatch(text):
-        raise ConfigError(f"{text!r} is no instance type, such as r6i.large")
+        raise ConfigError(f"{text!r} is not an instance type, such as r6i.large")
     return text

@@ -13,12 +13,12 @@ from pytest_dbcluster.hosts.provisioners.ec2.plan import LOAD, ROOT_KIND, SERVER
 from pytest_dbcluster.hosts.provisioners.ec2.settings import GP3_IOPS, GP3_MIB, EC2Settings, Volume
 
 ROLES = {SERVER: "servers", LOAD: "load"}
-MINUTE = 60  # the time to live in a sentence is rounded up to minutes
+MINUTE = 60  # messages round the time to live up to minutes
 FILE = "ec2-cost.json"  # of the ledger
 
 
 def cost_of(plan: Plan, settings: EC2Settings, region: str, prices: Prices) -> Cost:
-    """The most that a launch can cost until its instances end themselves. Raises ConfigError for an unknown price."""
+    """The maximum cost of a launch until its instances end themselves. Raises ConfigError for an unknown price."""
 
     def group(part: Part) -> InstanceGroup:
         volumes = [root(gib) for gib in plan.image.devices.values()]
@@ -33,37 +33,39 @@ def cost_of(plan: Plan, settings: EC2Settings, region: str, prices: Prices) -> C
 
 
 def root(gib: int) -> Volume:
-    """The volume of a root: with the limits that have no further price."""
+    """A root volume, with the limits that are included in its price."""
     return Volume(ROOT_KIND, gib, GP3_IOPS, GP3_MIB)
 
 
 class Spending:
-    """What the launches of this process cost.
+    """The cost of this process's launches.
 
-    settings: with the cap, the prices and the file of the ledger. directory: that of the run's own files, for a ledger
-    that no other worker shares.
+    settings: with the cap, the prices and the file of the ledger. directory: of the run's files, for a ledger that no
+    other worker shares.
     """
 
     def __init__(self, settings: EC2Settings, directory: Path) -> None:
         self._settings = settings
         self._path = settings.ledger or directory / FILE
-        self._launches: dict[str, tuple[Cost, float]] = {}  # of those whose end is not known: reservation -> ...
+        self._launches: dict[
+            str, tuple[Cost, float]
+        ] = {}  # reservation -> cost and start, of launches that have not ended
 
     @property
     def line(self) -> str:
-        """What the run has spent. Raises ProvisionError."""
+        """The line with the spent sum. Raises ProvisionError."""
         return self._ledger().line
 
     def reserve(self, cost: Cost) -> str:
-        """Permit a launch, and count its time from now on; the name of its reservation. Raises as ``LaunchLedger``."""
+        """Reserve the cost of a launch that starts now. Returns the reservation. Raises as ``LaunchLedger``."""
         name = self._ledger().reserve(cost)
         self._launches[name] = cost, time.time()
         return name
 
     def ended(self, *names: str, launched: bool = True) -> None:
-        """All instances of these launches have ended, without names those of all. launched: whether there were any.
+        """Record that all instances of these launches have ended; without names, of all launches.
 
-        Raises ProvisionError; then the reservations stay.
+        launched: whether there were instances. Raises ProvisionError; then the reservations stay.
         """
         for name in names or tuple(self._launches):
             cost, began = self._launches[name]
@@ -71,7 +73,7 @@ class Spending:
             del self._launches[name]
 
     def kept_line(self, until: str) -> str:
-        """What the run has spent until now, and that its instances go on costing. until: when they end themselves.
+        """The line with the spent sum and the further cost of kept instances. until: when they end themselves.
 
         Raises ProvisionError.
         """
@@ -80,7 +82,7 @@ class Spending:
         spent = self._ledger().settled + sum(so_far for _, so_far in running)
         more = sum(max(0, most - so_far) for most, so_far in running)
         return (
-            f"about {spent / MICRO:.2f} USD spent so far; the instances that are kept go on costing, at most "
+            f"about {spent / MICRO:.2f} USD spent so far; the kept instances will cost at most "
             f"{usd(more)} USD more until they end themselves {until}"
         )
 

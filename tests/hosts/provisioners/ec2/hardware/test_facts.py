@@ -69,7 +69,7 @@ def test_the_disk_of_the_data() -> None:
     """As the option names it, or the instance's own."""
     assert facts.disk(Volume.parsed("gp2:100"), R6I) == "EBS gp2:100"
     assert facts.disk(Volume.parsed("nvme"), InstanceType.of(described("m5d.xlarge"))) == (
-        "the disk of m5d.xlarge itself (1 x 150 GB ssd)"
+        "the local disk of m5d.xlarge (1 x 150 GB ssd)"
     )
 
 
@@ -103,7 +103,7 @@ def test_what_does_not_come_back_is_not_known() -> None:
 
     assert times == {}
     assert facts.round_trip_line(ZONES, times) == (
-        "round trips between euc1-az1, euc1-az2: not known, since no ping came back"
+        "round trips between euc1-az1, euc1-az2: unknown, because all pings were lost"
     )
 
 

@@ -68,7 +68,7 @@ def test_another_size_names_the_nearest_type(name: str, asked: dict[str, Any], n
     said = unmet(GALERA.with_needs(**asked), name)
     kind = InstanceType.of(described(near))
 
-    assert f"of its hosts, and {name} has {InstanceType.of(described(name)).size}: " in said
+    assert f"of its hosts, but {name} has {InstanceType.of(described(name)).size}: " in said
     assert said.endswith(f"the nearest type is --db-ec2-type {near}, with {kind.size}")
 
 
@@ -77,7 +77,7 @@ def test_a_region_without_any_type_has_no_nearest() -> None:
     kind = InstanceType.of(described("t3.medium"))
     assert needs.nearest([], kind, 2, 2**33) is None
 
-    assert needs.unmet(GALERA.with_needs(cores=3), kind, GP3, list).endswith("take another --db-ec2-type")
+    assert needs.unmet(GALERA.with_needs(cores=3), kind, GP3, list).endswith("use another --db-ec2-type")
 
 
 def test_a_disk_of_its_own_needs_a_type_that_has_one() -> None:
@@ -85,19 +85,19 @@ def test_a_disk_of_its_own_needs_a_type_that_has_one() -> None:
     spec = GALERA.with_storage("nvme")
 
     assert unmet(spec).endswith(
-        "r6i.large has no disk of its own: the nearest type is --db-ec2-type r6id.large, with --db-ec2-volume nvme"
+        "r6i.large has no local disk: the nearest type is --db-ec2-type r6id.large, with --db-ec2-volume nvme"
     )
-    assert "m5d.xlarge has 1 x 150 GB ssd of its own, so take --db-ec2-volume nvme" in unmet(spec, "m5d.xlarge")
+    assert "m5d.xlarge has the local disks 1 x 150 GB ssd, so use --db-ec2-volume nvme" in unmet(spec, "m5d.xlarge")
     assert unmet(spec, "m5d.xlarge", Volume.parsed("nvme")) == ""
 
 
 @pytest.mark.parametrize(
     ("spec", "volume", "words"),
     [
-        (GALERA.with_needs(iops=5000), "gp3:50", "has 3000 operations/s: take --db-ec2-volume gp3:50:5000"),
+        (GALERA.with_needs(iops=5000), "gp3:50", "has 3000 operations/s: use --db-ec2-volume gp3:50:5000"),
         (GALERA.with_needs(iops=90000), "gp3:50", "an io2 volume has more"),
-        (GALERA.with_storage("gp2-100"), "gp2:33", "our limit on a gp3 volume, and --db-ec2-volume is gp2:33"),
-        (GALERA.with_storage("gp2-3000"), "nvme", "take --db-ec2-volume gp3:50:3000"),
+        (GALERA.with_storage("gp2-100"), "gp2:33", "our limit on a gp3 volume, but --db-ec2-volume is gp2:33"),
+        (GALERA.with_storage("gp2-3000"), "nvme", "use --db-ec2-volume gp3:50:3000"),
     ],
 )
 def test_a_volume_that_is_another_one_is_named(spec: ClusterSpec, volume: str, words: str) -> None:
@@ -137,9 +137,10 @@ def test_where_nothing_can_be_limited_that_is_said() -> None:
         ).stdout
 
     with pytest.raises(
-        ProvisionError, match=r"the writes of a host on server1 cannot be limited to 100 a second: .+ it takes an image"
+        ProvisionError,
+        match=r"the writes of a host on server1 to 100 per second: .+ use an image",
     ):
         needs.limited(run, 100, "/var/tmp", "server1")
-    with pytest.raises(ProvisionError, match="it said nothing"):
+    with pytest.raises(ProvisionError, match="no output"):
         needs.limited(lambda _: "", 100, "/var/tmp", "server1")
     needs.limited(lambda _: "limited\n", 100, "/var/tmp", "server1")

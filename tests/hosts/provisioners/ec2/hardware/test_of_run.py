@@ -200,5 +200,5 @@ def test_fewer_writes_are_a_limit_of_ours(account: Account) -> None:
     run.hardware.limit(GALERA.with_storage("gp3"), [("server1", host)])
     assert len(host.commands) == 2
     refusing: Any = Limited("failed no systemd\n")
-    with pytest.raises(ProvisionError, match="server3 cannot be limited to 100 a second: no systemd"):
+    with pytest.raises(ProvisionError, match="server3 to 100 per second: no systemd"):
         run.hardware.limit(GALERA.with_storage("gp2-100"), [("server3", refusing)])

@@ -102,7 +102,7 @@ def test_surplus_credits_are_those_of_all_cpus_all_the_time():
 
 def test_a_burstable_type_with_an_unknown_number_of_cpus_is_refused():
     """The most is not known, so nothing is launched."""
-    with pytest.raises(ConfigError, match=r"how many CPUs t3.huge has is unknown"):
+    with pytest.raises(ConfigError, match=r"number of CPUs of t3.huge is unknown"):
         cost(servers(1, "t3.huge"))
 
 
@@ -143,24 +143,20 @@ def test_a_spot_instance_counts_as_one_on_demand():
 
 def test_without_a_cap_the_refusal_says_which_one_permits_it():
     """The refusal names the option and the amount, which then permits the launch."""
-    assert cost(InstanceGroup("servers", "r6i.large", 4, public=False)).refusal(None) == (
-        "--db-provisioner ec2 launches nothing without --db-max-cost, the most that the run may cost: these instances "
-        "cost at most 1.83 USD until they end themselves after 3 h (4 x r6i.large 1.82), so --db-max-cost 1.83 permits "
-        "them"
-    )
+    refusal = cost(InstanceGroup("servers", "r6i.large", 4, public=False)).refusal(None)
+    for fact in ("at most 1.83 USD", "after 3 h", "(4 x r6i.large 1.82)", "use --db-max-cost 1.83"):
+        assert fact in refusal
 
 
 def test_a_cap_that_is_too_low_is_refused_with_the_ways_out():
     """The refusal says the most, its parts, the cap, and what to change."""
-    assert cost(servers(4)).refusal(1.0) == (
-        "at most 1.83 USD until they end themselves after 3 h (4 x r6i.large 1.82), and --db-max-cost allows 1.00: "
-        "fewer or smaller instances, a shorter --db-ec2-ttl, or --db-max-cost 1.83"
-    )
+    for fact in ("at most 1.83 USD", "(4 x r6i.large 1.82)", "allows 1.00", "--db-ec2-ttl", "--db-max-cost 1.83"):
+        assert fact in cost(servers(4)).refusal(1.0)
 
 
 def test_the_refusal_counts_other_launches_of_the_run():
     """What other launches have is named, and the cap that is proposed is enough for all."""
-    assert "allows 2.00, of which other launches of the run have 0.41: " in cost(servers(4)).refusal(2.0, 405_000)
+    assert "allows 2.00, and other launches of the run have used 0.41: " in cost(servers(4)).refusal(2.0, 405_000)
     assert cost(servers(4)).refusal(2.0, 405_000).endswith("or --db-max-cost 2.23")
 
 

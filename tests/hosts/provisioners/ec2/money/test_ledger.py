@@ -60,7 +60,7 @@ def test_launches_are_permitted_up_to_the_cap(path):
     for _ in range(4):
         ledger.reserve(cost())
 
-    with pytest.raises(ConfigError, match=r"--db-max-cost allows 1\.00, of which other launches of the run have 1\.00"):
+    with pytest.raises(ConfigError, match=r"--db-max-cost allows 1\.00, and other launches of the run have used 1\.00"):
         ledger.reserve(cost(0.001))
     assert ledger.used == 1_000_000
 
@@ -153,7 +153,7 @@ def test_a_damaged_ledger_permits_nothing(path):
     """What is spent is unknown then: the error says so."""
     path.write_text("{")
 
-    with pytest.raises(ProvisionError, match=r"is damaged .* without it nothing is launched"):
+    with pytest.raises(ProvisionError, match=r"is damaged .* without it we launch nothing"):
         LaunchLedger(path, 1.0).reserve(cost())
 
 
@@ -167,7 +167,7 @@ def test_a_ledger_that_cannot_be_written_permits_nothing(path, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(module.os, "fsync", full)
-        with pytest.raises(ProvisionError, match=r"No space left on device; without it nothing is launched"):
+        with pytest.raises(ProvisionError, match=r"No space left on device; without it we launch nothing"):
             ledger.reserve(cost())
 
     assert ledger.used == 250_000

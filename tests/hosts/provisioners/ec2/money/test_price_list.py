@@ -135,7 +135,7 @@ def test_a_unit_that_is_not_known_is_an_error(account):
     """A price in another unit is not taken for one in ours, and no copy is written."""
     with (
         answering(account, [instance("r6i.large", "0.1")], [product("1", "TB-Mo", usage="EUC1-EBS:VolumeUsage.gp3")]),
-        pytest.raises(ProvisionError, match="has the price of gp3 in a unit that is not known: 'TB-Mo'"),
+        pytest.raises(ProvisionError, match="has the price of gp3 in an unknown unit: 'TB-Mo'"),
     ):
         renew(account)
 
@@ -173,7 +173,7 @@ def test_a_product_that_cannot_be_understood_is_an_error(account, text):
     """A list in another form gives no copy in part."""
     with Stubber(account._client("pricing")) as stub:
         stub.add_response("get_products", {"PriceList": [text]})
-        with pytest.raises(ProvisionError, match="has a product that is not as AWS describes products"):
+        with pytest.raises(ProvisionError, match="has a product of an unknown form"):
             renew(account)
 
     assert not prices.copy(REGION).exists()

@@ -106,11 +106,13 @@ def test_an_unknown_price_is_refused_and_says_how_to_give_it():
     with pytest.raises(ConfigError) as error:
         Prices().other("ipv4", "eu-central-1")
 
-    assert str(error.value) == (
-        "the price of ipv4 in eu-central-1 (USD for an hour of a public IPv4 address) is unknown, so nothing that has "
-        "it is launched. Looked in github.com/cortexlabs/cortex of 2022-09-03. Give it with --db-ec2-price ipv4=USD, "
-        "or fetch the prices of today: dbcluster ec2 prices --region eu-central-1"
-    )
+    for fact in (
+        "ipv4 in eu-central-1 (USD for an hour of a public IPv4 address) is unknown",
+        "github.com/cortexlabs/cortex of 2022-09-03",
+        "--db-ec2-price ipv4=USD",
+        "dbcluster ec2 prices --region eu-central-1",
+    ):
+        assert fact in str(error.value)
 
 
 @pytest.mark.parametrize(("type_", "region"), [("r6i.lage", "eu-central-1"), ("r6i.large", "eu-central-9")])
@@ -123,13 +125,13 @@ def test_the_price_of_a_type_or_region_that_does_not_exist_is_unknown(type_, reg
 @pytest.mark.parametrize("region", ["", "../eu-central-1", "eu-central-1\n", "EU-central-1"])
 def test_a_region_is_a_name_and_no_path(region):
     """A text that is no name of a region reads no file."""
-    with pytest.raises(ConfigError, match="is no region of AWS, such as eu-central-1"):
+    with pytest.raises(ConfigError, match="is not a region of AWS, such as eu-central-1"):
         Prices().hourly("r6i.large", region)
 
 
 def test_a_price_of_something_else_is_no_instance_type():
     """The names of other prices are not taken for types."""
-    with pytest.raises(ConfigError, match="'ipv4' is no instance type"):
+    with pytest.raises(ConfigError, match="'ipv4' is not an instance type"):
         Prices({"ipv4": 1}).hourly("ipv4", "eu-central-1")
 
 
@@ -141,7 +143,7 @@ def test_a_price_of_something_else_is_no_instance_type():
         ({"instances": {"r6i.large": [0.5]}}, "r6i.large has 1 prices for 2 regions"),
         ({"instances": {"r6i.large": [0.0, None]}}, "a price of r6i.large is not above 0"),
         ({"instances": {"r6i.large": [-0.1, None]}}, "a price of r6i.large is not above 0"),
-        ({"others": {"disk": [1, 1]}}, "'disk' is no instance type"),
+        ({"others": {"disk": [1, 1]}}, "'disk' is not an instance type"),
         ({"regions": None}, "Expected `array`, got `null`"),
     ],
 )
@@ -153,7 +155,7 @@ def test_a_broken_copy_is_refused(own_copy, changes, problem):
         Prices().hourly("r6i.large", "eu-central-1")
 
     assert f"the prices in {path} cannot be used: {problem}" in str(error.value)
-    assert "remove the file, or make it anew: dbcluster ec2 prices" in str(error.value)
+    assert "remove the file, or renew it: dbcluster ec2 prices" in str(error.value)
 
 
 def test_a_copy_that_is_cut_off_is_refused(own_copy):

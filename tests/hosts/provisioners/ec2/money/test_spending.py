@@ -123,7 +123,7 @@ def test_workers_with_a_common_ledger_have_one_cap(tmp_path, clock):
     settings = EC2Settings(max_cost=1.5, ledger=tmp_path / "shared" / "ec2-cost.json")
     Spending(settings, tmp_path / "gw0").reserve(cost())
 
-    with pytest.raises(ConfigError, match="of which other launches of the run have"):
+    with pytest.raises(ConfigError, match="other launches of the run have used"):
         Spending(settings, tmp_path / "gw1").reserve(cost())
     assert LaunchLedger(settings.ledger, 1.5).used == 1_000_000
     assert not (tmp_path / "gw0").exists()
