@@ -15,13 +15,13 @@ Look here for:
   ``schema``.
 - Which outputs get a claim: ``report``; what they have in common, and the workers of pytest-xdist: ``sinks``.
 - The files of a run: ``results_directory`` (directory), ``rounds_csv`` (one CSV file), ``charts`` (SVG).
-- The page of a run, one HTML file: ``page``. What claims were in earlier runs: ``history``.
+- The page of a run, one HTML file: ``page``. Claims in earlier runs: ``history``.
 - Rounds as results of pytest-benchmark: ``pytest_benchmark``.
-- What a run leaves for GitHub Actions: ``github``.
+- Files and lines for GitHub Actions: ``github``.
 - Answers that a run takes over from the one that it continues: ``resume``.
 - The lock that keeps two runs out of one directory: ``results_lock``. Files that could not be written: ``unwritten``.
-- Allure's results, the only place that imports allure, and Allure's page: ``allure``.
-- Published figures, shown beside measured ones: ``published``.
+- Allure's results and page: ``allure``, the only folder that imports allure.
+- Published figures, shown next to measured ones: ``published``.
 
 A new report is a module here and one line in ``report``.
 """

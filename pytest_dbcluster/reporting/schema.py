@@ -216,8 +216,8 @@ class _Ledgers:
     def on(self, line: int) -> Ledger:
         """The ledger on this line, 1-based. Raises ConfigError if there is no such line."""
         if not 0 < line <= len(self._ledgers):
-            problem = f"{self._path} has {len(self._ledgers)} lines" if self._path else "its line names no such file"
-            raise ConfigError(f"a round has its ledger on line {line}, but {problem}; measure again")
+            problem = f"{self._path} has {len(self._ledgers)} lines" if self._path else "it names no file of ledgers"
+            raise ConfigError(f"a claim or curve has a ledger on line {line}, but {problem}; measure again")
         return self._ledgers[line - 1]
 
 

@@ -83,7 +83,7 @@ def test_an_allure_that_cannot_be_fetched_leaves_the_page(allure, capsys, monkey
 
 @pytest.mark.parametrize(
     ("words", "said"),
-    [([], "there are no results of Allure in "), (["--output", "both.md"], "a table has no page beside it")],
+    [([], "there are no results of Allure in "), (["--output", "both.md"], "a table has no Allure page")],
     ids=["no results", "table"],
 )
 def test_a_page_of_allure_that_cannot_be_is_refused_before_anything(run, capsys, words, said):

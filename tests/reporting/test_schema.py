@@ -304,33 +304,31 @@ def test_a_line_without_the_newest_names_is_read(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("second", "said"),
+    ("second", "facts"),
     [
-        (line(format=4), r"it has format 4, and this version reads format 3; update pytest-dbcluster \(pip install"),
-        (line(format=2), "it has format 2, and this version reads format 3: its rounds have another order"),
-        (line(format=1), "it has format 1, and this version reads format 3: it has the seconds of the rounds"),
-        (line(format=0), "it has format 0, and this version reads format 3: no version has written it; measure again"),
-        (line(format="3"), "it has no format number"),
-        (line(format=True), "it has no format number"),
-        (b"[1, 2]\n", "it has no format number, so pytest-dbcluster did not write it; remove the line"),
-        (b"what is this\n", r"it is not JSON \(.*\); remove the line, or measure again"),
-        (b'{"format": "\xff"}\n', "it is not JSON"),
-        (b"\n", "it is not JSON"),
-        (
-            WHOLE[:400],
-            r"it is incomplete: the run ended while writing it \(Input data was truncated\); remove the line",
-        ),
-        (line(seed="many"), r"Expected `int`, got `str` - at `\$.seed`; it was changed by hand"),
-        (line(verdict={}), r"Object missing required field `outcome` - at `\$.verdict`"),
+        (line(format=4), ("format 4", "reads format 3", "pip install --upgrade")),
+        (line(format=2), ("format 2", "reads format 3", "measure again")),
+        (line(format=1), ("format 1", "reads format 3", "measure again")),
+        (line(format=0), ("format 0", "no version", "measure again")),
+        (line(format="3"), ("no format number", "remove the line")),
+        (line(format=True), ("no format number", "remove the line")),
+        (b"[1, 2]\n", ("no format number", "remove the line")),
+        (b"what is this\n", ("not JSON", "remove the line")),
+        (b'{"format": "\xff"}\n', ("not JSON", "remove the line")),
+        (b"\n", ("not JSON", "remove the line")),
+        (WHOLE[:400], ("incomplete", "ended while writing", "remove the line")),
+        (line(seed="many"), ("`int`, got `str`", "$.seed", "measure again")),
+        (line(verdict={}), ("missing", "`outcome`", "$.verdict", "measure again")),
     ],
 )
-def test_a_line_that_cannot_be_read_is_named(tmp_path, second, said):
+def test_a_line_that_cannot_be_read_is_named(tmp_path, second, facts):
     """The error names the file and line, the problem, and what to do."""
     path = tmp_path / "claims.jsonl"
     path.write_bytes(WHOLE + second)
 
-    with pytest.raises(ConfigError, match=rf"^{path}, line 2: {said}"):
+    with pytest.raises(ConfigError, match=rf"^{path}, line 2: ") as caught:
         schema.read_claims(tmp_path)
+    assert [fact for fact in facts if fact not in str(caught.value)] == []
 
 
 def test_names_that_a_reader_does_not_know_are_left_alone(tmp_path):

@@ -1,6 +1,6 @@
-"""Allure's page of one or several results directories: one file that opens at once and asks nobody for anything.
+"""Allure's page of one or several results directories: one file that needs no server and no network.
 
-Allure 3 makes it of copies of the results (``stage``), and ``mended`` corrects what no configuration of Allure does.
+Allure 3 makes it from copies of the results (``stage``). ``repair`` corrects what Allure's configuration cannot.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from pytest_dbcluster.reporting.page import report_page, summary, words
 from pytest_dbcluster.reporting.page.sources import Source
 from pytest_dbcluster.reporting.results_directory import ALLURE_PAGE, PAGE
 
-FOLDERS = ("parentSuite", "suite", "subSuite")  # labels by which Allure makes folders of tests
+FOLDERS = ("parentSuite", "suite", "subSuite")  # labels by which Allure groups tests in folders
 FORBIDDEN, LONGEST = re.compile(r"[/\\\x00-\x1f\x7f-\x9f]"), 56  # in a name of an environment; Allure takes 64
 STAGED = (RESULT, CONTAINER, "*-globals.json", ATTACHMENT)
 SETTINGS, CONFIGURATION = "settings.json", "allurerc.mjs"
 CHARSET = '<meta charset="utf-8">'  # the first lines of the page
 CALL = re.compile(r'<script async src="https://.*?</script>\s*<script>.*?</script>', re.DOTALL)
-# Allure's program waits for its data if it finds this object; else it asks a server for them, and the page is blank.
+# Allure's program waits for its data if it finds this object. Otherwise it asks a server, and the page stays blank.
 WAIT = "<script>window.allureReportData = {};</script>"
 
 
 def path(page: Path) -> Path:
-    """Where Allure's page lies: beside the page of the run, ``allure.html`` beside ``index.html``."""
+    """The path of Allure's page, beside the page of the run: ``allure.html`` beside ``index.html``."""
     return page.with_name(ALLURE_PAGE if page.name == PAGE else f"{page.stem}-{ALLURE_PAGE}")
 
 
@@ -44,16 +44,16 @@ def has_results(read: Sequence[Source]) -> bool:
 
 
 def check(read: Sequence[Source], page: Path) -> None:
-    """Raise ConfigError for directories without results of Allure, and for a page that is a table alone."""
+    """Raise ConfigError for directories without results of Allure, and for a page that is only a table."""
     if page.suffix == ".md":
-        raise ConfigError(f"{page}: a table has no page beside it; give --output FILE.html, or leave --allure out")
+        raise ConfigError(f"{page}: a table has no Allure page; give --output FILE.html, or leave out --allure")
     if not has_results(read):
         named = ", ".join(str(source.directory / DIRECTORY) for source in read)
         raise ConfigError(f"there are no results of Allure in {named}: allure-pytest was not installed in that run")
 
 
 def try_to_make(read: Sequence[Source], page: Path, progress: Report) -> str:
-    """Make Allure's page if Allure and Node.js are there; return the line that says where it is, or why there is none.
+    """Make Allure's page if Allure and Node.js are there; return the line with its path, or why there is none.
 
     Empty for runs without results of Allure. Never raises a DBClusterError, and fetches nothing.
     """
@@ -70,11 +70,10 @@ def try_to_make(read: Sequence[Source], page: Path, progress: Report) -> str:
 
 
 def make(read: Sequence[Source], page: Path, entry: Path, progress: Report) -> str:
-    """Make Allure's page of these directories; return the line that says where it is.
+    """Make Allure's page of these directories; return the line with its path.
 
-    page: that of the run, which Allure's page names. entry: Allure in the cache. Raises ConfigError for results that
-    cannot be copied, or where the page cannot be written; Unsupported without Node.js; ProvisionError when Allure
-    fails.
+    page: the page of the run, which Allure's page names. entry: Allure in the cache. Raises ConfigError if results
+    cannot be copied, or the page cannot be written; Unsupported without Node.js; ProvisionError if Allure fails.
     """
     with tempfile.TemporaryDirectory(prefix="dbcluster-allure-") as name:
         working = Path(name)
@@ -97,13 +96,13 @@ def stage(read: Sequence[Source], into: Path, page: str, progress: Report) -> di
     """Copy the results of these directories ``into`` one; return how Allure shows each label of an environment.
 
     Labels of older versions come first. page: the name of the run's own page. progress: gets a sentence about each
-    file that is not a result, which is left out. Raises ConfigError for a file that cannot be copied.
+    file that is left out because it is not a result. Raises ConfigError for a file that cannot be copied.
     """
-    named = _named(read)
+    named = _by_name(read)
     labels: set[str] = set()
     try:
         for name, source in named.items():
-            documents = _copied(source.directory / DIRECTORY, into, progress)
+            documents = _copy(source.directory / DIRECTORY, into, progress)
             known = {str(document.get("historyId")) for document in documents.values()}
             more = {f"{one['uuid']}-result.json": one for one in unfinished.results(source, known)}
             for file, document in {**documents, **more}.items():
@@ -118,8 +117,8 @@ def stage(read: Sequence[Source], into: Path, page: str, progress: Report) -> di
     return _names(sorted(labels, key=_by_version))
 
 
-def _copied(directory: Path, into: Path, progress: Report) -> dict[str, dict[str, Any]]:
-    """Copy what belongs to the results of a directory; return the results by file name. Raises OSError."""
+def _copy(directory: Path, into: Path, progress: Report) -> dict[str, dict[str, Any]]:
+    """Copy the results of a directory and their files; return the results by file name. Raises OSError."""
     documents = {}
     for file in _files(directory):
         if not file.match(RESULT):
@@ -127,29 +126,29 @@ def _copied(directory: Path, into: Path, progress: Report) -> dict[str, dict[str
         elif (document := _result(file)) is not None:
             documents[file.name] = document
         else:
-            progress(f"{file} is no result of Allure: it is left out")
+            progress(f"{file} is not a result of Allure, and is left out")
     return documents
 
 
-def _named(read: Sequence[Source]) -> dict[str, Source]:
-    """The directories by their last name, those of one name with a number."""
+def _by_name(read: Sequence[Source]) -> dict[str, Source]:
+    """The directories by their last name, with a number if names are equal."""
     found: dict[str, Source] = {}
     for source in read:
-        found[_unused(source.directory.resolve().name, found)] = source
+        found[_unused_name(source.directory.resolve().name, found)] = source
     return found
 
 
 def _names(labels: Iterable[str]) -> dict[str, str]:
-    """By label, a name that Allure takes for an environment: no path, no control character, and not long."""
+    """By label, a name that Allure accepts for an environment: no path, no control character, and not too long."""
     taken = {"default": ""}  # Allure's own
     for label in labels:
         name = FORBIDDEN.sub("_", label).strip(" .")[:LONGEST] or "unnamed"
-        taken[_unused(name, taken)] = label
+        taken[_unused_name(name, taken)] = label
     return {label: name for name, label in taken.items() if label}
 
 
-def _unused(name: str, taken: Mapping[str, object]) -> str:
-    """The name, with a number where it is taken."""
+def _unused_name(name: str, taken: Mapping[str, object]) -> str:
+    """The name, with a number if it is taken."""
     numbered = (f"{name} ({number})" for number in itertools.count(2))
     return next(one for one in itertools.chain([name], numbered) if one not in taken)
 
@@ -160,7 +159,7 @@ def _by_version(release: str) -> list[str | int]:
 
 
 def _files(directory: Path) -> Iterator[Path]:
-    """The files of Allure in a directory. What is no plain file is none: it may be a link of somebody else."""
+    """The files of Allure in a directory; only plain files, because a link may be from another user."""
     for pattern in STAGED:
         yield from (path for path in sorted(directory.glob(pattern)) if path.is_file() and not path.is_symlink())
 
@@ -176,8 +175,8 @@ def _result(file: Path) -> dict[str, Any] | None:
 def _place(document: dict[str, Any], directory: str) -> None:
     """Put a result directly into its environment, without folders: Allure folds those in which all tests passed.
 
-    directory: where there are several; each has environments of its own, because Allure takes equal tests of one
-    environment for retries. That of a test without a release is the directory.
+    directory: its name, if there are several. Each has separate environments, because Allure treats equal tests of one
+    environment as retries. The environment of a test without a release is the directory.
     """
     document.pop("titlePath", None)
     labels = document.get("labels")
@@ -200,18 +199,18 @@ def _labels(document: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _about(named: Mapping[str, Source], page: str) -> str:
-    """Allure's environment.properties: what the runs were and found, with the directory where there are several."""
+    """Allure's environment.properties: facts and results of the runs, with the directory if there are several."""
     found = [
         (f"{directory}: {title}" if len(named) > 1 else title, text)
         for directory, source in named.items()
-        for title, text in _found(source).items()
+        for title, text in _results_of(source).items()
         if text
     ]
     return allure_results.properties({"page of the run": page, **dict(found)})
 
 
-def _found(source: Source) -> dict[str, str]:
-    """What a run found, what is missing in it, and what it was."""
+def _results_of(source: Source) -> dict[str, str]:
+    """The results of a run, what is missing in them, and facts about it."""
     notes = " ".join(map(words.as_sentence, source.notes))
     return {"claims": summary.sentence([source]), "notes": notes, **summary.about(source)}
 
@@ -219,9 +218,9 @@ def _found(source: Source) -> dict[str, str]:
 def repair(page: str) -> str:
     """Allure's page without the call of an analytics service, and never blank.
 
-    Raises ProvisionError for a page of another shape, because it might ask the network for something.
+    Raises ProvisionError for a page with another structure, because it might call other services.
     """
     page, calls = CALL.subn("", page)
     if calls != 1 or page.count(CHARSET) != 1:
-        raise ProvisionError(f"Allure made a page of another shape than that of version {program.VERSION}")
+        raise ProvisionError(f"Allure made a page with another structure than that of version {program.VERSION}")
     return page.replace(CHARSET, CHARSET + WAIT)

@@ -1,11 +1,11 @@
-"""Allure results: what a run adds to the results that allure-pytest writes. Nothing else knows allure.
+"""Allure results: what a run adds to the results that allure-pytest writes. No other module uses allure.
 
 Each claim is a step with message, rounds and chart attached; a test is shown with its claims (``description``). The
 results are in ``allure-results`` of the results directory, or in the directory that the user names with
 ``--alluredir``. Runs that measure nothing write none.
 
 A test is identified by its node id without the release (``testCaseId``), and by that and the release
-(``historyId``), so that Allure shows one test on several releases side by side, and another test never there.
+(``historyId``), so Allure shows one test on several releases side by side, and never mixes two tests.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ ADDITIONS = "dbcluster_allure_additions"
 RELEASE, ENVIRONMENT = "db_release", "env"  # the parameter and the label with a test's release
 SEVERAL = "several releases"  # the environment of tests that name the releases which they compare
 NAMELESS = "::<lambda>"
-MACHINE = ("host", "thread")  # labels that say only where a test has run
+MACHINE = ("host", "thread")  # labels that only name the place where a test ran
 UNKNOWN = "unknown"  # Allure's status of an inconclusive claim
 INCONCLUSIVE = rf"^{description.INCONCLUSIVE}[\s\S]*"
 UNSUPPORTED = r"^pytest_dbcluster\.errors\.Unsupported: [\s\S]*"
@@ -94,7 +94,7 @@ def write_into(config: Any, results: Path) -> None:
 
 
 def clear(results: Path, *, resume: bool = False) -> None:
-    """Remove the results of an earlier run; with ``resume`` only what is not whole. Raises OSError."""
+    """Remove the results of an earlier run; with ``resume`` only incomplete ones. Raises OSError."""
     if resume:
         earlier_results.tidy(results / DIRECTORY)
         return
@@ -186,14 +186,14 @@ def _additions(config: Any) -> Any:
 
         @hookimpl(tryfirst=True)
         def report_container(self, container: Any) -> None:
-            """Leave out what ends pytest's fixtures: it has neither a name nor a status."""
+            """Leave out the parts that end pytest's fixtures, because they have neither a name nor a status."""
             container.afters[:] = [step for step in container.afters if not step.name.endswith(NAMELESS)]
 
     return Additions()
 
 
 def _reword(result: Any, shown: Sequence[Shown]) -> None:
-    """Show an inconclusive claim as such, and what a claim says as one line."""
+    """Show an inconclusive claim as inconclusive, and the message of a claim as one line."""
     before = (result.statusDetails and result.statusDetails.message) or ""
     said, folded = description.message(before, shown)
     if said == before:
@@ -209,15 +209,15 @@ def digest(*parts: str) -> str:
 
 
 def listener(config: Any) -> Any:
-    """The pytest plugin that writes Allure's results of this run; None when nothing does."""
+    """The pytest plugin that writes Allure's results of this run; None if there is none."""
     return config.pluginmanager.get_plugin(LISTENER)
 
 
 def test_begins(config: Any, test: str, release: str, seed: int) -> None:
-    """Add identity, release and seed to the result of a test before its body, so that a failing test has them too.
+    """Add identity, release and seed to the result of a test before its body, so a failing test has them too.
 
-    test: its node id. release: empty for a test that names its own. The seed is shown, and excluded from what
-    identifies the test.
+    test: its node id. release: empty for a test that names its own. The seed is shown, but does not
+    identify the test.
     """
     writer, additions = listener(config), config.pluginmanager.get_plugin(ADDITIONS)
     result = writer.allure_logger.get_test(None) if writer and additions else None
@@ -332,10 +332,10 @@ def categories() -> str:
 
 def properties(values: Mapping[str, str]) -> str:
     """The text of Allure's file ``environment.properties``."""
-    return "".join(f"{_escaped(name)}={_escaped(value)}\n" for name, value in values.items())
+    return "".join(f"{_escape(name)}={_escape(value)}\n" for name, value in values.items())
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     """The text with the escapes of a key or value in a Java properties file."""
     for character in ("\\", ":", "=", " "):
         text = text.replace(character, f"\\{character}")

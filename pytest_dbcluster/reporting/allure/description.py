@@ -1,6 +1,6 @@
-"""How Allure shows a test that measured: its name with the ratio, its claims as HTML, and its message.
+"""The texts with which Allure shows a test that measured: name with the ratio, claims as HTML, message.
 
-Allure removes scripts, styles and parts of inline SVG from a description, so a chart is an image with its data in it.
+Allure removes scripts, styles and parts of inline SVG from a description, so a chart is an image with embedded data.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ CLASSES = {  # the state of a claim that ends a test with an error: how the mess
 RANKS = {Outcome.FAILS: 0, Outcome.INCONCLUSIVE: 1, Outcome.HOLDS: 2}  # which claim names the test
 WIDTH = 800  # of a chart, in pixels
 PAPER = 'style="background: white"'  # a chart is drawn for paper, and Allure has a dark theme
-WRAPPED = 'style="white-space: normal; overflow-wrap: anywhere"'  # else Allure cuts a long line off
+WRAPPED = 'style="white-space: normal; overflow-wrap: anywhere"'  # otherwise Allure cuts off long lines
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,9 +42,9 @@ class Shown:
 def name(test: str, shown: Sequence[Shown], *, inconclusive: bool = False) -> str:
     """The name of a test with the ratio of its claim: ``test_flush[write]: 1.84 (1.18 .. 3.08)``.
 
-    Of several claims it is that of the first one that is refuted, else inconclusive; the others are counted. Allure
-    calls an inconclusive test ``unknown``, so its name says what it is, also without a claim. inconclusive: whether
-    the test is.
+    If there are several claims, it is the first refuted one, or the first inconclusive one; the others are counted.
+    Allure calls an inconclusive test ``unknown``, so its name has the state, also without a claim. inconclusive:
+    whether the test is inconclusive.
     """
     claims = [one.record for one in shown if isinstance(one.record, ClaimRecord)]
     if not claims:
@@ -57,22 +57,22 @@ def name(test: str, shown: Sequence[Shown], *, inconclusive: bool = False) -> st
     return f"{test}: {state}{metric}{_estimate(first)}{more}"
 
 
-def html(said: str, shown: Sequence[Shown], why: str = "") -> str:
-    """The description of a test: what it says of itself (its docstring, as text), then its claims and curves.
+def html(docstring: str, shown: Sequence[Shown], why: str = "") -> str:
+    """The description of a test: its docstring as text, then its claims and curves.
 
-    why: why the test is inconclusive; empty for others. It is shown where no claim says it.
+    why: why the test is inconclusive; empty for others. It is shown if there is no claim.
     """
-    docstring = "".join(f"<p>{escape(part.strip())}</p>" for part in said.split("\n\n") if part.strip())
-    docstring += f"<h3>{escape(why)}</h3>" if why and not shown else ""
+    text = "".join(f"<p>{escape(part.strip())}</p>" for part in docstring.split("\n\n") if part.strip())
+    text += f"<h3>{escape(why)}</h3>" if why and not shown else ""
     parts = [_claim(one.record) if isinstance(one.record, ClaimRecord) else _curve(one.record) for one in shown]
     charts = [_image(one.chart, number) for number, one in enumerate(shown, 1)]
-    return docstring + "".join(part + chart for part, chart in zip(parts, charts, strict=True))
+    return text + "".join(part + chart for part, chart in zip(parts, charts, strict=True))
 
 
 def message(text: str, shown: Sequence[Shown]) -> tuple[str, str]:
-    """The message of a test that a claim has ended, as one line, and all that pytest says, which Allure folds.
+    """The message of a test that a claim has ended, as one line, and pytest's whole message, which Allure folds.
 
-    Text that is no message of a claim stays as it is, with nothing to fold. An inconclusive test always says so.
+    Other text stays as it is, with nothing to fold. An inconclusive test always begins with that word.
     """
     for state, before in CLASSES.items():
         if text.startswith(before):
@@ -95,7 +95,7 @@ def _estimate(record: ClaimRecord) -> str:
     return f"{words.ratio(record)} ({words.deciding_interval(record)})"
 
 
-def _measured(record: ClaimRecord) -> str:
+def _measured_ratio(record: ClaimRecord) -> str:
     """The ratio with the sequential interval and its level."""
     return f"{words.ratio(record)} ({wording.level(record.verdict)}: {words.interval(record)})"
 
@@ -109,7 +109,7 @@ def _claim(record: ClaimRecord) -> str:
         "claim": record.text,
         "load": record.load,
         "release": record.release,
-        "measured": _measured(record),
+        "measured": _measured_ratio(record),
         "holds by": guarded and f"90 %: {guarded}",
         "published": ", ".join(filter(None, (view.published, view.difference))),
         "needs": view.needs,

@@ -1,7 +1,7 @@
 """Earlier results of Allure in the directory of a run that is continued: each stays until its test ends again.
 
-Allure takes results of one ``historyId`` for retries of one test. So the result of a test that runs again, and what
-belongs to it, is removed when the new one is written.
+Allure treats results of one ``historyId`` as retries of one test. So if a test runs again, its earlier result and the
+files of that result are removed when the new one is written.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ class EarlierResults:
             self._remove(path, document)
 
     def _remove(self, path: Path, document: Mapping[str, Any]) -> None:
-        for name in _attached(document):
+        for name in _attachments(document):
             (self._directory / name).unlink(missing_ok=True)
         path.unlink(missing_ok=True)
 
 
 def tidy(directory: Path) -> None:
-    """Remove what a killed run leaves, and what the end of a run makes again. Raises OSError.
+    """Remove what a killed run has left, and what the end of a run makes again. Raises OSError.
 
     A killed run leaves results that cannot be read, attachments of tests that had not ended, and their fixtures.
     """
@@ -56,7 +56,7 @@ def tidy(directory: Path) -> None:
     containers = _documents(directory, CONTAINER)
     uuids = {str(document.get("uuid")) for _, document in results}
     kept = [*results, *(one for one in containers if not uuids.isdisjoint(_children(one[1])))]
-    named = {path.name for path, _ in kept} | {name for _, document in kept for name in _attached(document)}
+    named = {path.name for path, _ in kept} | {name for _, document in kept for name in _attachments(document)}
     for pattern in (RESULT, CONTAINER, ATTACHMENT):
         for path in directory.glob(pattern):
             if path.name not in named:
@@ -73,7 +73,7 @@ def _documents(directory: Path, pattern: str) -> list[tuple[Path, Mapping[str, A
 
 
 def _document(path: Path) -> Mapping[str, Any] | None:
-    """The content of a file; None where it is no document, such as one that a killed run has left torn."""
+    """The content of a file; None if it is not a document, such as a torn file of a killed run."""
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
     except ValueError:
@@ -86,10 +86,10 @@ def _children(container: Mapping[str, Any]) -> list[str]:
     return [str(uuid) for uuid in container.get("children") or ()]
 
 
-def _attached(part: Mapping[str, Any]) -> Iterator[str]:
+def _attachments(part: Mapping[str, Any]) -> Iterator[str]:
     """The names of the attachments of a result, of a container, or of a step of them."""
     for attachment in part.get("attachments") or ():
         yield Path(str(attachment.get("source"))).name
     for steps in ("steps", "befores", "afters"):
         for step in part.get(steps) or ():
-            yield from _attached(step)
+            yield from _attachments(step)

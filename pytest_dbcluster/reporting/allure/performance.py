@@ -1,6 +1,6 @@
 """The figures of claims as numbers, which Allure 3 lists in its section Metrics and draws over its history.
 
-Allure shows the mean of all samples with one key. So each figure of a run has its own key, the same one in all runs.
+Allure shows the mean of all samples with one key. So each figure of a run has a separate key, the same in all runs.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def _samples(record: ClaimRecord, directory: str) -> Iterator[dict[str, Any]]:
 
 
 def _figures(record: ClaimRecord) -> Iterator[tuple[str, float, str]]:
-    """Name, value and unit of each figure. Too few pairs have no interval."""
+    """Name, value and unit of each figure. Without an interval if there are too few pairs."""
     verdict = record.verdict
     yield "ratio", verdict.ratio, OF_A_RATIO
     if has_bounds(verdict.low, verdict.high):

@@ -1,4 +1,4 @@
-"""Allure 3 and the Node.js that runs it: this machine's, or that of a Python package; Allure itself is in the cache.
+"""Allure 3, which is in the cache, and the Node.js that runs it: the one of this machine, or of a Python package.
 
 ``npm/package-lock.json`` names the exact version of Allure and of everything that it needs, each with its digest. npm
 fetches them from the registry of the user's own configuration, and only when the user asks for it (``fetch``).
@@ -30,7 +30,7 @@ FILES = ("package.json", "package-lock.json")
 SCRIPT = Path("node_modules") / "allure" / "cli.js"
 CI = ("ci", "--ignore-scripts", "--no-audit", "--no-fund", "--no-update-notifier", "--loglevel=error")
 ASKED_SECONDS, FETCH_SECONDS, RUN_SECONDS = 60.0, 900.0, 600.0
-SHOWN = 3  # lines of what npm says
+SHOWN = 3  # lines of npm's output
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,8 +56,8 @@ def node() -> NodeJs:
         if version.partition(".")[0].isdigit() and int(version.partition(".")[0]) >= OLDEST:
             return found
         told.append(f"{found.program} is version {version}")
-    said = "; ".join(told) or "there is none on this machine"
-    raise Unsupported(f"Allure {VERSION} needs Node.js {OLDEST} or newer, and {said}; {EXTRA} brings one")
+    said = "; ".join(told) or "this machine has none"
+    raise Unsupported(f"Allure {VERSION} needs Node.js {OLDEST} or newer, and {said}; {EXTRA} installs one")
 
 
 def _on_path() -> NodeJs | None:
@@ -82,7 +82,7 @@ def directory() -> Path:
 
 
 def lookup() -> Path | None:
-    """Allure in the cache; None where it was not fetched, or was fetched by another version of this package."""
+    """Allure in the cache; None if it was not fetched, or if another version of this package fetched it."""
     entry = directory()
     cache.require_trusted(entry.parent)
     return entry if cache.read_manifest(entry / cache.MANIFEST, _same) and (entry / SCRIPT).exists() else None
@@ -99,7 +99,7 @@ def _lock() -> str:
 def fetch(progress: Report) -> Path:
     """Allure in the cache, fetched with npm if needed.
 
-    Raises Unsupported without Node.js or npm, ProvisionError when npm fails.
+    Raises Unsupported without Node.js or npm, ProvisionError if npm fails.
     """
     with cache.lock(ENTRY, progress=progress):
         cache.set_aside_if_damaged(directory(), cache.MANIFEST, progress)
@@ -107,9 +107,7 @@ def fetch(progress: Report) -> Path:
             return entry
         chosen = node()
         if not chosen.npm:
-            raise Unsupported(
-                f"Allure {VERSION} is fetched with npm, which {chosen.program} has not; {EXTRA} brings it"
-            )
+            raise Unsupported(f"{chosen.program} has no npm, which fetches Allure {VERSION}; {EXTRA} installs it")
         progress(f"fetching Allure {VERSION} with npm")
         with cache.stage(ENTRY, among=cache.root() / FOLDER) as staging:
             for name in FILES:
@@ -130,9 +128,11 @@ def _install(chosen: NodeJs, into: Path) -> None:
 
 
 def generate(entry: Path, configuration: Path, results: Path) -> str:
-    """The report of ``results`` as HTML. entry: Allure in the cache. configuration: its file, beside which it works.
+    """The report of ``results`` as HTML.
 
-    Raises Unsupported without Node.js, ProvisionError when Allure fails.
+    entry: Allure in the cache. configuration: its file; Allure works in the same directory.
+
+    Raises Unsupported without Node.js, ProvisionError if Allure fails.
     """
     output = configuration.parent / "report"
     words: list[str | Path] = ["generate", "--config", configuration, "--output", output, results]
@@ -143,7 +143,7 @@ def generate(entry: Path, configuration: Path, results: Path) -> str:
         said = _first_lines(error.stderr) or _first_lines(error.stdout)
         raise ProvisionError(f"Allure {VERSION} {error.ended}: {said or 'it printed nothing'}") from error
     except (OSError, ValueError) as error:
-        raise ProvisionError(f"Allure {VERSION} made no page that can be read: {error}") from error
+        raise ProvisionError(f"Allure {VERSION} made no readable page: {error}") from error
 
 
 def _first_lines(text: str) -> str:
@@ -151,7 +151,7 @@ def _first_lines(text: str) -> str:
 
 
 def _run(command: Sequence[str | Path], seconds: float, directory: Path | None = None) -> str:
-    """The standard output of a command. Raises CommandFailed, or ProvisionError when it cannot be started."""
+    """The standard output of a command. Raises CommandFailed, or ProvisionError if it cannot be started."""
     words = [str(word) for word in command]
     try:
         done = subprocess.run(

@@ -1,6 +1,6 @@
-"""Results of tests that had not ended when their run was killed: allure-pytest writes a result at the end of a test.
+"""Results of tests that had not ended when their run was killed; allure-pytest writes a result when a test ends.
 
-Their claims were kept as they were answered, so they are shown like those of a test that is broken.
+Their answered claims were saved, so they are shown like those of a broken test.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from pytest_dbcluster.reporting.documents.claim_id import SEPARATOR, bare, key_o
 from pytest_dbcluster.reporting.page.sources import Source
 from pytest_dbcluster.reporting.records import ClaimRecord
 
-MESSAGE = "this test has not ended; its claims are those that it had decided"
+MESSAGE = "this test has not ended; these are the claims that it had decided"
 
 
 def results(source: Source, known: Collection[str]) -> list[dict[str, Any]]:
-    """A result for each test that has claims, has not ended by ``run.json``, and has no result.
+    """A result for each test that has claims and no result, and has not ended according to ``run.json``.
 
-    known: the history ids of the results that there are.
+    known: the history ids of the existing results.
     """
     ended = {test.test for test in source.run.tests} if source.run else {record.test for record in source.claims}
     tests: dict[str, list[ClaimRecord]] = {}

@@ -82,7 +82,7 @@ def convert(content: Any, kind: type[Document], where: str, known: Format) -> Do
     try:
         return msgspec.convert(content, kind, strict=False)  # not strict: "inf" is a number
     except msgspec.ValidationError as error:
-        raise ConfigError(f"{where}: {error}; it was changed by hand, or copied in part: {known.again}") from error
+        raise ConfigError(f"{where}: {error}; it was changed by hand or copied in part; {known.again}") from error
 
 
 def encode(document: object, more: Mapping[str, float] | None = None) -> bytes:

@@ -30,7 +30,7 @@ from pytest_dbcluster.reporting.documents.json_text import FileLine
 FILE = "run.json"
 FORMAT = 1
 KNOWN = json_text.Format(
-    FORMAT, {}, "name the directory of a run's results", "read claims.jsonl alone, which is complete without it"
+    FORMAT, {}, "name the directory of a run's results", "read only claims.jsonl, which is complete without it"
 )
 
 Outcome = Literal["holds", "refuted", "inconclusive", "broken", "skipped", "passed", "cut short"]

@@ -1,7 +1,7 @@
 """Claims as input of github-action-benchmark, which draws a value over commits: its tool ``customBiggerIsBetter``.
 
-https://github.com/benchmark-action/github-action-benchmark#examples says which fields an entry has. The action compares
-a value with that of the run before alone, and knows no interval; ``--db-history`` does.
+https://github.com/benchmark-action/github-action-benchmark#examples lists the fields of an entry. The action compares
+a value only with the previous run, and without intervals; ``--db-history`` compares with several runs.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ UNIT_OF_LOSSES = "times the share that is kept"
 
 
 def text(records: Sequence[ClaimRecord]) -> bytes:
-    """The file: a JSON list with the ratio of each claim about speed, a larger one being better.
+    """The file: a JSON list with the ratio of each claim about speed, where larger is better.
 
-    Claims about counters are left out, because there less is better, and so are claims without an estimate.
+    Claims about counters are left out, because less is better there, and so are claims without an estimate.
     """
     import msgspec
 
@@ -36,7 +36,7 @@ def _entries(records: Sequence[ClaimRecord]) -> Iterator[dict[str, object]]:
         low, high = (formatting.ratio(end) for end in (verdict.low, verdict.high))
         said = f"{STATES[verdict.outcome]} after {formatting.quantity(verdict.pairs, 'pair')}"
         yield {
-            # The name is the series of the action, so it has all that tells claims apart, and nothing that changes.
+            # The action makes a series of each name, so a name identifies the claim and never changes.
             "name": f"{record.claim_id} | {', '.join(_names(record))}",
             "unit": UNIT_OF_LOSSES if verdict.claim.of_kind.composed else UNIT,
             "value": verdict.ratio,

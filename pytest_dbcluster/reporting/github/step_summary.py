@@ -1,7 +1,7 @@
 """The summary of a run for GitHub Actions: a step summary, annotations of red and inconclusive tests, and outputs.
 
-Everything is made from the results directory. GitHub drops a step summary above its size limit as a whole, so ours
-leaves out details, and says so, before it reaches that limit:
+Everything is made from the results directory. GitHub drops a whole step summary that exceeds its size limit, so
+ours leaves out details before that, and says so:
 https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-commands#step-isolation-and-limits
 """
 
@@ -26,7 +26,7 @@ from pytest_dbcluster.reporting.tables.states import COMPARED
 from pytest_dbcluster.reporting.unwritten import Unwritten, append
 
 LIMIT = 1_000_000  # bytes; GitHub's is 1024 KiB
-RESERVED = 500  # of them, for sentences about what was left out
+RESERVED = 500  # of them, reserved for the sentences about omissions
 AT_LIMIT = "this summary is at GitHub's size limit"
 STEP_SUMMARY, OUTPUT = "GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT"  # environment variables that name files
 LEVELS = {"refuted": "error", "broken": "error", "inconclusive": "warning"}
@@ -58,7 +58,7 @@ def write(directory: Path, to: Files, lost: Unwritten) -> list[str]:
     """Add the summary and the outputs of the run in this directory to the files; return the annotations, one a line.
 
     The file for github-action-benchmark is written beside the other results. Files that cannot be written are noted in
-    ``lost``. Raises ConfigError where the results cannot be read.
+    ``lost``. Raises ConfigError if the results cannot be read.
     """
     source = sources.read(directory)
     with lost.note(directory / BENCHMARK):
@@ -73,26 +73,26 @@ def write(directory: Path, to: Files, lost: Unwritten) -> list[str]:
 def markdown(source: Source) -> str:
     """The step summary: the sentence, broken tests, a table of all claims, and folded details; at most LIMIT bytes.
 
-    What comes before the table gets a half of it at most, so that there is always room for claims.
+    The part before the table gets at most half of it, so there is always room for claims.
     """
     ranked = sorted(source.claims, key=lambda record: ORDER.index(words.state(record)))
     head = [f"## {_text(summary.sentence([source]))}", "", _facts(source), ""]
     head += [f"{_text(joint)}.", ""] if (joint := joint_error.line(source.claims)) else []
-    notes = _fitting([f"> {_text(words.as_sentence(note))}" for note in source.notes], LIMIT // 4)
-    broken = _fitting(_broken(source), LIMIT // 4)
+    notes = _fit([f"> {_text(words.as_sentence(note))}" for note in source.notes], LIMIT // 4)
+    broken = _fit(_broken(source), LIMIT // 4)
     head += [*notes, "", *broken, *_more(len(source.tests("broken")) - len(broken), "broken test"), ""]
     table = ["| | claim | load | release | ratio | 1/8 .. 1 .. 8 |", "|---|---|---|---|---:|---|"]
     left = LIMIT - _size([*head, *table]) - RESERVED
-    rows = _fitting([_row(record) for record in ranked], left)
-    details = _fitting([_details(record) for record in ranked if words.state(record) in LEVELS], left - _size(rows))
+    rows = _fit([_row(record) for record in ranked], left)
+    details = _fit([_details(record) for record in ranked if words.state(record) in LEVELS], left - _size(rows))
     cut = len(ranked) - len(rows)
     if cut:
         details = []
     return "\n".join([*head, *(table if rows else []), *rows, "", *_more(cut, "claim"), *details, ""])
 
 
-def _fitting(texts: Sequence[str], most: int) -> list[str]:
-    """As many of the texts, from the first on, as fit into so many bytes."""
+def _fit(texts: Sequence[str], most: int) -> list[str]:
+    """The first texts that fit into so many bytes."""
     fitting: list[str] = []
     for text in texts:
         most -= _size([text])
@@ -107,7 +107,7 @@ def _size(lines: Sequence[str]) -> int:
 
 
 def _more(missing: int, what: str) -> list[str]:
-    """The sentence about what was left out; none where nothing was."""
+    """The sentence about omissions; empty if nothing was left out."""
     if not missing:
         return []
     are = "is" if missing == 1 else "are"
@@ -152,7 +152,7 @@ def bar(record: ClaimRecord) -> str:
 
 
 def _place(value: float) -> int | None:
-    """The place of a ratio on the bar, 0-based; None for what is no number."""
+    """The place of a ratio on the bar, 0-based; None for nan."""
     if math.isnan(value):
         return None
     log = math.log(value) if 0 < value < math.inf else math.copysign(math.inf, value - 1)
@@ -167,7 +167,7 @@ def _details(record: ClaimRecord) -> str:
 
 
 def _text(text: str) -> str:
-    """The text as Markdown that shows it: a server's message may have any character."""
+    """The text as Markdown that shows it: a server's message may have any characters."""
     shown = html.escape(" ".join(text.split()), quote=False)
     for character in "\\|`*_[]#":
         shown = shown.replace(character, f"\\{character}")
@@ -184,7 +184,7 @@ def annotation_lines(source: Source) -> list[str]:
 
 
 def _annotation(test: TestDocument, claims: Sequence[ClaimRecord]) -> str:
-    """The test with its first claim of the test's state, else with pytest's message."""
+    """The test with its first claim of the test's state, or with pytest's message."""
     own = (record for record in claims if record.test == test.test and words.state(record) == test.outcome)
     why = next(map(closing.one_line, own), test.reason)
     place = f"file={_property(test.file)},line={test.line}," if test.file and test.line else ""

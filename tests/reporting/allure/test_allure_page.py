@@ -142,8 +142,8 @@ def test_what_is_no_result_is_left_out_and_named(run, staged):
     environments, into, lines = staged(directory)
 
     assert [note.partition("allure-results/")[2] for note in lines] == [
-        "1-result.json is no result of Allure: it is left out",
-        "2-result.json is no result of Allure: it is left out",
+        "1-result.json is not a result of Allure, and is left out",
+        "2-result.json is not a result of Allure, and is left out",
     ]
     ours = {"claims-perf.json", "environment.properties"}
     assert {path.name for path in into.iterdir()} == {"3-result.json", "4-attachment.csv", *ours}

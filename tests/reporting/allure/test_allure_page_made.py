@@ -157,7 +157,7 @@ def test_only_the_call_of_the_service_is_taken_out(made):
 @pytest.mark.parametrize("mark", ['<script async src="https://', 'charset="utf-8"'])
 def test_a_page_of_another_shape_is_refused(made, mark):
     """It might ask the network for something, or stay blank."""
-    with pytest.raises(ProvisionError, match=r"page of another shape than that of version 3\.18\.0"):
+    with pytest.raises(ProvisionError, match=r"page with another structure than that of version 3\.18\.0"):
         allure_page.repair(made[1].read_text().replace(mark, "changed"))
 
 
