@@ -27,7 +27,7 @@ def test_the_budget_counts_the_variants_of_the_claim():
     assert asked.pairs == 15
 
 
-def test_an_eight_that_does_not_fit_the_budget_is_not_begun():
+def test_an_opening_block_that_does_not_fit_the_budget_does_not_start():
     """No look comes inside of it, so its rounds would be drawn for nothing; a later pair may be the last."""
     asked = measurement(FakeSource(("a", "b"), lambda variant: 1.0), budget=20.0)
     a, b = series_of(asked)
@@ -145,7 +145,7 @@ def test_a_lock_waited_for_in_vain_ends_the_claim_with_its_rounds(turns, pairs):
     assert source.checks == 0
 
 
-def test_an_eight_that_was_interrupted_is_drawn_again():
+def test_an_opening_block_that_was_interrupted_is_drawn_again():
     """The first three blocks that count are opening blocks in any case: the looks before 14 pairs rest on them."""
     source, asked_alone = two(), []
 

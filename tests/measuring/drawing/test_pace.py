@@ -175,7 +175,7 @@ def test_a_saturated_rate_is_lowered_before_it_makes_the_series_void():
     assert list(answer.void) == []
 
 
-def test_the_rounds_before_in_an_eight_count_for_the_rate_too():
+def test_earlier_rounds_of_an_opening_block_count_for_the_rate_too():
     """Two void rounds after three that kept the rate are no reason to lower it, so they end the claim."""
     paced = Paced(can=600.0, void=True)
     plain, drawn = paced.source.round, []

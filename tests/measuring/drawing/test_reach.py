@@ -87,7 +87,7 @@ def test_a_claim_that_nearly_reaches_its_look_draws():
     assert verdict.reason.endswith("first look comes after 12 pairs, which take 48 s")
 
 
-def test_an_eight_that_does_not_fit_the_budget_is_not_begun():
+def test_an_opening_block_that_does_not_fit_the_budget_does_not_start():
     """A comparison without a claim then draws pair by pair what it may, and none of its looks decides anything."""
     source = two(seconds=lambda variant: (2.0, 1.0)[variant])
     asked = measurement(source, budget=7.0)
