@@ -67,13 +67,13 @@ def judge(
     ``neighbours``. Raises ConfigError for an alpha without critical values, ValueError for comparisons of different
     lengths.
     """
-    asked = [(claim, drawn)] if isinstance(drawn, Pairs) else claim.of_kind.subclaims(claim, drawn, apart)
-    if len({len(pairs) for _, pairs in asked}) > 1:
+    claims = [(claim, drawn)] if isinstance(drawn, Pairs) else claim.of_kind.subclaims(claim, drawn, apart)
+    if len({len(pairs) for _, pairs in claims}) > 1:
         raise ValueError("every comparison of a claim needs the same number of pairs")
-    decision = _decide(asked, terms)
+    decision = _decide(claims, terms)
     if decision is None:
         return None
-    parts = tuple(inconclusive(_verdict(*decision, one, pairs, terms.alpha), terms.untrusted) for one, pairs in asked)
+    parts = tuple(inconclusive(_verdict(*decision, one, pairs, terms.alpha), terms.untrusted) for one, pairs in claims)
     if len(parts) > 1:
         return _combine(claim, parts)
     return parts[0] if times is None else dataclasses.replace(parts[0], stalls=estimators.count_stalls(*times))
@@ -98,7 +98,7 @@ def replay(
     """Return the verdict of a claim whose pairs are already drawn, or None if these pairs decide nothing.
 
     Takes the arguments of ``judge``. Judges the looks one by one; the first look that decides gives the verdict. A used
-    budget counts only after all pairs. So a claim that is asked second gets the verdict it would have got first.
+    budget counts only after all pairs. So a claim that is made second gets the verdict it would have got first.
     """
     past = dataclasses.replace(terms, out_of_budget="")
     pairs = drawn if isinstance(drawn, Pairs) else drawn[0]
@@ -118,28 +118,28 @@ def weakest(parts: Sequence[Verdict]) -> int:
     return min(range(len(parts)), key=lambda k: parts[k].ratio)
 
 
-def _decide(asked: ClaimsWithPairs, terms: Terms) -> tuple[Outcome, str] | None:
+def _decide(claims: ClaimsWithPairs, terms: Terms) -> tuple[Outcome, str] | None:
     """Outcome and reason after these pairs; None to draw on. Several claims hold together, or one of them fails."""
-    drawn, instances = len(asked[0][1]), asked[0][1].instances
+    drawn, instances = len(claims[0][1]), claims[0][1].instances
     alpha, cap = terms.alpha, min(terms.cap, CAP)
     looks = [look for look in critical_values.looks(instances) if look <= cap]
     last = not looks or drawn >= looks[-1]
-    unlike = next(filter(None, (unlike_voids(pairs) for _, pairs in asked)), "")
+    unlike = next(filter(None, (unlike_voids(pairs) for _, pairs in claims)), "")
     end = ""
     if drawn in looks and not unlike:
-        answers = [_answer(claim, pairs, alpha, alpha / len(asked)) for claim, pairs in asked]
+        answers = [_answer(claim, pairs, alpha, alpha / len(claims)) for claim, pairs in claims]
         failed = [answer for answer in answers if answer and answer[0] is Outcome.FAILS]
         within = [answer for answer in answers if answer and answer[0] is Outcome.INCONCLUSIVE]
         if failed or within or all(answers):
             return (failed or within or answers)[0]
-        if drawn >= FUTILITY_FROM and not last and _chance(asked, alpha, looks[-1]) < FUTILE:
+        if drawn >= FUTILITY_FROM and not last and _chance(claims, alpha, looks[-1]) < FUTILE:
             end = f"stopped early: even {cap} pairs would almost surely not decide (chance < {100 * FUTILE:.0f} %)"
     end = end or terms.out_of_budget
     if not end and last and drawn >= min(cap, PER_OPENING):
         end = f"cap of {cap} pairs"
     if not end:
         return None
-    return Outcome.INCONCLUSIVE, "; ".join(filter(None, (end, unlike or _obstacle(asked, alpha))))
+    return Outcome.INCONCLUSIVE, "; ".join(filter(None, (end, unlike or _obstacle(claims, alpha))))
 
 
 def unlike_voids(pairs: Pairs) -> str:
@@ -216,13 +216,13 @@ def _within(claim: Claim, pairs: Pairs, level: float) -> bool:
     )
 
 
-def _obstacle(asked: ClaimsWithPairs, alpha: float) -> str:
+def _obstacle(claims: ClaimsWithPairs, alpha: float) -> str:
     """Why there is no verdict, if one reason prevents it: equal clusters, totals, or rounding; else empty.
 
-    asked: claims that the last look did not decide.
+    claims: claims that the last look did not decide.
     """
-    fail = alpha / len(asked)
-    for claim, pairs in asked:
+    fail = alpha / len(claims)
+    for claim, pairs in claims:
         look = critical_values.last_look(len(pairs), pairs.instances)
         if look is None or _answer(claim, seen := pairs.first(look), alpha, fail):
             continue
@@ -253,20 +253,22 @@ def _disagreement(claim: Claim, pairs: Pairs, alpha: float, alpha_fail: float) -
     )
 
 
-def _chance(asked: ClaimsWithPairs, alpha: float, end: int) -> float:
+def _chance(claims: ClaimsWithPairs, alpha: float, end: int) -> float:
     """Chance that a claim is decided by the look at ``end`` pairs, if later pairs resemble the drawn pairs.
 
     The noise counts as smaller by 1.5 of its standard errors, so a claim is given up only if that is certain. If normal
     noise of ``pair_sd`` leaves no chance, the noise is resampled too, and the larger chance counts.
     """
-    fast = _chance_by(asked, alpha, end, power.detectable_if_normal)
-    return fast if fast >= FUTILE else max(fast, _chance_by(asked, alpha, end, power.detectable))
+    fast = _chance_by(claims, alpha, end, power.detectable_if_normal)
+    return fast if fast >= FUTILE else max(fast, _chance_by(claims, alpha, end, power.detectable))
 
 
-def _chance_by(asked: ClaimsWithPairs, alpha: float, end: int, shown_by: Callable[[Pairs, float, int], float]) -> float:
+def _chance_by(
+    claims: ClaimsWithPairs, alpha: float, end: int, shown_by: Callable[[Pairs, float, int], float]
+) -> float:
     """As ``_chance``; ``shown_by`` returns the log ratio that ``end`` pairs show at a level."""
-    holds, fails, fail = [], 0.0, alpha / len(asked)
-    for claim, pairs in asked:
+    holds, fails, fail = [], 0.0, alpha / len(claims)
+    for claim, pairs in claims:
         if pairs.counts:
             return _chance_of_counts(claim, pairs, alpha, end)
         level = claim.hold_level(alpha)

@@ -82,13 +82,26 @@ def _estimate(verdict: Verdict) -> str:
     estimator = "Hodges-Lehmann"
     if verdict.total is not None:
         estimator = f"median pair, totals {formatting.ratio(verdict.total, verdict.claim.limits)}"
-    ratio = formatting.with_interval(verdict.ratio, verdict.low, verdict.high, verdict.claim.limits)
-    return f"{ratio}, {estimator}, sequential {level(verdict)} interval{guard_interval(verdict)}"
+    return f"{estimate(verdict)}, {estimator}, sequential {level(verdict)} interval{guard_interval(verdict)}"
 
 
 def estimate(verdict: Verdict) -> str:
     """The ratio with its sequential interval, ``1.84x (1.18 .. 3.08)``; ``-`` without pairs."""
     return formatting.with_interval(verdict.ratio, verdict.low, verdict.high, verdict.claim.limits)
+
+
+def ratio(verdict: Verdict) -> str:
+    """The ratio, ``1.84x``; a dash if nothing was measured."""
+    return formatting.ratio(verdict.ratio, verdict.claim.limits)
+
+
+def interval(verdict: Verdict, ends: tuple[float, float] | None = None) -> str:
+    """The interval of the ratio, ``1.18 .. 3.08``; ``no interval yet`` before there are enough pairs.
+
+    ends: those of another interval of the verdict; by default of the sequential one.
+    """
+    low, high = ends or (verdict.low, verdict.high)
+    return formatting.interval(low, high, verdict.claim.limits)
 
 
 def level(verdict: Verdict) -> str:
@@ -100,7 +113,7 @@ def guard_interval(verdict: Verdict) -> str:
     """The 90 % interval of a guard, after a comma; empty for other claims."""
     if not verdict.claim.guard:
         return ""
-    return f", 90 % {formatting.interval(verdict.decided_low, verdict.decided_high, verdict.claim.limits)}"
+    return f", 90 % {interval(verdict, (verdict.decided_low, verdict.decided_high))}"
 
 
 def _noise(verdict: Verdict, names: tuple[str, ...]) -> str:

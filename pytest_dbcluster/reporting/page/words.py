@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 
-from pytest_dbcluster import formatting
+from pytest_dbcluster.claims import wording
 from pytest_dbcluster.formatting import NOTHING
 from pytest_dbcluster.reporting.records import ClaimRecord
 from pytest_dbcluster.reporting.tables import closing
@@ -30,13 +30,12 @@ def sentence(record: ClaimRecord) -> str:
 
 def ratio(record: ClaimRecord) -> str:
     """The measured ratio: ``1.84x``; a dash if nothing was measured."""
-    return formatting.ratio(record.verdict.ratio, record.verdict.claim.limits)
+    return wording.ratio(record.verdict)
 
 
 def interval(record: ClaimRecord) -> str:
     """The interval of the ratio, ``1.18 .. 3.08``; ``no interval yet`` before there are enough pairs."""
-    verdict = record.verdict
-    return formatting.interval(verdict.low, verdict.high, verdict.claim.limits)
+    return wording.interval(record.verdict)
 
 
 def deciding_interval(record: ClaimRecord) -> str:

@@ -140,7 +140,7 @@ def guard_interval(record: ClaimRecord) -> str:
     if not holds_as_guard(record):
         return ""
     verdict = record.verdict
-    return formatting.interval(verdict.decided_low, verdict.decided_high, verdict.claim.limits)
+    return wording.interval(verdict, (verdict.decided_low, verdict.decided_high))
 
 
 def holds_as_guard(record: ClaimRecord) -> bool:

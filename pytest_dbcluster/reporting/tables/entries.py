@@ -100,7 +100,7 @@ def _headline(record: ClaimRecord) -> str:
     verdict = record.verdict
     if states.state(record) == "inconclusive" or math.isnan(verdict.ratio):
         return record.text
-    ratio, holds = formatting.ratio(verdict.ratio, verdict.claim.limits), verdict.outcome is Outcome.HOLDS
+    ratio, holds = wording.ratio(verdict), verdict.outcome is Outcome.HOLDS
     names, unit = tuple(record.rounds), metrics.unit(record.metric)
     return verdict.claim.of_kind.headline(ratio, names, record.metric, unit, holds=holds) or record.text
 
@@ -108,9 +108,9 @@ def _headline(record: ClaimRecord) -> str:
 def _details(record: ClaimRecord, low: float, high: float, level: str) -> list[str]:
     """Interval, bound and published ratio, each a short text."""
     verdict = record.verdict
-    shown = formatting.interval(low, high, verdict.claim.limits)
+    shown = wording.interval(verdict, (low, high))
     between = shown if shown == formatting.NO_INTERVAL else f"{level}: {shown}"
-    ratio = formatting.ratio(verdict.ratio, verdict.claim.limits)
+    ratio = wording.ratio(verdict)
     details = []
     if figure := verdict.claim.of_kind.figure(ratio):
         details += [figure, between]

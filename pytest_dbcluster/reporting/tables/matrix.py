@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pytest_dbcluster import formatting
+from pytest_dbcluster.claims import wording
 from pytest_dbcluster.reporting.documents.claim_id import bare
 from pytest_dbcluster.reporting.records import ClaimRecord
 from pytest_dbcluster.reporting.tables import closing, layout, states
@@ -205,8 +206,8 @@ def _cell_text(cell: Cell, reasons: Sequence[str]) -> str:
     """``1.26 holds``, ``0.98 inconclusive``, ``- [1]``, ``broken [2]``."""
     if cell.record is None:
         return f"{BROKEN if cell.word == BROKEN else '-'} [{reasons.index(cell.why) + 1}]" if cell.word else ""
-    ratio, limits = cell.record.verdict.ratio, cell.record.verdict.claim.limits
-    return word(cell) if math.isnan(ratio) else f"{formatting.ratio(ratio, limits)} {word(cell)}"
+    verdict = cell.record.verdict
+    return word(cell) if math.isnan(verdict.ratio) else f"{wording.ratio(verdict)} {word(cell)}"
 
 
 def _colour(claim: MatrixRow) -> str:
