@@ -22,10 +22,7 @@ Recall = Callable[[Question], Answer | None]
 
 @dataclasses.dataclass
 class Measurement:
-    """One workload on several variants, which are numbered from 0, in the order of ``source.names``.
-
-    drawing: draws the rounds. values: what they say. claims: the claims about them, with their answers.
-    """
+    """One workload on several variants, which are numbered from 0, in the order of ``source.names``."""
 
     source: RoundSource
     """Runs the rounds."""
@@ -62,6 +59,15 @@ class Measurement:
 
     drawn_without_claim: bool = False
     """Whether rounds were drawn, or taken over, for no claim."""
+
+    drawing: BlockDrawing = dataclasses.field(init=False)
+    """Draws the rounds."""
+
+    values: Values = dataclasses.field(init=False)
+    """What the rounds say, by metric."""
+
+    claims: ClaimLog = dataclasses.field(init=False)
+    """The claims about them, with their answers."""
 
     def __post_init__(self) -> None:
         source = self.source

@@ -26,11 +26,19 @@ MAX_VOID = 0.1  # void rounds and void blocks, as a share of the pairs, above wh
 
 
 class BlockDrawing:
-    """Draws the rounds of one measurement from a source.
+    """Draws the rounds of one measurement from a source."""
 
-    blocks: the rounds so far. pace: their length and arrival rate. warm_up: what ran before them. instances: of each
-    variant, which the blocks use in turn.
-    """
+    blocks: DrawnBlocks
+    """The rounds so far."""
+
+    pace: Pace
+    """Their length and arrival rate."""
+
+    warm_up: WarmUp
+    """What ran before them."""
+
+    instances: int
+    """The instances of each variant, which the blocks use in turn."""
 
     def __init__(
         self, source: RoundSource, rules: Rules, seed: int, test: str = "", show: Show = lambda progress: None
