@@ -1,0 +1,59 @@
+"""Messages on container engines that cannot be used, as users read them."""
+
+from __future__ import annotations
+
+import os
+import stat
+import types
+from pathlib import Path
+
+import pytest
+
+from pytest_dbcluster.errors import DBClusterError
+from pytest_dbcluster.hosts.provisioners.container import engine, images, provisioner, root_file_system
+from pytest_dbcluster.releases.catalogue import OFFERS
+from pytest_dbcluster.spec import ClusterSpec, ReleaseName
+from tests.support import golden
+
+
+def message(call, *arguments):
+    """The error that a call ends with."""
+    with pytest.raises(DBClusterError) as caught:
+        call(*arguments)
+    return str(caught.value)
+
+
+def socket_of(mode, group=0):
+    """The status of a socket that belongs to root and this group."""
+    return types.SimpleNamespace(st_uid=0, st_gid=group, st_mode=stat.S_IFSOCK | mode)
+
+
+def test_messages_on_container_engines(tmp_path, monkeypatch):
+    """They say which socket was tried, what was seen and what to do next."""
+    path, refused = tmp_path / "docker.sock", ConnectionRefusedError(111, "Connection refused")
+    url = f"unix://{path}"
+    seen = {"there is no socket": engine.refusal(url, refused)}
+    path.touch()
+    seen["the engine is down"] = engine.refusal(url, refused)
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    monkeypatch.setattr(os, "getuid", lambda: 1000)
+    monkeypatch.setattr(engine, "_group", lambda number: "docker")
+    monkeypatch.setattr(Path, "stat", lambda _: socket_of(0o660, 999))
+    seen["a group may use the socket"] = engine.refusal(url, refused)
+    monkeypatch.setattr(Path, "stat", lambda _: socket_of(0o600))
+    seen["root may use the socket"] = engine.refusal(url, refused)
+    monkeypatch.undo()
+    monkeypatch.setenv("DOCKER_HOST", "tcp://10.0.0.1:2375")
+    seen["an engine on another machine"] = message(engine.socket_url)
+    monkeypatch.delenv("DOCKER_HOST")
+    monkeypatch.setattr(engine, "socket_paths", lambda: [str(tmp_path / "none.sock")])
+    seen["no engine has a socket"] = message(engine.socket_url)
+    spec = ClusterSpec("galera", nodes=3).with_needs(iops=100)
+    seen["a limit is missing"] = message(provisioner._limits, spec, "/", frozenset({"iops"}))
+    seen["an image cannot be built"] = message(images.offer, "mysql:8.4")
+    monkeypatch.setenv("PATH", "/nonexistent")
+    seen["mmdebstrap is missing"] = message(root_file_system.make, OFFERS[0], [], tmp_path, print)
+    release = ReleaseName.parse("mariadb:11.8=/opt/mariadb")
+    seen["a release is a directory"] = message(provisioner.ContainerProvisioner().supply, release, print)
+
+    golden.compare("container_engine", seen, {tmp_path: "TMP"})
