@@ -38,7 +38,7 @@ def test_a_guest_that_panics_in_a_round_is_named(guest, guests):
         round_runner.run_round(LOAD, setting, variant="one", block=0, position=0)
     crashing.join()
 
-    assert "node node1 was ended by SIGKILL: guest node1 has ended; it said:" in str(caught.value)
+    assert "node node1 was ended by SIGKILL: guest node1 has ended; its last output:" in str(caught.value)
     assert "Kernel panic - not syncing: sysrq triggered crash" in str(caught.value)
     assert cluster.unusable.startswith("guest node1 has ended")
     guests.give_back([client])

@@ -200,5 +200,7 @@ def test_a_disk_whose_program_ends_ends_the_guest(guest, disk):
     guest.agent.pid(number)
     os.kill(guest.disks[0].pid, signal.SIGKILL)
 
-    with pytest.raises(ProvisionError, match=rf"guest node1 has ended; it said: (.|\n)*serves the disk {disk.path} of"):
+    with pytest.raises(
+        ProvisionError, match=rf"guest node1 has ended; its last output: (.|\n)*serves the disk {disk.path} of"
+    ):
         guest.agent.wait(number, 60)

@@ -122,7 +122,7 @@ def test_a_guest_ends_with_our_line(guest):
     guest.detach()
 
     wait.until(lambda: [str(pid) for pid in pids if alive(pid)], "the end of the guest", seconds=30, poll=0.005)
-    assert guest.agent.gone == "guest node1 was given back"
+    assert guest.agent.gone == "guest node1 was released"
     assert time.monotonic() - began < 30
 
 
@@ -140,7 +140,9 @@ def test_a_panic_is_said_with_the_last_words_of_the_console(guest):
     guest.agent.pid(number)
     guest.agent.begin("echo 1 >/proc/sys/kernel/sysrq; echo c >/proc/sysrq-trigger")
 
-    with pytest.raises(ProvisionError, match=r"guest node1 has ended; it said: (.|\n)*Kernel panic - not syncing"):
+    with pytest.raises(
+        ProvisionError, match=r"guest node1 has ended; its last output: (.|\n)*Kernel panic - not syncing"
+    ):
         guest.agent.wait(number, 60)
     assert "sysrq triggered crash" in guest.agent.gone
     assert "Call Trace" not in guest.agent.gone
@@ -148,7 +150,7 @@ def test_a_panic_is_said_with_the_last_words_of_the_console(guest):
 
 def test_a_kernel_that_does_not_start_is_said_with_its_last_lines(other):
     """Too little memory is one reason."""
-    with pytest.raises(ProvisionError, match=r"^guest node2 has ended; it said: .") as caught:
+    with pytest.raises(ProvisionError, match=r"^guest node2 has ended; its last output: .") as caught:
         Guest("node2", SYSTEM, other, GuestHardware(2**20))
 
     assert len(str(caught.value).splitlines()) <= module.LAST_LINES + 1
@@ -161,7 +163,7 @@ def test_a_kernel_that_is_no_kernel_says_what_it_printed(other, tmp_path):
     (tmp_path / "bin/linux").chmod(0o755)
     broken = dataclasses.replace(SYSTEM, bin=tmp_path / "bin")
 
-    with pytest.raises(ProvisionError, match=r"^guest node2 has ended; it said: this is no kernel$"):
+    with pytest.raises(ProvisionError, match=r"^guest node2 has ended; its last output: this is no kernel$"):
         Guest("node2", broken, other, GuestHardware(MEMORY))
 
 

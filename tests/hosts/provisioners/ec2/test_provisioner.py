@@ -119,7 +119,7 @@ REFUSALS = [
     ("RunInstances", "InsufficientInstanceCapacity", "does not have enough of these instances now"),
     ("RunInstances", "VcpuLimitExceeded", "the account's limit of vCPUs is used"),
     ("RunInstances", "UnauthorizedOperation", "do not permit ec2:RunInstances; `dbcluster ec2 policy` prints"),
-    ("RunInstances", "Unsupported", "this zone does not offer that"),
+    ("RunInstances", "Unsupported", "this zone does not offer it"),
     ("CreatePlacementGroup", "UnauthorizedOperation", "do not permit ec2:CreatePlacementGroup"),
     ("AuthorizeSecurityGroupIngress", "RulesPerSecurityGroupLimitExceeded", "RulesPerSecurityGroupLimitExceeded"),
     ("DescribeInstanceTypes", "InvalidInstanceType", "this region has no such type"),
@@ -154,7 +154,7 @@ def test_capacity_for_two_of_three_launches_none(aws, run):
     assert aws.requests.count("ec2:RunInstances") == 2
     other, _ = run()
     aws.capacity["r6i.large"] = 2
-    with pytest.raises(ProvisionError, match="has not as many"):
+    with pytest.raises(ProvisionError, match="does not have enough"):
         other.acquire(THREE)
     assert aws.left() == {}
 
@@ -208,7 +208,7 @@ def test_credentials_that_expire_in_the_run_leave_no_instance(machines, run):
     provisioner.close()
 
     assert "the credentials have expired" in "\n".join(lines)
-    assert "server1, server2, load sent a shutdown over ssh to" in lines
+    assert "sent a shutdown over ssh to server1, server2, load" in lines
     assert any(line.startswith("every instance ends itself by ") for line in lines)
     wait.until(lambda: [str(one) for one in machines.instances()], "the end of the instances", seconds=20)
     machines.relent()

@@ -88,7 +88,7 @@ def test_a_second_launch_counts_with_the_first(aws, tmp_path):
     """A larger cluster needs more servers: their most and that of the first launch stay below one cap."""
     with provisioner(tmp_path, "1.7") as found:
         found._grow(3)
-        with pytest.raises(ConfigError, match=r"of which other launches of the run have 1\.5"):
+        with pytest.raises(ConfigError, match=r"other launches of the run have used 1\.5"):
             found._grow(4)
         assert aws.requests.count(RUN) == 2
     assert aws.left() == {}

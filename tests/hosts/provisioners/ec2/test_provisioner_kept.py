@@ -80,7 +80,7 @@ def test_what_is_left_runs_on_without_us(machines, provisioner, data, monkeypatc
     told = "\n".join(lines)
     at = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(stay.ends))
     assert re.search(
-        rf"^ec2: the kept instances end themselves at {at}, in \d+ min; end it earlier: {stay.command}$", told, re.M
+        rf"^ec2: the kept instances end themselves at {at}, in \d+ min; to end them earlier: {stay.command}$", told, re.M
     )
     assert re.search(r"about 0\.\d\d USD spent so far; the kept instances will cost at most 0\.\d\d", told)
     login = shlex.split(

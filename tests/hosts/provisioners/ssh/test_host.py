@@ -402,7 +402,7 @@ def test_a_host_that_was_given_back_is_gone(provisioner, stand_in):
 
     provisioner.give_back([gone])
 
-    assert re.fullmatch("machine host1 was given back", gone.lost())
+    assert re.fullmatch("machine host1 was released", gone.lost())
     assert process.status() == -9
     with pytest.raises(ProvisionError, match="machine host1"):
         gone.run(["true"])

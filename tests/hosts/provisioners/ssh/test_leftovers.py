@@ -168,7 +168,7 @@ def test_what_was_ended_is_said_with_its_size():
             "removed the programs that were sent (144 MB)",
         ],
         [
-            f"{OTHER} lives and is of x@\\x1by: end it where it started",
+            f"{OTHER} is alive and belongs to x@\\x1by: end it where it started",
             f"{DEAD} stays: rm: no way",
             "the programs that were sent stay: a run uses the machine; try again after its end",
         ],
@@ -274,7 +274,7 @@ def test_a_run_of_another_controller_is_ended_there(hosts, base):
     made(host, base, DEAD, session=living(host))
 
     with pytest.raises(
-        ConfigError, match=rf"^run {DEAD[:8]} lives on host1 and is of somebody@elsewhere: end it there"
+        ConfigError, match=rf"^run {DEAD[:8]} is alive on host1 and belongs to somebody@elsewhere: end it"
     ):
         of(hosts, base).end(DEAD[:8])
     assert listed(host, base) == [DEAD]
@@ -284,11 +284,9 @@ def test_a_run_that_is_nowhere_is_unknown(hosts, base):
     """The message lists those that there are; a text that is no id is not sent."""
     made(hosts["host1"], base, DEAD)
 
-    with pytest.raises(
-        ConfigError, match=rf"^no run on these machines has the id '{OTHER[:8]}'; there is: {DEAD[:8]}$"
-    ):
+    with pytest.raises(ConfigError, match=rf"^no run on these machines has the id '{OTHER[:8]}'; known: {DEAD[:8]}$"):
         of(hosts, base).end(OTHER[:8])
-    with pytest.raises(ConfigError, match=r"^'\$\(reboot\)' is no id of a run"):
+    with pytest.raises(ConfigError, match=r"^'\$\(reboot\)' is not an id of a run"):
         of(hosts, base).end("$(reboot)")
 
 

@@ -166,7 +166,7 @@ def test_a_session_that_is_closed_leaves_nothing(connect, stand_in):
 
     assert not directory(stand_in, session).exists()
     assert not [words for words in stand_in["host1"].processes().values() if "88888" in words]
-    with pytest.raises(ProvisionError, match=r"^machine host1 was given back$"):
+    with pytest.raises(ProvisionError, match=r"^machine host1 was released$"):
         session.ask("true")
 
 
@@ -193,7 +193,7 @@ def test_a_connection_that_ends_is_named(connect, stand_in):
 def test_a_machine_with_an_unknown_key_gets_nothing(connect, stand_in, tmp_path):
     """The message has its fingerprint, and says where to compare it and where to put it."""
     (tmp_path / "keys").write_text("")
-    with pytest.raises(ProvisionError, match=r"host key, so we sent nothing to it. it") as caught:
+    with pytest.raises(ProvisionError, match=r"host key, so we sent nothing to it\.") as caught:
         connect(keys=tmp_path / "keys")
 
     assert stand_in["host1"].fingerprint in str(caught.value)
