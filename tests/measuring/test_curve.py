@@ -13,6 +13,7 @@ from pytest_dbcluster.measuring.drawing.rules import Rules
 from pytest_dbcluster.measuring.measurement import Measurement
 from pytest_dbcluster.measuring.series import series_of
 from pytest_dbcluster.workloads.mysqlslap import MySQLSlap
+from tests.support import golden
 from tests.support.fakes import FakeSource, noisy
 
 SLAP = MySQLSlap("write", queries=64)
@@ -304,9 +305,7 @@ def test_only_a_workload_is_swept(load):
     """A name is none, nor is its class."""
     with pytest.raises(ConfigError) as caught:
         curve.loads(load, {"threads": (1, 2)})
-    assert str(caught.value) == (
-        f"measure.sweep(workload, on=[...]) takes a workload, such as SysBench(), got {load!r}"
-    )
+    assert str(caught.value).endswith(f"takes a workload, such as SysBench(), got {load!r}")
 
 
 def test_values_that_have_no_hash_are_refused_as_others():
@@ -319,10 +318,8 @@ def test_every_without_a_claim_shows_how_it_is_written():
     """As every public call does."""
     with pytest.raises(ConfigError) as caught:
         sweep(2.0).every()
-    assert str(caught.value) == (
-        "curve.every(...): missing a required argument: 'claim'; usage: "
-        "curve.every(lambda slow, fast: fast.beats(slow))"
-    )
+    assert "missing a required argument: 'claim'" in str(caught.value)
+    assert str(caught.value).endswith("curve.every(lambda slow, fast: fast.beats(slow))")
 
 
 @pytest.mark.parametrize("claim", [lambda one: one, lambda one, other, third: one, lambda: None])
@@ -334,3 +331,23 @@ def test_a_claim_takes_a_series_for_each_cluster(claim):
     ):
         made.every(claim)
     assert made.points[0].measurement.pairs == 0
+
+
+def test_golden_errors_of_sweeps():
+    """They are those of the golden file."""
+    nothing = sweep(2.0)
+    golden.compare(
+        "sweep_errors",
+        {
+            "no workload": golden.message_of(curve.loads, "load", {"threads": (1, 2)}),
+            "no field": golden.message_of(curve.loads, SLAP, {}),
+            "two fields": golden.message_of(curve.loads, SLAP, {"rows": (1, 2), "concurrency": (1, 2)}),
+            "an unknown field": golden.message_of(curve.loads, SLAP, {"row": (1, 2)}),
+            "a value twice": golden.message_of(curve.loads, SLAP, {"concurrency": (1, 1)}),
+            "a single value": golden.message_of(curve.loads, SLAP, {"concurrency": 4}),
+            "every without a claim": golden.message_of(nothing.every),
+            "every that returns no answer": golden.message_of(nothing.every, lambda slow, fast: None),
+            "no round": golden.message_of(nothing.draw, 0),
+            "an unknown variant": golden.message_of(nothing.draw, relative_to="none"),
+        },
+    )

@@ -9,6 +9,7 @@ import pytest
 
 from pytest_dbcluster.claims.carry_over import CarryOver
 from pytest_dbcluster.measuring import remarks
+from pytest_dbcluster.measuring.round_trips import RoundTripsTaken
 from pytest_dbcluster.rounds.round import Round, RunResult
 from tests.support import golden
 
@@ -180,5 +181,6 @@ def test_golden_remarks():
         "a claim chosen among several": remarks.chosen_line(3),
         "a second try": remarks.try_line(2, 0.0005),
         "a twentieth try": remarks.try_line(20, 0.0001),
+        "round trips": [str(RoundTripsTaken(1.934, 1.8, 2.05, 8, (0.0, 0.005, 0.01)))],
     }
     golden.compare("remarks", {title: "\n".join(lines) for title, lines in shown.items()})

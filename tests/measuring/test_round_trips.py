@@ -51,10 +51,9 @@ def test_the_round_trips_of_an_operation_are_the_slope_of_its_latency():
 
 def test_its_text_has_the_interval_and_the_distances():
     """It is the same in a message, in the terminal and in the page."""
-    assert str(RoundTripsTaken(1.934, 1.8, 2.05, 8, (0.0, 0.005, 0.01))) == (
-        "round trips that an operation takes: 1.93 (1.80 .. 2.05, 95 % interval of 8 pairs): the slope of p50 over RTT "
-        "(0, 5, 10 ms)"
-    )
+    text = str(RoundTripsTaken(1.934, 1.8, 2.05, 8, (0.0, 0.005, 0.01)))
+    assert "1.93 (1.80 .. 2.05, 95 % interval of 8 pairs)" in text
+    assert text.endswith("(0, 5, 10 ms)")
     assert "1.93 (no interval yet of 1 pair): the" in str(RoundTripsTaken(1.934, None, None, 1, (0.0, 0.01)))
 
 
