@@ -230,7 +230,7 @@ class ComparisonResults:
 
     def add(self, record: ClaimRecord, timeline: str = "") -> None:
         """Write one answer. timeline: every second of it as CSV."""
-        self._recorder.measured(record.test, record.release)
+        self._recorder.note_record(record.test, record.release)
         self._results.add(record, timeline)
         self.records.append(record)
 
@@ -240,7 +240,7 @@ class ComparisonResults:
         if key not in self._earlier.taken:
             record = self._earlier.take(key, test, repeat)
             self._recorder.take_over(key.test)
-            self._recorder.measured(test, record.release)
+            self._recorder.note_record(test, record.release)
             self.line(f"taken over: {record.text} ({record.load})")
 
     def outdated(self, key: Key, changed: Sequence[str]) -> None:

@@ -225,7 +225,7 @@ class Controller:
         """Pass a worker's message on to the report."""
         if report.when == WHEN and self.report:
             with self._signals.hold() if self._signals else contextlib.nullcontext():
-                self.report.received(report.node.gateway.id, report.__dict__[INPUT])
+                self.report.receive(report.node.gateway.id, report.__dict__[INPUT])
             report.__dict__[INPUT] = b""
 
     def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
@@ -240,7 +240,7 @@ class Controller:
         unwritten.of(self._config).reasons |= given.get(UNWRITTEN, {})
         if self.report:
             for message in given.get(HELD, []):
-                self.report.received(node.gateway.id, message)
+                self.report.receive(node.gateway.id, message)
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:

@@ -127,7 +127,7 @@ def _sentence(document: Mapping[str, Any], number: int | None, file: str) -> str
     if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < len(texts):
         raise ConfigError(
             f"published measurement {file!r} has {len(texts)} sentences in [findings] text, and sentence={number!r} is "
-            "none of them; they are numbered from 0"
+            "not one of them; they are numbered from 0"
         )
     return str(texts[number])
 

@@ -52,7 +52,7 @@ class BenchmarkedVariant:
 
     @property
     def extra_info(self) -> dict[str, Any]:
-        """What pytest-benchmark saves beside the seconds."""
+        """What pytest-benchmark saves besides the seconds."""
         return {
             "unit": "seconds per operation" if self.has_fixed_time else "seconds per round",
             "release": self.record.release,

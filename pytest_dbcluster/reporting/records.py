@@ -251,7 +251,7 @@ class CurveRecord:
         return ", ".join(filter(None, [f"{self.load} over {self.field}", self.parameters]))
 
     def share(self, point: CurvePoint) -> float | None:
-        """The median of a point as a share of the baseline's at the same value; None where there is none."""
+        """The median of a point as a share of the baseline's at the same value; None without a point there."""
         for other in self.points:
             if (other.value, other.variant) == (point.value, self.baseline) and other.median:
                 return point.median / other.median

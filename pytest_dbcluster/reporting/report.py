@@ -160,7 +160,7 @@ class Report(Sink):
 
     def _note_measured(self, record: ClaimRecord | CurveRecord) -> None:
         if recorder := run_recorder.of(self._config):
-            recorder.measured(record.test, record.release)
+            recorder.note_record(record.test, record.release)
 
     def sort(self, tests: Sequence[str]) -> None:
         """Sort the records by test in the order of ``tests``; those of one test stay in order of arrival."""
@@ -168,7 +168,7 @@ class Report(Sink):
         self.records.sort(key=lambda record: numbers.get(record.test, len(numbers)))
         self.curves.sort(key=lambda record: numbers.get(record.test, len(numbers)))
 
-    def received(self, worker: str, message: bytes) -> None:
+    def receive(self, worker: str, message: bytes) -> None:
         """Show and save what a Relay has sent.
 
         Lines on the terminal begin with the worker's name. Files of claims and curves are moved into the results
@@ -202,7 +202,7 @@ class Report(Sink):
             for line in range(1, lines + 1):
                 if (kind, str(directory), line) not in self._received:
                     message = messages.Message(kind, directory=str(directory), line=line)
-                    self.received(directory.name, messages.encode(message))
+                    self.receive(directory.name, messages.encode(message))
 
     def finish(self, overridden: Sequence[str]) -> None:
         """Write ``summary.md``, ``matrix.csv`` and Allure's files about the whole run."""
@@ -230,7 +230,7 @@ class Report(Sink):
         self.drifted = kept.drifted
 
     def page(self) -> str:
-        """Make the page of the run from its results directory; return the line that says where it is.
+        """Make the page of the run from its results directory; return the line with its path.
 
         Empty for a run without results, and without matplotlib, which another line reports.
         """
@@ -266,7 +266,7 @@ class Report(Sink):
         terminal.summary(terminal_reporter, self.records, notes, screen, self.curves, self._matrix(), tests)
 
     def last_lines(self, terminal_reporter: Any, page: str) -> None:
-        """Print how many claims hold, and where the page is; ``page`` is the line of ``page``."""
+        """Print the number of claims by state, and the path of the page; ``page`` is the line of ``page``."""
         width = terminal.Screen.of(self._config).width
         total = closing.total(self.records, self._tests())
         for line in terminal.last_lines(total, page, width, joint_error.line(self.records)):

@@ -68,7 +68,7 @@ class Sink:
         """
 
     def page(self) -> str:
-        """Make the page of the run, after ``finish``; return the line that says where it is, empty for none."""
+        """Make the page of the run, after ``finish``; return the line with its path; empty for none."""
         return ""
 
     def github(self) -> Sequence[str]:
@@ -79,7 +79,7 @@ class Sink:
         """Print all verdicts."""
 
     def last_lines(self, terminal_reporter: Any, page: str) -> None:
-        """Print how many claims hold, and where the page is; ``page`` is the line of ``page``."""
+        """Print the number of claims by state, and the path of the page; ``page`` is the line of ``page``."""
 
 
 class Relay(Sink):
@@ -111,7 +111,7 @@ class Relay(Sink):
         self._reporter.progress(event)
 
     def claim(self, record: ClaimRecord, timeline: str = "") -> None:
-        """Save one answered claim, add it to Allure's results, and send where it is saved."""
+        """Save one answered claim, add it to Allure's results, and send its directory and line."""
         self._reporter.forget()
         kept = self._results.add(record, timeline)
         allure_results.claim(self._config, record, kept)
@@ -140,7 +140,7 @@ class Relay(Sink):
         self._worker.send(messages.encode(messages.Message("kept", curve=key, now=test)))
 
     def curve(self, record: CurveRecord) -> None:
-        """Save one curve, add it to Allure's results, and send where it is saved."""
+        """Save one curve, add it to Allure's results, and send its directory and line."""
         table = curves.as_csv(record)
         kept = self._results.add_curve(record, table)
         allure_results.curve(self._config, record, table, kept.chart)

@@ -1,8 +1,8 @@
 """Documents: what a results directory has as JSON, for the whole run and for each claim and curve.
 
-A *document* is a typed value that is saved as JSON and read back. Each has a format number, so that a reader can say
-what to do with a file of another version. ``reporting.schema`` makes the
-documents of claims and curves from records, and records from them.
+A *document* is a typed value that is saved as JSON and read back. Each has a format number, so a reader can say what to
+do with a file of another version. ``reporting.schema`` makes the documents of claims and curves from records, and
+records from them.
 
 - ``json_text``: a document as a line of JSON and back, and the message about a file that cannot be read.
 - ``record_documents``: the lines of ``claims.jsonl``, ``curves.jsonl`` and ledgers. ``messages``: what workers send.

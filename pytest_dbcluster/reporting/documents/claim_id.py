@@ -1,7 +1,7 @@
 """What identifies a claim over many runs.
 
 A *claim id* is text that is the same in each run, on each release and on each machine: file and name of the test with
-its parameters, the claim, and the workload. The release is left out, and so are directories, so that a suite may move.
+its parameters, the claim, and the workload. It has neither the release nor directories, so a suite may move.
 The margin of a claim is left out too: a stricter claim continues the history of its ratio.
 
 Two claims of one run have the same id only on two releases. If two tests could break this, the run refuses them before

@@ -84,7 +84,7 @@ class RunRecorder:
         """Note a release of the run, and its exact version if that is known."""
         self._releases[name] = version or self._releases.get(name, "")
 
-    def measured(self, test: str, releases: str) -> None:
+    def note_record(self, test: str, releases: str) -> None:
         """Write the file, because this test has a record; its releases are in the text of ``ClaimRecord.release``.
 
         It is written before the record, so it has the test of each record even if the run is killed.

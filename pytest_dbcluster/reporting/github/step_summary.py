@@ -57,7 +57,7 @@ def files(environment: Mapping[str, str], *, asked: bool) -> Files | None:
 def write(directory: Path, to: Files, lost: Unwritten) -> list[str]:
     """Add the summary and the outputs of the run in this directory to the files; return the annotations, one a line.
 
-    The file for github-action-benchmark is written beside the other results. Files that cannot be written are noted in
+    The file for github-action-benchmark is written to the results directory. Files that cannot be written are noted in
     ``lost``. Raises ConfigError if the results cannot be read.
     """
     source = sources.read(directory)

@@ -40,7 +40,7 @@ def test_a_release_gets_its_version_when_it_is_known(tmp_path, recorder):
     """And keeps it."""
     recorder.add_release("mysql:8.4")
     recorder.add_release("mariadb:10.11")
-    recorder.measured("a", "mariadb:10.11 10.11.19, mariadb:11.8 11.8.3")
+    recorder.note_record("a", "mariadb:10.11 10.11.19, mariadb:11.8 11.8.3")
     recorder.add_release("mariadb:10.11")
     recorder.finish("")
 
@@ -51,7 +51,7 @@ def test_a_test_is_cut_short_until_it_ends(tmp_path, recorder):
     """Its claims are in the results of a killed run, so it is there too, after those that have ended."""
     recorder.begin_test("a")
     recorder.part("a", "passed", "", 1.0)
-    recorder.measured("a", "mysql:8.4 8.4.3")
+    recorder.note_record("a", "mysql:8.4 8.4.3")
     killed = read_run(tmp_path).tests
     recorder.begin_test("b")
     recorder.part("b", "holds", "", 2.0)
@@ -77,7 +77,7 @@ def test_a_record_that_arrives_after_the_end_of_its_test_changes_nothing(tmp_pat
     """As from a worker."""
     recorder.part("a", "holds", "", 1.0)
     recorder.end_test("a")
-    recorder.measured("a", "mysql:8.4 8.4.3")
+    recorder.note_record("a", "mysql:8.4 8.4.3")
 
     assert [test.outcome for test in read_run(tmp_path).tests] == ["holds"]
 
