@@ -67,7 +67,7 @@ def test_an_unknown_file_lists_the_known_ones(root):
     with pytest.raises(ConfigError) as caught:
         Published.read(root, "sone", columns={})
 
-    assert str(caught.value) == "unknown published measurement 'sone'; known: some; did you mean some?"
+    assert all(fact in str(caught.value) for fact in ("'sone'", "known: some", "did you mean some?"))
 
 
 def test_an_unknown_column_lists_the_known_ones(root):
@@ -76,9 +76,7 @@ def test_an_unknown_column_lists_the_known_ones(root):
 
     with pytest.raises(ConfigError) as caught:
         found.ratio(resolved("flush_2", a="1"), resolved("default"), "throughput", "write")
-    assert str(caught.value) == (
-        "unknown published column of flush_2 'fastr'; known: default, faster; did you mean faster?"
-    )
+    assert all(fact in str(caught.value) for fact in ("'fastr'", "known: default, faster", "did you mean faster?"))
 
 
 def test_a_file_without_columns_is_refused(root):
@@ -87,7 +85,7 @@ def test_a_file_without_columns_is_refused(root):
 
     with pytest.raises(ConfigError) as caught:
         Published.read(root, "other", columns={})
-    assert str(caught.value) == "published measurement 'other' has no [columns.NAME] with seconds for each mode"
+    assert all(fact in str(caught.value) for fact in ("'other'", "[columns.NAME]", "seconds for each mode"))
 
 
 def test_the_tables_of_the_galera_suites_can_be_read():
@@ -205,5 +203,5 @@ def test_a_sentence_is_one_of_the_findings(root, number):
     assert Published.read(root, "some", columns={}).lines == []
 
     (root / "fixtures/published/words.toml").write_text('title = "t"\n[findings]\ntext = ["one", "two"]\n')
-    with pytest.raises(ConfigError, match=r"'words' has 2 sentences in \[findings\] text, and sentence=.* is none of"):
+    with pytest.raises(ConfigError, match=r"'words' has 2 sentences in \[findings\] text, and sentence="):
         Published.read(root, "words", columns={}, sentence=number)

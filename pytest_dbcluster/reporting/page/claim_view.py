@@ -102,7 +102,7 @@ class ClaimView:
         verdict, published = self.record.verdict, self.record.published
         if published is None or not math.isfinite(verdict.ratio):
             return ""
-        times = f"measured is {formatting.ratio(verdict.ratio / published, EQUAL)} the published ratio"
+        times = f"the measured ratio is {formatting.ratio(verdict.ratio / published, EQUAL)} the published one"
         if verdict.low == 0 and math.isinf(verdict.high):
             return times
         inside = verdict.low <= published <= verdict.high
@@ -186,7 +186,7 @@ class ClaimView:
         found = []
         if closing.holds_as_guard(self.record):
             level = wording.level(self.record.verdict)
-            found.append(f"the guard holds by its 90 % interval; that of {level}: {words.interval(self.record)}")
+            found.append(f"the guard holds by its 90 % interval; at {level}: {words.interval(self.record)}")
         return (*found, *closing.of_rounds(self.record))
 
     @functools.cached_property

@@ -89,13 +89,13 @@ def _holds(number: int, whole: int) -> str:
         return "The only claim holds" if whole == 1 else f"All {whole} claims hold"
     if whole == 1:
         return "The only claim does not hold"
-    return f"{number or 'None'} of {whole} claims {'holds' if number <= 1 else 'hold'}"
+    return f"{number} of {whole} claims {'holds' if number == 1 else 'hold'}"
 
 
 def _name_refuted(refuted: Sequence[ClaimRecord]) -> str:
-    said = [f"{words.sentence(record)} ({record.load})" for record in refuted[:NAMED]]
-    more = [f"{len(refuted) - NAMED} more"] if len(refuted) > NAMED else []
-    return ", and ".join([*said, *more])
+    """The first refuted claims in words, and the number of the others."""
+    sentences = ", ".join(f"{words.sentence(record)} ({record.load})" for record in refuted[:NAMED])
+    return f"{sentences}, and {len(refuted) - NAMED} more" if len(refuted) > NAMED else sentences
 
 
 def counts(sources: Sequence[Source]) -> list[Count]:

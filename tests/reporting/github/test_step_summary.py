@@ -80,7 +80,7 @@ def test_a_summary_above_the_limit_is_cut_and_says_so(source, monkeypatch):
     assert len(text.encode()) <= 3_000
     assert "<details>" not in text
     assert "more claims are in the results: this summary is at GitHub's size limit." in text
-    assert text.startswith("## None of 40 claims holds; 40 are refuted")
+    assert text.startswith("## 0 of 40 claims hold; 40 are refuted")
 
 
 def test_a_summary_of_broken_tests_above_the_limit_is_cut_too(source, monkeypatch):

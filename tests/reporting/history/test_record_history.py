@@ -18,10 +18,7 @@ def test_runs_on_another_machine_are_named_and_not_compared(tmp_path):
     before = entries(healthy(8), machine="64 x another CPU, 64 usable, 256.0 GiB, xfs")
     lines = said(tmp_path, before, entries([0.5], first=8))
 
-    assert lines[-1] == (
-        "history: 8 runs on another machine (64 x another CPU, 64 usable, 256.0 GiB, xfs) cannot be compared with "
-        "this one"
-    )
+    assert "8 runs on another machine (64 x another CPU, 64 usable, 256.0 GiB, xfs)" in lines[-1]
     assert not any(line.startswith("DRIFT") for line in lines)
 
 

@@ -12,7 +12,8 @@ def test_a_guard_that_holds_shows_the_interval_by_which_it_does():
     made = claim_view.view(record(kinds.no_slower_than(0.2), faster=1.02, sd=0.01, pairs=8), "claim1")
 
     assert made.interval.startswith("90 %: 1.")
-    assert made.remarks == ("the guard holds by its 90 % interval; that of 99.9 %: no interval yet",)
+    (remark,) = made.remarks
+    assert "99.9 %: no interval yet" in remark
 
 
 def test_other_claims_show_the_interval_of_all_looks():

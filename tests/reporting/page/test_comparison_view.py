@@ -126,7 +126,8 @@ def test_a_claim_about_two_topologies_has_no_column(keyed):
 
     assert shown.columns == ("galera3", "standalone1")
     assert len(shown.rows) == 1
-    assert shown.notes == ("left out 1 claim measured on only one topology",)
+    (note,) = shown.notes
+    assert "1 claim measured on only one topology" in note
 
 
 def test_storage_stands_side_by_side(keyed):
@@ -149,7 +150,8 @@ def test_machines_stand_side_by_side(keyed):
     assert cells(shown) == [["holds", "holds"]]
     assert shown.notes == ()
     assert mixed.columns == (OLD, NEW)
-    assert mixed.notes == ("the columns of some claims also differ in machine",)
+    (note,) = mixed.notes
+    assert note.endswith(" differ in machine")
 
 
 def test_runs_stand_side_by_side_in_their_order(keyed):

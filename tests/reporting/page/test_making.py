@@ -76,10 +76,8 @@ def test_a_slow_page_says_once_what_else_makes_it():
     """After twenty seconds; nobody has to wait for it."""
     said = lines("dbcluster report DIR", 1.0, 40)
 
-    assert [line for line in said if "slow" in line] == [
-        "making the page: 22 of 40 claims after 22 s, which is slow; the results are complete: Ctrl-C leaves the page "
-        "out, and `dbcluster report DIR` makes it at any time"
-    ]
+    (slow,) = [line for line in said if "slow" in line]
+    assert all(fact in slow for fact in ("22 of 40 claims", "22 s", "Ctrl-C", "`dbcluster report DIR`"))
     assert said[-1] == "making the page: 37 of 40 claims"
 
 
@@ -97,9 +95,9 @@ def test_a_view_that_fails_is_noted_and_left_out():
 
     assert making.view("claim 3", lambda: "made") == "made"
     assert making.view("claim 4", broken) is None
-    assert list(making.failed.values()) == [
-        "claim 4 could not be shown (ValueError: no values); its figures are in the results directory"
-    ]
+    (sentence,) = making.failed.values()
+    assert sentence.startswith("claim 4 ")
+    assert "ValueError: no values" in sentence
 
 
 def views(processes, body, many=MANY, before=""):

@@ -38,9 +38,8 @@ def test_results_of_a_killed_run_are_read(run):
     read = sources.read(run)
 
     assert len(read.claims) == 1
-    assert read.notes == (
-        "the last line of claims.jsonl is incomplete, because the run ended while writing it: it is left out",
-    )
+    (note,) = read.notes
+    assert "last line of claims.jsonl" in note
 
 
 def test_a_run_without_its_document_is_read(run):
@@ -48,7 +47,7 @@ def test_a_run_without_its_document_is_read(run):
     (run / "run.json").unlink()
 
     assert sources.read(run).run is None
-    assert sources.read(run).notes[0].startswith("the file run.json is missing: broken and skipped tests")
+    assert "run.json is missing" in sources.read(run).notes[0]
 
 
 @pytest.mark.parametrize(

@@ -20,41 +20,45 @@ def source(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("made", "sentence"),
+    ("made", "facts"),
     [
-        ([record()], "The only claim holds."),
-        ([record(), record(load="two")], "All 2 claims hold."),
-        ([undecided()], "The only claim does not hold; 1 is inconclusive."),
+        ([record()], ["claim holds"]),
+        ([record(), record(load="two")], ["2 claims hold"]),
+        ([undecided()], ["does not hold", "1 is inconclusive"]),
         (
             [record(), record(load="two"), failed()],
-            "2 of 3 claims hold; 1 is refuted: flush_2 is not faster than galera3 (mysqlslap update c50).",
+            ["2 of 3 claims hold", "1 is refuted: flush_2 is not faster than galera3 (mysqlslap update c50)"],
         ),
-        ([], "No claim was decided."),
+        ([], ["No claim"]),
     ],
 )
-def test_one_sentence_says_it_all(source, made, sentence):
+def test_one_sentence_says_it_all(source, made, facts):
     """How many claims hold, and what the refuted ones say."""
-    assert summary.sentence([source(made, tests=TESTS[:3])]) == sentence
+    sentence = summary.sentence([source(made, tests=TESTS[:3])])
+
+    assert [fact for fact in facts if fact not in sentence] == []
 
 
 @pytest.mark.parametrize(
-    ("claims", "drawn", "sentence"),
+    ("claims", "drawn", "curves"),
     [
-        ([], 1, "No claim was decided; 1 curve was drawn."),
-        ([], 2, "No claim was decided; 2 curves were drawn."),
-        ([record()], 2, "The only claim holds."),
+        ([], 1, "1 curve was drawn"),
+        ([], 2, "2 curves were drawn"),
+        ([record()], 2, ""),
     ],
 )
-def test_curves_are_named_where_no_claim_is(source, claims, drawn, sentence):
+def test_curves_are_named_where_no_claim_is(source, claims, drawn, curves):
     """A run may only draw."""
     made = dataclasses.replace(source(claims, tests=TESTS[:3]), curves=(a_sweep(),) * drawn)
 
-    assert summary.sentence([made]) == sentence
+    sentence = summary.sentence([made])
+    assert curves in sentence
+    assert ("curve" in sentence) == bool(curves)
 
 
 def test_broken_tests_are_counted(source):
     """A broken test is in no claim, so the sentence must say it."""
-    assert summary.sentence([source([record()])]) == "The only claim holds; 1 test is broken."
+    assert summary.sentence([source([record()])]).endswith("; 1 test is broken.")
 
 
 def test_many_refuted_claims_are_not_all_named(source):

@@ -329,9 +329,8 @@ def test_a_directory_in_use_is_not_continued(killed, latest):
     result = killed.runpytest_inprocess(*RESUME)
     lock.release()
 
-    assert refusal(result) == (
-        f"another run writes into {latest}; wait until it has ended, or choose another one with --db-results DIR"
-    )
+    assert refusal(result).startswith(f"another run writes into {latest}; ")
+    assert refusal(result).endswith(" --db-results DIR")
     assert (latest / "claims.jsonl").read_bytes() == before
 
 
@@ -355,7 +354,7 @@ def test_results_of_another_user_are_not_continued(killed, latest):
     before = sorted(path.name for path in latest.rglob("*"))
     result = killed.runpytest_inprocess(*RESUME)
 
-    assert "it belongs to another user, and a run continues only results of its own user" in refusal(result)
+    assert "belongs to another user" in refusal(result)
     assert sorted(path.name for path in latest.rglob("*")) == before
 
 
@@ -377,10 +376,8 @@ def test_claims_of_a_version_without_ids_are_refused(killed, latest):
     (latest / "claims.jsonl").write_text(json.dumps({**line, "claim_id": ""}) + "\n")
     result = killed.runpytest_inprocess(*RESUME)
 
-    assert refusal(result) == (
-        f"--db-resume cannot continue {latest}: an older version wrote its claims, and they have no id; or "
-        "measure all again without it"
-    )
+    assert refusal(result).startswith(f"--db-resume cannot continue {latest}: an older version ")
+    assert "no id" in refusal(result)
 
 
 def test_answers_of_another_machine_are_measured_again(killed, latest):
