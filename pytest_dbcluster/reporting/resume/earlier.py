@@ -79,7 +79,7 @@ class Earlier:
         if unfinished := [curve for curve in self.curves if not curve.drawn]:
             points = quantity(sum(len(curve.values) for curve in unfinished), "point")
             parts.append(f"{points} of {quantity(len(unfinished), 'unfinished curve')}")
-        found_text = " and ".join(parts)
+        found_text = ", ".join(parts)
         if not found_text:
             return f"{OPTION}: {self.directory} has no answered claim, so everything is measured"
         began = f" of the run of {_minute(self.run.began)}" if self.run else ""
