@@ -116,7 +116,7 @@ class Cluster:
 
     def backlog(self) -> list[str]:
         """Return what nodes must still apply; if nothing, what they must still flush. Empty when settled."""
-        return self.topology.backlog(self.nodes) or self._of_each(Node.unflushed)
+        return self.topology.backlog(self.nodes) or self._of_each(Node.flush_log)
 
     def backlog_with(
         self, statements: Callable[[Node], Sequence[str]]
@@ -126,7 +126,7 @@ class Cluster:
         A node runs them after it has said what it has applied, in the same round trip. The rows are None where the
         topology does not ask each node.
         """
-        asked = [node.accompanied(statements(node)) for node in self.nodes]
+        asked = [node.append_statements(statements(node)) for node in self.nodes]
         lines = self.topology.backlog([node for node, _ in asked])
         answers = [connection.answers for _, connection in asked]
         known = [answer for answer in answers if answer is not None]
@@ -229,7 +229,7 @@ class Cluster:
         NodeDied if a server has died, because that is the cause.
         """
         for node in self.nodes:
-            node.survived()
+            node.raise_if_dead()
         output = "\n".join(dict.fromkeys(words.strip().splitlines()))
         logged = [
             f"\n    {node.name} logged: {line}"

@@ -78,7 +78,7 @@ def bring_up(
             cluster.ready_seconds = time.monotonic() - began
             for node in cluster.nodes:
                 node.new_errors()  # discard: an error logged during the start does not belong to a later round
-            for line in opts.changed(resolved.options, cluster.nodes[0].variables(), resolved.release.name):
+            for line in opts.adjustments(resolved.options, cluster.nodes[0].variables(), resolved.release.name):
                 progress(line)
             return cluster
         except BaseException as error:

@@ -258,7 +258,7 @@ def populate(
     spec = ClusterSpec("standalone", release=release.plain_name, name="populating")
     roomy = vendor.roomy if _free_bytes(workload, template, spec, settings) > ROOMY else {}
     pool = str(_pool_bytes(settings.provisioner.node_memory(spec, settings.provisioner.memory().available)))
-    fast = {**vendor.alone, **vendor.populating, **roomy, "innodb_buffer_pool_size": pool, **options}
+    fast = {**vendor.single_server_options, **vendor.populating, **roomy, "innodb_buffer_pool_size": pool, **options}
     resolved = ResolvedCluster(spec, release, topology(spec.topology), None, fast)
     cluster = bring_up(resolved, settings.provisioner, start=template, progress=settings.progress)
     node = cluster.nodes[0]
@@ -268,7 +268,7 @@ def populate(
             with lines as progress, ending:
                 workload.populate(Setting(cluster, settings.client, release, "quick", progress))
                 check(workload, cluster)
-            _finish_populating(workload, node, vendor.alone, options)
+            _finish_populating(workload, node, vendor.single_server_options, options)
             size = settings.keep(node)
         settings.progress(f"populated {workload.data_set} in {time.monotonic() - began:.1f} s: {formatting.size(size)}")
     except DBClusterError as error:

@@ -14,7 +14,7 @@ from pytest_dbcluster.clusters.proxy import Proxy, proxy_class
 from pytest_dbcluster.clusters.servers import options as opts
 from pytest_dbcluster.clusters.servers import parity
 from pytest_dbcluster.clusters.servers.cnf_file import CnfFile
-from pytest_dbcluster.clusters.servers.cnf_judge import judged
+from pytest_dbcluster.clusters.servers.cnf_judge import judge_file
 from pytest_dbcluster.clusters.servers.data_template import Template
 from pytest_dbcluster.clusters.servers.variables import file_sizes, memory_sizes
 from pytest_dbcluster.clusters.startup import has_template, ready_template
@@ -121,7 +121,7 @@ class Resolution:
         parity_options = parity.options(spec.parity or self.parity, release, spec.topology)
         given = opts.resolve(
             spec,
-            lambda cnf: judged(cnf, release, self.provisioner),
+            lambda cnf: judge_file(cnf, release, self.provisioner),
             fragments=self._fragments,
             below=self._below,
             memory=memory,

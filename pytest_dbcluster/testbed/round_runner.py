@@ -138,11 +138,11 @@ def reset(workload: Workload, setting: Setting) -> tuple[str, bool]:
     cluster = setting.cluster
     if workload.writes:
         workload.reset(setting)
-        drained = drain(cluster, lambda node: node.flushing)
+        drained = drain(cluster, lambda node: node.flush_statements)
         if drained.late:
             return f"after its reset {drained.late}", False
         if drained.answers is not None and not any(
-            node.left_unflushed(rows[-1]) for node, rows in zip(cluster.nodes, drained.answers, strict=True)
+            node.flush_backlog(rows[-1]) for node, rows in zip(cluster.nodes, drained.answers, strict=True)
         ):
             return "", True
     return "", cluster.settle(SETTLE_SECONDS)

@@ -159,7 +159,7 @@ def run(
         _require_whole(name, setting.cluster, _part(share, reports), names, result)
     if any(report["lost"] for report in reports) and not outlive:
         for node in setting.cluster.nodes:
-            node.survived()
+            node.raise_if_dead()
     if len(divided) > 1:
         used = _load_hosts(divided, reports)
         late = [min(report["late"] for report in _part(share, reports)) for share in divided]

@@ -126,9 +126,7 @@ def test_a_value_that_the_server_changes_is_said(own, mariadb):
     cluster.close()
     own.give_back(cluster.hosts)
 
-    assert said[-1] == (
-        "mariadb:10.11 was started with key_cache_block_size=1000 and runs with 512: it changed the value by itself"
-    )
+    assert said[-1].startswith("mariadb:10.11 was started with key_cache_block_size=1000 and runs with 512")
     assert left_of(own) == ([], [])
 
 

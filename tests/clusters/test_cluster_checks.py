@@ -133,7 +133,7 @@ def test_an_option_is_as_before_when_a_flush_fails(standalone, monkeypatch):
         with monkeypatch.context() as patch:
             patch.setattr(node, "dialect", dataclasses.replace(node.dialect, flush="FLUSH NONE_AT_ALL"))
             with pytest.raises(SQLError, match="NONE_AT_ALL"):
-                node.unflushed()
+                node.flush_log()
 
         assert node.query("SELECT @@global.innodb_flush_log_at_trx_commit") == [(2,)]
     finally:
@@ -146,10 +146,10 @@ def test_a_refused_statement_is_no_dead_node(standalone):
         standalone.nodes[0].query("SELECT * FROM none.at_all")
 
     assert caught.value.number == 1146
-    assert str(caught.value).startswith("node1: 'SELECT * FROM none.at_all' was refused: 1146 ")
+    assert str(caught.value).startswith("node1: 'SELECT * FROM none.at_all' failed: 1146 ")
 
 
-@pytest.mark.parametrize("ask", ["query", "status", "variables", "unflushed"])
+@pytest.mark.parametrize("ask", ["query", "status", "variables", "flush_log"])
 def test_whoever_asks_a_killed_node_learns_that_it_is_dead(bring, ask):
     """The error has the node, the signal and the log, not the lost connection."""
     node = bring("standalone").nodes[0]

@@ -15,7 +15,7 @@ import pytest
 
 from pytest_dbcluster import registry, wait
 from pytest_dbcluster.clusters.servers.cnf_file import read
-from pytest_dbcluster.clusters.servers.cnf_judge import judged
+from pytest_dbcluster.clusters.servers.cnf_judge import judge_file
 from pytest_dbcluster.clusters.servers.connection import Connection, SQLError
 from pytest_dbcluster.clusters.servers.node import LOAD
 from pytest_dbcluster.clusters.topology import PLANNED, topology, usual_nodes
@@ -114,18 +114,18 @@ def cluster(request, bring, provisioner, victims):
     cnf = read(victims[release.partition(":")[0]])
     if where == "container":
         contain, imaged = request.getfixturevalue("contain"), request.getfixturevalue("imaged")
-        options = judged(cnf, imaged(release), request.getfixturevalue("containers")).options
+        options = judge_file(cnf, imaged(release), request.getfixturevalue("containers")).options
         made = contain(name, nodes, release, **options)
     elif where == "vm":
-        options = judged(cnf, find.find(release), request.getfixturevalue("guests")).options
+        options = judge_file(cnf, find.find(release), request.getfixturevalue("guests")).options
         made = request.getfixturevalue("guest")(name, nodes, release, **options)
     elif where == "ssh":
         request.getfixturevalue("victims_elsewhere")
-        options = judged(cnf, find.find(release), request.getfixturevalue("machines")).options
+        options = judge_file(cnf, find.find(release), request.getfixturevalue("machines")).options
         made = request.getfixturevalue("remote")(name, nodes, release, **options)
     else:
         found = find.find(release)
-        made = bring(name, nodes, found, **judged(cnf, found, provisioner).options)
+        made = bring(name, nodes, found, **judge_file(cnf, found, provisioner).options)
     yield made
     made.close()
 
@@ -161,7 +161,7 @@ def test_a_node_answers_more_with_its_backlog(cluster):
     """The answers are of each node with a server; where servers are not asked for the backlog, there are none."""
     assert cluster.settle(60), cluster.backlog()
 
-    lines, answers = cluster.backlog_with(lambda node: ["SELECT @@port", *node.flushing])
+    lines, answers = cluster.backlog_with(lambda node: ["SELECT @@port", *node.flush_statements])
 
     assert lines == []
     asked = cluster.topology.replicates and cluster.spec.topology != "drbd"
@@ -169,9 +169,9 @@ def test_a_node_answers_more_with_its_backlog(cluster):
     assert [rows[0] for rows in answers or []] == [[(node.port,)] for node in cluster.nodes if asked]
 
     def unflushed():
-        _, answers = cluster.backlog_with(lambda node: node.flushing)
+        _, answers = cluster.backlog_with(lambda node: node.flush_statements)
         return [
-            line for node, rows in zip(cluster.nodes, answers, strict=True) for line in node.left_unflushed(rows[-1])
+            line for node, rows in zip(cluster.nodes, answers, strict=True) for line in node.flush_backlog(rows[-1])
         ]
 
     if asked:  # a server may write a little for itself after its flush

@@ -357,7 +357,7 @@ class Deadly(Idle):
         """Kills the server, if it is told to."""
         if self.dies:
             setting.cluster.nodes[0].process.signal(9)
-            setting.cluster.nodes[0].survived()
+            setting.cluster.nodes[0].raise_if_dead()
         return super().run(setting)
 
     def violations(self, cluster):

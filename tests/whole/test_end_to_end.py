@@ -209,7 +209,7 @@ def test_what_lay_under_every_cluster_is_named_where_it_lost(result):
 
 def test_what_concerns_another_host_is_said_once(result, place):
     """The file of --db-cnf includes one below --db-cnf-root; its port and skip-networking reach no server."""
-    line = "2 lines of site.cnf concern the host the file came from and were left out: port (old/etc/host.cnf:2), "
+    line = "left out 2 lines of site.cnf that concern the host it came from: port (old/etc/host.cnf:2), "
 
     assert " ".join(result.stdout.split()).count(line) == 1  # a long sentence takes several lines
 

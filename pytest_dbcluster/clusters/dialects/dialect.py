@@ -122,7 +122,7 @@ class Dialect:
     initial: tuple[str, ...]
     """Options that are fixed when a data directory is made; each combination has its own template."""
 
-    alone: Mapping[str, str]
+    single_server_options: Mapping[str, str]
     """Options of the server that makes a template. Its commits must not appear in replication."""
 
     shaping: tuple[str, ...]

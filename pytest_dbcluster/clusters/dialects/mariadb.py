@@ -115,7 +115,7 @@ MARIADB = Dialect(
         "innodb_undo_tablespaces",
         "lower_case_table_names",
     ),
-    alone={},
+    single_server_options={},
     shaping=(
         *SHAPING,
         "innodb_compression_algorithm",

@@ -1,8 +1,10 @@
-"""What a release makes of a my.cnf: which options it reads, accepts, changes and refuses. The release itself is asked.
+"""Checks a my.cnf with the programs of a release: which options it reads, accepts, changes and refuses.
 
-Its ``--help`` names the groups that it reads, its my_print_defaults must read the same options from the file as
-``cnf_file`` does, and its ``--verbose --help`` shows which values are in effect. It gets a copy of the file without the
-options that concern the old host, and with no path in it. ``judged`` is the one function to call.
+- ``--help`` names the groups that the release reads.
+- my_print_defaults must read the same options from the file as ``cnf_file`` does.
+- ``--verbose --help`` shows the values in effect. It reads a copy without paths and options of the old host.
+
+Callers use ``judge_file``.
 """
 
 from __future__ import annotations
@@ -31,31 +33,32 @@ from pytest_dbcluster.spec import ClusterSpec, normal_option
 
 PRINT_DEFAULTS = "my_print_defaults"
 PLUGINS = ("plugin_load", "plugin_load_add")
-CLOSE = 0.84  # likeness of a name from which on it is probably a misspelling
-MOST_REFUSED = 20  # values that a server refuses, each found by a run of its --help
+CLOSE = 0.84  # names with a higher similarity are probably misspellings
+MOST_REFUSED = 20  # values that a server refuses; each run of its --help finds one
 SECRET = re.compile(r"password|passwd|auth|secret", re.IGNORECASE)
 
 
 @dataclasses.dataclass(frozen=True)
-class Judged:
-    """What a release makes of a my.cnf."""
+class CnfJudgement:
+    """The result of checking a my.cnf with a release."""
 
     options: Mapping[str, str]
-    """What to start the server with, by normal name."""
+    """The options to start the server with, by normal name."""
 
     aside: tuple[str, ...]
-    """What was left out because it concerns the old host, each as ``name (file:line)``."""
+    """The options left out because they concern the old host, each as ``name (file:line)``."""
 
     moved: tuple[str, ...]
-    """Paths that became names of files in the data directory."""
+    """One text for each path that we moved into the data directory."""
 
     notes: tuple[str, ...]
-    """One line for everything else that differs from the file."""
+    """One line for each other difference from the file."""
 
     effective: Mapping[str, str]
     """The values that the server reports for all its options."""
 
     name: str
+    """The name of the file in messages."""
 
     @property
     def lines(self) -> list[str]:
@@ -64,26 +67,26 @@ class Judged:
         if self.aside:
             several = len(self.aside) > 1
             lines.append(
-                f"{quantity(len(self.aside), 'line')} of {self.name} concern{'' if several else 's'} the host the file "
-                f"came from and {'were' if several else 'was'} left out: {', '.join(self.aside)}"
+                f"left out {quantity(len(self.aside), 'line')} of {self.name} that concern{'' if several else 's'} the "
+                f"host it came from: {', '.join(self.aside)}"
             )
         if self.moved:
-            lines.append(f"files named in {self.name} lie in each node's data directory: {', '.join(self.moved)}")
+            lines.append(f"moved files of {self.name} into each node's data directory: {', '.join(self.moved)}")
         return [*lines, *self.notes]
 
 
-_answers: dict[tuple[object, ...], Judged | str] = {}
+_answers: dict[tuple[object, ...], CnfJudgement | str] = {}
 _helps: dict[tuple[str, str], str] = {}  # by release and plugins
 
 
-def judged(cnf: CnfFile, release: Release, provisioner: Provisioner) -> Judged:
-    """Return what this release makes of a file; each file is judged once in a process.
+def judge_file(cnf: CnfFile, release: Release, provisioner: Provisioner) -> CnfJudgement:
+    """Check a file with this release; the process keeps the result for each file.
 
-    The release's programs run on a workshop of ``provisioner``, which is given back. Raises ConfigError with every
+    The release's programs run on a workshop of ``provisioner``, which we give back. Raises ConfigError with every
     problem of the file, each with file and line; ProvisionError if a program of the release does not run.
     """
     if not any(SERVER_GROUP.fullmatch(entry.section) for entry in cnf.entries):
-        return Judged({}, (), (), cnf.missing, {}, cnf.name)
+        return CnfJudgement({}, (), (), cnf.missing, {}, cnf.name)
     content = hashlib.sha256(repr((cnf.contents, cnf.directives)).encode()).hexdigest()
     key = (release.name, release.key, str(cnf.path), content)
     if key not in _answers:
@@ -102,11 +105,14 @@ def judged(cnf: CnfFile, release: Release, provisioner: Provisioner) -> Judged:
 
 @dataclasses.dataclass
 class _Kept:
-    """An entry that goes to the server. name: the server's own name of the option. value: as it is written for it."""
+    """An entry that the server gets."""
 
     entry: CnfEntry
     name: str
+    """The server's own name of the option."""
+
     value: str
+    """The value that we write for it."""
 
     @property
     def spelled(self) -> str:
@@ -114,7 +120,7 @@ class _Kept:
 
 
 class Judge:
-    """The judging of one file for one release on one host."""
+    """Checks one file with one release on one host."""
 
     def __init__(self, cnf: CnfFile, release: Release, host: Host) -> None:
         self.cnf, self.release, self.host = cnf, release, host
@@ -127,8 +133,8 @@ class Judge:
         self.plugins: list[str] = []
         self.words: frozenset[str] = frozenset()
 
-    def answer(self) -> Judged:
-        """Judge the file. Raises ConfigError with all problems."""
+    def answer(self) -> CnfJudgement:
+        """Check the file. Raises ConfigError with all problems."""
         groups = self._groups()
         self._compare(groups)
         entries = [entry for entry in self.cnf.entries if entry.section.lower() in groups]
@@ -143,10 +149,10 @@ class Judge:
         effective = self._effective()
         if self.problems:
             raise ConfigError(
-                f"{self.cnf.name} has {quantity(len(self.problems), 'line')} that {self.release.name} cannot take:\n  "
+                f"{self.release.name} does not accept {quantity(len(self.problems), 'line')} of {self.cnf.name}:\n  "
                 + "\n  ".join(self.problems)
             )
-        return Judged(
+        return CnfJudgement(
             self._options(), tuple(self.aside), tuple(self.moved), tuple(self.notes), effective, self.cnf.name
         )
 
@@ -154,11 +160,11 @@ class Judge:
         text = self._help()
         match = re.search(r"^The following groups are read: *(.+)$", text, re.MULTILINE)
         if not match:
-            raise ConfigError(f"{self.release.name} does not say in its --help which groups of a my.cnf it reads")
+            raise ConfigError(f"the --help of {self.release.name} does not list the my.cnf groups that it reads")
         return tuple(match[1].split())
 
     def _help(self, plugins: str = "") -> str:
-        """What the release says of itself with these plugins; asked once in a process."""
+        """The release's --help with these plugins; it runs once in a process."""
         key = (self.release.key, plugins)
         if not _helps.get(key):
             loaded = [f"--plugin-load-add={plugins}"] if plugins else []
@@ -168,22 +174,24 @@ class Judge:
     def _compare(self, groups: Sequence[str]) -> None:
         """Raise ConfigError if the release's my_print_defaults reads other options than we do."""
         ours = [entry.argument for entry in self.cnf.entries if entry.section.lower() in groups]
-        with _copied(self.cnf, self.host) as path:
+        with _copy_files(self.cnf, self.host) as path:
             command = [str(self.release.program(PRINT_DEFAULTS)), f"--defaults-file={path}"]
             try:
                 done = self.host.run([*command, *self.vendor.show_defaults, *groups])
             except CommandFailed as error:
-                raise ConfigError(f"{self.cnf.path} is no my.cnf for {self.release.name}: {error}") from None
+                raise ConfigError(f"{self.release.name} cannot read {self.cnf.path}: {error}") from None
         theirs = done.stdout.splitlines()
         flat = "\n".join(ours).encode(errors="surrogateescape").decode(errors="replace").splitlines()
         if theirs == flat:
             return
         number = next((n for n, pair in enumerate(zip(flat, theirs, strict=False)) if pair[0] != pair[1]), None)
         number = min(len(flat), len(theirs)) if number is None else number
-        read, wanted = (_shown(lines[number]) if number < len(lines) else "no more options" for lines in (theirs, flat))
+        read, wanted = (
+            _hide_secret(lines[number]) if number < len(lines) else "no more options" for lines in (theirs, flat)
+        )
         where = f" ({_where(self.cnf, groups, number)})" if number < len(ours) else ""
         raise ConfigError(
-            f"{self.cnf.path}: {self.release.name} reads option {number + 1} as {read}, and pytest-dbcluster as "
+            f"{self.cnf.path}: {self.release.name} reads option {number + 1} as {read}, but pytest-dbcluster reads "
             f"{wanted}{where}; write this line in a simpler way"
         )
 
@@ -199,12 +207,12 @@ class Judge:
             self.notes.append(f"{self.release.name} does not read {skipped} of {self.cnf.name}, only {read}")
 
     def _name(self, entry: CnfEntry) -> str:
-        """The server's own name of an option; of one that it does not have, the name without a dot and ``loose_``."""
+        """The server's own name of an option. If it lacks the option, the name without a dot and ``loose_``."""
         spelled = normal_option(entry.name)
         return server_name(spelled, self.words) or undotted(spelled).removeprefix("loose_")
 
     def _plugin(self, entry: CnfEntry, name: str) -> None:
-        """Take the plugins of an entry that this release has; ``plugin_load`` forgets those before it."""
+        """Keep the plugins of an entry that this release has; ``plugin_load`` discards earlier ones."""
         if name == PLUGINS[0]:
             self.plugins.clear()
         for part in filter(None, (entry.value or "").split(";")):
@@ -220,7 +228,7 @@ class Judge:
                 self.problems.append(f"{entry.where}: {entry.name}={part}: {self.release.name} has no plugin {library}")
 
     def sort(self, entry: CnfEntry) -> None:
-        """Keep an entry for the server, set it aside, or note the problem that it has."""
+        """Keep an entry for the server, leave it out, or note its problem."""
         spelled, name = normal_option(entry.name), self._name(entry)
         if name in PLUGINS:
             return
@@ -242,25 +250,27 @@ class Judge:
             self._keep(_Kept(entry, spelled if "." in spelled else name, kept))
 
     def _of_component(self, spelled: str) -> bool:
-        """Whether this is the variable of a component of MySQL, which SQL installs: ``validate_password.policy``."""
+        """Whether a MySQL component, which SQL installs, has this variable: ``validate_password.policy``."""
         return self.vendor.vendor == "mysql" and "." in spelled and not server_name(spelled, self.words)
 
     def _keep(self, kept: _Kept) -> None:
-        """Keep an entry; an earlier one of the same option no longer counts."""
+        """Keep an entry; it replaces an earlier one of the same option."""
         if kept.name == "performance_schema_instrument" and any(one.name == kept.name for one in self.kept):
-            self.problems.append(f"{kept.entry.where}: {kept.name} is there more than once; join them in one pattern")
+            self.problems.append(
+                f"{kept.entry.where}: the file has {kept.name} more than once; join the patterns in one line"
+            )
         self.kept = [one for one in self.kept if one.name != kept.name]
         self.kept.append(kept)
 
     def _has(self, entry: CnfEntry, name: str, value: str) -> bool:
-        """Whether the release has this option, or behaves as the value asks; otherwise the problem is noted."""
+        """Whether the release has this option; if not, note the problem unless it behaves as the value asks."""
         if name in self.words:
             return True
-        what = f"{entry.where}: {_shown(entry.argument)[2:]}"
+        what = f"{entry.where}: {_hide_secret(entry.argument)[2:]}"
         if (
             several := [word for word in sorted(self.words) if word.startswith(name)]
         ) and name not in self.vendor.implied:
-            self.problems.append(f"{what}: ambiguous option: it can be {' or '.join(several[:5])}")
+            self.problems.append(f"{what}: ambiguous option: it can mean {' or '.join(several[:5])}")
             return False
         if (implied := self.vendor.implied.get(name)) is not None:
             if equal(value, implied.value):
@@ -269,7 +279,7 @@ class Judge:
                 f"{what}: the server has no such option and behaves as with {implied.value}: {implied.because}"
             )
         elif normal_option(entry.name).startswith("loose_"):
-            self.notes.append(f"{what}: {self.release.name} has no such option, and ignores it")
+            self.notes.append(f"{what}: {self.release.name} has no such option and ignores it")
         else:
             self.problems.append(
                 f"{what}: {self.release.name} has no such option{instead(name, self.release, self.words)}"
@@ -277,14 +287,14 @@ class Judge:
         return False
 
     def _effective(self) -> dict[str, str]:
-        """The values in effect, by the server itself; notes what it warns of, and the values that it refuses."""
+        """The values in effect, from the server itself; notes its warnings and the values that it refuses."""
         for _ in range(MOST_REFUSED):
-            if (answer := self._asked()) is not None:
+            if (answer := self._ask()) is not None:
                 return answer
         return {}
 
-    def _asked(self) -> dict[str, str] | None:
-        """Give the server the entries that are left; None when it refuses one, which is a problem then."""
+    def _ask(self) -> dict[str, str] | None:
+        """Run the server with the entries that are left; None if it refuses one, which becomes a problem."""
         path = f"{self.host.directory}/judged.cnf"
         self.host.push(self._text().encode(), path)
         messages = ""
@@ -299,12 +309,12 @@ class Judge:
                 ).stderr
             done = help_text(self.release, self.host, f"--defaults-file={path}")
         except CommandFailed as error:
-            if self._refused(error.stderr):
+            if self._note_refusal(error.stderr):
                 return None
-            if self.problems:  # these have to go first
+            if self.problems:  # the user must correct these first
                 return {}
-            raise ConfigError(f"{self.release.name} cannot take {self.cnf.path}: {error}") from None
-        if self._refused(done.stderr):  # some errors are only printed
+            raise ConfigError(f"{self.release.name} does not accept {self.cnf.path}: {error}") from None
+        if self._note_refusal(done.stderr):  # the server ends with 0 after some errors
             return None
         effective = values(done.stdout)
         self._note_changes(f"{messages}{done.stderr}", effective)
@@ -312,11 +322,11 @@ class Judge:
 
     def _text(self) -> str:
         plugins = [path_options.cnf_line("plugin_load_add", ";".join(self.plugins))] if self.plugins else []
-        lines = [path_options.cnf_line(one.entry.name, one.value) for one in self._sent()]
+        lines = [path_options.cnf_line(one.entry.name, one.value) for one in self._server_entries()]
         return "\n".join(["[mysqld]", *plugins, *lines, ""])
 
-    def _sent(self) -> list[_Kept]:
-        """The entries for the server itself: values in percent are ours, and an implied option has no name there."""
+    def _server_entries(self) -> list[_Kept]:
+        """The entries that the server can read: without values in percent and implied options."""
         return [
             one
             for one in self.kept
@@ -324,28 +334,28 @@ class Judge:
             and (one.name in self.words or one.name not in self.vendor.implied)
         ]
 
-    def _refused(self, text: str) -> bool:
-        """Turn the first error of the server into a problem of the entry that it names; False if it names none."""
+    def _note_refusal(self, text: str) -> bool:
+        """Turn the server's first error into a problem of the entry that it names; False if it names no entry."""
         for line in text.splitlines():
             if "[ERROR]" not in line:
                 continue
-            for one in _named(line, self._sent()):
-                self.problems.append(f"{one.entry.where}: {_shown(one.entry.argument)[2:]}: {_message(line)}")
+            for one in _entries_in(line, self._server_entries()):
+                self.problems.append(f"{one.entry.where}: {_hide_secret(one.entry.argument)[2:]}: {_message(line)}")
                 self.kept.remove(one)
                 return True
         return False
 
     def _note_changes(self, text: str, effective: Mapping[str, str]) -> None:
-        said = set()
-        for one in self._sent():
+        noted = set()
+        for one in self._server_entries():
             running = effective.get(one.name, one.value)
             if one.spelled.removeprefix("loose_") == one.name and not same(one.value, running):
-                said.add(one.name)
-                self.notes.append(f"{one.entry.where}: {one.name}={one.value}: {self.release.name} makes it {running}")
+                noted.add(one.name)
+                self.notes.append(f"{one.entry.where}: {self.release.name} changes {one.name}={one.value} to {running}")
         for line in text.splitlines():
-            for one in _named(line, self._sent())[:1] if "[Warning]" in line else ():
-                if one.name not in said:
-                    said.add(one.name)
+            for one in _entries_in(line, self._server_entries())[:1] if "[Warning]" in line else ():
+                if one.name not in noted:
+                    noted.add(one.name)
                     self.notes.append(f"{one.entry.where}: {self.release.name} warns: {_message(line)}")
 
     def _options(self) -> dict[str, str]:
@@ -369,9 +379,9 @@ def values(text: str) -> dict[str, str]:
 
 
 def instead(name: str, release: Release, words: Iterable[str]) -> str:
-    """Return what to add to "no such option": what became of it in this release, or the name that was probably meant.
+    """Return what to add to "no such option": what became of it in this release, or a similar name; or "".
 
-    ``words`` are the names of the release's own options. Empty when nothing is known.
+    words: the names of the release's own options.
     """
     if fate := became(release.product, numbers(release.version), name):
         return f": {fate}"
@@ -380,7 +390,7 @@ def instead(name: str, release: Release, words: Iterable[str]) -> str:
 
 
 def _option_name(kept: _Kept) -> str:
-    """The name of a kept option in a my.cnf of ours: in full, with ``skip_`` and the like, without ``loose_``."""
+    """The name of a kept option in our my.cnf: in full, with prefixes such as ``skip_``, without ``loose_``."""
     if "." in kept.name:
         return kept.name
     for base in path_options.bases(kept.spelled):
@@ -390,26 +400,26 @@ def _option_name(kept: _Kept) -> str:
     return kept.name
 
 
-def _named(line: str, kept: Sequence[_Kept]) -> list[_Kept]:
-    """The entries whose name stands in a line of the server, the likeliest first."""
+def _entries_in(line: str, kept: Sequence[_Kept]) -> list[_Kept]:
+    """The entries whose name is in a line of the server, the likeliest first."""
     text = line.lower().replace("--", " ").replace("-", "_")
 
-    def stands(one: _Kept) -> bool:
+    def in_line(one: _Kept) -> bool:
         names = {one.name, *path_options.bases(one.spelled)}
         return any(re.search(rf"(?<![a-z0-9_]){re.escape(name)}(?![a-z0-9_])", text) for name in names)
 
-    found = [one for one in kept if stands(one)]
+    found = [one for one in kept if in_line(one)]
     return sorted(found, key=lambda one: (bool(one.value) and one.value in line, len(one.name)), reverse=True)
 
 
 def _message(line: str) -> str:
-    """A line of a server without time, thread, tags and the path of its program."""
+    """A log line of a server without its time, thread, tags and program path."""
     text = re.sub(r"^.*?\[(?:ERROR|Warning|Note)\]\s*(?:\[[\w-]+\]\s*)*", "", line.strip(), flags=re.IGNORECASE)
     return re.sub(r"^\S*(?:mariadbd|mysqld): ", "", text)
 
 
-def _shown(argument: str) -> str:
-    """An option as it may be shown: the value of one that may be a secret is left out."""
+def _hide_secret(argument: str) -> str:
+    """An option for messages, without a value that may be secret."""
     name, equals, _ = argument.partition("=")
     return f"{name}=..." if equals and SECRET.search(name) else argument
 
@@ -419,13 +429,13 @@ def _where(cnf: CnfFile, groups: Sequence[str], number: int) -> str:
 
 
 @contextlib.contextmanager
-def _copied(cnf: CnfFile, host: Host) -> Iterator[str]:
-    """Copy a file with its includes to the host, with directives that name the copies. Gives the copy's path."""
+def _copy_files(cnf: CnfFile, host: Host) -> Iterator[str]:
+    """Copy a file with its includes to the host, with directives that name the copies. Yields the copy's path."""
     directory = f"{host.directory}/cnf"
     contents = dict(cnf.contents)
     directives = {(one.file, one.line): (number, one) for number, one in enumerate(cnf.directives)}
 
-    def rewritten(file: Path) -> bytes:
+    def rewrite(file: Path) -> bytes:
         lines = contents[file].split(b"\n")
         for (path, line), (number, one) in directives.items():
             if path == file:
@@ -433,11 +443,11 @@ def _copied(cnf: CnfFile, host: Host) -> Iterator[str]:
         return b"\n".join(lines)
 
     try:
-        host.push(rewritten(cnf.contents[0][0]), f"{directory}/my.cnf")
+        host.push(rewrite(cnf.contents[0][0]), f"{directory}/my.cnf")
         for number, one in directives.values():
             for name, file in one.files:
-                host.push(rewritten(file), f"{directory}/{number}/{name}")
-            for name in one.others:  # the release must not read these either
+                host.push(rewrite(file), f"{directory}/{number}/{name}")
+            for name in one.others:  # the comparison fails if the release reads these
                 host.push(b"[mysqld]\nread_although_not_named_cnf\n", f"{directory}/{number}/{name}")
         yield f"{directory}/my.cnf"
     finally:

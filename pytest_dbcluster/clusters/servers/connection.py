@@ -1,7 +1,7 @@
 """The control connection to one server: for control and checks, never for workloads.
 
-It always uses mysql-connector-python's pure Python implementation. The C extension needs a newer OpenSSL than some
-hosts have, and the connector then falls back to pure Python silently. The environment fingerprint names the driver.
+It always uses mysql-connector-python's pure Python implementation. Some hosts' OpenSSL is too old for the C extension,
+and the connector then falls back to pure Python silently. The environment fingerprint names the driver.
 """
 
 from __future__ import annotations
@@ -21,66 +21,68 @@ from pytest_dbcluster.errors import DBClusterError
 from pytest_dbcluster.hosts.host import LOOK_SECONDS, Connects, connected
 
 CLOSE_SECONDS = 2.0
-STATEMENT_SECONDS = 30.0  # without a byte of the answer, after which a statement of control has failed
-WRITE_SECONDS = 10.0  # until the server has taken a statement: it reads one into memory before it runs it
-READ_TIMED_OUT = 3024  # the connector's number of it
-Result = tuple[list[str], list[tuple[Any, ...]]]  # the names of its columns in lower case, and its rows
+STATEMENT_SECONDS = 30.0  # a control statement fails if it gets no byte of its result for this long
+WRITE_SECONDS = 10.0  # for sending a statement: the server reads it into memory, then runs it
+READ_TIMED_OUT = 3024  # the connector's error number
+Result = tuple[list[str], list[tuple[Any, ...]]]  # column names in lower case, and rows
 
 
 class SQLError(DBClusterError):
     """A statement failed; the message has the server's error number and text.
 
-    number: the server's or the client's error number; None if unknown. statement: the statement's full text.
-    lost: the client could not connect, or lost the connection, so the server did not refuse the statement.
+    - number: the server's or the client's error number; None if unknown.
+    - statement: the statement's full text.
+    - lost: the client could not connect, or lost the connection, so the server did not refuse the statement.
     """
 
     def __init__(self, where: str, statement: str, number: int | None, words: str) -> None:
         self.number = number
         self.statement = statement
         self.lost = number is None or number < 0 or 2000 <= number < 3000  # 2000 to 2999: errors of the client
-        super().__init__(f"{where}: {statement[:200]!r} was refused: {number} {words}")
+        super().__init__(f"{where}: {statement[:200]!r} failed: {number} {words}")
 
 
 class NoAnswer(SQLError):
-    """A server did not answer a statement in time; the connection is closed. seconds: the limit."""
+    """A server did not answer a statement in time, so we closed the connection. seconds: the limit."""
 
     def __init__(self, where: str, statement: str, number: int | None, seconds: float) -> None:
         super().__init__(where, statement, number, "")
         self.seconds, self.lost = seconds, True
         kind = statement.split(None, 1)[0].upper()
-        self.args = (f"{where} did not answer a statement {kind} within {seconds:g} s: {statement[:200]!r}",)
+        self.args = (f"{where} did not answer a {kind} statement within {seconds:g} s: {statement[:200]!r}",)
 
 
-def nothing_to_see() -> None:
-    """No look at the server: nobody knows more of it than its answers."""
+def no_look() -> None:
+    """Do nothing: the default of connections that cannot check the server's process or host."""
 
 
 class Connection:
     """One connection to a server; it opens at the first statement, and again after a restart of the server.
 
-    ``name`` is shown in errors. ``seconds`` is the connection timeout. ``look`` is called once a second while it
-    connects and while a statement waits for its answer. It raises an error for a server that will not answer; the
-    connection is closed then.
+    - name: the name in errors.
+    - seconds: the connection timeout.
+    - look: called once a second while the connection opens or waits for a result. It raises an error if the server
+      will not answer; we then close the connection.
 
-    Every statement takes a limit of ``seconds``: without a byte of its answer for so long it raises NoAnswer.
+    Every statement has a limit of ``seconds``: it raises NoAnswer if it gets no byte of its result for this long.
     """
 
     def __init__(
-        self, name: str, endpoint: Endpoint, *, seconds: float = 30.0, look: Callable[[], None] = nothing_to_see
+        self, name: str, endpoint: Endpoint, *, seconds: float = 30.0, look: Callable[[], None] = no_look
     ) -> None:
         self.name = name
         self.endpoint = endpoint
         self._seconds = seconds
         self._look = look
         self._connection: Any = None
-        self._using = threading.RLock()  # the timeline asks servers during a round, from a thread of its own
+        self._using = threading.RLock()  # the timeline queries servers during a round, from a separate thread
 
     def query(self, statement: str, seconds: float = STATEMENT_SECONDS) -> list[tuple[Any, ...]]:
-        """Run one statement and return its rows; empty for a statement without a result. Raises SQLError."""
+        """Run one statement and return its rows; empty if it has no result. Raises SQLError."""
         return self._ask(statement, seconds)[1]
 
     def records(self, statement: str, seconds: float = STATEMENT_SECONDS) -> list[dict[str, str]]:
-        """Run one statement; return each row as text by column name, in lower case; NULL is "". Raises SQLError."""
+        """Run one statement; return each row as text by column name in lower case. NULL is "". Raises SQLError."""
         names, rows = self._ask(statement, seconds)
         return [
             {name: "" if value is None else str(value) for name, value in zip(names, row, strict=True)} for row in rows
@@ -90,16 +92,16 @@ class Connection:
         return self.results(statement, seconds)[0]
 
     def batch(self, statements: Sequence[str], seconds: float = STATEMENT_SECONDS) -> list[list[tuple[Any, ...]]]:
-        """Run statements in one round trip and return the rows of each. The first that fails ends it: SQLError.
+        """Run statements in one round trip and return the rows of each.
 
-        The error names all of them, and those before it have been run.
+        Raises SQLError at the first that fails: those before it have run. The error shows all of them.
         """
         return [rows for _, rows in self.results("; ".join(statements), seconds)]
 
     def results(self, statement: str, seconds: float = STATEMENT_SECONDS) -> list[Result]:
-        """Run statements, with semicolons between them, and return the result of each. Raises SQLError.
+        """Run statements, separated by semicolons, and return the result of each.
 
-        Raises NoAnswer for a server that does not answer one of them within ``seconds``.
+        Raises SQLError; NoAnswer if the server does not answer one of them within ``seconds``.
         """
         with self._using:
             try:
@@ -108,7 +110,7 @@ class Connection:
                 if error.lost:
                     self.close()
                 raise
-            except BaseException:  # Ctrl-C, or a look at the server: the answer that comes late is nobody's
+            except BaseException:  # Ctrl-C, or an error of ``look``: a late result must not reach the next caller
                 self.close()
                 raise
 
@@ -119,8 +121,8 @@ class Connection:
         results = []
         try:
             connection = self._open()
-            connection.read_timeout = max(1, math.ceil(seconds))  # the connector takes whole seconds alone
-            cursor = MySQLCursor(connection)  # the connection's own cursor() asks the server whether it is there
+            connection.read_timeout = max(1, math.ceil(seconds))  # the connector accepts only whole seconds
+            cursor = MySQLCursor(connection)  # the connection's own cursor() pings the server first
             cursor.execute(statement)
             more: bool | None = True
             while more:
@@ -140,7 +142,7 @@ class Connection:
         return results
 
     def pairs(self, statement: str, seconds: float = STATEMENT_SECONDS) -> dict[str, str]:
-        """Run a statement with two columns (SHOW GLOBAL STATUS); return value by name, in lower case; NULL is ""."""
+        """Run a statement with two columns (SHOW GLOBAL STATUS); return value by name in lower case. NULL is ""."""
         return {str(row[0]).lower(): "" if row[1] is None else str(row[1]) for row in self.query(statement, seconds)}
 
     def run(self, statements: Sequence[str], seconds: float = STATEMENT_SECONDS) -> None:
@@ -151,22 +153,21 @@ class Connection:
     def close(self) -> None:
         """Close the connection; the next statement opens it again.
 
-        Another thread may wait for a server that does not answer: after CLOSE_SECONDS the connection is closed under
-        that thread.
+        If another thread still waits for a result after CLOSE_SECONDS, this closes the connection under that thread.
         """
-        alone = self._using.acquire(timeout=CLOSE_SECONDS)
+        acquired = self._using.acquire(timeout=CLOSE_SECONDS)
         try:
             if self._connection is not None:
                 with contextlib.suppress(Exception):
                     self._connection.close()
                 self._connection = None
         finally:
-            if alone:
+            if acquired:
                 self._using.release()
 
     def _open(self) -> Any:
         if self._connection is None:
-            # The connector's default collation for newer MariaDB servers is MySQL's utf8mb4_0900_ai_ci: set another.
+            # Without a collation the connector sets MySQL's utf8mb4_0900_ai_ci, also on newer MariaDB servers.
             self._connection = _connector(self.endpoint.connects, self._seconds, self._look)(
                 host=self.endpoint.host,
                 port=self.endpoint.port,
@@ -183,11 +184,11 @@ class Connection:
         return self._connection
 
 
-class Accompanied(Connection):
-    """A connection on which the same statements follow all others, in the same round trip.
+class AppendingConnection(Connection):
+    """A connection that appends the same statements to every query, in the same round trip.
 
-    They are reads, or may be repeated as often as the caller asks something. ``answers``: the rows of each, as the last
-    round trip brought them; None before the first.
+    - statements: the appended statements; it must be safe to repeat them.
+    - answers: the rows of each appended statement from the last round trip; None before the first.
     """
 
     def __init__(self, connection: Connection, statements: Sequence[str]) -> None:
@@ -197,11 +198,11 @@ class Accompanied(Connection):
         self.answers: list[list[tuple[Any, ...]]] | None = None
 
     def results(self, statement: str, seconds: float = STATEMENT_SECONDS) -> list[Result]:
-        """Run statements and then those that follow all others; return the results of the first. Raises SQLError."""
+        """Run statements and the appended ones; return only the results of ``statement``. Raises SQLError."""
         results = self._through.results("; ".join([statement, *self._statements]), seconds)
-        asked = len(results) - len(self._statements)
-        self.answers = [rows for _, rows in results[asked:]]
-        return results[:asked]
+        count = len(results) - len(self._statements)
+        self.answers = [rows for _, rows in results[count:]]
+        return results[:count]
 
     def close(self) -> None:
         """Close the connection."""
@@ -209,12 +210,12 @@ class Accompanied(Connection):
 
 
 def _connector(connects: Connects | None, seconds: float, look: Callable[[], None]) -> Callable[..., Any]:
-    """The connector's class of connections, with sockets that ``connects`` makes, and that look at the server."""
+    """The connector's connection class, with sockets that ``connects`` opens and that call ``look`` while they wait."""
     from mysql.connector import errors
     from mysql.connector.connection import MySQLConnection
     from mysql.connector.network import MySQLTCPSocket
 
-    def reached(address: str, port: int) -> socket.socket:
+    def connect(address: str, port: int) -> socket.socket:
         if connects:
             return connects(address, port, seconds)
         family = socket.AF_INET6 if ":" in address else socket.AF_INET
@@ -223,20 +224,20 @@ def _connector(connects: Connects | None, seconds: float, look: Callable[[], Non
     class Socket(MySQLTCPSocket):
         def open_connection(self) -> None:
             try:
-                self.sock = reached(self.server_host, self.server_port)
+                self.sock = connect(self.server_host, self.server_port)
             except OSError as error:
                 where = (self.server_host, self.server_port, str(error))
                 raise errors.InterfaceError(errno=2003, values=where) from error
 
         def switch_to_ssl(self, ssl_context: Any, host: str) -> None:
-            # The connector refuses encryption over a UNIX socket; ours may lead to a server on another machine.
+            # The connector refuses TLS over a UNIX socket, but ours may lead to a server on another machine.
             try:
                 self.sock = ssl_context.wrap_socket(self.sock, server_hostname=host)
             except OSError as error:
                 raise errors.InterfaceError(errno=2055, values=(self.address, str(error))) from error
 
         def recv(self, read_timeout: int | None = None) -> bytearray:
-            limit = read_timeout or seconds  # the connector has none until the connection is made
+            limit = read_timeout or seconds  # the connector sets none until the connection is made
             if not _readable(self.sock, limit, look):
                 raise errors.ReadTimeoutError(errno=READ_TIMED_OUT)
             return super().recv(read_timeout)
@@ -251,9 +252,9 @@ def _connector(connects: Connects | None, seconds: float, look: Callable[[], Non
 
 
 def _readable(stream: Any, seconds: float, look: Callable[[], None]) -> bool:
-    """Wait until a socket has something to read, or its end; False after so many seconds. Looks at the server."""
+    """Wait until a socket is readable or closed, and call ``look`` meanwhile; False after ``seconds``."""
     if stream is None or (hasattr(stream, "pending") and stream.pending()):
-        return True  # without a socket the connector says so
+        return True  # without a socket the connector raises its own error
     poll, began = select.poll(), time.monotonic()
     poll.register(stream, select.POLLIN)
     while not poll.poll(max(0.0, 1000 * min(LOOK_SECONDS, began + seconds - time.monotonic()))):
@@ -269,7 +270,7 @@ def _text(value: Any) -> Any:
 
 
 def driver() -> str:
-    """Return name and version of the control connection's driver, for the environment fingerprint."""
+    """Return the name and version of the control connection's driver, for the environment fingerprint."""
     import mysql.connector
 
     return f"mysql-connector-python {mysql.connector.__version__}, pure Python"
@@ -290,4 +291,4 @@ class Endpoint:
     """Whether the connection uses TLS."""
 
     connects: Connects | None = dataclasses.field(default=None, repr=False, compare=False)
-    """As that of a host."""
+    """The host's function that opens connections to it; None: connect directly."""

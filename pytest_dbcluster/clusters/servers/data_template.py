@@ -1,8 +1,8 @@
 """Templates: one data directory for each release, made once and cached. Every node starts from a copy.
 
-A Galera template comes from a cluster of one node that was shut down cleanly. Its InnoDB position and its grastate.dat
-agree, so a joiner needs no state transfer. The manifest beside the data has the server's own list of variables, for
-checking options, and the password of the control account.
+A Galera template comes from a cluster of one node after a clean shutdown. Its InnoDB position and its grastate.dat
+agree, so a joiner needs no state transfer. The manifest beside the data has the server's list of variables, which we
+check options against, and the password of the control account.
 """
 
 from __future__ import annotations
@@ -38,28 +38,31 @@ OWN_FILES = ("galera.cache", "gvwstate.dat", "ib_buffer_pool", "auto.cnf")
 
 @dataclasses.dataclass(frozen=True)
 class Variable:
-    """One server variable, as the server itself describes it.
-
-    minimum, maximum: bounds as text; empty if unknown.
-    """
+    """One server variable, as the server itself describes it."""
 
     name: str
-    """In lower case."""
+    """The name in lower case."""
 
     value: str
+    """The value on the server that made the template."""
+
     read_only: bool
-    """A running server refuses to change it."""
+    """Whether a running server refuses to change it."""
 
     kind: str
     """The vendor's type, such as ``ENUM`` or ``BIGINT UNSIGNED``; empty if unknown."""
 
     minimum: str
+    """The lower bound as text; empty if unknown."""
+
     maximum: str
+    """The upper bound as text; empty if unknown."""
+
     choices: tuple[str, ...]
     """The values of an ENUM; empty if unknown."""
 
     scope: str
-    """Such as ``GLOBAL`` or ``SESSION``."""
+    """The scope, such as ``GLOBAL`` or ``SESSION``."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,7 +73,7 @@ class Template:
     """The path of the data directory."""
 
     password: str = dataclasses.field(repr=False)
-    """Of the control and the workload account."""
+    """The password of the control and the workload account."""
 
     variables: Mapping[str, Variable]
     """The server's variables by name."""
@@ -79,7 +82,7 @@ class Template:
     """The option names that the server's --help lists."""
 
     initial: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    """The options that were fixed when the data directory was made."""
+    """The options that are fixed when a data directory is made."""
 
 
 def template(
@@ -90,8 +93,8 @@ def template(
 ) -> Template:
     """Return the template of a release from the cache; if it is missing, make it on ``host()``.
 
-    ``initial`` are the options that are fixed when a data directory is made. Two processes at once are safe: one
-    makes the template, the other waits. Raises ProvisionError with the server's message if making fails.
+    initial: the options that are fixed when a data directory is made. Two processes at once are safe: one makes the
+    template, the other waits. Raises ProvisionError with the server's message if making fails.
     """
     directory = directory_of(release, initial)
     with lock(directory, progress):
@@ -138,7 +141,7 @@ def lock_file(directory: Path) -> Path:
 
 
 def _make(release: Release, host: Host, initial: dict[str, str], directory: Path) -> None:
-    path_options.require_inside(initial)  # the program below gets them without a my.cnf
+    path_options.require_inside(initial)  # the installation program gets them on its command line
     vendor = dialect(release.product, release.version)
     node = Node("template", host, release, host.port(3306), redaction.new_password())
     server = [f"--{name.replace('_', '-')}={value}" for name, value in {**release.server_options, **initial}.items()]
@@ -149,7 +152,7 @@ def _make(release: Release, host: Host, initial: dict[str, str], directory: Path
         environment={"PATH": f"{release.bin}:/usr/sbin:/usr/bin:/sbin:/bin"},
     )
     host.push(_first_sql(vendor.create_accounts, node.password).encode(), f"{host.directory}/first.sql")
-    node.configure({**_alone(release, vendor), "init_file": f"{host.directory}/first.sql"}, initial)
+    node.configure({**_template_options(release, vendor), "init_file": f"{host.directory}/first.sql"}, initial)
     try:
         node.start(*(["--wsrep-new-cluster"] if release.wsrep_provider else []))
         node.wait_answering(120)
@@ -180,9 +183,9 @@ def _first_sql(statements: tuple[str, ...], password: str) -> str:
     return "".join(f"{statement.format(user=ADMIN, load=LOAD, password=password)};\n" for statement in statements)
 
 
-def _alone(release: Release, vendor: Dialect) -> dict[str, str]:
+def _template_options(release: Release, vendor: Dialect) -> dict[str, str]:
     plugins = [name for name in vendor.plugins if release.has(plugin_directory(release) / name)]
-    options = {**vendor.alone, **({"plugin_load_add": ";".join(plugins)} if plugins else {})}
+    options = {**vendor.single_server_options, **({"plugin_load_add": ";".join(plugins)} if plugins else {})}
     if release.wsrep_provider is None:
         return options
     return options | {
@@ -218,7 +221,7 @@ def _variables(node: Node) -> list[dict[str, Any]]:
 
 
 def _settable(node: Node, name: str) -> bool:
-    """Return whether a running server lets a variable be set; the test sets it to its current value."""
+    """Return whether a running server can set a variable; the test sets it to its current value."""
     try:
         node.query(f"SET GLOBAL {name} = @@global.{name}")
     except SQLError as error:
@@ -227,7 +230,7 @@ def _settable(node: Node, name: str) -> bool:
 
 
 def help_text(release: Release, host: Host, *arguments: str) -> Completed:
-    """Run the release's server with ``arguments`` and ``--verbose --help``: it starts nothing, and lists its options.
+    """Run the release's server with ``arguments`` and ``--verbose --help``: it only lists its options.
 
     The first of ``arguments`` is ``--no-defaults`` or ``--defaults-file=...``. Raises CommandFailed.
     """
@@ -235,7 +238,7 @@ def help_text(release: Release, host: Host, *arguments: str) -> Completed:
 
 
 def ask_server(release: Release, host: Host, *arguments: str) -> Completed:
-    """Run the release's server with options that make it answer and end. Raises CommandFailed."""
+    """Run the release's server with options that make it print and end. Raises CommandFailed."""
     server = release.program(dialect(release.product, release.version).server)
     own = [f"--{name.replace('_', '-')}={value}" for name, value in release.server_options.items()]
     root = ["--user=root"] if host.root else []
@@ -243,13 +246,13 @@ def ask_server(release: Release, host: Host, *arguments: str) -> Completed:
 
 
 def option_words(text: str) -> frozenset[str]:
-    """Return every option name in a server's --help: some options are no variables (skip-name-resolve, ...)."""
+    """Return every option name in a server's --help; some options are not variables (skip-name-resolve, ...)."""
     names = set()
     for line in text.splitlines():
         for part in line.strip().split(",")[:2]:
             if part.strip().startswith("--"):
                 names.add(part.strip()[2:].split("=")[0].split("[")[0].split()[0].replace("-", "_").lower())
-    return frozenset(name for name in names if re.fullmatch(r"[a-z0-9]\w*", name))  # no line of dashes
+    return frozenset(name for name in names if re.fullmatch(r"[a-z0-9]\w*", name))  # skips lines of dashes
 
 
 def _keep(node: Node, directory: Path, manifest: Mapping[str, Any]) -> None:

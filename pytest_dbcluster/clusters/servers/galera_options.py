@@ -1,4 +1,4 @@
-"""Galera's provider options: many in one variable. Compares those that are not specific to one node."""
+"""Compares Galera's provider options, which one variable lists, without those specific to one node."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from pytest_dbcluster.clusters.servers.path_options import LIST, PROVIDER_OWN, p
 from pytest_dbcluster.clusters.servers.variables import IDENTITY_PREFIX, is_identity
 
 
-def differing(one: Mapping[str, str], other: Mapping[str, str]) -> dict[str, tuple[str, str]]:
+def server_differences(one: Mapping[str, str], other: Mapping[str, str]) -> dict[str, tuple[str, str]]:
     """Return the variables, then the provider options, on which two servers differ, as both values by name.
 
-    ``one`` and ``other`` are each server's global variables. If only one server has provider options, none are
-    compared, because all would differ. A ``wsrep_provider_...`` variable that only one server has is left out, because
-    versions show different ones.
+    ``one`` and ``other`` are each server's global variables. If only one server has provider options, this compares no
+    provider options, because all would differ. It skips a ``wsrep_provider_...`` variable that only one server has,
+    because versions show different ones.
     """
     (variables, options), (other_variables, other_options) = spread(one), spread(other)
     pairs = differences(variables, other_variables)

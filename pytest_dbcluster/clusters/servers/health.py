@@ -1,4 +1,4 @@
-"""Health: the conditions under which a server takes reads or writes."""
+"""Health: the conditions under which a server accepts reads or writes."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ from collections.abc import Mapping
 class Health:
     """A statement, and the values in its result that allow reads or writes.
 
-    reader, writer: the required values for reads and for writes, by name in lower case. Empty: every server that
-    answers the statement is healthy.
+    If no values are required, every server that answers the statement is healthy.
     """
 
     statement: str = "SHOW GLOBAL STATUS LIKE 'uptime'"
     """Returns two columns, name and value."""
 
     reader: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    """The required values for reads, by name in lower case."""
+
     writer: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    """The required values for writes, by name in lower case."""

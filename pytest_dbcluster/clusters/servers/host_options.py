@@ -1,11 +1,11 @@
-"""Options that belong to a host, and not to a server's speed: set aside when a my.cnf comes from another host."""
+"""Options that belong to a host, not to a server's speed: left out if a my.cnf comes from another host."""
 
 from __future__ import annotations
 
 from pytest_dbcluster.clusters.servers import path_options
 
-# Set by pytest-dbcluster itself for each node: refused in a spec's own options. The last four lines open a port, move
-# one, or let other machines in: clusters of this machine listen on 127.0.0.1 alone.
+# pytest-dbcluster sets these for each node, and a spec's options must not have them. The last four lines open a port,
+# move one, or let other machines in: clusters of this machine listen only on 127.0.0.1.
 OURS = frozenset(
     """
     datadir port socket log_error pid_file tmpdir bind_address basedir plugin_dir lc_messages_dir character_sets_dir
@@ -20,7 +20,7 @@ OURS = frozenset(
     wsrep_provider_ist_recv_bind
     """.split()  # noqa: SIM905  (a list of fifty quoted words is no easier to read)
 )
-# Who may connect and how, what is replicated where, who may write: part of the place, not of the tuning.
+# Who may connect, what is replicated, who may write: these belong to the host, not to the tuning.
 _PLACE = frozenset(
     """
     authentication_policy auto_generate_certs auto_increment_increment auto_increment_offset
@@ -39,16 +39,16 @@ _PLACE_PREFIXES = (
     "admin_ssl_", "admin_tls_", "feedback_", "file_key_management_", "group_replication_ip_", "keyring_", "mysqlx_",
     "server_audit_syslog_", "syseventlog_", "wsrep_sst_",
 )  # fmt: skip
-# Values that send what a server does to the log of the machine.
+# Values that send a server's audit records to the log of the machine.
 _OUTWARD = {"server_audit_output_type": "syslog"}
 # Libraries of plugins that read keys or certificates of the host, or send its data elsewhere.
 PLUGINS = ("feedback", "file_key_management", "hashicorp_key_management", "aws_key_management", "keyring_")
 
 
 def of_host(name: str, value: str = "") -> bool:
-    """Return whether a normal option name belongs to the host of its my.cnf, with or without ``skip_`` and the like.
+    """Return whether a normal option name belongs to the host of its my.cnf, with or without prefixes (``skip_``).
 
-    Some options belong to the host with one ``value`` only.
+    Some options belong to the host only with a certain ``value``.
     """
     names = path_options.bases(path_options.undotted(name))
     known = OURS | _PLACE | path_options.LEFT_OUT

@@ -1,6 +1,6 @@
-"""Node: one server on one host: its my.cnf, process, control connection and error log.
+"""Node: one server on one host, with its my.cnf, process, control connection and error log.
 
-``Node.configure`` is the only code that writes a my.cnf. It works alike on every kind of host.
+``Node.configure`` is the only code that writes a my.cnf. It works on every kind of host.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pytest_dbcluster.clusters.dialects.lookup import dialect
 from pytest_dbcluster.clusters.servers import path_options
 from pytest_dbcluster.clusters.servers.connection import (
     STATEMENT_SECONDS,
-    Accompanied,
+    AppendingConnection,
     Connection,
     Endpoint,
     SQLError,
@@ -33,21 +33,22 @@ Answer = TypeVar("Answer")
 ADMIN = "dbcluster"  # the control account
 LOAD = "dbcluster_load"  # the account of workloads; it has no administrator rights
 LAST_LINES = 15
-# Relative to the data directory, which is the server's working directory: a socket's path may have at most 107 bytes
+# Relative to the data directory, which is the server's working directory. A socket's path may have at most 107 bytes
 # (unix(7)), and the path of the host's directory may be longer.
 SOCKET = "../sql.sock"
 CONNECT_SECONDS = 5.0
-STOPPED_SECONDS = 2.0  # so long a server may be stopped
-LAZY = "@dbcluster_lazy_flush"  # holds a variable of the server while its log is flushed
+STOPPED_SECONDS = 2.0  # how long a signal may stop a server before we report it
+LAZY = "@dbcluster_lazy_flush"  # keeps the value of a server variable while we flush the log
 LISTS = (path_options.LIST, "plugin_load_add")
 
 
 class Node:
     """One server on one host.
 
-    data, log: absolute paths of the data directory and the error log on the host.
-    options: the server options of the last ``configure``, by name.
-    process: None until ``start``. sql: the control connection.
+    - data, log: absolute paths of the data directory and the error log on the host.
+    - options: the server options of the last ``configure``, by name.
+    - process: the server's process; None until ``start``.
+    - sql: the control connection.
     """
 
     def __init__(self, name: str, host: Host, release: Release, port: int, password: str) -> None:
@@ -62,9 +63,12 @@ class Node:
         self.options: dict[str, str] = {}
         self.process: Process | None = None
         self._log_seen = 0
-        self._looked, self._stopped = -math.inf, math.inf  # when we last looked, and first saw it stopped
-        self._stopped_at: float | None = None  # the CPU seconds that the server had used then
-        # A short timeout: another program that took the port may never answer. The server's log then has the error.
+        self._looked, self._stopped = (
+            -math.inf,
+            math.inf,
+        )  # times of the last look and of the first look that found it stopped
+        self._stopped_at: float | None = None  # the server's CPU seconds at that first look
+        # The timeout is short: if another program has the port, it may never answer. The server's log has the error.
         self.sql = Connection(name, self.endpoint, seconds=CONNECT_SECONDS, look=self.look)
 
     @property
@@ -81,9 +85,10 @@ class Node:
         Later entries override earlier ones: the dialect's pinned options, options of the release, ``needed``, then
         ``options``. The node's paths, address and port come last; only ``needed`` overrides them.
 
-        needed: our own options; in a cluster those of the topology (``Topology.options``). options: the user's. Raises
-        ConfigError, before anything is written, for a user's option with which the server could open a file outside of
-        its node (``path_options.require_inside``), and for one that the node itself sets.
+        needed: our own options; in a cluster those of the topology (``Topology.options``). options: the user's options.
+
+        Raises ConfigError before it writes anything, in two cases. A user's option could make the server open a file
+        outside its node (``path_options.require_inside``), or the node itself sets it.
         """
         path_options.require_inside(options)
         own = {
@@ -96,9 +101,9 @@ class Node:
             "tmpdir": self.host.directory,
         }
         if taken := [name for name in options if not own.keys().isdisjoint(path_options.bases(name))]:
-            raise ConfigError(f"option {taken[0]!r} is set by pytest-dbcluster itself; leave it out")
+            raise ConfigError(f"option {taken[0]!r}: pytest-dbcluster itself sets it; leave it out")
         last = {name: needed.get(name, value) for name, value in own.items()}
-        others = {**self.dialect.preset, **self.release.server_options, **merged(needed, options)}
+        others = {**self.dialect.preset, **self.release.server_options, **merge(needed, options)}
         self.options = {name: value for name, value in others.items() if name not in own} | last
         lines = [path_options.cnf_line(name, value) for name, value in self.options.items()]
         client = [f"{name} = {value}" for name, value in self.release.client_options.items()]
@@ -109,7 +114,7 @@ class Node:
         self.host.push(text.encode(), f"{self.host.directory}/my.cnf")
 
     def start(self, *arguments: str) -> None:
-        """Start the server with extra ``arguments``; it need not answer yet. Raises ProvisionError."""
+        """Start the server with extra ``arguments``, without waiting for it to answer. Raises ProvisionError."""
         environment = {"PATH": f"{self.release.bin}:/usr/sbin:/usr/bin:/sbin:/bin", **self.release.environment}
         self.process = self.host.spawn(
             [*self.command, *arguments], log=self.log, directory=self.host.directory, environment=environment
@@ -128,7 +133,7 @@ class Node:
         return self.process is not None and self.process.status() is None
 
     def problems(self) -> list[str]:
-        """Return why the server does not answer, one line; empty when it answers. Raises NodeDied if it has ended."""
+        """Return why the server does not answer, in one line; empty if it answers. Raises NodeDied if it has ended."""
         self.alive()
         try:
             self.sql.query("SELECT 1")
@@ -141,7 +146,7 @@ class Node:
     def alive(self) -> None:
         """Raise NodeDied with the last lines of the error log if the server's process has ended.
 
-        Raises ProvisionError for a server of which nobody can tell, because its host is lost.
+        Raises ProvisionError if its host is lost.
         """
         status = self.process.status() if self.process else 0
         if status is not None:
@@ -151,10 +156,10 @@ class Node:
             raise NodeDied(self.name, ended, self.log, self.last_lines())
 
     def look(self) -> None:
-        """Look at a server that somebody waits for. Raises an error for one that will not answer.
+        """Raise an error if the server will not answer; call this while you wait for it.
 
-        NodeDied if it has ended, NodeStopped if a signal has stopped it for STOPPED_SECONDS, ProvisionError if its host
-        is lost or does not tell.
+        NodeDied: it has ended. NodeStopped: a signal has stopped it for STOPPED_SECONDS. ProvisionError: its host is
+        lost or does not answer.
         """
         if lost := self.host.lost():
             raise ProvisionError(f"node {self.name}: {lost}")
@@ -163,9 +168,9 @@ class Node:
             raise NodeStopped(self.name)
 
     def is_stopped(self) -> bool:
-        """Whether a signal has stopped the server since a look STOPPED_SECONDS ago or more. Raises ProvisionError.
+        """Return whether a signal has stopped the server for at least STOPPED_SECONDS. Raises ProvisionError.
 
-        One that has used CPU time since has not been stopped all the time.
+        If it used CPU time between two looks, it ran between them.
         """
         self._looked = now = time.monotonic()
         if self.process is None or not self.process.stopped():
@@ -175,11 +180,11 @@ class Node:
         return now - self._stopped >= STOPPED_SECONDS
 
     def wait_answering(self, seconds: float = 60.0) -> None:
-        """Wait until the server answers. Raises NodeDied, and NotReady after ``seconds``, longer on a slower host."""
+        """Wait until the server answers. Raises NodeDied; NotReady after ``seconds``, which slower hosts lengthen."""
         wait.until(self.problems, f"node {self.name}", seconds=seconds * self.host.patience)
 
     def stop(self, seconds: float = 60.0) -> None:
-        """Shut the server down cleanly (SIGTERM); kill it if that takes longer than ``seconds``."""
+        """Shut the server down cleanly (SIGTERM); kill it if this takes longer than ``seconds``."""
         self.sql.close()
         self._end(signal.SIGTERM, seconds)
 
@@ -191,7 +196,7 @@ class Node:
     def _end(self, number: int, seconds: float) -> None:
         if self.process is None or not self.running:
             return
-        if self.process.stopped():  # it would get the request to end only when it continues
+        if self.process.stopped():  # it would handle SIGTERM only after SIGCONT
             number = signal.SIGKILL
         self.process.signal(number)
         limit = time.monotonic() + seconds
@@ -202,16 +207,16 @@ class Node:
             time.sleep(0.01)
 
     def variables(self) -> dict[str, str]:
-        """Return every global variable by name, in lower case."""
+        """Return every global variable by name in lower case."""
         return self.pairs("SHOW GLOBAL VARIABLES")
 
     def status(self, pattern: str = "") -> dict[str, str]:
-        """Return the global statuses, or those LIKE ``pattern``, by name in lower case."""
+        """Return the global status variables, or those LIKE ``pattern``, by name in lower case."""
         return self.pairs("SHOW GLOBAL STATUS" + (f" LIKE '{pattern}'" if pattern else ""))
 
     @property
-    def flushing(self) -> list[str]:
-        """Statements that flush InnoDB's log, for one round trip; ``left_unflushed`` takes the rows of the last."""
+    def flush_statements(self) -> list[str]:
+        """Statements that flush InnoDB's log, for one round trip; ``flush_backlog`` reads the rows of the last."""
         lazy, names = self.dialect.lazy_flush, f"'{self.dialect.log_current}', '{self.dialect.log_flushed}'"
         return [
             f"SET {LAZY} = @@global.{lazy}",
@@ -221,49 +226,49 @@ class Node:
             f"SHOW GLOBAL STATUS WHERE Variable_name IN ({names})",
         ]
 
-    def unflushed(self) -> list[str]:
-        """Flush InnoDB's log now, and return what is still not on disk; empty when everything is."""
+    def flush_log(self) -> list[str]:
+        """Flush InnoDB's log, and return what is still not on disk; empty if everything is."""
         try:
-            return self.left_unflushed(self.batch(self.flushing)[-1])
+            return self.flush_backlog(self.batch(self.flush_statements)[-1])
         except SQLError:
-            with contextlib.suppress(SQLError):  # a connection that was lost takes the user's variable with it
+            with contextlib.suppress(SQLError):  # a lost connection has also lost the user variable
                 self.query(f"SET GLOBAL {self.dialect.lazy_flush} = {LAZY}")
             raise
 
-    def left_unflushed(self, rows: Sequence[tuple[Any, ...]]) -> list[str]:
-        """What is not on disk yet, from the rows of the last statement of ``flushing``; empty when everything is."""
+    def flush_backlog(self, rows: Sequence[tuple[Any, ...]]) -> list[str]:
+        """What is not on disk yet, from the rows of the last of ``flush_statements``; empty if everything is."""
         current, flushed = self.dialect.log_current, self.dialect.log_flushed
         log = {str(name).lower(): str(value) for name, value in rows}
         if log[flushed] == log[current]:
             return []
         return [f"{self.name}: log flushed to {log[flushed]} of {log[current]}"]
 
-    def accompanied(self, statements: Sequence[str]) -> tuple[Node, Accompanied]:
+    def append_statements(self, statements: Sequence[str]) -> tuple[Node, AppendingConnection]:
         """Return a copy that appends ``statements`` to every query, and the collector of their results."""
         node = copy.copy(self)
-        node.sql = through = Accompanied(self.sql, statements)
+        node.sql = through = AppendingConnection(self.sql, statements)
         return node, through
 
     def query(self, statement: str, seconds: float = STATEMENT_SECONDS) -> list[tuple[Any, ...]]:
         """Run one statement on the control connection, and return its rows.
 
-        seconds: the limit, as that of ``Connection.results``. Raises SQLError, and what ``look`` raises.
+        seconds: the limit of ``Connection.results``. Raises SQLError and the errors of ``look``.
         """
         with self._lost_or_dead():
             return self.sql.query(statement, seconds)
 
     def batch(self, statements: Sequence[str], seconds: float = STATEMENT_SECONDS) -> list[list[tuple[Any, ...]]]:
-        """Run statements in one round trip, and return the rows of each. Raises what ``query`` raises."""
+        """Run statements in one round trip, and return the rows of each. Raises the errors of ``query``."""
         with self._lost_or_dead():
             return self.sql.batch(statements, seconds)
 
     def pairs(self, statement: str, seconds: float = STATEMENT_SECONDS) -> dict[str, str]:
-        """Run a statement with two columns; return value by name, in lower case. Raises what ``query`` raises."""
+        """Run a statement with two columns; return value by name in lower case. Raises the errors of ``query``."""
         with self._lost_or_dead():
             return self.sql.pairs(statement, seconds)
 
     def records(self, statement: str, seconds: float = STATEMENT_SECONDS) -> list[dict[str, str]]:
-        """Run a statement; return each row as value by column name, in lower case. Raises what ``query`` raises."""
+        """Run a statement; return each row as value by column name in lower case. Raises the errors of ``query``."""
         with self._lost_or_dead():
             return self.sql.records(statement, seconds)
 
@@ -273,14 +278,14 @@ class Node:
             yield
         except SQLError as error:
             if error.lost:
-                self.survived()
+                self.raise_if_dead()
             raise
 
-    def survived(self, seconds: float = 5.0) -> None:
-        """Raise NodeDied if the server dies within ``seconds``; return at once when the server answers.
+    def raise_if_dead(self, seconds: float = 5.0) -> None:
+        """Raise NodeDied if the server dies within ``seconds``; return as soon as it answers.
 
-        Call this after a lost connection: a killed process closes its sockets before its exit status can be read. A
-        server that neither answers nor ends within ``seconds`` is no error here.
+        Call this after a lost connection: a killed process closes its sockets before we can read its exit status. If
+        the server neither answers nor ends within ``seconds``, this raises no error.
         """
         limit = time.monotonic() + seconds
         while self.problems():
@@ -289,7 +294,7 @@ class Node:
             time.sleep(0.02)
 
     def last_lines(self, number: int = LAST_LINES) -> list[str]:
-        """Return the last ``number`` lines of the error log, and before them as many earlier [ERROR] lines.
+        """Return the last ``number`` lines of the error log, after at most as many earlier [ERROR] lines.
 
         The cause of a failure is often far above the end of the log.
         """
@@ -304,21 +309,21 @@ class Node:
             return b""
 
     def new_errors(self) -> list[str]:
-        """Return the [ERROR] lines added to the log since the last call; an incomplete line waits for the next call."""
+        """Return the [ERROR] lines added to the log since the last call, without an incomplete last line."""
         complete, newline, _ = self._log_text(self._log_seen).rpartition(b"\n")
         self._log_seen += len(complete + newline)
         return [line for line in complete.decode("utf-8", "replace").splitlines() if "[ERROR]" in line]
 
 
 def of_each(nodes: Sequence[Node], ask: Callable[[Node], Answer]) -> list[Answer]:
-    """What ``ask`` returns for each node, in order; all at once where an answer takes a round trip (``at_once``)."""
+    """What ``ask`` returns for each node, in order; in parallel if an answer takes a round trip (``at_once``)."""
     return at_once(nodes, ask, [node.host for node in nodes])
 
 
-def merged(needed: Mapping[str, str], options: Mapping[str, str]) -> dict[str, str]:
-    """Return the options for a node's my.cnf: the topology's (``needed``), with the user's over them.
+def merge(needed: Mapping[str, str], options: Mapping[str, str]) -> dict[str, str]:
+    """Return the options for a node's my.cnf: the user's ``options`` override the topology's (``needed``).
 
-    ``wsrep_provider_options`` and ``plugin_load_add`` are lists: the user's entries are appended to the topology's.
+    ``wsrep_provider_options`` and ``plugin_load_add`` are lists: this appends the user's entries to the topology's.
     """
     joined = {**needed, **options}
     for name in LISTS:

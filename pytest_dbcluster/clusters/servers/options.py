@@ -1,4 +1,4 @@
-"""Server options: join those of my.cnf files and of the spec, check them against the server's own list, compare."""
+"""Server options: joins those of my.cnf files and the spec, checks them with the server's list, compares them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from pytest_dbcluster.clusters.dialects.lookup import dialect
 from pytest_dbcluster.clusters.servers import cnf_file, path_options
 from pytest_dbcluster.clusters.servers.cnf_file import CnfFile
-from pytest_dbcluster.clusters.servers.cnf_judge import Judged, instead
+from pytest_dbcluster.clusters.servers.cnf_judge import CnfJudgement, instead
 from pytest_dbcluster.clusters.servers.data_template import Template, Variable
 from pytest_dbcluster.clusters.servers.host_options import OURS
 from pytest_dbcluster.clusters.servers.variables import FACTORS, as_number, equal, same
@@ -18,8 +18,8 @@ from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.spec import ClusterSpec
 
-FILES = frozenset({"log_bin"})  # as a variable ON or OFF, as an option the name of a file
-PLUGINS = "plugin_load_add"  # a list: every file adds to it
+FILES = frozenset({"log_bin"})  # the variable is ON or OFF, the option names a file
+PLUGINS = "plugin_load_add"  # a list that every file extends
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,33 +27,36 @@ class Joined:
     """The user's options for one spec and release."""
 
     options: dict[str, str]
-    """All of them; what is nearer to the test wins."""
+    """All options; options nearer to the test override others."""
 
     common: dict[str, str]
-    """Those of ``--db-cnf``, which every cluster has."""
+    """The options of ``--db-cnf``, which every cluster has."""
 
     judged: frozenset[str]
-    """The names of options that the release itself has accepted in a file."""
+    """The names of options that the release has accepted in a file."""
 
     lines: list[str]
-    """What was set aside, moved, skipped or overridden, one line each."""
+    """One line for each option that was left out, moved, skipped or overridden."""
 
 
 def resolve(
     spec: ClusterSpec,
-    judge: Callable[[CnfFile], Judged],
+    judge: Callable[[CnfFile], CnfJudgement],
     *,
     fragments: Path,
     below: CnfFile | None,
     memory: int,
     root: Path | None = None,
 ) -> Joined:
-    """Return the user's options for a spec: lowest ``below``, then the spec's my.cnf files in order, then its options.
+    """Return the user's options for a spec. Options of its my.cnf files override ``below``; its own override both.
 
-    judge: what a release makes of a file. fragments: the directory of the files that ``spec.cnf`` names without a path.
-    below: the file of ``--db-cnf``. memory: one node's share of its host's memory, in bytes; a value in percent, such
-    as ``80 %``, means of this. root: the directory that stands for the ``/`` of the host that files came from. Raises
-    ConfigError for a file that cannot be read or that the release does not take, and for an option of ours.
+    - judge: checks a file with the release.
+    - fragments: the directory of the files that ``spec.cnf`` names without a path.
+    - below: the file of ``--db-cnf``.
+    - memory: one node's share of its host's memory, in bytes; values in percent, such as ``80 %``, refer to it.
+    - root: the directory that stands for the ``/`` of the host that files came from.
+
+    Raises ConfigError if a file is unreadable, if the release does not accept it, and for an option in ``OURS``.
     """
     lines: list[str] = []
     lowest: dict[str, str] = {}
@@ -66,7 +69,7 @@ def resolve(
         own = _over(own, judged.options)
     names = frozenset({*lowest, *own})
     refuse_ours(dict(spec.options))
-    given, moved = path_options.moved(dict(spec.options))
+    given, moved = path_options.move_inside(dict(spec.options))
     lines += [f"{spec}: {line}" for line in moved]
     own = _over(own, given)
     lines += [
@@ -81,14 +84,14 @@ def resolve(
 
 
 def check_written(spec: ClusterSpec, *, fragments: Path, root: Path | None = None) -> None:
-    """Raise ConfigError for what no release takes: a file that cannot be read, an option of ours, a path outside.
+    """Raise ConfigError for what no release accepts: an unreadable file, an option in ``OURS``, a path outside a node.
 
-    fragments, root: as in ``resolve``. Asks no release, so a typing error is answered before one is fetched.
+    fragments, root: as in ``resolve``. It runs no program of a release, so it reports typing errors before a fetch.
     """
     for name in spec.cnf:
         cnf_file.read(file_of(name, fragments), root)
     refuse_ours(dict(spec.options))
-    path_options.moved(dict(spec.options))
+    path_options.move_inside(dict(spec.options))
 
 
 def file_of(name: str, fragments: Path) -> Path:
@@ -97,7 +100,7 @@ def file_of(name: str, fragments: Path) -> Path:
 
 
 def _over(lower: Mapping[str, str], upper: Mapping[str, str]) -> dict[str, str]:
-    """Lay options over others: an option replaces its other spellings too, and plugins add up."""
+    """Return ``lower`` with ``upper`` over it: an option replaces its other spellings too, and plugins add up."""
     replaced = {path_options.bases(name)[-1] for name in upper}
     result = {name: value for name, value in lower.items() if path_options.bases(name)[-1] not in replaced}
     result |= upper
@@ -107,7 +110,7 @@ def _over(lower: Mapping[str, str], upper: Mapping[str, str]) -> dict[str, str]:
 
 
 def share(value: str, memory: int) -> str:
-    """Return a value in percent of ``memory`` (bytes) as whole MiB, such as ``819M``; other values unchanged."""
+    """Return a value in percent of ``memory`` (bytes) as whole MiB, such as ``819M``; other values stay."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*%", value)
     if not match:
         return value
@@ -119,10 +122,10 @@ def fit(
 ) -> tuple[dict[str, str], list[str]]:
     """Return the options to pass to this server, and one line for each implied option that is left out.
 
-    An implied option is one that this release does not have because its behaviour is fixed (``implied_options``). The
-    lines name pinned options that the server lacks too. ``judged``: names that the server itself has accepted already;
-    their values are not checked again. Raises what ``check`` raises, and ConfigError for an implied
-    option with another value than the fixed behaviour.
+    This release lacks an implied option because its behaviour is fixed (``implied_options``). The lines name pinned
+    options that the server lacks too. judged: names that the server has accepted; this does not check their values.
+
+    Raises the errors of ``check``, and ConfigError if an implied option has another value than the fixed behaviour.
     """
     server = dialect(release.product, release.version)
     names = made.variables.keys() | made.words
@@ -135,7 +138,7 @@ def fit(
                 f"{lacking[name].value}: {lacking[name].because}"
             )
         if name in lacking:
-            lines.append(f"{release.name} has no option {name}, and behaves as with {value}: {lacking[name].because}")
+            lines.append(f"{release.name} has no option {name} and behaves as with {value}: {lacking[name].because}")
     accepted = {name: value for name, value in options.items() if name not in lacking}
     unjudged = {name: value for name, value in accepted.items() if name not in judged}
     check(unjudged, made.variables, made.words, release)
@@ -143,24 +146,24 @@ def fit(
 
 
 def refuse_ours(options: Mapping[str, str]) -> None:
-    """Raise ConfigError for the first option that pytest-dbcluster sets itself, or that turns its clients away."""
+    """Raise ConfigError for the first option that pytest-dbcluster sets itself, or that rejects its clients."""
     for name in options:
         if not _is_ours(name):
             continue
         if name.endswith("skip_networking"):
-            raise ConfigError(f"option {name!r} would turn every client away; leave it out of options")
-        raise ConfigError(f"option {name!r} is set by pytest-dbcluster itself; leave it out of options and my.cnf")
+            raise ConfigError(f"option {name!r} would reject every client; leave it out of options")
+        raise ConfigError(f"option {name!r}: pytest-dbcluster itself sets it; leave it out of options and my.cnf")
 
 
 def _is_ours(name: str) -> bool:
     """Whether an option is one of OURS, with or without prefixes.
 
-    After ``loose_`` it may be abbreviated: to MariaDB, ``loose_bind_addr`` is ``bind_address``.
+    It may be abbreviated after ``loose_``: MariaDB reads ``loose_bind_addr`` as ``bind_address``.
     """
     bases = path_options.bases(name)
     if not OURS.isdisjoint(bases):
         return True
-    shortest = 4  # letters: a shorter abbreviation fits several options, and no server takes it
+    shortest = 4  # letters: a shorter abbreviation is ambiguous, so servers refuse it
     return (
         bases[0] != bases[-1]
         and name.startswith("loose_")
@@ -172,10 +175,10 @@ def _is_ours(name: str) -> bool:
 def check(
     options: Mapping[str, str], variables: Mapping[str, Variable], words: frozenset[str], release: Release
 ) -> None:
-    """Raise ConfigError for the first option that the server does not know, or would refuse the value of.
+    """Raise ConfigError for the first option that the server does not know, or whose value it would refuse.
 
-    variables: the server's variables by name. words: the option names of the server's --help. Options that
-    pytest-dbcluster sets itself are refused; values of ``loose_`` options are not checked.
+    variables: the server's variables by name. words: the option names of the server's --help. This also refuses options
+    that pytest-dbcluster sets itself. It does not check values of ``loose_`` options.
     """
     refuse_ours(options)
     for name, value in options.items():
@@ -212,7 +215,7 @@ def _check_value(variable: Variable, value: str, release: str) -> None:
     elif variable.kind in ("DOUBLE", "NUMERIC") and as_number(value) is None:
         wanted = "a number"
     if wanted:
-        raise ConfigError(f"option {variable.name}={value!r} of {release}: the server takes {wanted}")
+        raise ConfigError(f"option {variable.name}={value!r} of {release}: the server accepts {wanted}")
 
 
 def _whole(number: float) -> str:
@@ -223,20 +226,20 @@ def _whole(number: float) -> str:
     return str(int(number))
 
 
-def changed(options: Mapping[str, str], running: Mapping[str, str], release: str) -> list[str]:
-    """Return one line for each option with another value on the started server, which has changed it by itself.
+def adjustments(options: Mapping[str, str], running: Mapping[str, str], release: str) -> list[str]:
+    """Return one line for each option that the started server has changed.
 
-    ``running`` are the server's global variables; ``release`` is its name for the lines.
+    running: the server's global variables. release: its name for the lines.
     """
     return [
-        f"{release} was started with {name}={asked} and runs with {running[name]}: it changed the value by itself"
+        f"{release} was started with {name}={asked} and runs with {running[name]}: the server changed the value"
         for name, asked in options.items()
         if name in running and not same(asked, running[name])
     ]
 
 
 def differences(one: Mapping[str, str], other: Mapping[str, str]) -> dict[str, tuple[str, str]]:
-    """Return the variables that differ, as both values by name, sorted by name; a missing variable has ''."""
+    """Return the variables that differ, as both values by name, sorted by name. A missing value is ''."""
     names: Sequence[str] = sorted(one.keys() | other.keys())
     pairs = {name: (one.get(name, ""), other.get(name, "")) for name in names}
     return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}

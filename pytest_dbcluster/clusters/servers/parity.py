@@ -1,8 +1,8 @@
 """Parity profiles: options that make servers of two vendors, or two versions, comparable.
 
 ``vendor`` keeps every default, as after a plain installation. ``normalised`` gives every server the same durability,
-binlog, number of appliers, isolation level and character set. Vendors and versions have different defaults for these;
-the differences that remain come from the servers themselves.
+binlog, number of appliers, isolation level and character set. The defaults for these differ between vendors and
+versions. With equal values, the remaining differences come from the servers themselves.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _OWN: Mapping[str, Mapping[str, str]] = {
     "mariadb": {
         "slave_parallel_threads": APPLIERS,
         "slave_parallel_mode": "optimistic",
-        # ON from 11.6.2 on: https://jira.mariadb.org/browse/MDEV-35124
+        # The default is ON since 11.6.2: https://jira.mariadb.org/browse/MDEV-35124
         "innodb_snapshot_isolation": "OFF",
     },
     "mysql": {"replica_parallel_workers": APPLIERS},

@@ -1,8 +1,8 @@
-"""Names of options as servers read them, and options that name files: no server opens a file outside of its node.
+"""Names of options as servers read them, and options that name files: no server opens a file outside its node.
 
 ``inside`` gives the value that keeps an option's files in the data directory. ``require_inside`` is the last check
-before a my.cnf is written: it accepts only values that ``inside`` would not change. A value with ``/``, ``..`` or ``~``
-is refused for every option that the tables below do not name, so that an option of a new version does no harm.
+before we write a my.cnf: it accepts only values that ``inside`` would not change. If the tables below do not name an
+option, both refuse values with ``/``, ``..`` or ``~``. So an unknown option of a new version does no harm.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from pytest_dbcluster.errors import ConfigError
 
 LIST = "wsrep_provider_options"
-# Provider options that are specific to one node: addresses, ports, directories, files, evicted members, and commands.
+# Provider options specific to one node: addresses, ports, directories, files, evicted members and commands.
 PROVIDER_OWN = frozenset(
     """
     base_dir base_host base_port evs.evict gcache.dir gcache.name gmcast.group gmcast.listen_addr gmcast.mcast_addr
@@ -23,7 +23,7 @@ PROVIDER_OWN = frozenset(
     socket.ssl_password_file socket.ssl_reload
     """.split()  # noqa: SIM905  (a list of eighteen quoted words is no easier to read)
 )
-# The name of one file, which the server then keeps in its data directory: the last part of a path stays.
+# Options with one file. We keep only the last part of a path, so the file is in the data directory.
 FILES = frozenset(
     """
     audit_log_file general_log_file innodb_buffer_pool_filename log log_bin log_bin_index log_ddl_recovery
@@ -32,11 +32,11 @@ FILES = frozenset(
     slow_query_log_file sql_error_log_filename wsrep_status_file
     """.split()  # noqa: SIM905  (a list of twenty-odd quoted words is no easier to read)
 )
-# Lists of files with sizes: ibdata1:12M:autoextend
+# Options with lists of files and sizes: ibdata1:12M:autoextend
 FILE_LISTS = frozenset({"innodb_data_file_path", "innodb_temp_data_file_path"})
-# Directories, files that are only read or executed, and SQL that the server runs by itself: left out, so that the
-# server takes its default. Also log_basename: what it does to the names of other files depends on the order of the
-# options; and mysqlx: its socket would be in /tmp.
+# We leave out directories, files that a server only reads or executes, and SQL that it runs by itself. The server uses
+# its default. This includes log_basename, whose effect on other files depends on the order of the options, and mysqlx,
+# whose socket would be in /tmp.
 LEFT_OUT = frozenset(
     """
     admin_ssl_ca admin_ssl_capath admin_ssl_cert admin_ssl_crl admin_ssl_crlpath admin_ssl_key aria_log_dir_path
@@ -60,9 +60,9 @@ LEFT_OUT = frozenset(
     tokudb_log_dir tokudb_tmp_dir wsrep_data_home_dir wsrep_notify_cmd wsrep_provider
     """.split()  # noqa: SIM905  (a list of a hundred quoted words is no easier to read)
 ) | {f"wsrep_provider_{key.replace('.', '_')}" for key in PROVIDER_OWN}
-# A slash in their values is part of SQL, of a pattern or of a name, and no file is opened.
+# A slash in their values is part of SQL, of a pattern or of a name; the server opens no file.
 NO_PATH = frozenset({"default_time_zone", "ft_boolean_syntax", "performance_schema_instrument"})
-# Files of a data directory that servers of any release make, in lower case; and the options that may name one of them.
+# Files that servers of any release make in a data directory, in lower case. ``USUAL``: options that may name one.
 OWN_FILES = re.compile(
     r"""ibdata\d+|ib_logfile\d+|ib_buffer_pool(\.incomplete)?|ibtmp\d+|undo_?\d+|aria_log(\.\d+|_control)
     |.*\.(ibd|ibu|frm|dblwr|pem|cnf|err|pid|sock)|grastate\.dat|gvwstate\.dat|galera\.cache|gcache\.page\.\d+
@@ -84,7 +84,7 @@ USUAL = {
     "log_bin_index": "binlog",
     "relay_log_info_file": "relay-log.info",
 }
-# The variables that each key cache has. Only their names may have a dot in a my.cnf: hot.key_buffer_size.
+# The variables of each key cache. In a my.cnf, only their names may have a dot: hot.key_buffer_size.
 STRUCTURED = frozenset(
     {
         "key_buffer_size",
@@ -96,8 +96,8 @@ STRUCTURED = frozenset(
     }
 )
 PREFIXES = ("loose_", "skip_", "enable_", "disable_", "maximum_", "autoset_")
-EMPTY = "''"  # a value that is given and empty (sql_mode = ''); no text at all is an option without a value
-MOST_BYTES = 4000  # of a line: servers read a my.cnf in pieces of 4096 bytes, and the rest would be a line of its own
+EMPTY = "''"  # an explicit empty value (sql_mode = ''); an option without a value has the empty text
+MOST_BYTES = 4000  # of a line: servers read pieces of 4096 bytes, and treat the rest of a line as a new line
 
 _NAME = re.compile(r"[a-z0-9_][a-z0-9_.]*")
 _FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@+-]*")
@@ -105,7 +105,7 @@ _OUTWARD = re.compile(r"/|\.\.|~")
 
 
 def bases(name: str) -> list[str]:
-    """Return the names that a normal option name can stand for: itself, and without ``loose_``, ``skip_`` and so on."""
+    """Return the names that a normal option name can mean: itself, and without ``loose_``, ``skip_`` and so on."""
     names = [name]
     while prefix := next((known for known in PREFIXES if names[-1].startswith(known)), ""):
         names.append(names[-1].removeprefix(prefix))
@@ -113,20 +113,19 @@ def bases(name: str) -> list[str]:
 
 
 def undotted(name: str) -> str:
-    """Return the option that a server of MariaDB sets for a name with a dot: what follows the first dot.
+    """Return the option that MariaDB sets for a name with a dot: the part after the first dot.
 
-    The server takes what stands before it for the name of a key cache, whatever the option is. A dot at either end
-    separates nothing (https://mariadb.com/docs/server/server-management/variables-and-modes/structured-system-variables).
+    MariaDB reads the part before it as the name of a key cache, for every option. A dot at either end has no effect (https://mariadb.com/docs/server/server-management/variables-and-modes/structured-system-variables).
     """
     cache, dot, option = name[:1], *name[1:].partition(".")[1:]
     return option if cache and dot and option else name
 
 
 def server_name(spelled: str, words: frozenset[str]) -> str:
-    """Return the option that a server sets for a normal name as it is spelled; "" if it knows none, or several.
+    """Return the option that a server sets for a normal name; "" if it knows no such option, or several.
 
-    Like the servers: without what precedes the first dot, in full where it is abbreviated, and otherwise without one
-    prefix (``loose_``, ``skip_`` and so on) after the other. words: all option names of the server.
+    Like servers, this drops the part before the first dot and completes abbreviations. If no option fits, it drops one
+    prefix after the other (``loose_``, ``skip_`` and so on). words: all option names of the server.
     """
     name, ordered = undotted(spelled), _ordered(words)
     while name not in words:
@@ -147,36 +146,36 @@ def _ordered(words: frozenset[str]) -> Sequence[str]:
 
 
 def check_text(name: str, value: str) -> None:
-    """Raise ConfigError for a name or a value that would not be exactly one line of a my.cnf, and for a dotted name."""
+    """Raise ConfigError unless name and value make exactly one line of a my.cnf, and for most names with a dot."""
     if not _NAME.fullmatch(name):
-        raise ConfigError(f"option {name!r}: the name of an option has letters, digits, '_', '-' and '.', nothing else")
+        raise ConfigError(f"option {name!r}: the name of an option has only letters, digits, '_', '-' and '.'")
     if "." in name and name.partition(".")[2] not in STRUCTURED:
         raise ConfigError(
-            f"option {name!r}: only variables of a key cache have a name with a dot, such as hot.key_buffer_size; a "
-            f"server would set {undotted(name)}, so write that"
+            f"option {name!r}: only variables of a key cache have a name with a dot, such as hot.key_buffer_size; "
+            f"write {undotted(name)}"
         )
     if control := next((character for character in value if ord(character) < 32 or ord(character) == 127), ""):
         raise ConfigError(
-            f"option {name}={value!r}: the value has a control character ({control!r}), which ends or changes a line "
+            f"option {name}={value!r}: the value has a control character ({control!r}), which would break the line "
             "of a my.cnf; remove it"
         )
     try:
         size = len(cnf_line(name, value).encode())
     except UnicodeEncodeError:
-        raise ConfigError(f"option {name}={value!r}: the value is no UTF-8 text; write it in UTF-8") from None
+        raise ConfigError(f"option {name}={value!r}: the value is not UTF-8 text; write it in UTF-8") from None
     if size > MOST_BYTES:
         raise ConfigError(
-            f"option {name}: its line has {size} bytes, and servers read at most {MOST_BYTES} as one line; shorten it"
+            f"option {name}: its line has {size} bytes, but servers read at most {MOST_BYTES} as one line; shorten it"
         )
 
 
 def cnf_line(name: str, value: str) -> str:
-    """Return a line of a my.cnf that servers read as exactly this name and value; no value is the bare name."""
+    """Return a line of a my.cnf that servers read as exactly this name and value; without a value, only the name."""
     if not value:
         return name
     if value == EMPTY:
         return f"{name} = {EMPTY}"
-    # To servers a line is Latin-1: they also strip a last byte A0, which in UTF-8 is a part of a letter.
+    # Servers read a line as Latin-1: they also strip a last byte A0, which in UTF-8 is part of a letter.
     latin = value.encode(errors="surrogateescape").decode("latin-1")
     if re.search(r"[#'\"\\]", value) or value != value.strip() or latin != latin.strip():
         escaped = value.replace("\\", "\\\\").replace('"', '\\"')
@@ -185,10 +184,9 @@ def cnf_line(name: str, value: str) -> str:
 
 
 def inside(name: str, value: str) -> str | None:
-    """Return the value with which the option's files lie in the data directory; None if the option must be left out.
+    """Return the value that keeps the option's files in the data directory; None if we must leave the option out.
 
-    Raises ConfigError for a value that cannot be kept inside: a raw device, two files of one name, or a path in an
-    option that is not known to name one.
+    Raises ConfigError for a raw device, for two files with one name, and for a path in an unknown option.
     """
     known = bases(name)
     if not LEFT_OUT.isdisjoint(known):
@@ -203,35 +201,34 @@ def inside(name: str, value: str) -> str | None:
         return _provider_options(name, value)
     if NO_PATH.isdisjoint(known) and _OUTWARD.search(value):
         raise ConfigError(
-            f"option {name}={value!r}: the value looks like a path, and this option is not known to name a file; a "
-            "server keeps all files in its node's directory, so leave the option out, or give a value without '/', "
-            "'..' and '~'"
+            f"option {name}={value!r}: the value looks like a path, and this option may name a file outside the node; "
+            "leave it out, or use a value without '/', '..' and '~'"
         )
     return value
 
 
 def require_inside(options: Mapping[str, str]) -> None:
-    """Raise ConfigError for the first option that is no single line, or that could name a file outside of the node."""
+    """Raise ConfigError for the first option that is not one line, or that could name a file outside the node."""
     for name, value in options.items():
         check_text(name, value)
         if (kept := inside(name, value)) != value:
-            instead = "leave it out" if kept is None else f"{kept!r} would stay inside"
+            instead = "leave it out" if kept is None else f"use {kept!r}"
             raise ConfigError(
-                f"option {name}={value!r} names files, and a server keeps all files in its node's directory: {instead}"
+                f"option {name}={value!r} names files, and servers keep all files in their node's directory; {instead}"
             )
 
 
-def moved(options: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
-    """Return the options with every file inside of the data directory, and one line for each changed or left out one.
+def move_inside(options: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
+    """Return the options with all files in the data directory, and a line for each option changed or left out.
 
-    Raises what ``check_text`` and ``inside`` raise.
+    Raises the errors of ``check_text`` and ``inside``.
     """
     result, lines = {}, []
     for name, value in options.items():
         check_text(name, value)
         kept = inside(name, value)
         if kept is None:
-            lines.append(f"{name}={value} is left out: it names files of a host, or SQL that servers run")
+            lines.append(f"{name}={value} is left out: it names files of a host, or SQL that a server runs by itself")
             continue
         result[name] = kept
         if kept != value:
@@ -249,16 +246,16 @@ def provider_pairs(text: str) -> dict[str, str]:
 
 def _file_name(name: str, value: str) -> str:
     last = value.rstrip("/").rpartition("/")[2]
-    if last in ("", ".", ".."):  # a directory, or no value: the server's own name for the file
+    if last in ("", ".", ".."):  # a directory, or no value: the server names the file
         return ""
     if OWN_FILES.fullmatch(last.lower()) and not any(last.startswith(USUAL.get(base, "/")) for base in bases(name)):
         raise ConfigError(
-            f"option {name}={value!r}: {last} is a file or directory that the server itself has in its data directory; "
-            "take another name"
+            f"option {name}={value!r}: the server itself has a file or directory {last} in its data directory; use "
+            "another name"
         )
     if not _FILE_NAME.fullmatch(last):
         raise ConfigError(
-            f"option {name}={value!r}: {last!r} is no plain name of a file; take letters, digits, '_', '-' and '.'"
+            f"option {name}={value!r}: {last!r} is not a plain file name; use letters, digits, '_', '-' and '.'"
         )
     return last
 
@@ -268,7 +265,7 @@ def _file_list(name: str, value: str) -> str:
     for part in value.split(";"):
         path, colon, rest = part.strip().partition(":")
         if path.startswith("/dev/") or re.search(r"(newraw|raw)\s*$", rest):
-            raise ConfigError(f"option {name}={value!r} names a raw device, and servers of a test get files alone")
+            raise ConfigError(f"option {name}={value!r} names a raw device; use a file")
         if _OUTWARD.search(rest):
             raise ConfigError(f"option {name}={value!r}: {part.strip()!r} is not FILE:SIZE")
         if not (file := _file_name(name, path)):
@@ -277,7 +274,7 @@ def _file_list(name: str, value: str) -> str:
     names = [file for file, _ in files]
     if len(set(names)) < len(names):
         raise ConfigError(
-            f"option {name}={value!r}: two of its files have one name, and both would lie in one directory"
+            f"option {name}={value!r}: two files have one name, but all files go into one directory; rename one"
         )
     kept = ";".join(file + rest for file, rest in files)
     return value if not _OUTWARD.search(value) else kept
@@ -288,7 +285,10 @@ def _provider_options(name: str, value: str) -> str | None:
     kept = {key: text for key, text in pairs.items() if key not in PROVIDER_OWN}
     for key, text in kept.items():
         if _OUTWARD.search(text) or not re.fullmatch(r"[a-z0-9_.]+", key):
-            raise ConfigError(f"option {name}: {key}={text} looks like a path, and {key} is not known to name a file")
+            raise ConfigError(
+                f"option {name}: {key}={text} looks like a path, and {key} may name a file outside the node; "
+                "leave it out"
+            )
     if kept == pairs:
         return value
     return "; ".join(f"{key}={text}" for key, text in kept.items()) or None

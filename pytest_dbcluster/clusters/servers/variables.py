@@ -1,4 +1,4 @@
-"""Facts about variables: which need a restart, which differ although the options are the same; equal values."""
+"""Server variables: which need a restart, which differ despite equal options, and which values are equal."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ from collections.abc import Mapping
 
 from pytest_dbcluster.clusters.servers.data_template import Variable
 
-# After SET GLOBAL of a memory or log size the server's state changes for a long time; provider options are a list.
+# After SET GLOBAL of a memory or log size, the server adapts for a long time. Provider options are a list.
 ALWAYS_STATIC = frozenset(
     {"innodb_buffer_pool_size", "innodb_log_file_size", "innodb_redo_log_capacity", "wsrep_provider_options"}
 )
-# A running member of Group Replication follows these options after SET GLOBAL. Its other options take effect only when
-# it joins (SET GLOBAL then succeeds without effect), or it refuses them in the second after it is ready, before START
-# GROUP_REPLICATION has returned.
+# A running member of Group Replication follows these options after SET GLOBAL. Other options take effect only when it
+# joins: SET GLOBAL succeeds without effect. The member refuses some of them while START GROUP_REPLICATION still runs.
 GROUP = "group_replication_"
 GROUP_FOLLOWED = frozenset(
     f"{GROUP}{name}"
@@ -24,7 +23,7 @@ GROUP_FOLLOWED = frozenset(
     transaction_size_limit
     """.split()  # noqa: SIM905  (a list of twelve quoted words is no easier to read)
 )
-# Variables that differ between two servers with the same options, depend on a node's role, or change by themselves.
+# Variables that differ between two servers with the same options, depend on a node's role, or change over time.
 IDENTITY = frozenset(
     """
     aria_log_dir_path auto_increment_increment auto_increment_offset bind_address datadir general_log_file
@@ -48,7 +47,7 @@ TRUTH = {"on": "1", "true": "1", "off": "0", "false": "0", "": "1"}
 SIZE_SLACK = 2**27  # InnoDB rounds its buffer pool up to a chunk, 128 MiB by default
 
 
-# What a server takes of the memory for good, and the files that it writes in full when it starts.
+# The caches that keep their memory, and the files that a server writes in full when it starts.
 MEMORY_SIZES = (
     "innodb_buffer_pool_size", "key_buffer_size", "aria_pagecache_buffer_size", "query_cache_size",
     "innodb_log_buffer_size", "rocksdb_block_cache_size",
@@ -61,12 +60,12 @@ PROVIDER_SIZES = re.compile(r"(?:^|;)\s*gcache\.size\s*=\s*([\w.]+)")
 
 
 def memory_sizes(options: Mapping[str, str]) -> dict[str, float]:
-    """Return how much memory options ask for, in bytes by name, for a server's caches; other options ask for little."""
+    """Return the sizes of a server's caches, in bytes by option name."""
     return {name: size for name in MEMORY_SIZES if (size := as_number(options.get(name, "")))}
 
 
 def file_sizes(options: Mapping[str, str]) -> dict[str, float]:
-    """Return the size of the files that a server writes when it starts, in bytes by the option that asks for them."""
+    """Return the sizes of the files that a server writes when it starts, in bytes by option name."""
     sizes = {name: as_number(options.get(name, "")) or 0.0 for name in FILE_SIZES}
     sizes[FILE_SIZES[0]] *= as_number(options.get(FILES_OF_LOG, "")) or 1
     for name in FILE_LISTS:
@@ -78,12 +77,12 @@ def file_sizes(options: Mapping[str, str]) -> dict[str, float]:
 
 
 def is_identity(name: str) -> bool:
-    """Return whether a variable may differ between servers with the same options; it tells nothing about a variant."""
+    """Return whether a variable may differ between servers with the same options."""
     return name in IDENTITY or name.startswith(IDENTITY_PREFIX)
 
 
 def needs_start(variable: Variable) -> bool:
-    """Return whether a variable must be set at server start: SET GLOBAL is refused, or takes effect too late."""
+    """Return whether a variable must be set at server start: SET GLOBAL fails, or takes effect too late."""
     name = variable.name
     late = name.startswith(GROUP) and name not in GROUP_FOLLOWED
     return variable.read_only or late or name in ALWAYS_STATIC or is_identity(name)
@@ -96,7 +95,7 @@ def as_number(value: str) -> float | None:
 
 
 def equal(asked: str, value: str) -> bool:
-    """Return whether two values are the same text, in any case; ON, TRUE and 1 are the same, and so is no value."""
+    """Return whether two values are the same text in any case. ON, TRUE, 1 and an empty value are the same."""
     left, right = (TRUTH.get(text.strip().lower(), text.strip().upper()) for text in (asked, value))
     return left == right
 
@@ -104,9 +103,9 @@ def equal(asked: str, value: str) -> bool:
 def same(asked: str, running: str) -> bool:
     """Return whether a server with the value ``running`` has accepted the value ``asked``.
 
-    Sizes may be rounded up by less than ``SIZE_SLACK``. Different text counts as accepted: the server shows utf8 as
-    utf8mb3, spells modes out, and shows ON for log_bin=FILE. A server does not start with unknown text, and it adjusts
-    only numbers.
+    The server may round sizes up by less than ``SIZE_SLACK``. Different text counts as accepted: the server shows utf8
+    as utf8mb3, expands modes, and shows ON for log_bin=FILE. It does not start with unknown text, and adjusts only
+    numbers.
     """
     left, right = (as_number(TRUTH.get(value.strip().lower(), value)) for value in (asked, running))
     if left is None or right is None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from pytest_dbcluster import wait
 from pytest_dbcluster.clusters.cluster import Cluster
-from pytest_dbcluster.clusters.servers.galera_options import differing
+from pytest_dbcluster.clusters.servers.galera_options import server_differences
 from pytest_dbcluster.hosts.network import measured_back
 from pytest_dbcluster.measuring.evidence import Evidence, Step
 from pytest_dbcluster.measuring.question import Question
@@ -67,7 +67,7 @@ class Gatherer:
         numbers, names, variants = question.variants, self._names, self._variants
         labels = {names[number]: str(self._label(number)) for number in numbers}
         steps = {(names[one], names[other]): (one, other) for one, other in itertools.pairwise(numbers)}
-        differ = {step: differing(*map(self._effective, two[::-1])) for step, two in steps.items()}
+        differ = {step: server_differences(*map(self._effective, two[::-1])) for step, two in steps.items()}
         fits = self._data_fits(differ, used)
         same_workload = len(set(workloads)) == 1
         by_name = dict(zip(names, variants, strict=True))

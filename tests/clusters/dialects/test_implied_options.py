@@ -51,8 +51,8 @@ def test_one_spec_serves_versions_with_the_option_and_without(provisioner, tmp_p
 
     assert told == {"mariadb:10.5": None, "mariadb:11.8": "OFF", "mysql:9.7": None}
     assert [line.rpartition(": ")[0] for line in pool.resolution.overridden] == [
-        "mariadb:10.5 has no option innodb_snapshot_isolation, and behaves as with OFF",
-        "mysql:9.7 has no option innodb_snapshot_isolation, and behaves as with OFF",
+        "mariadb:10.5 has no option innodb_snapshot_isolation and behaves as with OFF",
+        "mysql:9.7 has no option innodb_snapshot_isolation and behaves as with OFF",
     ]
 
 

@@ -107,10 +107,8 @@ def test_absolute_includes_lie_below_the_root_that_the_user_names(written, tmp_p
     assert [argument for *_, argument in entries(path, root)] == ["1", "1", "1"]
     missing = cnf_file.read(path).missing
     assert len(missing) == 2
-    assert missing[0] == (
-        "my.cnf:3: !include /etc/more.cnf was not read: it lies on the host that the file came from; copy that host's "
-        "files into a directory, and name it with --db-cnf-root"
-    )
+    assert missing[0].startswith("my.cnf:3: !include /etc/more.cnf was not read: ")
+    assert missing[0].endswith("--db-cnf-root")
 
 
 def test_no_file_of_this_machine_is_read(written, tmp_path):
@@ -130,19 +128,19 @@ def test_no_file_of_this_machine_is_read(written, tmp_path):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("a = 1\n", "my.cnf:1: 'a = 1' stands before the first [section]"),
+        ("a = 1\n", "my.cnf:1: 'a = 1' is before the first [section]"),
         ("[mysqld]\n = 1\n", "my.cnf:2: '= 1' has no name before the ="),
         ("\n[mysqld\na = 1\n", "my.cnf:2: '[mysqld' has no ]; write [section]"),
-        ("[client]\nport = 1\n", "has no server options; put them into a section [mysqld]"),
-        ("", "has no server options; put them into a section [mysqld]"),
-        ("[mysqld]\n!include my.cnf\n", "my.cnf:2: !include my.cnf includes my.cnf, which is being read already"),
-        ("[mysqld]\n!includedir .\n", "my.cnf:2: !includedir . includes my.cnf, which is being read already"),
+        ("[client]\nport = 1\n", "has no server options; put them in a section [mysqld]"),
+        ("", "has no server options; put them in a section [mysqld]"),
+        ("[mysqld]\n!include my.cnf\n", "my.cnf:2: !include my.cnf includes my.cnf again"),
+        ("[mysqld]\n!includedir .\n", "my.cnf:2: !includedir . includes my.cnf again"),
         ("[mysqld]\n!include  \n", "my.cnf:2: !include names nothing"),
-        ("[mysqld]\na = " + "x" * 4100, "my.cnf:2: the line has 4104 bytes, servers read at most 4000"),
-        ("[mysqld]\na = \0", "is no my.cnf: it has a byte 0, as programs and data have"),
+        ("[mysqld]\na = " + "x" * 4100, "my.cnf:2: the line has 4104 bytes, but servers read at most 4000"),
+        ("[mysqld]\na = \0", "is not a my.cnf: it has a byte 0"),
     ],
 )
-def test_a_file_that_is_no_my_cnf_is_refused(written, text, words):
+def test_a_file_that_is_not_a_my_cnf_is_refused(written, text, words):
     """The error names the file and what is wrong with it."""
     with pytest.raises(ConfigError, match=re.escape(words)):
         cnf_file.read(written(my_cnf=text))
@@ -153,16 +151,16 @@ def test_what_is_no_file_is_refused(tmp_path):
     os.mkfifo(tmp_path / "pipe.cnf")
     (tmp_path / "huge.cnf").write_bytes(b"#" * (2**20 + 1))
 
-    with pytest.raises(ConfigError, match=r" is no my\.cnf: Is a directory$"):
+    with pytest.raises(ConfigError, match=r" is a directory; "):
         cnf_file.read(tmp_path)
-    with pytest.raises(ConfigError, match=r"pipe\.cnf is no my\.cnf: it is no regular file$"):
+    with pytest.raises(ConfigError, match=r"pipe\.cnf is not a regular file; "):
         cnf_file.read(tmp_path / "pipe.cnf")
-    with pytest.raises(ConfigError, match=r"huge\.cnf is no my\.cnf: it has more than 1048576 bytes$"):
+    with pytest.raises(ConfigError, match=r"huge\.cnf is not a my\.cnf: it has more than 1048576 bytes$"):
         cnf_file.read(tmp_path / "huge.cnf")
     with pytest.raises(ConfigError) as caught:
         cnf_file.read(tmp_path / "hug.cnf")
     assert str(caught.value) == f"there is no {tmp_path}/hug.cnf; its directory has: huge, pipe"
-    with pytest.raises(ConfigError, match=r"/none is no directory; give the directory that stands for the /"):
+    with pytest.raises(ConfigError, match=r"/none is not a directory; give the directory"):
         cnf_file.read(tmp_path / "huge.cnf", tmp_path / "none")
 
 

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pytest_dbcluster.clusters.servers import cnf_file
-from pytest_dbcluster.clusters.servers.cnf_judge import judged
+from pytest_dbcluster.clusters.servers.cnf_judge import judge_file
 from pytest_dbcluster.errors import ConfigError
 
 GROUPS = ("mysqld", "server", "mariadb", "mariadb-10.11", "mysqld-9.7")
@@ -112,10 +112,10 @@ def test_a_name_with_two_dots_is_refused_where_the_server_does_not_read_it(vendo
     path.write_text("[mysqld]\n!includedir conf.d\n")
 
     if printed(release, _absolute(path)):
-        assert judged(cnf_file.read(path), release, provisioner).options == {"sync_binlog": "1"}
+        assert judge_file(cnf_file.read(path), release, provisioner).options == {"sync_binlog": "1"}
     else:
         with pytest.raises(ConfigError, match="reads option 1 as no more options"):
-            judged(cnf_file.read(path), release, provisioner)
+            judge_file(cnf_file.read(path), release, provisioner)
 
 
 def _absolute(path):

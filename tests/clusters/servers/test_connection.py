@@ -13,7 +13,7 @@ import pytest
 
 from pytest_dbcluster import wait
 from pytest_dbcluster.clusters.servers import connection as connection_module
-from pytest_dbcluster.clusters.servers.connection import Accompanied, Connection, Endpoint, NoAnswer, SQLError
+from pytest_dbcluster.clusters.servers.connection import AppendingConnection, Connection, Endpoint, NoAnswer, SQLError
 from pytest_dbcluster.errors import ProvisionError
 from pytest_dbcluster.hosts.host import through_socket
 
@@ -131,7 +131,9 @@ def test_the_first_statement_of_a_batch_that_fails_ends_it(standalone):
 def test_statements_that_follow_all_others_take_no_exchange_of_their_own(standalone, monkeypatch):
     """The caller gets the answers that it asked for; those of the others lie beside, each from the last exchange."""
     connection = Connection("node1", standalone.nodes[0].endpoint)
-    along = Accompanied(connection, ["SELECT 7", "SET @followed = COALESCE(@followed, 0) + 1", "SELECT @followed"])
+    along = AppendingConnection(
+        connection, ["SELECT 7", "SET @followed = COALESCE(@followed, 0) + 1", "SELECT @followed"]
+    )
     exchanges = []
     results = connection.results
     monkeypatch.setattr(connection, "results", lambda asked, seconds: exchanges.append(asked) or results(asked))
@@ -171,7 +173,7 @@ def test_encryption_that_fails_is_a_lost_connection(briefly, mysql, tmp_path):
     (node,) = briefly("standalone", 1, mysql).nodes
     with tunnel(tmp_path / "to-node1", node.endpoint, spoils=True) as path:
         endpoint = dataclasses.replace(node.endpoint, host=NOWHERE, connects=through_socket(str(path)))
-        with pytest.raises(SQLError, match=r"^node1: 'SELECT 1' was refused: 2055 .*192\.0\.2\.1") as caught:
+        with pytest.raises(SQLError, match=r"^node1: 'SELECT 1' failed: 2055 .*192\.0\.2\.1") as caught:
             Connection("node1", endpoint).query("SELECT 1")
 
     assert caught.value.lost
@@ -183,9 +185,7 @@ def test_a_socket_that_cannot_be_made_is_a_lost_connection():
     def refused(address, port, seconds):
         raise ConnectionRefusedError(111, "Connection refused")
 
-    with pytest.raises(
-        SQLError, match=r"^node1: 'SELECT 1' was refused: 2003 .*192\.0\.2\.1:5.*Connection ref"
-    ) as caught:
+    with pytest.raises(SQLError, match=r"^node1: 'SELECT 1' failed: 2003 .*192\.0\.2\.1:5.*Connection ref") as caught:
         Connection("node1", Endpoint(NOWHERE, 5, "root", "", connects=refused)).query("SELECT 1")
 
     assert caught.value.lost
@@ -211,7 +211,7 @@ def test_a_stopped_server_ends_a_statement_within_its_limit(standalone):
             connection.query("CHECKSUM TABLE mysql.plugin", 2)
 
         assert time.monotonic() - began < 30
-        assert str(caught.value).startswith("node1 did not answer a statement CHECKSUM within 2 s")
+        assert str(caught.value).startswith("node1 did not answer a CHECKSUM statement within 2 s")
         assert caught.value.lost
         assert connection.query("SELECT 2") == [(2,)]
 
@@ -220,7 +220,7 @@ def test_a_stopped_server_ends_the_attempt_to_connect(standalone):
     """The kernel accepts connections for it; its greeting never comes."""
     (node,) = standalone.nodes
     connection = Connection("node1", node.endpoint, seconds=1)
-    with stopped(node), pytest.raises(NoAnswer, match=r"^node1 did not answer a statement SELECT within 1 s"):
+    with stopped(node), pytest.raises(NoAnswer, match=r"^node1 did not answer a SELECT statement within 1 s"):
         connection.query("SELECT 1")
 
     assert connection.query("SELECT 2") == [(2,)]
@@ -233,7 +233,7 @@ def test_a_statement_too_large_for_a_stopped_server_ends(standalone, monkeypatch
     (node,) = standalone.nodes
     with contextlib.closing(Connection("node1", node.endpoint)) as connection:
         connection.query("SELECT 1")
-        with stopped(node), pytest.raises(NoAnswer, match=r"^node1 did not answer a statement SELECT within 1 s"):
+        with stopped(node), pytest.raises(NoAnswer, match=r"^node1 did not answer a SELECT statement within 1 s"):
             connection.query(f"SELECT LENGTH('{'x' * 15_000_000}')", 60)
 
 

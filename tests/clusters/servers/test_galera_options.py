@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_dbcluster.clusters.servers.galera_options import differing, spread
+from pytest_dbcluster.clusters.servers.galera_options import server_differences, spread
 from pytest_dbcluster.clusters.servers.path_options import provider_pairs
 from pytest_dbcluster.releases import find
 from pytest_dbcluster.testbed.comparability import differences_line
@@ -54,10 +54,10 @@ def test_a_server_without_galera_differs_in_its_variables_alone():
     options = "; ".join(f"evs.option{number} = {number}" for number in range(60))
     node = {"sync_binlog": "0", "max_connections": "151", "wsrep_provider_options": options}
     alone = {"sync_binlog": "1", "max_connections": "500", "wsrep_provider_options": ""}
-    found = differing(node, alone)
+    found = server_differences(node, alone)
 
     assert found == {"max_connections": ("151", "500"), "sync_binlog": ("0", "1")}
-    assert differing(alone, node).keys() == found.keys()
+    assert server_differences(alone, node).keys() == found.keys()
     assert "sync_binlog: 0 -> 1" in differences_line("galera", "alone", found)
 
 
@@ -65,15 +65,15 @@ def test_variables_come_before_options():
     """Options come after the variables, so that a shortened line loses options first."""
     tuned = {**server(1000), "sync_binlog": "1", "zz_last": "2"}
 
-    assert list(differing(server(16), tuned)) == ["sync_binlog", "zz_last", "gcs.fc_limit"]
+    assert list(server_differences(server(16), tuned)) == ["sync_binlog", "zz_last", "gcs.fc_limit"]
 
 
 def test_a_variable_of_an_option_that_one_version_has_is_no_difference():
     """MariaDB 11.8 shows options as variables, 10.11 shows none; what both have is compared."""
     new, tuned = {"wsrep_provider_gcs_vote_policy": "0"}, {"wsrep_provider_gcs_vote_policy": "1"}
 
-    assert differing(server(16), server(1000, **new)) == {"gcs.fc_limit": ("16", "1000")}
-    assert differing(server(16, **new), server(16, **tuned)) == {"wsrep_provider_gcs_vote_policy": ("0", "1")}
+    assert server_differences(server(16), server(1000, **new)) == {"gcs.fc_limit": ("16", "1000")}
+    assert server_differences(server(16, **new), server(16, **tuned)) == {"wsrep_provider_gcs_vote_policy": ("0", "1")}
 
 
 @pytest.mark.parametrize("version", ["mariadb:10.11", "mariadb:11.8"])
@@ -84,5 +84,8 @@ def test_nodes_differ_in_what_was_asked_for(version, briefly):
     one, other = briefly("galera", 2, release).nodes
     said = {node: node.variables() for node in (tuned, one, other)}
 
-    assert differing(said[one], said[other]) == {}
-    assert differing(said[one], said[tuned]) == {"gcs.fc_factor": ("1.0", "0.9"), "gcs.fc_limit": ("16", "1000")}
+    assert server_differences(said[one], said[other]) == {}
+    assert server_differences(said[one], said[tuned]) == {
+        "gcs.fc_factor": ("1.0", "0.9"),
+        "gcs.fc_limit": ("16", "1000"),
+    }

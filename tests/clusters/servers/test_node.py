@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pytest_dbcluster.clusters.servers.cnf_file import read
-from pytest_dbcluster.clusters.servers.node import LAST_LINES, Node, merged
+from pytest_dbcluster.clusters.servers.node import LAST_LINES, Node, merge
 from pytest_dbcluster.errors import ConfigError, NodeDied, NotReady
 from pytest_dbcluster.hosts.provisioners.fake import FakeHost, FakeProcess
 from pytest_dbcluster.hosts.provisioners.local import LocalProvisioner
@@ -97,9 +97,9 @@ def test_the_end_of_a_server_shows_the_last_lines_of_its_log(node, host, status,
     with pytest.raises(NodeDied) as caught:
         node.alive()
     lines = [f"line {n}" for n in range(40 - LAST_LINES, 40)]
-    assert str(caught.value) == "\n    ".join(
-        [f"node node1 {words}; the last lines of its error log (/fake/error.log):", *lines]
-    )
+    assert words in str(caught.value)
+    assert "(/fake/error.log)" in str(caught.value)
+    assert str(caught.value).split("\n    ")[1:] == lines
     assert caught.value.last_lines == lines
 
 
@@ -180,7 +180,7 @@ def test_lists_are_joined():
     needed = {"wsrep_provider_options": "base_port=1", "plugin_load_add": "a.so", "wsrep_on": "ON", "b": "1"}
     options = {"wsrep_provider_options": "gcache.size=1G", "plugin_load_add": "c.so", "b": "2"}
 
-    assert merged(needed, options) == {
+    assert merge(needed, options) == {
         "wsrep_provider_options": "base_port=1;gcache.size=1G",
         "plugin_load_add": "a.so;c.so", "wsrep_on": "ON", "b": "2",
     }  # fmt: skip

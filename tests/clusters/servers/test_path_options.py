@@ -80,15 +80,15 @@ def test_every_file_stays_in_the_data_directory(name, value, kept):
 @pytest.mark.parametrize(
     ("name", "value", "why"),
     [
-        ("some_new_option", "/elsewhere/x", "the value looks like a path, and this option is not known to name a file"),
+        ("some_new_option", "/elsewhere/x", "the value looks like a path"),
         ("some_new_option", "..", "looks like a path"),
         ("log_b", "~/x", "looks like a path"),
         ("plugin_load_add", "/tmp/evil.so", "looks like a path"),
-        ("general_log_file", "/x/;rm", "is no plain name of a file"),
-        ("general_log_file", "~root", "is no plain name of a file"),
+        ("general_log_file", "/x/;rm", "is not a plain file name"),
+        ("general_log_file", "~root", "is not a plain file name"),
         ("innodb_data_file_path", "/dev/sdb1:5Gnewraw", "names a raw device"),
         ("innodb_data_file_path", "ibdata1:5Graw", "names a raw device"),
-        ("innodb_data_file_path", "/a/ibdata1:1G;/b/ibdata1:1G", "two of its files have one name"),
+        ("innodb_data_file_path", "/a/ibdata1:1G;/b/ibdata1:1G", "two files have one name"),
         ("innodb_data_file_path", "..:12M", "is not FILE:SIZE"),
         ("innodb_data_file_path", "ibdata1:12M:/x", "is not FILE:SIZE"),
         ("wsrep_provider_options", "new.file=/elsewhere", "new.file=/elsewhere looks like a path"),
@@ -112,7 +112,7 @@ def test_a_value_that_is_not_one_line_is_refused(value):
 @pytest.mark.parametrize("name", ["", "!include", "a\nb", "[mysqld]", "a=b", "a b", "#a", "ä", "a/b"])
 def test_a_strange_name_is_refused(name):
     """A name of other characters could begin a section, a comment or an include."""
-    with pytest.raises(ConfigError, match="the name of an option has letters, digits"):
+    with pytest.raises(ConfigError, match="the name of an option has only letters, digits"):
         path_options.check_text(name, "1")
 
 
@@ -144,27 +144,22 @@ def test_the_last_check_names_the_option_and_the_way_out():
     """``require_inside`` accepts only what would not be changed."""
     path_options.require_inside({"log_bin": "binlog", "innodb_buffer_pool_size": "1G"})
 
-    with pytest.raises(ConfigError) as caught:
+    with pytest.raises(ConfigError, match=r"^option log_bin='/else/binlog' names files, .*; use 'binlog'$"):
         path_options.require_inside({"log_bin": "/else/binlog"})
-    assert str(caught.value) == (
-        "option log_bin='/else/binlog' names files, and a server keeps all files in its node's directory: "
-        "'binlog' would stay inside"
-    )
-    with pytest.raises(ConfigError, match=r": leave it out$"):
+    with pytest.raises(ConfigError, match=r"; leave it out$"):
         path_options.require_inside({"innodb_undo_directory": "sub"})
 
 
 def test_what_is_moved_or_left_out_is_said():
     """One line for each option whose value is not the given one."""
-    options, lines = path_options.moved(
+    options, lines = path_options.move_inside(
         {"log_bin": "/else/binlog", "innodb_undo_directory": "/else", "sync_binlog": "1"}
     )
 
     assert options == {"log_bin": "binlog", "sync_binlog": "1"}
-    assert lines == [
-        "log_bin=/else/binlog becomes binlog: a server keeps all files in its data directory",
-        "innodb_undo_directory=/else is left out: it names files of a host, or SQL that servers run",
-    ]
+    moved, left_out = lines
+    assert moved.startswith("log_bin=/else/binlog becomes binlog: ")
+    assert left_out.startswith("innodb_undo_directory=/else is left out: ")
 
 
 @pytest.mark.parametrize(
@@ -188,7 +183,7 @@ def test_what_is_moved_or_left_out_is_said():
 )
 def test_no_option_names_a_file_of_the_servers_own(name, value):
     """A log in the file of a table or of the cluster's state would destroy it."""
-    with pytest.raises(ConfigError, match="the server itself has in its data directory"):
+    with pytest.raises(ConfigError, match="the server itself has a file or directory "):
         path_options.inside(name, value)
 
 
@@ -219,7 +214,7 @@ def test_only_variables_of_key_caches_have_names_with_a_dot(name):
 def test_every_option_of_a_release_that_names_a_file_is_in_the_table(release, provisioner):
     """By its name, or by a default value that is a path: the release's own --help lists both."""
     found = find.find(release)
-    (host,) = provisioner.acquire(ClusterSpec("standalone", release=found.asked, name="help"))
+    (host,) = provisioner.acquire(ClusterSpec("standalone", release=found.plain_name, name="help"))
     text = help_text(found, host, "--no-defaults").stdout
     provisioner.give_back([host])
     defaults = values(text)

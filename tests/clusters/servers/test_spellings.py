@@ -15,7 +15,7 @@ import pytest
 from pytest_dbcluster.clusters import kept
 from pytest_dbcluster.clusters.servers import cnf_file
 from pytest_dbcluster.clusters.servers.cnf_file import CnfEntry, CnfFile
-from pytest_dbcluster.clusters.servers.cnf_judge import Judge, judged, values
+from pytest_dbcluster.clusters.servers.cnf_judge import Judge, judge_file, values
 from pytest_dbcluster.clusters.servers.data_template import help_text, option_words
 from pytest_dbcluster.clusters.servers.path_options import PREFIXES, STRUCTURED, server_name
 from pytest_dbcluster.errors import CommandFailed
@@ -165,7 +165,7 @@ def test_nothing_harmful_of_a_strangers_file_reaches_a_server(tmp_path, provisio
     lines = [name if value is None else f'{name} = "{value}"' for name, value in HARMFUL.items() if name not in plugins]
     (tmp_path / "my.cnf").write_text("\n".join([f"[{section}]", *lines, "sync_binlog=1", ""]))
 
-    found = judged(cnf_file.read(tmp_path / "my.cnf"), mariadb, provisioner)
+    found = judge_file(cnf_file.read(tmp_path / "my.cnf"), mariadb, provisioner)
 
     assert dict(found.options) == {"sync_binlog": "1"}
     assert len(found.aside) == len(lines)
@@ -197,7 +197,7 @@ def test_variables_of_mysqls_components_are_set_aside(tmp_path, provisioner, mys
         "[mysqld]\nvalidate_password.policy=LOW\nsyseventlog.facility=daemon\nsync_binlog=1\n"
     )
 
-    found = judged(cnf_file.read(tmp_path / "my.cnf"), mysql, provisioner)
+    found = judge_file(cnf_file.read(tmp_path / "my.cnf"), mysql, provisioner)
 
     assert dict(found.options) == {"sync_binlog": "1"}
     assert ["validate_password.policy" in found.aside[0], "syseventlog.facility" in found.aside[1]] == [True, True]

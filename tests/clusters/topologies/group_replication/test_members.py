@@ -104,7 +104,7 @@ def test_a_member_that_is_still_starting_is_told_again():
     group.tell(members, "SET GLOBAL x = 1")
 
     assert [member.said for member in members] == [["SET GLOBAL x = 1"]] * 2
-    with pytest.raises(SQLError, match=r"^node1: 'SET GLOBAL x = 1' was refused: 1231 "):
+    with pytest.raises(SQLError, match=r"^node1: 'SET GLOBAL x = 1' failed: 1231 "):
         group.tell([Starting(1, number=1231)], "SET GLOBAL x = 1")
 
 

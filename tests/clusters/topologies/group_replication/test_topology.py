@@ -80,7 +80,7 @@ def test_two_clusters_are_two_groups(nodes):
 @pytest.mark.parametrize("name", ["group_name", "group_seeds", "local_address", "bootstrap_group"])
 def test_the_group_cannot_be_told_to_be_another(mysql, name):
     """A user cannot set the group's name, so a group never meets a running group of the same name."""
-    with pytest.raises(ConfigError, match=f"option 'group_replication_{name}' is set by pytest-dbcluster itself"):
+    with pytest.raises(ConfigError, match=f"option 'group_replication_{name}': pytest-dbcluster itself sets it"):
         options.check({f"group_replication_{name}": "x"}, {}, frozenset(), mysql.name)
 
 

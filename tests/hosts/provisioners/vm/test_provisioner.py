@@ -17,7 +17,7 @@ import pytest
 from pytest_dbcluster import wait
 from pytest_dbcluster.clusters import startup
 from pytest_dbcluster.clusters.servers import cnf_file
-from pytest_dbcluster.clusters.servers.cnf_judge import judged
+from pytest_dbcluster.clusters.servers.cnf_judge import judge_file
 from pytest_dbcluster.errors import CommandFailed, ProvisionError, Unsupported
 from pytest_dbcluster.hosts import runs
 from pytest_dbcluster.hosts.provisioners.vm import provisioner as module
@@ -116,7 +116,7 @@ def test_a_file_is_judged_without_a_guest(provisioner, mariadb, tmp_path, monkey
     path.write_text("[mysqld]\nsync_binlog=76\n")
     monkeypatch.setattr(type(provisioner), "acquire", lambda *_: pytest.fail("a guest was started"))
 
-    assert judged(cnf_file.read(path), mariadb, provisioner).options == {"sync_binlog": "76"}
+    assert judge_file(cnf_file.read(path), mariadb, provisioner).options == {"sync_binlog": "76"}
 
 
 def test_a_large_message_reaches_a_guest(pair):
