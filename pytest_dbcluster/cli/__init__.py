@@ -1,9 +1,9 @@
 """The command ``dbcluster``: first project, releases, images, cache, clusters by hand, reports, a check of the machine.
 
-- ``main``: the list of commands, and the parser that joins theirs.
+- ``main``: the list of commands, and the parser.
 - ``init``: the command ``init``, with the texts that it writes.
 - ``clusters``: the commands ``up``, ``ps``, ``down`` and ``reap``.
-- ``compare``, ``comparison``: the command ``compare``: its output, and its measurements with their judgement.
+- ``compare``, ``comparison``: the command ``compare``: its output, and its measurements with their results.
 - ``calibrate``: the command ``calibrate``: how far fresh equal clusters differ.
 - ``releases``: the commands ``releases``, ``fetch`` and ``image``.
 - ``cache``, ``doctor``: the commands ``cache`` and ``doctor``.

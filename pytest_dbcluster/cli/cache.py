@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pytest_dbcluster import formatting, registry
-from pytest_dbcluster.cli.text import add_wait, known_size, tell
+from pytest_dbcluster.cli.text import add_wait, size_text, tell
 from pytest_dbcluster.clusters.servers import data_template
 from pytest_dbcluster.errors import ConfigError, ProvisionError
 from pytest_dbcluster.formatting import Report
@@ -21,24 +21,24 @@ from pytest_dbcluster.reporting.tables import layout
 from pytest_dbcluster.system import cache
 from pytest_dbcluster.testbed import calibrations, datasets
 
-FOLDERS = ("releases", "images", "templates", "stored", "tools")  # of the cache; stored/ has the data sets
+FOLDERS = ("releases", "images", "templates", "stored", "tools")  # folders of the cache; stored/ has the data sets
 
 
 @dataclasses.dataclass(frozen=True)
-class Cached:
+class CacheEntry:
     """An entry of the cache."""
 
     path: Path
     """Its directory."""
 
     size: int
-    """In bytes."""
+    """Size in bytes."""
 
     holds: str = ""
-    """A description of a data set or image, or of what is wrong with an entry; empty for other entries."""
+    """A description of a data set or image, or the problem of an entry; empty for other entries."""
 
     used: float | None = None
-    """When a data set was last used, in seconds since 1970 (UTC); None for other entries."""
+    """Last use of a data set, in seconds since 1970 (UTC); None for other entries."""
 
     @property
     def name(self) -> str:
@@ -46,56 +46,55 @@ class Cached:
         return str(self.path.relative_to(cache.root()))
 
 
-def cached() -> list[Cached]:
-    """All entries of the cache, which can all be made again: releases, images, templates, data sets, and others.
+def list_entries() -> list[CacheEntry]:
+    """All entries of the cache: releases, images, templates, data sets, and others, also damaged and unfinished ones.
 
-    Also damaged entries that were set aside, and unfinished ones.
+    Later runs can make all of them again.
     """
     paths = [path for folder in FOLDERS for path in sorted((cache.root() / folder).glob("[!.]*")) if path.is_dir()]
-    entries = [_cached(path) for path in paths]
+    entries = [_read_entry(path) for path in paths]
     for folder in FOLDERS:
         left = cache.leftovers(cache.root() / folder)
-        entries += [Cached(path, cache.size(path), holds) for path, holds in left.items() if _is_left(path)]
+        entries += [CacheEntry(path, cache.size(path), holds) for path, holds in left.items() if _is_left(path)]
     for name, holds in (
         ("references", ""),
         (calibrations.FOLDER, "how far equal clusters differ here"),
-        (earlier_tries.FOLDER, "claims that were tried and not decided"),
+        (earlier_tries.FOLDER, "earlier tries of undecided claims"),
     ):
         directory = cache.root() / name
         if any(directory.glob("*.json")):
-            entries.append(Cached(directory, cache.size(directory), holds))
+            entries.append(CacheEntry(directory, cache.size(directory), holds))
     return entries
 
 
 def _is_left(path: Path) -> bool:
-    """Whether a damaged or unfinished entry is nobody's work in progress."""
+    """Whether no process works on a damaged or unfinished entry."""
     return not path.name.startswith(cache.STAGING) or cache.is_free(_lock_file(cache.entry_of(path)))
 
 
-def _cached(path: Path) -> Cached:
+def _read_entry(path: Path) -> CacheEntry:
     image = images.read(path) if path.parent == images.directory() else None
     if image:
-        return Cached(path, cache.size(path), f"container image of {image.release} {image.exact}")
+        return CacheEntry(path, cache.size(path), f"container image of {image.release} {image.exact}")
     data_set = datasets.read_dataset(path) if path.parent == datasets.datasets_directory() else None
     if data_set is None:
-        return Cached(path, cache.size(path))
-    return Cached(path, data_set.size, f"data set {data_set.name}, {data_set.release}", data_set.used)
+        return CacheEntry(path, cache.size(path))
+    return CacheEntry(path, data_set.size, f"data set {data_set.name}, {data_set.release}", data_set.used)
 
 
-def clean(names: Sequence[str] = (), progress: Report = lambda _: None) -> list[Cached]:
+def clean(names: Sequence[str] = (), progress: Report = lambda _: None) -> list[CacheEntry]:
     """Remove the named entries of the cache, or all without a name; return the removed entries.
 
-    Raises ConfigError for a name that is not listed, and as soon as a run uses the cache. Raises ProvisionError, after
-    removing the other entries, with every entry that could not be removed completely. Lock files stay, because a
-    process may be waiting for one.
+    Raises ConfigError for an unknown name, and as soon as a run uses the cache. If some entries cannot be removed, this
+    removes the others and raises ProvisionError. Lock files stay, because a process may wait for one.
     """
     _refuse_in_use()
-    known = {entry.name: entry for entry in cached()}
+    known = {entry.name: entry for entry in list_entries()}
     for name in names:
         if name not in known:
             raise registry.unknown("cache entry", name, list(known))
     wanted = [known[name] for name in names or known]
-    removed: list[Cached] = []
+    removed: list[CacheEntry] = []
     problems: list[str] = []
     for number, entry in enumerate(wanted):
         try:
@@ -104,7 +103,7 @@ def clean(names: Sequence[str] = (), progress: Report = lambda _: None) -> list[
         except ProvisionError as error:
             problems.append(str(error))
         except ConfigError as error:
-            stays = f"it began meanwhile, so these entries were not removed: {_names(wanted[number:])}"
+            stays = f"it began meanwhile, so these entries remain: {_names(wanted[number:])}"
             raise ConfigError("\n".join([str(error), stays, *problems, *_removed_line(removed)])) from error
     for folder in FOLDERS:
         for left in cache.sweep(cache.root() / folder).values():
@@ -115,23 +114,23 @@ def clean(names: Sequence[str] = (), progress: Report = lambda _: None) -> list[
     return removed
 
 
-def _removed_line(removed: Sequence[Cached]) -> list[str]:
+def _removed_line(removed: Sequence[CacheEntry]) -> list[str]:
     return [f"removed: {_names(removed)}"] if removed else []
 
 
-def _names(entries: Sequence[Cached]) -> str:
+def _names(entries: Sequence[CacheEntry]) -> str:
     return ", ".join(entry.name for entry in entries)
 
 
 def _refuse_in_use() -> None:
-    """Raise ConfigError when a run or a kept cluster uses the cache."""
+    """Raise ConfigError if a run or a kept cluster uses the cache."""
     using = [run.run_id for run in runs.known() if run.kept or run.alive]
     if using:
         raise ConfigError(f"the cache is in use by run {', '.join(using)}; end it first: dbcluster ps, dbcluster down")
 
 
 def _remove(path: Path, progress: Report) -> None:
-    """Remove an entry. Raises ProvisionError when it cannot be removed, ConfigError when a run has begun meanwhile."""
+    """Remove an entry. Raises ProvisionError if that fails, and ConfigError if a run has begun meanwhile."""
     if path.parent == cache.root():
         _refuse_in_use()
         try:
@@ -142,13 +141,13 @@ def _remove(path: Path, progress: Report) -> None:
                 f"cannot empty {path} in the cache: {error.strerror}; run the command as the owner of the directory"
             ) from error
         return
-    with _held(path, progress):
+    with _lock(path, progress):
         _refuse_in_use()  # again: waiting for the lock may take minutes, and a run may have begun
         cache.discard(path)
 
 
-def _held(path: Path, progress: Report) -> contextlib.AbstractContextManager[object]:
-    """Hold the lock of an entry, which a process that makes the entry holds as well."""
+def _lock(path: Path, progress: Report) -> contextlib.AbstractContextManager[object]:
+    """Hold the lock of an entry; a process that makes the entry also holds it."""
     entry = cache.entry_of(path)
     if entry.parent == cache.root() / "templates":
         return data_template.lock(entry, progress)
@@ -174,19 +173,19 @@ def add_cache(command: argparse.ArgumentParser) -> None:
         "what", nargs="?", choices=("list", "clean"), default="list", help="list (default), or clean to remove"
     )
     add_wait(command)
-    command.add_argument("names", nargs="*", metavar="ENTRY", help="an entry to remove, as listed (default all)")
+    command.add_argument("names", nargs="*", metavar="ENTRY", help="an entry of the list to remove (default all)")
 
 
 def run_cache(arguments: argparse.Namespace) -> int:
     """``dbcluster cache [list|clean] [ENTRY ...]``: list the entries of the cache, or remove them."""
     if arguments.names and arguments.what == "list":
-        raise ConfigError("dbcluster cache list takes no names: it lists everything")
-    entries = clean(arguments.names, tell) if arguments.what == "clean" else cached()
+        raise ConfigError("dbcluster cache list accepts no names: it lists everything")
+    entries = clean(arguments.names, tell) if arguments.what == "clean" else list_entries()
     now = time.time()
     shown = [
         (
             entry.name,
-            known_size(entry.size),
+            size_text(entry.size),
             entry.holds,
             f"{formatting.duration(now - entry.used)} ago" if entry.used else "",
         )

@@ -1,7 +1,7 @@
 """``dbcluster calibrate``: measure how far fresh equal clusters differ on this machine, and keep it in the cache.
 
-Each pair of clusters is started afresh from the same spec, measured against each other, and ended. Each pair is written
-to the cache at once, so an interrupted calibration keeps what it has and goes on later.
+It starts each pair of fresh clusters from the same spec, measures one against the other, and ends them. It writes each
+pair to the cache at once, so an interrupted calibration keeps its pairs and continues later.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ from pytest_dbcluster.testbed.testbed import Testbed
 from pytest_dbcluster.testbed.variants import Variant
 from pytest_dbcluster.workloads.workload import OpenLoop, Workload
 
-SECONDS = 600.0  # of measured time for a pair of clusters, at most
-FAILURES = 3  # pairs of clusters in a row that could not be measured
-ROUNDS = 40  # of each cluster, where no time is given
-LEAST_SECONDS = 5.0  # of a pair of clusters
+SECONDS = 600.0  # maximum measured time of a pair of clusters
+FAILURES = 3  # failed pairs of clusters in a row that end a calibration
+ROUNDS = 40  # rounds of each cluster without --seconds
+LEAST_SECONDS = 5.0  # minimum time of a pair of clusters
 OPEN_LOOP = "70 %"  # of capacity: the arrival rate of a calibration of latencies
-PARTS = 40  # rounds that the time of a pair would have room for: so long is a round, where its workload leaves it open
+PARTS = 40  # the length of a round is the time of a pair / PARTS, if the workload does not set it
 
 
 def add_calibrate(calibrate: argparse.ArgumentParser) -> None:
@@ -55,13 +55,13 @@ def add_calibrate(calibrate: argparse.ArgumentParser) -> None:
     calibrate.set_defaults(run=run_calibrate)
     calibrate.description = (
         "Start pairs of fresh equal clusters, measure each pair, and keep how far they differ in each metric. "
-        "Claims between variants on separate clusters of this kind then count only what lies beyond that difference "
-        "(1 in 200), instead of beyond a default. Each pair is kept at once: after Ctrl-C the same command goes on. "
-        "Let nothing else run on the machine."
+        "In later claims between variants on separate clusters of this kind, a difference must be larger than that "
+        "(1 in 200), in place of a default. Each pair is kept at once: after Ctrl-C, the same command continues. "
+        "Run nothing else on the machine."
     )
     calibrate.epilog = (
-        "example: dbcluster calibrate galera --workload mysqlslap:write takes about an hour, with --seconds 480 eight "
-        "minutes"
+        "example: dbcluster calibrate galera --workload mysqlslap:write takes about an hour, or eight minutes with "
+        "--seconds 480"
     )
     option = calibrate.add_argument
     option("topology", metavar="TOPOLOGY", help=", ".join(registry.names("topology")))
@@ -75,25 +75,25 @@ def add_calibrate(calibrate: argparse.ArgumentParser) -> None:
         metavar="NAME[:MODE]",
         help="tpcc, sysbench:SCRIPT or mysqlslap:MODE (default mysqlslap:write)",
     )
-    option("--threads", type=int, metavar="N", help="connections of the workload (default: the workload's own)")
+    option("--threads", type=int, metavar="N", help="connections of the workload (default: that of the workload)")
     option("--open-loop", action="store_true", help="at 70 %% of capacity, for claims about latencies")
-    option("--pairs", type=int, default=24, metavar="N", help="pairs of clusters to have in all (default 24)")
-    option("--rounds", type=int, metavar="N", help="rounds of each cluster (default 40; with --seconds what it allows)")
+    option("--pairs", type=int, default=24, metavar="N", help="pairs of clusters in total (default 24)")
+    option("--rounds", type=int, metavar="N", help="rounds of each cluster (default 40; with --seconds as many as fit)")
     option(
         "--seconds",
         type=float,
         metavar="S",
-        help="time of all pairs with the starts of their clusters (default: what --rounds takes)",
+        help="time of all pairs with the starts of their clusters (default: the time of --rounds)",
     )
-    option("--again", action="store_true", help="forget the pairs that are known, and begin anew")
+    option("--again", action="store_true", help="forget the existing pairs and start again")
     add_wait(calibrate)
     add_where(calibrate, "container, vm, ssh, on the machines of --db-host, or ec2")
 
 
 def run_calibrate(arguments: argparse.Namespace) -> int:
-    """``dbcluster calibrate``: measure until ``--pairs`` pairs of clusters are known; return 0, or 130 after Ctrl-C.
+    """``dbcluster calibrate``: measure until there are ``--pairs`` pairs of clusters; return 0, or 130 after Ctrl-C.
 
-    SIGTERM and SIGHUP are as Ctrl-C, unless the caller has set them to be ignored (nohup).
+    SIGTERM and SIGHUP have the effect of Ctrl-C, unless the parent process ignores them (nohup).
     """
     _check(arguments.pairs, arguments.rounds, arguments.seconds)
     for number in (signal.SIGTERM, signal.SIGHUP):
@@ -122,7 +122,7 @@ def run_calibrate(arguments: argparse.Namespace) -> int:
         with cache.hold_file(key.path.with_name(f"{key.path.name}.lock"), progress=tell, waits_for=waits_for):
             fresh = FreshPairs(variant, workload, pool)
             plan = CalibrationPlan(arguments.pairs, arguments.rounds, arguments.seconds)
-            ended = calibrated(key, fresh, plan, metric([workload]), progress=tell)
+            ended = run_plan(key, fresh, plan, metric([workload]), progress=tell)
     for line in summary(calibrations.read(key), arguments.pairs, metric([workload])):
         print(line)
     return 130 if ended else 0
@@ -134,33 +134,31 @@ def _workload(text: str, threads: int | None, *, open_loop: bool) -> Workload:
     if not open_loop:
         return workload
     if not isinstance(workload, OpenLoop):
-        raise ConfigError(
-            f"--open-loop: {text} has no arrival rate; latencies are measured with sysbench:SCRIPT or tpcc"
-        )
+        raise ConfigError(f"--open-loop: {text} has no arrival rate; measure latencies with sysbench:SCRIPT or tpcc")
     changed: Any = workload
     return cast("Workload", dataclasses.replace(changed, rate=OPEN_LOOP))
 
 
 @dataclasses.dataclass(frozen=True)
 class CalibrationPlan:
-    """How much is measured."""
+    """The extent of a calibration."""
 
     pairs: int
-    """Of clusters."""
+    """Number of pairs of clusters."""
 
     rounds: int | None = None
-    """Of each cluster at most; None for ROUNDS, or for as many as the time allows."""
+    """Maximum of rounds of each cluster; None for ROUNDS, or for as many as the time allows."""
 
     seconds: float | None = None
-    """Of all pairs with the starts of their clusters; None for as long as the rounds take."""
+    """Seconds of all pairs with the starts of their clusters; None for no limit."""
 
     @property
     def most_rounds(self) -> int:
-        """Of each cluster."""
+        """The maximum of rounds of each cluster."""
         return self.rounds or (ROUNDS if self.seconds is None else LOOKS[-1])
 
     def share(self, used: float, done: int) -> float:
-        """Seconds of the next pair of clusters: the rest of the time in equal parts; infinite without a limit.
+        """Seconds of the next pair of clusters: an equal part of the remaining time; infinite without a limit.
 
         used: seconds of the ``done`` pairs.
         """
@@ -168,7 +166,7 @@ class CalibrationPlan:
 
 
 def _check(pairs: int, rounds: int | None, seconds: float | None) -> None:
-    """Raise ConfigError for numbers that give no calibration."""
+    """Raise ConfigError for numbers that are too small for a calibration."""
     if pairs < LEAST_PAIRS or (rounds is not None and rounds < LEAST_ROUNDS):
         given = "" if rounds is None else f" --rounds {rounds}"
         raise ConfigError(
@@ -177,8 +175,8 @@ def _check(pairs: int, rounds: int | None, seconds: float | None) -> None:
         )
     if seconds is not None and not LEAST_SECONDS * pairs <= seconds < math.inf:
         raise ConfigError(
-            f"--seconds {seconds:g}: {pairs} pairs of clusters take {LEAST_SECONDS * pairs:g} s or more; a pair of "
-            "three-node clusters takes some 20 s"
+            f"--seconds {seconds:g}: {pairs} pairs of clusters need {LEAST_SECONDS * pairs:g} s or more; a pair of "
+            "three-node clusters needs about 20 s"
         )
 
 
@@ -190,20 +188,20 @@ class FreshPairs:
 
     @contextlib.contextmanager
     def __call__(self, number: int) -> Iterator[RoundSource]:
-        """A source whose two variants are two clusters that have just been started; they end with the context."""
+        """A source whose two variants are two fresh clusters; they end with the context."""
         try:
-            # Numbers of instances that differ from pair to pair make the clusters of each pair new ones.
+            # Each pair has new numbers of instances, so its clusters are new.
             variants = [self._variant.on_instance(2 * number + side) for side in (0, 1)]
             testbed = Testbed(self._workload, variants, self._pool, "quick", tell, instances=1)
             if testbed.one_at_a_time:
-                raise Unsupported(f"no memory for two clusters of {self._variant.spec} side by side; try fewer --nodes")
+                raise Unsupported(f"not enough memory for two clusters of {self._variant.spec}; try fewer --nodes")
             yield testbed
         finally:
             with self._pool.turns.building():
                 self._pool.close()
 
 
-def calibrated(
+def run_plan(
     key: CalibrationKey,
     fresh: Callable[[int], contextlib.AbstractContextManager[RoundSource]],
     plan: CalibrationPlan,
@@ -213,14 +211,14 @@ def calibrated(
 ) -> bool:
     """Measure until the calibration of this key has so many pairs of clusters. Return whether Ctrl-C ended it.
 
-    fresh: gives a source of two fresh equal clusters. metric: the one whose difference the lines of progress show. Each
-    pair is kept in the cache as soon as it is measured. A pair whose rounds are void is left out; three in a row raise
-    its error. Raises ProvisionError when the cache cannot be written.
+    fresh: gives a source of two fresh equal clusters. metric: the metric in the lines of progress. Each pair is written
+    to the cache at once. A pair with void rounds is left out; three in a row raise its error. Raises ProvisionError if
+    the cache is not writable.
     """
     known, failures, began, pairs = calibrations.read(key), 0, time.monotonic(), plan.pairs
     had = len(known.pairs)
     if had:
-        progress(f"{key}: {had} pairs of clusters are known from {known.date}")
+        progress(f"{key}: continuing with {had} pairs of clusters from {known.date}")
     number = 0
     try:
         while len(known.pairs) < pairs:
@@ -238,16 +236,16 @@ def calibrated(
             finally:
                 number += 1
             failures = 0
-            known = _kept(key, found)
+            known = _keep(key, found)
             progress(_line(known, metric, pairs, time.monotonic() - began, len(known.pairs) - had))
     except KeyboardInterrupt:
         kept = f"{len(known.pairs)} of {pairs} pairs of clusters are kept"
-        progress(f"interrupted: {kept}; the same command goes on")
+        progress(f"interrupted: {kept}; the same command continues")
         return True
     return False
 
 
-def _kept(key: CalibrationKey, found: Mapping[str, PairDifference]) -> Calibration:
+def _keep(key: CalibrationKey, found: Mapping[str, PairDifference]) -> Calibration:
     try:
         return calibrations.add(key, found)
     except OSError as error:
@@ -255,10 +253,10 @@ def _kept(key: CalibrationKey, found: Mapping[str, PairDifference]) -> Calibrati
 
 
 def difference_of(source: RoundSource, rounds: int, until: float = math.inf) -> dict[str, PairDifference]:
-    """How the two clusters of a source differ, by metric, as ``calibrations.rounds_difference``.
+    """The difference of the two clusters of a source by metric, as in ``calibrations.rounds_difference``.
 
-    rounds: of each cluster, as many more as the last block has. until: when to draw no more, by ``time.monotonic``;
-    LEAST_ROUNDS are drawn in any case. Raises SeriesVoid, and Inconclusive when the pair takes too long.
+    rounds: the rounds of each cluster; the last block may have more. until: the end of drawing, by ``time.monotonic``,
+    but not before LEAST_ROUNDS. Raises SeriesVoid, and Inconclusive if the pair takes too long.
     """
     end = time.monotonic() + SECONDS * 2
 
@@ -287,10 +285,10 @@ def _line(known: Calibration, metric: str, pairs: int, seconds: float, measured:
 
 
 def summary(known: Calibration, pairs: int, metric: str) -> Sequence[str]:
-    """What a calibration says, in lines: first of this metric, then what f is for each other one."""
+    """The lines about a calibration: first this metric, then the difference in each other one."""
     done, found = len(known.pairs), known.difference(metric)
     if found is None:
-        default = f"{LEAST_PAIRS - done} more are needed before it replaces the default"
+        default = f"it replaces the default after {LEAST_PAIRS - done} more"
         return [f"{known.key}: {done} of {pairs} pairs of clusters; {default}"]
     sizes = sorted(map(abs, known.differences(metric)))
     own = known.noise(metric)
@@ -300,7 +298,7 @@ def summary(known: Calibration, pairs: int, metric: str) -> Sequence[str]:
         f"{known.key}: equal clusters differ by {percent(found.bound)} at most in {metric} (1 in {ONE_IN}), from "
         f"{done} pairs of clusters",
         f"half of the pairs differed by less than {percent(statistics.median(sizes))}, the largest by "
-        f"{percent(sizes[-1])}; the rounds' own noise has a standard deviation of {percent(own)}, which f leaves out",
+        f"{percent(sizes[-1])}; the noise of the rounds, a standard deviation of {percent(own)}, is subtracted",
         f"in other metrics: {', '.join(shown)}",
         f"kept in {known.key.path}",
     ]

@@ -35,12 +35,12 @@ from pytest_dbcluster.system import cache
 from pytest_dbcluster.system.machine_lock import Turns
 from pytest_dbcluster.testbed.resolution import Resolution
 
-SHOWN_NAMES = 3  # of the clusters of a run, in a line of ``dbcluster ps``
+SHOWN_NAMES = 3  # clusters of a run in a line of ``dbcluster ps``
 
 
 @dataclasses.dataclass(frozen=True)
 class ClusterRow:
-    """A line of ``dbcluster ps``: one cluster of a run, or all clusters of a run that has none kept."""
+    """A line of ``dbcluster ps``: one kept cluster of a run, or all clusters of a run without kept ones."""
 
     run_id: str
     name: str
@@ -75,11 +75,11 @@ def _rows(run: Run, now: float) -> list[ClusterRow]:
     except OSError:  # another user's, or just removed
         directories = []
     names = [re.sub(r"^\d+-", "", path.name) for path in directories]
-    return [ClusterRow(run.run_id, _shortened(names) or "-", "-", "-", "-", age, owner, state)]
+    return [ClusterRow(run.run_id, _some_names(names) or "-", "-", "-", "-", age, owner, state)]
 
 
-def _shortened(names: Sequence[str]) -> str:
-    """The first names, and how many others there are: a run of a whole suite has dozens of clusters."""
+def _some_names(names: Sequence[str]) -> str:
+    """The first names, and the number of others, because a run of a whole suite has dozens of clusters."""
     first = ", ".join(names[:SHOWN_NAMES])
     return first if len(names) <= SHOWN_NAMES else f"{first} and {len(names) - SHOWN_NAMES} more"
 
@@ -100,21 +100,21 @@ def _state(run: Run) -> str:
         if elsewhere.over:
             return f"kept, its hosts have ended: {elsewhere.end}" if run.mine else "kept, its hosts have ended"
         return f"kept, ends in {duration(elsewhere.ends - time.time())}"
-    visible = run.mine or os.getuid() == 0  # other users cannot see which processes are the run's
+    visible = run.mine or os.getuid() == 0  # other users cannot see the processes of the run
     return "kept, its servers have ended" if visible and not run.processes() else "kept"
 
 
 def down(wanted: str) -> tuple[Run, int]:
     """End one kept run by its id or name; return the run and the number of ended processes.
 
-    Root may end a run of another user by its id. Raises ConfigError for an unknown id or name, for a run that is not
-    kept and that a process still uses, for another user's run, and for one that is kept elsewhere.
+    Root may end a run of another user by its id. Raises ConfigError for an unknown id or name, for a run that is alive
+    and not kept, for another user's run, and for a run that is kept on other machines.
     """
     run = kept.chosen(wanted, runs.known())
     if not run.kept and run.alive:
         raise ConfigError(f"run {run.run_id} belongs to process {run.owner}, which still runs: end that process")
     if elsewhere := next((one for one in kept.read(run.directory) if one.place and run.mine), None):
-        raise ConfigError(f"run {run.run_id} is kept elsewhere ({elsewhere.place}): {elsewhere.end}")
+        raise ConfigError(f"run {run.run_id} is kept on other machines ({elsewhere.place}): {elsewhere.end}")
     if not run.mine and os.getuid() != 0:
         command = runs.as_owner(run, f"down {run.run_id}")
         raise ConfigError(f"run {run.run_id} belongs to {run.user}: end it as root, or {command}")
@@ -131,10 +131,10 @@ def down_all() -> list[tuple[Run, int]]:
 
 
 def reap_engine(progress: Report) -> list[str]:
-    """Remove the containers and networks of runs that have no directory any more; return the ids of these runs.
+    """Remove the containers and networks of runs without a directory; return the ids of these runs.
 
-    A run leaves them when the container engine is stopped before the run ends. Without an engine, nothing happens; when
-    the engine cannot be asked, ``progress`` gets the reason.
+    A run leaves them if the container engine stops before the run ends. Without an engine, nothing happens; if the
+    engine does not answer, ``progress`` gets the reason.
     """
     if not engine.has_socket():
         return []
@@ -147,10 +147,10 @@ def reap_engine(progress: Report) -> list[str]:
 
 
 def free_name(name: str) -> None:
-    """Raise ConfigError when a kept cluster of this user has this name already."""
+    """Raise ConfigError if a kept cluster of this user has this name."""
     for run in runs.known():
         if run.mine and any(cluster.name == name for cluster in kept.read(run.directory)):
-            raise ConfigError(f"a kept cluster is named {name!r} already (run {run.run_id}); choose another --name")
+            raise ConfigError(f"a kept cluster already has the name {name!r} (run {run.run_id}); choose another --name")
 
 
 def leave_running(
@@ -163,18 +163,19 @@ def leave_running(
 ) -> str:
     """Start a cluster and leave it running; return the text that says how to connect.
 
-    ``below`` is a my.cnf; options of the spec override it. ``where`` is the name of a
-    provisioner. ``images`` are container images by release, for releases whose image the provisioner shall not choose.
-    Where the spec asks for a network, ``progress`` gets what was asked and measured.
-    An error or Ctrl-C removes everything that was started. Raises Unsupported for a provisioner that cannot leave a
-    cluster running.
+    - below: a my.cnf; options of the spec override it.
+    - where: the name of a provisioner.
+    - images: container images by release; the provisioner chooses the image of other releases.
+
+    If the spec needs a network, ``progress`` gets the required and measured values. An error or Ctrl-C removes
+    everything that this started. Raises Unsupported for a provisioner that cannot leave a cluster running.
     """
     chosen_class = provisioner_class(where)
     provisioner = chosen_class(keep=True, chosen=dict(images)) if images else chosen_class(keep=True)
     if not isinstance(provisioner, Keeps):
         raise Unsupported(f"the provisioner {where} cannot leave a cluster running")
     provisioner.logs = KeptLogs(cache.root() / "logs", "up")
-    shutil.rmtree(provisioner.logs.directory / "up", ignore_errors=True)  # of the last cluster that did not start
+    shutil.rmtree(provisioner.logs.directory / "up", ignore_errors=True)  # logs of the last failed start
     turns = Turns.on(provisioner.offers, provisioner.run_id, progress)
     with contextlib.ExitStack() as stack:
         stack.enter_context(contextlib.closing(provisioner))
@@ -217,21 +218,19 @@ def add_up(up: argparse.ArgumentParser) -> None:
         help=f"a proxy in front of the nodes: {' or '.join(registry.names('proxy'))} (default: none)",
     )
     add_where(up, "container or vm; not ssh or ec2, where servers end with the command")
-    up.add_argument(
-        "--rtt", type=float, metavar="SECONDS", help="how far the nodes are apart, there and back: 0.005 is 5 ms"
-    )
+    up.add_argument("--rtt", type=float, metavar="SECONDS", help="round-trip time between two nodes: 0.005 is 5 ms")
     up.add_argument("--option", action="append", default=[], metavar="NAME=VALUE", help="a server option; repeatable")
     up.add_argument(
         "--cnf", metavar="FILE", help="a my.cnf with server options for every node; --option overrides them"
     )
     up.add_argument(
-        "--cnf-root", metavar="DIR", help="a copy of the files of its old host: !include /etc/... is read there"
+        "--cnf-root", metavar="DIR", help="a copy of the files of its old host, for lines such as !include /etc/..."
     )
     up.add_argument(
         "--parity",
         choices=PARITIES,
         default=PARITIES[0],
-        help="vendor: each server's own defaults (default); normalised: options that make vendors comparable",
+        help="vendor: the defaults of each vendor (default); normalised: options that make vendors comparable",
     )
     add_wait(up)
     up.add_argument("--name", default="", help="a name for dbcluster ps and down (default: topology and nodes)")
@@ -247,7 +246,7 @@ def add_down(down: argparse.ArgumentParser) -> None:
     """Add the options of ``dbcluster down`` to its parser."""
     down.set_defaults(run=run_down)
     down.add_argument("wanted", nargs="*", metavar="ID|NAME", help="an id or a name that dbcluster ps shows")
-    down.add_argument("--all", action="store_true", help="end all clusters of yours that were left running")
+    down.add_argument("--all", action="store_true", help="end all your clusters that still run")
     add_elsewhere(down)
 
 
@@ -257,19 +256,17 @@ def add_reap(reap: argparse.ArgumentParser) -> None:
     reap.add_argument(
         "--programs",
         action="store_true",
-        help="with --provisioner ssh: remove the programs that were sent too, which stay for later runs otherwise",
+        help="with --provisioner ssh: also remove the programs on the machines, which otherwise stay for later runs",
     )
+    reap.add_argument("--run", dest="of_run", metavar="ID", help="with --provisioner ec2: end this run of any user")
     reap.add_argument(
-        "--run", dest="of_run", metavar="ID", help="with --provisioner ec2: end this run, whose ever it is"
-    )
-    reap.add_argument(
-        "--expired", action="store_true", help="with --provisioner ec2: end only what has outlived its time to live"
+        "--expired", action="store_true", help="with --provisioner ec2: end only runs after their time to live"
     )
     add_elsewhere(reap)
 
 
 def add_where(up: argparse.ArgumentParser, others: str) -> None:
-    """Add the options that say where a cluster runs. others: the provisioners besides local, for the help text."""
+    """Add the options for the place of a cluster. others: the provisioners besides local, for the help text."""
     up.add_argument(
         "--provisioner",
         default="local",
@@ -288,7 +285,7 @@ def add_where(up: argparse.ArgumentParser, others: str) -> None:
 
 
 def add_elsewhere(command: argparse.ArgumentParser) -> None:
-    """Add the options of a command that is about this machine, or about machines elsewhere."""
+    """Add the options of a command that is about this machine or other machines."""
     command.set_defaults(of_run="", expired=False)
     command.epilog = (
         f"example: dbcluster {command.prog.split()[-1]} --provisioner ssh --db-host admin@db1 --db-host admin@db2"
@@ -297,11 +294,11 @@ def add_elsewhere(command: argparse.ArgumentParser) -> None:
         "--provisioner",
         default="local",
         choices=("local", "ssh", "ec2"),
-        help="local: this machine, with its containers and guests (default); ssh: the machines of --db-host; ec2: what "
-        "runs have in an account of AWS",
+        help="local: this machine, with its containers and guests (default); ssh: the machines of --db-host; ec2: the "
+        "resources of runs in an AWS account",
     )
     command.add_argument(
-        "--region", default="", metavar="REGION", help="with --provisioner ec2: the region (default: as boto3 finds it)"
+        "--region", default="", metavar="REGION", help="with --provisioner ec2: the region (default: that of boto3)"
     )
     add_machines(command.add_argument)
 
@@ -312,7 +309,7 @@ def options_of(pairs: Sequence[str]) -> dict[str, str]:
     for pair in pairs:
         name, equals, value = pair.partition("=")
         if not (name.strip() and equals):
-            raise ConfigError(f"--option takes NAME=VALUE, such as innodb_flush_log_at_trx_commit=2; got {pair!r}")
+            raise ConfigError(f"--option needs NAME=VALUE, such as innodb_flush_log_at_trx_commit=2; got {pair!r}")
         options[name] = value
     return options
 
@@ -326,10 +323,10 @@ def run_up(arguments: argparse.Namespace) -> int:
     module_of(arguments.provisioner)
     if (elsewhere := arguments.provisioner) in ("ssh", "ec2"):
         raise ConfigError(
-            "servers on machines that ssh reaches end with the command that started them, so up cannot leave a cluster "
-            f"there; measure on them with dbcluster compare --provisioner {elsewhere} or with a test"
+            "up cannot leave a cluster on machines behind ssh, because servers there end with the command; "
+            f"measure on them with dbcluster compare --provisioner {elsewhere} or with a test"
             + (", which leaves its cluster running with --db-keep" if elsewhere == "ec2" else "")
-            + ", or take --provisioner local for a cluster to look at"
+            + ", or use --provisioner local"
         )
     given_elsewhere(arguments, arguments.provisioner)
     topology.topology(arguments.topology)
@@ -350,7 +347,7 @@ def run_up(arguments: argparse.Namespace) -> int:
 
 
 def run_ps(arguments: argparse.Namespace) -> int:
-    """``dbcluster ps``: list the runs and kept clusters of this machine, or what runs have elsewhere."""
+    """``dbcluster ps``: list the runs and kept clusters of this machine, or of other machines."""
     if _in_account(arguments):
         return ec2.run_ps(arguments)
     if (elsewhere := _elsewhere(arguments)) is not None:
@@ -361,18 +358,18 @@ def run_ps(arguments: argparse.Namespace) -> int:
 
 
 def _in_account(arguments: argparse.Namespace) -> bool:
-    """Whether a command is about an account of AWS, and not about machines. Raises ConfigError."""
+    """Whether a command is about an AWS account, and not about machines. Raises ConfigError."""
     if arguments.provisioner == "ec2":
         given_elsewhere(arguments, arguments.provisioner)
         return True
     of_account = {"--region": arguments.region, "--run": arguments.of_run, "--expired": arguments.expired}
     if given := [option for option, value in of_account.items() if value]:
-        raise ConfigError(f"{given[0]} is about runs in an account of AWS: take --provisioner ec2")
+        raise ConfigError(f"{given[0]} is about runs in an AWS account: use --provisioner ec2")
     return False
 
 
 def _elsewhere(arguments: argparse.Namespace) -> Leftovers | None:
-    """What runs have on the machines of a command; None for a command about this machine. Raises ConfigError."""
+    """The leftovers of runs on the machines of a command; None for a command about this machine. Raises ConfigError."""
     machines = given_elsewhere(arguments, arguments.provisioner)
     return Leftovers(**machines) if arguments.provisioner == "ssh" else None
 
@@ -386,11 +383,11 @@ def _ps_elsewhere(leftovers: Leftovers) -> int:
         if found.programs:
             lines.append((found.machine, "-", "-", "-", "programs for later runs", size(found.programs)))
     print(layout.plain(("machine", "run", "owner", "since", "state", "size"), lines))
-    return _told(leftovers)
+    return _print_ended(leftovers)
 
 
-def _told(leftovers: Leftovers, ended: Sequence[EndedLeftovers] = ()) -> int:
-    """Print what was ended, and name what stays and the machines that could not be asked. Returns the exit code."""
+def _print_ended(leftovers: Leftovers, ended: Sequence[EndedLeftovers] = ()) -> int:
+    """Print what ended and what remains, and the machines that did not answer. Returns the exit code."""
     for one in ended:
         for line in one.done:
             print(f"{one.machine}: {line}")
@@ -401,18 +398,18 @@ def _told(leftovers: Leftovers, ended: Sequence[EndedLeftovers] = ()) -> int:
 
 
 def run_down(arguments: argparse.Namespace) -> int:
-    """``dbcluster down ID|NAME ...``: end kept clusters, and say what of them is left."""
+    """``dbcluster down ID|NAME ...``: end kept clusters, and print what remains of them."""
     if _in_account(arguments):
         return ec2.run_down(arguments)
     if (elsewhere := _elsewhere(arguments)) is not None:
         if arguments.all or not arguments.wanted:
             raise ConfigError(
-                "dbcluster down --provisioner ssh takes the ids of runs; dbcluster ps --provisioner ssh lists them, "
-                "and dbcluster reap --provisioner ssh ends all that are dead"
+                "dbcluster down --provisioner ssh needs the ids of runs; dbcluster ps --provisioner ssh lists them, "
+                "and dbcluster reap --provisioner ssh ends all dead ones"
             )
-        return max(_told(elsewhere, elsewhere.end(wanted)) for wanted in arguments.wanted)
+        return max(_print_ended(elsewhere, elsewhere.end(wanted)) for wanted in arguments.wanted)
     if bool(arguments.wanted) == arguments.all:
-        raise ConfigError("dbcluster down takes either the ids or names of clusters, or --all; dbcluster ps lists them")
+        raise ConfigError("dbcluster down needs the ids or names of clusters, or --all; dbcluster ps lists them")
     ended = down_all() if arguments.all else map(down, arguments.wanted)
     for run, processes in ended:
         print(f"ended run {run.run_id} ({quantity(processes, 'process')})")
@@ -422,7 +419,7 @@ def run_down(arguments: argparse.Namespace) -> int:
         if run.kept and not run.mine:
             tell(f"left run {run.run_id}, which belongs to {run.user}; {runs.as_owner(run, f'down {run.run_id}')}")
         elif there := next((one for one in kept.read(run.directory) if one.place), None):
-            tell(f"left run {run.run_id}, which is kept elsewhere ({there.place}): {there.end}")
+            tell(f"left run {run.run_id}, which is kept on other machines ({there.place}): {there.end}")
     return 0
 
 
@@ -439,25 +436,25 @@ def run_reap(arguments: argparse.Namespace) -> int:
     if (elsewhere := _elsewhere(arguments)) is not None:
         return _reap_elsewhere(elsewhere, programs=arguments.programs)
     if arguments.programs:
-        raise ConfigError("--programs: programs were sent to machines elsewhere: take --provisioner ssh and --db-host")
+        raise ConfigError("--programs is about programs on other machines: use --provisioner ssh and --db-host")
     ended, swept, files = runs.reap(), reap_engine(tell), worker_files.reap()
     for run, processes in ended:
         print(f"ended dead run {run.run_id} of process {run.owner} ({quantity(processes, 'process')})")
     for run_id in swept:
         print(f"removed containers and networks of dead run {run_id}")
     for path in files:
-        print(f"removed {path} of a run that has ended")
+        print(f"removed {path} of an ended run")
     others = [run for run in runs.dead() if not run.mine]
     for run in others:
         tell(f"left dead run {run.run_id}, which belongs to {run.user}; {runs.as_owner(run, 'reap')}")
     if not (ended or swept or files):
-        print(f"no dead run{' of yours' if others else ''} has left anything")
+        print(f"nothing to remove: no dead run{' of yours' if others else ''} left anything")
     return 0
 
 
 def _reap_elsewhere(leftovers: Leftovers, *, programs: bool) -> int:
     ended = leftovers.reap(programs=programs)
-    code = _told(leftovers, ended)
+    code = _print_ended(leftovers, ended)
     if ended and not any(one.done or one.left for one in ended):
-        print(f"no dead run has left anything on {', '.join(one.machine for one in ended)}")
+        print(f"nothing to remove: no dead run left anything on {', '.join(one.machine for one in ended)}")
     return code

@@ -1,4 +1,4 @@
-"""``dbcluster compare``: is this my.cnf, or this release, worse than that one? One command, one sentence, an exit code.
+"""``dbcluster compare``: is one my.cnf, or one release, worse than another? One command, one sentence, an exit code.
 
 ``comparison`` measures and judges; this module reads the arguments and prints.
 """
@@ -29,9 +29,9 @@ from pytest_dbcluster.cli.comparison import (
     Comparison,
     ComparisonResults,
     Result,
+    certain_margin,
+    is_slower,
     overall,
-    slower,
-    told_margin,
 )
 from pytest_dbcluster.cli.text import add_wait, own_options, tell
 from pytest_dbcluster.clusters.topology import usual_nodes
@@ -58,9 +58,9 @@ from pytest_dbcluster.workloads.tpcc import TPCC
 from pytest_dbcluster.workloads.workload import Workload
 
 DEFAULT_WORKLOADS = ("sysbench:oltp_read_write", "tpcc")
-SECONDS = 300.0  # of a whole comparison, with the starts of its clusters, by default
+SECONDS = 300.0  # default of the whole comparison, with the starts of its clusters
 LEAST_SECONDS = 10.0
-WIDTH = 60  # characters shown of a value
+WIDTH = 60  # characters of a value in the output
 RESUME = "--resume"
 ENDS = {
     Result.NO_WORSE: "{candidate} is no worse than {baseline}",
@@ -73,13 +73,13 @@ def add_compare(compare: argparse.ArgumentParser) -> None:
     """Add the options of ``dbcluster compare`` to its parser."""
     compare.set_defaults(run=run_compare)
     compare.epilog = (
-        "exit code: 0 no worse, 3 worse, 4 could not tell, 1 error, 2 wrong arguments, such as two equal files; two "
-        "files whose lines differ without effect are no worse"
+        "exit code: 0 no worse, 3 worse, 4 could not tell, 1 error, 2 wrong arguments, such as two equal files. If two "
+        "different files give the servers the same options, the exit code is 0"
     )
     option = compare.add_argument
     option("--cnf", action="append", default=[], metavar="FILE", help="a my.cnf; give two, the current one first")
     option("--option", action="append", default=[], metavar="NAME=VALUE", help="a server option of both; repeatable")
-    option("--cnf-root", metavar="DIR", help="a copy of the host's files: !include /etc/... is read below it")
+    option("--cnf-root", metavar="DIR", help="a copy of the host's files, for lines such as !include /etc/...")
     option(
         "--release",
         action="append",
@@ -101,8 +101,8 @@ def add_compare(compare: argparse.ArgumentParser) -> None:
 
 
 def _add_how(option: Callable[..., object]) -> None:
-    """Add the options that say how two clusters are compared, and where."""
-    option("--threads", type=int, metavar="N", help="connections of each workload (default: the workload's own)")
+    """Add the options for the method and the place of a comparison."""
+    option("--threads", type=int, metavar="N", help="connections of each workload (default: that of the workload)")
     option(
         "--seconds",
         type=float,
@@ -111,7 +111,7 @@ def _add_how(option: Callable[..., object]) -> None:
         help=f"time of the whole comparison, with the starts of its clusters (default {SECONDS:g})",
     )
     option("--seed", type=int, metavar="N", help="seed for the order of rounds (default random)")
-    option("--equal", action="store_true", help="measure two files or releases that do not differ in effect (A/A)")
+    option("--equal", action="store_true", help="measure two files or releases without a difference in effect (A/A)")
     option(
         "--results",
         default="reports/compare",
@@ -121,7 +121,7 @@ def _add_how(option: Callable[..., object]) -> None:
     option(
         "--resume",
         action="store_true",
-        help="take over the answers that are in the results, and measure what has none, or has changed",
+        help="keep the answers in the results directory, and measure workloads without an answer or with changes",
     )
     option(
         "--provisioner",
@@ -138,7 +138,7 @@ def run_compare(arguments: argparse.Namespace) -> int:
     """``dbcluster compare``: compare two my.cnf files or two releases; return 0, 3 or 4 (see ``Result``)."""
     try:
         return _compare(arguments)
-    except (Inconclusive, LockHeld) as error:  # the time was used before anything could be measured
+    except (Inconclusive, LockHeld) as error:  # the time was over before the first measurement
         print(f"could not tell: {error}")
         return Result.UNKNOWN.value
 
@@ -150,14 +150,14 @@ def _compare(arguments: argparse.Namespace) -> int:
     seed = secrets.randbits(64) if arguments.seed is None else arguments.seed
     images = given_images(arguments.image, arguments.provisioner)
     machines = given_elsewhere(arguments, arguments.provisioner)
-    place, before = _taken(Path(arguments.results), resume=arguments.resume)
+    place, before = _lock_results(Path(arguments.results), resume=arguments.resume)
     pool = open_pool(
         arguments.provisioner,
         images=images,
         machines=machines,
         root=Path(arguments.cnf_root) if arguments.cnf_root else None,
         progress=tell,
-        over=lambda: "" if pool.turns.clock() < end else f"--seconds {arguments.seconds:g} are used",
+        over=lambda: "" if pool.turns.clock() < end else f"--seconds {arguments.seconds:g} are over",
     )
     resolution = pool.resolution
     end = pool.turns.clock() + ROUNDS_SHARE * seconds
@@ -167,7 +167,7 @@ def _compare(arguments: argparse.Namespace) -> int:
         stack.push(lambda kind, *_: place.leave_unused() if kind else None)
         stack.callback(pool.leave)
         pool.provisioner.expect(specs)
-        equal = _same(*check(resolution, specs, workloads)) and not arguments.equal
+        equal = _are_equal(*check(resolution, specs, workloads)) and not arguments.equal
         variants = [] if equal else [resolution.resolve(spec) for spec in specs]
         for line in resolution.overridden:
             print(own_options(line, vars(arguments)))
@@ -175,25 +175,25 @@ def _compare(arguments: argparse.Namespace) -> int:
             print(same_effect(names, arguments.cnf))
             return Result.NO_WORSE.value
         results = ComparisonResults(
-            place.directory, _asked(arguments), len(workloads), (arguments.provisioner, machines), before, tell
+            place.directory, _asked_command(arguments), len(workloads), (arguments.provisioner, machines), before, tell
         )
         comparison = Comparison(variants, pool, end=end, seconds=seconds, seed=seed, progress=tell, kept=results)
         compared = comparison.workloads(workloads)
     _print(differences(comparison.evidence, names), table(compared, names))
-    _print(filter(None, [place.line]), going_on(compared, results.asked.repeat), results.finish(compared))
+    _print(filter(None, [place.line]), missing_answers(compared, results.asked.repeat), results.finish(compared))
     print(sentence(compared, names))
     return int(overall(compared).value)
 
 
-def _asked(arguments: argparse.Namespace) -> Asked:
+def _asked_command(arguments: argparse.Namespace) -> Asked:
     words = [word for word in sys.argv[2:] if word != RESUME]
     return Asked(COMMAND, "quick", shlex.join([*COMMAND.split(), *words]), arguments.provisioner)
 
 
-def _taken(directory: Path, *, resume: bool) -> tuple[ResultsLock, Earlier | None]:
-    """The locked directory of the results, and those that are there, which are continued. Raises ConfigError.
+def _lock_results(directory: Path, *, resume: bool) -> tuple[ResultsLock, Earlier | None]:
+    """The locked directory of the results, and with ``resume`` the earlier results. Raises ConfigError.
 
-    Without ``resume`` they are cleared by the first answer.
+    Without ``resume``, the first answer clears the directory.
     """
     if not resume:
         return results_lock.take(directory, (), option="--results"), None
@@ -204,13 +204,13 @@ def _taken(directory: Path, *, resume: bool) -> tuple[ResultsLock, Earlier | Non
     return place, before
 
 
-def going_on(compared: Sequence[ComparedWorkload], command: str) -> list[str]:
-    """The line with the command that measures what has no answer yet; none where everything has one."""
+def missing_answers(compared: Sequence[ComparedWorkload], command: str) -> list[str]:
+    """The line with the command that measures missing answers; none if no answer is missing."""
     missing = [item for item in compared if not item.measured or (item.p95 is None and item.reason)]
     named = [f"p95 of {item.workload}" if item.measured else item.workload for item in missing]
     if not missing or (len(missing) == len(compared) and not any(item.throughput is not None for item in compared)):
         return []
-    return [f"no answer yet: {', '.join(named)}; to measure it alone, with all of --seconds: {command} {RESUME}"]
+    return [f"no answer yet: {', '.join(named)}; to measure only this, with all of --seconds: {command} {RESUME}"]
 
 
 def _print(*blocks: Iterable[str]) -> None:
@@ -220,7 +220,7 @@ def _print(*blocks: Iterable[str]) -> None:
 
 
 def check(resolution: Resolution, specs: Sequence[ClusterSpec], workloads: Sequence[Workload]) -> list[Variant]:
-    """The variants of two specs, before a server starts. Raises ConfigError with all that is wrong in any file.
+    """The variants of two specs, before a server starts. Raises ConfigError with all errors of both files.
 
     The load generators of the workloads come from the first release.
     """
@@ -237,11 +237,11 @@ def check(resolution: Resolution, specs: Sequence[ClusterSpec], workloads: Seque
 
 def _seconds(given: float) -> float:
     if not LEAST_SECONDS <= given < math.inf:
-        raise ConfigError(f"--seconds {given:g}: a comparison takes {LEAST_SECONDS:g} s or more")
+        raise ConfigError(f"--seconds {given:g}: a comparison needs {LEAST_SECONDS:g} s or more")
     return given
 
 
-def _same(baseline: Variant, candidate: Variant) -> bool:
+def _are_equal(baseline: Variant, candidate: Variant) -> bool:
     """Whether both variants are the same release with the same options, so that there is nothing to measure."""
     return (baseline.release.key, baseline.options) == (candidate.release.key, candidate.options)
 
@@ -249,29 +249,26 @@ def _same(baseline: Variant, candidate: Variant) -> bool:
 def same_effect(names: Sequence[str], files: Sequence[str]) -> str:
     """The answer about variants that give the servers the same options.
 
-    Two files with other lines are no worse: a gate stays green for a new comment. Two equal files, or twice the same
-    release, are a mistake: raises ConfigError.
+    Two different files with the same options are no worse: a new comment does not fail a check. Raises ConfigError for
+    two equal files, or for the same release twice.
     """
-    anyway = "--equal measures them all the same, which shows what equal servers look like here"
+    anyway = "--equal measures them anyway, to show the result of equal servers"
     if len(files) < 2 or Path(files[0]).read_bytes() == Path(files[1]).read_bytes():
-        what = f"{files[0]} and {files[1]} are equal" if len(files) > 1 else f"{names[0]} is given twice"
-        raise ConfigError(
-            f"{what}, so nothing differs in effect and nothing was started; give two files or two releases that "
-            f"differ ({anyway})"
-        )
+        what = f"{files[0]} and {files[1]} are equal" if len(files) > 1 else f"{names[0]} is there twice"
+        raise ConfigError(f"{what}, so no server was started; give two different files or releases ({anyway})")
     return (
-        f"{files[0]} and {files[1]} give the servers the same options, so nothing differs in effect and nothing was "
-        f"started ({anyway})\n{names[1]} is no worse than {names[0]}: the same options"
+        f"{files[0]} and {files[1]} give the servers the same options, so no server was started ({anyway})\n"
+        f"{names[1]} is no worse than {names[0]}: the same options"
     )
 
 
 def specs_of(arguments: argparse.Namespace) -> list[ClusterSpec]:
-    """The two clusters to compare, baseline first. Raises ConfigError where the arguments do not name two."""
+    """The two clusters to compare, baseline first. Raises ConfigError if the arguments do not name two."""
     files = [Path(name) for name in arguments.cnf]
     releases = [ReleaseName.parse(name) for name in arguments.release or [DEFAULT_RELEASE]]
     if len(files) > 2 or len(releases) > 2 or max(len(files), len(releases)) < 2:
         raise ConfigError(
-            "dbcluster compare takes two my.cnf files (--cnf current.cnf --cnf candidate.cnf), two releases "
+            "dbcluster compare needs two my.cnf files (--cnf current.cnf --cnf candidate.cnf), two releases "
             f"(--release {DEFAULT_RELEASE} --release mariadb:11.8), or both; got {len(files)} files and "
             f"{len(arguments.release)} releases"
         )
@@ -287,8 +284,8 @@ def specs_of(arguments: argparse.Namespace) -> list[ClusterSpec]:
 def _names(files: Sequence[Path], releases: Sequence[ReleaseName]) -> list[str]:
     """A short name for each variant: the file's stem, or the release.
 
-    Equal stems get the name of the nearest directories that differ: ``base_flush_2``, ``head_flush_2``. A link counts
-    by its own name.
+    Equal stems get the names of the nearest directories that differ: ``base_flush_2``, ``head_flush_2``. Symbolic links
+    are not followed.
     """
     if len(files) < 2:
         names = [str(release).replace(":", "_") for release in releases]
@@ -330,37 +327,39 @@ def workload_of(text: str, threads: int | None) -> Workload:
 
 
 def differences(evidence: Evidence, names: tuple[str, ...]) -> list[str]:
-    """What differs between the running servers: each variable with both values, and what a commit guarantees.
+    """The differences of the running servers: each variable with both values, and what a commit guarantees.
 
-    Variables that only one server has are counted, because another release has dozens of them.
+    Variables of only one server are counted, because another release has dozens of them.
     """
     baseline, candidate = names
     variables = evidence.differences.get((candidate, baseline), {})
-    both = [(name, *map(_short, pair)) for name, pair in sorted(variables.items()) if all(pair) and _tells(name)]
+    both = [
+        (name, *map(_shorten, pair)) for name, pair in sorted(variables.items()) if all(pair) and _is_behaviour(name)
+    ]
     lines = ["", "differs in effect:", *layout.plain(("variable", *names), both).splitlines()]
     if not both:
         lines = ["", "differs in effect: no server variable"]
     for side, name in enumerate(names):
         if own := [variable for variable, pair in variables.items() if pair[side] and not pair[1 - side]]:
             lines.append(
-                f"only {name} has a value for {quantity(len(own), 'variable')}: {_short(', '.join(sorted(own)))}"
+                f"only {name} has a value for {quantity(len(own), 'variable')}: {_shorten(', '.join(sorted(own)))}"
             )
     if len(set(evidence.durability.values())) > 1:
         lines.append(f"a commit guarantees: {'; '.join(f'{name} {evidence.durability[name]}' for name in names)}")
     return lines
 
 
-def _tells(variable: str) -> bool:
-    """Whether a variable says something about behaviour, and not only where or which the server is."""
+def _is_behaviour(variable: str) -> bool:
+    """Whether a variable is about the behaviour of a server, and not only about its place or version."""
     return not variable.startswith(("version_", "performance_schema_max_")) and not variable.endswith("dir")
 
 
-def _short(text: str) -> str:
+def _shorten(text: str) -> str:
     return text if len(text) <= WIDTH else f"{text[: WIDTH - 3]}..."
 
 
 def table(compared: Sequence[ComparedWorkload], names: tuple[str, ...]) -> list[str]:
-    """One row per workload and metric: both medians, the ratio with its interval, what it says; then the remarks."""
+    """One row for each workload and metric: both medians, the ratio with its interval, the verdict; then remarks."""
     head = ("workload", "", *names, "ratio (99.9 %)", "")
     rows = []
     for item in compared:
@@ -368,9 +367,9 @@ def table(compared: Sequence[ComparedWorkload], names: tuple[str, ...]) -> list[
             rows.append((item.workload, "", "-", "-", "-", f"no answer: {item.reason}"))
             continue
         closer = item.throughput if item.closer is None else item.closer
-        rows.append((item.workload, *_cells(closer), _says(item.throughput)))
-        if item.p95 is not None:  # the truth of an answer is its claim, and raises where that fails
-            rows.append(("", *_cells(item.p95), _says(item.p95)))
+        rows.append((item.workload, *_cells(closer), _verdict_text(item.throughput)))
+        if item.p95 is not None:  # bool() of an answer would raise if its claim fails
+            rows.append(("", *_cells(item.p95), _verdict_text(item.p95)))
         elif item.reason:
             rows.append(("", "p95", "-", "-", "-", f"no answer: {item.reason}"))
     remarks = [f"{item.workload}: {item.remark}" for item in compared if item.remark]
@@ -390,20 +389,20 @@ def _cells(answer: Answer) -> tuple[str, str, str, str]:
     return answer.metric, shown[0], shown[1], wording.estimate(verdict)
 
 
-def _says(answer: Answer) -> str:
+def _verdict_text(answer: Answer) -> str:
     verdict = answer.verdict
-    if slower(verdict):
+    if is_slower(verdict):
         return "worse"
     if verdict.outcome is Outcome.HOLDS and verdict.low * math.exp(-verdict.claim.apart) > 1:
         return "faster"
-    margin = told_margin(verdict)
+    margin = certain_margin(verdict)
     if margin <= WIDEST:
         return f"no worse (less than {100 * margin:.2g} % slower)"
     return f"could not tell: {verdict.reason}"
 
 
 def sentence(compared: Sequence[ComparedWorkload], names: tuple[str, ...]) -> str:
-    """The answer in one sentence, with the workloads that it rests on."""
+    """The answer in one sentence, with the workloads that decide it."""
     result = overall(compared)
     text = ENDS[result].format(baseline=names[0], candidate=names[1])
     if result is Result.NO_WORSE:
@@ -413,7 +412,7 @@ def sentence(compared: Sequence[ComparedWorkload], names: tuple[str, ...]) -> st
 
 
 def _in_words(item: ComparedWorkload) -> str:
-    """What a comparison that is no worse says about one workload: ``1.27x as fast on tpcc w1 t4, p95 not known``."""
+    """The words of a no-worse result about one workload: ``1.27x as fast on tpcc w1 t4, p95 not known``."""
     assert item.throughput is not None
     verdict = item.throughput.verdict
     closer = verdict if item.closer is None else item.closer.verdict
@@ -423,7 +422,7 @@ def _in_words(item: ComparedWorkload) -> str:
     elif verdict.decided_low * apart > 1:
         said = f"no slower on {item.workload} (measured {ratio})"
     else:
-        said = f"less than {100 * told_margin(verdict):.2g} % slower on {item.workload} (measured {ratio})"
-    told = item.p95 is not None and told_margin(item.p95.verdict) <= WIDEST
+        said = f"less than {100 * certain_margin(verdict):.2g} % slower on {item.workload} (measured {ratio})"
+    told = item.p95 is not None and certain_margin(item.p95.verdict) <= WIDEST
     asked = item.p95 is not None or bool(item.reason)
     return f"{said}, p95 not known" if asked and not told else said

@@ -1,7 +1,7 @@
-"""A comparison of two variants: each workload is measured, and the answers say whether the candidate is worse.
+"""A comparison of two variants: measures each workload, and decides whether the candidate is worse.
 
-Each workload is asked twice: its throughput in a closed loop, then, where it has an open loop, its p95 at 70 % of what
-the slower variant does. ``judged`` turns the two answers into one of three results; it is pure.
+Each workload has one or two answers: its throughput in a closed loop, and in an open loop its p95 at 70 % of the slower
+variant's throughput. ``judge`` turns the answers into one of three results, without input or output.
 """
 
 from __future__ import annotations
@@ -54,22 +54,22 @@ from pytest_dbcluster.testbed.variants import Variant
 from pytest_dbcluster.workloads.workload import OpenLoop, Workload
 
 MARGIN = 0.05  # "no worse": slower by less than this
-WIDEST = 0.10  # the widest margin that still counts as "no worse" where MARGIN cannot be told
-ROOM = 1.1  # a wider margin / what equal clusters can differ by, as log ratios
+WIDEST = 0.10  # the widest margin that still counts as "no worse" if MARGIN is not certain
+ROOM = 1.1  # a wider margin / the difference of equal clusters, as log ratios
 SHARE = "70 %"  # arrival rate of the open loop
 OPERATIONS = 300  # of a round for p95; it needs 200, see rounds.metrics.require_operations
 SHORTEST = 1.0  # seconds of a round for p95
 WALL = 1.3  # wall time of a round / its measured time
 CLOSED_SHARE = 0.6  # of a workload's time for the throughput; the rest is for p95
 ROUNDS_SHARE = 0.95  # of --seconds: the last block ends after it, and then the servers stop
-SHARE_OF_TIME = "its share of --seconds"  # what limits the measured seconds of a workload
-STEP = 10  # seconds to which an advised --seconds is rounded up
+SHARE_OF_TIME = "its share of --seconds"  # the limit of a workload's measured seconds, in messages
+STEP = 10  # seconds; an advised --seconds is a multiple of it
 CANDIDATE, BASELINE = 1, 0
 COMMAND = "dbcluster compare"
 
 
 class Result(enum.Enum):
-    """What a comparison says about the candidate. ``value`` is the exit code."""
+    """The result of a comparison for the candidate. ``value`` is the exit code."""
 
     NO_WORSE = 0
     WORSE = 3
@@ -86,8 +86,10 @@ class ComparedWorkload:
     """One workload on both variants."""
 
     workload: str
+    """Name of the workload."""
+
     throughput: Answer | None
-    """The answer about good operations a second."""
+    """The answer about good operations a second; None without one."""
 
     closer: Answer | None = None
     """The ratio of the throughputs after all rounds."""
@@ -96,65 +98,65 @@ class ComparedWorkload:
     """The answer about the latency; None without an open loop."""
 
     reason: str = ""
-    """Why an answer is missing; else empty."""
+    """Why an answer is missing; empty if no answer is missing."""
 
     remark: str = ""
-    """On the data of the workload (``Evidence.data_fits``), and on earlier tries of its throughput; else empty."""
+    """Remarks about the data (``Evidence.data_fits``) and about earlier tries of the throughput."""
 
     @property
     def measured(self) -> bool:
-        """Whether the throughput has an answer that was not interrupted."""
+        """Whether the throughput has a complete answer."""
         return self.throughput is not None and not self.throughput.interrupted
 
     @property
     def result(self) -> Result:
-        """What both answers together say."""
+        """The result of both answers."""
         if self.throughput is None:
             return Result.UNKNOWN
-        return judged(self.throughput.verdict, None if self.p95 is None else self.p95.verdict)
+        return judge(self.throughput.verdict, None if self.p95 is None else self.p95.verdict)
 
 
-def told_margin(verdict: Verdict) -> float:
+def certain_margin(verdict: Verdict) -> float:
     """The smallest fraction, from ``MARGIN`` on, by which the candidate is certainly not slower (90 % interval).
 
-    On separate clusters it includes what equal ones can differ by. Infinite where the guard fails, where there is no
-    interval yet, and where no verdict can be trusted on this machine.
+    On separate clusters it includes the difference of equal clusters. Infinite if the guard fails, if there is no
+    interval yet, and if this machine cannot decide the claim.
     """
     if verdict.outcome is Outcome.HOLDS:
         return verdict.claim.margin
-    if verdict.outcome is Outcome.FAILS or not _trusted(verdict) or not verdict.decided_low > 0:
+    if verdict.outcome is Outcome.FAILS or not _is_decidable(verdict) or not verdict.decided_low > 0:
         return math.inf
     return max(verdict.claim.margin, 1 - verdict.decided_low * math.exp(-verdict.claim.apart))
 
 
-def slower(verdict: Verdict) -> bool:
+def is_slower(verdict: Verdict) -> bool:
     """Whether the candidate is certainly slower: the guard fails, or the whole sequential interval is below 1.
 
-    On separate clusters below 1 by more than what equal ones can differ by.
+    On separate clusters it must be below 1 by more than the difference of equal clusters.
     """
     if verdict.outcome is Outcome.INCONCLUSIVE:
-        return _trusted(verdict) and verdict.high * math.exp(verdict.claim.apart) < 1
+        return _is_decidable(verdict) and verdict.high * math.exp(verdict.claim.apart) < 1
     return verdict.outcome is Outcome.FAILS
 
 
-def _trusted(verdict: Verdict) -> bool:
-    """Whether more rounds could decide an inconclusive guard; not so where no verdict can be trusted here."""
+def _is_decidable(verdict: Verdict) -> bool:
+    """Whether more rounds could decide an inconclusive guard; False if this machine cannot decide it."""
     return verdict.needed_margin is not None
 
 
-def judged(throughput: Verdict, p95: Verdict | None) -> Result:
-    """Return what the verdicts on throughput and p95 say about the candidate.
+def judge(throughput: Verdict, p95: Verdict | None) -> Result:
+    """Return the result for the candidate from the verdicts on throughput and p95.
 
-    Worse when either is certainly worse. No worse when the throughput is not slower by MARGIN, or by WIDEST at most
-    where MARGIN cannot be told. A p95 that cannot be told does not change the result: a tail needs more rounds.
+    It is worse if one of them is certainly worse. It is no worse if the throughput is not slower by MARGIN, or by
+    WIDEST if MARGIN is not certain. An undecided p95 does not change the result, because a tail needs more rounds.
     """
-    if slower(throughput) or (p95 is not None and slower(p95)):
+    if is_slower(throughput) or (p95 is not None and is_slower(p95)):
         return Result.WORSE
-    return Result.NO_WORSE if told_margin(throughput) <= WIDEST else Result.UNKNOWN
+    return Result.NO_WORSE if certain_margin(throughput) <= WIDEST else Result.UNKNOWN
 
 
 def overall(compared: Sequence[ComparedWorkload]) -> Result:
-    """Worse when one workload is worse, no worse when all are no worse, else unknown."""
+    """Worse if one workload is worse, no worse if all are no worse, otherwise unknown."""
     results = {item.result for item in compared}
     if Result.WORSE in results:
         return Result.WORSE
@@ -162,11 +164,16 @@ def overall(compared: Sequence[ComparedWorkload]) -> Result:
 
 
 class ComparisonResults:
-    """The results of a comparison: each answer is written when it is there, so that no end of the command loses it.
+    """The results of a comparison: each answer is written at once, so that no end of the command loses it.
 
-    The first answer removes the results of the comparison before. directory: of the results. asked: what the records
-    say about the command. count: of workloads. options: of the command, on which answers depend. earlier: the results
-    that are continued (``--resume``), None for none. progress: receives lines of progress.
+    The first answer removes the results of the previous comparison.
+
+    - directory: the directory of the results.
+    - asked: the command in the records.
+    - count: the number of workloads.
+    - options: the options of the command on which answers depend.
+    - earlier: the results to continue (``--resume``); None for none.
+    - progress: receives lines of progress.
     """
 
     def __init__(
@@ -190,7 +197,7 @@ class ComparisonResults:
 
     @property
     def continues(self) -> bool:
-        """Whether the results of an earlier comparison are continued."""
+        """Whether this continues an earlier comparison."""
         return self._earlier is not None
 
     @functools.cached_property
@@ -213,29 +220,29 @@ class ComparisonResults:
         return made
 
     def recall(self, testbed: Testbed, loads: Sequence[object], test: str) -> Recall:
-        """What looks up the claims of a measurement in the results that are continued. test: as ``test_of`` says."""
+        """The object that looks up the claims of a measurement in the earlier results. test: see ``test_of``."""
         asked = dataclasses.replace(self.asked, test=test)
         return Recall(testbed, loads, asked, self._conditions, self._earlier, self)
 
-    def finished(self, recall: Recall) -> Callable[[Answer], None]:
+    def recorder(self, recall: Recall) -> Callable[[Answer], None]:
         """Return the function that writes each answer of a testbed."""
         began = time.monotonic()
 
-        def finished(answer: Answer) -> None:
+        def record_answer(answer: Answer) -> None:
             record = claim_record(answer, None, recall.asked, time.monotonic() - began)
             record = dataclasses.replace(record, depends_on=recall.of_answer(answer))
             self.add(record, recall.source.timeline(schema.claim_rounds(record)))
 
-        return finished
+        return record_answer
 
     def add(self, record: ClaimRecord, timeline: str = "") -> None:
-        """Write one answer. timeline: every second of it as CSV."""
+        """Write one answer. timeline: its samples of every second as CSV."""
         self._recorder.note_record(record.test, record.release)
         self._results.add(record, timeline)
         self.records.append(record)
 
     def take_over(self, key: Key, test: str, repeat: str) -> None:
-        """Note an answer of the results that are continued."""
+        """Note an answer of the earlier results."""
         assert self._earlier is not None
         if key not in self._earlier.taken:
             record = self._earlier.take(key, test, repeat)
@@ -244,7 +251,7 @@ class ComparisonResults:
             self.line(f"taken over: {record.text} ({record.load})")
 
     def outdated(self, key: Key, changed: Sequence[str]) -> None:
-        """Drop an answer of the results that are continued, because what it depends on has changed."""
+        """Drop an answer of the earlier results, because its conditions have changed."""
         assert self._earlier is not None
         before = self._earlier.answers[key]
         self.records = [record for record in self.records if record is not before]
@@ -252,7 +259,7 @@ class ComparisonResults:
         self.line(f"measured again ({', '.join(changed)} changed): {before.text} ({before.load})")
 
     def finish(self, compared: Sequence[ComparedWorkload]) -> list[str]:
-        """Write the end of the comparison and make its page; return what was not written, and where the page is."""
+        """Write the end of the comparison and make its page; return lines about unwritten files and the page."""
         for item in compared:
             self._recorder.part(test_of(item.workload), OUTCOMES[item.result], item.reason, 0.0)
             self._recorder.end_test(test_of(item.workload))
@@ -265,9 +272,11 @@ class ComparisonResults:
 class Comparison:
     """Two variants, baseline first, on clusters of ``pool``.
 
-    end: when to draw no more rounds, by ``Turns.clock`` of the pool, which stands still while others have the machine.
-    seconds: of the whole comparison (``--seconds``). seed: of the order of rounds. progress: receives lines of
-    progress. kept: the results, where each answer is written at once, and where those of an earlier comparison are.
+    - end: the end of drawing, by ``Turns.clock`` of the pool, which stops while other runs have the machine.
+    - seconds: the seconds of the whole comparison (``--seconds``).
+    - seed: the seed of the order of rounds.
+    - progress: receives lines of progress.
+    - kept: the results, with those of an earlier comparison.
     """
 
     def __init__(
@@ -282,7 +291,7 @@ class Comparison:
         kept: ComparisonResults,
     ) -> None:
         self._kept = kept
-        self._held = ""  # who kept the machine for so long that nothing more is measured
+        self._held = ""  # the process that has the machine for so long that we measure nothing more
         self._variants = variants
         self._pool = pool
         self._end = end
@@ -290,15 +299,15 @@ class Comparison:
         self._count = 1  # workloads of the comparison
         self._seed = seed
         self._progress = progress
-        self.evidence = Evidence()  # of the first workload that has any
+        self.evidence = Evidence()  # evidence of the first workload with any
 
     def workloads(self, workloads: Sequence[Workload]) -> list[ComparedWorkload]:
-        """Measure the workloads one after the other; each gets an equal share of the time that is left."""
+        """Measure the workloads one after the other; each gets an equal share of the remaining time."""
         self._count = len(workloads)
-        return [self._one(workload, len(workloads) - number) for number, workload in enumerate(workloads)]
+        return [self._compare_one(workload, len(workloads) - number) for number, workload in enumerate(workloads)]
 
-    def _one(self, workload: Workload, left: int) -> ComparedWorkload:
-        """Measure one workload, of ``left`` that are left. What was measured before an error stays."""
+    def _compare_one(self, workload: Workload, left: int) -> ComparedWorkload:
+        """Measure one of the ``left`` remaining workloads. After an error, earlier answers stay."""
         name, test, now = str(workload), test_of(workload), self._pool.turns.clock()
         if self._held:
             return ComparedWorkload(name, None, reason=self._held)
@@ -323,7 +332,7 @@ class Comparison:
             return ComparedWorkload(name, throughput, closer, reason=self._why(error), remark=remark)
 
     def _why(self, error: DBClusterError) -> str:
-        """Why there is no answer. Raises an error that ended everything, where nothing was measured before it."""
+        """Why there is no answer. Raises the error if it ends everything before the first answer."""
         if isinstance(error, LockHeld):
             self._held = str(error)
         if not isinstance(error, Inconclusive | SeriesVoid) and not self._kept.records:
@@ -331,11 +340,11 @@ class Comparison:
         return str(error)
 
     def _tail(self, workload: OpenLoop, test: str, closed: Measurement, end: float) -> Answer:
-        """Ask for p95 at 70 % of the throughput that the slower variant just had in the closed loop.
+        """Measure p95 at 70 % of the throughput of the slower variant in the closed loop.
 
-        Rounds that turn out to have too few operations for it, such as at a rate that was lowered, are lengthened.
-        Raises Inconclusive where the rounds would be so long that the time does not reach the first look. end: of the
-        workload's time, by the clock of the pool.
+        If rounds have too few operations, such as at a lowered rate, longer rounds follow. Raises Inconclusive if the
+        time would end before the first look at rounds of this length. end: the end of the workload's time, by the
+        clock of the pool.
         """
         known = [closed.values.rounds(number) for number in (BASELINE, CANDIDATE)]
         medians = [statistics.median(done.goodput for done in rounds) for rounds in known]
@@ -351,8 +360,8 @@ class Comparison:
             seconds = max(0.0, end - self._pool.turns.clock())
             if (needed := look * 2 * length * WALL) > seconds:
                 raise Inconclusive(
-                    f"p95 needs rounds of {length:.1f} s here, {needed:.0f} s in all, and {seconds:.0f} s are left for "
-                    "it: give it more --seconds, or more --threads"
+                    f"p95 needs rounds of {length:.1f} s here, {needed:.0f} s in total, but {seconds:.0f} s are left; "
+                    "use more --seconds, or more --threads"
                 )
             tail: Any = dataclasses.replace(workload.at_rate(rate.rate), seconds=length)  # type: ignore[type-var]
             measurement = self._measurement(tail, test, seconds, rate)
@@ -363,13 +372,13 @@ class Comparison:
                 if not length < longer < math.inf:
                     raise Inconclusive(str(error)) from None
                 length, rate = longer, measurement.source.arrival_rate
-                self._progress(f"{workload}: rounds of {length:.1f} s, so that they have enough operations for p95")
+                self._progress(f"{workload}: rounds of {length:.1f} s, to have enough operations for p95")
 
     def _measurement(
         self, workload: Workload, test: str, seconds: float, arrival_rate: ArrivalRate | None = None
     ) -> Measurement:
-        """A measurement of a workload for ``seconds``. test: what stands for its test in the results."""
-        # Two instances of each, used in turn: two servers differ, even with the same options.
+        """A measurement of a workload for ``seconds``. test: its test name in the results."""
+        # Two alternating instances of each: two servers differ, even with the same options.
         apart = len({variant.cluster_key for variant in self._variants}) > 1
         testbed = Testbed(
             workload,
@@ -386,37 +395,38 @@ class Comparison:
         end = now() + seconds
 
         def over() -> str:
-            return "" if now() < end else f"{SHARE_OF_TIME} ({seconds:.0f} s) is used"
+            return "" if now() < end else f"{SHARE_OF_TIME} ({seconds:.0f} s) is over"
 
         rules = rules_of(self._seed, seconds, over, seconds_in_all=self._seconds, workloads=self._count)
         recall = self._kept.recall(testbed, [workload] * len(self._variants), test)
         tries = EarlierTries(recall, Path.cwd())
         return Measurement(
-            testbed, rules, _Lines(self._progress), self._kept.finished(recall), test=test, recall=recall, tries=tries
+            testbed, rules, _Lines(self._progress), self._kept.recorder(recall), test=test, recall=recall, tries=tries
         )
 
     def _note(self, measurement: Measurement) -> None:
-        """Keep what differs between the servers, once. Answers that may be taken over start no servers for it."""
+        """Keep the differences of the servers, once. If earlier answers may suffice, this starts no servers."""
         if not self.evidence.durability and (measurement.pairs or not self._kept.continues):
             question = Question(kinds.differs(), CANDIDATE, BASELINE, measurement.metric)
             self.evidence = measurement.source.evidence(question)
 
 
 def _interrupted(measurement: Measurement | None) -> Answer | None:
-    """The answer of a measurement that was interrupted; None where there is none."""
+    """The answer of an interrupted measurement; None if there is none."""
     answers = measurement.claims.answers if measurement else ()
     return next((answer for answer in answers if answer.interrupted and answer.asserted), None)
 
 
 def test_of(workload: object) -> str:
-    """What stands for the test of a workload (or of its name) in the results."""
+    """The test name of a workload (or of its name) in the results."""
     return f"{COMMAND}::{workload}"
 
 
 def rules_of(seed: int, seconds: float, over: Callable[[], str], *, seconds_in_all: float, workloads: int = 1) -> Rules:
     """The rules for one measurement of a comparison; its texts name ``--seconds``, the option of the command.
 
-    seconds: of this measurement. over: why its time is used. seconds_in_all: of the comparison of so many workloads.
+    seconds: the seconds of this measurement. over: returns why its time is over. seconds_in_all: the seconds of the
+    comparison of all ``workloads``.
     """
 
     def larger(needed: int) -> str:
@@ -427,10 +437,10 @@ def rules_of(seed: int, seconds: float, over: Callable[[], str], *, seconds_in_a
 
 
 def _no_slower(measurement: Measurement, metric: str | None) -> Answer:
-    """Ask for ``MARGIN``, or for ``WIDEST`` where equal clusters can differ by as much as that.
+    """Claim ``MARGIN``, or ``WIDEST`` if equal clusters can differ by ``MARGIN``.
 
-    A latency can have a wider margin, which shows that the candidate is worse. Raises Inconclusive where throughput can
-    differ by ``WIDEST``, and where its time is too short for the first look.
+    A latency can have a wider margin, which can show that the candidate is worse. Raises Inconclusive if the throughput
+    of equal clusters can differ by ``WIDEST``, or if the time is too short for the first look.
     """
     series: list[Series] = series_of(measurement)
     difference = measurement.source.cluster_difference(CANDIDATE, BASELINE, metric=metric or measurement.metric)
@@ -445,14 +455,14 @@ def _no_slower(measurement: Measurement, metric: str | None) -> Answer:
             return answer
     assert difference is not None
     raise Inconclusive(
-        f"equal clusters can differ by {percent(difference.bound)} (1 in {ONE_IN}; {difference.source}), and no worse "
-        f"means slower by {100 * WIDEST:.0f} % at most; to measure how far they differ here: "
+        f"cannot answer: equal clusters can differ by {percent(difference.bound)} (1 in {ONE_IN}; "
+        f"{difference.source}), and no worse means slower by {100 * WIDEST:.0f} % at most; run "
         f"{difference.command or 'dbcluster calibrate'}"
     )
 
 
 def _require_time(measurement: Measurement, guard: Claim) -> None:
-    """Raise Inconclusive where the time of this workload ends before the first look, whatever its rounds are."""
+    """Raise Inconclusive if the time of this workload ends before the first look for any length of rounds."""
     rules, source = measurement.rules, measurement.source
     seconds = reach.shortest_round(source.round_seconds, source.free_length)
     if seconds is None:

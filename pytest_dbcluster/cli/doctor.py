@@ -1,4 +1,4 @@
-"""``dbcluster doctor``: check this machine, or machines elsewhere, and list the claims that cannot be measured there.
+"""``dbcluster doctor``: check this machine, or other machines, and list the claims that cannot be measured there.
 
 Each check returns a Finding; ``findings`` runs all checks of this machine; ``text`` formats them.
 """
@@ -39,11 +39,11 @@ NO_CONTAINERS = "--db-provisioner container cannot run here"
 NO_GUESTS = "--db-provisioner vm cannot run here"
 NO_KERNEL = f"no kernel in the cache (the first run in guests fetches it, or `dbcluster fetch {GUEST_SYSTEM}`)"
 GUEST_MEMORY = 512 * 2**20  # of the smallest guest in which a server runs with its defaults
-CLOCK_SECONDS = 5.0  # by which the clock of a machine elsewhere may differ
+CLOCK_SECONDS = 5.0  # allowed difference of the clock of another machine
 CONNECTIONS = 4096  # open files; a proxy needs two for each connection
 GIB = 2**30
-LOOK_SECONDS = 1.0  # at least, to see what others do
-NEEDED = ("account", "credentials", "quota", "prices", "clock")  # findings without which no run on EC2 begins
+LOOK_SECONDS = 1.0  # minimum time to observe other programs
+NEEDED = ("account", "credentials", "quota", "prices", "clock")  # findings that a run on EC2 needs
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,9 +51,13 @@ class Finding:
     """One property of this machine."""
 
     name: str
+    """Name of the property."""
+
     value: str
+    """Its value, as text."""
+
     rules_out: str = ""
-    """What cannot be measured here because of it; empty for nothing."""
+    """Claims that it rules out; empty for none."""
 
 
 def add_doctor(doctor: argparse.ArgumentParser) -> None:
@@ -64,7 +68,7 @@ def add_doctor(doctor: argparse.ArgumentParser) -> None:
 
 
 def run_doctor(arguments: argparse.Namespace) -> int:
-    """``dbcluster doctor``: print the findings. Returns 1 when a machine or an account cannot be used."""
+    """``dbcluster doctor``: print the findings. Returns 1 if a machine or an account is unusable."""
     machines = given_elsewhere(arguments, arguments.provisioner)
     if arguments.provisioner == "ec2":
         found = checkup.findings(Account(arguments.region), machines["settings"])
@@ -80,15 +84,15 @@ def run_doctor(arguments: argparse.Namespace) -> int:
 
 
 def findings(directory: Path | None = None) -> list[Finding]:
-    """All findings about this machine. ``directory`` is for the data of servers; None for the one of all runs.
+    """All findings about this machine. ``directory`` is for the data of servers; None for the usual one.
 
-    Raises ConfigError for a directory that cannot be created or written.
+    Raises ConfigError for a directory that cannot be created.
     """
     path = directory or runs.directory()
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        other = "choose another one with DBCLUSTER_DATA_DIR=DIRECTORY"
+        other = "set DBCLUSTER_DATA_DIR to another directory"
         raise ConfigError(f"cannot create the data directory {path}: {error.strerror}; {other}") from None
     began = probes.CpuReading.now()
     checks: Sequence[Callable[[], Finding]] = (
@@ -102,12 +106,12 @@ def findings(directory: Path | None = None) -> list[Finding]:
         guests,
         lambda: limits(cgroups.find(path)),
         port_range,
-        listening,
+        listeners,
         lambda: open_files(*resource.getrlimit(resource.RLIMIT_NOFILE)),
         lambda: Finding("Python", f"{platform.python_version()} ({platform.python_implementation()})"),
         lambda: Finding("control driver", connection.driver()),
         apt,
-        lambda: load(began),  # the last one, so that it saw the machine during all others
+        lambda: load(began),  # the last one, so that it observes the machine during all others
     )
     return [check() for check in checks]
 
@@ -124,10 +128,10 @@ def text(findings: Sequence[Finding]) -> str:
 
 
 def cores(count: int | None = None) -> Finding:
-    """The CPUs that this process may use; the nodes of a cluster share them, however many there are.
+    """The CPUs that this process may use; all nodes of a cluster share them.
 
-    A single server may use all of them, each of three nodes only a third. So the speed of one server compared with
-    three nodes says nothing about scaling. ``count`` replaces the number of CPUs.
+    A single server may use all CPUs, each of three nodes only a third. So a comparison of one server with three nodes
+    says nothing about scaling. ``count`` replaces the number of CPUs.
     """
     number, usable = count or len(os.sched_getaffinity(0)), probes.usable_cores(count)
     value = f"{number}" if usable >= number else f"{number}, limited to {usable:g} by the cgroup"
@@ -135,13 +139,13 @@ def cores(count: int | None = None) -> Finding:
 
 
 def load(began: probes.CpuReading) -> Finding:
-    """The load, and the cores that others have taken since a reading; it looks for LOOK_SECONDS at least."""
+    """The load, and the cores that other programs took since a reading; it observes LOOK_SECONDS at least."""
     time.sleep(max(0.0, LOOK_SECONDS - (time.monotonic() - began.at)))
     others, usable = probes.CpuReading.now().others_since(began), probes.usable_cores()
     busy = busy_machine.busy(others, usable)
     return Finding(
         "load",
-        f"{os.getloadavg()[0]:.1f}; others took {others:.1f} of {usable:g} cores",
+        f"{os.getloadavg()[0]:.1f}; other programs took {others:.1f} of {usable:g} cores",
         f"busy: rounds vary more, so claims need more pairs or stay inconclusive; {busy_machine.WHAT_HELPS}"
         if busy
         else "",
@@ -172,13 +176,13 @@ def data_directory(directory: Path) -> Finding:
     rules_out = ""
     if kind in probes.MEMORY_FILE_SYSTEMS:
         rules_out = (
-            f"on {kind} InnoDB makes no fsync at all: claims about flushing are inconclusive; "
-            "choose a directory on a disk with DBCLUSTER_DATA_DIR=DIRECTORY"
+            f"on {kind} InnoDB makes no fsync: claims about flushing are inconclusive; "
+            "set DBCLUSTER_DATA_DIR to a directory on a real disk"
         )
     elif free < 2 * GIB:
         rules_out = (
             "two clusters of three nodes need at least 2 GiB for their data; "
-            "choose another directory with DBCLUSTER_DATA_DIR=DIRECTORY"
+            "set DBCLUSTER_DATA_DIR to another directory"
         )
     return Finding("data directory", f"{directory}: {kind}, {gibibytes(free)} free", rules_out)
 
@@ -189,18 +193,18 @@ def fsync(seconds: float, directory: Path) -> Finding:
     return Finding(
         "fsync",
         f"{seconds * 1e6:.0f} us (4 KiB appended, median) in {directory}",
-        "no disk writes that fast: claims about flushing are inconclusive" if blind else "",
+        "no disk is that fast: claims about flushing are inconclusive" if blind else "",
     )
 
 
 def containers() -> Finding:
-    """The container engine and its images that ``dbcluster image build`` made; or why no engine answers."""
+    """The container engine and its images from ``dbcluster image build``; or why no engine answers."""
     if not engine.has_socket():
         return Finding("containers", f"no engine listens on {', '.join(engine.socket_paths())}", NO_CONTAINERS)
     try:
         with contextlib.closing(engine.connect()) as connected:
             tags = [image.tag for image in images.found(connected) if image.tag]
-            shown = ", ".join(tags) or "none of ours"
+            shown = ", ".join(tags) or "none from dbcluster image build"
             value = f"{connected.name} {connected.version} on {connected.socket}, images: {shown}"
     except (ProvisionError, Unsupported) as error:
         return Finding("containers", str(error), NO_CONTAINERS)
@@ -209,15 +213,15 @@ def containers() -> Finding:
 
 
 def netem() -> Finding:
-    """Whether the kernel can delay packets between nodes; tried in a network namespace."""
+    """Whether the kernel can delay packets between nodes; this tries it in a network namespace."""
     if reason := local_paths.why_not():
-        return Finding("netem", "unknown: there can be no network namespace to try it in", f"no RTT claims: {reason}")
+        return Finding("netem", "unknown: this machine permits no network namespace", f"no RTT claims: {reason}")
     reason = kernel_router.why_not()
-    return Finding("netem", f"no ({reason}); a guest delays packets between nodes instead" if reason else "yes")
+    return Finding("netem", f"no ({reason}); a guest delays packets between nodes" if reason else "yes")
 
 
 def guests() -> Finding:
-    """The kernel of guests, how they are started and where their memory lies; or why there can be none here."""
+    """The kernel of guests, the way they start and the place of their memory; or why guests are impossible here."""
     system = fetched.lookup(GUEST_SYSTEM, "")
     kernel = f"user-mode Linux {system.version}" if system else NO_KERNEL
     if reason := network.missing() or guest.no_memory(GUEST_MEMORY):
@@ -228,7 +232,7 @@ def guests() -> Finding:
 
 
 def limits(available: Limits) -> Finding:
-    """The limits that hosts can have here (cores, memory, iops); specs that need another limit are skipped."""
+    """The limits that hosts can have here (cores, memory, iops); tests with other limits are skipped."""
     offered = [power for power in POWERS if power in available.offers]
     versions = sorted({str(available.trees[power].version) for power in offered})
     value = f"{', '.join(offered)} (control groups, version {' and '.join(versions)})" if offered else "none"
@@ -239,7 +243,7 @@ def limits(available: Limits) -> Finding:
 
 
 def port_range(kernel: tuple[int, int] | None = None) -> Finding:
-    """The kernel's range of ephemeral ports, and the number of ports left for servers.
+    """The kernel's range of ephemeral ports, and the number of other ports for servers.
 
     ``kernel`` replaces the range, as (first, last).
     """
@@ -252,37 +256,37 @@ def port_range(kernel: tuple[int, int] | None = None) -> Finding:
     )
 
 
-def listening() -> Finding:
-    """The addresses on which servers and proxies of this machine listen; ``tests/contracts`` looks at each port."""
+def listeners() -> Finding:
+    """The addresses on which servers and proxies of this machine listen; ``tests/contracts`` checks each port."""
     return Finding(
         "listening",
-        "servers and proxies listen on 127.0.0.1 alone; MySQL's Group Replication (XCom) listens on every address, and "
-        "refuses connections that do not come from 127.0.0.1",
+        "servers and proxies listen only on 127.0.0.1; MySQL's Group Replication (XCom) listens on every address, and "
+        "refuses connections from other addresses than 127.0.0.1",
     )
 
 
 def open_files(soft: int, hard: int) -> Finding:
-    """The soft and hard limit of open files; programs raise the soft limit to the hard one themselves."""
+    """The soft and hard limit of open files; programs raise the soft limit to the hard one."""
     shown = " to ".join("unlimited" if limit == resource.RLIM_INFINITY else str(limit) for limit in (soft, hard))
     few = hard != resource.RLIM_INFINITY and hard < CONNECTIONS
     return Finding("open files", shown, f"a proxy accepts fewer than {CONNECTIONS // 2} connections" if few else "")
 
 
 def apt() -> Finding:
-    """Whether releases can be downloaded here, which needs apt-get and dpkg-deb."""
+    """Whether this machine can download releases, which needs apt-get and dpkg-deb."""
     missing = [program for program in ("apt-get", "dpkg-deb") if not shutil.which(program)]
     if not missing:
         return Finding("apt", "yes")
-    rules_out = "releases cannot be downloaded; use an unpacked one with --db-release NAME:VERSION=DIRECTORY"
+    rules_out = "no downloads of releases; use an unpacked one with --db-release NAME:VERSION=DIRECTORY"
     return Finding("apt", f"no {', '.join(missing)}", rules_out)
 
 
 def machine_findings(found: Checkup) -> list[Finding]:
-    """The findings about a machine elsewhere, the first with its name."""
+    """The findings about another machine, the first with its name."""
     if found.problem:
-        return [Finding("machine", f"{found.target}: cannot be used", found.problem)]
+        return [Finding("machine", f"{found.target}: unusable", found.problem)]
     if found.busy or found.facts is None:
-        return [Finding("machine", f"{found.target}: another run uses it", "nothing was tried there: it would disturb")]
+        return [Finding("machine", f"{found.target}: another run uses it", "no checks there, to not disturb the run")]
     facts = found.facts
     return [
         Finding("machine", f"{found.target}: {facts.name}, Linux {facts.kernel} {facts.architecture}"),
@@ -293,18 +297,18 @@ def machine_findings(found: Checkup) -> list[Finding]:
         fsync(found.flush, Path(facts.root)),
         isolation(found),
         tunnels(found),
-        Finding("zstd", "yes" if facts.zstd else "no: programs are sent unpacked, which takes longer over a slow line"),
+        Finding("zstd", "yes" if facts.zstd else "no: we send programs unpacked, which takes longer over a slow line"),
         clock(facts.clock_ahead),
     ]
 
 
 def machine_disk(found: Checkup, directory: str, kind: str) -> Finding:
-    """The file system for the data of servers on a machine elsewhere, and its free space."""
+    """The file system for the data of servers on another machine, and its free space."""
     rules_out = ""
     if kind.split()[0] in probes.MEMORY_FILE_SYSTEMS:
         rules_out = (
-            f"on {kind.split()[0]} InnoDB makes no fsync at all: claims about flushing are inconclusive; "
-            "choose a directory on a disk with --db-host-directory DIR"
+            f"on {kind.split()[0]} InnoDB makes no fsync: claims about flushing are inconclusive; "
+            "choose a directory on a real disk with --db-host-directory DIR"
         )
     elif found.free < 2 * GIB:
         rules_out = "programs and data need at least 2 GiB; choose another directory with --db-host-directory DIR"
@@ -312,25 +316,25 @@ def machine_disk(found: Checkup, directory: str, kind: str) -> Finding:
 
 
 def isolation(found: Checkup) -> Finding:
-    """How the programs of a host are held together, so that all of them can be killed at once."""
+    """How we find all programs of a host, to kill all of them at once."""
     namespaces = "PID namespaces"
-    marks = "no PID namespaces (unshare of util-linux, and a kernel that permits it): they are found by a mark"
+    marks = "no PID namespaces (they need unshare of util-linux, and a kernel that permits it); we use a mark"
     return Finding("programs", namespaces if found.namespaces else marks)
 
 
 def tunnels(found: Checkup) -> Finding:
-    """Whether ports are reached through ssh in both directions, and how many sessions a connection may have."""
+    """Whether ssh forwards ports in both directions, and how many sessions a connection may have."""
     advice = "the sshd of the machine has to permit AllowTcpForwarding"
     if found.forwards:
-        return Finding("forwarding", f"no: {found.forwards}", f"no server can be reached; {advice}")
-    one = "; one session on a connection (MaxSessions 1): each transfer connects anew" if found.one_session else ""
+        return Finding("forwarding", f"no: {found.forwards}", f"servers are unreachable; {advice}")
+    one = "; one session for each connection (MaxSessions 1): each transfer connects again" if found.one_session else ""
     if found.offers:
         return Finding("forwarding", f"to the machine{one}", f"no proxy with a health check: {found.offers}; {advice}")
     return Finding("forwarding", f"both ways{one}")
 
 
 def clock(ahead: float) -> Finding:
-    """By how much the clock of a machine differs from ours, in seconds; the time of a connection is in it."""
+    """The difference between the clock of a machine and ours, in seconds, with the time of a connection."""
     value = f"{abs(ahead):.1f} s {'ahead of' if ahead > 0 else 'behind'} ours"
     off = abs(ahead) > CLOCK_SECONDS
-    return Finding("clock", value, "times in its logs do not fit to ours; rounds are timed by one clock" if off else "")
+    return Finding("clock", value, "times in its logs differ from ours; rounds use one clock" if off else "")

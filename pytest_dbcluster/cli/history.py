@@ -1,4 +1,4 @@
-"""``dbcluster history``: list, draw and export what claims were in earlier runs, and accept a new level."""
+"""``dbcluster history``: list, draw and export the results of claims in earlier runs, and accept a new level."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HISTORY = "reports/history.jsonl"
 
 def add_history(history: argparse.ArgumentParser) -> None:
     """Add the commands of ``dbcluster history`` to its parser."""
-    history.epilog = "pytest --db-history FILE adds the claims of a run to FILE, and begins it"
+    history.epilog = "pytest --db-history FILE adds the claims of a run to FILE, and creates a missing FILE"
     actions = history.add_subparsers(title="commands", required=True, metavar="COMMAND")
 
     def add(
@@ -34,16 +34,16 @@ def add_history(history: argparse.ArgumentParser) -> None:
     add(
         "list",
         run_list,
-        "list the newest run of each claim beside the runs before it, and what has changed",
+        "list the newest run of each claim beside the runs before it, and the changes",
     )
     draw = add("draw", run_draw, "draw a chart of each claim")
-    draw.add_argument("directory", metavar="DIRECTORY", help="where to write the charts, one SVG for each claim")
+    draw.add_argument("directory", metavar="DIRECTORY", help="directory for the charts, one SVG for each claim")
     export = add("export", run_export, "write every run of every claim as CSV, for other programs")
     export.add_argument("output", metavar="FILE.csv", help="the file to write")
     accept = add("accept", run_accept, "accept that a claim has a new level from a run on", some=False)
-    accept.add_argument("claim", metavar="CLAIM", help="its id, or a part of it that no other claim has")
+    accept.add_argument("claim", metavar="CLAIM", help="the claim's id, or a part of it that no other claim has")
     accept.add_argument("run_id", metavar="RUN", help="the id of the first run of the new level, or its beginning")
-    accept.add_argument("reason", metavar="REASON", help='why, such as "another disk since Monday"')
+    accept.add_argument("reason", metavar="REASON", help='the reason, such as "another disk since Monday"')
 
 
 def run_list(arguments: argparse.Namespace) -> int:
@@ -77,7 +77,7 @@ def run_export(arguments: argparse.Namespace) -> int:
 
 
 def run_accept(arguments: argparse.Namespace) -> int:
-    """``dbcluster history accept CLAIM RUN REASON``: later runs are compared with this one and those after it."""
+    """``dbcluster history accept CLAIM RUN REASON``: compare later runs with this one and those after it."""
     path = _existing(arguments)
     try:
         accepted = history_file.accept(path, arguments.claim, arguments.run_id, arguments.reason)
@@ -89,13 +89,13 @@ def run_accept(arguments: argparse.Namespace) -> int:
 
 
 def _read(arguments: argparse.Namespace) -> History:
-    """The history of ``--file``. Raises ConfigError for a missing one, and for one without the claims of --claim."""
+    """The history of ``--file``. Raises ConfigError for a missing file, and for one without the claims of --claim."""
     path = _existing(arguments)
     history = history_file.read(path)
     for problem in history.problems:
         tell(problem)
     if not history.entries:
-        raise ConfigError(f"{path} is empty: it has no run; pytest --db-history {path} adds one")
+        raise ConfigError(f"{path} has no run; pytest --db-history {path} adds one")
     if not views.claims(history, arguments.claim):
         known = "".join(f"\n  {claim}" for claim in dict.fromkeys(entry.claim_id for entry in history.entries))
         raise ConfigError(f"{path} has no claim with {arguments.claim!r} in its id; it has:{known}")
@@ -105,7 +105,7 @@ def _read(arguments: argparse.Namespace) -> History:
 def _existing(arguments: argparse.Namespace) -> Path:
     path = Path(arguments.file)
     if not path.exists():
-        raise ConfigError(f"{path}: there is no such history; pytest --db-history {path} begins one")
+        raise ConfigError(f"{path}: there is no such history; pytest --db-history {path} creates it")
     return path
 
 

@@ -1,6 +1,6 @@
 """``dbcluster init``: write a first test, its my.cnf and a GitHub workflow into a directory.
 
-No file is overwritten. The texts are those of a small project that works as it is: one server, three claims.
+It overwrites no file. The texts are a small project that works without changes: one server, three claims.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pytest_dbcluster.spec import DEFAULT_RELEASE
 PACKAGE = "pytest-dbcluster"
 TEST, CNF, WORKFLOW = "test_performance.py", "fixtures/mycnf/candidate.cnf", ".github/workflows/performance.yml"
 PYTEST_INI, GITIGNORE = "pytest.ini", ".gitignore"
-# One of these makes its directory the root of pytest, below which fixtures/mycnf and reports/latest lie.
+# One of these makes its directory the root of pytest, which contains fixtures/mycnf and reports/latest.
 CONFIGURATIONS = (PYTEST_INI, ".pytest.ini", "pytest.toml", ".pytest.toml", "pyproject.toml", "tox.ini", "setup.cfg")
 TEST_TEXT = '''\
 """Is the candidate my.cnf better than the server's defaults? Put your own cluster, options and workloads here."""
@@ -51,7 +51,7 @@ innodb_flush_log_at_trx_commit = 2
 """
 PYTEST_TEXT = """\
 [pytest]
-# The directory of this file is the root: fixtures/mycnf and reports/latest lie below it.
+# The directory of this file is the root, with fixtures/mycnf and reports/latest.
 addopts = -ra
 """
 GITIGNORE_TEXT = """\
@@ -106,7 +106,7 @@ jobs:
 
 
 def requirement() -> str:
-    """What ``pip install`` takes on another machine: the URL that this package was installed from, or its name."""
+    """The argument of ``pip install`` on another machine: the URL of this package's installation, or its name."""
     try:
         text = importlib.metadata.distribution(PACKAGE).read_text("direct_url.json")
     except importlib.metadata.PackageNotFoundError:
@@ -122,7 +122,7 @@ def requirement() -> str:
 def files(directory: Path) -> dict[str, str]:
     """The files to write, path -> text.
 
-    Without pytest.ini where pytest has a configuration already, and without .gitignore where there is one.
+    Without pytest.ini if pytest has a configuration, and without .gitignore if one exists.
     """
     workflow = WORKFLOW_TEXT.format(requirement=json.dumps(requirement()), release=DEFAULT_RELEASE)
     texts = {TEST: TEST_TEXT, CNF: CNF_TEXT, WORKFLOW: workflow}
@@ -135,21 +135,21 @@ def files(directory: Path) -> dict[str, str]:
 
 
 def write(directory: Path, texts: Mapping[str, str]) -> None:
-    """Write these files below the directory, which is made where it is missing.
+    """Write these files below the directory, and create it if it is missing.
 
-    Raises ConfigError, before anything is written, when one of the files exists; ProvisionError when one cannot be
-    written, with those that were written before it.
+    If one of the files exists, this raises ConfigError before it writes anything. If a file is not writable, it raises
+    ProvisionError, which lists the files written so far.
     """
     if present := [name for name in texts if (directory / name).exists() or (directory / name).is_symlink()]:
         raise ConfigError(
-            f"{directory} has {', '.join(present)} already, and nothing is overwritten; name another directory"
+            f"{directory} already has {', '.join(present)}; dbcluster init overwrites nothing; name another directory"
         )
     written: list[str] = []
     for name, text in texts.items():
         path = directory / name
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            with path.open("x") as file:  # follows no link, and overwrites nothing that came meanwhile
+            with path.open("x") as file:  # follows no link, and overwrites no new file
                 file.write(text)
         except OSError as error:
             done = f"; written before: {', '.join(written)}" if written else ""
@@ -164,7 +164,7 @@ def add_init(init: argparse.ArgumentParser) -> None:
 
 
 def run_init(arguments: argparse.Namespace) -> int:
-    """``dbcluster init [DIRECTORY]``: write the files of a small project, and print what to do next."""
+    """``dbcluster init [DIRECTORY]``: write the files of a small project, and print the next steps."""
     directory = Path(arguments.directory)
     texts = files(directory)
     write(directory, texts)

@@ -1,6 +1,6 @@
-"""The command ``dbcluster``: its parser, which joins those of the commands, and the function that runs a command.
+"""The command ``dbcluster``: its parser, and the function that runs a command.
 
-The module of a command is imported when the command is chosen, so that ``--help`` answers at once.
+It imports the module of a command when the user chooses the command, so that ``--help`` answers at once.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ first steps:
   dbcluster init my_project     writes a first test, then: cd my_project && pytest
   dbcluster up galera           starts three nodes to look at; dbcluster down ends them
 `dbcluster COMMAND --help` lists the options of a command, `pytest --help` the --db-... options of a test run."""
-INTERRUPTED = 130  # what a shell reports for SIGINT
-# Each command; the module of ``cli`` whose function ``add_COMMAND`` adds its options; and what it does.
+INTERRUPTED = 130  # the exit code of a shell for SIGINT
+# Each command; the module of ``cli`` whose function ``add_COMMAND`` adds its options; and its description.
 COMMANDS = (
     ("init", "init", "write a first test, its my.cnf and a GitHub workflow into a directory"),
-    ("releases", "releases", "list the server releases and tools: downloaded, installed, or to be downloaded"),
+    ("releases", "releases", "list the server releases and tools: downloaded, installed, or available for download"),
     ("fetch", "releases", "download releases and tools into the cache; needs no root"),
     ("up", "clusters", "start a cluster, leave it running, and print how to connect"),
     ("compare", "compare", "say whether one my.cnf or release is worse than another, in five minutes"),
     ("calibrate", "calibrate", "measure how far fresh equal clusters differ on this machine"),
-    ("ps", "clusters", "list the clusters of all users of this machine: of test runs, and those left running by up"),
+    ("ps", "clusters", "list the clusters of all users of this machine: of test runs, and of up"),
     ("down", "clusters", "end clusters that up, or pytest --db-keep, left running"),
-    ("reap", "clusters", "remove what your killed runs left behind: their servers, containers and files"),
+    ("reap", "clusters", "remove the servers, containers and files of your killed runs"),
     ("doctor", "doctor", "check this machine, and list the claims that cannot be measured on it"),
     ("cache", "cache", "list the entries of the cache with their sizes, or remove them"),
     ("image", "releases", "make container images of releases, without an image registry"),
-    ("report", "report", "make the page of recorded results again, of one run or of several together"),
-    ("history", "history", "show what claims were in earlier runs, and what has changed"),
+    ("report", "report", "make the page of results again, of one run or of several runs"),
+    ("history", "history", "show the results of claims in earlier runs, and their changes"),
     ("ec2", "ec2.commands", "fetch prices of Amazon EC2, and print the permissions that a run needs there"),
 )
 
@@ -47,9 +47,8 @@ COMMANDS = (
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command. The exit code is 0 for success, 2 for wrong input, 130 for Ctrl-C, 1 for other errors.
 
-    SIGTERM and SIGHUP end a command as Ctrl-C does, with 143 and 129.
-
-    ``compare`` also returns 3 (worse) and 4 (could not tell).
+    SIGTERM and SIGHUP end a command as Ctrl-C does, with 143 and 129. ``compare`` also returns 3 (worse) and 4 (could
+    not tell).
     """
     words = sys.argv[1:] if argv is None else argv
     try:
@@ -64,7 +63,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    """Run a command; an error of ours becomes a sentence and an exit code."""
+    """Run a command; an error of the package becomes a sentence and an exit code."""
     run: Callable[[argparse.Namespace], int] = arguments.run
     try:
         with wait.lock_limit(lock_wait("--wait", getattr(arguments, "wait", LOCK_WAIT)), "--wait"):
@@ -86,7 +85,7 @@ class _Ended(KeyboardInterrupt):
 
 @contextlib.contextmanager
 def _ending_signals() -> Iterator[None]:
-    """SIGTERM and SIGHUP raise ``_Ended``, the first one alone: what it began is cleaned up then."""
+    """A context in which the first SIGTERM or SIGHUP raises ``_Ended``; later ones do not disturb the cleanup."""
     ended: list[int] = []
 
     def end(number: int, frame: object) -> None:
@@ -106,7 +105,7 @@ def _ending_signals() -> Iterator[None]:
 
 
 def parser(words: Sequence[str]) -> argparse.ArgumentParser:
-    """The parser of these words: it has every command, and the options of the one that they name."""
+    """The parser for these words: it has every command, and the options of the command in the words."""
     made = argparse.ArgumentParser(
         prog="dbcluster",
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator, Sequence
 
 from pytest_dbcluster import formatting
-from pytest_dbcluster.cli.text import add_wait, known_size, tell, turn
+from pytest_dbcluster.cli.text import add_wait, size_text, tell, turn
 from pytest_dbcluster.hosts.provisioners.container.engine import Engine
 from pytest_dbcluster.hosts.provisioners.container.images import HomeMadeImage
 from pytest_dbcluster.reporting.tables import layout
@@ -23,7 +23,10 @@ def add_fetch(fetch: argparse.ArgumentParser) -> None:
     """Add the options of ``dbcluster fetch`` to its parser."""
     fetch.set_defaults(run=run_fetch)
     fetch.add_argument(
-        "names", nargs="+", metavar="NAME:VERSION", help="as mariadb:11.8, or sysbench, haproxy, vm, stand-in, allure"
+        "names",
+        nargs="+",
+        metavar="NAME:VERSION",
+        help="such as mariadb:11.8, or sysbench, haproxy, vm, stand-in, allure",
     )
     add_wait(fetch)
 
@@ -34,21 +37,21 @@ def add_image(image: argparse.ArgumentParser) -> None:
     build = actions.add_parser("build", help="make images from Debian packages and load them into the container engine")
     build.add_argument("names", nargs="+", metavar="NAME:VERSION", help="such as mariadb:11.8")
     build.add_argument(
-        "--again", action="store_true", help="make existing images again, from the mirror's current packages"
+        "--again", action="store_true", help="also make existing images again, from the mirror's current packages"
     )
     add_wait(build)
     build.set_defaults(run=run_build)
-    actions.add_parser("list", help="list the images that build made").set_defaults(run=run_list)
-    remove = actions.add_parser("remove", help="remove images that build made")
-    remove.add_argument("names", nargs="+", metavar="NAME", help="a release or an image, as listed")
+    actions.add_parser("list", help="list the images from build").set_defaults(run=run_list)
+    remove = actions.add_parser("remove", help="remove images from build")
+    remove.add_argument("names", nargs="+", metavar="NAME", help="a release or an image of the list")
     remove.set_defaults(run=run_remove)
 
 
 def run_releases(arguments: argparse.Namespace) -> int:
-    """``dbcluster releases``: list the releases and tools, and where they are."""
+    """``dbcluster releases``: list the releases and tools, and their directories."""
     from pytest_dbcluster.releases import find
 
-    rows = [(row.name, row.state, row.version, known_size(row.size), row.source) for row in find.list_releases()]
+    rows = [(row.name, row.state, row.version, size_text(row.size), row.source) for row in find.list_releases()]
     print(layout.plain(("release", "state", "version", "size", "where"), rows))
     return 0
 
@@ -82,7 +85,7 @@ def run_build(arguments: argparse.Namespace) -> int:
 
 
 def run_list(arguments: argparse.Namespace) -> int:
-    """``dbcluster image list``: list the images in the container engine that ``build`` made."""
+    """``dbcluster image list``: list the images of ``build`` in the container engine."""
     from pytest_dbcluster.hosts.provisioners.container import images
 
     with _engine() as engine:
@@ -91,7 +94,7 @@ def run_list(arguments: argparse.Namespace) -> int:
 
 
 def run_remove(arguments: argparse.Namespace) -> int:
-    """``dbcluster image remove NAME ...``: remove images that ``build`` made from the container engine."""
+    """``dbcluster image remove NAME ...``: remove images of ``build`` from the container engine."""
     from pytest_dbcluster.hosts.provisioners.container import images
 
     with _engine() as engine:
@@ -115,7 +118,7 @@ def _show_images(head: str, images: Sequence[HomeMadeImage]) -> None:
             image.tag or "(untagged)",
             image.release,
             image.exact,
-            known_size(image.size),
+            size_text(image.size),
             formatting.duration(now - image.built),
         )
         for image in images

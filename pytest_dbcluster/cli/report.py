@@ -27,9 +27,9 @@ def add_report(report: argparse.ArgumentParser) -> None:
     """Add the options of ``dbcluster report`` to its parser."""
     report.set_defaults(run=run_report)
     report.epilog = (
-        "The page is one file that needs no network. Claims of several releases, topologies, storages, machines or "
-        "runs are also printed side by side, and written as Markdown beside the page; --output FILE.md writes that "
-        "table alone."
+        "The page is one file that needs no network. If claims have several releases, topologies, storages, machines "
+        "or runs, the command also prints them side by side, and writes the table as Markdown beside the page. "
+        "--output FILE.md writes only that table."
     )
     report.add_argument("directories", nargs="+", metavar="DIR", help="a results directory, such as reports/latest")
     report.add_argument("--output", metavar="FILE", help="the file to write (default DIR/index.html)")
@@ -43,11 +43,12 @@ def add_report(report: argparse.ArgumentParser) -> None:
 
 
 def run_report(arguments: argparse.Namespace) -> int:
-    """``dbcluster report``: write the page; return 0. Raises ConfigError for directories without results of ours.
+    """``dbcluster report``: write the page; return 0.
 
-    Claims side by side are printed, and written as Markdown beside the page. With ``--output FILE.md`` this table alone
-    is written. Allure's page is made as well where Allure and Node.js are there; with ``--allure`` they must be, and
-    Allure is fetched. Raises Unsupported without the packages of the page.
+    It prints claims side by side, and writes the table as Markdown beside the page. With ``--output FILE.md`` it writes
+    only this table. If Allure and Node.js are there, it also makes Allure's page; with ``--allure`` it fetches Allure,
+    and needs Node.js. Raises ConfigError for directories without results, and Unsupported without the packages of the
+    page.
     """
     directories = [Path(name) for name in arguments.directories]
     output = _output(arguments.output, directories)
@@ -66,7 +67,7 @@ def run_report(arguments: argparse.Namespace) -> int:
         tell(said)
     if output.suffix == MARKDOWN:
         if view is None:
-            raise ConfigError(f"{output}: there is no table: no claim was measured on two {_many(arguments.by)}")
+            raise ConfigError(f"{output}: there is no table, because no claim has two {_plural(arguments.by)}")
         _write_table(view, output)
         return 0
     if lacks := report_page.missing():
@@ -80,27 +81,27 @@ def run_report(arguments: argparse.Namespace) -> int:
 
 
 def _allure(read: Sequence[sources.Source], page: Path, *, must: bool) -> None:
-    """Make Allure's page. must: Allure is fetched, and an error is raised; else it is printed."""
+    """Make Allure's page. must: fetch Allure, and raise an error; otherwise print the error."""
     if must:
         print(allure_page.make(read, page, program.fetch(tell), tell))
     elif line := allure_page.try_to_make(read, page, tell):
         print(line)
 
 
-def _many(by: str) -> str:
+def _plural(by: str) -> str:
     return f"{by[:-1]}ies" if by.endswith("y") else f"{by}s"
 
 
 def _not_compared(keyed: comparison_view.Keyed, by: str, directories: int) -> str:
-    """The sentence for claims of which none is in two columns; empty for one run, where that is no surprise."""
+    """The sentence if no claim is in two columns; empty for one run, where that is normal."""
     others = [view.by for view in comparison_view.views(keyed)]
     if others:
-        return f"no claim was measured on two {_many(by)}; --by {' or --by '.join(others)} compares them"
-    return f"no claim was measured on two {_many(by)}" if directories > 1 or by != comparison_view.KNOWN[0] else ""
+        return f"no claim has two {_plural(by)}; --by {' or --by '.join(others)} compares them"
+    return f"no claim has two {_plural(by)}" if directories > 1 or by != comparison_view.KNOWN[0] else ""
 
 
 def _write_table(view: ComparisonView, path: Path) -> None:
-    """Write the view as Markdown, and say where."""
+    """Write the view as Markdown, and print its path."""
     notes = "".join(f"- {note}\n" for note in view.notes)
     report_page.write(layout.markdown(comparison_view.block(view)) + f"\n{notes}", path)
     print(f"table: {path} ({quantity(len(view.rows), 'row')})")
@@ -109,15 +110,15 @@ def _write_table(view: ComparisonView, path: Path) -> None:
 def _output(given: str | None, directories: list[Path]) -> Path:
     """The file to write.
 
-    Raises ConfigError for several directories without ``--output``, and for a name that is no page's and no table's:
-    it may be that of a file with results.
+    Raises ConfigError for several directories without ``--output``, and for a name that is not of a page or table: it
+    may be that of a file with results.
     """
     if given is not None:
         path = Path(given)
         path = path / PAGE if path.is_dir() else path
         if path.suffix not in SUFFIXES or path.name == SUMMARY:
-            raise ConfigError(f"cannot write {path}: give --output a name that ends in .html or .md, such as all.html")
+            raise ConfigError(f"cannot write {path}: --output needs a name that ends in .html or .md, such as all.html")
         return path
     if len(directories) > 1:
-        raise ConfigError("several results directories have one page together: give --output FILE.html")
+        raise ConfigError("several results directories have one page: add --output FILE.html")
     return directories[0] / PAGE

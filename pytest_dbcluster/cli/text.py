@@ -17,9 +17,9 @@ OF_TEST_RUN = re.compile(r"(?:pytest )?--db-(?P<name>[a-z0-9]+(?:-[a-z0-9]+)*)")
 def own_options(text: str, options: Collection[str]) -> str:
     """The text with the options of a command in place of those of a test run: ``--release`` for ``--db-release``.
 
-    The texts of the package name the options of a test run. options: the names of the command's own ones, as argparse
-    keeps them: ``cnf_root``; one that has the name of a test run, ``db_host``, stays. What the command does not have is
-    called an option of pytest.
+    The texts of the package name the options of a test run. ``options`` are the names of the command's options in
+    argparse, such as ``cnf_root``. Options with the same name in both, such as ``db_host``, stay. For an option that
+    the command does not have, the text names pytest.
     """
 
     def own(found: re.Match[str]) -> str:
@@ -36,7 +36,7 @@ def tell(line: str) -> None:
     print(formatting.printable(line, lines=True), file=sys.stderr, flush=True)
 
 
-def known_size(size: int) -> str:
+def size_text(size: int) -> str:
     """Bytes as ``142 MB``; empty for 0, which means unknown."""
     return formatting.size(size) if size else ""
 
@@ -47,8 +47,8 @@ def add_wait(command: argparse.ArgumentParser) -> None:
         "--wait",
         default=LOCK_WAIT,
         metavar="TIME",
-        help="how long to wait for a run that has the machine, or for a lock of the cache, such as 90s or 2h; then the "
-        f"command ends and names the process that has it (default {LOCK_WAIT})",
+        help="how long to wait for another run on this machine, or for a lock of the cache, such as 90s or 2h; then "
+        f"the command ends and names the process that has the lock (default {LOCK_WAIT})",
     )
 
 

@@ -42,7 +42,7 @@ def test_the_cache_is_listed_and_cleaned(data, empty_cache, capsys):
         "releases/sysbench-amd64  3 MB", "templates/mariadb-1      3 MB", "references               0 MB",
     ]  # fmt: skip
     assert f"6 MB in {empty_cache}" in listed
-    assert commands.cached() == []
+    assert commands.list_entries() == []
 
 
 @pytest.mark.parametrize("folder", commands.FOLDERS)
@@ -51,8 +51,8 @@ def test_what_a_killed_fetch_left_is_listed_and_cleaned(data, empty_cache, folde
     unfinished = empty_cache / folder / ".fetching-mariadb-10.11-amd64-x_1abc2d"
     unfinished.mkdir(parents=True)
     (unfinished / "file").write_bytes(bytes(3_000_000))
-    with commands._held(unfinished, print):
-        while_made = commands.cached()
+    with commands._lock(unfinished, print):
+        while_made = commands.list_entries()
     assert main.main(["cache"]) == 0
     listed = capsys.readouterr().out
     assert main.main(["cache", "clean"]) == 0
@@ -64,7 +64,7 @@ def test_what_a_killed_fetch_left_is_listed_and_cleaned(data, empty_cache, folde
         re.MULTILINE,
     )
     assert not unfinished.exists()
-    assert commands.cached() == []
+    assert commands.list_entries() == []
 
 
 @pytest.fixture
@@ -174,7 +174,7 @@ def test_a_run_that_begins_while_a_lock_is_waited_for_keeps_its_cache(data, two_
     assert [path.name for path in two_data_sets.iterdir()] == ["mysql-1"]
     assert str(caught.value) == (
         "the cache is in use by run ab12; end it first: dbcluster ps, dbcluster down\n"
-        "it began meanwhile, so these entries were not removed: stored/mysql-1\n"
+        "it began meanwhile, so these entries remain: stored/mysql-1\n"
         "removed: stored/mariadb-1"
     )
 
@@ -192,9 +192,7 @@ def test_readings_stay_when_a_run_has_begun(data, two_data_sets, monkeypatch):
             begin_run(data)
 
     monkeypatch.setattr(cache, "discard", discarding)
-    with pytest.raises(
-        ConfigError, match="so these entries were not removed: references\nremoved: stored/mariadb-1, stored/my"
-    ):
+    with pytest.raises(ConfigError, match="so these entries remain: references\nremoved: stored/mariadb-1, stored/my"):
         commands.clean()
     assert reading.exists()
 

@@ -116,7 +116,7 @@ def test_reap_ends_what_a_dead_run_left(data, capsys, tmp_path, monkeypatch):
     assert main.main(["reap"]) == 0
     assert capsys.readouterr().out == f"ended dead run {dead.run_id} of process 999999999 (1 process)\n"
     assert main.main(["reap"]) == 0
-    assert capsys.readouterr().out == "no dead run has left anything\n"
+    assert capsys.readouterr().out == "nothing to remove: no dead run left anything\n"
 
 
 def test_reap_lists_the_dead_runs_of_others_and_has_nothing_of_its_own(data, capsys, tmp_path, monkeypatch):
@@ -137,7 +137,7 @@ def test_reap_lists_the_dead_runs_of_others_and_has_nothing_of_its_own(data, cap
         runs.end(next(run for run in runs.known() if run.run_id == dead.run_id))
 
     assert f"left dead run {dead.run_id}, which belongs to " in told.err
-    assert told.out == "no dead run of yours has left anything\n"
+    assert told.out == "nothing to remove: no dead run of yours left anything\n"
 
 
 def test_a_process_that_ends_meanwhile_is_no_error(monkeypatch):

@@ -96,7 +96,7 @@ def test_two_files_on_two_releases_are_paired_in_order(tmp_path):
 @pytest.mark.parametrize("changes", [{}, {"cnf": ["a.cnf"]}, {"release": ["mariadb:10.11"]}, {"cnf": ["a"] * 3}])
 def test_one_variant_or_three_are_refused(changes):
     """The error shows how two files, or two releases, are given."""
-    with pytest.raises(ConfigError, match=r"takes two my\.cnf files \(--cnf current\.cnf --cnf candidate\.cnf\)"):
+    with pytest.raises(ConfigError, match=r"needs two my\.cnf files \(--cnf current\.cnf --cnf candidate\.cnf\)"):
         compare.specs_of(given(**changes))
 
 
@@ -137,7 +137,7 @@ def test_wrong_arguments_end_with_2():
     done = dbcluster("compare")
 
     assert (done.returncode, done.stdout) == (2, "")
-    assert "takes two my.cnf files" in done.stderr
+    assert "needs two my.cnf files" in done.stderr
 
 
 def evidence(old, new, variables):
@@ -272,14 +272,14 @@ def test_a_comparison_that_is_continued_keeps_its_answers(tmp_path):
 def test_a_missing_answer_is_followed_by_the_command_that_measures_it():
     """A comparison with all answers has no such line."""
     whole = ComparedWorkload("a", types.SimpleNamespace(interrupted=False))
-    (line,) = compare.going_on(
+    (line,) = compare.missing_answers(
         [whole, ComparedWorkload("b", types.SimpleNamespace(interrupted=False), reason="no time")],
         "dbcluster compare x",
     )
 
     assert "p95 of b" in line
     assert line.endswith("dbcluster compare x --resume")
-    assert compare.going_on([whole], "dbcluster compare x") == []
+    assert compare.missing_answers([whole], "dbcluster compare x") == []
 
 
 def test_a_comparison_has_the_page_of_a_run(tmp_path):
@@ -323,10 +323,7 @@ def test_two_files_with_the_same_options_are_not_measured(tmp_path):
 
     assert done.returncode == 0, done.stderr
     said, sentence = done.stdout.splitlines()[-2:]
-    assert said.endswith(
-        "candidate.cnf give the servers the same options, so nothing differs in effect and nothing was started "
-        "(--equal measures them all the same, which shows what equal servers look like here)"
-    )
+    assert "candidate.cnf give the servers the same options, so no server was started (--equal measures" in said
     assert sentence == "candidate is no worse than current: the same options"
     assert "cold-start reference" not in done.stderr
 
@@ -341,8 +338,8 @@ def test_what_is_given_twice_is_a_mistake(tmp_path, given):
 
     assert done.returncode == 2
     assert done.stdout == ""
-    assert "so nothing differs in effect and nothing was started; give two files or two releases that" in done.stderr
-    assert "mariadb_10.11_1 is given twice" in done.stderr or "are equal" in done.stderr
+    assert "so no server was started; give two different files or releases" in done.stderr
+    assert "mariadb_10.11_1 is there twice" in done.stderr or "are equal" in done.stderr
     assert "starting" not in done.stderr
 
 
@@ -364,7 +361,7 @@ def test_a_time_that_decides_nothing_is_refused(seconds):
     done = dbcluster("compare", "--release=mariadb:10.11", "--release=mariadb:11.8", f"--seconds={seconds}")
 
     assert done.returncode == 2
-    assert "a comparison takes 10 s or more" in done.stderr
+    assert "a comparison needs 10 s or more" in done.stderr
 
 
 def test_a_missing_file_is_named(tmp_path):
@@ -412,7 +409,7 @@ def test_a_wrong_file_is_answered_while_others_have_the_machine(tmp_path, monkey
 
     assert status == 2
     assert "candidate.cnf" in capsys.readouterr().err
-    assert not own.used
+    assert not own.had_turn
 
 
 def test_a_comparison_goes_on_where_it_was(compared):

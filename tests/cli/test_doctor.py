@@ -55,16 +55,16 @@ def test_a_busy_machine_is_named(monkeypatch, busy, ruled_out):
     monkeypatch.setattr(doctor, "LOOK_SECONDS", 0.0)
     finding = doctor.load(CpuReading(10.0, 0.0, 0.0))
 
-    assert finding.value.endswith(f"; others took {busy / 2:.1f} of 2 cores")
+    assert finding.value.endswith(f"; other programs took {busy / 2:.1f} of 2 cores")
     assert bool(finding.rules_out) == ruled_out
 
 
 def test_it_says_who_listens_beyond_this_machine():
     """XCom of Group Replication cannot listen on one address; the finding names it, and whom it lets in."""
-    finding = doctor.listening()
+    finding = doctor.listeners()
 
     assert (finding.name, finding.rules_out) == ("listening", "")
-    assert "127.0.0.1 alone" in finding.value
+    assert "only on 127.0.0.1" in finding.value
     assert "Group Replication (XCom) listens on every address" in finding.value
 
 
@@ -180,7 +180,7 @@ def test_tmpfs_rules_out_claims_about_flushing(tmp_path, monkeypatch):
     monkeypatch.setattr(block_devices, "file_system", lambda directory: "tmpfs")
     rules_out = doctor.data_directory(tmp_path).rules_out
 
-    assert "InnoDB makes no fsync at all" in rules_out
+    assert "InnoDB makes no fsync" in rules_out
     assert "DBCLUSTER_DATA_DIR" in rules_out
 
 
@@ -193,7 +193,7 @@ def test_a_container_engine_is_named_with_its_images():
         made = [image.tag for image in images.found(reached) if image.tag]
     finding = doctor.containers()
 
-    assert finding.value == said + (", ".join(made) or "none of ours")
+    assert finding.value == said + (", ".join(made) or "none from dbcluster image build")
     assert bool(finding.rules_out) is not bool(made)
 
 
@@ -225,13 +225,13 @@ def test_netem_is_unknown_without_a_network_namespace(monkeypatch):
 
     finding = doctor.netem()
 
-    assert finding.value == "unknown: there can be no network namespace to try it in"
+    assert finding.value == "unknown: this machine permits no network namespace"
     assert finding.rules_out == "no RTT claims: something forbids it"
 
 
 @pytest.mark.parametrize(
     ("reason", "value"),
-    [("", "yes"), ("unknown qdisc", "no (unknown qdisc); a guest delays packets between nodes instead")],
+    [("", "yes"), ("unknown qdisc", "no (unknown qdisc); a guest delays packets between nodes")],
 )
 def test_netem_is_what_the_kernel_says(monkeypatch, reason, value):
     """Without it nothing is ruled out."""
@@ -365,7 +365,7 @@ def test_a_machine_with_everything_rules_nothing_out():
         (
             {"forwards": "refused"},
             "forwarding",
-            "no server can be reached; the sshd of the machine has to permit",
+            "servers are unreachable; the sshd of the machine has to permit",
         ),
         ({"offers": "refused"}, "forwarding", "no proxy with a health check: refused"),
         (
@@ -373,7 +373,7 @@ def test_a_machine_with_everything_rules_nothing_out():
             "data directory",
             "on tmpfs InnoDB makes no",
         ),
-        ({"facts": dataclasses.replace(FACTS, clock_ahead=-3600.0)}, "clock", "times in its logs do not fit to ours"),
+        ({"facts": dataclasses.replace(FACTS, clock_ahead=-3600.0)}, "clock", "times in its logs differ from ours"),
     ],
 )
 def test_what_a_machine_lacks_rules_something_out(changes, name, said):
@@ -386,7 +386,7 @@ def test_what_only_takes_longer_rules_nothing_out():
     facts = dataclasses.replace(FACTS, zstd=False)
     found = found_of(dataclasses.replace(GOOD, facts=facts, namespaces=False, one_session=True))
 
-    assert "found by a mark" in found["programs"][0]
+    assert "we use a mark" in found["programs"][0]
     assert found["zstd"][0].startswith("no: ")
     assert "MaxSessions 1" in found["forwarding"][0]
     assert {rules_out for _, rules_out in found.values()} == {""}
@@ -394,7 +394,7 @@ def test_what_only_takes_longer_rules_nothing_out():
 
 def test_a_machine_that_cannot_be_tried_has_one_line():
     """It says why."""
-    assert found_of(Checkup("m1", problem="no key")) == {"machine": ("m1: cannot be used", "no key")}
+    assert found_of(Checkup("m1", problem="no key")) == {"machine": ("m1: unusable", "no key")}
     assert found_of(Checkup("m1", busy=True))["machine"][0] == "m1: another run uses it"
 
 
@@ -410,8 +410,8 @@ def test_the_doctor_tries_machines(tmp_path, data, capsys):
         assert main.main([*words, "--db-ssh-config", str(hosts.config)]) == 1
         told = capsys.readouterr().out
         assert f"known, ssh-ed25519 {hosts['host1'].fingerprint}" in told
-        assert "! no server can be reached; the sshd of the machine has to permit AllowTcpForwarding" in told
-        assert "host2: cannot be used" in told
+        assert "! servers are unreachable; the sshd of the machine has to permit AllowTcpForwarding" in told
+        assert "host2: unusable" in told
         assert "has another host key than the known one, so we sent nothing to it. " in told
         assert f"It shows ssh-ed25519 {hosts['host2'].fingerprint}" in told
         assert not list((hosts["host1"].root / "var/tmp/pytest-dbcluster-0").iterdir())

@@ -93,4 +93,4 @@ def test_an_empty_history_is_called_empty(tmp_path, capsys, words):
     file.touch()
 
     assert run(*words, "--file", file) == 2
-    assert f"{file} is empty" in capsys.readouterr().err
+    assert f"{file} has no run" in capsys.readouterr().err

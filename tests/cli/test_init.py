@@ -77,7 +77,7 @@ def test_nothing_is_overwritten(tmp_path, capsys, name):
 
     assert main.main(["init", str(tmp_path)]) == 2
     assert capsys.readouterr().err == (
-        f"dbcluster: {tmp_path} has {name} already, and nothing is overwritten; name another directory\n"
+        f"dbcluster: {tmp_path} already has {name}; dbcluster init overwrites nothing; name another directory\n"
     )
     assert written(tmp_path) == {}
 

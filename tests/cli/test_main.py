@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import os
 import re
 import signal
 import subprocess
 import sys
+import types
 
 import psutil
 import pytest
@@ -20,6 +22,7 @@ from pytest_dbcluster.hosts import given
 from pytest_dbcluster.plugin import command_line
 from pytest_dbcluster.releases import find
 from pytest_dbcluster.system import machine_lock
+from tests.support import golden
 from tests.support.command import ROOT, dbcluster
 
 
@@ -40,8 +43,8 @@ from tests.support.command import ROOT, dbcluster
         (["up", "galera", "--image", "mariadb:10.11=x"], "an image was given (mariadb:10.11=x), but the provisioner "),
         (["up", "galera", "--rtt", "-1"], "rtt=-1.0 of a cluster's hosts: it accepts seconds, from 0 to 10"),
         (["up", "galera", "--rtt", "11"], "rtt=11.0 of a cluster's hosts: it accepts seconds, from 0 to 10"),
-        (["up", "galera", "--option", "x"], "--option takes NAME=VALUE, such as"),
-        (["up", "galera", "--option", "=1"], "--option takes NAME=VALUE, such as"),
+        (["up", "galera", "--option", "x"], "--option needs NAME=VALUE, such as"),
+        (["up", "galera", "--option", "=1"], "--option needs NAME=VALUE, such as"),
         (["up", "galera", "--cnf", "/nowhere/my.cnf"], "there is no /nowhere/my.cnf"),
         (["up", "galera", "--option", "innodb_flush_log=2"], "unknown option 'innodb_flush_log' of mariadb:10.11"),
         (["up", "standalone", "--nodes", "2"], "a standalone server is one node, not 2"),
@@ -50,9 +53,12 @@ from tests.support.command import ROOT, dbcluster
         (["image", "build", "mariadb"], "a release is written NAME:VERSION or NAME:VERSION=DIRECTORY"),
         (["image", "build", "mariadb:11.8", "mariadb:1.0"], "unknown release 'mariadb:1.0'; known: mariadb:10.5"),
         (["down", "zz"], "no run has the id or name 'zz'; there is: none"),
-        (["down"], "dbcluster down takes either the ids or names of clusters, or --all"),
-        (["down", "zz", "--all"], "dbcluster down takes either the ids or names of clusters, or --all"),
-        (["up", "galera", "--provisioner", "ssh", "--db-host", "a"], "servers on machines that ssh reaches end with "),
+        (["down"], "dbcluster down needs the ids or names of clusters, or --all"),
+        (["down", "zz", "--all"], "dbcluster down needs the ids or names of clusters, or --all"),
+        (
+            ["up", "galera", "--provisioner", "ssh", "--db-host", "a"],
+            "up cannot leave a cluster on machines behind ssh",
+        ),
         (
             ["up", "galera", "--db-host", "a"],
             "machines were given, but the provisioner local does not use them; use --prov",
@@ -67,8 +73,8 @@ from tests.support.command import ROOT, dbcluster
             "--db-host '-oA=b': it accepts USER@ADDRESS or a Host",
         ),
         (["doctor", "--provisioner", "ssh"], "--provisioner ssh needs machines: --db-host USER@ADDRESS, once for each"),
-        (["reap", "--programs"], "--programs: programs were sent to machines elsewhere: take --provisioner ssh and "),
-        (["down", "--all", "--provisioner", "ssh", "--db-host", "a"], "dbcluster down --provisioner ssh takes the ids"),
+        (["reap", "--programs"], "--programs is about programs on other machines: use --provisioner ssh and "),
+        (["down", "--all", "--provisioner", "ssh", "--db-host", "a"], "dbcluster down --provisioner ssh needs the ids"),
         (
             ["down", "$x", "--provisioner", "ssh", "--db-host", "a"],
             "'$x' is not an id of a run; dbcluster ps --prov",
@@ -225,3 +231,21 @@ def test_help_tells_a_newcomer_where_to_begin():
     up = dbcluster("up", "--help").stdout
     assert [name for kind in ("topology", "proxy") for name in registry.names(kind) if name not in up] == []
     assert "dbcluster down mine" in " ".join(up.split())
+
+
+def test_golden_helps(monkeypatch):
+    """They are those of the golden file: the list of commands, and the options of each command."""
+    monkeypatch.setenv("COLUMNS", "120")
+    helps = {"dbcluster": main.parser([]).format_help()}
+    for name, _, _ in main.COMMANDS:
+        actions = main.parser([name])._subparsers._group_actions
+        helps[f"dbcluster {name}"] = actions[0].choices[name].format_help()
+    golden.compare("command_helps", helps)
+
+
+def test_golden_options_of_a_test_run(monkeypatch):
+    """They are those of the golden file."""
+    monkeypatch.setenv("COLUMNS", "120")
+    parser = argparse.ArgumentParser(prog="pytest", add_help=False)
+    command_line.add_options(types.SimpleNamespace(addoption=parser.add_argument))
+    golden.compare("pytest_options", {"options": parser.format_help()})

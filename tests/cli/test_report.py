@@ -133,7 +133,7 @@ def test_claims_are_compared_by_what_is_asked_for(run, tmp_path, capsys):
 
     assert main.main(["report", *words]) == 0
     told = capsys.readouterr()
-    assert told.err == "no claim was measured on two releases; --by machine compares them\n"
+    assert told.err == "no claim has two releases; --by machine compares them\n"
     assert not (tmp_path / "both.md").exists()
     assert "Claims by machine" in (tmp_path / "both.html").read_text()
 
@@ -165,13 +165,13 @@ def test_an_output_that_is_a_directory_gets_the_page(run, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["{there}", "{nowhere}"], "several results directories have one page together: give --output FILE.html"),
+        (["{there}", "{nowhere}"], "several results directories have one page: add --output FILE.html"),
         (["{nowhere}"], "{nowhere}: there is no such results directory; a measuring run creates one"),
         (["{there}/rounds"], "it is not a results directory: it has none of claims.jsonl, curves.jsonl, run.json"),
         (["{there}", "--output", "{nowhere}/x.html"], "cannot write {nowhere}/x.html: No such file or directory"),
-        (["{there}", "--output", "{nowhere}.md"], "there is no table: no claim was measured on two releases"),
-        (["{there}", "--output", "{there}/claims.jsonl"], "give --output a name that ends in .html or .md"),
-        (["{there}", "--output", "{there}/summary.md"], "cannot write {there}/summary.md: give --output a name"),
+        (["{there}", "--output", "{nowhere}.md"], "there is no table, because no claim has two releases"),
+        (["{there}", "--output", "{there}/claims.jsonl"], "--output needs a name that ends in .html or .md"),
+        (["{there}", "--output", "{there}/summary.md"], "cannot write {there}/summary.md: --output needs a name"),
         (["{there}", "--by", "vendor"], "unknown comparison 'vendor'; known: release, topology, storage, machine, run"),
     ],
 )

@@ -36,7 +36,7 @@ def test_reap_removes_it_too(place, data, capsys):
     dead.mkdir()
 
     assert main.main(["reap"]) == 0
-    assert capsys.readouterr().out == f"removed {dead} of a run that has ended\n"
+    assert capsys.readouterr().out == f"removed {dead} of an ended run\n"
     assert not dead.exists()
     assert main.main(["reap"]) == 0
-    assert capsys.readouterr().out == "no dead run has left anything\n"
+    assert capsys.readouterr().out == "nothing to remove: no dead run left anything\n"

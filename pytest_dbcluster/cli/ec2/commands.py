@@ -1,4 +1,4 @@
-"""``dbcluster ec2``: renew and list the prices that a run counts with, and print the permissions that it needs."""
+"""``dbcluster ec2``: fetch and list the prices for the cost of a run, and print the permissions that it needs."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ LISTED = ("r6i.large", "t3.medium", "m5d.xlarge")  # types of published measurem
 def add_ec2(ec2: argparse.ArgumentParser) -> None:
     """Add the commands of ``dbcluster ec2`` to its parser."""
     actions = ec2.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    text = "fetch the prices of a region from AWS's price list, which asks for no money, or list those that are known"
+    text = "fetch the prices of a region from AWS's price list, free of charge, or list the known prices"
     prices = actions.add_parser("prices", help=text, description=f"{text[0].upper()}{text[1:]}.")
     prices.epilog = "example: dbcluster ec2 prices --region eu-central-1 --list r6i.large"
     region = "the region, such as eu-central-1"
-    prices.add_argument("--region", default="", metavar="REGION", help=f"{region} (default: as boto3 finds it)")
+    prices.add_argument("--region", default="", metavar="REGION", help=f"{region} (default: that of boto3)")
     prices.add_argument("--list", action="store_true", help="list known prices with source and age, and fetch nothing")
     prices.add_argument(
         "types", nargs="*", metavar="TYPE", help=f"instance types to list (default: {', '.join(LISTED)})"
     )
     prices.set_defaults(run=run_prices)
-    text = "print the least IAM policy that permits runs, as JSON"
+    text = "print the smallest IAM policy that permits runs, as JSON"
     policy = actions.add_parser("policy", help=text, description=f"{text[0].upper()}{text[1:]}.")
     policy.add_argument(
         "--region", action="append", default=[], metavar="REGION", help=f"{region}; repeatable (default: every region)"
     )
     policy.add_argument(
-        "--reaper", action="store_true", help="of a role that ends what runs have left, and can launch nothing"
+        "--reaper", action="store_true", help="for a role that ends leftovers of runs, and can launch nothing"
     )
     policy.set_defaults(run=run_policy)
 
 
 def run_prices(arguments: argparse.Namespace) -> int:
-    """``dbcluster ec2 prices``: fetch the prices of a region unless --list is given, and list them with their age."""
+    """``dbcluster ec2 prices``: fetch the prices of a region, unless --list is there, and list them with their age."""
     import datetime
 
     from pytest_dbcluster.hosts.provisioners.ec2.aws import Account
@@ -53,7 +53,7 @@ def run_prices(arguments: argparse.Namespace) -> int:
 
 
 def table(region: str, types: list[str] | tuple[str, ...]) -> str:
-    """The prices of a region: of these instance types, and all others, with source and age. Raises ConfigError."""
+    """The prices in a region of these instance types and of all other items, with their age. Raises ConfigError."""
     from pytest_dbcluster.formatting import duration
     from pytest_dbcluster.hosts.provisioners.ec2.money.prices import Prices, checked_type
     from pytest_dbcluster.hosts.provisioners.ec2.settings import PRICED

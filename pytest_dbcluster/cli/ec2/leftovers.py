@@ -1,4 +1,4 @@
-"""``dbcluster ps``, ``down``, ``reap`` and ``doctor`` with ``--provisioner ec2``: what runs have in an account."""
+"""``dbcluster ps``, ``down``, ``reap`` and ``doctor`` with ``--provisioner ec2``: resources of runs in an account."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def reaper(arguments: argparse.Namespace) -> Reaper:
 
 
 def run_ps(arguments: argparse.Namespace) -> int:
-    """List what runs have in the account, a line for each run, and name what only looks as if it were theirs."""
+    """List the resources of runs in the account, a line for each run, and name resources that only look like ours."""
     found = reaper(arguments).look()
     runs: dict[str, list[Thing]] = {}
     for one in found:
@@ -63,25 +63,25 @@ def row(things: list[Thing]) -> tuple[str, ...]:
 
 
 def run_down(arguments: argparse.Namespace) -> int:
-    """End runs by their ids, whose ever they are. Raises ConfigError where none is named."""
+    """End runs of any user by their ids. Raises ConfigError without an id."""
     if arguments.all or not arguments.wanted:
         raise ConfigError(
-            "dbcluster down --provisioner ec2 takes the ids of runs; dbcluster ps --provisioner ec2 lists them, and "
-            "dbcluster reap --provisioner ec2 ends those that are dead or expired"
+            "dbcluster down --provisioner ec2 needs the ids of runs; dbcluster ps --provisioner ec2 lists them, and "
+            "dbcluster reap --provisioner ec2 ends dead and expired ones"
         )
     ends = reaper(arguments)
     known = {one.run_id for one in ends.look()}
-    recorded = {run.run_id for run in kept_here(ends.region)}
+    recorded = {run.run_id for run in kept_runs(ends.region)}
     if unknown := [one for one in arguments.wanted if one not in known | recorded]:
         there = ", ".join(sorted(known | recorded)) or "none"
-        raise ConfigError(f"no run in this account has the id {printable(unknown[0])!r}; there is: {there}")
-    code = max(told(ends.end(wanted)) for wanted in arguments.wanted)
+        raise ConfigError(f"no run in this account has the id {printable(unknown[0])!r}; known: {there}")
+    code = max(print_reaped(ends.end(wanted)) for wanted in arguments.wanted)
     forget(ends)
     return code
 
 
-def kept_here(region: str) -> list[Run]:
-    """The runs of this user on this machine that were left running on instances of a region."""
+def kept_runs(region: str) -> list[Run]:
+    """The kept runs of this user and machine on instances of a region."""
     place = f"{PLACE}{region}"
     return [
         run for run in runs.known()
@@ -90,19 +90,19 @@ def kept_here(region: str) -> list[Run]:
 
 
 def forget(ends: Reaper) -> None:
-    """Remove keys and records of runs that were left running, and of which the account has nothing any more."""
-    recorded = kept_here(ends.region)
+    """Remove keys and records of kept runs without any resources in the account."""
+    recorded = kept_runs(ends.region)
     there = {one.run_id for one in ends.look()} if recorded else set()
     for run in recorded:
         if run.run_id not in there:
             runs.end(run, clean_up=False)
-            print(f"ended run {run.run_id}: nothing of it is left")
+            print(f"ended run {run.run_id}: nothing of it remains")
 
 
 def run_reap(arguments: argparse.Namespace) -> int:
-    """End the run of --run, with --expired every run whose time to live is over, else those of this user's too."""
+    """End the run of --run, with --expired every expired run, otherwise also this user's dead runs."""
     if arguments.of_run and arguments.expired:
-        raise ConfigError("dbcluster reap takes --run ID or --expired, not both")
+        raise ConfigError("dbcluster reap accepts --run ID or --expired, not both")
     ends = reaper(arguments)
     if arguments.of_run:
         reaped = ends.end(arguments.of_run)
@@ -111,14 +111,14 @@ def run_reap(arguments: argparse.Namespace) -> int:
     else:
         reaped = ends.dead()
     if not (reaped.done or reaped.left):
-        print("no run has left anything")
-    code = told(reaped)
+        print("nothing to remove: no run left anything")
+    code = print_reaped(reaped)
     forget(ends)
     return code
 
 
-def told(reaped: Reaped) -> int:
-    """Print what was ended, and what is left. Returns the exit code: 1 when anything is left."""
+def print_reaped(reaped: Reaped) -> int:
+    """Print what ended and what remains. Returns the exit code: 1 if anything remains."""
     for line in reaped.done:
         print(line)
     for line in reaped.left:

@@ -65,7 +65,7 @@ def test_reap_ends_one_run_or_what_has_expired(aws, capsys):
 
     assert command(capsys, "reap", "--expired")[0] == 0
     assert {one.key_name for one in aws.instances()} == {"dbcluster-0a1b2c3d"}
-    assert command(capsys, "reap")[:2] == (0, "no run has left anything\n")
+    assert command(capsys, "reap")[:2] == (0, "nothing to remove: no run left anything\n")
     code, out, _ = command(capsys, "reap", "--run", "0a1b2c3d")
     assert code == 0
     assert "removed key pair dbcluster-0a1b2c3d\n" in out
@@ -78,7 +78,7 @@ def test_down_ends_runs_by_their_ids(aws, capsys):
 
     assert command(capsys, "down", "absent")[::2] == (
         2,
-        "dbcluster: no run in this account has the id 'absent'; there is: 0a1b2c3d\n",
+        "dbcluster: no run in this account has the id 'absent'; known: 0a1b2c3d\n",
     )
     assert command(capsys, "down", "0a1b2c3d")[0] == 0
     assert aws.left() == {}
@@ -106,19 +106,19 @@ def test_doctor_fails_where_no_run_could_begin(aws, capsys):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["reap", "--run", "x"], "--run is about runs in an account of AWS: take --provisioner ec2"),
-        (["reap", "--expired"], "--expired is about runs in an account of AWS: take --provisioner ec2"),
-        (["ps", "--region", "eu-west-1"], "--region is about runs in an account of AWS: take --provisioner ec2"),
-        (["reap", "--provisioner", "ec2", "--run", "x", "--expired"], "dbcluster reap takes --run ID or --expired"),
-        (["down", "--provisioner", "ec2"], "dbcluster down --provisioner ec2 takes the ids of runs"),
-        (["down", "--provisioner", "ec2", "--all"], "dbcluster down --provisioner ec2 takes the ids of runs"),
+        (["reap", "--run", "x"], "--run is about runs in an AWS account: use --provisioner ec2"),
+        (["reap", "--expired"], "--expired is about runs in an AWS account: use --provisioner ec2"),
+        (["ps", "--region", "eu-west-1"], "--region is about runs in an AWS account: use --provisioner ec2"),
+        (["reap", "--provisioner", "ec2", "--run", "x", "--expired"], "dbcluster reap accepts --run ID or --expired"),
+        (["down", "--provisioner", "ec2"], "dbcluster down --provisioner ec2 needs the ids of runs"),
+        (["down", "--provisioner", "ec2", "--all"], "dbcluster down --provisioner ec2 needs the ids of runs"),
         (
             ["ps", "--provisioner", "ec2", "--db-host", "x"],
             "machines were given, but the provisioner ec2 does not use them",
         ),
         (
             ["up", "galera", "--provisioner", "ec2"],
-            "so up cannot leave a cluster there; measure on them with",
+            "up cannot leave a cluster on machines behind ssh",
         ),
     ],
 )

@@ -116,12 +116,12 @@ def test_a_damaged_template_is_made_again(tmp_path, monkeypatch, file, content, 
     [aside] = place.parent.glob(".damaged-*")
     assert told[1].startswith(f"{place} is damaged: {reason}.")
     assert f"{aside.name} (dbcluster cache lists it, dbcluster cache clean removes it)" in told[1]
-    assert {one.name: one.holds for one in commands.cached()} == {
+    assert {one.name: one.holds for one in commands.list_entries()} == {
         f"templates/{place.name}": "",
         f"templates/{aside.name}": f"damaged: {reason}",
     }
     commands.clean([f"templates/{aside.name}"])
-    assert [one.name for one in commands.cached()] == [f"templates/{place.name}"]
+    assert [one.name for one in commands.list_entries()] == [f"templates/{place.name}"]
 
 
 def test_the_second_holder_of_a_templates_lock_says_that_it_waits(tmp_path):
@@ -189,7 +189,7 @@ def test_a_template_that_is_being_made_is_no_entry_of_the_cache(tmp_path, monkey
     listed, take = [], Host.take_tree
 
     def taking(host, source, target):
-        listed.append([one.name for one in commands.cached()])
+        listed.append([one.name for one in commands.list_entries()])
         return take(host, source, target)
 
     monkeypatch.setattr(Host, "take_tree", taking)
@@ -198,7 +198,7 @@ def test_a_template_that_is_being_made_is_no_entry_of_the_cache(tmp_path, monkey
         (data / "ibdata1").touch()
         with module.lock(place, print):
             module._keep(of(data), place, {"password": "never told"})
-        listed.append([one.name for one in commands.cached()])
+        listed.append([one.name for one in commands.list_entries()])
 
     assert listed == [[], ["templates/mariadb-1"], ["templates/mariadb-1"], ["templates/mariadb-1"]]
     assert [path.name for path in place.parent.iterdir() if path.is_dir()] == ["mariadb-1"]

@@ -143,7 +143,7 @@ def test_a_cache_that_cannot_be_written_ends_no_claim(tries, own_cache):
 def test_the_cache_lists_and_removes_them(tries, own_cache):
     """With ``dbcluster cache``."""
     tries.begin(question(BEATS))
-    (entry,) = cache_command.cached()
+    (entry,) = cache_command.list_entries()
 
     assert (entry.name, entry.holds) == ("tries", "claims that were tried and not decided")
     cache_command.clean(["tries"])

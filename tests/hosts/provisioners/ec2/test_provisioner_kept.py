@@ -80,7 +80,9 @@ def test_what_is_left_runs_on_without_us(machines, provisioner, data, monkeypatc
     told = "\n".join(lines)
     at = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(stay.ends))
     assert re.search(
-        rf"^ec2: the kept instances end themselves at {at}, in \d+ min; to end them earlier: {stay.command}$", told, re.M
+        rf"^ec2: the kept instances end themselves at {at}, in \d+ min; to end them earlier: {stay.command}$",
+        told,
+        re.M,
     )
     assert re.search(r"about 0\.\d\d USD spent so far; the kept instances will cost at most 0\.\d\d", told)
     login = shlex.split(
@@ -160,9 +162,9 @@ def test_the_servers_of_a_cluster_answer_until_it_is_ended(machines, provisioner
     assert main(["ps"]) == 0
     assert re.search(rf"{run.run_id} +galera2.* kept, ends in \d+ min\n", capsys.readouterr().out)
     assert main(["down", run.run_id]) == 2
-    assert f"run {run.run_id} is kept elsewhere (ec2 eu-central-1): {record.end}" in capsys.readouterr().err
+    assert f"run {run.run_id} is kept on other machines (ec2 eu-central-1): {record.end}" in capsys.readouterr().err
     assert main(["down", "--all"]) == 0
-    assert f"left run {run.run_id}, which is kept elsewhere" in capsys.readouterr().err
+    assert f"left run {run.run_id}, which is kept on other machines" in capsys.readouterr().err
     assert main(["ps", *EC2]) == 0
     assert re.search(rf"{run.run_id} .* kept +in \d+ min", capsys.readouterr().out)
     assert main(shlex.split(record.end)[1:]) == 0

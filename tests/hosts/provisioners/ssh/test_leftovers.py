@@ -368,7 +368,7 @@ def test_what_a_killed_shell_left_is_reaped(hosts, base, capsys):
         assert shown.out.count(f"host1: ended {provisioner.run_id}-") == 2
         assert shown.err.startswith("cannot use the machine nowhere.invalid over ssh: ")
         assert main.main(["reap", *machines]) == 0
-        assert capsys.readouterr().out == "no dead run has left anything on host1\n"
+        assert capsys.readouterr().out == "nothing to remove: no dead run left anything on host1\n"
         assert listed(hosts["host1"], base) == []
     finally:
         provisioner.close()
