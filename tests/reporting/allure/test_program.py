@@ -113,30 +113,6 @@ def test_an_npm_that_fails_leaves_nothing_and_is_quoted(machine):
     assert not (cache.root() / program.FOLDER).exists()
 
 
-def test_a_node_without_npm_is_a_sentence(machine):
-    """Debian has them as two packages."""
-    machine(node="22.11.0")
-    with pytest.raises(Unsupported, match=r"/bin/node has no npm.*pip install"):
-        program.fetch(lambda line: None)
-
-
-def test_an_allure_that_fails_is_quoted(machine, tmp_path):
-    """A Node.js that runs, and ends with an error, is named with what it said."""
-    where = machine(node="22.11.0", npm=NPM)
-    entry = program.fetch(lambda line: None)
-    words = '[ "$1" = --version ] && echo v22.11.0 && exit\necho "no space left" >&2\nexit 3'
-    (where / "bin" / "node").write_text(f"#!/bin/sh\n{words}\n")
-    with pytest.raises(ProvisionError, match=r"^Allure 3\.18\.0 ended with 3: no space left$"):
-        program.generate(entry, tmp_path / "rc.mjs", tmp_path)
-
-
-def test_an_allure_that_makes_no_page_is_a_sentence(machine, tmp_path):
-    """It may end well and write nothing."""
-    machine(node="22.11.0", npm=NPM)
-    with pytest.raises(ProvisionError, match="made no readable page"):
-        program.generate(program.fetch(lambda line: None), tmp_path / "rc.mjs", tmp_path)
-
-
 def test_the_messages_of_allure(machine, tmp_path):
     """They are those of the golden file: Node.js, npm and Allure that are missing, too old, or fail."""
     where = machine()

@@ -101,12 +101,6 @@ def test_many_lines_that_cannot_be_read_are_counted(tmp_path):
     assert problems[-1] == f"{path}: 6 more lines cannot be read"
 
 
-def test_a_history_that_cannot_be_opened_is_one_sentence(tmp_path):
-    """A directory in its place, for example."""
-    with pytest.raises(ConfigError, match=f"cannot read the history {tmp_path}: Is a directory; name another file"):
-        history_file.read(tmp_path)
-
-
 def _add(path, number):
     for entry in entries(healthy(50, seed=number), first=100 * number):
         history_file.add(path, [entry])

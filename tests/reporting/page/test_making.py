@@ -64,14 +64,6 @@ def test_a_fast_page_is_made_in_silence():
     assert lines("dbcluster report DIR", 0.03) == []
 
 
-def test_a_page_that_takes_long_says_how_far_it_is():
-    """After two seconds, and then every five."""
-    assert lines("dbcluster report DIR", 0.2) == [
-        "making the page: 10 of 60 claims",
-        "making the page: 35 of 60 claims",
-    ]
-
-
 def test_a_slow_page_says_once_what_else_makes_it():
     """After twenty seconds; nobody has to wait for it."""
     said = lines("dbcluster report DIR", 1.0, 40)

@@ -124,21 +124,6 @@ def test_a_counter_is_compared_as_such():
     assert "1/1024" in shown(made)[2]
 
 
-def test_a_latency_names_its_metric():
-    """The ratio is that of the speeds."""
-    made = with_figures(dataclasses.replace(record(), metric="p95"), ratio=1.3)
-
-    assert shown(made)[0].startswith("✓ holds  flush_2 is 1.30x as fast as galera3, by p95")
-
-
-def test_an_order_shows_its_smallest_step():
-    """The claim as the test writes it, because it has several ratios."""
-    made = dataclasses.replace(with_figures(record(kinds.ordered()), ratio=1.08), text="ordered(a, b, c)")
-
-    assert shown(made)[0].startswith("✓ holds  ordered(a, b, c)")
-    assert shown(made)[1].startswith("         smallest step 1.08x   99.9 %: ")
-
-
 def test_an_inconclusive_claim_has_the_command_to_type():
     """Its reason, the seconds that are missing, and the command on a line of its own with enough budget for them."""
     made = undecided(
