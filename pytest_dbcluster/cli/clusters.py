@@ -110,7 +110,7 @@ def down(wanted: str) -> tuple[Run, int]:
     Root may end a run of another user by its id. Raises ConfigError for an unknown id or name, for a run that is alive
     and not kept, for another user's run, and for a run that is kept on other machines.
     """
-    run = kept.chosen(wanted, runs.known())
+    run = kept.choose(wanted, runs.known())
     if not run.kept and run.alive:
         raise ConfigError(f"run {run.run_id} belongs to process {run.owner}, which still runs: end that process")
     if elsewhere := next((one for one in kept.read(run.directory) if one.place and run.mine), None):

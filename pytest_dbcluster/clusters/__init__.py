@@ -9,14 +9,14 @@ between clients and the nodes. A *dialect* is one vendor's names for programs, o
 - ``proxy``, ``proxies/``: the base class ``Proxy``, and one module for each proxy.
 - ``servers/``: one server: its my.cnf, process, connections and data template.
 - ``dialects/``: the vendors.
-- ``bringing``: programs of this machine to the hosts that run them.
+- ``bringing``: copies programs of this machine to the hosts that run them.
 - ``kept``: clusters that outlive the run that started them.
 
-What a user's my.cnf becomes: ``servers.cnf_file`` reads it, ``servers.cnf_judge`` asks the release, and
-``servers.options`` lays the spec's own options over it.
+The path of a user's my.cnf: ``servers.cnf_file`` reads it, ``servers.cnf_judge`` checks it with the release, and
+``servers.options`` adds the spec's options, which win.
 
-Where a node gets its my.cnf: ``bring_up`` takes ``Topology.options`` (for Galera in ``topologies/galera.py``), puts the
-user's options over them (``servers.node.merged``), and ``servers.node.Node.configure`` checks and writes the file.
+The my.cnf of a node: ``bring_up`` calls ``Topology.options`` (for Galera in ``topologies/galera.py``), adds the user's
+options, which win (``servers.node.merged``), and ``servers.node.Node.configure`` checks and writes the file.
 
 A new topology is a module in ``topologies/``, a new proxy a module in ``proxies/``, a new vendor a module in
 ``dialects/``. The module's name is the name that users type; ``tests/contracts`` tests every one. Defaults are methods

@@ -1,4 +1,4 @@
-"""Bring programs of this machine to the hosts that run them. Hosts of this machine see them already."""
+"""Copy programs of this machine to the hosts that run them. Hosts of this machine already have them."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from pytest_dbcluster.releases.release import Release
 
 
 def bring(release: Release, hosts: Sequence[Host]) -> None:
-    """Have the programs of a release on every host, under the same paths as on this machine.
+    """Copy the programs of a release to every host, under the same paths as on this machine.
 
-    Raises ProvisionError, also for a release that is installed in this machine's system where a host is on another one.
+    Raises ProvisionError. An example is a release of this machine's system, if a host is on another machine.
     """
     elsewhere = next((host for host in hosts if host.machine), None)
     if elsewhere and not (release.trees or release.image):
         raise ProvisionError(
             f"cannot bring {release.name} to host {elsewhere.name} on {elsewhere.machine}: its programs belong to the "
-            f"system of this machine ({release.source or release.bin}); take a release that `dbcluster fetch` fetches "
-            "(`dbcluster releases` lists them), or name the directory of an unpacked one: --db-release NAME=DIRECTORY"
+            f"system of this machine ({release.source or release.bin}); use a release from `dbcluster fetch` "
+            "(`dbcluster releases` lists them), or the directory of an unpacked one: --db-release NAME=DIRECTORY"
         )
 
     def carry(host: Host) -> None:
@@ -31,10 +31,11 @@ def bring(release: Release, hosts: Sequence[Host]) -> None:
     at_once(hosts, carry, hosts)
 
 
-def brought(program: str, product: str, release: Release, host: Host) -> Path | None:
-    """The path of a program that a host of another machine has then: of the release, else of a cached one of a product.
+def copy_program(program: str, product: str, release: Release, host: Host) -> Path | None:
+    """Copy a program of the release, or of a cached release of a product, to a host of another machine.
 
-    None where no release has it. Programs of this machine's system are never brought. Raises ProvisionError.
+    Returns its path there, or None if no release has it. This never copies programs of this machine's system. Raises
+    ProvisionError.
     """
     owner = release if release.path_of(program) else find.newest_with(program, product)
     if owner is None:

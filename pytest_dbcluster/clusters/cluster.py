@@ -1,4 +1,4 @@
-"""Cluster: running nodes and their proxy. Gives endpoints, waits until all is applied and flushed, checks the nodes."""
+"""Cluster: running nodes and their proxy. Gives endpoints, waits until nodes are at rest, and checks the nodes."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from pytest_dbcluster.hosts.kept_logs import FILES, KeptLogs
 from pytest_dbcluster.hosts.network.path import path_of
 from pytest_dbcluster.spec import ClusterSpec
 
-LOST_SECONDS = 0.5  # between two looks at the hosts while a load runs
-STOPPED_SECONDS = 2.5  # the same for the servers, whose hosts may be elsewhere
+LOST_SECONDS = 0.5  # between two checks of the hosts while a workload runs
+STOPPED_SECONDS = 2.5  # between two checks of the servers, whose hosts may be on other machines
 MOST_LOGGED = 5  # log lines of each node in an error
 MOST_OUTPUT = 1000  # characters of a tool's output in an error
 
@@ -32,12 +32,12 @@ MOST_OUTPUT = 1000  # characters of a tool's output in an error
 class Cluster:
     """A running cluster; ``startup.bring_up`` makes it.
 
-    members: all nodes in order, ``node1`` first.
-    proxy: None for a cluster without one.
-    path: the network between the nodes; None for a cluster that asks for none.
-    dirty: why nobody may use the cluster again, set by ``check``; empty while it is usable.
-    acknowledged: what workloads were told is committed, by schema; their own checks compare it with the tables.
-    ready_seconds: time from the start of the first server until the cluster was ready, in seconds.
+    - members: all nodes in order, ``node1`` first.
+    - proxy: None for a cluster without one.
+    - path: the network between the nodes; None without requirements on the network.
+    - dirty: why no later round may use the cluster, set by ``check``; empty while it is usable.
+    - acknowledged: commits that servers acknowledged to workloads, by schema, for the checks of the workloads.
+    - ready_seconds: seconds from the start of the first server until the cluster was ready.
     """
 
     def __init__(
@@ -55,34 +55,34 @@ class Cluster:
 
     @property
     def nodes(self) -> list[Node]:
-        """The nodes that have a server now, in order; those without one only stand by for another node."""
+        """The nodes with a server, in order; nodes without one are standbys."""
         return list(self.topology.serving(self.members))
 
     @property
     def unusable(self) -> str:
-        """Why nobody may use the cluster again: it is dirty, or one of its hosts is lost; empty while it is usable."""
+        """Why no later round may use the cluster: it is dirty, or a host is lost; empty while it is usable."""
         return self.dirty or next(filter(None, (host.lost() for host in self.hosts)), "")
 
     @property
     def lost_host(self) -> str:
-        """Why a host is lost while others are there; empty else. Those of a dead supervisor are lost all at once."""
+        """Why some, but not all hosts are lost; otherwise empty. A dead supervisor loses all its hosts at once."""
         lost = [why for host in self.hosts if (why := host.lost())]
         return lost[0] if 0 < len(lost) < len(self.hosts) else ""
 
     @property
     def writers(self) -> Sequence[Node]:
-        """The nodes that take writes now; without a proxy, load goes to the first. Raises ProvisionError for none."""
+        """The nodes that accept writes; without a proxy, workloads use the first. Raises ProvisionError for none."""
         return self.topology.writers(self.nodes)
 
     def writer(self) -> Endpoint:
-        """Return the endpoint for a workload that writes: the proxy's writer, else the first node for writes."""
+        """Return the endpoint for a workload that writes: the proxy's writer, or the first node for writes."""
         return _for_loads(self.proxy.writer() if self.proxy else self.writers[0].endpoint)
 
     def reader(self) -> Endpoint:
         """Return the endpoint for a workload that only reads: the proxy's round robin over the nodes for reads.
 
         Without a proxy it is the first node for reads: a replica, if the topology has replicas. Raises ProvisionError
-        when no node takes reads.
+        if no node accepts reads.
         """
         if self.proxy:
             return _for_loads(self.proxy.reader())
@@ -90,21 +90,21 @@ class Cluster:
         return _for_loads(readers[0].endpoint)
 
     def require_writers(self, endpoints: Sequence[Endpoint], load: str) -> None:
-        """Raise ConfigError if a workload that writes would be sent to a node that takes no writes.
+        """Raise ConfigError if a workload would write to a read-only node.
 
-        ``load`` is the workload's name for the message. Without this check the workload's first statement fails with
-        the server's read-only error, which does not say how to fix it.
+        ``load`` is the workload's name for the message. Without this check, the workload's first statement would fail
+        with the server's read-only error, which does not say how to fix it.
         """
         writers = [node.name for node in self.writers]
         refusing = dict.fromkeys(name for endpoint in endpoints for name in endpoint.nodes if name not in writers)
         if refusing:
             raise ConfigError(
-                f"{load} writes and would be sent to {', '.join(refusing)} of {self.spec}, but only "
-                f'{", ".join(writers)} takes writes: set to="writer"'
+                f"{load} writes, but {', '.join(refusing)} of {self.spec} is read-only and only "
+                f'{", ".join(writers)} accepts writes: set to="writer"'
             )
 
     def problems(self) -> list[str]:
-        """Return what keeps the cluster from being ready, one line each; empty means ready. Raises NodeDied.
+        """Return the reasons why the cluster is not ready, one line each; empty if it is ready. Raises NodeDied.
 
         Once the nodes are ready, this updates the proxy's routes and returns the proxy's problems.
         """
@@ -115,7 +115,7 @@ class Cluster:
         return self.proxy.problems()
 
     def backlog(self) -> list[str]:
-        """Return what nodes must still apply; if nothing, what they must still flush. Empty when settled."""
+        """Return what nodes must still apply; if nothing, what they must still flush. Empty at rest."""
         return self.topology.backlog(self.nodes) or self._of_each(Node.flush_log)
 
     def backlog_with(
@@ -123,8 +123,8 @@ class Cluster:
     ) -> tuple[list[str], list[list[list[tuple[Any, ...]]]] | None]:
         """Return what nodes must still apply, and the rows of more statements of each node.
 
-        A node runs them after it has said what it has applied, in the same round trip. The rows are None where the
-        topology does not ask each node.
+        A node runs them after the query about its backlog, in the same round trip. The rows are None if the topology
+        does not query each node.
         """
         asked = [node.append_statements(statements(node)) for node in self.nodes]
         lines = self.topology.backlog([node for node, _ in asked])
@@ -136,7 +136,7 @@ class Cluster:
         return [line for found in of_each(self.nodes, lines) for line in found]
 
     def settle(self, seconds: float = 1.0) -> bool:
-        """Wait until every node has applied and flushed everything; return False on a timeout of ``seconds``."""
+        """Wait until every node has applied and flushed everything; return False after ``seconds``."""
         try:
             wait.until(self.backlog, f"cluster {self.spec}", seconds=seconds, poll=0.01)
         except NotReady:
@@ -144,10 +144,10 @@ class Cluster:
         return True
 
     def check(self, tables: Sequence[str] = ()) -> None:
-        """Raise SeriesVoid if a node lags behind, ``tables`` differ between nodes, or an [ERROR] was logged.
+        """Raise SeriesVoid if a node lags behind, ``tables`` differ between nodes, or a log has a new [ERROR] line.
 
-        Raises ProvisionError for a node that died or has stopped replicating. Every error sets ``dirty``, so that
-        nobody uses the cluster again.
+        Raises ProvisionError for a node that died or stopped replicating. Every error sets ``dirty``, so that no later
+        round uses the cluster.
         """
         try:
             faults = self._faults(tables)
@@ -162,7 +162,7 @@ class Cluster:
         faults = self.problems()
         if not faults and not self.settle(30):
             faults = [f"not drained after 30 s: {'; '.join(self.backlog())}"]
-        # One server has none to differ from, and to read all of a large table takes it a minute.
+        # One server cannot differ from another, and it needs a minute to read a large table.
         for table in tables if not faults and len(self.nodes) > 1 else ():
             rows = of_each(self.nodes, operator.methodcaller("query", f"CHECKSUM TABLE {table}", wait.SLOW_SECONDS))
             sums = {node.name: found[0][1] for node, found in zip(self.nodes, rows, strict=True)}
@@ -178,8 +178,8 @@ class Cluster:
     def fit(self, seconds: float) -> Iterator[list[str]]:
         """Wait until the cluster is healthy for another round, and prepare it in the block.
 
-        What ``logged`` returns is read meanwhile, and is in the list after the block: where hosts are elsewhere, it
-        takes as long as a statement. Raises NotReady after ``seconds``, and NodeDied.
+        After the block, the list has the result of ``logged``, which another thread reads: on other machines it takes
+        as long as a statement. Raises NotReady after ``seconds``, and NodeDied.
         """
         lines: list[str] = []
         with concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix="dbcluster-logs") as reading:
@@ -191,9 +191,10 @@ class Cluster:
 
     @contextlib.contextmanager
     def ending_loads(self, clients: Sequence[Host]) -> Iterator[None]:
-        """End the commands of load generators when a host of the cluster is lost, or a server is stopped by a signal.
+        """End the commands of load generators if a host of the cluster is lost, or a signal stops a server.
 
-        Neither closes a connection: loads would wait for ever. clients: their hosts. ``load_failure`` has the reason.
+        Neither closes a connection, so workloads would wait forever. clients: the hosts of the load generators.
+        ``load_failure`` has the reason.
         """
         over, ending = threading.Event(), [client for client in clients if isinstance(client, EndsCommands)]
 
@@ -218,15 +219,15 @@ class Cluster:
                 watching.join()
 
     def _stopped(self) -> bool:
-        with contextlib.suppress(ProvisionError):  # a host that does not tell may be slow, or paused on purpose
+        with contextlib.suppress(ProvisionError):  # a host without an answer may be slow, or paused on purpose
             return any(of_each(self.nodes, Node.is_stopped))
         return False
 
     def load_failure(self, what: str, words: str) -> WorkloadError:
         """Return the error for a workload that failed on this cluster, with the tool's output and logged errors.
 
-        ``what`` says which tool ended how; ``words`` is the tool's output. Identical lines appear once. Raises
-        NodeDied if a server has died, because that is the cause.
+        ``what`` names the tool and its end; ``words`` is the tool's output. Equal lines appear once. Raises NodeDied if
+        a server has died, because that is the cause.
         """
         for node in self.nodes:
             node.raise_if_dead()
@@ -239,7 +240,7 @@ class Cluster:
         return WorkloadError(f"{what}: {output[-MOST_OUTPUT:] or 'it printed nothing'}" + "".join(logged))
 
     def keep_logs(self, logs: KeptLogs | None, error: BaseException) -> None:
-        """Copy the logs of the nodes and the proxy to where they stay, because ``error`` has ended this cluster."""
+        """Copy the logs of the nodes and the proxy to a permanent place, because ``error`` has ended this cluster."""
         if logs is None:
             return
         hosts = {node.name: node.host for node in self.members}
@@ -252,14 +253,14 @@ class Cluster:
         logs.keep(self.spec.short_name, hosts, error, (*FILES, *(f"{program}.log" for program in programs)))
 
     def close(self) -> None:
-        """Kill the proxy and every server. Servers that have ended already are no error."""
+        """Kill the proxy and every server. An ended server is not an error."""
         try:
             self._kill()
         finally:
             self.disconnect()
 
     def disconnect(self) -> None:
-        """Close all control connections. While one is open, ssh does not end a connection that it goes over."""
+        """Close all control connections. An open one keeps the ssh connection that forwards it."""
         for node in self.members:
             node.sql.close()
 

@@ -1,4 +1,4 @@
-"""Kept clusters: clusters that outlive the run that started them. Records each one and says how to connect.
+"""Kept clusters: clusters that outlive the run that started them. Records each one, and describes how to connect.
 
 A kept run's directory has ``cluster.json`` beside ``run.json``. Passwords are only in each cluster's ``client.cnf``,
 with mode 0600.
@@ -30,26 +30,40 @@ CLIENTS = ("mariadb", "mysql")
 
 @dataclasses.dataclass(frozen=True)
 class Listener:
-    """An address to connect to: a node, or one of the proxy's listeners. ``log`` is the program's log path."""
+    """An address to connect to: a node, or one of the proxy's listeners."""
 
     name: str
+    """Name of the node or listener."""
+
     address: str
+    """IP address."""
+
     port: int
+    """TCP port."""
+
     log: str = ""
+    """Path of the program's log."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Kept:
-    """The record of one kept cluster.
-
-    place, ends: as in ``Stay``.
-    """
+    """The record of one kept cluster."""
 
     run_id: str
+    """Id of the run."""
+
     name: str
+    """Name of the cluster."""
+
     topology: str
+    """Name of the topology."""
+
     release: str
+    """Name of the release."""
+
     version: str
+    """Version of the release."""
+
     client: str
     """The client's command line without options, quoted for a shell."""
 
@@ -63,6 +77,8 @@ class Kept:
     """Start time, in seconds since the epoch."""
 
     nodes: tuple[Listener, ...]
+    """The nodes."""
+
     proxy: tuple[Listener, ...] = ()
     """The proxy's listeners."""
 
@@ -73,18 +89,21 @@ class Kept:
     """The command that ends it."""
 
     place: str = ""
+    """The place of its hosts, as in ``Stay``; empty for this machine."""
+
     ends: float | None = None
+    """The end of its hosts, in seconds since the epoch, as in ``Stay``; None for no end."""
 
     @property
     def over(self) -> bool:
-        """Whether its hosts have ended themselves."""
+        """Whether the time of its hosts is over."""
         return self.ends is not None and self.ends < time.time()
 
 
 def write(cluster: Cluster, provisioner: Keeps, *, name: str = "") -> Kept:
     """Record this cluster and leave it running: ``close()`` of the provisioner then stops nothing.
 
-    Call once for each cluster of the run. Raises ProvisionError if the run was not started with ``keep``.
+    Call it once for each cluster of the run. Raises ProvisionError if the run does not have ``keep``.
     """
     number = len(read(provisioner.directory)) + 1
     release = cluster.nodes[0].release
@@ -122,7 +141,7 @@ def write(cluster: Cluster, provisioner: Keeps, *, name: str = "") -> Kept:
 
 
 def _path(host: Host, path: str) -> str:
-    """A path of a host, with the machine that it is on where that is not this one."""
+    """A path of a host, with the name of its machine if that is another machine."""
     return f"{host.machine}:{path}" if host.machine else path
 
 
@@ -135,7 +154,7 @@ def _listeners(cluster: Cluster) -> tuple[Listener, ...]:
 
 
 def _statistics(cluster: Cluster) -> str:
-    """Return the URL of the proxy's page; empty where no browser of this machine reaches it."""
+    """Return the URL of the proxy's page; empty if no browser of this machine can open it."""
     proxy = cluster.proxy
     return "" if proxy is None or (proxy.host and proxy.host.connects) else proxy.statistics_url
 
@@ -143,7 +162,7 @@ def _statistics(cluster: Cluster) -> str:
 def _client(cluster: Cluster, provisioner: Keeps) -> tuple[str, Path]:
     """Return a client command for the server, and a directory that the client can read.
 
-    For a host in an image both are inside the image, and for one on another machine there.
+    For a host in an image, both are in the image; for a host on another machine, both are there.
     """
     host, release = cluster.nodes[0].host, cluster.nodes[0].release
     beside = next(filter(None, map(release.path_of, CLIENTS)), None)
@@ -165,7 +184,7 @@ def _client_text(cluster: Cluster, release: Release) -> str:
 def read(directory: Path) -> list[Kept]:
     """Return the kept clusters of a run's directory; none if the record is missing or unreadable.
 
-    The texts are those of the directory's owner: show them with ``formatting.printable``.
+    The texts come from the directory's owner: print them with ``formatting.printable``.
     """
     try:
         return msgspec.json.decode(owned_files.read(directory, FILE)[0], type=list[Kept])
@@ -174,7 +193,7 @@ def read(directory: Path) -> list[Kept]:
 
 
 def describe(kept: Kept) -> str:
-    """Return the text that says how to connect, where the logs are, and how to stop it. It has no password."""
+    """Return the text that says how to connect, where the logs are, and how to end it. It has no password."""
     command = f"{kept.client} --defaults-file={shlex.quote(kept.client_cnf)}"
     lines = [
         f"cluster {kept.name} (run {kept.run_id}): {len(kept.nodes)} x {kept.release} {kept.version}, {kept.topology}"
@@ -187,25 +206,25 @@ def describe(kept: Kept) -> str:
     lines += [f"  {node.name:8} {node.log}" for node in kept.nodes]
     lines += [f"  {'proxy':8} {listener.log}" for listener in kept.proxy[:1]]
     if kept.statistics:
-        lines.append(f"the proxy's own page: {kept.statistics}")
+        lines.append(f"statistics page of the proxy: {kept.statistics}")
     return "\n".join([*lines, f"end it: {kept.end or f'dbcluster down {kept.run_id}'}"])
 
 
-def chosen(wanted: str, runs: Iterable[Run]) -> Run:
+def choose(wanted: str, runs: Iterable[Run]) -> Run:
     """Return the run with this id, or this user's run with a kept cluster of this name.
 
-    Any user can give a cluster any name, so a run of another user is chosen by its id alone. Raises ConfigError with
-    all ids and names if none or several match.
+    Any user can give a cluster any name, so only the id chooses a run of another user. Raises ConfigError with all ids
+    and names if none or several match.
     """
     names_of = {run: [kept.name for kept in read(run.directory)] for run in runs}
     matching = [run for run, names in names_of.items() if wanted == run.run_id or (run.mine and wanted in names)]
     if len(matching) == 1:
         return matching[0]
-    shown = ", ".join(_shown(run, names) for run, names in names_of.items())
+    shown = ", ".join(_run_text(run, names) for run, names in names_of.items())
     if matching:
-        raise ConfigError(f"{wanted!r} names {len(matching)} runs, say which by its id: {shown}")
-    raise ConfigError(f"no run has the id or name {wanted!r}; there is: {shown or 'none'}")
+        raise ConfigError(f"{wanted!r} is the name of {len(matching)} runs; choose one by its id: {shown}")
+    raise ConfigError(f"no run has the id or name {wanted!r}; known: {shown or 'none'}")
 
 
-def _shown(run: Run, names: Iterable[str]) -> str:
+def _run_text(run: Run, names: Iterable[str]) -> str:
     return " ".join([run.run_id, *map(repr, names), *([] if run.mine else [f"of {run.user}"])])

@@ -32,12 +32,14 @@ ANSWER_SECONDS = 5.0
 
 
 class Proxy(abc.ABC):
-    """One proxy in front of a cluster. The proxy's programs run on their own host.
+    """One proxy in front of a cluster. The proxy's programs run on a separate host.
 
     ``bring_up`` starts the proxy after the nodes, and the cluster closes the proxy before the nodes.
 
-    name: the main program's name; ``log()`` without a name is the log of this program.
-    host: None until ``acquire``. processes: the started programs by name, in start order. places: the host of each.
+    - name: the main program's name; ``log()`` without a name is the log of this program.
+    - host: None until ``acquire``.
+    - processes: the running programs by name, in start order.
+    - places: the host of each program.
     """
 
     name = ""
@@ -52,12 +54,12 @@ class Proxy(abc.ABC):
 
     @classmethod
     def lacks(cls, release: Release) -> str:
-        """Return why this proxy cannot serve this release (a missing program, for example); empty when it can."""
+        """Return why this proxy cannot serve this release, such as a missing program; empty if it can."""
         return ""
 
     @classmethod
     def remark(cls, topology: Topology, release: Release) -> str:
-        """Return which mode of operation the proxy chooses for this topology, and why; empty for only one mode."""
+        """Return the mode that the proxy chooses for this topology, and why; empty if it has only one mode."""
         return ""
 
     @abc.abstractmethod
@@ -66,7 +68,7 @@ class Proxy(abc.ABC):
 
     @abc.abstractmethod
     def problems(self) -> list[str]:
-        """Return what keeps the proxy from leading to the right nodes, one line each; empty means ready."""
+        """Return why the proxy does not lead to the right nodes, one line each; empty if it is ready."""
 
     @abc.abstractmethod
     def writer(self) -> Endpoint:
@@ -74,24 +76,24 @@ class Proxy(abc.ABC):
 
     @abc.abstractmethod
     def reader(self) -> Endpoint:
-        """Return the endpoint for reads: it leads to all nodes that take reads, in turn."""
+        """Return the endpoint for reads: it alternates over all nodes that accept reads."""
 
     def follow(self) -> None:  # noqa: B027  (an optional step, not a forgotten one)
-        """Update the routes to the nodes that take writes and reads now. The nodes are ready. Raises ProvisionError.
+        """Update the routes to the nodes that now accept writes and reads. The nodes are ready. Raises ProvisionError.
 
-        By default this does nothing, because the proxy follows role changes by itself. An override does nothing while
-        the roles are unchanged; after a change the proxy is not ready until ``problems`` is empty.
+        The default does nothing, for proxies that notice role changes. An override does nothing while the roles are
+        unchanged; after a change, the proxy is not ready until ``problems`` is empty.
         """
 
     @property
     def statistics_url(self) -> str:
-        """The URL of the proxy's own statistics page; empty for none."""
+        """The URL of the proxy's statistics page; empty for none."""
         return ""
 
     def acquire(self) -> Host:
         """Take a host for the proxy from the provisioner, and return it. Raises ProvisionError.
 
-        Where the proxy is an end of the nodes' network, its host is there.
+        If the proxy is an end of the nodes' network, the network has its host.
         """
         path = path_of([node.host for node in self.nodes])
         if path and path.has_host(PROXY):
@@ -104,9 +106,9 @@ class Proxy(abc.ABC):
     def spawn(
         self, name: str, settings: str, command: Sequence[str], environment: Mapping[str, str], host: Host | None = None
     ) -> None:
-        """Write ``settings`` to a file of the host where the program runs, and start it with the file as last argument.
+        """Write ``settings`` to a file of the program's host, and start the program with the file as last argument.
 
-        host: by default the proxy's own. Raises ProvisionError.
+        host: the default is the proxy's host. Raises ProvisionError.
         """
         place = self._place(host)
         path = f"{place.directory}/{name}.cfg"
@@ -121,14 +123,14 @@ class Proxy(abc.ABC):
     def launch(
         self, name: str, command: Sequence[str], environment: Mapping[str, str], host: Host | None = None
     ) -> None:
-        """Start a program on ``host``; by default on the proxy's own host. Raises ProvisionError."""
+        """Start a program on ``host``; the default is the proxy's host. Raises ProvisionError."""
         self.places[name] = place = self._place(host)
         self.processes[name] = place.spawn(
             command, log=self.log(name), directory=place.directory, environment=environment
         )
 
     def log(self, name: str = "") -> str:
-        """Return the path of a program's log on the host where it runs; by default the main program's."""
+        """Return the path of a program's log on its host; the default is the main program."""
         place = self.places.get(name or self.name, self.host)
         return f"{place.directory if place else '.'}/{name or self.name}.log"
 
@@ -146,13 +148,13 @@ class Proxy(abc.ABC):
     def roles(self) -> dict[str, list[Node]]:
         """Return the nodes by role, ``writer`` (preferred node first) and ``reader``; neither list is empty.
 
-        Without nodes for reads alone the writers are the readers too. Raises ProvisionError when no node takes writes.
+        Without nodes only for reads, the writers are also the readers. Raises ProvisionError if no node accepts writes.
         """
         writers = list(self.topology.writers(self.nodes))
         return {"writer": writers, "reader": list(self.topology.readers(self.nodes)) or writers}
 
     def endpoint(self, port: int, nodes: Sequence[Node]) -> Endpoint:
-        """Return the endpoint of the proxy's listener on this port; it leads to these nodes, with their account."""
+        """Return the endpoint of the proxy's listener on this port, which leads to these nodes with their account."""
         host = self.host or self.nodes[0].host
         names = tuple(node.name for node in nodes)
         user, password = self.account
@@ -165,7 +167,7 @@ class Proxy(abc.ABC):
         return self.nodes[0].endpoint.user, self.nodes[0].endpoint.password
 
     def end(self) -> None:
-        """Kill every program, in reverse start order. Programs that have ended already are no error."""
+        """Kill every program, in reverse start order. An ended program is not an error."""
         for process in reversed(self.processes.values()):
             with contextlib.suppress(DBClusterError):
                 process.signal(signal.SIGKILL)
@@ -175,7 +177,7 @@ class Proxy(abc.ABC):
         self.processes = {}
 
     def close(self) -> None:
-        """Kill every program and give the host back. Programs that have ended already are no error."""
+        """Kill every program and release the host. An ended program is not an error."""
         self.end()
         if self.host:
             self.provisioner.give_back([self.host])
@@ -190,7 +192,7 @@ def proxy_class(name: str) -> type[Proxy]:
     return implementation
 
 
-def through(listener: str, endpoint: Endpoint, statement: str) -> list[tuple[Any, ...]]:
+def query_through(listener: str, endpoint: Endpoint, statement: str) -> list[tuple[Any, ...]]:
     """Run a statement over a new connection to a listener, and return the rows. Raises SQLError.
 
     ``listener`` is the name that errors show.
@@ -198,7 +200,7 @@ def through(listener: str, endpoint: Endpoint, statement: str) -> list[tuple[Any
     # Try without TLS first: the server needs no TLS once it knows the password, and loading certificates takes 50 ms.
     if endpoint.tls:
         with contextlib.suppress(SQLError):
-            return through(listener, dataclasses.replace(endpoint, tls=False), statement)
+            return query_through(listener, dataclasses.replace(endpoint, tls=False), statement)
     connection = Connection(listener, endpoint, seconds=ANSWER_SECONDS)
     try:
         return connection.query(statement)

@@ -1,7 +1,7 @@
 """Start clusters: ``bring_up`` copies the data, writes each my.cnf, starts the servers, and waits until ready.
 
-A node's my.cnf is the topology's options (``Topology.options``) with the user's options over them
-(``servers.node.merged``), written by ``servers.node.Node.configure``. See ``_configured`` below.
+A node's my.cnf has the topology's options (``Topology.options``) and the user's options, which win
+(``servers.node.merged``). ``servers.node.Node.configure`` writes it; see ``_configure`` below.
 """
 
 from __future__ import annotations
@@ -33,19 +33,25 @@ TRIES = 3
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ResolvedCluster:
-    """Everything that ``bring_up`` needs to start a cluster; names are looked up and options are checked already."""
+    """The input of ``bring_up``: names and options are already checked."""
 
     spec: ClusterSpec
+    """The spec."""
+
     release: Release
+    """Its programs."""
+
     topology: Topology
+    """Its topology."""
+
     proxy_class: type[Proxy] | None
-    """None for a cluster without a proxy."""
+    """Class of its proxy; None for a cluster without one."""
 
     options: Mapping[str, str]
     """The user's server options, by name; they are the same on every node."""
 
     settings: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    """Those of the topology."""
+    """Options of the topology, by name."""
 
 
 def bring_up(
@@ -58,13 +64,12 @@ def bring_up(
     """Start a cluster, wait until it is ready (at most ``READY_SECONDS``, longer on slower hosts), and return it.
 
     ``start`` is the data directory that every node starts from; the default is the template of the release.
-    ``progress`` receives messages for people. If another program takes a port meanwhile, ``bring_up`` makes up to
-    ``TRIES`` attempts.
-    Values that a server changes by itself are reported. Raises ProvisionError with the server's own message for a value
-    that it refuses. After an error no server, process or host is left behind.
+    ``progress`` receives messages for people, such as values that a server changes. If another program takes a port,
+    ``bring_up`` makes up to ``TRIES`` attempts. Raises ProvisionError with the server's message for a value that it
+    refuses. After an error no server, process or host remains.
     """
     for attempt in itertools.count(1):
-        cluster = _configured(resolved, provisioner, start, progress)
+        cluster = _configure(resolved, provisioner, start, progress)
         began = time.monotonic()
         try:
             cluster.topology.form(cluster.members)
@@ -77,7 +82,7 @@ def bring_up(
                 cluster.topology.apply(resolved.settings, cluster.nodes)
             cluster.ready_seconds = time.monotonic() - began
             for node in cluster.nodes:
-                node.new_errors()  # discard: an error logged during the start does not belong to a later round
+                node.new_errors()  # discard: an error of the start does not belong to a later round
             for line in opts.adjustments(resolved.options, cluster.nodes[0].variables(), resolved.release.name):
                 progress(line)
             return cluster
@@ -93,14 +98,14 @@ def bring_up(
 
 
 def _port_taken(error: BaseException, attempt: int, progress: Report) -> bool:
-    """Return whether to try again with other ports: a port was taken and attempts are left. Reports the retry."""
+    """Return whether to try again with other ports: another program took a port. Reports the retry."""
     if "Address already in use" not in str(error) or attempt == TRIES:
         return False
     progress(f"another program took a port; trying other ports (attempt {attempt} of {TRIES} failed)")
     return True
 
 
-def _configured(
+def _configure(
     resolved: ResolvedCluster, provisioner: Provisioner, start: Template | None, progress: Report
 ) -> Cluster:
     """Return the cluster with copied data and a my.cnf on every node; no server runs yet."""
@@ -118,22 +123,22 @@ def _configured(
         proxy = resolved.proxy_class(provisioner, topology, nodes) if resolved.proxy_class else None
         cluster = Cluster(spec, topology, hosts, nodes, proxy)
         if spec.needs.network and cluster.path is None:
-            raise Unsupported(f"cluster {spec} asks for a network, and these hosts have none that can be delayed")
+            raise Unsupported(f"cluster {spec} needs a network with delays, which these hosts do not have")
         return cluster
     except BaseException:
         provisioner.give_back(hosts)
         raise
 
 
-def _initial(release: Release, options: Mapping[str, str]) -> dict[str, str]:
-    """The options that are fixed when a data directory is made."""
+def _fixed_options(release: Release, options: Mapping[str, str]) -> dict[str, str]:
+    """The options that a data directory fixes."""
     fixed_names = dialect(release.product, release.version).initial
     return {name: value for name, value in options.items() if name in fixed_names}
 
 
 def has_template(release: Release, options: Mapping[str, str]) -> bool:
     """Whether the cache has the template for these options, so that ``ready_template`` starts nothing."""
-    return (directory_of(release, _initial(release, options)) / FILE).exists()
+    return (directory_of(release, _fixed_options(release, options)) / FILE).exists()
 
 
 def ready_template(
@@ -141,10 +146,9 @@ def ready_template(
 ) -> Template:
     """Return the template for these options from the cache; if it is missing, make it on a separate host.
 
-    Only options that are fixed when a data directory is made (``Dialect.initial``) select the template. Raises
-    ProvisionError.
+    Only options that a data directory fixes (``Dialect.initial``) select the template. Raises ProvisionError.
     """
-    initial = _initial(release, options)
+    initial = _fixed_options(release, options)
     for attempt in itertools.count(1):
         try:
             return _template(release, provisioner, initial, progress)

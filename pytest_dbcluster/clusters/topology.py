@@ -1,4 +1,4 @@
-"""Topology: the base class that says how servers become a cluster, and when the cluster is ready.
+"""Topology: the base class that makes servers a cluster, and decides when the cluster is ready.
 
 A node's my.cnf comes from here: ``startup.bring_up`` merges ``Topology.options`` with the user's options and passes
 the result to ``servers.node.Node.configure``, which writes the file. Each module in ``topologies/`` is one topology.
@@ -22,37 +22,37 @@ PLANNED: tuple[str, ...] = ()
 
 @dataclasses.dataclass(frozen=True)
 class Pulse:
-    """What a server says of itself every second, in one cheap statement."""
+    """A cheap statement that reads a server's state every second."""
 
     statement: str
-    """Gives rows (Variable_name, Value) or a single row."""
+    """The statement; it returns rows (Variable_name, Value) or a single row."""
 
     values: Mapping[str, tuple[str, float]]
-    """Name in the timeline -> (status or column in lower case, the unit of its number): ``flow_control_paused`` in
-    seconds so far, ``flow_control_held`` in seconds of all sessions so far, ``receive_queue`` and
-    ``certification_queue`` in transactions, ``replica_lag`` in seconds.
+    """Name in the timeline -> (status or column in lower case, factor). The units are seconds so far for
+    ``flow_control_paused``, seconds of all sessions so far for ``flow_control_held``, transactions for
+    ``receive_queue`` and ``certification_queue``, and seconds for ``replica_lag``.
     """
 
 
 class Topology(abc.ABC):
-    """One way to make servers a cluster.
+    """One kind of cluster.
 
     Subclasses implement ``options``, ``form`` and ``problems``. All other methods have a default for a cluster of
-    equal nodes. An object may hold the state of one cluster, such as its group name and its ports; ``for_cluster``
+    equal nodes. An object may have the state of one cluster, such as its group name and its ports; ``for_cluster``
     makes a fresh object.
 
     In all methods ``nodes`` (``peers``) are in order: ``nodes[0]`` is ``node1``. ``options``, ``place``, ``form`` and
-    ``serving`` get all nodes of the cluster, the others those that have a server now.
+    ``serving`` get all nodes of the cluster, other methods the nodes with a server.
 
-    needs: names of the powers that the provisioner must have.
-    minimum_nodes: the minimum number of nodes.
-    replicates: whether a node may lag behind another node.
-    settings: options of the topology itself, which no server knows: name -> its values, of which the first is the
-        default. Specs set them as they set server options; ``apply`` changes them while the servers run.
-    replication_link: whether its hosts have a second network among themselves, which replication alone uses.
-    alike: a topology whose servers have the same variables, with fewer hosts; empty for none.
-    adoption: options of MySQL Shell's dba.create_cluster. With them MySQL Shell adopts the running cluster, and a
-        router can then ask the cluster for the roles of its nodes. Empty: MySQL Shell cannot adopt this topology.
+    - needs: names of the powers that the provisioner must have.
+    - minimum_nodes: the minimum number of nodes.
+    - replicates: whether a node may lag behind another node.
+    - settings: options of the topology that no server knows: name -> its values, the default first. Specs set them
+      like server options; ``apply`` changes them while the servers run.
+    - replication_link: whether its hosts have a second network only for replication.
+    - alike: a topology whose servers have the same variables, with fewer hosts; empty for none.
+    - adoption: options of MySQL Shell's dba.create_cluster. With them MySQL Shell adopts the running cluster, so that
+      a router can query the cluster for the roles of its nodes. Empty if MySQL Shell cannot adopt this topology.
     """
 
     needs: frozenset[str] = frozenset()
@@ -80,12 +80,12 @@ class Topology(abc.ABC):
         """Start the servers and make them a cluster. The cluster need not be ready yet when this returns."""
 
     def formed(self, nodes: Sequence[Node]) -> None:
-        """Undo what ``form`` needed only until the cluster was ready. Called once, when it is. Raises SQLError."""
+        """Undo what ``form`` needed only until the cluster was ready. Called once it is ready. Raises SQLError."""
         return
 
     @abc.abstractmethod
     def problems(self, nodes: Sequence[Node]) -> list[str]:
-        """Return what keeps the cluster from being ready, one line each; empty means ready. Raises NodeDied."""
+        """Return the reasons why the cluster is not ready, one line each; empty if it is ready. Raises NodeDied."""
 
     def place(self, source: str, nodes: Sequence[Node], *, durable: bool = False) -> None:
         """Give every node a copy of a data directory of this machine; no server runs yet. Raises ProvisionError.
@@ -96,77 +96,77 @@ class Topology(abc.ABC):
             list(copies.map(lambda node: node.host.copy_tree(source, node.data, durable=durable), nodes))
 
     def serving(self, nodes: Sequence[Node]) -> Sequence[Node]:
-        """Return the nodes that have a server now, of all nodes of the cluster; by default all."""
+        """Return the nodes with a server, of all nodes of the cluster; the default is all."""
         return nodes
 
     def servers(self, nodes: int) -> int:
-        """Return how many of so many nodes have a server at the same time; by default all."""
+        """Return how many of this number of nodes have a server at the same time; the default is all."""
         return nodes
 
     def wrong_size(self, nodes: int) -> str:
-        """Return why this topology cannot have this number of nodes; empty when it can."""
+        """Return why this topology cannot have this number of nodes; empty if it can."""
         if nodes >= self.minimum_nodes:
             return ""
         return f"this topology has {self.minimum_nodes} nodes or more, not {nodes}"
 
     def apply(self, settings: Mapping[str, str], nodes: Sequence[Node]) -> None:  # noqa: B027 (most have no settings)
-        """Change the running cluster to these settings; those that are left out get their default.
+        """Change the running cluster to these settings; missing ones get their default.
 
         The cluster is ready for a round when this returns. Raises ProvisionError.
         """
 
     def facts(self) -> Mapping[str, str]:
-        """Return what is true of the running cluster beside the variables of its servers: settings and versions."""
+        """Return facts about the running cluster besides the variables of its servers: settings and versions."""
         return {}
 
     def lacks(self, release: Release) -> str:
-        """Return why servers of this release cannot run this topology; empty when they can."""
+        """Return why servers of this release cannot run this topology; empty if they can."""
         return ""
 
     def writers(self, nodes: Sequence[Node]) -> Sequence[Node]:
-        """Return the nodes that take writes now; without a proxy, load goes to the first of them.
+        """Return the nodes that accept writes; without a proxy, workloads use the first of them.
 
-        By default all nodes. A topology with roles must override ``health`` too, because proxies check the roles
-        through ``health``. Raises ProvisionError when no node takes writes.
+        The default is all nodes. A topology with roles must also override ``health``, because proxies check the roles
+        through ``health``. Raises ProvisionError if no node accepts writes.
         """
         return nodes
 
     def readers(self, nodes: Sequence[Node]) -> Sequence[Node]:
-        """Return the nodes over which a proxy spreads reads; by default all nodes."""
+        """Return the nodes over which a proxy spreads reads; the default is all nodes."""
         return nodes
 
     def health(self, node: Node, nodes: Sequence[Node]) -> Health:
-        """Return the conditions under which this node takes reads, and those under which it takes writes.
+        """Return the conditions under which this node accepts reads, and those under which it accepts writes.
 
-        Called before the node is started. By default every server that answers is healthy.
+        Called before the start of the node. By default every server that answers is healthy.
         """
         return Health()
 
     def backlog(self, nodes: Sequence[Node]) -> list[str]:
-        """Return what nodes must still apply before a round may begin, one line each; empty when all are equal."""
+        """Return what nodes must still apply before a round may begin, one line each; empty if all are equal."""
         return []
 
     def pulse(self, node: Node, nodes: Sequence[Node]) -> Pulse | None:
-        """Return what this node is asked every second of a round; None when it has nothing to say."""
+        """Return the statement for every second of a round on this node; None for no statement."""
         return None
 
     def watch(self, nodes: Sequence[Node]) -> Mapping[str, str]:
-        """Return statuses by name. They are read before and after each round, and ``void`` compares the readings."""
+        """Return statuses by name. ``void`` compares readings from before and after each round."""
         return {}
 
     def void(self, before: Mapping[str, str], after: Mapping[str, str]) -> str:
-        """Return why the round between two readings of ``watch`` does not count; empty when it counts."""
+        """Return why the round between two readings of ``watch`` does not count; empty if it counts."""
         return ""
 
     def violations(self, nodes: Sequence[Node]) -> list[str]:
-        """Return errors found after the rounds, one line each; every node has applied everything by then.
+        """Return errors after the rounds, one line each, when every node has applied everything.
 
         Errors are missing transactions, and errant transactions (those that no primary wrote).
         """
         return []
 
     def acknowledged(self, variables: Mapping[str, str], nodes: int) -> str:
-        """Return which nodes have a transaction when its commit returns: ``certified on all nodes``, for example.
+        """Return which nodes have a transaction when its commit returns, such as ``certified on all nodes``.
 
         ``variables`` are a server's global variables; ``nodes`` is the number of nodes.
         """
@@ -182,7 +182,7 @@ class Topology(abc.ABC):
 
 @runtime_checkable
 class Rejoins(Protocol):
-    """An optional power of a topology: one node can be started again while the rest of the cluster runs.
+    """An optional power of a topology: it can start one node again while the rest of the cluster runs.
 
     Every topology with a ``rejoin`` method has this power (runtime-checkable).
     """
@@ -193,15 +193,20 @@ class Rejoins(Protocol):
 
 @dataclasses.dataclass(frozen=True)
 class FailedOver:
-    """A failover: from which node to which, and the seconds of its steps, in order."""
+    """A failover."""
 
     old: str
+    """Name of the node with the lost server."""
+
     new: str
+    """Name of the node with the new server."""
+
     steps: Mapping[str, float]
+    """Seconds of each step, in order."""
 
     @property
     def seconds(self) -> float:
-        """From the loss of the old server until the new one answered."""
+        """Seconds from the loss of the old server until the new one answered."""
         return sum(self.steps.values())
 
     def __str__(self) -> str:
@@ -211,7 +216,7 @@ class FailedOver:
 
 @runtime_checkable
 class FailsOver(Protocol):
-    """An optional power of a topology: a node without a server takes over from one whose host is lost."""
+    """An optional power of a topology: a node without a server takes over if the host of the server is lost."""
 
     def fail_over(self, nodes: Sequence[Node]) -> FailedOver:
         """Fence the host of the server, and start a server on another node. ``nodes``: all nodes of the cluster.
@@ -231,5 +236,5 @@ def topology(name: str) -> Topology:
 
 
 def usual_nodes(name: str) -> int:
-    """Return the number of nodes for a user who names none: 3, or the next smaller one that this topology can have."""
+    """Return the default number of nodes: 3, or the next smaller number that this topology can have."""
     return next(nodes for nodes in (3, 2, 1) if not topology(name).wrong_size(nodes))

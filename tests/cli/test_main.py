@@ -52,7 +52,7 @@ from tests.support.command import ROOT, dbcluster
         (["fetch", "mysql:5.7"], "mysql 5.7 is too old to be measured: the oldest versions are mariadb 10.5 and mysql"),
         (["image", "build", "mariadb"], "a release is written NAME:VERSION or NAME:VERSION=DIRECTORY"),
         (["image", "build", "mariadb:11.8", "mariadb:1.0"], "unknown release 'mariadb:1.0'; known: mariadb:10.5"),
-        (["down", "zz"], "no run has the id or name 'zz'; there is: none"),
+        (["down", "zz"], "no run has the id or name 'zz'; known: none"),
         (["down"], "dbcluster down needs the ids or names of clusters, or --all"),
         (["down", "zz", "--all"], "dbcluster down needs the ids or names of clusters, or --all"),
         (

@@ -38,8 +38,8 @@ def test_programs_of_this_machines_system_stay_here():
 
     assert str(raised.value) == (
         "cannot bring mariadb:path to host node2 on 10.0.0.7: its programs belong to the system of this machine (PATH "
-        "(/usr/sbin/mariadbd)); take a release that `dbcluster fetch` fetches (`dbcluster releases` lists them), or "
-        "name the directory of an unpacked one: --db-release NAME=DIRECTORY"
+        "(/usr/sbin/mariadbd)); use a release from `dbcluster fetch` (`dbcluster releases` lists them), or "
+        "the directory of an unpacked one: --db-release NAME=DIRECTORY"
     )
 
 
@@ -57,8 +57,8 @@ def test_a_program_that_a_release_lacks_comes_from_another_one(mariadb, mysql):
     host = elsewhere()
 
     assert (
-        bringing.brought("mysqlrouter", "mysql", mariadb, host)
+        bringing.copy_program("mysqlrouter", "mysql", mariadb, host)
         == find.newest_with("mysqlrouter", "mysql").bin / "mysqlrouter"
     )
     assert host.brought == [find.newest_with("mysqlrouter", "mysql").bin.parent]
-    assert bringing.brought("no-such-program", "mysql", mariadb, host) is None
+    assert bringing.copy_program("no-such-program", "mysql", mariadb, host) is None

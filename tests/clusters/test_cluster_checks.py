@@ -64,7 +64,7 @@ def test_what_writes_is_not_sent_to_a_replica(replicated):
         with pytest.raises(ConfigError) as caught:
             replicated.require_writers([writer, *endpoints], "load")
         assert str(caught.value) == (
-            f"load writes and would be sent to {names} of async_replication3, but only node1 takes writes: "
+            f"load writes, but {names} of async_replication3 is read-only and only node1 accepts writes: "
             'set to="writer"'
         )
 

@@ -228,9 +228,9 @@ def test_a_name_of_two_runs_is_refused(tmp_path):
         (tmp_path / run_id / kept.FILE).write_text(kept.json.dumps([kept.dataclasses.asdict(one)]))
         both.append(runs.Run(tmp_path / run_id, 1, 1.0, kept=True))
 
-    with pytest.raises(ConfigError, match="'mine' names 2 runs, say which by its id: aa 'mine', bb 'mine'"):
-        kept.chosen("mine", both)
-    assert kept.chosen("bb", both).run_id == "bb"
+    with pytest.raises(ConfigError, match="'mine' is the name of 2 runs; choose one by its id: aa 'mine', bb 'mine'"):
+        kept.choose("mine", both)
+    assert kept.choose("bb", both).run_id == "bb"
 
 
 def test_a_cluster_in_containers_stays_until_it_is_ended(data):

@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from pytest_dbcluster import wait
-from pytest_dbcluster.clusters.proxy import through
+from pytest_dbcluster.clusters.proxy import query_through
 from pytest_dbcluster.clusters.servers.node import LOAD
 from pytest_dbcluster.rounds import load_generator
 from pytest_dbcluster.spec import ClusterSpec
@@ -54,7 +54,7 @@ def load(request, setting):
 
 def landed(endpoint, times):
     """The nodes that so many new connections reached, by the names of their hosts."""
-    return Counter(through("test", endpoint, "SELECT @@hostname")[0][0] for _ in range(times))
+    return Counter(query_through("test", endpoint, "SELECT @@hostname")[0][0] for _ in range(times))
 
 
 def test_servers_proxy_and_client_are_hosts_of_their_own(setting):
@@ -91,7 +91,7 @@ def test_loads_have_their_own_account(setting):
     """Through the proxy as well."""
     connected = dataclasses.replace(setting.cluster.reader(), tls=False)
 
-    assert through("test", connected, "SELECT CURRENT_USER()")[0][0].startswith(f"{LOAD}@")
+    assert query_through("test", connected, "SELECT CURRENT_USER()")[0][0].startswith(f"{LOAD}@")
 
 
 def test_a_round_counts_what_the_client_takes(setting, load):

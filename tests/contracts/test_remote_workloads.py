@@ -8,7 +8,7 @@ from collections import Counter
 
 import pytest
 
-from pytest_dbcluster.clusters.proxy import through
+from pytest_dbcluster.clusters.proxy import query_through
 from pytest_dbcluster.clusters.servers.node import LOAD
 from pytest_dbcluster.releases import find
 from pytest_dbcluster.rounds import load_generator
@@ -80,7 +80,7 @@ def test_the_load_runs_on_a_machine_of_its_own(setting, load):
     assert len({host.machine for host in nodes} - {"load"}) == len(nodes)
     assert setting.client.run(["hostname"]).stdout == "load\n"
     connected = dataclasses.replace(setting.cluster.writer(), tls=False)
-    assert through("test", connected, "SELECT CURRENT_USER()")[0][0].startswith(f"{LOAD}@")
+    assert query_through("test", connected, "SELECT CURRENT_USER()")[0][0].startswith(f"{LOAD}@")
     assert connected.host in {host.address for host in nodes}
 
 
@@ -106,7 +106,7 @@ def test_haproxy_leads_to_the_nodes_of_each_role(settings):
     cluster = settings(PROXIED).cluster
 
     def landed(endpoint, times):
-        return Counter(through("test", endpoint, "SELECT @@hostname")[0][0] for _ in range(times))
+        return Counter(query_through("test", endpoint, "SELECT @@hostname")[0][0] for _ in range(times))
 
     first, second = (node.host.machine for node in cluster.nodes)
     assert landed(cluster.writer(), 4) == {first: 4}

@@ -187,7 +187,7 @@ def test_an_ordinary_user_is_told_whose_run_it_is(shared, tmp_path):
 
     said = users.run(MALLORY, program, loads=users.CLI, DBCLUSTER_DATA_DIR=str(shared), HOME=str(tmp_path))
     # The directory is alice's alone, so mallory does not even see that it is a run.
-    assert said == "dbcluster: no run has the id or name 'feedbeef'; there is: none\n2\n"
+    assert said == "dbcluster: no run has the id or name 'feedbeef'; known: none\n2\n"
     (shared / "feedbeef").chmod(0o755)
     said = users.run(MALLORY, program, loads=users.CLI, DBCLUSTER_DATA_DIR=str(shared), HOME=str(tmp_path))
     command = f"as {ALICE}: DBCLUSTER_DATA_DIR={shared} dbcluster down feedbeef"
@@ -199,7 +199,7 @@ def test_a_name_chooses_among_ones_own_clusters(shared, capsys):
     hers = make(shared, "feedcafe", MALLORY, {kept.FILE: cluster("mine")})
     clusters.free_name("mine")
     assert main.main(["down", "mine"]) == 2
-    assert f"there is: feedcafe 'mine' of {MALLORY}\n" in capsys.readouterr().err
+    assert f"known: feedcafe 'mine' of {MALLORY}\n" in capsys.readouterr().err
     ours = make(shared, "feedbeef", 0, {kept.FILE: cluster("mine")})
 
     assert main.main(["down", "mine"]) == 0

@@ -1,4 +1,4 @@
-"""Dialect: how one vendor's servers of one version name programs, options, statuses and statements."""
+"""Dialect: the programs, options, statuses and statements of one vendor's servers of one version."""
 
 from __future__ import annotations
 
@@ -10,13 +10,10 @@ from pytest_dbcluster.clusters.dialects.implied_options import ImpliedOption
 
 @dataclasses.dataclass(frozen=True)
 class ReplicationDialect:
-    """How one vendor's servers replicate by GTID: options, statements and statuses.
+    """Replication by GTID of one vendor's servers: options, statements and statuses.
 
     Statements may contain ``{executed}``, the result of the statement ``executed`` on the primary, and ``{primary}``,
     the primary's server_id.
-
-    reading, applying: columns: whether the receiver, or the applier, runs.
-    reading_error, applying_error: columns: number and text of the receiver's, or the applier's, last error.
     """
 
     every: Mapping[str, str]
@@ -29,20 +26,28 @@ class ReplicationDialect:
     """The variables that allow writes only to the appliers: ON on replicas, OFF on a primary."""
 
     follow: str
-    """The statement that points a replica at ``{host}`` and ``{port}``, with ``{user}`` and ``{password}``. The replica
-    retries a lost primary every second, forever.
+    """The statement that points a replica at ``{host}`` and ``{port}``, with ``{user}`` and ``{password}``. With it,
+    the replica retries a lost primary every second, forever.
     """
 
     start: str
     """The statement that starts replication."""
 
     status: str
-    """The statement that returns one row with the columns below; no row on a server that is no replica."""
+    """The statement that returns one row with the columns below; no row on a server that is not a replica."""
 
     reading: str
+    """The column that says whether the receiver runs."""
+
     applying: str
+    """The column that says whether the applier runs."""
+
     reading_error: tuple[str, str]
+    """The columns with the number and text of the receiver's last error."""
+
     applying_error: tuple[str, str]
+    """The columns with the number and text of the applier's last error."""
+
     seconds_behind: str
     """The column with the replication lag in seconds."""
 
@@ -50,7 +55,7 @@ class ReplicationDialect:
     """The statement that returns the GTID position up to which a primary has committed."""
 
     lacking: str
-    """The statement that returns what a replica must still apply of ``{executed}``; empty for nothing."""
+    """The statement that returns the part of ``{executed}`` that a replica must still apply; empty for nothing."""
 
     errant: str
     """The statement that returns a replica's transactions that its primary does not have; empty for none."""
@@ -59,7 +64,7 @@ class ReplicationDialect:
     """The statement that returns the pairs ``read_only`` and ``replicating``, each ON or OFF."""
 
     worker_errors: str
-    """The statement that returns the errors of parallel appliers; empty when the status row has the cause."""
+    """The statement that returns the errors of parallel appliers; empty if the status row has the cause."""
 
     workers: str
     """The variable with the number of parallel appliers."""
@@ -70,16 +75,17 @@ class ReplicationDialect:
 
 @dataclasses.dataclass(frozen=True)
 class SemiSyncDialect:
-    """One vendor's names for semi-synchronous replication.
-
-    primary, replica: the variables that turn it on, on a primary and on a replica.
-    """
+    """One vendor's names for semi-synchronous replication."""
 
     plugins: tuple[str, ...]
-    """The plugin libraries; empty when it is built in."""
+    """The plugin libraries; empty if it is built in."""
 
     primary: str
+    """The variable that turns it on on a primary."""
+
     replica: str
+    """The variable that turns it on on a replica."""
+
     status: str
     """The status of a primary that is ON while commits wait for replicas."""
 
@@ -90,26 +96,25 @@ class SemiSyncDialect:
     """The status that counts commits without an acknowledgement."""
 
     wait_point: str
-    """The variable that says at which point a commit waits."""
+    """The variable with the point at which a commit waits."""
 
     wanted: str
-    """The variable with the number of replicas that must acknowledge; empty when it is always one."""
+    """The variable with the number of replicas that must acknowledge; empty if it is always one."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Dialect:
-    """One vendor's programs, options, statuses and statements, for one version.
-
-    server, slap: the names of the server program and of its mysqlslap.
-    log_current, log_flushed: the statuses with the positions up to which InnoDB's log is written, and flushed.
-    replication, semisync: the names for replication, and for semi-synchronous replication.
-    """
+    """One vendor's programs, options, statuses and statements, for one version."""
 
     vendor: str
     """``mariadb`` or ``mysql``."""
 
     server: str
+    """Name of the server program."""
+
     slap: str
+    """Name of its mysqlslap."""
+
     install: tuple[str, ...]
     """The command line that makes a data directory; ``{data}`` is its path, ``{directory}`` that of the host."""
 
@@ -120,19 +125,19 @@ class Dialect:
     """Options that this version does not have because its behaviour is fixed, by name."""
 
     initial: tuple[str, ...]
-    """Options that are fixed when a data directory is made; each combination has its own template."""
+    """Options that a data directory fixes; each combination has a separate template."""
 
     single_server_options: Mapping[str, str]
     """Options of the server that makes a template. Its commits must not appear in replication."""
 
     shaping: tuple[str, ...]
-    """Options that change how tables are written to disk or read. A data set is valid only for the same values."""
+    """Options that change how servers write or read tables. A data set is valid only for the same values."""
 
     populating: Mapping[str, str]
-    """Options of a server that populates a data set. It ends with a clean shutdown or is thrown away."""
+    """Options of a server that populates a data set. If it does not shut down cleanly, its data is discarded."""
 
     roomy: Mapping[str, str]
-    """More options for populating, for a disk with room for a large redo log."""
+    """More options for populating, if the disk has room for a large redo log."""
 
     plugins: tuple[str, ...]
     """The libraries to load into the template's server, so that its list has their variables."""
@@ -141,42 +146,51 @@ class Dialect:
     """The statement that flushes InnoDB's log on this node only; requires flushing at each commit."""
 
     lazy_flush: str
-    """The variable that must be 1, or ``flush`` writes the log without flushing it."""
+    """The variable that must be 1; otherwise ``flush`` writes the log without flushing it."""
 
     log_current: str
+    """The status with the position up to which InnoDB has written its log."""
+
     log_flushed: str
+    """The status with the position up to which InnoDB has flushed its log."""
+
     create_accounts: tuple[str, ...]
     """The statements that create the accounts ``{user}`` (control) and ``{load}`` (workloads)."""
 
     drop_others: str
-    """The statement that lists all other accounts, to be dropped."""
+    """The statement that lists all other accounts, which are dropped."""
 
     variables: str
     """The statement that lists the server's variables."""
 
     table_bytes: str
-    """The statement that returns the bytes of the files of all tables that are not the server's own."""
+    """The statement that returns the bytes of the files of all tables except system tables."""
 
     probed: bool
-    """Whether ``variables`` does not say which are read-only; the template's server then sets each to itself."""
+    """Whether ``variables`` does not name read-only variables, so that the template's server sets each one to
+    itself.
+    """
 
     control_tls: bool
-    """Whether the control connection needs TLS, because the password may not travel in the clear."""
+    """Whether the control connection needs TLS to protect the password."""
 
     memory: int
     """The memory of a server with warm caches, data on disk and the default buffer pool, in bytes."""
 
     show_defaults: tuple[str, ...]
-    """Options of my_print_defaults with which it hides no value."""
+    """Options with which my_print_defaults prints all values."""
 
     validate: tuple[str, ...]
-    """Options with which the server checks its options and ends; empty when --help checks them too."""
+    """Options with which the server checks its options and ends; empty if --help checks them."""
 
     plain: tuple[str, ...]
-    """Options of the vendor's clients for no TLS, because connecting is inside the measured time."""
+    """Options of the vendor's clients for no TLS, because the measured time includes connecting."""
 
     replication: ReplicationDialect
+    """The names for replication."""
+
     semisync: SemiSyncDialect
+    """The names for semi-synchronous replication."""
 
     @property
     def preset(self) -> dict[str, str]:

@@ -1,6 +1,6 @@
-"""Former options: options of older or other servers that a version does not have, and what became of each. Data only.
+"""Former options: options of older or other servers that a version does not have, with an explanation. Data only.
 
-The table only explains; whether a server has an option is asked of the server itself.
+The table only explains; the server decides whether it has an option.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from pytest_dbcluster.clusters.dialects.implied_options import Version
 
 _GONE = "removed"
-# (vendor, first version without it, names, what became of them); () is every version, so the other vendor's options.
+# (vendor, first version without it, names, explanation); () is every version, for options of the other vendor.
 _ROWS: tuple[tuple[str, Version, str, str], ...] = (
     ("mysql", (8,), "query_cache_type query_cache_size query_cache_limit query_cache_min_res_unit "
      "query_cache_wlock_invalidate query_cache_strip_comments", "there is no query cache"),
@@ -74,9 +74,9 @@ _ROWS: tuple[tuple[str, Version, str, str], ...] = (
     ("mariadb", (10, 5), "replica_preserve_commit_order slave_preserve_commit_order slave_parallel_type",
      "an option of MySQL servers; slave_parallel_mode and slave_parallel_threads are MariaDB's"),
 )  # fmt: skip
-# Options that servers of both vendors gave up long ago.
+# Options that both vendors removed long ago.
 _LONG_AGO = {
-    "set_variable": "removed; write the variable as an option of its own: name = value",
+    "set_variable": "removed; write the variable as an option: name = value",
     "key_buffer": "renamed to key_buffer_size", "sort_buffer": "renamed to sort_buffer_size",
     "record_buffer": "renamed to read_buffer_size", "thread_cache": "renamed to thread_cache_size",
     "table_cache": "renamed to table_open_cache", "myisam_recover": "renamed to myisam_recover_options",
@@ -92,7 +92,7 @@ _LONG_AGO = {
     "skip_thread_priority": "removed", "bdb_cache_size": "removed: there is no such engine",
     "innodb_log_arch_dir": "removed", "innodb_log_archive": "removed",
 }  # fmt: skip
-# What the other vendor's options begin with.
+# Prefixes of the other vendor's options.
 _OTHERS = {
     "mysql": ("MariaDB", ("aria_", "wsrep_", "thread_pool_", "server_audit_", "feedback", "gtid_domain_id")),
     "mariadb": (
@@ -102,8 +102,8 @@ _OTHERS = {
 }
 
 
-def became(vendor: str, version: Version, name: str) -> str:
-    """Return what became of an option that a version of this vendor does not have; empty if the table does not know.
+def explanation(vendor: str, version: Version, name: str) -> str:
+    """Return the explanation of an option that a version of this vendor does not have; empty if unknown.
 
     ``version`` () is the newest version. ``name`` is the option's normal name.
     """

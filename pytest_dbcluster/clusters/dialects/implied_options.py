@@ -1,4 +1,4 @@
-"""Implied options: options that a version does not have because its behaviour is fixed. Data only, by version."""
+"""Implied options: options that a version lacks because its behaviour is fixed. Data only, by version."""
 
 from __future__ import annotations
 
@@ -10,10 +10,13 @@ Version = tuple[int, ...]
 
 @dataclasses.dataclass(frozen=True)
 class ImpliedOption:
-    """Servers of the version behave as if the option had this ``value``; ``because`` is the explanation in messages."""
+    """An option that a version lacks because its behaviour is fixed."""
 
     value: str
+    """The value that corresponds to the behaviour."""
+
     because: str
+    """The explanation in messages."""
 
 
 # Version ranges without the option: (first version without it, first version that has it again); () for no limit.

@@ -32,12 +32,12 @@ _VERSIONS: tuple[tuple[str, tuple[int, ...], tuple[int, ...], dict[str, Any]], .
 
 @functools.cache
 def dialect(vendor: str, version: str = "") -> Dialect:
-    """Return the dialect of a vendor's version (``10.11.19``); an empty version is the newest.
+    """Return the dialect of a vendor's version (``10.11.19``); an empty text is the newest version.
 
     Raises Unsupported for an unknown vendor, and for a version older than the oldest known one.
     """
     if vendor not in _DIALECTS:
-        raise Unsupported(f"{vendor} servers are not known; known: {', '.join(_DIALECTS)}")
+        raise Unsupported(f"unknown server {vendor}; known: {', '.join(_DIALECTS)}")
     series = numbers(version)
     result = dataclasses.replace(_DIALECTS[vendor], implied=implied_options(vendor, series))
     if old := catalogue.too_old(vendor, version, series):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pytest_dbcluster.clusters.dialects.dialect import Dialect, ReplicationDialect, SemiSyncDialect
 
-# Dumping the buffer pool at shutdown and loading it at start would warm the caches of some variants only.
+# A dump of the buffer pool at shutdown and its load at start would warm the caches of only some variants.
 PINNED = {
     "bind_address": "127.0.0.1",
     "skip_name_resolve": "ON",
@@ -18,7 +18,7 @@ _LOAD_RIGHTS = (
     "SELECT, INSERT, UPDATE, DELETE, CREATE, DROP, INDEX, ALTER, REFERENCES, RELOAD, PROCESS, EXECUTE, "
     "CREATE TEMPORARY TABLES, LOCK TABLES, CREATE VIEW, SHOW VIEW, CREATE ROUTINE, ALTER ROUTINE, TRIGGER"
 )
-# Tables keep their character set; statistics are sampled when tables are populated.
+# Tables keep their character set; servers sample statistics while a data set is populated.
 SHAPING = (
     "character_set_server",
     "collation_server",
@@ -29,7 +29,7 @@ SHAPING = (
     "innodb_stats_persistent",
     "innodb_stats_persistent_sample_pages",
 )
-# While a data set is populated nothing is flushed; the clean shutdown at the end makes it durable.
+# A populating server does not flush; the clean shutdown at the end makes the data set durable.
 POPULATING = {
     "innodb_flush_log_at_trx_commit": "0",
     "innodb_doublewrite": "OFF",

@@ -17,7 +17,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from pytest_dbcluster.clusters.dialects.former_options import became
+from pytest_dbcluster.clusters.dialects.former_options import explanation
 from pytest_dbcluster.clusters.dialects.lookup import dialect, numbers
 from pytest_dbcluster.clusters.servers import host_options, path_options
 from pytest_dbcluster.clusters.servers.cnf_file import INCLUDE, SERVER_GROUP, CnfEntry, CnfFile, Directive
@@ -383,7 +383,7 @@ def instead(name: str, release: Release, words: Iterable[str]) -> str:
 
     words: the names of the release's own options.
     """
-    if fate := became(release.product, numbers(release.version), name):
+    if fate := explanation(release.product, numbers(release.version), name):
         return f": {fate}"
     close = difflib.get_close_matches(name, sorted(set(words)), n=1, cutoff=CLOSE)
     return f"; did you mean {close[0]}?" if close else ""

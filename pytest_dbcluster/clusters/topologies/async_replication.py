@@ -14,7 +14,7 @@ from pytest_dbcluster.clusters.servers.variables import same
 from pytest_dbcluster.clusters.topology import Pulse, Topology
 from pytest_dbcluster.errors import ConfigError, ProvisionError
 
-LATER = "one server, replicas later"  # which nodes have a commit that waits for no replica
+LATER = "one server, replicas later"  # the nodes that have a commit that waits for no replica
 RECONNECT = ("STOP REPLICA IO_THREAD", "START REPLICA IO_THREAD")
 
 
@@ -29,8 +29,8 @@ class PrimaryAndReplicas(Topology):
         if nodes >= self.minimum_nodes:
             return ""
         return (
-            f"{self.name} needs 2 nodes or more, a primary and its replicas, not {nodes}: give it nodes=2, or take the "
-            "topology standalone"
+            f"{self.name} needs 2 nodes or more, a primary and its replicas, not {nodes}: use nodes=2, or the topology "
+            "standalone"
         )
 
     def options(self, node: Node, peers: Sequence[Node]) -> Mapping[str, str]:
@@ -56,11 +56,11 @@ class PrimaryAndReplicas(Topology):
             list(starting.map(lambda replica: follow(replica, nodes[0]), nodes[1:]))
 
     def demands(self, node: Node, nodes: Sequence[Node]) -> Mapping[str, str]:
-        """Return what the user's options must not contradict: replication itself, and the role."""
+        """Return the options that the user's options must not contradict: replication, and the role."""
         return {**node.dialect.replication.every, **self.role(node, nodes)}
 
     def refuse_contradictions(self, nodes: Sequence[Node]) -> None:
-        """Raise ConfigError for a user's option that contradicts what the topology needs."""
+        """Raise ConfigError for a user's option that contradicts the topology."""
         for node in nodes:
             for option, needed in self.demands(node, nodes).items():
                 given = node.options.get(option, needed)
@@ -68,15 +68,15 @@ class PrimaryAndReplicas(Topology):
                     role = "primary" if node is nodes[0] else "replica"
                     raise ConfigError(
                         f"option {option}={given} contradicts {self.name}: its {role} {node.name} needs "
-                        f"{option}={needed}; leave it out of options and my.cnf"
+                        f"{option}={needed}; remove it from options and my.cnf"
                     )
 
     def rejoin(self, node: Node, nodes: Sequence[Node]) -> None:
-        """Start the node again. A replica continues at its last position; the replicas of a primary connect anew.
+        """Start the node again. A replica continues at its last position; the replicas of a primary connect again.
 
-        A primary whose host has lost its power closed no connection: by themselves replicas would wait for it up to
-        slave_net_timeout, 60 s. They connect before anything is written: if the primary has lost transactions that they
-        have (sync_binlog=0), they stop with an error now; later it would give the numbers of these to other ones.
+        A primary whose host lost power closed no connection, so replicas would wait up to slave_net_timeout, 60 s.
+        They connect before anything is written: if the primary lost transactions that they have (sync_binlog=0), they
+        stop with an error. Later, the primary would use the numbers of these transactions again.
         """
         node.start()
         if node is nodes[0]:
@@ -95,7 +95,7 @@ class PrimaryAndReplicas(Topology):
         return nodes[1:]
 
     def health(self, node: Node, nodes: Sequence[Node]) -> Health:
-        """Reads need replication that runs, so the primary takes none; writes need a server that is not read-only."""
+        """Reads need running replication, so the primary accepts none; writes need a server that is not read-only."""
         return Health(node.dialect.replication.health, reader={"replicating": "ON"}, writer={"read_only": "OFF"})
 
     def pulse(self, node: Node, nodes: Sequence[Node]) -> Pulse | None:
@@ -106,7 +106,7 @@ class PrimaryAndReplicas(Topology):
         return Pulse(replication.status, {"replica_lag": (replication.seconds_behind, 1.0)})
 
     def problems(self, nodes: Sequence[Node]) -> list[str]:
-        """Return nodes that do not answer, nodes with the wrong read-only setting, and replicas not connected.
+        """Return nodes that do not answer, nodes with the wrong read-only setting, and unconnected replicas.
 
         Raises NodeDied, and ProvisionError for a replica that an error has stopped.
         """
@@ -133,7 +133,7 @@ class PrimaryAndReplicas(Topology):
                 return []
             seconds = status(replica, primary).get(replication.seconds_behind)
             late = "; ".join(unconnected(replica, primary)) or f"{seconds or '?'} s behind"
-            return [f"{replica.name} has still to apply {lacking} ({late})"]
+            return [f"{replica.name} must still apply {lacking} ({late})"]
 
         return [line for found in of_each(replicas, behind) for line in found]
 
@@ -177,7 +177,7 @@ def position(primary: Node) -> str:
 
 
 def status(replica: Node, primary: Node) -> Mapping[str, str]:
-    """Return a replica's SHOW REPLICA STATUS as text by column; empty for a server that is no replica.
+    """Return a replica's SHOW REPLICA STATUS as text by column; empty for a server that is not a replica.
 
     Raises ProvisionError if an error has stopped the replica.
     """
@@ -194,8 +194,8 @@ def status(replica: Node, primary: Node) -> Mapping[str, str]:
                 errors = replica.query(replication.worker_errors)
                 causes += [cause for (cause,) in errors if cause not in report[text]]
             raise ProvisionError(
-                f"replica {replica.name} has stopped {doing}: error {report[number]}: {' / '.join(causes)} -- it no "
-                f"longer follows {primary.name}, so nothing measured on this cluster counts. Look for another program "
+                f"replica {replica.name} has stopped {doing}: error {report[number]}: {' / '.join(causes)}. It does "
+                f"not follow {primary.name} any more, so rounds on this cluster do not count. Look for another program "
                 f"that wrote on {replica.name}, or for an option that only one of the two has; error log: {replica.log}"
             )
     return report

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_dbcluster.clusters.dialects import former_options
-from pytest_dbcluster.clusters.dialects.former_options import became
+from pytest_dbcluster.clusters.dialects.former_options import explanation
 from pytest_dbcluster.clusters.dialects.lookup import numbers
 from pytest_dbcluster.clusters.servers.data_template import help_text, option_words
 from pytest_dbcluster.releases import find
@@ -39,7 +39,7 @@ def test_a_release_has_none_of_the_options_that_are_called_gone(name, provisione
         ("mariadb", (10, 5, 23), "innodb_file_format", ""),
         ("mariadb", (10, 11, 19), "innodb_file_format", "every table has the newest format, with long index prefixes "
          "(in mariadb 10.6 or before)"),
-        ("mariadb", (10, 11, 19), "set_variable", "removed; write the variable as an option of its own: name = value"),
+        ("mariadb", (10, 11, 19), "set_variable", "removed; write the variable as an option: name = value"),
         ("mariadb", (10, 11, 19), "group_replication_consistency", "an option of MySQL servers"),
         ("mysql", (9, 7), "aria_pagecache_buffer_size", "an option of MariaDB servers"),
         ("mysql", (9, 7), "made_up", ""),
@@ -47,4 +47,4 @@ def test_a_release_has_none_of_the_options_that_are_called_gone(name, provisione
 )  # fmt: skip
 def test_what_became_of_an_option_depends_on_the_version(vendor, version, name, fate):
     """No version means the newest."""
-    assert became(vendor, version, name) == fate
+    assert explanation(vendor, version, name) == fate

@@ -10,7 +10,7 @@ from pytest_dbcluster.errors import Unsupported
 
 def test_an_unknown_vendor_lists_the_known_ones():
     """Words are written down for two vendors."""
-    with pytest.raises(Unsupported, match=r"^postgres servers are not known; known: mariadb, mysql$"):
+    with pytest.raises(Unsupported, match=r"^unknown server postgres; known: mariadb, mysql$"):
         dialect("postgres")
 
 

@@ -112,7 +112,7 @@ def test_what_a_replica_has_not_applied_is_a_backlog(cluster):
 
     assert not cluster.settle(0.2)
     (backlog,) = cluster.backlog()
-    assert backlog.startswith("node3 has still to apply ")
+    assert backlog.startswith("node3 must still apply ")
     assert position.rpartition("-")[2].rpartition(":")[2] in backlog
     assert f"{words.applying} is 'No', wanted 'Yes'" in backlog
     assert cluster.problems() == [f"node3: {words.applying} is 'No', wanted 'Yes'"]
@@ -250,7 +250,7 @@ def idle(release):
 
 def test_one_node_is_no_primary_with_replicas():
     """The error says what to ask for; a run refuses it before anything starts."""
-    words = "needs 2 nodes or more, a primary and its replicas, not 1: give it nodes=2, or take the topology standalone"
+    words = "needs 2 nodes or more, a primary and its replicas, not 1: use nodes=2, or the topology standalone"
     assert Ring().wrong_size(1) == f"ring {words}"
     assert Ring().wrong_size(2) == ""
     with pytest.raises(ConfigError) as caught:
@@ -275,7 +275,7 @@ def test_an_option_that_contradicts_is_refused_before_a_start(idle, option, valu
         ring.form(idle)
 
     assert str(caught.value) == (
-        f"option {option}={value} contradicts ring: its {role}; leave it out of options and my.cnf"
+        f"option {option}={value} contradicts ring: its {role}; remove it from options and my.cnf"
     )
     assert [node.host.spawned for node in idle] == [[], []]
 

@@ -40,7 +40,7 @@ def with_release(settings, *names, provisioner="local"):
         (
             ClusterSpec("async_replication"),
             "suites/test_a.py: async_replication1: async_replication needs 2 nodes or more, a primary and its "
-            "replicas, not 1: give it nodes=2, or take the topology standalone",
+            "replicas, not 1: use nodes=2, or the topology standalone",
         ),
         (ClusterSpec("drbd", nodes=3), "suites/test_a.py: drbd3: drbd is 2 nodes, a server and a standby host for its"),
         (ClusterSpec("standalone", nodes=2), "suites/test_a.py: standalone2: a standalone server is one node, not 2"),

@@ -19,7 +19,7 @@ from pathlib import Path
 from pytest_dbcluster import registry
 from pytest_dbcluster.clusters.bringing import bring
 from pytest_dbcluster.clusters.proxies.haproxy import health_server
-from pytest_dbcluster.clusters.proxy import MOST_CONNECTIONS, Proxy, through
+from pytest_dbcluster.clusters.proxy import MOST_CONNECTIONS, Proxy, query_through
 from pytest_dbcluster.clusters.servers.connection import Endpoint, SQLError
 from pytest_dbcluster.clusters.servers.node import Node
 from pytest_dbcluster.clusters.topology import Topology
@@ -229,7 +229,7 @@ def _misplaced(server: str, row: Mapping[str, str], *, wanted: bool, checked: bo
 
 def _unanswered(listener: str, endpoint: Endpoint) -> list[str]:
     try:
-        through(f"haproxy's {listener}", endpoint, "SELECT 1")
+        query_through(f"haproxy's {listener}", endpoint, "SELECT 1")
     except SQLError as error:
         return [str(error)]
     return []

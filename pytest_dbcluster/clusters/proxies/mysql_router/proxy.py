@@ -12,9 +12,9 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from pytest_dbcluster.clusters.bringing import brought
+from pytest_dbcluster.clusters.bringing import copy_program
 from pytest_dbcluster.clusters.proxies.mysql_router import innodb_cluster
-from pytest_dbcluster.clusters.proxy import MOST_CONNECTIONS, Proxy, through
+from pytest_dbcluster.clusters.proxy import MOST_CONNECTIONS, Proxy, query_through
 from pytest_dbcluster.clusters.servers.connection import Endpoint, SQLError
 from pytest_dbcluster.clusters.servers.node import Node
 from pytest_dbcluster.clusters.topology import Topology
@@ -98,9 +98,9 @@ class MySQLRouter(Proxy):
         """Take a host and ports. ``follow`` starts the router once the nodes are ready. Raises ProvisionError."""
         host = self.acquire()
         release = self.nodes[0].release
-        self._router = brought(PROGRAM, "mysql", release, host) if host.machine else router(release)
+        self._router = copy_program(PROGRAM, "mysql", release, host) if host.machine else router(release)
         if self.topology.adoption and host.machine:
-            self._shell = brought(innodb_cluster.SHELL, "mysql", release, host)
+            self._shell = copy_program(innodb_cluster.SHELL, "mysql", release, host)
         elif self.topology.adoption:
             self._shell = innodb_cluster.shell(release)
         self._ports = {role: host.port(usual) for role, usual in zip(STRATEGIES, PORTS, strict=True)}
@@ -144,13 +144,13 @@ class MySQLRouter(Proxy):
         """Of several nodes that take writes, put the router's own choice first. Raises SQLError."""
         writers = self._routes["writer"]
         if len(writers) > 1:
-            reached = through(f"{PROGRAM}'s writer", self.endpoint(self._ports["writer"], writers), WHICH)
+            reached = query_through(f"{PROGRAM}'s writer", self.endpoint(self._ports["writer"], writers), WHICH)
             writers.sort(key=lambda node: node.query(WHICH) != reached)
 
     def _missed(self, role: str, nodes: Sequence[Node]) -> list[str]:
         """Open one connection for each node; return the nodes that no connection reached, one line each."""
         endpoint = self.endpoint(self._ports[role], nodes)
-        reached = [through(f"{PROGRAM}'s {role}", endpoint, WHICH) for _ in nodes]
+        reached = [query_through(f"{PROGRAM}'s {role}", endpoint, WHICH) for _ in nodes]
         return [
             f"{PROGRAM}'s {role}: none of {len(nodes)} connections led to {node.name}"
             for node in nodes

@@ -282,7 +282,7 @@ class GroupReplication(Topology):
             executed[node] = members.divided(gtids, self._names(node))[0]
             if int(certifying) + int(applying):
                 lines.append(f"{node.name}: {certifying} transactions to certify, {applying} to apply")
-        return lines + [f"{node.name} has still to apply {gtids}" for node, gtids in members.lacking(executed).items()]
+        return lines + [f"{node.name} must still apply {gtids}" for node, gtids in members.lacking(executed).items()]
 
     def violations(self, nodes: Sequence[Node]) -> list[str]:
         """Return errant transactions (not written through the group), and those that only some members have."""

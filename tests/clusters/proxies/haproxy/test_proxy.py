@@ -12,7 +12,7 @@ import pytest
 from pytest_dbcluster import wait
 from pytest_dbcluster.clusters.proxies.haproxy import proxy as haproxy
 from pytest_dbcluster.clusters.proxies.haproxy.proxy import HAProxy
-from pytest_dbcluster.clusters.proxy import through
+from pytest_dbcluster.clusters.proxy import query_through
 from pytest_dbcluster.clusters.servers.connection import Connection, SQLError
 from pytest_dbcluster.clusters.servers.node import LOAD
 from pytest_dbcluster.errors import ProvisionError
@@ -84,7 +84,7 @@ def landed(endpoint):
 
 def arrived(names, endpoint):
     """The name of the node that a new connection reaches, by its port."""
-    return names[through("test", endpoint, "SELECT @@port")[0][0]]
+    return names[query_through("test", endpoint, "SELECT @@port")[0][0]]
 
 
 def wait_spread(reached, times, shares):
@@ -201,7 +201,7 @@ def test_a_primary_that_takes_no_writes_is_no_writer(start):
     )
 
     with pytest.raises(SQLError):
-        through("test", cluster.proxy.writer(), "SELECT 1")
+        query_through("test", cluster.proxy.writer(), "SELECT 1")
     assert cluster.problems() == ["node1: read_only is 'ON', wanted 'OFF'"]
 
 

@@ -14,7 +14,7 @@ from pytest_dbcluster import wait
 from pytest_dbcluster.clusters.proxies.mysql_router import innodb_cluster
 from pytest_dbcluster.clusters.proxies.mysql_router import proxy as mysql_router
 from pytest_dbcluster.clusters.proxies.mysql_router.proxy import MySQLRouter
-from pytest_dbcluster.clusters.proxy import proxy_class, through
+from pytest_dbcluster.clusters.proxy import proxy_class, query_through
 from pytest_dbcluster.clusters.servers.connection import Connection
 from pytest_dbcluster.clusters.servers.node import LOAD
 from pytest_dbcluster.errors import NodeDied, ProvisionError, Unsupported
@@ -56,7 +56,7 @@ def galera(start, mariadb):
 def landed(cluster, endpoint, number=12):
     """How many of new connections reach which node."""
     names = {node.port: node.name for node in cluster.nodes}
-    return Counter(names[through("test", endpoint, "SELECT @@port")[0][0]] for _ in range(number))
+    return Counter(names[query_through("test", endpoint, "SELECT @@port")[0][0]] for _ in range(number))
 
 
 def elect(group, node):
@@ -89,7 +89,9 @@ def test_it_listens_on_this_machine_alone(galera):
 
 def test_the_router_adds_no_tls(single):
     """What client and server agree on is what is used: nothing for loads, TLS for who asks for it."""
-    plain = through("test", dataclasses.replace(single.proxy.reader(), tls=False), "SHOW STATUS LIKE 'Ssl_cipher'")
+    plain = query_through(
+        "test", dataclasses.replace(single.proxy.reader(), tls=False), "SHOW STATUS LIKE 'Ssl_cipher'"
+    )
     secret = Connection("test", dataclasses.replace(single.proxy.reader(), tls=True))
     with contextlib.closing(secret):
         assert plain == [("Ssl_cipher", "")]

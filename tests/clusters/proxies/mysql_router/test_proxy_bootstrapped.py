@@ -12,7 +12,7 @@ from pytest_dbcluster.clusters.proxies.haproxy.proxy import HAProxy
 from pytest_dbcluster.clusters.proxies.mysql_router import innodb_cluster
 from pytest_dbcluster.clusters.proxies.mysql_router import proxy as mysql_router
 from pytest_dbcluster.clusters.proxies.mysql_router.proxy import LIMITS, MySQLRouter
-from pytest_dbcluster.clusters.proxy import through
+from pytest_dbcluster.clusters.proxy import query_through
 from pytest_dbcluster.clusters.servers.node import Node
 from pytest_dbcluster.clusters.topology import Topology, topology
 from pytest_dbcluster.errors import CommandFailed, ProvisionError
@@ -190,7 +190,7 @@ def test_the_kind_of_router_is_said_with_its_reason(mysql, monkeypatch):
 def landed(cluster, endpoint, number):
     """How many of new connections reach which node."""
     names = {node.port: node.name for node in cluster.nodes}
-    return Counter(names[through("test", endpoint, "SELECT @@port")[0][0]] for _ in range(number))
+    return Counter(names[query_through("test", endpoint, "SELECT @@port")[0][0]] for _ in range(number))
 
 
 def test_a_router_of_an_innodb_cluster_follows_the_primary(provisioner, mysql):

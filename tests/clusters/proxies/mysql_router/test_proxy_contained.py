@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from pytest_dbcluster import wait
-from pytest_dbcluster.clusters.proxy import through
+from pytest_dbcluster.clusters.proxy import query_through
 from pytest_dbcluster.spec import ClusterSpec
 from tests.support.clusters import bring_up
 
@@ -24,7 +24,7 @@ def group(containers, imaged):
 
 def landed(endpoint):
     """The nodes that four new connections reached, by the names of their hosts."""
-    return Counter(through("test", endpoint, "SELECT @@hostname")[0][0] for _ in range(4))
+    return Counter(query_through("test", endpoint, "SELECT @@hostname")[0][0] for _ in range(4))
 
 
 def test_the_router_is_a_host_of_its_own(group):

@@ -119,7 +119,7 @@ def test_a_backlog_names_who_is_behind(group3):
     try:
         primary.query(f"INSERT INTO {table} VALUES (4)")
         found = group3.topology.backlog(group3.nodes)
-        assert any(line.startswith(f"{late.name} has still to apply ") for line in found)
+        assert any(line.startswith(f"{late.name} must still apply ") for line in found)
     finally:
         late.query("UNLOCK TABLES")
     assert group3.settle(60), group3.backlog()

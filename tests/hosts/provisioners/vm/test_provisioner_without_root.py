@@ -72,7 +72,7 @@ def test_a_kept_cluster_is_used_by_the_printed_command(home):
     up = home.run(*COMMAND, "up", "galera", "--nodes", "1", "--proxy", "haproxy", "--provisioner", "vm", seconds=300)
     assert up.returncode == 0, up.stderr
     command = re.search(r"^  writer +(\S.*--defaults-file=.*)$", up.stdout, re.MULTILINE)[1]
-    assert "the proxy's own page" not in up.stdout
+    assert "statistics page of the proxy" not in up.stdout
 
     said = home.run(*shlex.split(command), "-Ne", "SELECT @@hostname", seconds=60)
     down = home.run(*COMMAND, "down", "--all", seconds=60)
