@@ -324,7 +324,7 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A data directory of the test's own; what is left in it at the end is ended."""
     monkeypatch.setenv("DBCLUSTER_DATA_DIR", str(tmp_path / "runs"))
     yield tmp_path / "runs"
-    for run in runs.known():
+    for run in runs.list_runs():
         runs.end(run)
 
 

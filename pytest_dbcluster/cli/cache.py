@@ -124,7 +124,7 @@ def _names(entries: Sequence[CacheEntry]) -> str:
 
 def _refuse_in_use() -> None:
     """Raise ConfigError if a run or a kept cluster uses the cache."""
-    using = [run.run_id for run in runs.known() if run.kept or run.alive]
+    using = [run.run_id for run in runs.list_runs() if run.kept or run.alive]
     if using:
         raise ConfigError(f"the cache is in use by run {', '.join(using)}; end it first: dbcluster ps, dbcluster down")
 

@@ -26,8 +26,8 @@ from pytest_dbcluster.cli.text import add_wait, tell
 from pytest_dbcluster.clusters.topology import usual_nodes
 from pytest_dbcluster.errors import ConfigError, Inconclusive, ProvisionError, SeriesVoid, Unsupported
 from pytest_dbcluster.formatting import Report, duration
-from pytest_dbcluster.hosts.given import given_elsewhere
-from pytest_dbcluster.hosts.provisioner import given_images
+from pytest_dbcluster.hosts.given import remote_arguments
+from pytest_dbcluster.hosts.provisioner import parse_images
 from pytest_dbcluster.measuring.drawing.round_source import RoundSource
 from pytest_dbcluster.measuring.drawing.rules import Rules
 from pytest_dbcluster.measuring.measurement import Measurement
@@ -107,8 +107,8 @@ def run_calibrate(arguments: argparse.Namespace) -> int:
     spec = ClusterSpec(
         arguments.topology, nodes=nodes, release=ReleaseName.parse(arguments.release), proxy=arguments.proxy
     )
-    images = given_images(arguments.image, arguments.provisioner)
-    machines = given_elsewhere(arguments, arguments.provisioner)
+    images = parse_images(arguments.image, arguments.provisioner)
+    machines = remote_arguments(arguments, arguments.provisioner)
     pool = open_pool(arguments.provisioner, images=images, machines=machines, progress=tell)
     with contextlib.ExitStack() as stack:
         stack.callback(pool.leave)

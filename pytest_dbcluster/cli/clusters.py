@@ -21,7 +21,7 @@ from pytest_dbcluster.clusters.startup import bring_up
 from pytest_dbcluster.errors import ConfigError, ProvisionError, Unsupported
 from pytest_dbcluster.formatting import Report, duration, quantity, size
 from pytest_dbcluster.hosts import runs
-from pytest_dbcluster.hosts.given import add_ec2_options, add_machines, given_elsewhere
+from pytest_dbcluster.hosts.given import add_ec2_options, add_machines, remote_arguments
 from pytest_dbcluster.hosts.kept_logs import KeptLogs
 from pytest_dbcluster.hosts.network import measured_back
 from pytest_dbcluster.hosts.network.measured_back import MeasuredBack
@@ -57,7 +57,7 @@ def rows(now: float | None = None) -> list[ClusterRow]:
 
     The texts of other users' runs may have any content.
     """
-    return [row for run in runs.known() for row in _rows(run, now or time.time())]
+    return [row for run in runs.list_runs() for row in _rows(run, now or time.time())]
 
 
 def _rows(run: Run, now: float) -> list[ClusterRow]:
@@ -94,7 +94,7 @@ def _state(run: Run) -> str:
         command = "dbcluster reap" if run.mine else f"dbcluster reap, as {run.user}"
         if run.alive:
             return "running"
-        return "ended: its supervisor cleans up" if run.ending else f"dead: {command}"
+        return "ended: its supervisor cleans up" if run.is_ending else f"dead: {command}"
     if elsewhere := next((one for one in kept.read(run.directory) if one.place and one.ends), None):
         assert elsewhere.ends
         if elsewhere.over:
@@ -110,7 +110,7 @@ def down(wanted: str) -> tuple[Run, int]:
     Root may end a run of another user by its id. Raises ConfigError for an unknown id or name, for a run that is alive
     and not kept, for another user's run, and for a run that is kept on other machines.
     """
-    run = kept.choose(wanted, runs.known())
+    run = kept.choose(wanted, runs.list_runs())
     if not run.kept and run.alive:
         raise ConfigError(f"run {run.run_id} belongs to process {run.owner}, which still runs: end that process")
     if elsewhere := next((one for one in kept.read(run.directory) if one.place and run.mine), None):
@@ -125,7 +125,7 @@ def down_all() -> list[tuple[Run, int]]:
     """End every run of this user that is kept on this machine; return each with the number of ended processes."""
     return [
         (run, runs.end(run))
-        for run in runs.known()
+        for run in runs.list_runs()
         if run.kept and run.mine and not any(one.place for one in kept.read(run.directory))
     ]
 
@@ -148,7 +148,7 @@ def reap_engine(progress: Report) -> list[str]:
 
 def free_name(name: str) -> None:
     """Raise ConfigError if a kept cluster of this user has this name."""
-    for run in runs.known():
+    for run in runs.list_runs():
         if run.mine and any(cluster.name == name for cluster in kept.read(run.directory)):
             raise ConfigError(f"a kept cluster already has the name {name!r} (run {run.run_id}); choose another --name")
 
@@ -318,7 +318,7 @@ def run_up(arguments: argparse.Namespace) -> int:
     """``dbcluster up TOPOLOGY``: start a cluster, leave it running, and print how to connect."""
     from pytest_dbcluster.clusters import proxy, topology
     from pytest_dbcluster.clusters.servers import cnf_file
-    from pytest_dbcluster.hosts.provisioner import given_images, module_of
+    from pytest_dbcluster.hosts.provisioner import module_of, parse_images
 
     module_of(arguments.provisioner)
     if (elsewhere := arguments.provisioner) in ("ssh", "ec2"):
@@ -328,7 +328,7 @@ def run_up(arguments: argparse.Namespace) -> int:
             + (", which leaves its cluster running with --db-keep" if elsewhere == "ec2" else "")
             + ", or use --provisioner local"
         )
-    given_elsewhere(arguments, arguments.provisioner)
+    remote_arguments(arguments, arguments.provisioner)
     topology.topology(arguments.topology)
     if arguments.proxy:
         registry.find("proxy", arguments.proxy, planned=proxy.PLANNED)
@@ -341,7 +341,7 @@ def run_up(arguments: argparse.Namespace) -> int:
     spec = (spec if arguments.rtt is None else spec.with_needs(rtt=arguments.rtt)).named(arguments.name)
     if arguments.name:
         free_name(arguments.name)
-    images = given_images(arguments.image, arguments.provisioner)
+    images = parse_images(arguments.image, arguments.provisioner)
     print(leave_running(spec, below, where=arguments.provisioner, images=images, progress=tell))
     return 0
 
@@ -360,7 +360,7 @@ def run_ps(arguments: argparse.Namespace) -> int:
 def _in_account(arguments: argparse.Namespace) -> bool:
     """Whether a command is about an AWS account, and not about machines. Raises ConfigError."""
     if arguments.provisioner == "ec2":
-        given_elsewhere(arguments, arguments.provisioner)
+        remote_arguments(arguments, arguments.provisioner)
         return True
     of_account = {"--region": arguments.region, "--run": arguments.of_run, "--expired": arguments.expired}
     if given := [option for option, value in of_account.items() if value]:
@@ -370,7 +370,7 @@ def _in_account(arguments: argparse.Namespace) -> bool:
 
 def _elsewhere(arguments: argparse.Namespace) -> Leftovers | None:
     """The leftovers of runs on the machines of a command; None for a command about this machine. Raises ConfigError."""
-    machines = given_elsewhere(arguments, arguments.provisioner)
+    machines = remote_arguments(arguments, arguments.provisioner)
     return Leftovers(**machines) if arguments.provisioner == "ssh" else None
 
 
@@ -415,7 +415,7 @@ def run_down(arguments: argparse.Namespace) -> int:
         print(f"ended run {run.run_id} ({quantity(processes, 'process')})")
         if left := runs.left_to_owner(run):
             tell(left)
-    for run in runs.known() if arguments.all else ():
+    for run in runs.list_runs() if arguments.all else ():
         if run.kept and not run.mine:
             tell(f"left run {run.run_id}, which belongs to {run.user}; {runs.as_owner(run, f'down {run.run_id}')}")
         elif there := next((one for one in kept.read(run.directory) if one.place), None):

@@ -37,8 +37,8 @@ from pytest_dbcluster.cli.text import add_wait, own_options, tell
 from pytest_dbcluster.clusters.topology import usual_nodes
 from pytest_dbcluster.errors import ConfigError, Inconclusive, LockHeld
 from pytest_dbcluster.formatting import amount, duration, quantity
-from pytest_dbcluster.hosts.given import add_ec2_options, add_machines, given_elsewhere
-from pytest_dbcluster.hosts.provisioner import given_images
+from pytest_dbcluster.hosts.given import add_ec2_options, add_machines, remote_arguments
+from pytest_dbcluster.hosts.provisioner import parse_images
 from pytest_dbcluster.measuring.answer import Answer
 from pytest_dbcluster.measuring.evidence import Evidence
 from pytest_dbcluster.reporting import results_lock
@@ -148,8 +148,8 @@ def _compare(arguments: argparse.Namespace) -> int:
     specs = specs_of(arguments)
     workloads = [workload_of(text, arguments.threads) for text in arguments.workload or DEFAULT_WORKLOADS]
     seed = secrets.randbits(64) if arguments.seed is None else arguments.seed
-    images = given_images(arguments.image, arguments.provisioner)
-    machines = given_elsewhere(arguments, arguments.provisioner)
+    images = parse_images(arguments.image, arguments.provisioner)
+    machines = remote_arguments(arguments, arguments.provisioner)
     place, before = _lock_results(Path(arguments.results), resume=arguments.resume)
     pool = open_pool(
         arguments.provisioner,

@@ -21,7 +21,7 @@ from pytest_dbcluster.clusters.servers import connection
 from pytest_dbcluster.errors import ConfigError, ProvisionError, Unsupported
 from pytest_dbcluster.formatting import gibibytes, printable
 from pytest_dbcluster.hosts import runs
-from pytest_dbcluster.hosts.given import add_ec2_options, given_elsewhere
+from pytest_dbcluster.hosts.given import add_ec2_options, remote_arguments
 from pytest_dbcluster.hosts.guests import guest, network, user_namespace
 from pytest_dbcluster.hosts.network import kernel_router, local_paths
 from pytest_dbcluster.hosts.provisioners.container import engine, images
@@ -69,7 +69,7 @@ def add_doctor(doctor: argparse.ArgumentParser) -> None:
 
 def run_doctor(arguments: argparse.Namespace) -> int:
     """``dbcluster doctor``: print the findings. Returns 1 if a machine or an account is unusable."""
-    machines = given_elsewhere(arguments, arguments.provisioner)
+    machines = remote_arguments(arguments, arguments.provisioner)
     if arguments.provisioner == "ec2":
         found = checkup.findings(Account(arguments.region), machines["settings"])
         print(printable(text([Finding(one.name, one.value, one.problem) for one in found]), lines=True))
@@ -203,7 +203,7 @@ def containers() -> Finding:
         return Finding("containers", f"no engine listens on {', '.join(engine.socket_paths())}", NO_CONTAINERS)
     try:
         with contextlib.closing(engine.connect()) as connected:
-            tags = [image.tag for image in images.found(connected) if image.tag]
+            tags = [image.tag for image in images.list_images(connected) if image.tag]
             shown = ", ".join(tags) or "none from dbcluster image build"
             value = f"{connected.name} {connected.version} on {connected.socket}, images: {shown}"
     except (ProvisionError, Unsupported) as error:
@@ -224,7 +224,7 @@ def guests() -> Finding:
     """The kernel of guests, the way they start and the place of their memory; or why guests are impossible here."""
     system = fetched.lookup(GUEST_SYSTEM, "")
     kernel = f"user-mode Linux {system.version}" if system else NO_KERNEL
-    if reason := network.missing() or guest.no_memory(GUEST_MEMORY):
+    if reason := network.why_not() or guest.no_memory(GUEST_MEMORY):
         return Finding("guests", kernel, f"{NO_GUESTS}: {reason}")
     mode = "by root" if user_namespace.root() else "without root, in a user namespace"
     free = gibibytes(guest.free_memory())

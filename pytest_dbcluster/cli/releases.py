@@ -89,7 +89,7 @@ def run_list(arguments: argparse.Namespace) -> int:
     from pytest_dbcluster.hosts.provisioners.container import images
 
     with _engine() as engine:
-        _show_images("image", images.found(engine))
+        _show_images("image", images.list_images(engine))
     return 0
 
 

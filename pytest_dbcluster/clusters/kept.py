@@ -109,7 +109,7 @@ def write(cluster: Cluster, provisioner: Keeps, *, name: str = "") -> Kept:
     release = cluster.nodes[0].release
     client, directory = _client(cluster, provisioner)
     client_cnf = directory / f"client{number}.cnf"
-    stay = provisioner.staying()
+    stay = provisioner.describe_stay()
     kept = Kept(
         run_id=provisioner.run_id,
         name=name or cluster.spec.short_name,
@@ -166,7 +166,7 @@ def _client(cluster: Cluster, provisioner: Keeps) -> tuple[str, Path]:
     """
     host, release = cluster.nodes[0].host, cluster.nodes[0].release
     beside = next(filter(None, map(release.path_of, CLIENTS)), None)
-    if beside and (command := host.typed([str(beside)])):
+    if beside and (command := host.command_line([str(beside)])):
         return shlex.join(command), Path(host.directory)
     vendor = sorted(CLIENTS, key=lambda name: name != release.product)
     own = [release.bin / name for name in CLIENTS if (release.bin / name).exists()]

@@ -127,18 +127,18 @@ class Agent:
         """
         lines = script.split("\n")
         how = f"{files} {'text' if text else ''}" if files else ""
-        return self._numbered(lambda number: f"begin {number} {len(lines)} {how}\n" + "".join(f"{x}\n" for x in lines))
+        return self._request(lambda number: f"begin {number} {len(lines)} {how}\n" + "".join(f"{x}\n" for x in lines))
 
     def holds(self, condition: str, seconds: float) -> bool:
         """Whether a test of the shell is true, such as ``[ -e FILE ]``. The shell itself answers it at once.
 
         Raises ProvisionError.
         """
-        number = self._numbered(lambda number: f"test {number} {condition}\n")
+        number = self._request(lambda number: f"test {number} {condition}\n")
         self._until(lambda: number in self._ended, seconds, "a test")
         return self._ended[number] == 0
 
-    def _numbered(self, request: Callable[[int], str]) -> int:
+    def _request(self, request: Callable[[int], str]) -> int:
         """Send a request with a new number, and return the number."""
         with self._sending:
             self._begun += 1
@@ -172,7 +172,7 @@ class Agent:
                 self._news.wait(min(left, 1.0))
         return self._ended[number]
 
-    def said(self, number: int, part: str) -> bytes | None:
+    def output(self, number: int, part: str) -> bytes | None:
         """The output ``out`` or ``err`` of a script that has ended; None if it is too long, and so stays in its file.
 
         A second call returns an empty output.
@@ -207,7 +207,7 @@ class Agent:
         """Whether the host outlives the connection."""
         return self._stays
 
-    def finished(self, number: int, seconds: float) -> int | None:
+    def wait_or_kill(self, number: int, seconds: float) -> int | None:
         """As ``wait``. When the wait ends for any reason, it kills a program that still runs."""
         status = None
         try:
@@ -252,7 +252,7 @@ class Agent:
             self._send(f"look {number}\n")
         self._wake_nudger()
         self._until(lambda: self._looked >= number, seconds, "a request for its usage")
-        return _counted(self._figures.read_text()) if self._figures else {}
+        return _parse_counters(self._figures.read_text()) if self._figures else {}
 
     def close(self) -> None:
         """Close our end of the pipe. The host and its programs end then."""
@@ -386,7 +386,7 @@ class Agent:
                 self._figures_said.setdefault(number, []).append(" ".join(words))
 
 
-def _counted(text: str) -> Mapping[str, int]:
+def _parse_counters(text: str) -> Mapping[str, int]:
     """The figures of a look, by the names of COUNTED; empty while the host rewrites them."""
     lines = [line.split() for line in text.splitlines() if line.strip()]
     of_cpu = next((list(map(int, words[1:])) for words in lines if words[0] == "cpu"), [])

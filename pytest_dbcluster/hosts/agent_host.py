@@ -13,7 +13,7 @@ from pathlib import Path
 from pytest_dbcluster.errors import ProvisionError
 from pytest_dbcluster.hosts import agent
 from pytest_dbcluster.hosts.agent import Agent
-from pytest_dbcluster.hosts.host import IS_STOPPED, TELL_SECONDS, Completed, EndsCommands, Host, Process, completed
+from pytest_dbcluster.hosts.host import IS_STOPPED, TELL_SECONDS, Completed, EndsCommands, Host, Process, result_of
 from pytest_dbcluster.hosts.local_host import LocalHost
 
 
@@ -38,10 +38,10 @@ class AgentProcess(Process):
         """The exit status: None while the program runs, negative for the signal that ended the program."""
         return self._agent.status(self._number)
 
-    def stopped(self) -> bool:
+    def is_stopped(self) -> bool:
         """Whether a signal has stopped the program. Raises ProvisionError if the host does not answer."""
         if self.pid:
-            return super().stopped()
+            return super().is_stopped()
         return self._agent.holds(IS_STOPPED.format(self._inside), TELL_SECONDS)
 
     def signal(self, number: int) -> None:
@@ -99,7 +99,7 @@ class AgentHost(Host, EndsCommands):
         finally:
             for file in files.values():
                 Path(file).unlink(missing_ok=True)
-        return completed(command, status, stdout, stderr, host=self.name, timeout=seconds, began=began)
+        return result_of(command, status, stdout, stderr, host=self.name, timeout=seconds, began=began)
 
     def _ended(
         self,
@@ -121,7 +121,7 @@ class AgentHost(Host, EndsCommands):
         )
         self._commands.add(number)
         try:
-            return self.agent.finished(number, seconds)
+            return self.agent.wait_or_kill(number, seconds)
         finally:
             self._commands.discard(number)
 

@@ -32,11 +32,11 @@ class Command:
 
 def record(directory: Path, command: Command) -> None:
     """Add a command to the run in this directory. Replaces the file atomically. Raises OSError."""
-    commands = [*recorded(directory), command]
+    commands = [*read_commands(directory), command]
     owned_files.write(directory, FILE, msgspec.json.encode(commands).decode())
 
 
-def recorded(directory: Path) -> list[Command]:
+def read_commands(directory: Path) -> list[Command]:
     """The commands of the run in this directory, in the order of their recording.
 
     Empty if the file cannot be read, or if another user owns it or its directory or may write to them.
@@ -59,7 +59,7 @@ def run(directory: Path, seconds: float = SECONDS) -> None:
     The output is discarded. A command that fails and a missing program are not errors.
     """
     quiet = subprocess.DEVNULL
-    for command in recorded(directory):
+    for command in read_commands(directory):
         with contextlib.suppress(OSError, ValueError, subprocess.TimeoutExpired):
             subprocess.run(
                 command.argv,

@@ -20,7 +20,7 @@ class Option:
 
     name: str
     field: str
-    """The argument of ``EC2Settings.parsed``."""
+    """The argument of ``EC2Settings.parse``."""
 
     help: str
     metavar: str = ""
@@ -92,10 +92,10 @@ def add_machines(option: Callable[..., object]) -> None:
     )
 
 
-def given_elsewhere(option: Any, provisioner: str) -> Mapping[str, Any]:
+def remote_arguments(option: Any, provisioner: str) -> Mapping[str, Any]:
     """The arguments of the provisioners ssh and ec2 from parsed options. Raises ConfigError for other provisioners."""
     base = {"base": option.db_host_directory} if option.db_host_directory else {}
-    machines, instances = given_machines(option, provisioner), given_instances(option, provisioner)
+    machines, instances = ssh_arguments(option, provisioner), ec2_arguments(option, provisioner)
     if base and provisioner not in ("ssh", "ec2"):
         raise ConfigError(
             f"--db-host-directory was given, but the provisioner {provisioner} uses no machines; use --db-provisioner "
@@ -104,7 +104,7 @@ def given_elsewhere(option: Any, provisioner: str) -> Mapping[str, Any]:
     return {**machines, **instances, **base}
 
 
-def given_machines(option: Any, provisioner: str) -> Mapping[str, Any]:
+def ssh_arguments(option: Any, provisioner: str) -> Mapping[str, Any]:
     """The arguments of the provisioner ssh from parsed options. Raises ConfigError for other provisioners."""
     given = {
         "machines": tuple(option.db_host or ()),
@@ -120,7 +120,7 @@ def given_machines(option: Any, provisioner: str) -> Mapping[str, Any]:
     return told
 
 
-def given_instances(option: Any, provisioner: str) -> Mapping[str, Any]:
+def ec2_arguments(option: Any, provisioner: str) -> Mapping[str, Any]:
     """The arguments of the provisioner ec2 from parsed options. Raises ConfigError for other provisioners."""
     given: dict[str, Any] = {one.name: getattr(option, one.destination, None) for one in EC2_OPTIONS}
     told = [name for name, value in given.items() if value not in (None, False, [])]
@@ -134,7 +134,7 @@ def given_instances(option: Any, provisioner: str) -> Mapping[str, Any]:
     from pytest_dbcluster.hosts.provisioners.ec2.settings import EC2Settings  # only this provisioner needs it
 
     values = {one.field: given[one.name] for one in EC2_OPTIONS}
-    return {"settings": EC2Settings.parsed(**{**values, "spot": bool(values["spot"])})}
+    return {"settings": EC2Settings.parse(**{**values, "spot": bool(values["spot"])})}
 
 
 def lock_wait(option: str, text: str) -> float:
@@ -148,7 +148,7 @@ def lock_wait(option: str, text: str) -> float:
 def run_budget(given: float | None, elsewhere: Mapping[str, Any]) -> float | None:
     """Seconds that a run may take; None for no limit. A run must end before the time to live of its instances.
 
-    given: of ``--db-run-budget``. elsewhere: of ``given_elsewhere``. Raises ConfigError if the budget is too long.
+    given: of ``--db-run-budget``. elsewhere: of ``remote_arguments``. Raises ConfigError if the budget is too long.
     """
     if "settings" not in elsewhere:
         return given

@@ -37,7 +37,9 @@ DATA = "data"  # in the directory of a host: the data of its server
 LOOK_SECONDS = 1.0  # between two checks of a host or server while we wait for it
 
 
-def connected(address: str, port: int, seconds: float, look: Callable[[], None], made: socket.socket) -> socket.socket:
+def connect_socket(
+    address: str, port: int, seconds: float, look: Callable[[], None], made: socket.socket
+) -> socket.socket:
     """Connect a new socket. Raises TimeoutError after ``seconds``, another OSError, and what ``look`` raises.
 
     It calls ``look`` once a second, because a host that is gone does not even refuse connections.
@@ -69,7 +71,7 @@ def connected(address: str, port: int, seconds: float, look: Callable[[], None],
 def through_socket(path: str) -> Connects:
     """Connect through a Unix socket of this machine. Its path may be longer than 107 bytes (unix(7))."""
 
-    def connected(address: str, port: int, seconds: float) -> socket.socket:
+    def connect(address: str, port: int, seconds: float) -> socket.socket:
         directory = os.open(Path(path).parent, os.O_PATH)
         stream = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
@@ -82,7 +84,7 @@ def through_socket(path: str) -> Connects:
             os.close(directory)
         return stream
 
-    return connected
+    return connect
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -94,7 +96,7 @@ class Completed:
     seconds: float
 
 
-def completed(
+def result_of(
     command: Sequence[str], status: int | None, stdout: str, stderr: str, *, host: str, timeout: float, began: float
 ) -> Completed:
     """The result of a command with status 0. Raises CommandFailed for another status.
@@ -127,7 +129,7 @@ class Process(abc.ABC):
 
         return processes.cpu_seconds(self.pid)
 
-    def stopped(self) -> bool:
+    def is_stopped(self) -> bool:
         """Whether a signal such as SIGSTOP has stopped the program. Raises ProvisionError if its host does not answer.
 
         The default reads the process of this machine with the id ``pid``.
@@ -302,7 +304,7 @@ class Host(abc.ABC):
         """
         return {}
 
-    def typed(self, command: Sequence[str]) -> list[str]:
+    def command_line(self, command: Sequence[str]) -> list[str]:
         """The command line that runs a program of the host, for a user at a shell of this machine.
 
         Empty if the host uses the programs of this machine, or if this machine has no client program to reach it.
@@ -325,7 +327,7 @@ def at_once(items: Sequence[Item], ask: Callable[[Item], Answer], hosts: Sequenc
         with wait.interruptible_by(over):
             return ask(item)
 
-    answers = [_asking().submit(ended, item) for item in items]
+    answers = [_query_threads().submit(ended, item) for item in items]
     try:
         concurrent.futures.wait(answers)
     except BaseException:  # Ctrl-C: let no query run while the caller ends the hosts
@@ -336,7 +338,7 @@ def at_once(items: Sequence[Item], ask: Callable[[Item], Answer], hosts: Sequenc
 
 
 @functools.cache
-def _asking() -> concurrent.futures.ThreadPoolExecutor:
+def _query_threads() -> concurrent.futures.ThreadPoolExecutor:
     """The threads for queries. They stay for the next queries, because starting seven takes longer than their queries.
 
     There are more than enough, because a query may start others.
@@ -344,7 +346,7 @@ def _asking() -> concurrent.futures.ThreadPoolExecutor:
     return concurrent.futures.ThreadPoolExecutor(MOST_ASKED, thread_name_prefix="dbcluster-each")
 
 
-def together(one: Callable[[], Item], other: Callable[[], Answer], hosts: Sequence[Host]) -> tuple[Item, Answer]:
+def ask_both(one: Callable[[], Item], other: Callable[[], Answer], hosts: Sequence[Host]) -> tuple[Item, Answer]:
     """The answers to two independent queries; they run in this order or concurrently, as in ``at_once``."""
     asks: list[Callable[[], Any]] = [one, other]
     answers = at_once(asks, lambda ask: ask(), hosts)

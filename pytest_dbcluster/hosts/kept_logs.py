@@ -40,7 +40,7 @@ class KeptLogs:
             copies = {}
             for name, host in hosts.items():
                 for file in files:
-                    if copy := _copied(host, file, directory / name / file):
+                    if copy := _copy_end(host, file, directory / name / file):
                         copies[f"{host.directory}/{file}"] = str(copy)
             if copies:
                 _name_copies(error, copies, directory)
@@ -56,7 +56,7 @@ class KeptLogs:
         raise AssertionError("unreachable")
 
 
-def _copied(host: Host, file: str, target: Path) -> Path | None:
+def _copy_end(host: Host, file: str, target: Path) -> Path | None:
     """Copy the end of a file of a host; None if there is nothing to copy."""
     try:
         content = host.pull(f"{host.directory}/{file}")[-MOST:]

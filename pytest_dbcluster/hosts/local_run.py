@@ -39,11 +39,6 @@ class LocalRun:
         self._left = False
 
     @property
-    def begun(self) -> bool:
-        """Whether the supervisor was started and not closed."""
-        return self._client is not None
-
-    @property
     def left(self) -> bool:
         """Whether ``leave`` was called: the run stays when this process ends."""
         return self._left
@@ -148,7 +143,7 @@ class LocalRun:
         client.ask("own", directory=str(self.directory))
         for group in cgroups.recorded_groups(self.directory):
             client.ask("own_group", group=str(group))
-        for command in cleanup.recorded(self.directory):
+        for command in cleanup.read_commands(self.directory):
             client.ask("after", argv=list(command.argv), environment={**os.environ, **command.environment})
 
     def _unwritable(self, error: OSError) -> ProvisionError:

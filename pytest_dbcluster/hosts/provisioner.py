@@ -176,7 +176,7 @@ class Provisioner(abc.ABC):
             f": {reasons}" if reasons else ""
         )
 
-    def staying(self) -> Stay:
+    def describe_stay(self) -> Stay:
         """Where the run stays after ``leave``; called before it. Raises ProvisionError."""
         return Stay(f"dbcluster down {self.run_id}")
 
@@ -191,7 +191,7 @@ class Keeps(Protocol):
     run_id: str
     directory: Path
 
-    def staying(self) -> Stay:
+    def describe_stay(self) -> Stay:
         """Where the run stays."""
 
     def leave(self) -> None:
@@ -235,7 +235,7 @@ def name_of(provisioner: Provisioner) -> str:
     return name.partition(".")[0] or type(provisioner).__module__
 
 
-def given_images(given: Sequence[str], provisioner: str) -> Mapping[str, str]:
+def parse_images(given: Sequence[str], provisioner: str) -> Mapping[str, str]:
     """The images of ``--db-image``: name of the release -> image. Raises ConfigError."""
     if given and provisioner != "container":
         raise ConfigError(

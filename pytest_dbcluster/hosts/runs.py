@@ -84,7 +84,7 @@ class Run:
         return processes.is_running(self.owner, self.born)
 
     @property
-    def ending(self) -> bool:
+    def is_ending(self) -> bool:
         """Whether the owner has ended, and the supervisor is still ending the programs and cleaning up."""
         words = [supervisor.__file__, self.run_id]
         return any(words == (one.info["cmdline"] or [])[2:4] for one in psutil.process_iter(["cmdline"]))
@@ -94,7 +94,7 @@ class Run:
 
         Only the user counts, because any user can give a program any id. Empty if we may not see his processes.
         """
-        return [process for process, run_id, uid in _marked() if (run_id, uid) == (self.run_id, self.uid)]
+        return [process for process, run_id, uid in _marked_processes() if (run_id, uid) == (self.run_id, self.uid)]
 
 
 def directory() -> Path:
@@ -103,7 +103,7 @@ def directory() -> Path:
     return Path(chosen).absolute() if chosen else cache.root() / "runs"
 
 
-def _marked() -> list[tuple[psutil.Process, str, int]]:
+def _marked_processes() -> list[tuple[psutil.Process, str, int]]:
     """Every running process of a run, with the run's id and its real user id, which set-user-id programs keep."""
     marked = []
     for process in psutil.process_iter():
@@ -119,7 +119,7 @@ def _marked() -> list[tuple[psutil.Process, str, int]]:
 def orphans() -> list[psutil.Process]:
     """Our processes whose run directory was removed while they ran. No file records them any more."""
     orphaned = []
-    for process, _, uid in _marked():
+    for process, _, uid in _marked_processes():
         try:
             # The kernel marks a removed working directory with this suffix (proc_pid_cwd(5)).
             if uid == os.getuid() and str(Path(f"/proc/{process.pid}/cwd").readlink()).endswith(" (deleted)"):
@@ -136,7 +136,7 @@ def claim(directory: Path, *, keep: bool = False) -> None:
     owned_files.write(directory, FILE, text)
 
 
-def known() -> list[Run]:
+def list_runs() -> list[Run]:
     """Every run of every user that has a directory, oldest first.
 
     A directory is not a run if its name is not an id, or if its record is incomplete, has another shape, or can be
@@ -196,7 +196,7 @@ def end_sessions(run_id: str, leaders: Collection[int]) -> None:
     The kernel does not reuse a process id while its session has a process.
     """
     inside = []
-    for process, marked, uid in _marked():
+    for process, marked, uid in _marked_processes():
         with contextlib.suppress(OSError):
             if (marked, uid) == (run_id, os.getuid()) and os.getsid(process.pid) in leaders:
                 inside.append(process)
@@ -220,4 +220,4 @@ def reap() -> list[tuple[Run, int]]:
 
 def dead() -> list[Run]:
     """The runs of all users whose owner process has ended and that nobody asked to keep."""
-    return [run for run in known() if not run.kept and not run.alive]
+    return [run for run in list_runs() if not run.kept and not run.alive]

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from pytest_dbcluster import registry, storage_profiles, wait
 from pytest_dbcluster.claims import critical_values
 from pytest_dbcluster.errors import ConfigError
-from pytest_dbcluster.hosts.given import given_elsewhere, lock_wait, run_budget
-from pytest_dbcluster.hosts.provisioner import given_images
+from pytest_dbcluster.hosts.given import lock_wait, remote_arguments, run_budget
+from pytest_dbcluster.hosts.provisioner import parse_images
 from pytest_dbcluster.spec import DEFAULT_RELEASE, PARITIES, PROFILES, ReleaseName
 
 if TYPE_CHECKING:
@@ -159,11 +159,11 @@ class Settings:
         provisioner = option.db_provisioner or DEFAULT_PROVISIONER
         module_of(provisioner)
         _check(option)
-        elsewhere = given_elsewhere(option, provisioner)
+        elsewhere = remote_arguments(option, provisioner)
         return cls(
             releases=tuple(ReleaseName.parse(name) for name in names),
             provisioner=provisioner,
-            images=given_images(option.db_image or (), provisioner),
+            images=parse_images(option.db_image or (), provisioner),
             storage=storage_profiles.profile(option.db_storage).name if option.db_storage else "",
             profile=option.db_profile,
             parity=option.db_parity,

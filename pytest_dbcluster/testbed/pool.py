@@ -318,7 +318,7 @@ def open_pool(
 ) -> Pool:
     """Open the provisioner of this name, and a pool on it; ``Pool.leave`` closes both. Starts no server.
 
-    images, machines: the results of ``given_images`` and ``given_elsewhere``. keep: whether servers may stay running.
+    images, machines: the results of ``parse_images`` and ``remote_arguments``. keep: whether servers may stay running.
     The rest is as in ``Resolution`` and ``Pool``. Raises ConfigError for unknown names and wrong options, and
     Unsupported if this machine lacks something.
     """

@@ -21,7 +21,7 @@ from pytest_dbcluster.clusters.cluster import Cluster
 from pytest_dbcluster.clusters.servers.connection import SQLError
 from pytest_dbcluster.clusters.servers.node import Node
 from pytest_dbcluster.errors import NotReady, WorkloadError
-from pytest_dbcluster.hosts.host import together
+from pytest_dbcluster.hosts.host import ask_both
 from pytest_dbcluster.rounds import counters, load_generator, open_loop, turned_away
 from pytest_dbcluster.rounds.counters import Reading
 from pytest_dbcluster.rounds.ledger import Ledger
@@ -67,7 +67,7 @@ def _run_and_read(workload: Workload, setting: Setting, variant: str, block: int
     watched = cluster.topology.watch(cluster.nodes)
     servers, hosts = {node.name: node.process for node in cluster.nodes if node.process}, cluster.hosts
     samples = Sampler(servers, setting.client, [node.host for node in cluster.nodes], others=setting.others)
-    before, _ = together(functools.partial(sampler.read_counters, cluster.nodes), samples.take, hosts)
+    before, _ = ask_both(functools.partial(sampler.read_counters, cluster.nodes), samples.take, hosts)
     started, began = time.time(), time.monotonic()
     with cluster.ending_loads(setting.clients):
         try:
@@ -80,7 +80,7 @@ def _run_and_read(workload: Workload, setting: Setting, variant: str, block: int
                 raise
             failed += f"; the workload failed: {_last_line(str(error))}"
             result = RunResult(time.monotonic() - began, 0)
-    _, (drained, after) = together(samples.take, functools.partial(_drain_and_read, cluster), hosts)
+    _, (drained, after) = ask_both(samples.take, functools.partial(_drain_and_read, cluster), hosts)
     void = failed or topology_change(cluster, watched) or refusal(workload, cluster, before, after)
     void = void or drained.late or result.void or open_loop.saturation(result) or result.idle
     seconds = (result.seconds if result.span is None else result.span) + drained.seconds  # between the two readings

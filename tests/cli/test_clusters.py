@@ -134,7 +134,7 @@ def test_reap_lists_the_dead_runs_of_others_and_has_nothing_of_its_own(data, cap
         told = capsys.readouterr()
     finally:
         file.write_text(alive)
-        runs.end(next(run for run in runs.known() if run.run_id == dead.run_id))
+        runs.end(next(run for run in runs.list_runs() if run.run_id == dead.run_id))
 
     assert f"left dead run {dead.run_id}, which belongs to " in told.err
     assert told.out == "nothing to remove: no dead run of yours left anything\n"

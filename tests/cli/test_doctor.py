@@ -190,7 +190,7 @@ def test_a_container_engine_is_named_with_its_images():
         pytest.skip(reason)
     with contextlib.closing(engine.connect()) as reached:
         said = f"{reached.name} {reached.version} on {reached.socket}, images: "
-        made = [image.tag for image in images.found(reached) if image.tag]
+        made = [image.tag for image in images.list_images(reached) if image.tag]
     finding = doctor.containers()
 
     assert finding.value == said + (", ".join(made) or "none from dbcluster image build")
@@ -244,9 +244,9 @@ def test_netem_is_what_the_kernel_says(monkeypatch, reason, value):
 def test_guests_without_a_kernel_name_the_command_that_fetches_it(tmp_path, monkeypatch):
     """The first run in guests fetches it too, so nothing is ruled out; what else they need is shown."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(doctor.network, "missing", lambda: "")
+    monkeypatch.setattr(doctor.network, "why_not", lambda: "")
     shown = doctor.guests()
-    monkeypatch.setattr(doctor.network, "missing", lambda: "guests need something")
+    monkeypatch.setattr(doctor.network, "why_not", lambda: "guests need something")
 
     said = "no kernel in the cache (the first run in guests fetches it, or `dbcluster fetch vm`)"
     assert shown.value.startswith(f"{said}, started ")
@@ -259,11 +259,11 @@ def test_guests_are_shown_with_kernel_mode_and_memory(monkeypatch, tmp_path, roo
     """What they lack is said: a network namespace, or a directory in which their memory fits."""
     system = types.SimpleNamespace(version="7.2.7")
     monkeypatch.setattr(doctor.fetched, "lookup", lambda product, version: system)
-    monkeypatch.setattr(doctor.network, "missing", lambda: "")
+    monkeypatch.setattr(doctor.network, "why_not", lambda: "")
     monkeypatch.setattr(doctor.user_namespace, "root", lambda: root)
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     shown = doctor.guests()
-    monkeypatch.setattr(doctor.network, "missing", lambda: "guests need something")
+    monkeypatch.setattr(doctor.network, "why_not", lambda: "guests need something")
 
     assert shown.value.startswith(f"user-mode Linux 7.2.7, started {mode}, memory in {tmp_path} (")
     assert doctor.guests() == Finding(
@@ -273,7 +273,7 @@ def test_guests_are_shown_with_kernel_mode_and_memory(monkeypatch, tmp_path, roo
 
 def test_guests_without_a_directory_for_their_memory_name_the_variable(monkeypatch, tmp_path):
     """It is no error of the doctor."""
-    monkeypatch.setattr(doctor.network, "missing", lambda: "")
+    monkeypatch.setattr(doctor.network, "why_not", lambda: "")
     monkeypatch.setenv("TMPDIR", str(tmp_path / "none"))
 
     assert doctor.guests().rules_out == (

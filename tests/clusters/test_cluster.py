@@ -210,7 +210,7 @@ def test_a_statement_to_a_stopped_server_ends_long_before_its_limit(own, mariadb
     cluster = bring_up(ONE, mariadb, own, options={})
     (node,) = cluster.nodes
     node.process.signal(signal.SIGSTOP)
-    wait.until(lambda: [] if node.process.stopped() else ["it runs"], "all its threads to stop", seconds=60)
+    wait.until(lambda: [] if node.process.is_stopped() else ["it runs"], "all its threads to stop", seconds=60)
     began = time.monotonic()
     with pytest.raises(NodeStopped, match="node1"):
         node.query("SELECT 1", 3600)

@@ -71,7 +71,7 @@ def test_what_cannot_be_is_refused_before_anything_starts(data, monkeypatch, spe
         leave_running(spec, {}, progress=told.append)
 
     assert told == []
-    assert runs.known() == []
+    assert runs.list_runs() == []
 
 
 def test_a_galera_cluster_stays_until_it_is_ended(data):
@@ -156,7 +156,7 @@ def test_an_up_that_is_interrupted_leaves_nothing(data, number):
         [sys.executable, "-c", UP], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT
     )
     limit = time.monotonic() + 200
-    while not (started := [run for run in runs.known() if len(run.processes()) >= 3]) and time.monotonic() < limit:
+    while not (started := [run for run in runs.list_runs() if len(run.processes()) >= 3]) and time.monotonic() < limit:
         time.sleep(0.02)
     up.send_signal(number)
     output, errors = up.communicate(timeout=100)

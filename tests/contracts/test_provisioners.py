@@ -42,7 +42,7 @@ def provisioner(request):
             if reason := stand_ins.missing():
                 pytest.skip(reason)
             stack.enter_context(in_environment(stack.enter_context(Ec2StandIn(hosts=True))))
-            told = {"settings": EC2Settings.parsed(max_cost=5, source="192.0.2.1/32", prices=["ipv4=0.005"])}
+            told = {"settings": EC2Settings.parse(max_cost=5, source="192.0.2.1/32", prices=["ipv4=0.005"])}
         yield stack.enter_context(contextlib.closing(provisioner_class(request.param)(**told)))
 
 

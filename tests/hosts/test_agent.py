@@ -156,7 +156,7 @@ def written(host, tmp_path, content, *, text=True):
     files = f"{tmp_path}/files"
     number = host.begin(f"exec cat {tmp_path}/content >{files}.out 2>{files}.err", files, text=text)
     assert host.wait(number, 10) == 0
-    return host.said(number, "out")
+    return host.output(number, "out")
 
 
 @pytest.mark.parametrize("text", [True, False])
@@ -327,12 +327,12 @@ def test_what_a_look_has_written_is_read():
         f"{name:>6}: {received:7} 9 0 0 0 0 0 0 {sent:8} {packets:7} 0 0 0 0 0 0\n"
         for name, received, sent, packets in (("vec1", 1, 2, 3), ("lo", 7, 7, 7), ("vec0", 1000, 2000, 30))
     )
-    counted = agent._counted(cpu + rest + disk + link)
+    counted = agent._parse_counters(cpu + rest + disk + link)
 
     assert dict(counted) == {
         "user": 11, "system": 25, "iowait": 5, "idle": 300, "read": 56, "written": 72, "received": 1001, "sent": 2002,
         "packets": 33,
     }  # fmt: skip
-    assert "packets" not in agent._counted(cpu + rest + disk)
-    assert agent._counted(cpu + rest + link)["written"] == 0
-    assert agent._counted("") == agent._counted("cpu  10 1") == {}
+    assert "packets" not in agent._parse_counters(cpu + rest + disk)
+    assert agent._parse_counters(cpu + rest + link)["written"] == 0
+    assert agent._parse_counters("") == agent._parse_counters("cpu  10 1") == {}

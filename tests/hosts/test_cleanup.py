@@ -40,7 +40,7 @@ def test_commands_are_recorded_in_their_order_for_this_user_alone(run):
     cleanup.record(run, first)
     cleanup.record(run, second)
 
-    assert cleanup.recorded(run) == [first, second]
+    assert cleanup.read_commands(run) == [first, second]
     assert stat.S_IMODE((run / cleanup.FILE).stat().st_mode) == 0o600
     assert [path.name for path in run.iterdir()] == [cleanup.FILE]
 
@@ -89,7 +89,7 @@ def test_what_is_no_list_of_commands_is_none(run, text):
     """Half a file, or one of another format."""
     write(run, text)
 
-    assert cleanup.recorded(run) == []
+    assert cleanup.read_commands(run) == []
     cleanup.run(run)
 
 
@@ -149,7 +149,7 @@ def test_a_pipe_is_not_waited_for(run):
     """Nobody writes to it."""
     os.mkfifo(run / cleanup.FILE, 0o600)
 
-    assert cleanup.recorded(run) == []
+    assert cleanup.read_commands(run) == []
 
 
 def test_ending_a_run_runs_its_commands_before_its_directory_goes(data, tmp_path):
@@ -175,7 +175,7 @@ def test_a_run_records_what_its_supervisor_runs(data, tmp_path, monkeypatch):
     command = Command(["sh", "-c", script], {"WORD": "added", "WHERE": str(tmp_path / "said")})
     run.clean_up_by(command.argv, command.environment)
     text = (run.directory / cleanup.FILE).read_text()
-    found = cleanup.recorded(run.directory)
+    found = cleanup.read_commands(run.directory)
     run.close()
 
     assert found == [command]

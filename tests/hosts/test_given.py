@@ -8,7 +8,7 @@ import pytest
 
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.hosts import given
-from pytest_dbcluster.hosts.given import EC2_OPTIONS, add_ec2_options, given_elsewhere, run_budget
+from pytest_dbcluster.hosts.given import EC2_OPTIONS, add_ec2_options, remote_arguments, run_budget
 
 
 def parsed(*words):
@@ -29,7 +29,7 @@ def test_every_option_of_ec2_becomes_a_setting():
              "ami-0a1b2c3d", "--db-ec2-volume", "nvme", "--db-ec2-written", "4",
                  "--db-ec2-ttl", "1h", "--db-ec2-spot", "--db-ec2-price",
              "m5.large=1", "--db-ec2-tag", "a=b", "--db-ec2-from", "192.0.2.0/24"]  # fmt: skip
-    settings = given_elsewhere(parsed(*words), "ec2")["settings"]
+    settings = remote_arguments(parsed(*words), "ec2")["settings"]
 
     assert {word for word in words if word.startswith("--")} == {one.name for one in EC2_OPTIONS}
     assert (settings.max_cost, settings.type, settings.load_type, settings.zones) == (
@@ -55,25 +55,25 @@ def test_every_option_of_ec2_becomes_a_setting():
 def test_options_of_another_provisioner_are_refused(words, provisioner, message):
     """Nobody believes that a cap holds where nothing is capped."""
     with pytest.raises(ConfigError) as caught:
-        given_elsewhere(parsed(*words), provisioner)
+        remote_arguments(parsed(*words), provisioner)
 
     assert str(caught.value).startswith(message)
 
 
 def test_ssh_and_ec2_take_a_directory():
     """Other options are not told where they are not given."""
-    assert given_elsewhere(parsed("--db-host-directory=/data", "--db-host=a"), "ssh") == {
+    assert remote_arguments(parsed("--db-host-directory=/data", "--db-host=a"), "ssh") == {
         "machines": ("a",),
         "base": "/data",
     }
-    assert given_elsewhere(parsed("--db-host-directory=/data"), "ec2")["base"] == "/data"
-    assert given_elsewhere(parsed(), "local") == {}
+    assert remote_arguments(parsed("--db-host-directory=/data"), "ec2")["base"] == "/data"
+    assert remote_arguments(parsed(), "local") == {}
 
 
 def test_a_run_ends_before_its_instances():
     """By default 5 minutes, of a short life a fifth; a longer budget is refused with both times."""
-    two_hours = given_elsewhere(parsed(), "ec2")
-    short = given_elsewhere(parsed("--db-ec2-ttl=10min"), "ec2")
+    two_hours = remote_arguments(parsed(), "ec2")
+    short = remote_arguments(parsed("--db-ec2-ttl=10min"), "ec2")
 
     assert run_budget(None, two_hours) == 7200 - given.TTL_MARGIN
     assert run_budget(None, short) == 480

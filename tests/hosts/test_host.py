@@ -60,7 +60,7 @@ def test_a_plain_host_has_the_defaults_of_all_optional_methods():
     assert plain.port(3306) == 3306
     assert plain.limit_reached() == ""
     assert plain.cpu_seconds() is None
-    assert plain.typed(["mysql"]) == []
+    assert plain.command_line(["mysql"]) == []
     assert plain.machine == ""
 
 

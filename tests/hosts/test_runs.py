@@ -45,7 +45,7 @@ def test_a_run_that_this_process_claims_is_alive(data):
     (data / "mine").mkdir()
     runs.claim(data / "mine")
 
-    (run,) = runs.known()
+    (run,) = runs.list_runs()
     assert (run.run_id, run.owner, run.alive, run.kept) == ("mine", os.getpid(), True, False)
 
 
@@ -53,7 +53,7 @@ def test_a_number_that_was_given_to_another_process_is_not_the_owner(data):
     """Owner and birth together name a process."""
     make(data, "old", owner=os.getpid(), born=psutil.Process().create_time() - 100)
 
-    (run,) = runs.known()
+    (run,) = runs.list_runs()
     assert run.alive is False
 
 
@@ -77,7 +77,7 @@ def test_files_that_say_nothing_are_left_alone(data):
     make(data, "good")
     (data / "half").mkdir()
     (data / "half" / runs.FILE).write_text('{"owner": 1')
-    assert [run.run_id for run in runs.known()] == ["good"]
+    assert [run.run_id for run in runs.list_runs()] == ["good"]
     assert [run.run_id for run, _ in runs.reap()] == ["good"]
     assert (data / "half").exists()
 
@@ -102,7 +102,7 @@ def test_runs_are_listed_in_the_order_in_which_they_began(data):
     make(data, "b", began=1.0)
     make(data, "c", began=2.0)
 
-    assert [run.run_id for run in runs.known()] == ["b", "c", "a"]
+    assert [run.run_id for run in runs.list_runs()] == ["b", "c", "a"]
 
 
 def test_processes_are_found_by_their_mark(data):

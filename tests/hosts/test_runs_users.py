@@ -121,7 +121,7 @@ def test_a_program_of_another_user_with_our_mark_is_left_alone(shared, sleeping)
     """Mallory gives it the id of root's run: neither the end of the run nor its supervisor signals it."""
     theirs, ours = sleeping("feedbeef", MALLORY), sleeping("feedbeef")
     make(shared, "feedbeef", 0)
-    (run,) = runs.known()
+    (run,) = runs.list_runs()
 
     assert [process.pid for process in run.processes()] == [ours.pid]
     assert supervisor.kill_marked("feedbeef") == 1
@@ -239,7 +239,7 @@ def test_a_record_of_clusters_of_another_shape_is_none(data, odd):
     (data / RUN_ID / cleanup.FILE).write_text(odd)
 
     assert [row.name for row in clusters.rows()] == ["-"]
-    (run,) = runs.known()
+    (run,) = runs.list_runs()
     assert runs.end(run) == 0
     assert not run.directory.exists()
 
@@ -249,7 +249,7 @@ def test_a_record_that_somebody_else_may_have_written_is_no_run(shared, what):
     """Root's file in mallory's directory, mallory's file in root's, and what all may write to."""
     directory = make(shared, RUN_ID, 0)
     file = directory / runs.FILE
-    assert [run.uid for run in runs.known()] == [0]
+    assert [run.uid for run in runs.list_runs()] == [0]
     if what.endswith("directory"):
         os.chown(directory, MALLORY, MALLORY) if what == "directory" else directory.chmod(0o777)
     elif what == "link":
@@ -260,7 +260,7 @@ def test_a_record_that_somebody_else_may_have_written_is_no_run(shared, what):
     else:
         os.chown(file, MALLORY, MALLORY) if what == "file" else file.chmod(0o666)
 
-    assert runs.known() == []
+    assert runs.list_runs() == []
 
 
 def test_a_link_is_no_run(shared, tmp_path):
@@ -268,13 +268,13 @@ def test_a_link_is_no_run(shared, tmp_path):
     make(tmp_path, RUN_ID, 0)
     (shared / "feedbeef").symlink_to(tmp_path / RUN_ID)
 
-    assert runs.known() == []
+    assert runs.list_runs() == []
 
 
 def test_a_directory_that_is_exchanged_meanwhile_stays(shared):
     """It was mallory's when we looked; what lies there now is not hers."""
     make(shared, RUN_ID, MALLORY)
-    (run,) = runs.known()
+    (run,) = runs.list_runs()
     run.directory.rename(shared / "hers")
     (shared / RUN_ID).mkdir()
     (shared / RUN_ID / "precious").touch()

@@ -340,4 +340,4 @@ def test_no_two_rounds_of_any_run_overlap(pytester, monkeypatch, data):
     for (_, ended), (began, _) in itertools.pairwise(sorted(itertools.chain.from_iterable(several.values()))):
         assert began >= ended
     # A supervisor ends the servers of a dead run a moment later.
-    wait.until(lambda: [str(one) for run in runs.known() for one in run.processes()], "the end of all", seconds=60)
+    wait.until(lambda: [str(one) for run in runs.list_runs() for one in run.processes()], "the end of all", seconds=60)

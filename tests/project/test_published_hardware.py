@@ -68,7 +68,7 @@ def test_the_most_in_the_table_is_that_of_the_package(command, tmp_path, monkeyp
         "volume": value(command, "--db-ec2-volume"),
         "ttl": value(command, "--db-ec2-ttl"),
     }
-    asked = EC2Settings.parsed(**given)
+    asked = EC2Settings.parse(**given)
     groups = [
         InstanceGroup("servers", asked.type, 3, public=False, volumes=(root(USUAL_GIB), asked.volume), unlimited=False),
         InstanceGroup("load", asked.type, 1, public=False, volumes=(root(USUAL_GIB),), unlimited=False),

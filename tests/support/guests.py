@@ -18,7 +18,7 @@ def missing() -> str:
     """Why guests cannot be tested here; empty when they can."""
     if fetched.lookup(GUEST_SYSTEM, "") is None:
         return f"the system of guests is not in the cache: dbcluster fetch {GUEST_SYSTEM}"
-    return network.missing()
+    return network.why_not()
 
 
 def connection(host: Host, port: int, seconds: float = 30.0) -> socket.socket:

@@ -272,7 +272,7 @@ def test_a_kept_run_keeps_its_limits_until_it_is_ended(data):
 
     runs.reap()
     assert cgroups.members(host.group.paths[0]) == [process.pid]
-    (run,) = runs.known()
+    (run,) = runs.list_runs()
     runs.end(run)
     assert not any(place.parent.exists() for place in host.group.paths)
     assert not psutil.pid_exists(process.pid) or psutil.Process(process.pid).status() == psutil.STATUS_ZOMBIE

@@ -55,12 +55,12 @@ def run_prices(arguments: argparse.Namespace) -> int:
 def table(region: str, types: list[str] | tuple[str, ...]) -> str:
     """The prices in a region of these instance types and of all other items, with their age. Raises ConfigError."""
     from pytest_dbcluster.formatting import duration
-    from pytest_dbcluster.hosts.provisioners.ec2.money.prices import Prices, checked_type
+    from pytest_dbcluster.hosts.provisioners.ec2.money.prices import Prices, check_type
     from pytest_dbcluster.hosts.provisioners.ec2.settings import PRICED
     from pytest_dbcluster.reporting.tables import layout
 
     prices, rows = Prices(), []
-    for name in (*map(checked_type, types), *PRICED):
+    for name in (*map(check_type, types), *PRICED):
         unit = PRICED.get(name, "USD for an hour of an instance with Linux, on demand")
         source, price = prices.known(name, region)
         age = duration(86400 * prices.age(source)) if source else ""

@@ -84,7 +84,7 @@ def kept_runs(region: str) -> list[Run]:
     """The kept runs of this user and machine on instances of a region."""
     place = f"{PLACE}{region}"
     return [
-        run for run in runs.known()
+        run for run in runs.list_runs()
         if run.kept and run.mine and any(one.place == place for one in kept.read(run.directory))
     ]  # fmt: skip
 

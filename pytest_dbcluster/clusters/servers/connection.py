@@ -18,7 +18,7 @@ from typing import Any
 
 from pytest_dbcluster import wait
 from pytest_dbcluster.errors import DBClusterError
-from pytest_dbcluster.hosts.host import LOOK_SECONDS, Connects, connected
+from pytest_dbcluster.hosts.host import LOOK_SECONDS, Connects, connect_socket
 
 CLOSE_SECONDS = 2.0
 STATEMENT_SECONDS = 30.0  # a control statement fails if it gets no byte of its result for this long
@@ -219,7 +219,7 @@ def _connector(connects: Connects | None, seconds: float, look: Callable[[], Non
         if connects:
             return connects(address, port, seconds)
         family = socket.AF_INET6 if ":" in address else socket.AF_INET
-        return connected(address, port, seconds, look, socket.socket(family))
+        return connect_socket(address, port, seconds, look, socket.socket(family))
 
     class Socket(MySQLTCPSocket):
         def open_connection(self) -> None:

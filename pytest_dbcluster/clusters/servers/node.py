@@ -173,7 +173,7 @@ class Node:
         If it used CPU time between two looks, it ran between them.
         """
         self._looked = now = time.monotonic()
-        if self.process is None or not self.process.stopped():
+        if self.process is None or not self.process.is_stopped():
             self._stopped = math.inf
         elif self._stopped == math.inf or self.process.cpu_seconds() != self._stopped_at:
             self._stopped, self._stopped_at = now, self.process.cpu_seconds()
@@ -196,7 +196,7 @@ class Node:
     def _end(self, number: int, seconds: float) -> None:
         if self.process is None or not self.running:
             return
-        if self.process.stopped():  # it would handle SIGTERM only after SIGCONT
+        if self.process.is_stopped():  # it would handle SIGTERM only after SIGCONT
             number = signal.SIGKILL
         self.process.signal(number)
         limit = time.monotonic() + seconds

@@ -169,7 +169,7 @@ class ServedDisk:
             return str(words.rstrip(b"\0").decode("utf-8", "replace")).strip()
         return ""
 
-    def counted(self) -> Counted:
+    def counters(self) -> Counted:
         """Counters of the disk since the guest was powered on."""
         try:
             content = self._counters.read_bytes()

@@ -44,7 +44,7 @@ class Network:
     connects: Connects | None = None
 
     def __init__(self, run: LocalRun, tools: Release) -> None:
-        if reason := missing():
+        if reason := why_not():
             raise Unsupported(reason)
         self._ip = str(tools.program("ip"))
         self._host = run.host("network", run.directory / DIRECTORY)
@@ -75,7 +75,7 @@ class Network:
     def _begin_without_root(self) -> None:
         """Make the namespace; the address of this machine is in it."""
         self._namespace = namespace = UserNamespace(self._host, DIRECTORY)
-        self.enter, self.connects = namespace.entering(), namespace.connect
+        self.enter, self.connects = namespace.command_inside(), namespace.connect
         self._bridge()
         # Without a fixed address, a bridge takes that of one of its ports, and changes it when that port disappears.
         self._batch(self.enter, f"link set {BRIDGE} address {MAC}", f"addr add {self.gateway} dev {BRIDGE}")
@@ -170,7 +170,7 @@ class Network:
             raise ProvisionError(f"cannot make the network of guests ({'; '.join(lines)}): {error}") from error
 
 
-def missing() -> str:
+def why_not() -> str:
     """Why guests cannot have a network here; empty if they can."""
     reason = user_namespace.why_not()
     return f"guests need a network namespace: {reason}" if reason else ""

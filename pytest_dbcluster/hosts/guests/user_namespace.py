@@ -22,7 +22,7 @@ from pathlib import Path
 
 from pytest_dbcluster.errors import ProvisionError
 from pytest_dbcluster.hosts.guests import socket_maker
-from pytest_dbcluster.hosts.host import connected
+from pytest_dbcluster.hosts.host import connect_socket
 from pytest_dbcluster.hosts.local_host import LocalHost
 
 SECONDS = 20.0  # timeout for a namespace, and for a socket
@@ -44,7 +44,7 @@ SWITCHES = (
 @functools.cache
 def root() -> bool:
     """Whether this process may make network namespaces and connect them with this machine's network."""
-    return os.geteuid() == 0 and _own_network() and not _refused(AS_ROOT)
+    return os.geteuid() == 0 and _own_network() and not _error_of(AS_ROOT)
 
 
 def _own_network() -> bool:
@@ -63,12 +63,12 @@ def why_not() -> str:
     """Why this process cannot make a network namespace, as a clause; empty if it can."""
     if absent := [program for program in PROGRAMS if not shutil.which(program)]:
         return f"the program {' and '.join(absent)} is missing here (package util-linux)"
-    if root() or not (said := _refused(AS_USER)):
+    if root() or not (said := _error_of(AS_USER)):
         return ""
     return forbidden(said)
 
 
-def _refused(words: Sequence[str]) -> str:
+def _error_of(words: Sequence[str]) -> str:
     """The error output of a command that failed; empty if it succeeded."""
     try:
         done = subprocess.run([*words, "true"], capture_output=True, text=True, check=False, timeout=SECONDS)
@@ -130,7 +130,7 @@ class UserNamespace:
         """The options of nsenter that make a command root of the user namespace."""
         return [f"--user=/proc/{self.pid}/ns/user", "--preserve-credentials"]
 
-    def entering(self, command: Sequence[str] = ()) -> list[str]:
+    def command_inside(self, command: Sequence[str] = ()) -> list[str]:
         """The command line that runs a command in both namespaces."""
         return ["nsenter", *self.options, f"--net=/proc/{self.pid}/ns/net", *command]
 
@@ -152,7 +152,7 @@ class UserNamespace:
     def connect(self, address: str, port: int, seconds: float) -> socket.socket:
         """Connect over TCP to an address in the network. seconds: the timeout. Raises OSError."""
         made = self.make_socket(socket.AF_INET, socket.SOCK_STREAM)
-        return connected(address, port, seconds, self._look, made)
+        return connect_socket(address, port, seconds, self._look, made)
 
     def _look(self) -> None:
         if self._holder.status() is not None:

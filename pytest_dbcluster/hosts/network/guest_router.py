@@ -53,7 +53,7 @@ class GuestRouter(Router):
         machine = GuestHardware(
             MEMORY,
             interfaces=[(port.outside, self._gateway) for port in ports],
-            enter=[*namespaces.ahead(), *self._hub.entering()],
+            enter=[*namespaces.ahead(), *self._hub.command_inside()],
             writable=[self._files.directory],
             keep=self._keep,
             more=[f"mtu={MTU}"],

@@ -23,14 +23,14 @@ class NamespaceHost(LocalHost):
     def enter(self, namespace: Namespace | UserNamespace, address: str) -> None:
         """Run later programs in this namespace. ``address``: the host's address there."""
         self.address = address
-        self.enters = namespace.entering()
+        self.enters = namespace.command_inside()
         self._user = namespace.user if isinstance(namespace, Namespace) else namespace
         if self._user:
             self.root, self.connects = True, self._user.connect
 
-    def typed(self, command: Sequence[str]) -> list[str]:
+    def command_line(self, command: Sequence[str]) -> list[str]:
         """The command line that can reach the cluster's addresses, if this machine cannot."""
-        return self._user.entering(command) if self._user else []
+        return self._user.command_inside(command) if self._user else []
 
     def port(self, usual: int) -> int:
         """The usual port, because no other program listens in this namespace."""

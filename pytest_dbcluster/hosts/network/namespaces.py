@@ -137,15 +137,15 @@ class Namespace:
 
     def _beside(self, command: Sequence[str]) -> list[str]:
         """The command line that runs a command in the network that this process can reach."""
-        return self.user.entering(command) if self.user else list(command)
+        return self.user.command_inside(command) if self.user else list(command)
 
-    def entering(self, command: Sequence[str] = ()) -> list[str]:
+    def command_inside(self, command: Sequence[str] = ()) -> list[str]:
         """The command line that runs a command in this namespace, without an intermediate process."""
         return [program("nsenter"), *(self.user.options if self.user else ()), f"--net={self.path}", *command]
 
     def batch(self, name: str, lines: Sequence[str]) -> None:
         """Run these lines with ``ip`` or ``tc`` in this namespace. Raises ProvisionError with the refused line."""
-        self._batch(self.entering([program(name), "-batch", "-"]), lines)
+        self._batch(self.command_inside([program(name), "-batch", "-"]), lines)
 
     def batch_here(self, name: str, lines: Sequence[str]) -> None:
         """Run these lines with ``ip`` in the network that this process can reach. Raises ProvisionError."""
@@ -153,7 +153,7 @@ class Namespace:
 
     def output(self, name: str, arguments: Sequence[str]) -> str:
         """The output of ``ip`` or ``tc`` in this namespace. Raises ProvisionError."""
-        return self._run(self.entering([program(name), *arguments]))
+        return self._run(self.command_inside([program(name), *arguments]))
 
     def _batch(self, command: Sequence[str], lines: Sequence[str]) -> None:
         self._run(command, "\n".join(lines) + "\n")
@@ -179,7 +179,7 @@ class Namespace:
                     raise OSError(number, os.strerror(number))
             return socket.socket(family, kind, protocol)
 
-        return apart(made)
+        return in_new_thread(made)
 
     def without_offloads(self, interfaces: Sequence[str]) -> None:
         """Make these interfaces send undivided packets with checksums. Raises ProvisionError."""
@@ -191,7 +191,7 @@ class Namespace:
 
     def set(self, variable: str, value: str) -> None:
         """Set a variable below /proc/sys/net in this namespace. Raises ProvisionError."""
-        self._run(self.entering([program("tee"), f"/proc/sys/net/{variable}"]), value)
+        self._run(self.command_inside([program("tee"), f"/proc/sys/net/{variable}"]), value)
 
     def close(self) -> None:
         """End our process that holds the namespace. The namespace ends when no other process is in it."""
@@ -199,7 +199,7 @@ class Namespace:
             self._holder.signal(signal.SIGKILL)
 
 
-def apart(function: Callable[[], Value]) -> Value:
+def in_new_thread(function: Callable[[], Value]) -> Value:
     """The result of a function, called in a new thread."""
     results: list[Value] = []
     errors: list[BaseException] = []

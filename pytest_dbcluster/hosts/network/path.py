@@ -120,7 +120,7 @@ class NetworkPath(abc.ABC):
             for _ in range(self.rests):
                 self._measure_rest(links)
         self.shape(needs)
-        found = [self._measured(pair, needs) for pair in links]
+        found = [self._measure_link(pair, needs) for pair in links]
         ways = self.settings()
         return [dataclasses.replace(link, kernel_settings=_settings(link.pair, needs, ways)) for link in found]
 
@@ -130,7 +130,7 @@ class NetworkPath(abc.ABC):
             now = self.round_trips(pair, REST_SAMPLES)
             self._rest[pair] = now.minimum(self._rest.get(pair, now))
 
-    def _measured(self, pair: Pair, needs: NetworkNeeds) -> MeasuredLink:
+    def _measure_link(self, pair: Pair, needs: NetworkNeeds) -> MeasuredLink:
         shape = needs.between(*pair)
         more = shape.jitter + _ping_seconds(shape)
         now = self.round_trips(pair, SAMPLES)

@@ -31,14 +31,14 @@ def ping(source: Namespace, address: str, samples: int, asked: float) -> float:
     with made:
         made.settimeout(asked + LOST_SECONDS)
         for number in range(samples + LOST):
-            if len(times) < samples and (seconds := _pinged(made, address, number)) is not None:
+            if len(times) < samples and (seconds := _ping_once(made, address, number)) is not None:
                 times.append(seconds)
     if not times:
         raise ProvisionError(f"no answer to {samples + LOST} pings from {source.name} to {address}")
     return min(times)
 
 
-def _pinged(made: socket.socket, address: str, number: int) -> float | None:
+def _ping_once(made: socket.socket, address: str, number: int) -> float | None:
     """Seconds until the answer to one ping; None without an answer."""
     identity = os.getpid() & 0xFFFF
     began = time.perf_counter()
@@ -89,12 +89,12 @@ def exchange(source: Namespace, target: Namespace, address: str, samples: int, a
                 far.settimeout(seconds)
                 for connection in (near, far):
                     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                return min(_exchanged(near, far) for _ in range(samples))
+                return min(_exchange_once(near, far) for _ in range(samples))
     except OSError as error:
         raise ProvisionError(f"no exchange over TCP from {source.name} to {address}: {error}") from None
 
 
-def _exchanged(near: socket.socket, far: socket.socket) -> float:
+def _exchange_once(near: socket.socket, far: socket.socket) -> float:
     began = time.perf_counter()
     near.sendall(b"x")
     far.recv(1)

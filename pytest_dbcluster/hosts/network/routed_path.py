@@ -19,7 +19,7 @@ from pytest_dbcluster.hosts.host import Host
 from pytest_dbcluster.hosts.network import probes, router
 from pytest_dbcluster.hosts.network.kernel_settings import Ways
 from pytest_dbcluster.hosts.network.namespace_host import MakesHost
-from pytest_dbcluster.hosts.network.namespaces import Namespace, Spawns, ahead, apart, come_first
+from pytest_dbcluster.hosts.network.namespaces import Namespace, Spawns, ahead, come_first, in_new_thread
 from pytest_dbcluster.hosts.network.path import NetworkPath, OnPath
 from pytest_dbcluster.hosts.network.router import MTU, Port, Router
 from pytest_dbcluster.hosts.subnets import free_subnet
@@ -195,7 +195,7 @@ class RoutedPath(NetworkPath):
 
         self._require("cannot measure a round trip")
         try:
-            return apart(measured)
+            return in_new_thread(measured)
         except ProvisionError:
             self._require("cannot measure a round trip")
             raise
@@ -240,7 +240,7 @@ def _mac(number: int) -> str:
     return ":".join(f"{byte:02x}" for byte in number.to_bytes(6, "big"))
 
 
-def closed(hosts: Sequence[Host]) -> list[Host]:
+def close_all(hosts: Sequence[Host]) -> list[Host]:
     """End the paths of these hosts if they are the nodes of a cluster, and not only one of its other ends.
 
     Returns the hosts of the other ends, which nobody uses any more.

@@ -30,7 +30,7 @@ class FakeProcess(Process):
         """The value of ``ends``."""
         return self.ends
 
-    def stopped(self) -> bool:
+    def is_stopped(self) -> bool:
         """Always False: it does not run."""
         return False
 

@@ -70,7 +70,7 @@ class LocalProvisioner(Provisioner):
 
     def give_back(self, hosts: Sequence[Host]) -> None:
         """Remove the directories, control groups and networks of these hosts. Their servers have already stopped."""
-        for host in (*hosts, *routed_path.closed(hosts)):
+        for host in (*hosts, *routed_path.close_all(hosts)):
             if isinstance(host, LocalHost) and host.group:
                 host.group.remove()
             shutil.rmtree(host.directory, ignore_errors=True)

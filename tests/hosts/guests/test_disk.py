@@ -144,13 +144,13 @@ FLUSHES = "for n in $(seq 20); do echo x | dd of=/disk/file conv=fsync 2>/dev/nu
 def test_a_flush_in_the_guest_flushes_the_file(guest, files):
     """Each one; a write that nobody flushes is none."""
     (served,) = guest.disks
-    before = served.counted()
+    before = served.counters()
     assert run(guest, files, "for n in $(seq 20); do echo x >/disk/file; done") == (0, "")
-    between = served.counted()
+    between = served.counters()
 
     assert run(guest, files, FLUSHES) == (0, "")
 
-    after = served.counted()
+    after = served.counters()
     assert between.flushes - before.flushes <= 2  # the journal's own, every 5 s
     assert after.flushes - between.flushes >= 20
     assert len(after.latest) == min(after.flushes, 256)
@@ -166,9 +166,9 @@ def test_this_machine_sees_each_flush(guest, files, tmp_path):
     trace = ["strace", "-qq", "-e", "trace=fdatasync", "-o", str(calls), "-p", str(served.pid)]
     with subprocess.Popen(trace) as tracer:
         wait.until(lambda: [] if _traced(served.pid) else ["not yet"], "strace", seconds=60)
-        before = served.counted()
+        before = served.counters()
         assert run(guest, files, FLUSHES) == (0, "")
-        after = served.counted()
+        after = served.counters()
         tracer.terminate()
 
     seen = [line for line in calls.read_text().splitlines() if line.startswith("fdatasync(") and line.endswith("= 0")]

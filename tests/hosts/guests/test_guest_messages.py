@@ -51,8 +51,8 @@ def test_messages_on_guests_and_their_networks(tmp_path, monkeypatch):
     seen["namespaces are used up"] = user_namespace.forbidden("No space left on device", lambda _: "8")
     seen["a guest has one CPU"] = GuestProvisioner().unmet(SPEC.with_needs(cores=2))
     seen["tc prints another form"] = message(kernel_settings.read, "qdisc noqueue 0: dev lo")
-    seen["an image is given"] = message(provisioner.given_images, ["mariadb:11.8=x"], "local")
-    seen["an image is wrong"] = message(provisioner.given_images, ["mariadb"], "container")
+    seen["an image is given"] = message(provisioner.parse_images, ["mariadb:11.8=x"], "local")
+    seen["an image is wrong"] = message(provisioner.parse_images, ["mariadb"], "container")
     seen["a wait is wrong"] = message(given.lock_wait, "--db-wait", "soon")
     with pytest.raises(ConfigError) as caught:
         given.run_budget(7200.0, {"settings": types.SimpleNamespace(ttl=3600.0)})

@@ -41,7 +41,7 @@ def files(data):
 @pytest.fixture
 def namespace(files):
     """A user namespace; root may make one too."""
-    if said := user_namespace._refused(user_namespace.AS_USER):
+    if said := user_namespace._error_of(user_namespace.AS_USER):
         pytest.skip(user_namespace.forbidden(said))
     made = UserNamespace(files, "network")
     yield made
@@ -59,7 +59,7 @@ def serve(namespace, files):
 
 def test_this_process_connects_to_what_is_in_the_namespace(namespace, files):
     """No byte passes another process; the address 127.0.0.1 is that of the namespace."""
-    files.enters = namespace.entering()
+    files.enters = namespace.command_inside()
     port = serve(namespace, files)
 
     with namespace.connect("127.0.0.1", port, 20) as connection:
@@ -71,7 +71,7 @@ def test_this_process_connects_to_what_is_in_the_namespace(namespace, files):
 
 def test_a_connection_that_cannot_be_made_is_an_oserror(namespace, files):
     """As without a namespace: nobody listens, or no way leads there."""
-    files.enters = namespace.entering()
+    files.enters = namespace.command_inside()
     files.run(["ip", "link", "set", "lo", "up"])
 
     with pytest.raises(ConnectionRefusedError):
@@ -82,7 +82,7 @@ def test_a_connection_that_cannot_be_made_is_an_oserror(namespace, files):
 
 def test_programs_in_it_are_root_there_and_nowhere_else(namespace, files):
     """They see its interfaces alone; files that they make belong to the user."""
-    files.enters = namespace.entering()
+    files.enters = namespace.command_inside()
 
     assert files.run(["id", "-u"]).stdout == "0\n"
     assert files.run(["ls", "/proc/self/net/dev_snmp6"]).stdout == "lo\n"
@@ -97,7 +97,7 @@ def test_a_socket_of_a_kind_that_is_none_is_said(namespace):
 
 def test_it_makes_sockets_in_other_namespaces_of_its_own(namespace, files):
     """Each one by a process in it; a process that is not there is an error."""
-    files.enters = namespace.entering(["unshare", "--net"])
+    files.enters = namespace.command_inside(["unshare", "--net"])
     log = f"{files.directory}/other.log"
     program = "import os; print(os.stat('/proc/self/ns/net').st_ino, flush=True); input()"
     other = files.spawn(
@@ -213,7 +213,7 @@ def test_a_limit_of_the_kernel_forbids_it(limit, number):
     """For a user who is not root, by a real limit."""
     if reason := users.missing():
         pytest.skip(reason)
-    if refused := user_namespace._refused(user_namespace.AS_USER):
+    if refused := user_namespace._error_of(user_namespace.AS_USER):
         pytest.skip(user_namespace.forbidden(refused))
 
     printed = users.program(LIMITED, ALICE, limit, number)
@@ -241,7 +241,7 @@ def test_root_of_a_user_namespace_alone_is_not_root_of_the_network():
     """A shell of ``unshare --user --map-root-user`` has a uid of 0, and a network that is not its own."""
     if reason := users.missing():
         pytest.skip(reason)
-    if refused := user_namespace._refused(user_namespace.AS_USER):
+    if refused := user_namespace._error_of(user_namespace.AS_USER):
         pytest.skip(user_namespace.forbidden(refused))
 
     assert users.run(ALICE, INSIDE, loads=MODULE) == "0 False \n"

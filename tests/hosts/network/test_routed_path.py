@@ -132,7 +132,7 @@ def owner(tmp_path, monkeypatch):
 
 def processes_of(run_id):
     """The processes of a run, and the interfaces of this machine that it made."""
-    marked = [str(running.pid) for running, mark, _ in runs._marked() if mark == run_id]
+    marked = [str(running.pid) for running, mark, _ in runs._marked_processes() if mark == run_id]
     return [*marked, *interfaces(run_id)]
 
 
@@ -144,7 +144,7 @@ def test_nothing_is_left_of_a_run_that_was_killed(number, owner):
     process.send_signal(number)
 
     wait.until(lambda: processes_of(run_id), f"the end of run {run_id}", seconds=60)
-    wait.until(lambda: [str(run.directory) for run in runs.known()], "the end of its directory", seconds=60)
+    wait.until(lambda: [str(run.directory) for run in runs.list_runs()], "the end of its directory", seconds=60)
 
 
 def test_a_run_that_was_killed_with_its_supervisor_is_reaped(owner, monkeypatch, capsys):
@@ -160,7 +160,7 @@ def test_a_run_that_was_killed_with_its_supervisor_is_reaped(owner, monkeypatch,
     assert [(row.run_id, row.state) for row in clusters.rows()] == [(run_id, "dead: dbcluster reap")]
     assert main.main(["reap"]) == 0
     assert f"ended dead run {run_id} of process {process.pid} (0 processes)" in capsys.readouterr().out
-    assert runs.known() == []
+    assert runs.list_runs() == []
 
 
 def test_no_kernel_for_the_router_and_no_network_is_said(tmp_path, monkeypatch):

@@ -219,7 +219,7 @@ def test_a_left_run_outlives_its_owner_until_it_is_ended(tmp_path, monkeypatch):
     local.leave()
     local.close()
 
-    (run,) = runs.known()
+    (run,) = runs.list_runs()
     assert (run.run_id, run.kept, alive(process.pid)) == (local.run_id, True, True)
     assert runs.reap() == []
     assert runs.end(run) == 1

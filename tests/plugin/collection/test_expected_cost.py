@@ -45,7 +45,7 @@ def settings(pytestconfig, tmp_path):
 
     def settings(provisioner="ec2", **values):
         given = {"zones": ["eu-central-1a"], "prices": PRICES, "ttl": "1h", **values}
-        elsewhere = {"settings": ec2.EC2Settings.parsed(**given)} if provisioner == "ec2" else {}
+        elsewhere = {"settings": ec2.EC2Settings.parse(**given)} if provisioner == "ec2" else {}
         return Settings(**{**vars(usual), "provisioner": provisioner, "elsewhere": elsewhere})
 
     return settings

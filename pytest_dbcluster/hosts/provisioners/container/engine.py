@@ -107,10 +107,10 @@ def connect() -> Engine:
             )
         refused.pop_all()
     name = "podman" if "podman" in str(version.get("Components")).lower() else "docker"
-    return Engine(client, name, version.get("Version", ""), url, unlimited(facts))
+    return Engine(client, name, version.get("Version", ""), url, ignored_limits(facts))
 
 
-def unlimited(facts: Mapping[str, Any]) -> frozenset[str]:
+def ignored_limits(facts: Mapping[str, Any]) -> frozenset[str]:
     """The limits that an engine would ignore, from what it reports about its kernel (``docker info``)."""
     lacks = {power for power, fact in LIMITS.items() if not facts.get(fact, True)}
     warnings = " ".join(facts.get("Warnings") or ())

@@ -151,7 +151,7 @@ class ContainerHost(AgentHost, Pauses, Partitions, Falls):
         with self._reason():
             self.agent.fall()
 
-    def typed(self, command: Sequence[str]) -> list[str]:
+    def command_line(self, command: Sequence[str]) -> list[str]:
         """The command line with which a user runs a command in the container; empty without ``docker`` and ``podman``.
 
         Both client programs work with both engines.

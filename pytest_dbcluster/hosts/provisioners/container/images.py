@@ -104,7 +104,7 @@ def build(wanted: catalogue.Offer, engine: Engine, progress: Report, *, again: b
     """
     key = fetched.key(wanted.product, wanted.version, apt.architecture())
     with cache.lock(lock_name(key), progress=progress, does="builds"):
-        before = found(engine, wanted.name)
+        before = list_images(engine, wanted.name)
         current = next((image for image in before if image.current), None)
         if current and not again:
             progress(f"{wanted.name}: {current.tag} is there ({current.exact}, {formatting.size(current.size)})")
@@ -147,7 +147,9 @@ def _import(
         text = engine.client.api.import_image_from_file(str(entry / TAR), name, changes=changes)
     if '"error"' in text:  # the HTTP status is 200 even for an error
         raise ProvisionError(f"{engine.name} could not import {entry / TAR}: {text.strip()[-500:]}")
-    made = next((image for image in found(engine, wanted.name) if image.id not in {old.id for old in before}), None)
+    made = next(
+        (image for image in list_images(engine, wanted.name) if image.id not in {old.id for old in before}), None
+    )
     if made is None:
         raise ProvisionError(f"{engine.name} imported {entry / TAR}, but does not list image {name}")
     for old in before:
@@ -164,7 +166,7 @@ def _remove_unused(engine: Engine, image: HomeMadeImage) -> None:
         return  # a container still uses it
 
 
-def found(engine: Engine, release: str = "") -> list[HomeMadeImage]:
+def list_images(engine: Engine, release: str = "") -> list[HomeMadeImage]:
     """Our images in the engine, of one release or of all, sorted by name and age. Raises ProvisionError."""
     label = f"{RELEASE}={release}" if release else RELEASE
     with engine_errors("list its images", engine):
@@ -190,7 +192,7 @@ def remove(engine: Engine, name: str) -> list[HomeMadeImage]:
 
     The tar stays in the cache. Raises ConfigError for an unknown name, ProvisionError for an image in use.
     """
-    present = found(engine)
+    present = list_images(engine)
     chosen = [image for image in present if name in (image.release, image.tag, tag(ReleaseName.parse(image.release)))]
     if not chosen:
         raise registry.unknown("home-made image", name, [image.release for image in present])

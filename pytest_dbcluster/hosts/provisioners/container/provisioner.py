@@ -164,7 +164,7 @@ class ContainerProvisioner(Provisioner):
 
     def give_back(self, hosts: Sequence[Host]) -> None:
         """End these containers and remove their directories."""
-        ended = [*hosts, *(host for host in routed_path.closed(hosts) if host not in hosts)]
+        ended = [*hosts, *(host for host in routed_path.close_all(hosts) if host not in hosts)]
         with concurrent.futures.ThreadPoolExecutor(max(1, len(ended))) as threads:
             list(threads.map(self._end_host, ended))
 

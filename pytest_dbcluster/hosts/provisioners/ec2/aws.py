@@ -149,7 +149,7 @@ class Account:
             if own and region and own != region:
                 self._session = _session(region)
         except botocore.exceptions.BotoCoreError as error:
-            raise ConfigError(f"AWS: {redacted(str(error))}") from None
+            raise ConfigError(f"AWS: {redact(str(error))}") from None
         self.region: str = region or own or ""
         if not self.region:
             raise ConfigError(f"AWS: {ADVICE['NoRegion']}")
@@ -179,11 +179,11 @@ class Account:
             answer: Mapping[str, Any] = getattr(client, self._method(operation))(**request)
         except self._errors.ClientError as error:
             self._compare_clocks(error.response)
-            raise self._refused(name, error.response) from None
+            raise self._refusal(name, error.response) from None
         except self._errors.ParamValidationError as error:
             raise ValueError(f"{name}: {error}") from None
         except (self._errors.BotoCoreError, self._errors.HTTPClientError, self._unreadable, OSError) as error:
-            raise self._not_asked(name, error) from None
+            raise self._connection_error(name, error) from None
         self._compare_clocks(answer)
         return answer
 
@@ -231,11 +231,11 @@ class Account:
         if date:
             self.ahead = time.time() - email.utils.parsedate_to_datetime(date).timestamp()
 
-    def _refused(self, name: str, answer: Mapping[str, Any]) -> AwsError:
+    def _refusal(self, name: str, answer: Mapping[str, Any]) -> AwsError:
         """The error for a refusal by AWS."""
         told = answer.get("Error", {}).get("Code", "") or "unknown"
         code = SAME.get(told, told)
-        words = printable(redacted(answer.get("Error", {}).get("Message", "")))
+        words = printable(redact(answer.get("Error", {}).get("Message", "")))
         if code in CLOCK and self.ahead is not None and abs(self.ahead) > SKEW_SECONDS:
             side = "ahead of" if self.ahead > 0 else "behind"
             text = (
@@ -246,7 +246,7 @@ class Account:
         advice = ADVICE.get(code, "").format(operation=name)
         return AwsError(f"AWS, {name}: {advice}{'; ' if advice else ''}it said: {told}: {words}", code)
 
-    def _not_asked(self, name: str, error: Exception) -> AwsError:
+    def _connection_error(self, name: str, error: Exception) -> AwsError:
         """The error for a request that did not reach AWS."""
         kind = type(error).__name__
         if kind in ("NoCredentialsError", "PartialCredentialsError"):
@@ -255,7 +255,7 @@ class Account:
             code = "ExpiredToken"
         else:
             code = "NoRegion" if kind == "NoRegionError" else "NoAnswer"
-        return AwsError(f"AWS, {name}: {ADVICE[code]}; the error: {printable(redacted(str(error))[:MOST])}", code)
+        return AwsError(f"AWS, {name}: {ADVICE[code]}; the error: {printable(redact(str(error))[:MOST])}", code)
 
 
 def _session(region: str | None = None) -> Any:
@@ -298,7 +298,7 @@ def check(shape: Any, value: Any, where: str) -> None:
         raise ConfigError(f"{where} {value!r} is not known to this boto3: check its name, or pip install -U boto3")
 
 
-def redacted(text: str) -> str:
+def redact(text: str) -> str:
     """A text of AWS without account numbers, resource names with these, keys and encoded refusals."""
     for pattern, instead in SECRETS:
         text = pattern.sub(instead, text)

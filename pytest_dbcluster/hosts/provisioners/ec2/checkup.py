@@ -54,7 +54,7 @@ def findings(account: Account, settings: EC2Settings) -> list[CheckupLine]:
         lambda: quota(account, settings, plan),
         lambda: prices(account, settings, plan),
         lambda: clock(account),
-        lambda: left(account),
+        lambda: check_leftovers(account),
     )
     parts = ", ".join(f"{part.count} x {part.type} in {part.subnet.zone}" for part in plan.parts)
     image = f"{plan.image.id} {plan.image.name}".strip()
@@ -110,7 +110,7 @@ def clock(account: Account) -> CheckupLine:
     )
 
 
-def left(account: Account) -> CheckupLine:
+def check_leftovers(account: Account) -> CheckupLine:
     """The resources of runs in the account."""
     try:
         found = Reaper(account).look()

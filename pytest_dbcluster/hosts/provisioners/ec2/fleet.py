@@ -16,7 +16,7 @@ from pytest_dbcluster import wait
 from pytest_dbcluster.errors import NotReady, ProvisionError
 from pytest_dbcluster.formatting import printable, quantity
 from pytest_dbcluster.hosts.provisioners.ec2 import user_data
-from pytest_dbcluster.hosts.provisioners.ec2.aws import Account, AwsError, redacted
+from pytest_dbcluster.hosts.provisioners.ec2.aws import Account, AwsError, redact
 from pytest_dbcluster.hosts.provisioners.ec2.plan import (
     DEFAULT_TYPE,
     LOAD,
@@ -27,9 +27,9 @@ from pytest_dbcluster.hosts.provisioners.ec2.plan import (
     Plan,
     Subnet,
     check_types,
-    chosen_subnets,
-    described_types,
-    found_image,
+    choose_subnets,
+    describe_types,
+    find_image,
     our_address,
 )
 from pytest_dbcluster.hosts.provisioners.ec2.settings import LOCAL_DISK, EC2Settings, Volume
@@ -97,10 +97,10 @@ class Fleet:
         settings = self.settings
         server = settings.type or DEFAULT_TYPE
         kinds = {SERVER: server, LOAD: settings.load_type or server}
-        types = described_types(self.account, tuple(dict.fromkeys(kinds.values())))
+        types = describe_types(self.account, tuple(dict.fromkeys(kinds.values())))
         check_types(types, settings.volume)
         earlier = list(dict.fromkeys(one.subnet for one in self.instances if one.role == SERVER))
-        subnets = earlier or chosen_subnets(self.account, settings, tuple(types))
+        subnets = earlier or choose_subnets(self.account, settings, tuple(types))
         counts = [len(range(number, servers, len(subnets))) for number in range(len(subnets))]
         parts = [Part(SERVER, server, subnet, count) for subnet, count in zip(subnets, counts, strict=True) if count]
         parts += [Part(LOAD, kinds[LOAD], subnets[0], 1)] if load else []
@@ -109,7 +109,7 @@ class Fleet:
             self.run_id,
             next(self._launches),
             tuple(parts),
-            found_image(self.account, settings.image, types[server]),
+            find_image(self.account, settings.image, types[server]),
             together=len(subnets) == 1 and all("cluster" in one for one in strategies),
             expires=expires,
             source=settings.source or our_address(settings),
@@ -132,7 +132,7 @@ class Fleet:
         for part in plan.parts:
             answer = self._call("RunInstances", **self.request(plan, part))
             asked |= {one["InstanceId"]: part for one in answer["Instances"]}
-        found = self._running(asked)
+        found = self._wait_running(asked)
         self.instances += found
         return found
 
@@ -207,13 +207,13 @@ class Fleet:
             self.keys.host, plan.seconds, volume, self.keys.user.public, self._directory, written
         )
 
-    def _running(self, asked: Mapping[str, Part]) -> list[Instance]:
+    def _wait_running(self, asked: Mapping[str, Part]) -> list[Instance]:
         """Wait until all run and have addresses. Raises ProvisionError with AWS's reason if one does not start."""
         facts: dict[str, Mapping[str, Any]] = {}
 
         def problems() -> list[str]:
             facts.clear()
-            facts.update(self.described(list(asked)))
+            facts.update(self.describe(list(asked)))
             for id_, one in facts.items():
                 if one["State"]["Name"] not in ("pending", "running"):
                     raise ProvisionError(f"instance {id_}, {one['InstanceType']}, did not start: {reason(one)}")
@@ -238,7 +238,7 @@ class Fleet:
             for id_, part in asked.items()
         ]
 
-    def described(self, ids: Sequence[str]) -> dict[str, Mapping[str, Any]]:
+    def describe(self, ids: Sequence[str]) -> dict[str, Mapping[str, Any]]:
         """AWS's descriptions of these instances. A new instance is missing until AWS knows it, after some seconds."""
         try:
             found = self.account.all("DescribeInstances", "Reservations", InstanceIds=list(ids))
@@ -253,7 +253,7 @@ class Fleet:
         ids = [one.id for one in self.instances]
         self._call("CreateTags", Resources=ids, Tags=[{"Key": KEPT_TAG, "Value": "yes"}])
 
-    def taken_back(self, ids: Sequence[str]) -> list[str]:
+    def interruptions(self, ids: Sequence[str]) -> list[str]:
         """Which of these spot instances AWS interrupts or has interrupted. Raises AwsError."""
         wanted = [{"Name": "instance-id", "Values": list(ids)}]
         found = self.account.all("DescribeSpotInstanceRequests", "SpotInstanceRequests", Filters=wanted)
@@ -288,7 +288,7 @@ def reason(facts: Mapping[str, Any]) -> str:
     words = told.get("Message") or told.get("Code") or facts.get("StateTransitionReason") or "AWS gives no reason"
     if told.get("Code", "").startswith(("Server.SpotInstance", "Client.SpotInstance")):
         return f"AWS interrupted the spot instance ({told['Code']}): try again later, or leave out --db-ec2-spot"
-    return printable(redacted(words))
+    return printable(redact(words))
 
 
 def _address(facts: Mapping[str, Any], part: Part) -> str:

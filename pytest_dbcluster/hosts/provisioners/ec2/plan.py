@@ -96,7 +96,7 @@ class Plan:
         return max(1.0, self.expires - time.time())
 
 
-def described_types(account: Account, types: Sequence[str]) -> dict[str, Mapping[str, Any]]:
+def describe_types(account: Account, types: Sequence[str]) -> dict[str, Mapping[str, Any]]:
     """AWS's descriptions of these types, in order. Raises AwsError."""
     found = account.all("DescribeInstanceTypes", "InstanceTypes", InstanceTypes=list(types))
     known = {one["InstanceType"]: one for one in found}
@@ -121,7 +121,7 @@ def check_types(types: Mapping[str, Mapping[str, Any]], volume: Volume) -> None:
             raise ConfigError(f"--db-ec2-volume {LOCAL_DISK}: instances of type {kind} have no local disk")
 
 
-def chosen_subnets(account: Account, settings: EC2Settings, types: Sequence[str]) -> list[Subnet]:
+def choose_subnets(account: Account, settings: EC2Settings, types: Sequence[str]) -> list[Subnet]:
     """The subnets of the servers, one for each zone; the load host is in the first. Raises ConfigError or AwsError."""
     if settings.subnets:
         found = account.all("DescribeSubnets", "Subnets", SubnetIds=list(settings.subnets))
@@ -134,7 +134,7 @@ def chosen_subnets(account: Account, settings: EC2Settings, types: Sequence[str]
     zones = settings.zones or (
         tuple(dict.fromkeys(one["AvailabilityZone"] for one in found)) if settings.subnets else ()
     )
-    offered = offering_zones(account, types)
+    offered = zones_with(account, types)
     if lacking := [zone for zone in zones if zone not in offered]:
         raise ConfigError(
             f"the zone {lacking[0]} has no instances of type {' and '.join(types)}; zones with them: "
@@ -160,7 +160,7 @@ def _subnet(facts: Mapping[str, Any], settings: EC2Settings) -> Subnet:
     )
 
 
-def offering_zones(account: Account, types: Sequence[str]) -> list[str]:
+def zones_with(account: Account, types: Sequence[str]) -> list[str]:
     """The zones of the region with all these types, in order. Raises AwsError."""
     found = account.all(
         "DescribeInstanceTypeOfferings",
@@ -172,7 +172,7 @@ def offering_zones(account: Account, types: Sequence[str]) -> list[str]:
     return sorted(set.intersection(*having))
 
 
-def found_image(account: Account, asked: str, facts: Mapping[str, Any]) -> Image:
+def find_image(account: Account, asked: str, facts: Mapping[str, Any]) -> Image:
     """The image with an id or a public parameter; by default Debian's. facts: of the type. Raises AwsError."""
     architecture = OF_AWS.get(facts["ProcessorInfo"]["SupportedArchitectures"][-1], "x86_64")
     asked = asked or IMAGE.format(ARCHITECTURES[architecture])

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from pytest_dbcluster.hosts.provisioners.ec2.aws import OPERATIONS
-from pytest_dbcluster.hosts.provisioners.ec2.money.prices import checked_region
+from pytest_dbcluster.hosts.provisioners.ec2.money.prices import check_region
 from pytest_dbcluster.hosts.provisioners.ec2.settings import TAG_PREFIX
 
 VERSION = "2012-10-17"  # of the policy language
@@ -65,14 +65,14 @@ def document(regions: Sequence[str] = (), *, reaper: bool = False) -> dict[str, 
     regions: where it permits to launch and end; empty for all regions. reaper: the policy of a role that only ends what
     runs have left. Raises ConfigError for a wrong name of a region.
     """
-    places = [(_partition(checked_region(region)), region) for region in regions] or [("aws", "*")]
-    statements = [_reads(REAPER_READS if reaper else _reading()), *_ends(places)]
+    places = [(_partition(check_region(region)), region) for region in regions] or [("aws", "*")]
+    statements = [_reads(REAPER_READS if reaper else _read_operations()), *_ends(places)]
     if not reaper:
         statements = [statements[0], _parameter(places), *_launch(places), *statements[1:], _spot_role(places)]
     return {"Version": VERSION, "Statement": statements}
 
 
-def _reading() -> frozenset[str]:
+def _read_operations() -> frozenset[str]:
     """The operations that only read and have no resource types."""
     return OPERATIONS - set(MADE) - set(CHANGED) - set(ENDED) - {PARAMETER, TAGS}
 

@@ -128,7 +128,7 @@ class Ec2Provisioner(SshProvisioner):
             self._asked = time.monotonic()
             with contextlib.suppress(AwsError):
                 names = {instance.id: machine for machine, instance in self._instances.items()}
-                taken = [names[one] for one in self._fleet.taken_back(list(names))]
+                taken = [names[one] for one in self._fleet.interruptions(list(names))]
                 if taken:
                     self._notice = (
                         f"AWS interrupts the spot instance of {some(taken)}: try again later, or leave out "
@@ -182,14 +182,14 @@ class Ec2Provisioner(SshProvisioner):
             if self._failed:
                 raise ProvisionError(f"this run launches nothing more after an error: {self._failed}")
             try:
-                self._launch(self._fleet or self._found(), missing)
+                self._launch(self._fleet or self._make_fleet(), missing)
             except ConfigError:
                 raise
             except DBClusterError as error:
                 self._failed = str(error)
                 raise
 
-    def _found(self) -> Fleet:
+    def _make_fleet(self) -> Fleet:
         """The fleet of this run, made without instances."""
         access.program()
         account = self._account()
@@ -212,14 +212,14 @@ class Ec2Provisioner(SshProvisioner):
         self._remarks = facts.bursts(plan.types.values(), self._settings.volume)
         for line in (cost.line, *self._remarks):
             self._tell(line)
-        self._check_way()
+        self._check_jump()
         self._clean_up_later(fleet.account)
         reservation = self._spending.reserve(cost)
         try:
-            machines = self._named(fleet.launch(plan))
+            machines = self._by_name(fleet.launch(plan))
             self._reach()
             self._wait_ready(list(machines))
-            self._tell_written(list(machines))
+            self._report_writes(list(machines))
         except BaseException as error:
             self._undo(plan, reservation, refused=isinstance(error, AwsError))
             raise
@@ -227,7 +227,7 @@ class Ec2Provisioner(SshProvisioner):
         self._load_targets += tuple(one for one, instance in machines.items() if instance.role == LOAD)
         self._addresses |= {one: instance.private for one, instance in machines.items()}
 
-    def _check_way(self) -> None:
+    def _check_jump(self) -> None:
         """Raise ProvisionError if the jump host cannot be used, before the launch."""
         if self._settings.jump and not self._instances:
             assert self._run.client  # the run has its directory
@@ -251,7 +251,7 @@ class Ec2Provisioner(SshProvisioner):
         self._run.clean_up_by(command, {"AWS_DEFAULT_REGION": account.region, "PYTHONPATH": package})
         self._cleaned = True
 
-    def _named(self, instances: Sequence[Instance]) -> dict[str, Instance]:
+    def _by_name(self, instances: Sequence[Instance]) -> dict[str, Instance]:
         """Name of the machine in messages and results, ``server1`` or ``load`` -> the instance."""
         number = len(self._targets)
         found: dict[str, Instance] = {}
@@ -276,7 +276,7 @@ class Ec2Provisioner(SshProvisioner):
             for future in [threads.submit(self._ready, one) for one in machines]:
                 future.result()
 
-    def _tell_written(self, machines: Sequence[str]) -> None:
+    def _report_writes(self, machines: Sequence[str]) -> None:
         """Report how much of their data volumes the instances have written, for the terminal and the fingerprint."""
         alike: dict[str, list[str]] = {}
         seconds = 0
@@ -308,7 +308,7 @@ class Ec2Provisioner(SshProvisioner):
             if done.returncode == 0:
                 if why := user_data.problem(done.stdout):
                     raise ProvisionError(f"{machine}: {why}")
-                if written := user_data.written(done.stdout):
+                if written := user_data.parse_written(done.stdout):
                     self._written[machine] = written
                 return []
             words = done.stderr.strip()[-1000:]
@@ -318,7 +318,7 @@ class Ec2Provisioner(SshProvisioner):
             if not way.silent(words, jump):
                 limit = math.inf
             elif time.monotonic() > limit:
-                raise ProvisionError(way.unreached(machine, instance, jump, self._settings.source, words))
+                raise ProvisionError(way.unreachable(machine, instance, jump, self._settings.source, words))
             return [words or f"ssh ended with {done.returncode}"]
 
         try:
@@ -330,7 +330,7 @@ class Ec2Provisioner(SshProvisioner):
         """Raise ProvisionError with AWS's reason if the instance of a machine has ended."""
         assert self._fleet
         instance = self._instances[machine]
-        facts = self._fleet.described([instance.id]).get(instance.id)
+        facts = self._fleet.describe([instance.id]).get(instance.id)
         if facts is not None and facts["State"]["Name"] not in ("pending", "running"):
             raise ProvisionError(f"the instance of {machine} has ended: {reason(facts)}")
 
@@ -342,12 +342,12 @@ class Ec2Provisioner(SshProvisioner):
         assert self._fleet
         for machine in [one for one in self._instances if one not in (*self._targets, *self._load_targets)]:
             del self._instances[machine]
-        reaped = self._ended(launch=str(plan.number) if self._targets else "")
+        reaped = self._end_all(launch=str(plan.number) if self._targets else "")
         if reaped is not None and not reaped.left:
             launched = not refused or any(one.startswith(f"ended {INSTANCES.noun}") for one in reaped.done)
-            self._spent(reservation, launched=launched)
+            self._settle(reservation, launched=launched)
 
-    def staying(self) -> Stay:
+    def describe_stay(self) -> Stay:
         """After ``leave`` the instances stay until they end themselves."""
         assert self._fleet
         region = self._fleet.account.region
@@ -371,9 +371,9 @@ class Ec2Provisioner(SshProvisioner):
             )
         self._stay()
 
-    def _tell_kept(self) -> None:
+    def _report_kept(self) -> None:
         """Report the kept instances, their time to live, and their cost."""
-        stay = self.staying()
+        stay = self.describe_stay()
         assert stay.ends
         for one in (*self._targets, *self._load_targets):
             instance = self._instances[one]
@@ -391,7 +391,7 @@ class Ec2Provisioner(SshProvisioner):
         with contextlib.suppress(ProvisionError):
             self._tell(f"ec2: {self._spending.kept_line(at)}")
 
-    def _ended(self, launch: str = "") -> Reaped | None:
+    def _end_all(self, launch: str = "") -> Reaped | None:
         """End everything of the run in the account, and report what is left. None if AWS does not answer."""
         assert self._fleet
         try:
@@ -411,16 +411,16 @@ class Ec2Provisioner(SshProvisioner):
         if self._fleet is None or not self._cleaned or self._left:  # it launched nothing, or this is a second call
             return
         if self._run.left:
-            self._tell_kept()
+            self._report_kept()
         else:
             self._end_instances(machines)
         self._left = True  # set last, because pytest calls close again after Ctrl-C in the line above
 
     def _end_instances(self, machines: Sequence[Machine]) -> None:
-        if (reaped := self._ended()) is not None:
+        if (reaped := self._end_all()) is not None:
             if not reaped.left:
-                self._spent()
-            self._tell_spent()
+                self._settle()
+            self._report_spending()
             return
         told = []
         for machine in machines:
@@ -434,16 +434,16 @@ class Ec2Provisioner(SshProvisioner):
             f"every instance ends itself by {ends}; key and groups stay, and cost nothing. To remove them with valid "
             f"credentials: dbcluster reap --provisioner ec2 --run {self.run_id}"
         )
-        self._tell_spent()
+        self._report_spending()
 
-    def _spent(self, *reservations: str, launched: bool = True) -> None:
+    def _settle(self, *reservations: str, launched: bool = True) -> None:
         """Record the cost of launches; without names, of all. If that fails, it stays reserved."""
         try:
             self._spending.ended(*reservations, launched=launched)
         except ProvisionError as error:
             self._tell(str(error))
 
-    def _tell_spent(self) -> None:
+    def _report_spending(self) -> None:
         with contextlib.suppress(ProvisionError):
             self._tell(f"ec2: {self._spending.line}")
 

@@ -218,7 +218,7 @@ class Reaper:
             (INSTANCES, "TerminateInstances", "InstanceIds"),
         ):
             fresh = [one for one in things if one.kind is kind and str(one) not in ended]
-            if fresh and (why := self._asked(operation, **{key: [one.id for one in fresh]})) is None:
+            if fresh and (why := self._request(operation, **{key: [one.id for one in fresh]})) is None:
                 ended |= {str(one) for one in fresh}
                 result.done += [f"ended {one}" for one in fresh]
             elif fresh:
@@ -228,7 +228,7 @@ class Reaper:
             for one in (one for one in things if one.kind is kind):
                 if waiting and kind.noun != "key pair":  # it ends with its instance, or its instance still uses it
                     continue
-                why = self._asked(kind.delete, **{kind.field: one.id})
+                why = self._request(kind.delete, **{kind.field: one.id})
                 if why is None and str(one) not in ended:
                     ended.add(str(one))
                     result.done.append(f"removed {one}")
@@ -236,7 +236,7 @@ class Reaper:
                     problems[str(one)] = why
         return problems
 
-    def _asked(self, operation: str, **request: Any) -> str | None:
+    def _request(self, operation: str, **request: Any) -> str | None:
         """None if AWS has done it, or if the resource is gone; otherwise why not. Raises AwsError for credentials."""
         try:
             self._account.call("ec2", operation, **request)

@@ -73,7 +73,7 @@ class Volume:
     """Provisioned MiB/s; 0 if they cannot be chosen."""
 
     @classmethod
-    def parsed(cls, text: str) -> Volume:
+    def parse(cls, text: str) -> Volume:
         """A volume from ``gp3:50:3000:125``, ``gp2:100``, ``io2:50:10000`` or ``nvme``. Raises ConfigError."""
         kind, *numbers = text.split(":")
         if text == LOCAL_DISK:
@@ -130,7 +130,7 @@ class EC2Settings:
     image: str = ""
     """Id of the image, or name of a public parameter; "" for the default."""
 
-    volume: Volume = dataclasses.field(default_factory=lambda: Volume.parsed(DEFAULT_VOLUME))
+    volume: Volume = dataclasses.field(default_factory=lambda: Volume.parse(DEFAULT_VOLUME))
     """The data volume of each server."""
 
     ttl: float = 7200.0
@@ -171,7 +171,7 @@ class EC2Settings:
         return [f"{option} {value}" for option, value in given.items() if value]
 
     @classmethod
-    def parsed(
+    def parse(
         cls,
         *,
         max_cost: str | float | None = None,
@@ -196,33 +196,33 @@ class EC2Settings:
             load_type=_type("--db-ec2-load-type", load_type or ""),
             zones=_zones(tuple(zones or ())),
             subnets=_distinct("--db-ec2-subnet", tuple(subnets or ()), SUBNET, "the id of a subnet: subnet-0a1b2c3d"),
-            image=_matching("--db-ec2-image", image or "", IMAGE, "ami-ID, or the name of a public parameter of AWS"),
-            volume=Volume.parsed(volume or DEFAULT_VOLUME),
+            image=_match("--db-ec2-image", image or "", IMAGE, "ami-ID, or the name of a public parameter of AWS"),
+            volume=Volume.parse(volume or DEFAULT_VOLUME),
             ttl=_seconds(ttl or DEFAULT_TTL),
             spot=spot,
             prices=_prices(prices or ()),
             tags=_tags(tags or ()),
             source=_network(source or ""),
-            jump=_matching("--db-ec2-jump", jump or "", TARGET, "USER@ADDRESS, or a Host of ~/.ssh/config"),
+            jump=_match("--db-ec2-jump", jump or "", TARGET, "USER@ADDRESS, or a Host of ~/.ssh/config"),
             written=WRITTEN_GIB if written in (None, "") else _gib("--db-ec2-written", str(written)),
         )
 
 
-def _matching(option: str, text: str, pattern: re.Pattern[str], form: str) -> str:
+def _match(option: str, text: str, pattern: re.Pattern[str], form: str) -> str:
     if text and not pattern.fullmatch(text):
         raise ConfigError(f"{option} {text!r}: it accepts {form}")
     return text
 
 
 def _type(option: str, text: str) -> str:
-    return _matching(option, text, TYPE, "an instance type, such as r6i.large")
+    return _match(option, text, TYPE, "an instance type, such as r6i.large")
 
 
 def _distinct(option: str, texts: tuple[str, ...], pattern: re.Pattern[str], form: str) -> tuple[str, ...]:
     for number, text in enumerate(texts):
         if not text:
             raise ConfigError(f"{option} '': it accepts {form}")
-        _matching(option, text, pattern, form)
+        _match(option, text, pattern, form)
         if text in texts[:number]:
             raise ConfigError(f"{option} {text}: it is named twice; name each once")
     return texts

@@ -284,7 +284,7 @@ def wait_command(seconds: int) -> str:
     )
 
 
-def written(printed: str) -> Written | None:
+def parse_written(printed: str) -> Written | None:
     """Parse the written part of the data volume from the output of ``wait_command``; None without a data volume."""
     found = WRITTEN.search(printed)
     return Written(*map(int, found.groups())) if found else None

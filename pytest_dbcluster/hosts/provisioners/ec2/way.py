@@ -47,7 +47,7 @@ def config(machines: Mapping[str, Instance], alias: str, directory: Path, jump: 
     if not jump:
         return text
     others = " ".join(["*", *(f"!{name}" for name in machines)])
-    lines = [*UNATTENDED.items(), *(("Include", _quoted(file)) for file in usual())]
+    lines = [*UNATTENDED.items(), *(("Include", _quote(file)) for file in usual())]
     return f"{text}Host {others}\n" + "".join(f"    {key} {value}\n" for key, value in lines)
 
 
@@ -65,7 +65,7 @@ def _machine(name: str, address: str, alias: str, directory: Path, jump: str) ->
         "StrictHostKeyChecking": "yes",
         **({"ProxyJump": jump} if jump else {}),
     }
-    return f"Host {name}\n" + "".join(f"    {key} {_quoted(value)}\n" for key, value in lines.items())
+    return f"Host {name}\n" + "".join(f"    {key} {_quote(value)}\n" for key, value in lines.items())
 
 
 def usual() -> tuple[str, ...]:
@@ -80,7 +80,7 @@ def usual() -> tuple[str, ...]:
     return f"{home}/.ssh/config", "/etc/ssh/ssh_config"
 
 
-def _quoted(value: object) -> str:
+def _quote(value: object) -> str:
     """A value of ssh's configuration, whose paths may have blanks."""
     return f'"{value}"' if shlex.quote(str(value)) != str(value) else str(value)
 
@@ -121,7 +121,7 @@ def silent(words: str, jump: str) -> bool:
     return bool(SILENT.search(words)) or bool(jump and DIRECT in words)
 
 
-def unreached(machine: str, instance: Instance, jump: str, source: str, words: str) -> str:
+def unreachable(machine: str, instance: Instance, jump: str, source: str, words: str) -> str:
     """The message for an instance that does not answer, and what to do. source: of --db-ec2-from."""
     if jump:
         advice = f"does {jump} run and reach that address, and is it in --db-ec2-from {source}?"

@@ -126,7 +126,7 @@ def program() -> str:
     return path
 
 
-def checked(option: str, given: Sequence[str]) -> dict[str, str]:
+def parse_machines(option: str, given: Sequence[str]) -> dict[str, str]:
     """The machines of an option: name -> private address for other machines; empty if they use that of ssh.
 
     given: ``USER@ADDRESS``, ``ADDRESS`` or a Host of ssh's configuration, optionally with ``=PRIVATE_ADDRESS``. Raises

@@ -76,7 +76,7 @@ class Checkups:
         try:
             with self._session(files, number, target) as session:
                 machine = Machine(session)
-                return self._tried(machine)
+                return self._try(machine)
         except MachineBusy:
             return Checkup(target, busy=True)
         except (ProvisionError, Unsupported) as error:
@@ -90,7 +90,7 @@ class Checkups:
         with contextlib.closing(Session(self._access, target, files, number, name, command)) as session:
             yield session
 
-    def _tried(self, machine: Machine) -> Checkup:
+    def _try(self, machine: Machine) -> Checkup:
         session = machine.session
         host = SshHost("doctor", machine, session, Programs(lambda: [machine], lambda _: None), self._run.run_id)
         return Checkup(

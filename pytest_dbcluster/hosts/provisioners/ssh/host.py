@@ -22,7 +22,7 @@ from pytest_dbcluster.hosts.host import (
     Falls,
     Host,
     Process,
-    completed,
+    result_of,
 )
 from pytest_dbcluster.hosts.provisioners.ssh import remote_programs
 from pytest_dbcluster.hosts.provisioners.ssh.machine import FREE, Machine
@@ -52,7 +52,7 @@ class SshProcess(Process):
         """The exit status: None while the program runs, negative for the signal that ended the program."""
         return self._agent.status(self._number)
 
-    def stopped(self) -> bool:
+    def is_stopped(self) -> bool:
         """Whether a signal has stopped the program. Raises ProvisionError if the host does not answer."""
         return self._agent.holds(IS_STOPPED.format(self.inside), TELL_SECONDS)
 
@@ -62,7 +62,7 @@ class SshProcess(Process):
 
     def cpu_seconds(self) -> float | None:
         """The CPU time of the program and its children so far, in seconds; None if the machine does not answer."""
-        return self._host.looked().of_program(self.inside)
+        return self._host.current_usage().of_program(self.inside)
 
 
 class SshHost(Host, Falls, EndsCommands):
@@ -125,8 +125,8 @@ class SshHost(Host, Falls, EndsCommands):
         script = self._script(
             command, self.directory, environment, output=f"{files}.out", errors=f"{files}.err", text=source
         )
-        status, stdout, stderr = self.session.ended(script, files, seconds)
-        return completed(command, status, stdout, stderr, host=self.name, timeout=seconds, began=began)
+        status, stdout, stderr = self.session.run_script(script, files, seconds)
+        return result_of(command, status, stdout, stderr, host=self.name, timeout=seconds, began=began)
 
     def spawn(
         self,
@@ -210,11 +210,11 @@ class SshHost(Host, Falls, EndsCommands):
 
     def tunnel(self, port: int) -> str:
         """The path of a socket of this machine that leads to a port of the host."""
-        return self.session.forwarded(self.address, port)
+        return self.session.forward(self.address, port)
 
-    def typed(self, command: Sequence[str]) -> list[str]:
+    def command_line(self, command: Sequence[str]) -> list[str]:
         """The command line with which a user runs a program of the host: over ssh, with the keys of the run."""
-        return self.session.typed([self._machine.there(word) for word in command])
+        return self.session.command_line([self._machine.there(word) for word in command])
 
     def kill(self) -> None:
         """Kill every program of the host at once. The host stays usable. Raises ProvisionError."""
@@ -224,7 +224,7 @@ class SshHost(Host, Falls, EndsCommands):
         """Kill the commands that ``run`` has begun."""
         self.session.end_commands()
 
-    def looked(self) -> Usage:
+    def current_usage(self) -> Usage:
         """The machine's counters, at most FRESH_SECONDS old; empty if it does not answer."""
         with self._looking:
             if time.monotonic() - self._looked > FRESH_SECONDS:
@@ -237,8 +237,8 @@ class SshHost(Host, Falls, EndsCommands):
 
     def usage(self) -> Mapping[str, float]:
         """The counters of the whole machine."""
-        return self.looked().machine
+        return self.current_usage().machine
 
     def cpu_seconds(self) -> float | None:
         """The CPU time of all programs of this host so far, in seconds."""
-        return self.looked().of_all()
+        return self.current_usage().of_all()

@@ -19,7 +19,7 @@ from pytest_dbcluster.errors import ConfigError, ProvisionError
 from pytest_dbcluster.formatting import printable, quantity, size
 from pytest_dbcluster.hosts import runs
 from pytest_dbcluster.hosts.provisioners.ssh import remote_programs
-from pytest_dbcluster.hosts.provisioners.ssh.access import BASE, Access, checked
+from pytest_dbcluster.hosts.provisioners.ssh.access import BASE, Access, parse_machines
 
 SECONDS = 120.0  # timeout for one machine; removing a large directory takes a while
 Answers = Sequence[Sequence[str]]
@@ -84,14 +84,14 @@ class Leftovers:
     ) -> None:
         if not machines and not load_machines:
             raise ConfigError("--db-provisioner ssh needs machines: --db-host USER@ADDRESS, once for each")
-        named = (*checked("--db-host", machines), *checked("--db-load-host", load_machines))
+        named = (*parse_machines("--db-host", machines), *parse_machines("--db-load-host", load_machines))
         self.targets = tuple(dict.fromkeys(named))
         self.access = Access(config, keys, base)
         self.problems: Mapping[str, str] = {}
 
     def look(self) -> list[FoundLeftovers]:
         """Our runs and programs on each machine that answers."""
-        return self._each(lambda token: remote_programs.looking(base=self.access.base, token=token), found)
+        return self._each(lambda token: remote_programs.list_command(base=self.access.base, token=token), parse_found)
 
     def end(self, run_id: str) -> list[EndedLeftovers]:
         """End a run of this user on all machines. A live run must belong to this controller.
@@ -120,9 +120,9 @@ class Leftovers:
 
     def _end(self, *, run: str = "", who: str = "", programs: bool = False) -> list[EndedLeftovers]:
         def command(token: str) -> str:
-            return remote_programs.ending(base=self.access.base, token=token, run=run, who=who, programs=programs)
+            return remote_programs.end_command(base=self.access.base, token=token, run=run, who=who, programs=programs)
 
-        return self._each(command, ended)
+        return self._each(command, parse_ended)
 
     def _each(self, command: Callable[[str], str], read: Callable[[str, Answers], Result]) -> list[Result]:
         """Query all machines concurrently. Failures go to ``problems``."""
@@ -152,20 +152,20 @@ class Leftovers:
             )
         except subprocess.TimeoutExpired:
             raise ProvisionError(f"the machine {target} did not answer within {SECONDS:g} s") from None
-        answers = answered(done.stdout, token)
+        answers = parse_answers(done.stdout, token)
         if answers is None:
             words = done.stderr.strip()[-1000:] or f"it ended with {done.returncode} and printed nothing"
             raise ProvisionError(self.access.problem(target, words))
         return answers
 
 
-def answered(text: str, token: str) -> Answers | None:
+def parse_answers(text: str, token: str) -> Answers | None:
     """The words of each answer in a machine's output, without the final one; None if that is missing."""
     lines = [line.split()[1:] for line in text.splitlines() if line.startswith(f"{token} ")]
     return lines[:-1] if lines and lines[-1] == ["end"] else None
 
 
-def found(machine: str, answers: Answers) -> FoundLeftovers:
+def parse_found(machine: str, answers: Answers) -> FoundLeftovers:
     """Parse the answers of ``remote_programs.list_command``. Raises ProvisionError."""
     sessions: dict[str, list[Sequence[str]]] = {}
     programs = 0
@@ -194,7 +194,7 @@ def _run(machine: str, run_id: str, sessions: Iterable[Sequence[str]]) -> LeftRu
     )
 
 
-def ended(machine: str, answers: Answers) -> EndedLeftovers:
+def parse_ended(machine: str, answers: Answers) -> EndedLeftovers:
     """Parse the answers of ``remote_programs.end_command``. Raises ProvisionError."""
     done, left = [], []
     for words in answers:

@@ -28,11 +28,11 @@ from pytest_dbcluster.hosts.local_host import LocalHost
 from pytest_dbcluster.hosts.local_run import LocalRun
 from pytest_dbcluster.hosts.provisioner import NO_DISKS, Memory, Provisioner
 from pytest_dbcluster.hosts.provisioners.ssh import remote_programs
-from pytest_dbcluster.hosts.provisioners.ssh.access import BASE, Access, checked
+from pytest_dbcluster.hosts.provisioners.ssh.access import BASE, Access, parse_machines
 from pytest_dbcluster.hosts.provisioners.ssh.host import SshHost
 from pytest_dbcluster.hosts.provisioners.ssh.machine import Machine
 from pytest_dbcluster.hosts.provisioners.ssh.programs import Programs
-from pytest_dbcluster.hosts.provisioners.ssh.session import MachineBusy, Session, closed
+from pytest_dbcluster.hosts.provisioners.ssh.session import MachineBusy, Session, close_all
 from pytest_dbcluster.spec import ClusterSpec
 from pytest_dbcluster.system import machine_lock, shared_directory
 
@@ -88,7 +88,7 @@ class SshProvisioner(Provisioner):
             )
         if not machines:
             raise ConfigError("--db-provisioner ssh needs machines: --db-host USER@ADDRESS, once for each")
-        nodes, loads = checked("--db-host", machines), checked("--db-load-host", load_machines)
+        nodes, loads = parse_machines("--db-host", machines), parse_machines("--db-load-host", load_machines)
         if both := set(nodes) & set(loads):
             raise ConfigError(f"--db-load-host {both.pop()} is also a --db-host; a load host cannot run servers")
         self._begin(nodes, loads, Access(config, keys, base))
@@ -211,7 +211,7 @@ class SshProvisioner(Provisioner):
         """End every program of these hosts, and remove their directories."""
         with self._beginning:
             ended = [session for host in hosts if (session := self._sessions.pop(host.directory, None))]
-        closed(ended)
+        close_all(ended)
         for host in hosts:
             if isinstance(host, LocalHost):
                 shutil.rmtree(host.directory, ignore_errors=True)
@@ -224,9 +224,9 @@ class SshProvisioner(Provisioner):
             own = [*self._machines.values()]
             self._sessions.clear()
             self._machines.clear()
-        closed(sessions)
+        close_all(sessions)
         self._leave_machines(own)
-        closed([machine.session for machine in own])
+        close_all([machine.session for machine in own])
         self._run.close()
 
     def _stay(self) -> None:
@@ -249,7 +249,7 @@ class SshProvisioner(Provisioner):
         """
         with self._taking:
             more = nodes - len(self._nodes())
-            if more > 0 and (busy := self._taken(more, load=not self._machines)):
+            if more > 0 and (busy := self._try_take(more, load=not self._machines)):
                 if self._machines:
                     raise Unsupported(
                         f"a cluster of {nodes} nodes needs {quantity(more, 'more machine')} than this process has, and "
@@ -272,9 +272,9 @@ class SshProvisioner(Provisioner):
                 so_far = f"{duration(told - began)} so far; {shared_directory.limit()}"
                 self.progress(f"waiting for machines: another run uses {', '.join(busy)} ({so_far})")
             time.sleep(WAIT_SECONDS)
-            busy = self._taken(nodes, load=True)
+            busy = self._try_take(nodes, load=True)
 
-    def _taken(self, nodes: int, *, load: bool) -> list[str]:
+    def _try_take(self, nodes: int, *, load: bool) -> list[str]:
         """Lock free machines, either all or nothing. Returns those that others use; empty if it has locked all.
 
         load: also lock this worker's share of load machines. Raises ProvisionError or Unsupported.
@@ -293,10 +293,10 @@ class SshProvisioner(Provisioner):
                 taken |= found
                 busy += others if len(found) < number else []
         except BaseException:
-            closed([machine.session for machine in taken.values()])
+            close_all([machine.session for machine in taken.values()])
             raise
         if busy:
-            closed([machine.session for machine in taken.values()])
+            close_all([machine.session for machine in taken.values()])
             return busy
         self._machines |= taken
         self._compare_clocks(taken.values())
@@ -320,7 +320,7 @@ class SshProvisioner(Provisioner):
                 if isinstance(error := future.exception(), MachineBusy):
                     busy.append(target)
                 elif error:
-                    closed([machine.session for machine in found.values()])
+                    close_all([machine.session for machine in found.values()])
                     raise error
         # In the order of the options, so that nodes do not change their machines between runs.
         return {target: found[target] for target in targets if target in found}, busy

@@ -380,7 +380,7 @@ def owner(run_id: str) -> str:
     return f"{run_id} {user()} {time.strftime('%Y-%m-%dT%H:%M:%S%z')}"
 
 
-def looking(*, base: str, token: str) -> str:
+def list_command(*, base: str, token: str) -> str:
     """A command that lists the sessions of the user on a machine. token: begins each line that is an answer.
 
     Answers: ``session NAME alive|dead KIB PROCESSES USER SINCE``, ``programs KIB``, ``refused TEXT``, at last ``end``.
@@ -388,7 +388,7 @@ def looking(*, base: str, token: str) -> str:
     return any_shell(f"{_values(base=base, token=token)}\n{_LOOK}{_LIST}")
 
 
-def ending(*, base: str, token: str, run: str = "", who: str = "", programs: bool = False) -> str:
+def end_command(*, base: str, token: str, run: str = "", who: str = "", programs: bool = False) -> str:
     """A command that ends sessions of the user on a machine, and removes their directories and unfinished transfers.
 
     run: end all sessions of this run; live ones must belong to ``who``. Empty: end those of all dead runs. programs:

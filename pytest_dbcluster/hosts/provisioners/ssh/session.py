@@ -47,12 +47,12 @@ class Seen:
     number: int
     end: int = -1
 
-    def noting(self, source: str) -> str:
+    def note_command(self, source: str) -> str:
         """Shell commands that record the time of change, to run before the file is read."""
         mark = f".seen-{self.number}"
         return f"touch -r {source} {mark} 2>/dev/null; : >{mark}.now; [ {mark} -ot {mark}.now ] || rm -f {mark}"
 
-    def asking(self, source: str) -> str:
+    def check_command(self, source: str) -> str:
         """A shell command that exits with 0 if the file still has the recorded time of change."""
         mark = f".seen-{self.number}"
         return f"[ -e {mark} ] && ! [ {source} -nt {mark} ] && ! [ {source} -ot {mark} ] && [ -e {source} ]"
@@ -101,7 +101,7 @@ class Session:
             self.agent.wait_ready(READY_SECONDS)
         except ProvisionError as error:
             self.close()
-            raise self._explained(error) from None
+            raise self._explain(error) from None
         except BaseException:
             self.close()
             raise
@@ -112,7 +112,7 @@ class Session:
             return Path(self._log).read_text(errors="replace").strip()[-1000:]
         return ""
 
-    def _explained(self, error: ProvisionError) -> ProvisionError:
+    def _explain(self, error: ProvisionError) -> ProvisionError:
         """The error of a failed connection, with what to do next."""
         words = self.words()
         own = [line for line in words.splitlines() if line.startswith(remote_programs.REFUSED)]
@@ -129,13 +129,13 @@ class Session:
         """
         files = f".ask-{next(self._numbers)}"
         led = f"exec $leader sh -c {shlex.quote(script)} >{files}.out 2>{files}.err"  # so that its children end with it
-        status, output, errors = self.ended(led, files, seconds)
+        status, output, errors = self.run_script(led, files, seconds)
         if status != 0:
             timeout = seconds if status is None else None
             raise CommandFailed(["sh", "-c", script], status, output, errors, host=self.target, seconds=timeout)
         return output
 
-    def ended(self, script: str, files: str, seconds: float) -> tuple[int | None, str, str]:
+    def run_script(self, script: str, files: str, seconds: float) -> tuple[int | None, str, str]:
         """Run a script of ``agent.script``. Returns its status, None after ``seconds``, its output and its errors.
 
         files: prefix of the files for these, relative to the agent's directory or absolute. When the wait ends for any
@@ -144,13 +144,13 @@ class Session:
         number = self.agent.begin(script, files, text=True)
         self._commands.add(number)
         try:
-            status = self.agent.finished(number, seconds)
+            status = self.agent.wait_or_kill(number, seconds)
         finally:
             self._commands.discard(number)
         return status, self._output(number, files, "out"), self._output(number, files, "err")
 
     def _output(self, number: int, files: str, part: str) -> str:
-        said = self.agent.said(number, part)
+        said = self.agent.output(number, part)
         if said is None:
             path = f"{files}.{part}"
             said = self.pull(path)
@@ -184,28 +184,28 @@ class Session:
         CommandFailed if it cannot be read.
         """
         if not offset:
-            return self._pulled(path, offset)
+            return self._pull(path, offset)
         source, seen = shlex.quote(path), self._seen.setdefault(path, Seen(next(self._numbers)))
-        if offset == seen.end and self.agent.holds(seen.asking(source), ANSWER_SECONDS):
+        if offset == seen.end and self.agent.holds(seen.check_command(source), ANSWER_SECONDS):
             return b""  # such as a log in most rounds; this starts no program
-        content = self._pulled(path, offset, seen.noting(source))
+        content = self._pull(path, offset, seen.note_command(source))
         seen.end = offset + len(content)
         return content
 
-    def _pulled(self, path: str, offset: int, before: str = ":") -> bytes:
+    def _pull(self, path: str, offset: int, before: str = ":") -> bytes:
         """The content of a file from a byte. before: shell commands to run before it is read."""
         source = shlex.quote(path)
         files = f".ask-{next(self._numbers)}"
         read = f"{before}; exec tail -c +{offset + 1} {source} >{files}.out 2>{files}.err"
         number = self.agent.begin(f"[ -e {source} ] || exit {MISSING}; {read}", files)
-        status = self.agent.finished(number, ANSWER_SECONDS)
+        status = self.agent.wait_or_kill(number, ANSWER_SECONDS)
         if status == MISSING:
             raise FileNotFoundError(f"{path} on {self.target}")
         if status != 0:
             errors = self._output(number, files, "err")
             timeout = ANSWER_SECONDS if status is None else None
             raise CommandFailed(["read", path], status, "", errors, host=self.target, seconds=timeout)
-        said = self.agent.said(number, "out")
+        said = self.agent.output(number, "out")
         if said is not None:
             return said
         absolute = self.ask(f'cd . && echo "$PWD/{files}.out"').strip()
@@ -235,7 +235,7 @@ class Session:
 
         Raises ProvisionError.
         """
-        self._piped(local, shlex.join(self.over(script)))
+        self._pipe(local, shlex.join(self.over(script)))
 
     def receive(self, script: str, local: str) -> None:
         """Run a script on the machine, and a shell command of this machine on its output. Raises ProvisionError.
@@ -243,12 +243,12 @@ class Session:
         The output of a login shell before the script is not part of its output.
         """
         script = f"printf '\\n%s\\n' {BEGINS}; {script}"
-        self._piped(
+        self._pipe(
             shlex.join(self.over(script)),
             f'while IFS= read -r line && [ "$line" != {BEGINS} ]; do :; done; {local}',
         )
 
-    def _piped(self, first: str, second: str) -> None:
+    def _pipe(self, first: str, second: str) -> None:
         """Pipe a shell command of this machine into another one; both must succeed."""
         status = shlex.quote(f"{self._files.directory}/status-{next(self._numbers)}")
         command = f"{{ {first}; echo $? >{status}; }} | {{ {second}; }} && exit $(cat {status})"
@@ -262,9 +262,9 @@ class Session:
 
     def connect(self, address: str, port: int, seconds: float) -> socket.socket:
         """Connect to a port of an address, as seen from the machine. Raises OSError."""
-        return through_socket(self.forwarded(address, port))(address, port, seconds)
+        return through_socket(self.forward(address, port))(address, port, seconds)
 
-    def forwarded(self, address: str, port: int) -> str:
+    def forward(self, address: str, port: int) -> str:
         """The path of a socket of this machine that leads to a port of the machine. Raises OSError."""
         with self._forwarding:
             if (address, port) not in self._forwards:
@@ -294,7 +294,7 @@ class Session:
         self.agent.stay()
         self._leads = leads
 
-    def typed(self, command: Sequence[str]) -> list[str]:
+    def command_line(self, command: Sequence[str]) -> list[str]:
         """The command line for a user to run a command on the machine, over a new connection."""
         return ["ssh", "-t", *self._access.files, self.target, *command]
 
@@ -313,7 +313,7 @@ class Session:
             self._process.signal(signal.SIGKILL)
 
 
-def closed(sessions: Sequence[Session]) -> None:
+def close_all(sessions: Sequence[Session]) -> None:
     """Close these sessions concurrently, because each waits until its machine has ended the host's programs."""
     threads = [threading.Thread(target=session.close) for session in sessions]
     for thread in threads:

@@ -98,7 +98,7 @@ class DataDisk:
             self._run(MAKE.format(blocks=max(blocks, 1)))
             self._run(script, COPY_SECONDS)
         except CommandFailed as error:
-            raise self._unplaced(source, error) from error
+            raise self._copy_error(source, error) from error
 
     def copy(self, here: Host, other: Path, *, durable: bool) -> None:
         """Make the disk equal to another file. ``here``: runs programs on this machine. Raises ProvisionError."""
@@ -109,7 +109,7 @@ class DataDisk:
         if durable:
             self._flush()
 
-    def _unplaced(self, source: str, error: CommandFailed) -> ProvisionError:
+    def _copy_error(self, source: str, error: CommandFailed) -> ProvisionError:
         """The error of a failed copy and what to do: the disk is too small, or this machine's disk is full."""
         what, whole = size(cache.size(Path(source))), size(self._served.disk.size)
         if words := self._served.words():
@@ -192,9 +192,9 @@ class DataDisk:
             there = {"there": shlex.quote(self.directory), "flushes": FLUSHES}
             try:
                 self._run(MEASURE.format(**there))
-                before = self._served.counted()
+                before = self._served.counters()
                 self._run(FLUSH.format(**there))
-                after = self._served.counted()
+                after = self._served.counters()
             finally:
                 self._run(f"rm -rf {there['there']}/.flush")
             if (flushes := after.flushes - before.flushes) < FLUSHES:

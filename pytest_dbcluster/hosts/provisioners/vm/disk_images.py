@@ -42,12 +42,12 @@ class DiskImages:
         with making:  # the nodes of a cluster start concurrently: the first one makes the image for all
             if key not in self._images:
                 make()
-                if image := self._kept(disk):
+                if image := self._keep_image(disk):
                     self._images[key] = image
                 return
         self._copy(self._images[key], disk)
 
-    def _kept(self, disk: Path) -> Path | None:
+    def _keep_image(self, disk: Path) -> Path | None:
         """A copy of a disk; None if there is little space."""
         if shutil.disk_usage(disk.parent).free < ROOM * disk.stat().st_blocks * 512:
             return None

@@ -115,9 +115,9 @@ class GuestHost(AgentHost, Pauses, Partitions, Falls, BlockDevice, ReplicationLi
         """The time of one flush of the disk, or of this machine's disk while the disk has no data."""
         return self._disk.flush_seconds() if self._disk.holds(self._disk.directory) else super().flush_seconds()
 
-    def counted(self) -> Counted:
+    def counters(self) -> Counted:
         """Counters of the disk since the guest was powered on."""
-        return self._guest.disks[0].counted()
+        return self._guest.disks[0].counters()
 
     def place(self, source: str, *, durable: bool = False) -> None:
         """Make a file system on the disk, with a copy of a directory of this machine. Raises ProvisionError."""
@@ -150,7 +150,7 @@ class GuestHost(AgentHost, Pauses, Partitions, Falls, BlockDevice, ReplicationLi
                     total += times.user + times.system
         return total or None
 
-    def typed(self, command: Sequence[str]) -> list[str]:
+    def command_line(self, command: Sequence[str]) -> list[str]:
         """The command line that runs a program in the guest's network, if this machine is not connected to it."""
         return [*self._network.enter, *command] if self.connects else []
 

@@ -209,8 +209,8 @@ def test_a_limit_that_the_engine_would_drop_is_named():
     """Docker starts a container without a limit that its kernel lacks, and says no more than a warning."""
     able = {"MemoryLimit": True, "CpuCfsQuota": True, "Warnings": None}
 
-    assert engine.unlimited(able) == frozenset()
-    assert engine.unlimited({**able, "MemoryLimit": False}) == {"memory"}
-    assert engine.unlimited({**able, "CpuCfsQuota": False}) == {"cores"}
+    assert engine.ignored_limits(able) == frozenset()
+    assert engine.ignored_limits({**able, "MemoryLimit": False}) == {"memory"}
+    assert engine.ignored_limits({**able, "CpuCfsQuota": False}) == {"cores"}
     warning = "WARNING: No blkio throttle.write_iops_device support"
-    assert engine.unlimited({**able, "Warnings": [warning]}) == {"iops"}
+    assert engine.ignored_limits({**able, "Warnings": [warning]}) == {"iops"}

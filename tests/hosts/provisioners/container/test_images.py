@@ -65,7 +65,7 @@ def answering(bootstraps):
     """The engine, without images of the test's release before and after."""
     reached = engine.connect()
     yield reached
-    for image in images.found(reached, OFFER.name):
+    for image in images.list_images(reached, OFFER.name):
         reached.client.images.remove(image.id, force=True)
     reached.client.close()
 
@@ -124,7 +124,7 @@ def test_an_image_can_be_made_again(answering, bootstraps):
     made = images.build(OFFER, answering, print, again=True)
 
     assert made.exact == "1.0.2"
-    assert images.found(answering, OFFER.name) == [made]
+    assert images.list_images(answering, OFFER.name) == [made]
 
 
 @needs_engine
@@ -152,7 +152,7 @@ def test_two_at_once_make_it_once(answering, bootstraps):
         build.join()
 
     assert bootstraps.made == 1
-    assert len(images.found(answering, OFFER.name)) == 1
+    assert len(images.list_images(answering, OFFER.name)) == 1
 
 
 @needs_engine
@@ -168,7 +168,7 @@ def test_an_interrupted_build_leaves_nothing(answering, bootstraps, own_cache, m
     with pytest.raises(KeyboardInterrupt):
         images.build(OFFER, answering, print)
     assert not (own_cache / "images").exists()
-    assert images.found(answering, OFFER.name) == []
+    assert images.list_images(answering, OFFER.name) == []
 
 
 @needs_engine
@@ -213,7 +213,7 @@ def test_an_image_in_use_is_not_removed(answering):
             images.remove(answering, OFFER.name)
         images.build(OFFER, answering, print, again=True)
 
-        assert {(image.exact, image.current) for image in images.found(answering, OFFER.name)} == {
+        assert {(image.exact, image.current) for image in images.list_images(answering, OFFER.name)} == {
             ("1.0.1", False), ("1.0.2", True),
         }  # fmt: skip
     finally:

@@ -13,7 +13,7 @@ from tests.hosts.provisioners.ec2.test_fleet import fleet, launched
 
 def findings(**options):
     """The findings by name: value and problem."""
-    settings = EC2Settings.parsed(**{"prices": ["ipv4=0.005"], **options})
+    settings = EC2Settings.parse(**{"prices": ["ipv4=0.005"], **options})
     return {one.name: (one.value, one.problem) for one in checkup.findings(Account(), settings)}
 
 

@@ -23,7 +23,7 @@ from tests.support import golden
 from tests.support.instance_types import all_types, described
 
 SPEC = ClusterSpec("galera", nodes=3)
-GP3 = Volume.parsed("gp3:50:3000:125")
+GP3 = Volume.parse("gp3:50:3000:125")
 WRONG = {
     "ttl": "2",
     "zones": ["eu-central-1a", "eu-west-1a"],
@@ -54,9 +54,7 @@ def unmet(spec, volume=GP3):
 def test_messages_on_launches_that_are_refused(tmp_path):
     """They say what was asked, what was seen and what to do next."""
     seen = {f"AWS answers {code}": text for code, text in aws.ADVICE.items()}
-    seen |= {
-        f"{name} is wrong": message(EC2Settings.parsed, max_cost=1, **{name: text}) for name, text in WRONG.items()
-    }
+    seen |= {f"{name} is wrong": message(EC2Settings.parse, max_cost=1, **{name: text}) for name, text in WRONG.items()}
     group = InstanceGroup("servers", "r6i.large", 4, public=False)
     cost = Cost.of([group], region="eu-central-1", prices=Prices({"r6i.large": 0.152}), ttl=10800.0)
     seen["there is no cap"] = cost.refusal(None)
@@ -70,15 +68,15 @@ def test_messages_on_launches_that_are_refused(tmp_path):
     seen["a type has no local disk"] = unmet(SPEC.with_storage("nvme"))
     seen["a volume is too slow"] = unmet(SPEC.with_needs(iops=5000))
     seen["delays are not offered"] = unmet(SPEC.with_needs(rtt=0.01))
-    seen["writes cannot be limited"] = message(needs.limited, lambda _: "", 100, "/var/tmp", "server1")
-    jump = EC2Settings.parsed(max_cost=1, jump="admin@bastion")
+    seen["writes cannot be limited"] = message(needs.enforce, lambda _: "", 100, "/var/tmp", "server1")
+    jump = EC2Settings.parse(max_cost=1, jump="admin@bastion")
     seen["the address is that of a jump host"] = message(plan.our_address, jump)
-    page = EC2Settings.parsed(max_cost=1)
+    page = EC2Settings.parse(max_cost=1)
     seen["the address is unknown"] = message(plan.our_address, page, lambda *_, **__: io.BytesIO(b"<html>"))
-    seen["an instance is silent"] = way.unreached("server1", INSTANCE, "", "192.0.2.0/24", "timed out")
-    seen["a jump host is silent"] = way.unreached("server1", INSTANCE, "bastion", "192.0.2.0/24", "timed out")
+    seen["an instance is silent"] = way.unreachable("server1", INSTANCE, "", "192.0.2.0/24", "timed out")
+    seen["a jump host is silent"] = way.unreachable("server1", INSTANCE, "bastion", "192.0.2.0/24", "timed out")
     hidden = dataclasses.replace(INSTANCE, subnet=dataclasses.replace(SUBNET, public=False))
-    seen["a subnet is private"] = way.unreached("server1", hidden, "", "192.0.2.0/24", "timed out")
+    seen["a subnet is private"] = way.unreachable("server1", hidden, "", "192.0.2.0/24", "timed out")
     seen["an instance is not prepared"] = user_data.problem("failed mkfs.ext4: no space\n")
 
     golden.compare("ec2_refusals", seen, {tmp_path: "TMP"})

@@ -22,7 +22,7 @@ FROM = "192.0.2.17/32"
 
 def fleet(run=RUN, **options):
     """A run that may launch by these options."""
-    return Fleet(Account(), EC2Settings.parsed(max_cost=5, source=FROM, **options), run, KEYS)
+    return Fleet(Account(), EC2Settings.parse(max_cost=5, source=FROM, **options), run, KEYS)
 
 
 def launched(of, servers=2, load=True, expires=None):

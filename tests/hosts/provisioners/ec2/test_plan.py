@@ -44,11 +44,11 @@ def test_what_the_region_does_not_have_is_refused_before_anything_is_made(aws, o
 
 def test_our_address_is_asked_for_where_no_option_names_it():
     """AWS tells from where it was asked; who goes through another host has to say."""
-    options = EC2Settings.parsed(max_cost=1)
+    options = EC2Settings.parse(max_cost=1)
 
     assert plan.our_address(options, lambda *_, **__: io.BytesIO(b"198.51.100.7\n")) == "198.51.100.7/32"
     with pytest.raises(ConfigError, match=r"instances see the address of that host; .*--db-ec2-from"):
-        plan.our_address(EC2Settings.parsed(max_cost=1, jump="admin@bastion"))
+        plan.our_address(EC2Settings.parse(max_cost=1, jump="admin@bastion"))
 
 
 @pytest.mark.parametrize("answer", [b"<html>", b"", b"0.0.0.0/0", b"::1", b"\xff"])
@@ -57,7 +57,7 @@ def test_an_address_that_is_none_opens_no_group(answer):
     with pytest.raises(
         ProvisionError, match=r"cannot find out our address at .*; set the network of your ssh: --db-ec2-from"
     ):
-        plan.our_address(EC2Settings.parsed(max_cost=1), lambda *_, **__: io.BytesIO(answer))
+        plan.our_address(EC2Settings.parse(max_cost=1), lambda *_, **__: io.BytesIO(answer))
 
 
 def test_without_a_network_the_message_names_the_option():
@@ -67,4 +67,4 @@ def test_without_a_network_the_message_names_the_option():
         raise urllib.error.URLError("no route")
 
     with pytest.raises(ProvisionError, match=r"no route.*--db-ec2-from CIDR"):
-        plan.our_address(EC2Settings.parsed(max_cost=1), ask)
+        plan.our_address(EC2Settings.parse(max_cost=1), ask)

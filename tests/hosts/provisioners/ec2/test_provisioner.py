@@ -30,7 +30,7 @@ def run():
     made = []
 
     def run(**options):
-        settings = EC2Settings.parsed(**{"max_cost": 5, "source": "192.0.2.1/32", "prices": ["ipv4=0.005"], **options})
+        settings = EC2Settings.parse(**{"max_cost": 5, "source": "192.0.2.1/32", "prices": ["ipv4=0.005"], **options})
         provisioner = Ec2Provisioner(settings=settings)
         lines = []
         provisioner.progress = lines.append
@@ -45,7 +45,7 @@ def run():
 def test_nothing_is_launched_without_a_cap():
     """It is said before AWS is asked."""
     with pytest.raises(ConfigError, match=r"launches nothing without a maximum cost: --db-max-cost USD"):
-        Ec2Provisioner(settings=EC2Settings.parsed())
+        Ec2Provisioner(settings=EC2Settings.parse())
 
 
 def test_clusters_share_warm_instances(machines, run):

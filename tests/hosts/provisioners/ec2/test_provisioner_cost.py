@@ -29,7 +29,7 @@ def aws(aws, monkeypatch, tmp_path):
 @contextlib.contextmanager
 def provisioner(tmp_path, cap, **options):
     """A provisioner with a ledger that outlives it, and the lines that it tells."""
-    settings = EC2Settings.parsed(**{"max_cost": cap, "prices": GIVEN, "source": "192.0.2.1", "ttl": "1h", **options})
+    settings = EC2Settings.parse(**{"max_cost": cap, "prices": GIVEN, "source": "192.0.2.1", "ttl": "1h", **options})
     object.__setattr__(settings, "ledger", tmp_path / "shared" / "ec2-cost.json")
     found = Ec2Provisioner(settings=settings)
     found.told = []

@@ -20,7 +20,7 @@ THREE = ClusterSpec("galera", nodes=3, release=ReleaseName("mariadb", "10.11"))
 def run(**options):
     """A run with these options, closed at the end of the block."""
     asked = {"max_cost": 5, "source": "192.0.2.1/32", "prices": ["ipv4=0.005"], **options}
-    return contextlib.closing(Ec2Provisioner(settings=EC2Settings.parsed(**asked)))
+    return contextlib.closing(Ec2Provisioner(settings=EC2Settings.parse(**asked)))
 
 
 def test_instances_are_told(machines):

@@ -40,7 +40,7 @@ def data(tmp_path, monkeypatch):
 @pytest.fixture
 def provisioner(machines, data):
     """A run that may be left, and the lines that it has told."""
-    settings = EC2Settings.parsed(max_cost=5, source="192.0.2.1/32", prices=["ipv4=0.005"], ttl=f"{TTL}s")
+    settings = EC2Settings.parse(max_cost=5, source="192.0.2.1/32", prices=["ipv4=0.005"], ttl=f"{TTL}s")
     made, lines = Ec2Provisioner(keep=True, settings=settings), []
     made.progress = lines.append
     yield made, lines
@@ -67,7 +67,7 @@ def test_what_is_left_runs_on_without_us(machines, provisioner, data, monkeypatc
     begin(host)
     (server,) = [machines.host(one) for one in machines.instances() if one.private_ip == host.address]
     wait.until(lambda: [] if sleeping(server) else ["it does not run"], "a program", seconds=10)
-    stay = run.staying()
+    stay = run.describe_stay()
     run.leave()
     run.close()
     time.sleep(4)  # the watchdog of one that was not told to stay ends it after 2 to 3 s
@@ -105,7 +105,7 @@ def test_the_end_is_that_of_the_timers(machines, provisioner):
     for one in machines.instances():
         machines.host(one).write(user_data.EXPIRES.lstrip("/"), f"{int(time.time()) + 777}\n")
 
-    assert run.staying().ends == pytest.approx(time.time() + 777, abs=5)
+    assert run.describe_stay().ends == pytest.approx(time.time() + 777, abs=5)
 
 
 @pytest.mark.remote
@@ -125,7 +125,7 @@ def test_what_cannot_be_marked_is_told(machines, provisioner):
     run, lines = provisioner
     run.acquire(ONE)
     machines.refuse("CreateTags", "UnauthorizedOperation")
-    run.staying()
+    run.describe_stay()
     run.leave()
     run.close()
 
@@ -170,4 +170,4 @@ def test_the_servers_of_a_cluster_answer_until_it_is_ended(machines, provisioner
     assert main(shlex.split(record.end)[1:]) == 0
     assert f"ended run {run.run_id}: nothing of it is left" in capsys.readouterr().out
     assert machines.left() == {}
-    assert runs.known() == []
+    assert runs.list_runs() == []

@@ -18,7 +18,7 @@ def test_what_ends_a_killed_run_looks_in_the_region_of_the_zone(monkeypatch, tmp
         monkeypatch.delenv(name, raising=False)
     if usual:
         monkeypatch.setenv("AWS_DEFAULT_REGION", usual)
-    provisioner = Ec2Provisioner(settings=EC2Settings.parsed(max_cost="1", zones=["eu-central-1a"]))
+    provisioner = Ec2Provisioner(settings=EC2Settings.parse(max_cost="1", zones=["eu-central-1a"]))
     given = {}
     monkeypatch.setattr(provisioner._run, "clean_up_by", lambda command, environment: given.update(environment))
     provisioner._clean_up_later(Account("eu-central-1"))

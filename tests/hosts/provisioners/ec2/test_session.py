@@ -50,7 +50,7 @@ def test_a_session_goes_through_the_jump_host_and_leaves_its_cluster(machines, t
     found = re.search(r"^  node1 +ssh -t (.*)$", done.stdout, re.MULTILINE)
     assert found, done.stdout
     asked = ran("ssh", *shlex.split(found[1]), name="ask", text="SELECT @@version;")
-    ended = re.search(r"end it earlier: dbcluster (down \w+ --provisioner ec2 --region \S+)", done.stdout)
+    ended = re.search(r"end them earlier: dbcluster (down \w+ --provisioner ec2 --region \S+)", done.stdout)
 
     assert "10.11." in asked.stdout, asked.stderr
     assert "1 hold" in done.stdout

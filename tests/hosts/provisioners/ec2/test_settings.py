@@ -10,7 +10,7 @@ from pytest_dbcluster.hosts.provisioners.ec2.settings import PRICED, EC2Settings
 
 def test_without_options_nothing_may_be_launched() -> None:
     """Without options there is no allowance, the volume is gp3 with its free limits, and instances live for 2 hours."""
-    settings = EC2Settings.parsed()
+    settings = EC2Settings.parse()
 
     assert settings == EC2Settings()
     assert settings.max_cost is None
@@ -19,7 +19,7 @@ def test_without_options_nothing_may_be_launched() -> None:
 
 def test_all_options_are_read() -> None:
     """Each option's text becomes its value."""
-    settings = EC2Settings.parsed(
+    settings = EC2Settings.parse(
         max_cost="1.50",
         type="r6i.large",
         load_type="c6i.xlarge",
@@ -67,8 +67,8 @@ def test_all_options_are_read() -> None:
 )
 def test_the_text_of_a_volume_is_what_parsed_takes(text: str, volume: Volume) -> None:
     """A volume is read from its text, gp2 gets the operations/s of its size, and its own text gives it back."""
-    assert Volume.parsed(text) == volume
-    assert Volume.parsed(str(volume)) == volume
+    assert Volume.parse(text) == volume
+    assert Volume.parse(str(volume)) == volume
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_the_text_of_a_volume_is_what_parsed_takes(text: str, volume: Volume) ->
 def test_a_wrong_text_is_refused_in_words(option: str, value: object, words: str) -> None:
     """A wrong text is a ConfigError that names the option, shows the text, and says what it takes."""
     with pytest.raises(ConfigError) as error:
-        EC2Settings.parsed(**{option: value})  # type: ignore[arg-type]
+        EC2Settings.parse(**{option: value})  # type: ignore[arg-type]
 
     assert words in str(error.value)
 
@@ -140,13 +140,13 @@ def test_a_wrong_text_is_refused_in_words(option: str, value: object, words: str
 @pytest.mark.parametrize("network", ["10.0.0.0/8", "203.0.0.0/16", "198.51.100.0/24"])
 def test_ssh_may_be_let_in_from_a_private_or_a_small_network(network: str) -> None:
     """A private network of any size and a public one from /16 on are accepted as they are."""
-    assert EC2Settings.parsed(source=network).source == network
+    assert EC2Settings.parse(source=network).source == network
 
 
 def test_every_price_that_is_no_type_has_a_unit() -> None:
     """Each name of --db-ec2-price is accepted, and the refusal of another lists it with its unit."""
-    assert dict(EC2Settings.parsed(prices=[f"{name}=2" for name in PRICED]).prices) == dict.fromkeys(PRICED, 2.0)
+    assert dict(EC2Settings.parse(prices=[f"{name}=2" for name in PRICED]).prices) == dict.fromkeys(PRICED, 2.0)
     with pytest.raises(ConfigError) as error:
-        EC2Settings.parsed(prices=["disk=1"])
+        EC2Settings.parse(prices=["disk=1"])
 
     assert all(f"{name}: {unit}" in str(error.value) for name, unit in PRICED.items())

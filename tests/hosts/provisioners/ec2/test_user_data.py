@@ -83,11 +83,11 @@ def test_scripts_are_shell(volume: str) -> None:
 
 def test_what_was_written_is_told() -> None:
     """The part of the volume is in results, the time is not: equal hardware gives equal texts."""
-    said = user_data.written("ready\nwritten 8589934592 of 53687091200 in 66\n")
+    said = user_data.parse_written("ready\nwritten 8589934592 of 53687091200 in 66\n")
 
     assert said == user_data.Written(8 * 2**30, 50 * 2**30, 66)
     assert str(said) == "8.0 GiB of 50.0 GiB written once before use"
-    assert user_data.written("ready\n") is None
+    assert user_data.parse_written("ready\n") is None
 
 
 @pytest.mark.parametrize("ttl", [0, -1, 0.5, float("nan"), float("inf")])

@@ -102,7 +102,7 @@ def test_the_data_have_their_volume(booted: CloudGuest) -> None:
 def test_all_of_a_small_volume_is_written(booted: CloudGuest) -> None:
     """The guest says how much, and its file system has the whole volume."""
     size = cloud_guest.DISK
-    said = user_data.written(booted.ssh(user_data.wait_command(1)).stdout)
+    said = user_data.parse_written(booted.ssh(user_data.wait_command(1)).stdout)
 
     assert said is not None
     assert (said.bytes, said.size) == (size, size)
@@ -116,7 +116,7 @@ def test_a_part_of_a_volume_is_written_and_the_data_lie_there() -> None:
     """
     with CloudGuest(cloud_guest.SUITES[0], LONG, written=128) as guest:
         assert guest.wait_prepared() == ""
-        said = user_data.written(guest.ssh(user_data.wait_command(1)).stdout)
+        said = user_data.parse_written(guest.ssh(user_data.wait_command(1)).stdout)
         before = blocks(guest)
         groups = [line for line in guest.ssh("dumpe2fs /dev/vda").stdout.splitlines() if line.startswith("Group ")]
         tables = [line for line in groups if line.split()[1].rstrip(":").isdecimal()]

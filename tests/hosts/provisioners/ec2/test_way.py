@@ -29,7 +29,7 @@ def run():
     made = []
 
     def run(**options):
-        settings = EC2Settings.parsed(**{"max_cost": 5, "source": "192.0.2.1/32", "prices": ["ipv4=0.005"], **options})
+        settings = EC2Settings.parse(**{"max_cost": 5, "source": "192.0.2.1/32", "prices": ["ipv4=0.005"], **options})
         made.append(Ec2Provisioner(settings=settings))
         return made[-1]
 
@@ -180,7 +180,7 @@ def test_what_to_do_about_silence(jump, public, words):
     """It depends on the way."""
     instance = dataclasses.replace(INSTANCE, subnet=dataclasses.replace(PRIVATE, public=public))
 
-    assert words in way.unreached("server1", instance, jump, "192.0.2.0/24", "timed out")
+    assert words in way.unreachable("server1", instance, jump, "192.0.2.0/24", "timed out")
 
 
 def test_a_refusal_is_an_answer():

@@ -10,7 +10,7 @@ import pytest
 
 from pytest_dbcluster.errors import ConfigError, Unsupported
 from pytest_dbcluster.hosts.provisioners.ssh import access
-from pytest_dbcluster.hosts.provisioners.ssh.access import BASE, Access, checked, program
+from pytest_dbcluster.hosts.provisioners.ssh.access import BASE, Access, parse_machines, program
 from pytest_dbcluster.hosts.provisioners.ssh.provisioner import SshProvisioner
 
 
@@ -39,8 +39,8 @@ def client():
 )
 def test_a_machine_is_a_name_or_a_user_at_an_address(target):
     """Everything that administrators call machines; a private address may follow."""
-    assert checked("--db-host", [target]) == {target: ""}
-    assert checked("--db-host", ["db0", f"{target}=10.0.0.2"]) == {"db0": "", target: "10.0.0.2"}
+    assert parse_machines("--db-host", [target]) == {target: ""}
+    assert parse_machines("--db-host", ["db0", f"{target}=10.0.0.2"]) == {"db0": "", target: "10.0.0.2"}
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_a_machine_is_a_name_or_a_user_at_an_address(target):
 def test_what_ssh_or_a_shell_would_take_for_something_else_is_refused(target):
     """It never reaches a command line."""
     with pytest.raises(ConfigError) as caught:
-        checked("--db-host", ["db1", target])
+        parse_machines("--db-host", ["db1", target])
     assert f"--db-host {target!r}: it accepts USER@ADDRESS" in str(caught.value)
     for option, machines in (("--db-host", {"machines": [target]}),
                              ("--db-load-host", {"machines": ["db1"], "load_machines": [target]})):  # fmt: skip
@@ -84,14 +84,14 @@ def test_what_ssh_or_a_shell_would_take_for_something_else_is_refused(target):
 def test_a_private_address_is_an_address(private):
     """It goes into the files of servers, which ask nobody for names."""
     with pytest.raises(ConfigError) as caught:
-        checked("--db-host", [f"db1={private}"])
+        parse_machines("--db-host", [f"db1={private}"])
     assert str(caught.value) == f"--db-host {f'db1={private}'!r}: {private!r} is not an IP address of the machine"
 
 
 def test_a_machine_is_named_once():
     """A machine that is named twice would hold two nodes of one cluster."""
     with pytest.raises(ConfigError) as caught:
-        checked("--db-host", ["db1", "root@db2", "root@db2=10.0.0.2"])
+        parse_machines("--db-host", ["db1", "root@db2", "root@db2=10.0.0.2"])
     assert str(caught.value) == "--db-host root@db2: it is named twice; name each machine once"
 
 

@@ -16,7 +16,14 @@ from pytest_dbcluster import wait
 from pytest_dbcluster.cli import main
 from pytest_dbcluster.errors import ConfigError, ProvisionError
 from pytest_dbcluster.hosts.provisioners.ssh import remote_programs
-from pytest_dbcluster.hosts.provisioners.ssh.leftovers import EndedLeftovers, Leftovers, LeftRun, answered, ended, found
+from pytest_dbcluster.hosts.provisioners.ssh.leftovers import (
+    EndedLeftovers,
+    Leftovers,
+    LeftRun,
+    parse_answers,
+    parse_ended,
+    parse_found,
+)
 from pytest_dbcluster.hosts.provisioners.ssh.provisioner import SshProvisioner
 from pytest_dbcluster.spec import ClusterSpec
 from tests.support import stand_ins
@@ -122,14 +129,14 @@ def test_an_answer_begins_with_its_token():
     """A login shell may print before it, after it and in the same words; an answer without its end is none."""
     text = "Welcome!\n\nt1 session a\nsession b\n\nt1 programs 4\nt1x end\n\nt1 end\nlogged\n"
 
-    assert answered(text, "t1") == [["session", "a"], ["programs", "4"]]
-    assert answered("t1 session a\n", "t1") is None
-    assert answered("", "t1") is None
+    assert parse_answers(text, "t1") == [["session", "a"], ["programs", "4"]]
+    assert parse_answers("t1 session a\n", "t1") is None
+    assert parse_answers("", "t1") is None
 
 
 def test_the_sessions_of_a_run_are_one_line():
     """A run lives while one of its sessions does. Sizes add up, and it began with the first one."""
-    one = found(
+    one = parse_found(
         "m1",
         [
             ["session", "0123abcd-1-machine", "dead", "8", "0", "me@here", "2026-11-23T08:00:05+0000"],
@@ -148,7 +155,7 @@ def test_the_sessions_of_a_run_are_one_line():
 
 def test_what_was_ended_is_said_with_its_size():
     """And what stays, with the reason."""
-    one = ended(
+    one = parse_ended(
         "m1",
         [
             ["ended", DEAD, "2048", "1"],
@@ -179,13 +186,13 @@ def test_what_was_ended_is_said_with_its_size():
 def test_an_answer_that_is_not_understood_is_an_error(words):
     """It names the machine, and shows the words."""
     with pytest.raises(ProvisionError, match=r"^the machine m1 sent an unknown answer: "):
-        found("m1", [words])
+        parse_found("m1", [words])
 
 
 def test_a_directory_of_somebody_else_is_named():
     """The machine refuses it in words of its own."""
     with pytest.raises(ProvisionError, match=r"^m1: /var/tmp/x belongs to another user$"):
-        ended("m1", [["refused", "/var/tmp/x", "belongs", "to", "another", "user"]])
+        parse_ended("m1", [["refused", "/var/tmp/x", "belongs", "to", "another", "user"]])
 
 
 def test_a_dead_session_is_ended_with_its_programs(hosts, base):

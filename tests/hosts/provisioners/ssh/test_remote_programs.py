@@ -59,7 +59,7 @@ class Running:
     def done(self, script, seconds=30):
         """The status and the output of a script of the agent."""
         number = self.agent.begin(f"{{ {script}\n}} >words.out 2>&1", "words")
-        return self.agent.wait(number, seconds), self.agent.said(number, "out").decode()
+        return self.agent.wait(number, seconds), self.agent.output(number, "out").decode()
 
     def spawn(self, *command):
         """Start a program as a host does, with the mark of the host. Returns its number."""
@@ -356,14 +356,14 @@ def test_the_sessions_of_a_machine_are_told_apart(path, run, tmp_path):
     (dead / "owner").write_text(f"{dead.name[:8]} me@here 2026-11-23\n")
     (dead / "session").write_text(f"{os.getpid()} 1\n")  # another process has the number now
     base = str(session.directory.parent.parent)
-    listed = said_by(path, remote_programs.looking(base=base, token="token"))
+    listed = said_by(path, remote_programs.list_command(base=base, token="token"))
 
     assert {(words[1], words[2], *words[5:]) for words in listed[:-1]} == {
         (NAME, "alive", "me@here", "2026-11-23"),
         (dead.name, "dead", "me@here", "2026-11-23"),
     }
     assert listed[-1] == ["end"]
-    reaped = said_by(path, remote_programs.ending(base=base, token="token"))
+    reaped = said_by(path, remote_programs.end_command(base=base, token="token"))
     assert [words[:2] for words in reaped] == [["ended", dead.name], ["end"]]
     assert (session.directory.exists(), dead.exists()) == (True, False)
 
@@ -379,7 +379,7 @@ def test_a_live_session_that_is_ended_cleans_up(path, run, permitted):
     base = str(session.directory.parent.parent)
 
     def ended(who):
-        return said_by(path, remote_programs.ending(base=base, token="token", run=NAME[:8], who=who))
+        return said_by(path, remote_programs.end_command(base=base, token="token", run=NAME[:8], who=who))
 
     assert ended("you@here") == [["left", NAME, "me@here"], ["end"]]
     assert [words[:2] for words in ended("me@here")] == [["ended", NAME], ["end"]]

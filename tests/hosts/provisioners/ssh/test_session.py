@@ -13,7 +13,7 @@ from pytest_dbcluster.errors import CommandFailed, ProvisionError
 from pytest_dbcluster.hosts.local_run import LocalRun
 from pytest_dbcluster.hosts.provisioners.ssh import remote_programs
 from pytest_dbcluster.hosts.provisioners.ssh.access import BASE, Access
-from pytest_dbcluster.hosts.provisioners.ssh.session import MachineBusy, Session, closed
+from pytest_dbcluster.hosts.provisioners.ssh.session import MachineBusy, Session, close_all
 
 NUMBERS = itertools.count(1)
 
@@ -40,7 +40,7 @@ def connect(stand_in, files):
         return made[-1]
 
     yield connect
-    closed(made)
+    close_all(made)
 
 
 @pytest.fixture
@@ -148,7 +148,7 @@ def test_what_cannot_be_read_is_an_error_and_not_empty(session):
 
 def test_one_way_leads_to_a_port_whoever_asks(session):
     """A second one for the same port would be a second socket."""
-    paths = {session.forwarded("127.0.0.1", 22) for _ in range(3)}
+    paths = {session.forward("127.0.0.1", 22) for _ in range(3)}
 
     assert len(paths) == 1
     with session.connect("127.0.0.1", 22, 10) as stream:

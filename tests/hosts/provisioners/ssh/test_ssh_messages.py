@@ -35,9 +35,9 @@ def test_messages_on_machines_over_ssh(monkeypatch):
     """They say which machine it is, what was seen and what to do next."""
     monkeypatch.setattr(Access, "fingerprint", lambda self, target: "ED25519 SHA256:abc")
     seen = {title: Access().problem("user@db1", words) for title, words in SSH.items()}
-    seen["an option is wrong"] = message(access.checked, "--db-host", ["-oProxyCommand=x"])
-    seen["an address is wrong"] = message(access.checked, "--db-host", ["user@db1=here"])
-    seen["a machine is named twice"] = message(access.checked, "--db-host", [*ONE, *ONE])
+    seen["an option is wrong"] = message(access.parse_machines, "--db-host", ["-oProxyCommand=x"])
+    seen["an address is wrong"] = message(access.parse_machines, "--db-host", ["user@db1=here"])
+    seen["a machine is named twice"] = message(access.parse_machines, "--db-host", [*ONE, *ONE])
     seen["a file is missing"] = message(Access, keys=access.Path("/none"))
     seen["a directory is wrong"] = message(Access, base="relative")
     seen["no machine is named"] = message(SshProvisioner)

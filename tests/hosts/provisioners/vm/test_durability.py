@@ -41,9 +41,9 @@ def test_flushed_commits_survive_a_power_cut(server):
     """Each acknowledged commit had been flushed to the disk; so many flushes were asked of this machine."""
     (host,) = server.hosts
     assert isinstance(host, GuestHost)
-    before = host.counted().flushes
+    before = host.counters().flushes
     commit(server, 1)
-    assert host.counted().flushes - before >= ROWS
+    assert host.counters().flushes - before >= ROWS
 
     host.kill()
 

@@ -271,7 +271,7 @@ from pytest_dbcluster.spec import ClusterSpec
 made = GuestProvisioner(keep={keep})
 hosts = made.acquire(ClusterSpec("galera", nodes=2).with_needs(memory="64M"))
 {then}
-enter = hosts[0].typed(["nc"])[:-1]
+enter = hosts[0].command_line(["nc"])[:-1]
 pids, addresses = [host._guest.pid for host in hosts], [host.address for host in hosts]
 print(json.dumps([made.run_id, pids, addresses, enter]), flush=True)
 time.sleep(600 if not {keep} else 0)
@@ -303,9 +303,9 @@ def owner(data, tmp_path):
 
 def of_run(run_id):
     """What is left of a run: its processes, its interface and its directory."""
-    left = [str(process) for run in runs.known() if run.run_id == run_id for process in run.processes()]
+    left = [str(process) for run in runs.list_runs() if run.run_id == run_id for process in run.processes()]
     left += [f"dbc{run_id}"] if Path(f"/sys/class/net/dbc{run_id}").exists() else []
-    return left + [str(run.directory) for run in runs.known() if run.run_id == run_id]
+    return left + [str(run.directory) for run in runs.list_runs() if run.run_id == run_id]
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
@@ -340,7 +340,7 @@ def test_kept_guests_stay_until_somebody_ends_them(owner):
         command = [*enter, sys.executable, "-c", CONNECT, address]
         done = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
         assert "ConnectionRefusedError" in done.stderr
-    (run,) = [run for run in runs.known() if run.run_id == run_id]
+    (run,) = [run for run in runs.list_runs() if run.run_id == run_id]
     assert runs.end(run) >= len(pids)
     wait.until(lambda: of_run(run_id), "nothing of the run", seconds=30)
 

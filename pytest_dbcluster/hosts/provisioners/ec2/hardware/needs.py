@@ -126,7 +126,7 @@ def label(needs: HostNeeds, volume: Volume) -> str:
     return f"{name}our limit of {operations} writes/s on {volume.kind}"
 
 
-def limited(run: Callable[[Sequence[str]], str], operations: int, directory: str, machine: str) -> None:
+def enforce(run: Callable[[Sequence[str]], str], operations: int, directory: str, machine: str) -> None:
     """Limit the programs of a host. run: runs a command there, returns what it prints. Raises ProvisionError."""
     said = run(["sh", "-c", LIMIT, "sh", str(operations), directory]).strip()
     if said != "limited":

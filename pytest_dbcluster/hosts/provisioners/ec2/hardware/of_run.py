@@ -16,7 +16,7 @@ from pytest_dbcluster.hosts.provisioners.ec2.aws import Account, AwsError
 from pytest_dbcluster.hosts.provisioners.ec2.fleet import Instance
 from pytest_dbcluster.hosts.provisioners.ec2.hardware import facts, needs
 from pytest_dbcluster.hosts.provisioners.ec2.hardware.instance_type import InstanceType
-from pytest_dbcluster.hosts.provisioners.ec2.plan import DEFAULT_TYPE, SERVER, Image, described_types
+from pytest_dbcluster.hosts.provisioners.ec2.plan import DEFAULT_TYPE, SERVER, Image, describe_types
 from pytest_dbcluster.hosts.provisioners.ec2.settings import EC2Settings
 from pytest_dbcluster.spec import ClusterSpec
 
@@ -53,7 +53,7 @@ class Hardware:
     def kind(self, name: str) -> InstanceType:
         """A type; we request it once. Raises AwsError and ConfigError."""
         if name not in self._kinds:
-            self._kinds[name] = InstanceType.of(described_types(self._account(), [name])[name])
+            self._kinds[name] = InstanceType.of(describe_types(self._account(), [name])[name])
         return self._kinds[name]
 
     @functools.cached_property
@@ -87,7 +87,7 @@ class Hardware:
         if operations is None:
             return
         for machine, host in hosts:
-            needs.limited(lambda command, host=host: host.run(command).stdout, operations, self._directory, machine)  # type: ignore[misc]
+            needs.enforce(lambda command, host=host: host.run(command).stdout, operations, self._directory, machine)  # type: ignore[misc]
         self.environment[f"storage {spec.needs.storage or f'iops={operations}'}"] = needs.label(
             spec.needs, self._settings.volume
         )
@@ -102,7 +102,7 @@ class Hardware:
             volumes = self._volumes(new)
             self._ask_modes(new)
             for machine, instance in new.items():
-                self.environment[f"instance {machine}"] = self._told(machine, instance, volumes)
+                self.environment[f"instance {machine}"] = self._describe(machine, instance, volumes)
             self.environment["image"] = f"{image.id} {image.name}".strip()
             self._between_zones()
 
@@ -117,7 +117,7 @@ class Hardware:
             )
             self._modes |= {one["InstanceId"]: one.get("CpuCredits", "") for one in found}
 
-    def _told(self, machine: str, instance: Instance, volumes: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
+    def _describe(self, machine: str, instance: Instance, volumes: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
         kind = self.kind(instance.type)
         return facts.instance(
             instance.facts,

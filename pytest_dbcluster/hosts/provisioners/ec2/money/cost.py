@@ -101,7 +101,7 @@ class Cost:
             add(f"{count} x {kind}", count, kind, instance=True)
         for group in groups:
             for volume in group.volumes:
-                for what, amount, name in _priced(volume):
+                for what, amount, name in _billed_parts(volume):
                     add(what, group.count * amount, name)
         add(IPV4, sum(group.count for group in groups if group.public), "ipv4")
         for group in groups:
@@ -172,7 +172,7 @@ def _counts(groups: Iterable[InstanceGroup]) -> dict[str, int]:
     return counts
 
 
-def _priced(volume: Volume) -> list[tuple[str, float, str]]:
+def _billed_parts(volume: Volume) -> list[tuple[str, float, str]]:
     """The billed parts of a volume: part, count, name of the price."""
     if volume.kind == LOCAL_DISK:
         return []

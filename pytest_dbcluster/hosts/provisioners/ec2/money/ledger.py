@@ -52,7 +52,7 @@ class LaunchLedger:
         if self._cap is None:
             raise ConfigError(cost.refusal(None))
         with self._open() as entries:
-            used = _used(entries)
+            used = _total(entries)
             if used + cost.most > math.floor(self._cap * MICRO + 1e-6):
                 raise ConfigError(cost.refusal(self._cap, used))
             name = secrets.token_hex(8)
@@ -75,10 +75,10 @@ class LaunchLedger:
     def used(self) -> int:
         """The spent and reserved sum, in millionths of a USD. Raises ProvisionError."""
         with self._open() as entries:
-            return _used(entries)
+            return _total(entries)
 
     @property
-    def settled(self) -> int:
+    def settled_total(self) -> int:
         """The cost of launches whose instances have ended, in millionths of a USD. Raises ProvisionError."""
         with self._open() as entries:
             return sum(launch.spent for launch in entries.launches.values() if launch.spent is not None)
@@ -134,5 +134,5 @@ class LaunchLedger:
             os.close(directory)
 
 
-def _used(entries: Entries) -> int:
+def _total(entries: Entries) -> int:
     return sum(launch.most if launch.spent is None else launch.spent for launch in entries.launches.values())

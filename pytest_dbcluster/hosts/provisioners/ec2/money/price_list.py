@@ -75,7 +75,7 @@ def renew(account: Account, today: datetime.date, progress: Report) -> Path:
     At the end it replaces an earlier copy. Raises AwsError, ConfigError for a wrong name of a region, and
     ProvisionError if the list has no price of an instance, or an unknown form.
     """
-    region = prices.checked_region(account.region)
+    region = prices.check_region(account.region)
     progress(f"reading the price list of {region}; it takes about a minute")
     published: set[str] = set()
     instances: dict[str, float] = {}
@@ -101,7 +101,7 @@ def renew(account: Account, today: datetime.date, progress: Report) -> Path:
         others={name: [price] for name, price in sorted(others.items())},
         cpus={},
     )
-    return _written(prices.copy(region), table)
+    return _write(prices.copy(region), table)
 
 
 def _products(
@@ -157,7 +157,7 @@ def _number(text: str) -> float:
     return number if 0 < number < math.inf else 0.0
 
 
-def _written(path: Path, table: PriceTable) -> Path:
+def _write(path: Path, table: PriceTable) -> Path:
     """Write a file of prices atomically. Raises ProvisionError."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -120,7 +120,7 @@ class Prices:
 
     def hourly(self, type: str, region: str) -> float:  # noqa: A002 - the noun
         """The on-demand price of an instance with Linux, in USD per hour. Raises ConfigError if it is unknown."""
-        return self._price(checked_type(type), region)
+        return self._price(check_type(type), region)
 
     def other(self, name: str, region: str) -> float:
         """The price of a name in ``PRICED``, in USD per hour: for 1 GiB, 1 operation/s, 1 MiB/s, 1 address or 1 CPU.
@@ -136,7 +136,7 @@ class Prices:
 
     def tables(self, region: str) -> list[PriceTable]:
         """The tables with prices of a region, in the order of precedence. Raises ConfigError."""
-        checked_region(region)
+        check_region(region)
         try:
             return [read(copy(region)), ours()]
         except FileNotFoundError:
@@ -175,14 +175,14 @@ class Prices:
         )
 
 
-def checked_region(region: str) -> str:
+def check_region(region: str) -> str:
     """The name of a region. Raises ConfigError for another text, such as a path."""
     if not REGION.fullmatch(region):
         raise ConfigError(f"{region!r} is not a region of AWS, such as eu-central-1")
     return region
 
 
-def checked_type(text: str) -> str:
+def check_type(text: str) -> str:
     """The name of an instance type. Raises ConfigError for another text."""
     if not TYPE.fullmatch(text):
         raise ConfigError(f"{text!r} is not an instance type, such as r6i.large")

@@ -79,7 +79,7 @@ class Spending:
         """
         now = time.time()
         running = [(cost.most, cost.spent(now - began)) for cost, began in self._launches.values()]
-        spent = self._ledger().settled + sum(so_far for _, so_far in running)
+        spent = self._ledger().settled_total + sum(so_far for _, so_far in running)
         more = sum(max(0, most - so_far) for most, so_far in running)
         return (
             f"about {spent / MICRO:.2f} USD spent so far; the kept instances will cost at most "

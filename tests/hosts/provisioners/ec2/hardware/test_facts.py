@@ -67,8 +67,8 @@ def test_what_is_not_known_is_left_out() -> None:
 
 def test_the_disk_of_the_data() -> None:
     """As the option names it, or the instance's own."""
-    assert facts.disk(Volume.parsed("gp2:100"), R6I) == "EBS gp2:100"
-    assert facts.disk(Volume.parsed("nvme"), InstanceType.of(described("m5d.xlarge"))) == (
+    assert facts.disk(Volume.parse("gp2:100"), R6I) == "EBS gp2:100"
+    assert facts.disk(Volume.parse("nvme"), InstanceType.of(described("m5d.xlarge"))) == (
         "the local disk of m5d.xlarge (1 x 150 GB ssd)"
     )
 
@@ -141,7 +141,7 @@ def test_the_ping_of_this_machine_is_understood() -> None:
 )
 def test_what_is_faster_at_first_is_named(types: list[str], volume: str, named: list[tuple[str, str]]) -> None:
     """Burstable types, and gp2 volumes below 1000 GiB with both speeds; a line each, and none for others."""
-    lines = facts.bursts([described(one) for one in types], Volume.parsed(volume))
+    lines = facts.bursts([described(one) for one in types], Volume.parse(volume))
 
     assert len(lines) == len(named)
     for line, words in zip(lines, named, strict=True):

@@ -16,7 +16,7 @@ from pytest_dbcluster.spec import ClusterSpec, HostNeeds
 from tests.support.instance_types import all_types, described
 
 GALERA = ClusterSpec("galera", nodes=3)
-GP3 = Volume.parsed("gp3:50:3000:125")
+GP3 = Volume.parse("gp3:50:3000:125")
 
 
 def known() -> Iterable[InstanceType]:
@@ -88,7 +88,7 @@ def test_a_disk_of_its_own_needs_a_type_that_has_one() -> None:
         "r6i.large has no local disk: the nearest type is --db-ec2-type r6id.large, with --db-ec2-volume nvme"
     )
     assert "m5d.xlarge has the local disks 1 x 150 GB ssd, so use --db-ec2-volume nvme" in unmet(spec, "m5d.xlarge")
-    assert unmet(spec, "m5d.xlarge", Volume.parsed("nvme")) == ""
+    assert unmet(spec, "m5d.xlarge", Volume.parse("nvme")) == ""
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_a_disk_of_its_own_needs_a_type_that_has_one() -> None:
 )
 def test_a_volume_that_is_another_one_is_named(spec: ClusterSpec, volume: str, words: str) -> None:
     """More writes than it has, and a profile that is a limit on gp3."""
-    assert words in unmet(spec, volume=Volume.parsed(volume))
+    assert words in unmet(spec, volume=Volume.parse(volume))
 
 
 def test_delays_and_block_devices_are_not_offered() -> None:
@@ -124,8 +124,8 @@ def test_delays_and_block_devices_are_not_offered() -> None:
 )
 def test_a_limit_of_ours_is_called_so(asked: HostNeeds, volume: str, limit: int | None, label: str) -> None:
     """A volume that has just as many writes needs none."""
-    assert needs.limit(asked, Volume.parsed(volume)) == limit
-    assert needs.label(asked, Volume.parsed(volume)) == label
+    assert needs.limit(asked, Volume.parse(volume)) == limit
+    assert needs.label(asked, Volume.parse(volume)) == label
 
 
 def test_where_nothing_can_be_limited_that_is_said() -> None:
@@ -140,7 +140,7 @@ def test_where_nothing_can_be_limited_that_is_said() -> None:
         ProvisionError,
         match=r"the writes of a host on server1 to 100 per second: .+ use an image",
     ):
-        needs.limited(run, 100, "/var/tmp", "server1")
+        needs.enforce(run, 100, "/var/tmp", "server1")
     with pytest.raises(ProvisionError, match="no output"):
-        needs.limited(lambda _: "", 100, "/var/tmp", "server1")
-    needs.limited(lambda _: "limited\n", 100, "/var/tmp", "server1")
+        needs.enforce(lambda _: "", 100, "/var/tmp", "server1")
+    needs.enforce(lambda _: "limited\n", 100, "/var/tmp", "server1")

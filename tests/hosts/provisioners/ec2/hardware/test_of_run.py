@@ -89,7 +89,7 @@ class Made:
 def made(account: Account, **options: Any) -> Made:
     """The hardware of a run with these options."""
     machines, lines = Machines(), list[str]()
-    settings = EC2Settings.parsed(**options)
+    settings = EC2Settings.parse(**options)
     return Made(Hardware(settings, lambda: account, machines, "/var/tmp", lines.append), machines, lines)
 
 

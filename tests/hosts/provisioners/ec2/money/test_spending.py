@@ -57,7 +57,7 @@ def test_instances_of_a_private_subnet_have_no_public_address():
 
 def test_the_disk_of_an_instance_costs_nothing_more():
     """With --db-ec2-volume nvme only the volumes of the image are paid for."""
-    found = cost_of(plan(), EC2Settings.parsed(volume="nvme"), "eu-central-1", Prices(GIVEN))
+    found = cost_of(plan(), EC2Settings.parse(volume="nvme"), "eu-central-1", Prices(GIVEN))
 
     assert parts(found)["volumes"] == 4 * 10 * 0.001
 
