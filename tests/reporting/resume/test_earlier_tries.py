@@ -145,7 +145,8 @@ def test_the_cache_lists_and_removes_them(tries, own_cache):
     tries.begin(question(BEATS))
     (entry,) = cache_command.list_entries()
 
-    assert (entry.name, entry.holds) == ("tries", "claims that were tried and not decided")
+    assert entry.name == "tries"
+    assert "tries" in entry.holds
     cache_command.clean(["tries"])
     assert list(own_cache.glob("*.json")) == []
 

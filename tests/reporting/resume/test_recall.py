@@ -87,7 +87,7 @@ def test_a_curve_that_was_drawn_is_kept(suite, latest, workers):
     assert schema.read_curves(latest)[0] == before
     assert loads(latest) == ["sysbench oltp_read_only", "sysbench oltp_write_only"]
     result.stdout.fnmatch_lines(
-        ["*--db-resume: *reports/latest has 1 drawn curve and 2 points of 1 unfinished curve of the run of *"]
+        ["*--db-resume: *reports/latest has 1 drawn curve, 2 points of 1 unfinished curve of the run of *"]
     )
     result.stdout.fnmatch_lines(["--db-resume: 0 answers taken over, 0 claims measured, 1 drawn curve kept"])
 
