@@ -46,14 +46,16 @@ class _Record:
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """One run.
-
-    owner, born: process id and start time of the owner, which together identify a process even if its id is reused.
-    """
+    """One run."""
 
     directory: Path
+
     owner: int
+    """Process id of the owner."""
+
     born: float
+    """Start time of the owner, which identifies it even if its process id is reused."""
+
     kept: bool
     """Whether the run outlives its owner."""
 

@@ -34,11 +34,16 @@ MONTHLY = frozenset(name for name, unit in PRICED.items() if "month" in unit)
 
 
 class PriceSource(msgspec.Struct, frozen=True):
-    """A source of prices. name, version: of a package or list. date: when it was made."""
+    """A source of prices."""
 
     name: str
+    """Name of a package or list."""
+
     version: str
+    """Version of the package or list."""
+
     date: datetime.date
+    """Date of the source."""
 
     def __str__(self) -> str:
         return f"{self.name} of {self.date}"
