@@ -1,8 +1,8 @@
-"""The health server: one HTTP port for each node; status 200 while the node may take traffic, 503 while it may not.
+"""The health server: one HTTP port for each node; status 200 while the node accepts traffic, 503 while it does not.
 
-``GET /`` asks whether the node may take reads, ``GET /writer`` whether it may take writes. The body is one line of
-text. Each HTTP request queries the node's server, but at most once every ``FRESH`` seconds. Each connection has a
-thread of its own, and is closed after ``PATIENCE`` seconds, whatever its client sends until then.
+``GET /`` asks whether the node accepts reads, ``GET /writer`` whether it accepts writes. The body is one line of text.
+Each HTTP request queries the node's server, but at most once every ``FRESH`` seconds. Each connection has a separate
+thread, which closes it after ``PATIENCE`` seconds.
 
 Run as ``python -P health_server.py CONFIG`` on the host of a proxy, one process for all nodes. CONFIG is a JSON file
 with mode 0600, because it has the password; ``HealthSettings.text()`` is its contents.
@@ -29,32 +29,51 @@ from pytest_dbcluster.hosts.host import through_socket
 
 FRESH = 0.09  # seconds; just below 100 ms, the shortest interval of a proxy's checks
 PATIENCE = 2.0  # seconds; timeout of the server, and the longest time of a connection of an HTTP client
-MOST_CONNECTIONS = 256  # at the same time for each node; for one more, the oldest connection is closed
+MOST_CONNECTIONS = 256  # at the same time for each node; one more closes the oldest connection
 PATHS = {"reader": "/", "writer": "/writer"}
 
 
 @dataclasses.dataclass(frozen=True)
 class Watched:
-    """One node: its address and port, its health conditions, and the port on which we report its health."""
+    """One node, with the port on which we report its health."""
 
     name: str
+    """Name of the node."""
+
     address: str
+    """Address of its server."""
+
     port: int
+    """Port of its server."""
+
     status_port: int
+    """Port on which we report its health."""
+
     health: Health = dataclasses.field(default_factory=Health)
+    """The conditions of its health."""
+
     tls: bool = False
+    """Whether the connection to its server needs TLS."""
+
     tunnel: str = ""
-    """The path of a socket that leads to the node; empty where its address can be reached."""
+    """The path of a socket that leads to the node; empty if the address is reachable."""
 
 
 @dataclasses.dataclass(frozen=True)
 class HealthSettings:
-    """The settings of the process: the address to listen on, the control account, and the nodes."""
+    """The settings of the process."""
 
     listen: str
+    """Address to listen on."""
+
     user: str
+    """Name of the control account."""
+
     password: str = dataclasses.field(repr=False)
+    """Password of the control account."""
+
     nodes: Sequence[Watched]
+    """The nodes."""
 
     def text(self) -> str:
         """Return the settings as JSON for ``read``; the text has the password."""
@@ -76,9 +95,9 @@ class HealthConnection(Protocol):
 
 
 class State:
-    """The health of one node, queried again when the last result is older than ``FRESH`` seconds.
+    """The health of one node, queried again if the last result is older than ``FRESH`` seconds.
 
-    One thread at a time queries it, and no lock is held meanwhile. Others wait for it, at most ``PATIENCE`` seconds.
+    One thread at a time queries it, without a lock. Others wait for it, at most ``PATIENCE`` seconds.
     """
 
     def __init__(self, node: Watched, connection: HealthConnection) -> None:
@@ -92,7 +111,7 @@ class State:
         self._news = threading.Condition()
 
     def now(self, role: str = "reader") -> tuple[bool, str]:
-        """Return whether the node is healthy for a role (``reader`` or ``writer``), and one line that says why."""
+        """Return whether the node is healthy for a role (``reader`` or ``writer``), and one line with the reason."""
         with self._news:
             asks = self._stale and not self._asking
             self._asking = self._asking or asks
@@ -130,7 +149,7 @@ class State:
 
 
 class _Server(socketserver.ThreadingTCPServer):
-    """The listener of one node. A slow or silent client delays nobody else, and is dropped."""
+    """The listener of one node. It drops slow and silent clients, which delay no other client."""
 
     allow_reuse_address = True
     daemon_threads = True
@@ -139,7 +158,7 @@ class _Server(socketserver.ThreadingTCPServer):
 
     def __init__(self, address: tuple[str, int], state: State) -> None:
         self.state = state
-        self._open: dict[socket.socket, float] = {}  # when each connection began, oldest first
+        self._open: dict[socket.socket, float] = {}  # the start of each connection, oldest first
         self._changing = threading.Lock()
         super().__init__(address, _Handler)
 
@@ -160,7 +179,7 @@ class _Server(socketserver.ThreadingTCPServer):
         super().shutdown_request(request)
 
     def service_actions(self) -> None:
-        """Drop the connections that have lasted too long; called twice a second, and after each connection."""
+        """Drop old connections; called twice a second, and after each connection."""
         limit = time.monotonic() - PATIENCE
         with self._changing:
             for connection, began in self._open.items():
@@ -203,9 +222,9 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def serve(settings: HealthSettings) -> list[socketserver.TCPServer]:
-    """Listen for every node, each in its own thread, and return the listeners; ``shutdown()`` ends one.
+    """Listen for every node, each in a separate thread, and return the listeners; ``shutdown()`` ends one.
 
-    Raises OSError for a port that is taken.
+    Raises OSError if another program has a port.
     """
     servers = []
     for node in settings.nodes:
@@ -224,7 +243,7 @@ def serve(settings: HealthSettings) -> list[socketserver.TCPServer]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Serve the nodes in the file CONFIG until the process is killed; return 1 if a port is taken."""
+    """Serve the nodes in the file CONFIG until a signal kills the process; return 1 if another program has a port."""
     try:
         serve(HealthSettings.read(Path(arguments[0]).read_text()))
     except OSError as error:

@@ -1,9 +1,9 @@
-"""HAProxy in front of a cluster: the writer listener stays with one node, the reader listener takes nodes in turn.
+"""HAProxy in front of a cluster: the writer listener stays with one node, the reader listener alternates nodes.
 
 HAProxy checks each node over HTTP at our health server, because a server that accepts connections may still be a donor,
 a joiner, outside the primary component, or in another role. Both listeners list every node, and the checks decide. If
-nodes have roles, each listener checks for its own role, so the writer follows the primary. If not, both listeners share
-one check.
+nodes have roles, each listener checks for its role, so the writer follows the primary. If not, both listeners share one
+check.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class HAProxy(Proxy):
         self._tracked = False
 
     def start(self) -> None:
-        """Start both processes; after an error none is left behind. Raises ProvisionError."""
+        """Start both processes; after an error no process remains. Raises ProvisionError."""
         release = find("haproxy")
         try:
             host = self.acquire()
@@ -124,7 +124,7 @@ class HAProxy(Proxy):
         Raises ProvisionError for a process that has ended.
         """
         if not self.host:
-            return ["haproxy has not been started"]
+            return ["haproxy does not run yet"]
         self.alive()
         try:
             text = statistics(self.host, self._ports[2])
@@ -136,15 +136,15 @@ class HAProxy(Proxy):
 
     @property
     def statistics_url(self) -> str:
-        """The URL of haproxy's own statistics page."""
+        """The URL of haproxy's statistics page."""
         return f"http://{self.host.address if self.host else ''}:{self._ports[2]}/"
 
     def writer(self) -> Endpoint:
-        """Return the writer: it leads to the first node that takes writes, or to the next while that is unhealthy."""
+        """Return the writer: it leads to the first node that accepts writes, or to the next if that is unhealthy."""
         return self.endpoint(self._ports[0], self.roles()["writer"][:1])
 
     def reader(self) -> Endpoint:
-        """Return the reader: it leads to every healthy node that takes reads, in turn."""
+        """Return the reader: it alternates over all healthy nodes that accept reads."""
         return self.endpoint(self._ports[1], self.roles()["reader"])
 
 
@@ -181,7 +181,7 @@ def configuration(
     for n, node in enumerate(nodes):
         server = f"    server {node.name} {node.address}:{node.port}"
         check = f"check addr {checked_at or address} port {node.status_port}"
-        # When the first node is back, connections to the second must end, or both nodes would take writes.
+        # When the first node is back, connections to the second must end, or both nodes would accept writes.
         role = "backup" if n else "on-marked-up shutdown-backup-sessions"
         follows = f"track reader/{node.name} on-marked-down shutdown-sessions" if shared else check
         writers.append(f"{server} {follows} {role}")
@@ -201,7 +201,7 @@ def misplaced(statistics: str, names: Sequence[str], roles: Mapping[str, Sequenc
     """Return one line for each server with the wrong or an unchecked state in a listener.
 
     statistics: haproxy's statistics as CSV. names: all nodes. roles: the nodes that must be up, by listener.
-    tracked: the writer's servers follow the reader's checks and have no checks of their own.
+    tracked: the writer's servers follow the reader's checks and have no separate checks.
     """
     rows = {(row["# pxname"], row["svname"]): row for row in csv.DictReader(io.StringIO(statistics))}
     problems = []

@@ -1,4 +1,4 @@
-"""MySQL Router: bootstrapped from an InnoDB Cluster if MySQL Shell is available, else with static routes."""
+"""MySQL Router: bootstrapped from an InnoDB Cluster if MySQL Shell is available, otherwise with static routes."""
 
 from pytest_dbcluster.clusters.proxies.mysql_router.proxy import MySQLRouter
 

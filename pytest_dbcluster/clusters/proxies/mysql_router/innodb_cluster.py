@@ -1,6 +1,6 @@
 """InnoDB Cluster: a replication group that MySQL Shell has adopted, and a router that reads its roles from the group.
 
-Only MySQL Shell (mysqlsh) can write the metadata that ``mysqlrouter --bootstrap`` reads. The metadata is written before
+Only MySQL Shell (mysqlsh) can write the metadata that ``mysqlrouter --bootstrap`` reads. It writes the metadata before
 the router starts, through the group like any other transaction.
 """
 
@@ -40,7 +40,7 @@ LISTENERS = {"writer": "routing:bootstrap_rw", "reader": "routing:bootstrap_ro"}
 
 
 def shell(release: Release) -> Path | None:
-    """Return the path of MySQL Shell: beside the release's programs, else on PATH, else of a cached MySQL release.
+    """Return the path of MySQL Shell: beside the release's programs, on PATH, or of a cached MySQL release.
 
     None if there is none.
     """
@@ -66,8 +66,8 @@ def adopt(host: Host, program: Path, primary: Node, adoption: Mapping[str, objec
         )
     except CommandFailed as error:
         raise ProvisionError(
-            f"could not make the group of {primary.name} an InnoDB Cluster: {redact(str(error))} -- to use static "
-            f"routes instead, remove {SHELL} from PATH, from the release's programs and from the cache"
+            f"could not make the group of {primary.name} an InnoDB Cluster: {redact(str(error))}; "
+            f"to use static routes, remove {SHELL} from PATH, from the release's programs and from the cache"
         ) from None
 
 

@@ -1,9 +1,9 @@
-"""MySQL Router in front of a cluster: the writer stays with one node, the reader takes nodes in turn.
+"""MySQL Router in front of a cluster: the writer stays with one node, the reader alternates nodes.
 
-If MySQL Shell is available and can adopt the cluster, the router is bootstrapped and follows role changes by itself.
+If MySQL Shell is available and can adopt the cluster, we bootstrap the router, which then follows role changes.
 Otherwise its routes are static: after a role change we restart the router with new routes. The program comes from the
-cluster's release, else from PATH, else from a MySQL release in the cache. The routes pass traffic through unchanged, so
-the router also works in front of MariaDB servers.
+cluster's release, from PATH, or from a MySQL release in the cache, in this order. The routes pass traffic through
+unchanged, so the router also works in front of MariaDB servers.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class MySQLRouter(Proxy):
         return (
             f"no {PROGRAM} for {release.name}: not among its programs ({release.bin}), not on PATH "
             f"({os.environ.get('PATH', '')}), and no release of MySQL in the cache has one; "
-            f"`dbcluster fetch {BRINGS_ONE}` brings one"
+            f"`dbcluster fetch {BRINGS_ONE}` downloads one"
         )
 
     @classmethod
@@ -113,9 +113,9 @@ class MySQLRouter(Proxy):
         program = self._router
         if program is None:
             raise ProvisionError(
-                f"no {PROGRAM} to bring to host {self.host.name} on {self.host.machine}: neither "
+                f"no {PROGRAM} for host {self.host.name} on {self.host.machine}: neither "
                 f"{self.nodes[0].release.name} nor a release of MySQL in the cache has one; "
-                f"`dbcluster fetch {BRINGS_ONE}` brings one"
+                f"`dbcluster fetch {BRINGS_ONE}` downloads one"
             )
         if not self._shell:
             self.end()
@@ -131,7 +131,7 @@ class MySQLRouter(Proxy):
     def problems(self) -> list[str]:
         """Return routes that do not lead to the nodes of their role. Raises ProvisionError if the router has ended."""
         if not self.processes:
-            return [f"{PROGRAM} has not been started"]
+            return [f"{PROGRAM} does not run yet"]
         self.alive()
         try:
             if self._shell:
@@ -141,7 +141,7 @@ class MySQLRouter(Proxy):
             return [str(error)]
 
     def _prefer_writer(self) -> None:
-        """Of several nodes that take writes, put the router's own choice first. Raises SQLError."""
+        """Put the router's choice of several nodes that accept writes first. Raises SQLError."""
         writers = self._routes["writer"]
         if len(writers) > 1:
             reached = query_through(f"{PROGRAM}'s writer", self.endpoint(self._ports["writer"], writers), WHICH)
@@ -152,34 +152,34 @@ class MySQLRouter(Proxy):
         endpoint = self.endpoint(self._ports[role], nodes)
         reached = [query_through(f"{PROGRAM}'s {role}", endpoint, WHICH) for _ in nodes]
         return [
-            f"{PROGRAM}'s {role}: none of {len(nodes)} connections led to {node.name}"
+            f"{PROGRAM}'s {role}: no connection of {len(nodes)} led to {node.name}"
             for node in nodes
             if node.query(WHICH) not in reached
         ]
 
     def writer(self) -> Endpoint:
-        """Return the writer: it leads to the first node that takes writes, or to the next if that does not answer."""
+        """Return the writer: it leads to the first node that accepts writes, or to the next if that does not answer."""
         return self.endpoint(self._ports["writer"], (self._routes or self.roles())["writer"][:1])
 
     def reader(self) -> Endpoint:
-        """Return the reader: it leads to every node that takes reads and answers, in turn."""
+        """Return the reader: it alternates over all answering nodes that accept reads."""
         return self.endpoint(self._ports["reader"], (self._routes or self.roles())["reader"])
 
     def close(self) -> None:
-        """Kill the router and give the host back. A router that has ended already is no error."""
+        """Kill the router and release the host. An ended router is not an error."""
         super().close()
         self._routes = {}
 
 
 def router(release: Release) -> Path | None:
-    """Return the path of mysqlrouter: of the release, else on PATH, else of a cached MySQL release; None for none."""
+    """Return the path of mysqlrouter: of the release, on PATH, or of a cached MySQL release; None for none."""
     return release.path_of(PROGRAM) or find_program(PROGRAM, "mysql")
 
 
 def plugins(program: Path) -> Path | None:
     """Return the directory of a router's plugins, for all known package layouts.
 
-    None for an unknown layout: then the router must find its plugins by itself.
+    None for an unknown layout: then the router must find its plugins.
     """
     prefix = program.resolve().parent.parent
     for pattern in ("lib*/mysqlrouter/plugin", "lib*/mysqlrouter", "lib/*/mysqlrouter/plugin"):

@@ -275,7 +275,7 @@ def test_close_ends_both_processes_and_may_be_called_twice(cluster, provisioner)
 
     assert not any(process.is_running() for process in processes)
     assert not directory.exists()
-    assert proxy.problems() == ["haproxy has not been started"]
+    assert proxy.problems() == ["haproxy does not run yet"]
 
 
 def test_each_program_has_its_settings_and_log_where_it_runs(cluster, provisioner, monkeypatch):

@@ -168,7 +168,7 @@ def test_close_ends_the_router_and_may_be_called_twice(single, provisioner):
     """Nothing is left of it, not even its directory."""
     made = MySQLRouter(provisioner, single.topology, single.nodes)
     made.start()
-    assert made.problems() == ["mysqlrouter has not been started"]
+    assert made.problems() == ["mysqlrouter does not run yet"]
     made.follow()
     wait.until(made.problems, "the router", seconds=20)
     process, directory = psutil.Process(made.processes["mysql_router"].pid), Path(made.host.directory)
@@ -177,7 +177,7 @@ def test_close_ends_the_router_and_may_be_called_twice(single, provisioner):
 
     assert not process.is_running()
     assert not directory.exists()
-    assert made.problems() == ["mysqlrouter has not been started"]
+    assert made.problems() == ["mysqlrouter does not run yet"]
 
 
 def test_reads_go_to_replicas(start, mariadb):
@@ -224,7 +224,7 @@ def test_a_missing_router_is_said_before_anything_is_started(nowhere, provisione
         bring_up(ONE, mariadb, provisioner, options={})
     assert str(caught.value) == (
         f"no mysqlrouter for mariadb:10.11: not among its programs ({mariadb.bin}), not on PATH ({nowhere}), and no "
-        f"release of MySQL in the cache has one; `dbcluster fetch mysql:9.7` brings one"
+        f"release of MySQL in the cache has one; `dbcluster fetch mysql:9.7` downloads one"
     )
 
 

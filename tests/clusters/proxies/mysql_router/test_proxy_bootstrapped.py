@@ -125,7 +125,9 @@ def test_among_several_writers_the_router_chooses(router, monkeypatch):
     router.topology.primaries = ("node1", "node2", "node3")
     router.follow()
     monkeypatch.setattr(Node, "query", lambda node, statement: [(node.name,)])
-    monkeypatch.setattr(mysql_router, "through", lambda listener, *_: [("node3" if "writer" in listener else "node1",)])
+    monkeypatch.setattr(
+        mysql_router, "query_through", lambda listener, *_: [("node3" if "writer" in listener else "node1",)]
+    )
     found = router.problems()
 
     assert router.writer().nodes == ("node3",)
@@ -151,9 +153,7 @@ def test_a_router_that_cannot_be_brought_is_said_with_the_way_out(mariadb, host,
     made = MySQLRouter(OneHost(host), Roles(), [Node("node1", FakeHost("node1"), mariadb, 3301, "secret")])
     made.start()
 
-    with pytest.raises(
-        ProvisionError, match=r"^no mysqlrouter to bring to host router on elsewhere: .*fetch mysql:9\.7"
-    ):
+    with pytest.raises(ProvisionError, match=r"^no mysqlrouter for host router on elsewhere: .*fetch mysql:9\.7"):
         made.follow()
 
 
@@ -167,7 +167,7 @@ def test_a_step_that_fails_starts_no_router(router, host, step, says):
     with pytest.raises(ProvisionError, match=f"{says}.*its own words"):
         router.follow()
     assert host.spawned == []
-    assert router.problems() == ["mysqlrouter has not been started"]
+    assert router.problems() == ["mysqlrouter does not run yet"]
 
 
 def test_the_kind_of_router_is_said_with_its_reason(mysql, monkeypatch):
