@@ -16,7 +16,7 @@ The path of a user's my.cnf: ``servers.cnf_file`` reads it, ``servers.cnf_judge`
 ``servers.options`` adds the spec's options, which win.
 
 The my.cnf of a node: ``bring_up`` calls ``Topology.options`` (for Galera in ``topologies/galera.py``), adds the user's
-options, which win (``servers.node.merged``), and ``servers.node.Node.configure`` checks and writes the file.
+options, which win (``servers.node.merge``), and ``servers.node.Node.configure`` checks and writes the file.
 
 A new topology is a module in ``topologies/``, a new proxy a module in ``proxies/``, a new vendor a module in
 ``dialects/``. The module's name is the name that users type; ``tests/contracts`` tests every one. Defaults are methods

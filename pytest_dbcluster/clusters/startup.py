@@ -1,7 +1,7 @@
 """Start clusters: ``bring_up`` copies the data, writes each my.cnf, starts the servers, and waits until ready.
 
 A node's my.cnf has the topology's options (``Topology.options``) and the user's options, which win
-(``servers.node.merged``). ``servers.node.Node.configure`` writes it; see ``_configure`` below.
+(``servers.node.merge``). ``servers.node.Node.configure`` writes it; see ``_configure`` below.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def bring_up(
                 cluster.proxy.start()
             limit = READY_SECONDS * max(host.patience for host in cluster.hosts)
             wait.until(cluster.problems, f"cluster {resolved.spec}", seconds=limit, poll=0.05)
-            cluster.topology.formed(cluster.members)
+            cluster.topology.after_forming(cluster.members)
             if resolved.settings:
                 cluster.topology.apply(resolved.settings, cluster.nodes)
             cluster.ready_seconds = time.monotonic() - began

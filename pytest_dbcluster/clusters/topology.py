@@ -72,14 +72,14 @@ class Topology(abc.ABC):
         """Return the server options that this topology adds to the node's my.cnf, by name.
 
         ``peers`` are all nodes in order, and include ``node``. The user's options override these
-        (``servers.node.merged``).
+        (``servers.node.merge``).
         """
 
     @abc.abstractmethod
     def form(self, nodes: Sequence[Node]) -> None:
         """Start the servers and make them a cluster. The cluster need not be ready yet when this returns."""
 
-    def formed(self, nodes: Sequence[Node]) -> None:
+    def after_forming(self, nodes: Sequence[Node]) -> None:
         """Undo what ``form`` needed only until the cluster was ready. Called once it is ready. Raises SQLError."""
         return
 
@@ -165,7 +165,7 @@ class Topology(abc.ABC):
         """
         return []
 
-    def acknowledged(self, variables: Mapping[str, str], nodes: int) -> str:
+    def acknowledgement(self, variables: Mapping[str, str], nodes: int) -> str:
         """Return which nodes have a transaction when its commit returns, such as ``certified on all nodes``.
 
         ``variables`` are a server's global variables; ``nodes`` is the number of nodes.

@@ -1,6 +1,6 @@
 """Asynchronous replication: a commit returns when the primary has it; replicas receive it later.
 
-Options of a node: the dialect's ``ReplicationDialect.preset`` and ``every``, its server_id, and its read-only setting.
+A node has the options ``preset`` and ``every`` of its ``ReplicationDialect``, its server_id and its read-only setting.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from pytest_dbcluster.clusters.servers.variables import same
 from pytest_dbcluster.clusters.topology import Pulse, Topology
 from pytest_dbcluster.errors import ConfigError, ProvisionError
 
-LATER = "one server, replicas later"  # the nodes that have a commit that waits for no replica
+LATER = "one server, replicas later"  # which nodes have a commit that does not wait for replicas
 RECONNECT = ("STOP REPLICA IO_THREAD", "START REPLICA IO_THREAD")
 
 
 class PrimaryAndReplicas(Topology):
-    """A primary and its replicas: the first node is always the primary. Base class of all such topologies."""
+    """A primary and its replicas: the base class of such topologies. The first node is always the primary."""
 
     name = ""
     minimum_nodes = 2
@@ -56,7 +56,7 @@ class PrimaryAndReplicas(Topology):
             list(starting.map(lambda replica: follow(replica, nodes[0]), nodes[1:]))
 
     def demands(self, node: Node, nodes: Sequence[Node]) -> Mapping[str, str]:
-        """Return the options that the user's options must not contradict: replication, and the role."""
+        """Return the options that the user's must not contradict: those of replication and of the role."""
         return {**node.dialect.replication.every, **self.role(node, nodes)}
 
     def refuse_contradictions(self, nodes: Sequence[Node]) -> None:
@@ -72,11 +72,11 @@ class PrimaryAndReplicas(Topology):
                     )
 
     def rejoin(self, node: Node, nodes: Sequence[Node]) -> None:
-        """Start the node again. A replica continues at its last position; the replicas of a primary connect again.
+        """Start the node again. A replica continues at its last position; the replicas of a primary reconnect.
 
-        A primary whose host lost power closed no connection, so replicas would wait up to slave_net_timeout, 60 s.
-        They connect before anything is written: if the primary lost transactions that they have (sync_binlog=0), they
-        stop with an error. Later, the primary would use the numbers of these transactions again.
+        If the primary's host lost its power, its connections stayed open. Without this, replicas would wait for it up
+        to slave_net_timeout, 60 s. They reconnect before anyone writes. If the primary has lost transactions that they
+        have (sync_binlog=0), they stop with an error now. Later, other transactions would have the same GTIDs.
         """
         node.start()
         if node is nodes[0]:
@@ -95,11 +95,11 @@ class PrimaryAndReplicas(Topology):
         return nodes[1:]
 
     def health(self, node: Node, nodes: Sequence[Node]) -> Health:
-        """Reads need running replication, so the primary accepts none; writes need a server that is not read-only."""
+        """Reads need running replication, so the primary accepts no reads; writes need read_only=OFF."""
         return Health(node.dialect.replication.health, reader={"replicating": "ON"}, writer={"read_only": "OFF"})
 
     def pulse(self, node: Node, nodes: Sequence[Node]) -> Pulse | None:
-        """Return a replica's lag behind its primary, in whole seconds; the primary has none."""
+        """Return the query for a replica's lag behind its primary, in whole seconds; None for the primary."""
         if node is nodes[0]:
             return None
         replication = node.dialect.replication
@@ -108,20 +108,20 @@ class PrimaryAndReplicas(Topology):
     def problems(self, nodes: Sequence[Node]) -> list[str]:
         """Return nodes that do not answer, nodes with the wrong read-only setting, and unconnected replicas.
 
-        Raises NodeDied, and ProvisionError for a replica that an error has stopped.
+        Raises NodeDied; ProvisionError if an error has stopped a replica.
         """
         unanswered = [problem for found in of_each(nodes, Node.problems) for problem in found]
         if unanswered:
             return unanswered
         primary, *replicas = nodes
         wrong = of_each(nodes, lambda node: _wrong_role(node, "OFF" if node is primary else "ON"))
-        apart = of_each(replicas, lambda replica: unconnected(replica, primary))
+        apart = of_each(replicas, lambda replica: connection_problems(replica, primary))
         return [problem for found in (*wrong, *apart) for problem in found]
 
     def backlog(self, nodes: Sequence[Node]) -> list[str]:
-        """Return the transactions of the primary that replicas have not committed, one line for each such replica.
+        """Return the primary's transactions that replicas have not committed, one line for each such replica.
 
-        Raises ProvisionError for a replica that an error has stopped, because it never catches up.
+        Raises ProvisionError if an error has stopped a replica, because it never catches up.
         """
         primary, *replicas = nodes
         executed = position(primary)
@@ -132,7 +132,7 @@ class PrimaryAndReplicas(Topology):
             if not lacking:
                 return []
             seconds = status(replica, primary).get(replication.seconds_behind)
-            late = "; ".join(unconnected(replica, primary)) or f"{seconds or '?'} s behind"
+            late = "; ".join(connection_problems(replica, primary)) or f"{seconds or '?'} s behind"
             return [f"{replica.name} must still apply {lacking} ({late})"]
 
         return [line for found in of_each(replicas, behind) for line in found]
@@ -158,13 +158,13 @@ class AsyncReplication(PrimaryAndReplicas):
 
     name = "async_replication"
 
-    def acknowledged(self, variables: Mapping[str, str], nodes: int) -> str:
-        """Only the primary has a commit when it returns."""
+    def acknowledgement(self, variables: Mapping[str, str], nodes: int) -> str:
+        """Return that only the primary has a commit when it returns."""
         return LATER
 
 
 def follow(replica: Node, primary: Node) -> None:
-    """Point a replica at its primary and start replication. Both servers must answer. Raises SQLError."""
+    """Point a replica at its primary and start replication. Both servers must be up. Raises SQLError."""
     replication, host = replica.dialect.replication, primary.host
     known = {"host": host.address, "port": primary.port, "user": ADMIN, "password": primary.password}
     replica.query(replication.follow.format(**known))
@@ -194,15 +194,15 @@ def status(replica: Node, primary: Node) -> Mapping[str, str]:
                 errors = replica.query(replication.worker_errors)
                 causes += [cause for (cause,) in errors if cause not in report[text]]
             raise ProvisionError(
-                f"replica {replica.name} has stopped {doing}: error {report[number]}: {' / '.join(causes)}. It does "
-                f"not follow {primary.name} any more, so rounds on this cluster do not count. Look for another program "
-                f"that wrote on {replica.name}, or for an option that only one of the two has; error log: {replica.log}"
+                f"replica {replica.name} has stopped {doing}: error {report[number]}: {' / '.join(causes)} -- it no "
+                f"longer follows {primary.name}, so no round on this cluster counts. Look for another program that "
+                f"wrote on {replica.name}, or for an option that only one of them has; error log: {replica.log}"
             )
     return report
 
 
-def unconnected(replica: Node, primary: Node) -> list[str]:
-    """Return why a replica does not read or apply; empty when it does both.
+def connection_problems(replica: Node, primary: Node) -> list[str]:
+    """Return why a replica does not read or apply; empty if it does both.
 
     Raises ProvisionError if an error has stopped the replica.
     """

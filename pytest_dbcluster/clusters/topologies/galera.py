@@ -1,11 +1,11 @@
-"""Galera: every node takes writes, and each commit is certified on all nodes.
+"""Galera: every node accepts writes, and all nodes certify each commit.
 
-``Galera.options`` below gives what Galera adds to a node's my.cnf; ``servers.node.Node.configure`` writes the file.
+``Galera.options`` returns the options that Galera adds to a node's my.cnf; ``servers.node.Node.configure`` writes it.
 
 All nodes start from one template and a gvwstate.dat that lists all nodes. With this file Galera restores the primary
-component at once, without a bootstrap and without a state transfer. Only the first start uses the file: a node that
-is started again later finds its peers through ``wsrep_cluster_address``. Two timers of the group communication are
-shorter until the cluster is ready (``FORMING``), and then have their usual values again.
+component at once, without a bootstrap and without a state transfer. Only the first start uses the file. At a later
+start, a node finds its peers through ``wsrep_cluster_address``. Two timers of the group communication are shorter until
+the cluster is ready (``FORMING``).
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ PULSE = {
 }
 STATE_OPTIONS = "wsrep_provider_options"
 EVICTED_SECONDS = 60.0
-# The group communication of nodes that start together repeats its messages after these times; nothing else lets them go
-# on, so three nodes were ready after 3.9 s with the usual values, and after 1.8 s with these (medians of 7, in turns).
+# Nodes that start together wait for messages of the group communication, which repeats them after these times. Three
+# nodes were ready after 3.9 s with the usual values, and after 1.8 s with these (medians of 7, alternating).
 # https://galeracluster.com/library/documentation/galera-parameters.html
-KEEPALIVE, FOLLOWS = "evs.keepalive_period", "evs.causal_keepalive_period"  # the second one starts with the first one's
+KEEPALIVE, FOLLOWS = "evs.keepalive_period", "evs.causal_keepalive_period"  # the default of the second is the first
 FORMING: Mapping[str, str] = {"evs.join_retrans_period": "PT0.2S", KEEPALIVE: "PT0.2S"}
-USUAL_PERIOD, USUAL_SECONDS = "PT1S", "1"  # of both
+USUAL_PERIOD, USUAL_SECONDS = "PT1S", "1"  # the usual value of both
 USUAL_PORTS = (4567, 4568, 4444)  # group communication, incremental state transfer (IST), full state transfer (SST)
-# These decide readiness: a server that accepts connections may still be a donor, a joiner, or outside the primary
-# component.
+# A node is ready with these values. A server that accepts connections may still be a donor, a joiner, or outside the
+# primary component.
 SYNCED: Mapping[str, str] = {
     "wsrep_ready": "ON",
     "wsrep_cluster_status": "Primary",
@@ -54,17 +54,17 @@ class Galera(Topology):
         self._ports: dict[str, tuple[int, int, int]] = {}
 
     def lacks(self, release: Release) -> str:
-        """Return why this release cannot run Galera: its Galera library is missing. Empty when it can."""
+        """Return why this release cannot run Galera: its Galera library is missing. Empty if it can."""
         if release.wsrep_provider is None:
             return f"{release.name} ({release.source}) has no Galera library (libgalera_smm.so)"
         return ""
 
-    def acknowledged(self, variables: Mapping[str, str], nodes: int) -> str:
-        """A commit returns when it is certified: all nodes have received it, and the others may still apply it."""
+    def acknowledgement(self, variables: Mapping[str, str], nodes: int) -> str:
+        """Return that all nodes have certified a commit when it returns; other nodes may still apply it."""
         return "certified on all nodes" if nodes > 1 else "one server"
 
     def consistency(self, variables: Mapping[str, str]) -> str:
-        """Return wsrep_sync_wait: it says which statements wait until the node has applied all earlier commits."""
+        """Return wsrep_sync_wait: which statements wait until the node has applied all earlier commits."""
         return f"wsrep_sync_wait={variables.get('wsrep_sync_wait', '?')}"
 
     def options(self, node: Node, peers: Sequence[Node]) -> Mapping[str, str]:
@@ -84,7 +84,7 @@ class Galera(Topology):
             "wsrep_node_address": address,
             STATE_OPTIONS: f"base_port={group};gmcast.listen_addr=tcp://{address}:{group};"
             f"ist.recv_addr={address}:{transfer}",
-            # rsync, the default, cannot read a private directory when the server was started by root
+            # rsync, the default, cannot read a private directory if root started the server
             "wsrep_sst_method": "mariabackup",
             "wsrep_sst_auth": f"{ADMIN}:{node.password}",
             "wsrep_sst_receive_address": f"{address}:{snapshot}",
@@ -98,11 +98,8 @@ class Galera(Topology):
         return self._ports[node.name]
 
     def form(self, nodes: Sequence[Node]) -> None:
-        """Start all nodes with a gvwstate.dat, so that they restore one primary component without a bootstrap.
-
-        A single node is bootstrapped.
-        """
-        if len(nodes) == 1:  # the server aborts when gvwstate.dat lists only one node
+        """Start all nodes with a gvwstate.dat, so that they restore one primary component; bootstrap a single node."""
+        if len(nodes) == 1:  # the server aborts if gvwstate.dat lists only one node
             nodes[0].start("--wsrep-new-cluster")
             return
         members = {
@@ -112,40 +109,41 @@ class Galera(Topology):
             text = component_state(members[node.name], list(members.values()))
             node.host.push(text.encode(), f"{node.data}/gvwstate.dat")
         for node in nodes:
-            periods = "".join(f";{name}={FORMING[name]}" for name in _forming(node))
+            periods = "".join(f";{name}={FORMING[name]}" for name in _forming_options(node))
             given = f"--wsrep-provider-options={node.options.get(STATE_OPTIONS, '')}{periods}"
             node.start(*([given] if periods else []))
 
-    def formed(self, nodes: Sequence[Node]) -> None:
-        """Give the timers that were shorter while the nodes started their usual values."""
+    def after_forming(self, nodes: Sequence[Node]) -> None:
+        """Set the timers of ``FORMING`` to their usual values."""
         if len(nodes) > 1:
-            of_each(nodes, _usual)
+            of_each(nodes, _restore_periods)
 
     def rejoin(self, node: Node, nodes: Sequence[Node]) -> None:
         """Start one node again from the position of its data; a node without data gets a full state transfer.
 
-        Waits until the other nodes no longer see this node. If the others have no majority without it, this makes
-        them the primary component; that is safe because the caller knows that the node is dead, not partitioned.
+        This waits until the other nodes no longer see this node. If they have no majority without it, this makes them
+        the primary component. That is safe because the caller knows that the node is dead, not partitioned.
+
         Raises NotReady if the others still see the node after ``EVICTED_SECONDS``.
         """
         node.host.run(["rm", "-f", f"{node.data}/gvwstate.dat"])
         living = [peer for peer in nodes if peer is not node and peer.running]
-        position = recovered_position(node)
+        position = recover_position(node)
         if not living:
             _mark_bootstrap(node)
             node.start("--wsrep-new-cluster", *position)
             return
-        wait.until(lambda: _not_noticed(living), f"the others' view without {node.name}", seconds=EVICTED_SECONDS)
+        wait.until(lambda: _view_problems(living), f"the others' view without {node.name}", seconds=EVICTED_SECONDS)
         if all(peer.status("wsrep_cluster_status")["wsrep_cluster_status"] != "Primary" for peer in living):
             _become_primary(living[0])
         node.start(*position)
 
     def problems(self, nodes: Sequence[Node]) -> list[str]:
-        """Return, for each node, which status is not yet as wanted: ``SYNCED`` and a cluster size of all nodes."""
-        found = of_each(nodes, lambda node: self._unsettled(node, len(nodes)))
+        """Return the wrong status variables of each node: not as in ``SYNCED``, or another cluster size."""
+        found = of_each(nodes, lambda node: self._node_problems(node, len(nodes)))
         return [problem for problems in found for problem in problems]
 
-    def _unsettled(self, node: Node, size: int) -> list[str]:
+    def _node_problems(self, node: Node, size: int) -> list[str]:
         node.alive()
         wanted = {**SYNCED, "wsrep_cluster_size": str(size)}
         names = ", ".join(f"'{name}'" for name in wanted)
@@ -160,7 +158,7 @@ class Galera(Topology):
         ]
 
     def pulse(self, node: Node, nodes: Sequence[Node]) -> Pulse | None:
-        """Return the time that flow control has paused the node, and the length of its receive queue."""
+        """Return the query for the time that flow control paused the node, and for its receive queue's length."""
         names = ", ".join(f"'{name}'" for name, _ in PULSE.values())
         return Pulse(f"SHOW GLOBAL STATUS WHERE Variable_name IN ({names})", PULSE)
 
@@ -189,11 +187,11 @@ def component_state(mine: uuid.UUID, members: Sequence[uuid.UUID]) -> str:
     return "\n".join([*lines, "#vwend", ""])
 
 
-def recovered_position(node: Node) -> list[str]:
+def recover_position(node: Node) -> list[str]:
     """Return ``--wsrep-start-position=...`` for the node's data; [] without data or without a position.
 
-    A server run with --wsrep-recover finds the position. After a crash grastate.dat has no position, and a joiner
-    without a position gets a full state transfer (SST).
+    The server finds the position with --wsrep-recover. After a crash grastate.dat has no position, and a joiner without
+    a position gets a full state transfer (SST).
     """
     try:
         node.host.pull(f"{node.data}/grastate.dat")
@@ -207,27 +205,27 @@ def recovered_position(node: Node) -> list[str]:
 
 
 def _mark_bootstrap(node: Node) -> None:
-    """Set safe_to_bootstrap in grastate.dat: without it a node that crashed refuses to bootstrap the group."""
+    """Set safe_to_bootstrap in grastate.dat: without it a node refuses to bootstrap the group after a crash."""
     path = f"{node.data}/grastate.dat"
     state = node.host.pull(path).decode()
     node.host.push(state.replace("safe_to_bootstrap: 0", "safe_to_bootstrap: 1").encode(), path)
 
 
-def _forming(node: Node) -> list[str]:
+def _forming_options(node: Node) -> list[str]:
     """The options of FORMING that the node's my.cnf does not set."""
-    return [name for name in FORMING if _unset(node, name)]
+    return [name for name in FORMING if _is_unset(node, name)]
 
 
-def _unset(node: Node, option: str) -> bool:
-    """Whether the node's my.cnf leaves a provider option alone: in the list, and as a variable of its own."""
+def _is_unset(node: Node, option: str) -> bool:
+    """Whether the node's my.cnf does not set a provider option, in the list or as a separate variable."""
     listed = provider_pairs(node.options.get(STATE_OPTIONS, ""))
     return option not in listed and variable_of(option) not in node.options
 
 
 def _set(node: Node, option: str, value: str, *, separate: str) -> None:
-    """Set a provider option of a running node. separate: the value in SQL of a variable of its own.
+    """Set a provider option of a running node. separate: the value in SQL of a separate variable.
 
-    Where each provider option is a separate variable, as in MariaDB 11.8, wsrep_provider_options is read-only.
+    If each provider option is a separate variable, as in MariaDB 11.8, wsrep_provider_options is read-only.
     """
     variable = variable_of(option)
     if node.pairs(f"SHOW GLOBAL VARIABLES LIKE '{variable}'"):
@@ -236,9 +234,9 @@ def _set(node: Node, option: str, value: str, *, separate: str) -> None:
         node.query(f"SET GLOBAL {STATE_OPTIONS} = '{option}={value}'")
 
 
-def _usual(node: Node) -> None:
-    short = _forming(node)
-    also = [FOLLOWS] if KEEPALIVE in short and _unset(node, FOLLOWS) else []
+def _restore_periods(node: Node) -> None:
+    short = _forming_options(node)
+    also = [FOLLOWS] if KEEPALIVE in short and _is_unset(node, FOLLOWS) else []
     for option in (*short, *also):
         _set(node, option, USUAL_PERIOD, separate=USUAL_SECONDS)
 
@@ -248,7 +246,7 @@ def _become_primary(node: Node) -> None:
     _set(node, "pc.bootstrap", "YES", separate="ON")
 
 
-def _not_noticed(living: Sequence[Node]) -> list[str]:
+def _view_problems(living: Sequence[Node]) -> list[str]:
     sizes = {peer.name: peer.status("wsrep_cluster_size")["wsrep_cluster_size"] for peer in living}
     return [f"{name} still sees {size} nodes" for name, size in sizes.items() if int(size) > len(living)]
 

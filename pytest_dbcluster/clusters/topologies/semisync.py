@@ -1,9 +1,10 @@
 """Semi-synchronous replication: a commit returns when replicas have received it, or after a timeout.
 
-After the timeout the primary replicates asynchronously until its replicas have caught up. That would measure another
-topology. So a round with a timeout does not count, and no round begins before semi-sync is on again.
-A variant may set the option that turns semi-sync off on the primary. Then the same servers replicate asynchronously: a
-claim about the cost of the acknowledgement needs no second cluster, and two equal clusters can differ.
+After the timeout the primary replicates asynchronously until its replicas have caught up: another topology. A round
+with a timeout does not count, and no round begins before semi-sync is on again.
+
+A variant may set the option that turns semi-sync off on the primary. Then the same servers replicate asynchronously. A
+claim about the cost of the acknowledgement needs no second cluster, which could differ from the first.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ from pytest_dbcluster.releases.release import Release
 
 
 class SemiSync(PrimaryAndReplicas):
-    """A primary and its replicas; all replicas acknowledge. Wait point, number and timeout are server options."""
+    """A primary and replicas that all acknowledge. Wait point, number and timeout are server options."""
 
     name = "semisync"
 
     def lacks(self, release: Release) -> str:
-        """Return why this release cannot do semi-sync: a plugin is missing. Empty when it can."""
+        """Return why this release cannot run semi-sync: a plugin is missing. Empty if it can."""
         directory = plugin_directory(release)
         plugins = dialect(release.product, release.version).semisync.plugins
         if missing := [plugin for plugin in plugins if not release.has(directory / plugin)]:
@@ -34,7 +35,7 @@ class SemiSync(PrimaryAndReplicas):
         return ""
 
     def options(self, node: Node, peers: Sequence[Node]) -> Mapping[str, str]:
-        """Return the options of a primary or replica, and load both plugins: then all nodes accept the same options."""
+        """Return the options of a primary or replica. All nodes load both plugins, so they accept the same options."""
         names = node.dialect.semisync.plugins
         plugins = {"plugin_load_add": ";".join(names)} if names else {}
         return {**super().options(node, peers), **plugins}
@@ -45,7 +46,7 @@ class SemiSync(PrimaryAndReplicas):
         return {**super().role(node, peers), semisync.primary if node is peers[0] else semisync.replica: "ON"}
 
     def demands(self, node: Node, nodes: Sequence[Node]) -> Mapping[str, str]:
-        """Return what the user's options must not contradict; semi-sync may be off on the primary."""
+        """Return the options that the user's must not contradict; semi-sync may be off on the primary."""
         needed = super().demands(node, nodes)
         return {name: value for name, value in needed.items() if name != node.dialect.semisync.primary}
 
@@ -53,39 +54,36 @@ class SemiSync(PrimaryAndReplicas):
         """Raise ConfigError also if a commit would wait for more replicas than the cluster has."""
         super().refuse_contradictions(nodes)
         wanted, replicas = nodes[0].dialect.semisync.wanted, len(nodes) - 1
-        asked = nodes[0].options.get(wanted, "1")
-        if asked.isdigit() and int(asked) > replicas:
+        given = nodes[0].options.get(wanted, "1")
+        if given.isdigit() and int(given) > replicas:
             raise ConfigError(
-                f"option {wanted}={asked} with {replicas} replica{'s' * (replicas > 1)}: no commit would ever be "
-                f"acknowledged; ask for nodes={int(asked) + 1} or more"
+                f"option {wanted}={given} with {replicas} replica{'s' * (replicas > 1)}: commits would never get "
+                f"enough acknowledgements; use nodes={int(given) + 1} or more"
             )
 
     def problems(self, nodes: Sequence[Node]) -> list[str]:
-        """Return also semi-sync that is off, and replicas that do not acknowledge yet; raises as the base class.
+        """Return also that semi-sync is off, or that replicas do not acknowledge yet.
 
-        Neither where the option has turned semi-sync off.
+        If the option has turned semi-sync off, this checks neither. Raises the errors of the base class.
         """
-        return super().problems(nodes) or _off(nodes[0], len(nodes) - 1)
+        return super().problems(nodes) or _acknowledgement_problems(nodes[0], len(nodes) - 1)
 
     def backlog(self, nodes: Sequence[Node]) -> list[str]:
-        """Return also semi-sync that has fallen back and is still off; raises as the base class."""
-        return super().backlog(nodes) or _off(nodes[0])
+        """Return also that semi-sync has fallen back and is still off. Raises the errors of the base class."""
+        return super().backlog(nodes) or _acknowledgement_problems(nodes[0])
 
     def watch(self, nodes: Sequence[Node]) -> Mapping[str, str]:
-        """Return the option of the primary that turns semi-sync on or off, and three statuses.
-
-        The statuses: semi-sync on, acknowledging replicas, unacknowledged commits.
-        """
+        """Return the primary's semi-sync option, state, acknowledging replicas and unacknowledged commits."""
         return _read(nodes[0])
 
     def void(self, before: Mapping[str, str], after: Mapping[str, str]) -> str:
         """Return why a round does not count: a fallback, unacknowledged commits, a change of replicas or of the option.
 
-        Where the option has turned semi-sync off, only a change of the option counts.
+        If the option has turned semi-sync off, this checks only the option.
         """
         semisync = next(known for known in _SEMISYNC if known.status in before)
         if before[semisync.primary] != after[semisync.primary]:
-            return f"{semisync.primary} went from {before[semisync.primary]} to {after[semisync.primary]}"
+            return f"{semisync.primary} changed from {before[semisync.primary]} to {after[semisync.primary]}"
         if before[semisync.primary] != "ON":
             return ""
         reasons = [
@@ -94,14 +92,14 @@ class SemiSync(PrimaryAndReplicas):
             if reading[semisync.status] != "ON"
         ]
         for name, meaning in (
-            (semisync.unacknowledged, "commits returned that no replica had acknowledged"),
+            (semisync.unacknowledged, "commits returned without an acknowledgement"),
             (semisync.clients, "the number of replicas that acknowledge changed"),
         ):
             if before[name] != after[name]:
-                reasons.append(f"{meaning}: {name} went from {before[name]} to {after[name]}")
+                reasons.append(f"{meaning}: {name} changed from {before[name]} to {after[name]}")
         return "; ".join(reasons)
 
-    def acknowledged(self, variables: Mapping[str, str], nodes: int) -> str:
+    def acknowledgement(self, variables: Mapping[str, str], nodes: int) -> str:
         """Return how many replicas have received a commit when it returns, and the wait point."""
         semisync = next(known for known in _SEMISYNC if known.wait_point in variables)
         if variables.get(semisync.primary) == "OFF":
@@ -114,20 +112,20 @@ _SEMISYNC = (MARIADB.semisync, MYSQL.semisync)
 
 
 def _read(primary: Node) -> dict[str, str]:
-    """The primary's option and statuses of semi-sync: values by name, in one round trip."""
+    """The primary's option and status variables of semi-sync, by name, in one round trip."""
     semisync = primary.dialect.semisync
     names = "', '".join((semisync.status, semisync.clients, semisync.unacknowledged))
-    told, statuses = primary.batch(
+    option, statuses = primary.batch(
         [
             f"SHOW GLOBAL VARIABLES LIKE '{semisync.primary}'",
             f"SHOW GLOBAL STATUS WHERE LOWER(variable_name) IN ('{names}')",
         ]
     )
-    return {str(name).lower(): str(value) for name, value in (*told, *statuses)}
+    return {str(name).lower(): str(value) for name, value in (*option, *statuses)}
 
 
-def _off(primary: Node, replicas: int | None = None) -> list[str]:
-    """What keeps commits from waiting for replicas. replicas: how many have to acknowledge; None to leave that out."""
+def _acknowledgement_problems(primary: Node, replicas: int | None = None) -> list[str]:
+    """Why commits do not wait for replicas. replicas: how many must acknowledge; None: do not check the number."""
     semisync, read = primary.dialect.semisync, _read(primary)
     if read[semisync.primary] != "ON":
         return []

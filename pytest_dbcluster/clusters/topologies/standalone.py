@@ -15,7 +15,9 @@ class Standalone(Topology):
 
     def wrong_size(self, nodes: int) -> str:
         """Return why this number of nodes is wrong: a standalone server is one node."""
-        return "" if nodes == 1 else f"a standalone server is one node, not {nodes}; for more take another topology"
+        return (
+            "" if nodes == 1 else f"a standalone server is one node, not {nodes}; for more nodes use another topology"
+        )
 
     def options(self, node: Node, peers: Sequence[Node]) -> Mapping[str, str]:
         """Return no options: a standalone server needs only those of every node."""
@@ -30,7 +32,7 @@ class Standalone(Topology):
         node.start()
 
     def problems(self, nodes: Sequence[Node]) -> list[str]:
-        """Return why the server does not answer; empty when it answers."""
+        """Return why the server does not answer; empty if it answers."""
         return nodes[0].problems()
 
 

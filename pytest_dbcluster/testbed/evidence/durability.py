@@ -67,7 +67,7 @@ class Durability:
         return cls(
             flush=f"flush={variables.get(FLUSH, '?')}",
             binlog=f"sync_binlog={variables.get('sync_binlog', '?')}" if binlog else BINLOG_OFF,
-            acknowledged=topology.acknowledged(variables, nodes),
+            acknowledged=topology.acknowledgement(variables, nodes),
             consistency=topology.consistency(variables) if nodes > 1 else "",
         )
 

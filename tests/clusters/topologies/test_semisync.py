@@ -74,9 +74,7 @@ def test_falling_back_voids_the_round_and_is_waited_out(cluster):
     write(cluster)
 
     assert f"semi-sync fell back to asynchronous: {words.status} is OFF after the round" in void(cluster, before)
-    assert f"commits returned that no replica had acknowledged: {words.unacknowledged} went from 0 to 1" in void(
-        cluster, before
-    )
+    assert f"{words.unacknowledged} changed from 0 to 1" in void(cluster, before)
     assert not cluster.settle(0.2)
     for replica in replicas:
         replica.query("START REPLICA")
@@ -87,7 +85,7 @@ def test_falling_back_voids_the_round_and_is_waited_out(cluster):
     write(cluster)
     assert void(cluster, again) == ""
     assert "fell back" not in void(cluster, before)
-    assert "went from 0 to 1" in void(cluster, before)
+    assert "changed from 0 to 1" in void(cluster, before)
     cluster.logged()  # that the replicas went
     cluster.check(["kept.t"])
 
@@ -126,14 +124,14 @@ def test_a_switch_turns_the_waiting_off_and_on_again(cluster):
     waiting, acknowledged = watched(cluster), number(cluster, "yes_tx")
 
     switch.to({words.primary: "OFF"}, among=[words.primary])
-    assert void(cluster, waiting) == f"{words.primary} went from ON to OFF"
+    assert void(cluster, waiting) == f"{words.primary} changed from ON to OFF"
     off = watched(cluster)
     write(cluster)
     assert cluster.settle(60), cluster.backlog()
     assert cluster.problems() == []
     assert void(cluster, off) == ""
     assert number(cluster, "yes_tx") == acknowledged
-    assert cluster.topology.acknowledged(primary.variables(), 3) == "one server, replicas later"
+    assert cluster.topology.acknowledgement(primary.variables(), 3) == "one server, replicas later"
 
     switch.to({}, among=[words.primary])
     assert cluster.settle(60), cluster.backlog()
@@ -157,9 +155,7 @@ def test_a_replica_that_goes_voids_the_round(cluster):
         return [] if void(cluster, before) else ["still two"]
 
     wait.until(unnoticed, "the primary to notice", seconds=60)
-    assert void(cluster, before) == (
-        f"the number of replicas that acknowledge changed: {words.clients} went from 2 to 1"
-    )
+    assert void(cluster, before).endswith(f": {words.clients} changed from 2 to 1")
     assert cluster.problems() != []
 
     replica.query("START REPLICA")
@@ -202,7 +198,7 @@ def test_the_label_says_who_has_a_commit(bring, release, options, label):
     """Number and wait point are options, and their defaults are the vendor's."""
     cluster = bring("semisync", 3, find.find(release), **options)
 
-    assert cluster.topology.acknowledged(cluster.nodes[0].variables(), 3) == label
+    assert cluster.topology.acknowledgement(cluster.nodes[0].variables(), 3) == label
     assert cluster.topology.consistency(cluster.nodes[0].variables()) == ""
     cluster.nodes[0].query("CREATE DATABASE kept")
     assert number(cluster, "no_tx") == 0
@@ -235,8 +231,8 @@ def idle(mysql):
 @pytest.mark.parametrize(
     ("nodes", "words"),
     [
-        (2, "2 with 1 replica: no commit would ever be acknowledged; ask for nodes=3 or more"),
-        (3, "3 with 2 replicas: no commit would ever be acknowledged; ask for nodes=4 or more"),
+        (2, "=2 with 1 replica: .* nodes=3 or more"),
+        (3, "=3 with 2 replicas: .* nodes=4 or more"),
     ],
 )
 def test_more_acknowledgements_than_replicas_are_refused(idle, nodes, words):
@@ -245,9 +241,8 @@ def test_more_acknowledgements_than_replicas_are_refused(idle, nodes, words):
     for node in some:
         node.configure({**form.options(node, some), "rpl_semi_sync_source_wait_for_replica_count": str(nodes)})
 
-    with pytest.raises(ConfigError) as caught:
+    with pytest.raises(ConfigError, match=f"^option rpl_semi_sync_source_wait_for_replica_count{words}$"):
         form.form(some)
-    assert str(caught.value) == f"option rpl_semi_sync_source_wait_for_replica_count={words}"
     assert idle[0].host.spawned == []
 
 
@@ -272,7 +267,7 @@ def test_a_cluster_may_start_without_waiting(bring, release):
     cluster.nodes[0].query("CREATE DATABASE kept")
     assert cluster.settle(60), cluster.backlog()
     assert number(cluster, "yes_tx") == 0
-    assert cluster.topology.acknowledged(cluster.nodes[0].variables(), 2) == "one server, replicas later"
+    assert cluster.topology.acknowledgement(cluster.nodes[0].variables(), 2) == "one server, replicas later"
     cluster.close()
 
 

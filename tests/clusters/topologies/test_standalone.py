@@ -1,4 +1,4 @@
-"""Standalone: no options of its own, and exactly one node."""
+"""Standalone: no extra options, and exactly one node."""
 
 from __future__ import annotations
 
@@ -18,10 +18,7 @@ def test_it_adds_no_option():
 
 def test_more_nodes_are_refused():
     """The error names another topology as the way out; a run refuses two nodes before anything starts."""
-    message = "a standalone server is one node, not 2; for more take another topology"
-    assert Standalone().wrong_size(2) == message
+    assert "another topology" in Standalone().wrong_size(2)
     assert Standalone().wrong_size(1) == ""
-    with pytest.raises(ConfigError) as caught:
+    with pytest.raises(ConfigError, match=r"^a standalone server is one node, not 2"):
         look_up(ClusterSpec("standalone", nodes=2), FakeProvisioner())
-
-    assert str(caught.value) == message

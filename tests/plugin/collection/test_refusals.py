@@ -42,7 +42,10 @@ def with_release(settings, *names, provisioner="local"):
             "suites/test_a.py: async_replication1: async_replication needs 2 nodes or more, a primary and its "
             "replicas, not 1: use nodes=2, or the topology standalone",
         ),
-        (ClusterSpec("drbd", nodes=3), "suites/test_a.py: drbd3: drbd is 2 nodes, a server and a standby host for its"),
+        (
+            ClusterSpec("drbd", nodes=3),
+            "suites/test_a.py: drbd3: drbd needs 2 nodes, a server and a standby host with a",
+        ),
         (ClusterSpec("standalone", nodes=2), "suites/test_a.py: standalone2: a standalone server is one node, not 2"),
         (ClusterSpec("galara"), "suites/test_a.py: galara1: unknown topology 'galara'; known: "),
         (ClusterSpec("galera", proxy="hproxy"), "suites/test_a.py: galera1: unknown proxy 'hproxy'; known: "),

@@ -1,4 +1,4 @@
-"""DRBD: the topology (``topology``), and the replicated device on two hosts (``resource``)."""
+"""DRBD: ``topology`` has the topology, ``resource`` the replicated device on two hosts."""
 
 from pytest_dbcluster.clusters.topologies.drbd.topology import Drbd
 

@@ -1,7 +1,7 @@
-"""Resource: one device that DRBD replicates between two hosts, on the disk that each of them has.
+"""Resource: one device that DRBD replicates between the disks of two hosts.
 
-It is driven by the programs drbdadm and modprobe of the hosts. States are read from /proc/drbd and the kernel's log, as
-version 8.4 writes them.
+It runs the hosts' programs drbdadm and modprobe. It reads states from /proc/drbd and the kernel's log, in the format of
+version 8.4.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ PORT = 7788
 VERSION = "8.4"
 CONNECT_SECONDS = 60.0
 RESYNC_SECONDS = 600.0
-# Times of DRBD: tenths of a second for the timeouts, else seconds. A busy machine delays answers by seconds, and a
-# connection that is lost for that reason voids a round. Failover does not wait for them. Before a connection is used
-# both hosts sleep for socket-check-timeout.
-# al-extents: the areas of 4 MiB that are copied again after a crash; so many were the default when the published
-# measurement was made. c-plan-ahead 0: a resync takes what it can get, for no round runs meanwhile.
+# DRBD's times are tenths of a second for timeouts, otherwise seconds. A busy machine delays answers by seconds. If this
+# ended a connection, the round would be void, so the timeouts are long. Failover does not wait for them. Both hosts
+# sleep for socket-check-timeout when a connection opens.
+# al-extents: the areas of 4 MiB to copy again after a crash; this was the default at the time of the published
+# measurement. c-plan-ahead 0: a resync uses all the bandwidth, because no round runs meanwhile.
 CONFIGURATION = """\
 global {{ usage-count no; }}
 resource {name} {{
@@ -39,7 +39,7 @@ resource {name} {{
 {hosts}}}
 """
 HOST = "  on {name} {{ disk {disk}; address {address}:{port}; }}\n"
-# The kernel asks a program before a resync, which without its own configuration would refuse it.
+# Before a resync the kernel runs a helper program, which would refuse it without its configuration: use /bin/true.
 LOAD = """\
 mkdir -p /var/lib/drbd /run/lock /var/lock
 test -e /proc/drbd || modprobe drbd usermode_helper=/bin/true || exit
@@ -54,36 +54,44 @@ CONNECTED, ALONE, UP_TO_DATE = "Connected", "StandAlone", "UpToDate"
 
 @dataclasses.dataclass(frozen=True)
 class ResourceState:
-    """What one host knows of the resource.
-
-    role, disk: such as ``Primary`` and ``UpToDate``.
-    """
+    """The resource as one host sees it."""
 
     connection: str
-    """Such as ``Connected``, ``StandAlone`` or ``SyncTarget``."""
+    """The connection's state, such as ``Connected``, ``StandAlone`` or ``SyncTarget``."""
 
     role: str
+    """The host's role, such as ``Primary``."""
+
     peer_role: str
+    """The other host's role."""
+
     disk: str
+    """The disk's state, such as ``UpToDate``."""
+
     peer_disk: str
+    """The state of the other host's disk."""
+
     protocol: str
+    """The replication protocol: A, B or C; empty without a connection."""
+
     pending: int
-    """Requests that are sent or received, and not answered."""
+    """The number of requests that are sent or received, but not answered."""
 
     out_of_sync: int
-    """Bytes in which the disks differ."""
+    """The number of bytes in which the disks differ."""
 
     changes: Sequence[str]
-    """Of connections, roles and disks, as the kernel has logged them."""
+    """The kernel's log lines about changes of connections, roles and disks."""
 
     split_brain: bool
+    """Whether the kernel has logged an unresolved split brain."""
 
     def __str__(self) -> str:
         return f"{self.connection}, {self.role}/{self.peer_role}, {self.disk}/{self.peer_disk}"
 
 
 def parse(text: str) -> ResourceState | None:
-    """The state that a host prints for READ; None for a host that does not have the resource."""
+    """The state in a host's output of READ; None if the host does not have the resource."""
     found = STATE.search(text)
     if found is None:
         return None
@@ -105,16 +113,16 @@ def parse(text: str) -> ResourceState | None:
 
 
 class Resource:
-    """The device on two hosts. ``version``: of the kernel's module, known after ``make``."""
+    """The device on two hosts. version: the version of the kernel's module, known after ``make``."""
 
     def __init__(self, hosts: Sequence[Host]) -> None:
         self.hosts = hosts
         self.version = ""
         self._configuration: dict[str, str] = {}
-        self._lines = ""  # of the hosts in the configuration
+        self._lines = ""  # the hosts' lines of the configuration
 
     def make(self) -> None:
-        """Make the device on disks that are equal already, so nothing is copied. Raises ProvisionError, Unsupported."""
+        """Make the device on equal disks, so DRBD copies nothing. Raises ProvisionError, Unsupported."""
         self._on_all(self._load)
         names = self._on_all(lambda host: host.run(["uname", "-n"]).stdout.strip())
         lines = [
@@ -125,12 +133,12 @@ class Resource:
         self._configuration = {host.name: f"{host.directory}/drbd.conf" for host in self.hosts}
         self._on_all(lambda host: self._configure(host, "C"))
         self._on_all(self._create)
-        wait.until(lambda: self._unlike("connection", CONNECTED), f"DRBD of {self._names}", seconds=CONNECT_SECONDS)
+        wait.until(lambda: self._mismatches("connection", CONNECTED), f"DRBD of {self._names}", seconds=CONNECT_SECONDS)
         self.run(self.hosts[0], "new-current-uuid", "--clear-bitmap")
-        wait.until(lambda: self._unlike("disk", UP_TO_DATE), f"DRBD of {self._names}", seconds=CONNECT_SECONDS)
+        wait.until(lambda: self._mismatches("disk", UP_TO_DATE), f"DRBD of {self._names}", seconds=CONNECT_SECONDS)
 
     def _configure(self, host: Host, protocol: str) -> None:
-        """Write the file that drbdadm reads. A host that starts again is refused by one with another protocol."""
+        """Write the file that drbdadm reads. Both hosts need the same protocol, or they refuse to connect."""
         text = CONFIGURATION.format(name=NAME, device=DEVICE, protocol=protocol, hosts=self._lines)
         host.push(text.encode(), self._configuration[host.name])
 
@@ -140,14 +148,14 @@ class Resource:
 
     def _load(self, host: Host) -> None:
         try:
-            said = host.run(["/bin/sh", "-c", LOAD]).stdout
+            output = host.run(["/bin/sh", "-c", LOAD]).stdout
         except CommandFailed as error:
             raise Unsupported(f"{host.name} cannot load the kernel module drbd: {error.stderr.strip()}") from error
-        found = re.search(r"^version: (\S+)", said, re.MULTILINE)
+        found = re.search(r"^version: (\S+)", output, re.MULTILINE)
         self.version = found[1] if found else "of an unknown version"
         if not f"{self.version}.".startswith(f"{VERSION}."):
             raise Unsupported(
-                f"{host.name} has DRBD {self.version}, and the topology drbd knows the states and commands of {VERSION}"
+                f"{host.name} has DRBD {self.version}, but the topology drbd supports only version {VERSION}"
             )
 
     def _create(self, host: Host) -> None:
@@ -161,7 +169,7 @@ class Resource:
         self.run(host, "up")
 
     def attach(self, host: Host) -> None:
-        """Bring the resource up again on a host that has started again. Raises ProvisionError."""
+        """Bring the resource up on a host that has restarted. Raises ProvisionError."""
         self._load(host)
         self.run(host, "up")
 
@@ -174,15 +182,15 @@ class Resource:
             return list(threads.map(does, self.hosts))
 
     def state(self, host: Host) -> ResourceState | None:
-        """What a host knows of the resource; None when it does not have it. Raises ProvisionError."""
+        """The resource as a host sees it; None if the host does not have it. Raises ProvisionError."""
         return parse(host.run(["/bin/sh", "-c", READ]).stdout)
 
     def states(self) -> list[ResourceState | None]:
-        """What each host knows, in order. Raises ProvisionError."""
+        """The resource as each host sees it, in order. Raises ProvisionError."""
         return self._on_all(self.state)
 
-    def _unlike(self, field: str, wanted: str) -> list[str]:
-        """The hosts on which a field of the state is not as wanted."""
+    def _mismatches(self, field: str, wanted: str) -> list[str]:
+        """One line for each host with another value in a field of the state."""
         values = [getattr(state, field, "unknown") for state in self.states()]
         return [
             f"{host.name}: the {field} is {value}, wanted {wanted}"
@@ -191,48 +199,49 @@ class Resource:
         ]
 
     def problems(self, *, connected: bool) -> list[str]:
-        """What keeps the resource from being as wanted, one line each. Raises ProvisionError for a split brain."""
+        """Why the connection is not as wanted, one line each. Raises ProvisionError for a split brain."""
         lines = []
         for host, state in zip(self.hosts, self.states(), strict=True):
             if state is None:
-                lines.append(f"{host.name}: DRBD has no resource {NAME}; it was started again")
+                lines.append(f"{host.name}: DRBD has no resource {NAME}, because the host has restarted")
             elif not connected:
                 lines += [] if state.connection == ALONE else [f"{host.name}: DRBD is {state}, wanted {ALONE}"]
             elif state.connection == ALONE and state.split_brain:
-                raise ProvisionError(self._split(host))
+                raise ProvisionError(self._split_brain_message(host))
             elif state.connection != CONNECTED or {state.disk, state.peer_disk} != {UP_TO_DATE}:
                 left = f", {size(state.out_of_sync)} to copy" if state.out_of_sync else ""
                 lines.append(f"{host.name}: DRBD is {state}{left}")
         return lines
 
-    def _split(self, host: Host) -> str:
+    def _split_brain_message(self, host: Host) -> str:
         return (
-            f"split brain of DRBD, seen on {host.name}: both hosts have written since they lost each other, and no "
-            f"disk has all. Nothing was healed. Decide whose writes are lost, unmount {DEVICE} on that host, and type "
-            f"there: {self._typed(host, 'secondary')}; {self._typed(host, 'connect --discard-my-data')}; and on the "
-            f"other host: {self._typed(host, 'connect')}"
+            f"split brain of DRBD, seen on {host.name}: both hosts have written since they lost their connection, and "
+            f"neither disk has everything. We changed nothing. Decide whose writes to discard. On that host unmount "
+            f"{DEVICE} and run: {self._command(host, 'secondary')}; "
+            f"{self._command(host, 'connect --discard-my-data')}; then on the other host: "
+            f"{self._command(host, 'connect')}"
         )
 
-    def _typed(self, host: Host, words: str) -> str:
+    def _command(self, host: Host, words: str) -> str:
         return f"drbdadm -c {self._configuration[host.name]} {words} {NAME}"
 
     def backlog(self) -> list[str]:
-        """What the hosts have still to send, write or answer, one line each.
+        """What the hosts still have to send, write or answer, one line each.
 
-        Nothing where a host has ended, or was started again without the resource: waiting would not make it less. The
-        readings of a round say that it is gone.
+        This is empty if a host has ended, or has restarted without the resource, because waiting would not help. The
+        readings of a round show that the resource no longer exists.
         """
-        states = self._on_all(self._state_if_there)
-        there = [state for state in states if state]
-        if len(there) < len(states):
+        states = self._on_all(self._state_or_none)
+        known = [state for state in states if state]
+        if len(known) < len(states):
             return []
         return [
             f"{host.name}: DRBD has {state.pending} requests pending and {size(state.out_of_sync)} to copy"
-            for host, state in zip(self.hosts, there, strict=True)
+            for host, state in zip(self.hosts, known, strict=True)
             if state.pending or state.out_of_sync
         ]
 
-    def _state_if_there(self, host: Host) -> ResourceState | None:
+    def _state_or_none(self, host: Host) -> ResourceState | None:
         try:
             return self.state(host)
         except ProvisionError:
@@ -241,14 +250,14 @@ class Resource:
             raise
 
     def connect(self) -> None:
-        """Let both hosts look for each other, where one does not. Raises ProvisionError."""
+        """Connect each host that has given up its connection. Raises ProvisionError."""
         states = self.states()
         for host, state in zip(self.hosts, states, strict=True):
             if state and state.connection == ALONE:
                 self.run(host, "connect")
 
-    def wait_equal(self) -> None:
-        """Connect the hosts, and wait until what differed has been copied. Raises ProvisionError, NotReady."""
+    def wait_for_resync(self) -> None:
+        """Connect the hosts, and wait until their disks are equal. Raises ProvisionError, NotReady."""
         if not self.problems(connected=True):
             return
         self.connect()
@@ -257,7 +266,7 @@ class Resource:
         )
 
     def disconnect(self, serving: Host) -> None:
-        """Disconnect the hosts. The standby knows from now on that its data is out of date. Raises ProvisionError."""
+        """Disconnect the hosts, and mark the standby's data as out of date. Raises ProvisionError."""
         if not self.problems(connected=False):
             return
         self.run(serving, "disconnect")
@@ -267,17 +276,17 @@ class Resource:
                 self.run(host, "outdate")
 
     def use_protocol(self, protocol: str) -> None:
-        """Let writes wait for the standby as a protocol says: A, B or C. The hosts are connected."""
+        """Set the protocol of connected hosts, A, B or C: how far writes wait for the standby."""
 
         def use(host: Host) -> None:
             self._configure(host, protocol)
             self.run(host, "net-options", f"--protocol={protocol}")
 
         self._on_all(use)
-        wait.until(lambda: self._unlike("protocol", protocol), f"DRBD of {self._names}", seconds=CONNECT_SECONDS)
+        wait.until(lambda: self._mismatches("protocol", protocol), f"DRBD of {self._names}", seconds=CONNECT_SECONDS)
 
     def promote(self, host: Host) -> None:
-        """Let a host write. Raises ProvisionError for one whose data is out of date."""
+        """Let a host write. Raises ProvisionError if its data is out of date."""
         try:
             self.run(host, "primary")
         except CommandFailed as error:
@@ -285,15 +294,15 @@ class Resource:
             raise ProvisionError(
                 f"DRBD does not let {host.name} write ({state or 'it has no resource'}): "
                 f"{' '.join(error.stderr.split()) or error.ended}"
-                + ("; its data is out of date: connect it to the other host first" if _outdated(state) else "")
+                + ("; its data is out of date, so connect it to the other host first" if _is_outdated(state) else "")
             ) from error
 
     def leave_peer(self, host: Host) -> None:
-        """Let a host forget a peer that was fenced, instead of waiting for its answers. Raises ProvisionError."""
+        """Disconnect a host from a fenced peer, so that it does not wait for it. Raises ProvisionError."""
         self.run(host, "disconnect", "--force")
 
     def readings(self) -> Mapping[str, str]:
-        """What a round must not change, by name: the state on each host, and how often it has changed."""
+        """The state on each host and the number of its changes, by name; a round must not change them."""
         return {name: text for readings in self._on_all(self._reading) for name, text in readings.items()}
 
     def _reading(self, host: Host) -> Mapping[str, str]:
@@ -308,12 +317,12 @@ class Resource:
         }
 
 
-def _outdated(state: ResourceState | None) -> bool:
+def _is_outdated(state: ResourceState | None) -> bool:
     return state is not None and state.disk not in (UP_TO_DATE, "Diskless")
 
 
 def block_device(host: Host) -> BlockDevice:
-    """The host as one with a disk of its own. Raises Unsupported for a host without one."""
+    """The host as a BlockDevice. Raises Unsupported for a host without a separate disk."""
     if not isinstance(host, BlockDevice):
-        raise Unsupported(f"{host.name} has no disk of its own, and DRBD replicates one")
+        raise Unsupported(f"{host.name} has no separate disk, which DRBD needs")
     return host

@@ -1,7 +1,7 @@
-"""DRBD: one server on a disk that is replicated, block by block, to the disk of a standby host.
+"""DRBD: one server on a disk that DRBD replicates, block by block, to the disk of a standby host.
 
-The standby host has no server until it takes over. Both disks begin as copies of one disk, so nothing is copied at the
-start. Two options are the topology's own, and change while the server runs: ``drbd_protocol`` and ``drbd_connected``.
+The standby host has no server until it takes over. Both disks begin as copies of one disk, so DRBD copies nothing at
+the start. The topology has two options that can change while the server runs: ``drbd_protocol`` and ``drbd_connected``.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from pytest_dbcluster.errors import ProvisionError
 from pytest_dbcluster.hosts.host import Falls, Pauses
 
 PROTOCOL, IS_CONNECTED, VERSION = "drbd_protocol", "drbd_connected", "drbd_version"
-# Who has a commit when it returns, by protocol.
-HAVE_IT = {
+# Which hosts have a commit when it returns, by protocol.
+COMMIT_HOLDERS = {
     "A": "one host, sent towards the standby",
     "B": "one host, received by the standby",
     "C": "on the disks of both hosts",
@@ -27,7 +27,7 @@ RECOVERY_SECONDS = 300.0
 
 
 class Drbd(Topology):
-    """One server, and a standby host that has its disk."""
+    """One server, and a standby host with a copy of its disk."""
 
     needs = frozenset({"block-devices"})
     minimum_nodes = 2
@@ -41,21 +41,21 @@ class Drbd(Topology):
         self._now = {name: values[0] for name, values in self.settings.items()}
 
     def wrong_size(self, nodes: int) -> str:
-        """Return why this number of nodes is wrong: there are two hosts, of which one has the server."""
+        """Return why this number of nodes is wrong: DRBD needs two hosts, and one has the server."""
         if nodes == 2:
             return ""
-        return f"drbd is 2 nodes, a server and a standby host for its disk, not {nodes}: give it nodes=2"
+        return f"drbd needs 2 nodes, a server and a standby host with a copy of its disk, not {nodes}: use nodes=2"
 
     def servers(self, nodes: int) -> int:
         """Return 1: the other host only has the disk."""
         return 1
 
     def options(self, node: Node, peers: Sequence[Node]) -> Mapping[str, str]:
-        """Return no options: the server knows nothing of what is below its file system."""
+        """Return no options: the server does not see the layers below its file system."""
         return {}
 
     def place(self, source: str, nodes: Sequence[Node], *, durable: bool = False) -> None:
-        """Copy the data to the first disk, and that disk, bit by bit, to the second one. Raises ProvisionError."""
+        """Copy the data to the first disk, and that disk, bit by bit, to the second. Raises ProvisionError."""
         first, second = (block_device(node.host) for node in nodes)
         first.place(source, durable=durable)
         second.copy_disk(nodes[0].host, durable=durable)
@@ -85,12 +85,12 @@ class Drbd(Topology):
         node.start()
 
     def rejoin(self, node: Node, nodes: Sequence[Node]) -> None:
-        """Start the server again, on a host that was started again or not; a standby host is attached again."""
+        """Start the server again, also after a restart of its host; attach a standby host again."""
         state = self._resource.state(node.host)
         if state is None:
             self._resource.attach(node.host)
         if self._connected:
-            self._resource.connect()  # the other host may have given this one up
+            self._resource.connect()  # the other host may have given up the connection
         if node.name != self._serving:
             return
         if state and state.role == "Primary":
@@ -99,7 +99,7 @@ class Drbd(Topology):
             self._serve(node)
 
     def problems(self, nodes: Sequence[Node]) -> list[str]:
-        """Return why the server does not answer, and what keeps the disks from being as wanted.
+        """Return why the server does not answer, or why the disks are not as wanted.
 
         Raises NodeDied, and ProvisionError for a split brain.
         """
@@ -111,48 +111,48 @@ class Drbd(Topology):
         return self._now[IS_CONNECTED] == "ON"
 
     def apply(self, settings: Mapping[str, str], nodes: Sequence[Node]) -> None:
-        """Connect or disconnect the disks, and set the protocol. A resync has ended when this returns."""
+        """Connect or disconnect the disks, and set the protocol; wait for the end of a resync."""
         wanted = {name: settings.get(name, values[0]) for name, values in self.settings.items()}
         self._now = wanted
         if self._connected:
-            self._resource.wait_equal()
+            self._resource.wait_for_resync()
             self._resource.use_protocol(wanted[PROTOCOL])
         else:
             self._resource.disconnect(nodes[0].host)
 
     def facts(self) -> Mapping[str, str]:
-        """Return the settings as they are now, and the version of DRBD."""
+        """Return the current settings, and the version of DRBD."""
         return {**self._now, VERSION: self._resource.version}
 
     def backlog(self, nodes: Sequence[Node]) -> list[str]:
-        """Return what the standby has still to write; nothing while the disks are disconnected."""
+        """Return what the standby still has to write; nothing while the disks are disconnected."""
         return self._resource.backlog() if self._connected else []
 
     def watch(self, nodes: Sequence[Node]) -> Mapping[str, str]:
-        """Return connection, roles and disks as each host has them, and how often they have changed."""
+        """Return connection, roles and disks as each host sees them, and the number of their changes."""
         return self._resource.readings()
 
     def void(self, before: Mapping[str, str], after: Mapping[str, str]) -> str:
-        """Return why a round does not count: connection or disks changed, for however short a time."""
+        """Return why a round does not count: connection or disks changed, even for a short time."""
         return "; ".join(
-            f"{name} went from {before.get(name, 'unknown')!r} to {after.get(name, 'unknown')!r}"
+            f"{name} changed from {before.get(name, 'unknown')!r} to {after.get(name, 'unknown')!r}"
             for name in sorted(before.keys() | after.keys())
             if before.get(name) != after.get(name)
         )
 
-    def acknowledged(self, variables: Mapping[str, str], nodes: int) -> str:
-        """Return which hosts have a commit when it returns, and the version of DRBD once it runs."""
+    def acknowledgement(self, variables: Mapping[str, str], nodes: int) -> str:
+        """Return which hosts have a commit when it returns, and the version of DRBD if it runs."""
         drbd = " ".join(filter(None, ["DRBD", variables.get(VERSION, "")]))
         if variables.get(IS_CONNECTED, "ON") != "ON":
             return f"one host, {drbd} disconnected"
         protocol = variables.get(PROTOCOL, "C")
-        return f"{HAVE_IT[protocol]}, {drbd} protocol {protocol}"
+        return f"{COMMIT_HOLDERS[protocol]}, {drbd} protocol {protocol}"
 
     def fail_over(self, nodes: Sequence[Node]) -> FailedOver:
-        """End the host of the server, and start the server on the other one. ``nodes``: all nodes of the cluster.
+        """End the host of the server, and start the server on the other host. nodes: all nodes of the cluster.
 
-        The old host is fenced before the standby may write: frozen at once, and its power cut afterwards. It comes back
-        with ``rejoin``. Raises ProvisionError where the standby's data is out of date; the old host is fenced then too.
+        We fence the old host, then let the standby write. We freeze it at once and cut its power later; ``rejoin``
+        brings it back. Raises ProvisionError if the standby's data is out of date, also with the old host fenced.
         """
         (old,) = self.serving(nodes)
         (new,) = [node for node in nodes if node is not old]
@@ -163,7 +163,7 @@ class Drbd(Topology):
             _cut(old)
         steps.end("fenced")
         try:
-            with contextlib.suppress(ProvisionError):  # the standby has noticed it already
+            with contextlib.suppress(ProvisionError):  # the standby may have disconnected already
                 self._resource.leave_peer(new.host)
             self._resource.promote(new.host)
             steps.end("promoted")
@@ -180,14 +180,14 @@ class Drbd(Topology):
 
 
 class _Steps:
-    """Seconds of steps that follow each other."""
+    """The seconds of consecutive steps."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
         self._began = time.monotonic()
 
     def end(self, name: str) -> None:
-        """A step has ended, and the next one begins."""
+        """End a step and begin the next."""
         now = time.monotonic()
         self.seconds[name] = now - self._began
         self._began = now
@@ -198,7 +198,7 @@ def _cut(node: Node) -> None:
     node.sql.close()
     node.process = None
     if not isinstance(node.host, Falls):
-        raise ProvisionError(f"the host of {node.name} cannot be fenced: nothing here cuts its power")
+        raise ProvisionError(f"cannot fence the host of {node.name}: its provisioner cannot cut its power")
     node.host.kill()
 
 

@@ -1,4 +1,4 @@
-"""Group Replication: the topology (``topology``), and the group as its members see it (``members``)."""
+"""Group Replication: ``topology`` has the topology, ``members`` the group as its members see it."""
 
 from pytest_dbcluster.clusters.topologies.group_replication.topology import GroupReplication
 

@@ -16,8 +16,8 @@ from pytest_dbcluster.clusters.servers.variables import same
 from pytest_dbcluster.errors import NodeDied, ProvisionError
 
 OVERDUE_SECONDS, STARTING_SECONDS = 3.0, 60.0
-STARTING = 3724  # "This option cannot be set while START or STOP GROUP_REPLICATION is ongoing."
-PRIMARY, VIEW_ID = "primary", "view_id"  # keys of a watch beside the members' names
+STARTING = 3724  # error "This option cannot be set while START or STOP GROUP_REPLICATION is ongoing."
+PRIMARY, VIEW_ID = "primary", "view_id"  # keys of ``watch``, beside the members' names
 MANY = ", "
 EXPEL = "group_replication_member_expel_timeout"
 ALIVE = ("ONLINE", "RECOVERING")
@@ -30,12 +30,12 @@ SELECT 'majority', IF(2 * SUM(member_state IN {ALIVE}) > COUNT(*), 'YES', 'NO') 
 VIEW = f"""\
 SELECT CONCAT(member_host, ':', member_port), member_state, member_role FROM {MEMBERS}
 WHERE member_id <> ''"""
-# The statistics answer only after START GROUP_REPLICATION has returned, a second after the member is online.
+# The statistics have rows only after START GROUP_REPLICATION has returned, a second after the member is online.
 NUMBER = f"SELECT MAX(view_id) FROM {STATISTICS}"
 QUEUES = f"""\
 SELECT member_state, @@global.gtid_executed, count_transactions_in_queue, count_transactions_remote_in_applier_queue
 FROM {STATISTICS} JOIN {MEMBERS} USING (member_id) WHERE member_id = @@server_uuid"""
-# Of a server without the component the last one is NULL.
+# The last column is NULL on a server without the component.
 PULSE = f"""\
 SELECT count_transactions_remote_in_applier_queue AS receive_queue, count_transactions_in_queue AS certification_queue,
 (SELECT variable_value FROM performance_schema.global_status
@@ -44,25 +44,33 @@ FROM {STATISTICS} WHERE member_id = @@server_uuid"""
 CHANNELS = """\
 SELECT channel_name FROM performance_schema.replication_applier_configuration
 WHERE channel_name IN ('group_replication_applier', 'group_replication_recovery')"""
-THROTTLING = "component_group_replication_flow_control_stats"  # in every edition from MySQL 9.7 on
-NO_STATISTICS = f"has no row in {STATISTICS}: it is in no group since it was started"
+THROTTLING = "component_group_replication_flow_control_stats"  # in every edition since MySQL 9.7
+NO_STATISTICS = f"has no row in {STATISTICS}: it has joined no group since its start"
 
 
 @dataclasses.dataclass(frozen=True)
 class Member:
-    """One member as another member sees it; ``name`` is the node's name, or the address of an unknown server."""
+    """One member as another member sees it."""
 
     name: str
+    """The node's name, or the address of an unknown server."""
+
     state: str
+    """Its state, such as ``ONLINE``."""
+
     role: str
+    """``PRIMARY`` or ``SECONDARY``; empty without a role."""
 
 
 @dataclasses.dataclass(frozen=True)
 class View:
-    """The group as one member, ``seen_by``, sees it."""
+    """The group as one member sees it."""
 
     seen_by: Node
+    """The member that sees this."""
+
     members: tuple[Member, ...]
+    """The members, by name; empty if the node has not joined a group."""
 
     @property
     def states(self) -> dict[str, str]:
@@ -71,17 +79,17 @@ class View:
 
     @property
     def primaries(self) -> list[str]:
-        """The names of the online members that take writes."""
+        """The names of the online members that accept writes."""
         return [member.name for member in self.members if (member.state, member.role) == ("ONLINE", "PRIMARY")]
 
     @property
     def secondaries(self) -> list[str]:
-        """The names of the online members that take only reads."""
+        """The names of the online members that accept only reads."""
         return [member.name for member in self.members if (member.state, member.role) == ("ONLINE", "SECONDARY")]
 
     @property
     def has_majority(self) -> bool:
-        """Whether more than half of the members are alive, so that the group can continue."""
+        """Whether more than half of the members are alive: only then the group can continue."""
         return 2 * sum(member.state in ALIVE for member in self.members) > len(self.members)
 
 
@@ -99,7 +107,7 @@ def number(seen: View) -> str:
 
 
 def common_view(nodes: Sequence[Node]) -> View:
-    """Return the view of the first node that is online and in the majority. Raises ProvisionError for none."""
+    """Return the view of the first node that is online and in the majority. Raises ProvisionError without one."""
     reasons = []
     for node in nodes:
         if not node.running:
@@ -119,8 +127,10 @@ def common_view(nodes: Sequence[Node]) -> View:
 class Start:
     """START GROUP_REPLICATION on one node, in a background thread.
 
-    The member is online a second before the statement returns; in that second the server only waits for a thread to
-    end. ``before`` are statements to run first, in the constructor. ``error`` is the first error, None for none.
+    The member is online a second before the statement returns: the server still waits for the end of a thread.
+
+    - before: statements that the constructor runs first.
+    - error: the first error; None without one.
     """
 
     def __init__(self, node: Node, before: Sequence[str]) -> None:
@@ -131,13 +141,13 @@ class Start:
         self._run(before)
 
     def begin(self) -> None:
-        """Start joining, in a thread; a failure is in ``error`` later."""
+        """Start joining, in a thread; ``error`` has a failure later."""
         self._began = time.monotonic()
         threading.Thread(target=self._join, daemon=True).start()
 
     @property
     def overdue(self) -> bool:
-        """Whether joining takes unusually long; then look at the log, because the server retries for a minute."""
+        """Whether joining takes unusually long; then read the log, because the server retries for a minute."""
         return time.monotonic() - self._began > OVERDUE_SECONDS
 
     def _join(self) -> None:
@@ -155,7 +165,7 @@ class Start:
 def count_throttling(node: Node) -> None:
     """Let a server that has not joined yet count how long flow control holds its transactions. Raises SQLError.
 
-    The server remembers the component, loads it at each start, and does not write it to the binlog. See
+    The server remembers the component and loads it at each start. It does not write this to the binlog. See
     https://dev.mysql.com/doc/refman/9.7/en/group-replication-flow-control-stats-component.html
     """
     urn = f"file://{THROTTLING}"
@@ -169,20 +179,20 @@ def count_throttling(node: Node) -> None:
 
 
 def forget_received(node: Node) -> None:
-    """Let a server that was started again drop what it had received from its group and not applied. Raises SQLError.
+    """After a restart, drop the transactions that a member received and has not applied. Raises SQLError.
 
-    Its group has these transactions and sends them again. A power cut can leave a relay log that the server cannot
-    read, because it is not flushed (https://dev.mysql.com/doc/refman/9.7/en/replication-options-replica.html, see
-    sync_relay_log); the member would leave its group for it.
+    Its group sends them again. The server does not flush its relay log, so it may be unreadable after a power cut, and
+    the member would leave its group (sync_relay_log in
+    https://dev.mysql.com/doc/refman/9.7/en/replication-options-replica.html).
     """
     for (channel,) in node.query(CHANNELS):
         node.query(f"RESET REPLICA FOR CHANNEL '{channel}'")
 
 
-def tell(members: Sequence[Node], statement: str) -> None:
-    """Run a statement on each member, and retry while START GROUP_REPLICATION is ongoing there.
+def execute(members: Sequence[Node], statement: str) -> None:
+    """Run a statement on each member, and retry while START GROUP_REPLICATION runs there.
 
-    Raises SQLError for any other error, and NotReady after ``STARTING_SECONDS``.
+    Raises SQLError for any other error; NotReady after ``STARTING_SECONDS``.
     """
     waiting = list(members)
 
@@ -195,48 +205,47 @@ def tell(members: Sequence[Node], statement: str) -> None:
                     raise
                 continue
             waiting.remove(member)
-        return [f"{member.name} is still at START GROUP_REPLICATION" for member in waiting]
+        return [f"{member.name} still runs START GROUP_REPLICATION" for member in waiting]
 
     wait.until(problems, f"members that execute {statement!r}", seconds=STARTING_SECONDS)
 
 
 @contextlib.contextmanager
-def expelling_at_once(members: Sequence[Node]) -> Iterator[None]:
-    """Let these members expel a suspected member at once; by default they wait 5 s, and check only every 15 s.
+def expel_at_once(members: Sequence[Node]) -> Iterator[None]:
+    """Let members expel a suspected member at once; by default they wait 5 s and check every 15 s.
 
     https://dev.mysql.com/doc/refman/9.7/en/group-replication-responses-failure-expel.html
     """
     given = {member: member.query(f"SELECT @@global.{EXPEL}")[0][0] for member in members}
-    tell(members, f"SET GLOBAL {EXPEL} = 0")
+    execute(members, f"SET GLOBAL {EXPEL} = 0")
     try:
         yield
     finally:
         for member, seconds in given.items():
-            tell([member], f"SET GLOBAL {EXPEL} = {seconds}")
+            execute([member], f"SET GLOBAL {EXPEL} = {seconds}")
 
 
-def driven_out(node: Node, state: str) -> None:
-    """Raise ProvisionError with the applier's error if the member is in state ERROR because of that error."""
+def check_applier(node: Node, state: str) -> None:
+    """Raise ProvisionError with the applier's error if that error put the member into state ERROR."""
     if state != "ERROR":
         return
     causes = [cause for (cause,) in node.query(node.dialect.replication.worker_errors)]
     if causes:
         raise ProvisionError(
-            f"member {node.name} has stopped applying and left its group: {' / '.join(causes)} -- it no longer takes "
-            f"part, so nothing measured on this cluster counts. Look for another program that wrote on {node.name}; "
-            f"error log: {node.log}"
+            f"member {node.name} has stopped applying and left its group: {' / '.join(causes)} -- no round on this "
+            f"cluster counts. Look for another program that wrote on {node.name}; error log: {node.log}"
         )
 
 
-def divided(executed: str, names: Sequence[str]) -> tuple[str, str]:
-    """Split an executed GTID set into (GTIDs with one of these UUIDs in lower case, all others)."""
+def split_gtids(executed: str, names: Sequence[str]) -> tuple[str, str]:
+    """Split an executed GTID set into (GTIDs with one of these UUIDs, all others). names: UUIDs in lower case."""
     parts = [part.strip() for part in executed.split(",") if part.strip()]
     ours = [part for part in parts if part.partition(":")[0].lower() in names]
     return ",".join(ours), ",".join(part for part in parts if part not in ours)
 
 
-def lacking(executed: Mapping[Node, str]) -> dict[Node, str]:
-    """Return the GTIDs that each node lacks of the others, only for nodes that lack some. Raises SQLError."""
+def missing_gtids(executed: Mapping[Node, str]) -> dict[Node, str]:
+    """Return the GTIDs that a node lacks and another has, only for nodes that lack some. Raises SQLError."""
     if len(set(executed.values())) < 2:
         return {}
     everything = ",".join(filter(None, executed.values()))
@@ -247,25 +256,25 @@ def lacking(executed: Mapping[Node, str]) -> dict[Node, str]:
     return {node: gtids for node, gtids in missing.items() if gtids}
 
 
-def asked(node: Node, option: str, default: str = "") -> str:
-    """Return the value of a group option in a node's my.cnf, also if it is written as ``loose_...``."""
+def group_option(node: Node, option: str, default: str = "") -> str:
+    """Return the value of a group option in a node's my.cnf, also with the prefix ``loose_``."""
     return node.options.get(option, node.options.get(f"loose_{option}", default))
 
 
 def multi_primary(node: Node) -> bool:
-    """Return whether the node's options ask for a multi-primary group, in which all members take writes."""
-    return same("OFF", asked(node, "group_replication_single_primary_mode", "ON"))
+    """Return whether the node's options ask for a multi-primary group, in which all members accept writes."""
+    return same("OFF", group_option(node, "group_replication_single_primary_mode", "ON"))
 
 
-def unsettled(node: Node, nodes: Sequence[Node]) -> list[str]:
-    """Return which members are not online as this node sees the group, or what is wrong with the roles.
+def member_problems(node: Node, nodes: Sequence[Node]) -> list[str]:
+    """Return which members this node does not see online, or which roles are wrong.
 
-    Raises ProvisionError for an applier that an error has stopped.
+    Raises ProvisionError if an error has stopped the applier.
     """
     group = view(node, nodes)
-    driven_out(node, group.states.get(node.name, ""))
+    check_applier(node, group.states.get(node.name, ""))
     problems = [
-        f"{node.name} sees {peer.name} as {group.states.get(peer.name, 'no member')}, wanted ONLINE"
+        f"{node.name} sees {peer.name} as {group.states.get(peer.name, 'not a member')}, wanted ONLINE"
         for peer in nodes
         if group.states.get(peer.name) != "ONLINE"
     ]
@@ -279,20 +288,22 @@ def unsettled(node: Node, nodes: Sequence[Node]) -> list[str]:
     return problems
 
 
-def changed(before: Mapping[str, str], after: Mapping[str, str]) -> str:
-    """Return why a round between two readings of a watch does not count; empty if nothing changed."""
+def void_reason(before: Mapping[str, str], after: Mapping[str, str]) -> str:
+    """Return why a round between two readings of ``watch`` does not count; empty if nothing changed."""
     primaries, states = [reading[PRIMARY] for reading in (before, after)], [_states(before), _states(after)]
     if not states[1]:
-        return f"the group is gone: {after[VIEW_ID]}"
+        return f"the group no longer exists: {after[VIEW_ID]}"
     reasons = []
     if primaries[0] != primaries[1] and MANY not in primaries[0]:
         reasons.append(f"the primary changed from {primaries[0] or 'none'} to {primaries[1] or 'none'}")
     for name in sorted(states[0].keys() | states[1].keys()):
-        was, now = (reading.get(name, "no member") for reading in states)
+        was, now = (reading.get(name, "not a member") for reading in states)
         if (was, now) != ("ONLINE", "ONLINE"):
             reasons.append(f"member {name} was {was} before the round and is {now} after it")
     if not reasons and before[VIEW_ID] != after[VIEW_ID]:
-        reasons.append(f"a member left the group and came back: view {before[VIEW_ID]} became {after[VIEW_ID]}")
+        reasons.append(
+            f"a member left the group and rejoined: the view changed from {before[VIEW_ID]} to {after[VIEW_ID]}"
+        )
     return "; ".join(reasons)
 
 

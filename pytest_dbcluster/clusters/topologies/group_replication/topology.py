@@ -1,10 +1,10 @@
-"""Group Replication: every member certifies each commit; one primary takes writes, or all members do.
+"""Group Replication: every member certifies each commit; one primary accepts writes, or all members do.
 
-All servers start read-only from one template without transactions, and nothing is written before the group exists. So
-no member can have errant transactions. The first node bootstraps the group, then the others join one after another: if
-two ask at the same moment, the group refuses one, and that one asks again only after 5 s.
+All servers start read-only from one template without transactions, and nobody writes before the group exists. So no
+member can have errant transactions. The first node bootstraps the group, then the others join one after another. If two
+try to join at the same time, the group refuses one, and that one tries again only after 5 s.
 
-``GroupReplication.options`` is the my.cnf part; ``before_start`` are settings that a server gets just before it joins.
+``GroupReplication.options`` returns options for a my.cnf, ``before_start`` the statements that precede joining.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class GroupReplication(Topology):
         self._starts: dict[str, members.Start] = {}
 
     def lacks(self, release: Release) -> str:
-        """Return why this release cannot do it: no Group Replication by this vendor, or the plugin is missing."""
+        """Return why this release cannot run it: the vendor has no Group Replication, or the plugin is missing."""
         if PLUGIN not in dialect(release.product, release.version).plugins:
             return f"{release.name} ({release.source}): {release.product} servers have no Group Replication"
         if not release.has(plugin_directory(release) / PLUGIN):
@@ -58,21 +58,22 @@ class GroupReplication(Topology):
         return ""
 
     def pulse(self, node: Node, nodes: Sequence[Node]) -> Pulse | None:
-        """Return this member's queues, and how long flow control has held its transactions, of all sessions together.
+        """Return the query for this member's queues, and for the time that flow control held its transactions.
 
-        The queues: transactions of other members that it has not applied yet, and those that it has still to certify.
+        The queues are transactions of other members that it still has to apply, and those that it still has to certify.
+        The time is the sum over all sessions.
         """
         return Pulse(members.PULSE, PULSE)
 
-    def acknowledged(self, variables: Mapping[str, str], nodes: int) -> str:
-        """A commit returns when a majority has received it; with consistency AFTER, when all have applied it."""
+    def acknowledgement(self, variables: Mapping[str, str], nodes: int) -> str:
+        """Return who has a commit when it returns: a majority received it, or with consistency AFTER all applied it."""
         if nodes == 1:
             return "one server"
         applied = variables.get(CONSISTENCY, "") in APPLIED
         return "applied by all members" if applied else "received by a majority of the group"
 
     def consistency(self, variables: Mapping[str, str]) -> str:
-        """Return the consistency level: it says which statements wait for earlier commits to be applied."""
+        """Return the consistency level: which statements wait until earlier commits are applied."""
         return f"{CONSISTENCY}={variables.get(CONSISTENCY, '?')}"
 
     def options(self, node: Node, peers: Sequence[Node]) -> Mapping[str, str]:
@@ -85,7 +86,7 @@ class GroupReplication(Topology):
             "report_port": str(node.port),
             "plugin_load_add": PLUGIN,
             "group_replication_group_name": self._name,
-            # XCom, which connects the members, listens on every address. It lets the members of this group in.
+            # XCom, which connects the members, listens on every address. This admits only the group's members.
             "group_replication_ip_allowlist": ",".join(dict.fromkeys(peer.host.address for peer in peers)),
             "group_replication_start_on_boot": "OFF",
             "group_replication_recovery_get_public_key": "ON",
@@ -107,12 +108,12 @@ class GroupReplication(Topology):
         for node in nodes:
             node.start()
         first, *others = nodes
-        self._prepared(first, nodes, bootstrap=True).begin()
-        joining = [self._prepared(node, nodes) for node in others]
-        self._wait_begun(first)
+        self._prepare(first, nodes, bootstrap=True).begin()
+        joining = [self._prepare(node, nodes) for node in others]
+        self._wait_for_bootstrap(first)
         for number, start in enumerate(joining):
             if number:
-                self._wait_let_in(others[number - 1], first)
+                self._wait_for_member(others[number - 1], first)
             start.begin()
 
     def _refuse_contradictions(self, nodes: Sequence[Node]) -> None:
@@ -125,7 +126,7 @@ class GroupReplication(Topology):
                         f"node; leave it out of options and my.cnf"
                     )
 
-    def _prepared(
+    def _prepare(
         self, node: Node, nodes: Sequence[Node], *, bootstrap: bool = False, left: bool = False
     ) -> members.Start:
         node.wait_answering()
@@ -138,14 +139,14 @@ class GroupReplication(Topology):
     def before_start(self, node: Node, nodes: Sequence[Node], *, bootstrap: bool, left: bool = False) -> list[str]:
         """Return the statements that a server runs before it joins; none of them is written to the binlog.
 
-        bootstrap: this node begins the group. left: the server still runs, and was a member before.
+        bootstrap: this node bootstraps the group. left: the server still runs, and was a member.
         """
         settings = {
             "group_replication_local_address": self._address(node),
             "group_replication_group_seeds": self._seeds(nodes),
             "group_replication_bootstrap_group": "ON" if bootstrap else "OFF",
         }
-        if members.multi_primary(node) and not members.asked(node, EVERYWHERE):
+        if members.multi_primary(node) and not members.group_option(node, EVERYWHERE):
             settings[EVERYWHERE] = "ON"
         return [
             # An expelled member is in offline mode: it accepts only administrators.
@@ -160,30 +161,30 @@ class GroupReplication(Topology):
 
     def _address(self, node: Node) -> str:
         """Return a member's group address: a separate port, or the server's port for communication stack MYSQL."""
-        if members.asked(node, "group_replication_communication_stack").upper() == "MYSQL":
+        if members.group_option(node, "group_replication_communication_stack").upper() == "MYSQL":
             return f"{node.host.address}:{node.port}"
         if node.name not in self._ports:
             self._ports[node.name] = node.host.port(GROUP_PORT)
         return f"{node.host.address}:{self._ports[node.name]}"
 
-    def _wait_begun(self, node: Node) -> None:
-        self._wait_let_in(node, node, ("ONLINE",))
+    def _wait_for_bootstrap(self, node: Node) -> None:
+        self._wait_for_member(node, node, ("ONLINE",))
         node.query("SET GLOBAL group_replication_bootstrap_group = OFF")
 
-    def _wait_let_in(self, node: Node, seed: Node, states: Sequence[str] = members.ALIVE) -> None:
+    def _wait_for_member(self, node: Node, seed: Node, states: Sequence[str] = members.ALIVE) -> None:
         """Wait until ``seed`` sees the node in one of ``states``; then the next can join. Raises ProvisionError."""
 
         def problems() -> list[str]:
             node.alive()
-            self._refused(node)
+            self._check_joining(node)
             state = members.view(seed, [node]).states.get(node.name, "no member")
             return [] if state in states else [f"{node.name} is {state}, as {seed.name} sees it"]
 
         limit = JOIN_SECONDS * node.host.patience
         wait.until(problems, f"member {node.name} of the group", seconds=limit, poll=POLL)
 
-    def _refused(self, node: Node) -> None:
-        """Raise ProvisionError if a node could not join, or keeps retrying on a port that another program took."""
+    def _check_joining(self, node: Node) -> None:
+        """Raise ProvisionError if a node could not join, or keeps retrying on a port that another program has."""
         start = self._starts.get(node.name)
         if start is None or not (start.error or start.overdue):
             return
@@ -192,37 +193,37 @@ class GroupReplication(Topology):
         if start.error or taken:
             log = "\n    ".join(lines)
             raise ProvisionError(
-                f"node {node.name} could not join its group{taken}: {start.error or 'it keeps trying'}; the last "
+                f"node {node.name} could not join its group{taken}: {start.error or 'it keeps retrying'}; the last "
                 f"lines of its error log ({node.log}):\n    {log}"
             )
 
     def rejoin(self, node: Node, nodes: Sequence[Node]) -> None:
         """Start one node again, or let a running node that left the group join again.
 
-        The other members get the order to expel the node as soon as they suspect it; suspicion takes 5 s. If they have
-        no majority without the node, they get the order to be the whole group. That is safe because the caller knows
-        that the node is dead, not partitioned.
+        We let the other members expel the node as soon as they suspect it; suspicion takes 5 s. If they have no
+        majority without the node, we force them to be the whole group. That is safe because the caller knows that the
+        node is dead, not partitioned.
         """
         living = [peer for peer in nodes if peer is not node and peer.running]
         left = node.running
         if not left:
             node.start()
-            self._move(node)
+            self._use_new_port(node)
         if living:
-            self._let_go(node, living, nodes)
+            self._remove_from_group(node, living, nodes)
         if living and not left:
             node.wait_answering()
             members.forget_received(node)
-        self._prepared(node, nodes, bootstrap=not living, left=left).begin()
+        self._prepare(node, nodes, bootstrap=not living, left=left).begin()
         if not living:
-            self._wait_begun(node)
+            self._wait_for_bootstrap(node)
 
-    def _move(self, node: Node) -> None:
-        # Peers retry the old port of a dead member at growing intervals, only seconds later: take a new port instead.
+    def _use_new_port(self, node: Node) -> None:
+        # Peers retry the old port of a dead member at growing intervals of seconds, so use a new port.
         if node.name in self._ports:
             self._ports[node.name] = node.host.port(self._ports[node.name] + 1)
 
-    def _let_go(self, node: Node, living: Sequence[Node], nodes: Sequence[Node]) -> None:
+    def _remove_from_group(self, node: Node, living: Sequence[Node], nodes: Sequence[Node]) -> None:
         views: dict[str, members.View] = {}
 
         def problems() -> list[str]:
@@ -233,9 +234,9 @@ class GroupReplication(Topology):
                 if view.states.get(node.name, "ERROR") not in ("ERROR", "OFFLINE") and view.has_majority
             ]
 
-        members.tell(living, f"SET GLOBAL group_replication_group_seeds = '{self._seeds(nodes)}'")
+        members.execute(living, f"SET GLOBAL group_replication_group_seeds = '{self._seeds(nodes)}'")
         if problems():
-            with members.expelling_at_once(living):
+            with members.expel_at_once(living):
                 wait.until(problems, f"the others' view without {node.name}", seconds=EVICTED_SECONDS)
         if not any(view.has_majority for view in views.values()):
             living[0].query(f"SET GLOBAL group_replication_force_members = '{self._seeds(living)}'", wait.SLOW_SECONDS)
@@ -244,33 +245,35 @@ class GroupReplication(Topology):
     def problems(self, nodes: Sequence[Node]) -> list[str]:
         """Return nodes that do not answer, members that some member does not see online, and wrong roles.
 
-        Raises NodeDied, and ProvisionError for a node that could not join or that an error has stopped.
+        Raises NodeDied; ProvisionError if a node could not join or an error has stopped it.
         """
         unanswered = [problem for found in of_each(nodes, Node.problems) for problem in found]
         if unanswered:
             return unanswered
         for node in nodes:
-            self._refused(node)
-        found = of_each(nodes, lambda node: members.unsettled(node, nodes))
+            self._check_joining(node)
+        found = of_each(nodes, lambda node: members.member_problems(node, nodes))
         return [problem for problems in found for problem in problems]
 
     def writers(self, nodes: Sequence[Node]) -> Sequence[Node]:
-        """Return the primary, or every online member of a multi-primary group. Raises ProvisionError for none."""
+        """Return the primary, or all online members of a multi-primary group. Raises ProvisionError without one."""
         view = members.common_view(nodes)
         primaries = [node for node in nodes if node.name in view.primaries and node.running]
         if not primaries:
-            raise ProvisionError(f"no node takes writes: the group has elected no primary; its members: {view.states}")
+            raise ProvisionError(
+                f"no node accepts writes: the group has elected no primary; its members: {view.states}"
+            )
         return primaries
 
     def readers(self, nodes: Sequence[Node]) -> Sequence[Node]:
-        """Return the secondaries; without any, the writers. Raises ProvisionError for no group."""
+        """Return the secondaries; without any, the writers. Raises ProvisionError without a group."""
         secondaries = members.common_view(nodes).secondaries
         return [node for node in nodes if node.name in secondaries and node.running] or self.writers(nodes)
 
     def backlog(self, nodes: Sequence[Node]) -> list[str]:
         """Return members with transactions to certify or apply, and members that lack transactions of others.
 
-        Raises ProvisionError for a member that an error has stopped, because it never catches up.
+        Raises ProvisionError if an error has stopped a member, because it never catches up.
         """
         executed, lines = {}, []
         for node, rows in zip(nodes, of_each(nodes, lambda node: node.query(members.QUEUES)), strict=True):
@@ -278,32 +281,32 @@ class GroupReplication(Topology):
                 lines.append(f"{node.name} {members.NO_STATISTICS}")
                 continue
             state, gtids, certifying, applying = rows[0]
-            members.driven_out(node, state)
-            executed[node] = members.divided(gtids, self._names(node))[0]
+            members.check_applier(node, state)
+            executed[node] = members.split_gtids(gtids, self._names(node))[0]
             if int(certifying) + int(applying):
                 lines.append(f"{node.name}: {certifying} transactions to certify, {applying} to apply")
-        return lines + [f"{node.name} must still apply {gtids}" for node, gtids in members.lacking(executed).items()]
+        missing = members.missing_gtids(executed)
+        return lines + [f"{node.name} must still apply {gtids}" for node, gtids in missing.items()]
 
     def violations(self, nodes: Sequence[Node]) -> list[str]:
-        """Return errant transactions (not written through the group), and those that only some members have."""
+        """Return errant transactions (from outside the group), and transactions that only some members have."""
         executed = {node: node.query("SELECT @@global.gtid_executed")[0][0] for node in nodes}
-        foreign = {node: members.divided(gtids, self._names(node))[1] for node, gtids in executed.items()}
+        foreign = {node: members.split_gtids(gtids, self._names(node))[1] for node, gtids in executed.items()}
+        missing = members.missing_gtids(executed)
         return [
             f"{node.name} has errant transactions, which did not come through the group: {gtids}"
             for node, gtids in foreign.items()
             if gtids
-        ] + [
-            f"{node.name} lacks {gtids}, which other members have" for node, gtids in members.lacking(executed).items()
-        ]
+        ] + [f"{node.name} lacks {gtids}, which other members have" for node, gtids in missing.items()]
 
     def _names(self, node: Node) -> list[str]:
         """Return the UUIDs of the group's own GTIDs."""
-        return [self._name, members.asked(node, "group_replication_view_change_uuid").lower()]
+        return [self._name, members.group_option(node, "group_replication_view_change_uuid").lower()]
 
     def watch(self, nodes: Sequence[Node]) -> Mapping[str, str]:
         """Return each member's state, the primary and the view id, as a member in the majority sees them.
 
-        Without a majority there is no member, and ``members.VIEW_ID`` has the reason.
+        Without a majority this has no members, and ``members.VIEW_ID`` has the reason.
         """
         try:
             view = members.common_view(nodes)
@@ -314,5 +317,5 @@ class GroupReplication(Topology):
         return {members.PRIMARY: members.MANY.join(view.primaries), members.VIEW_ID: number, **view.states, **ended}
 
     def void(self, before: Mapping[str, str], after: Mapping[str, str]) -> str:
-        """Return why a round does not count: the primary changed, or a member left, came back or is not online."""
-        return members.changed(before, after)
+        """Return why a round does not count: the primary changed, or a member left, rejoined or is not online."""
+        return members.void_reason(before, after)

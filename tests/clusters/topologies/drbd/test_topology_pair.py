@@ -104,7 +104,7 @@ def test_a_round_in_which_the_connection_was_lost_is_void(cluster):
     assert {name: value for name, value in after.items() if name.startswith("DRBD")} == {
         name: value for name, value in before.items() if name.startswith("DRBD")
     }
-    assert topology.void(before, after).startswith("changes on node1 went from ")
+    assert topology.void(before, after).startswith("changes on node1 changed from ")
     assert cluster.problems() == []
 
 

@@ -35,7 +35,7 @@ def test_a_standby_that_is_out_of_date_is_not_promoted(pair):
         pair.topology.fail_over(pair.members)
 
     assert str(caught.value).startswith("DRBD does not let node2 write (StandAlone, Secondary/Unknown, Outdated/")
-    assert str(caught.value).endswith("; its data is out of date: connect it to the other host first")
+    assert str(caught.value).endswith("; its data is out of date, so connect it to the other host first")
 
 
 def test_a_split_brain_is_named_and_left_alone(pair):
@@ -63,8 +63,8 @@ def test_a_standby_that_dies_voids_the_round_and_comes_back(pair):
     standby.host.kill()
     pair.nodes[0].query("CREATE TABLE mysql.kept (id INT PRIMARY KEY)")
 
-    assert "node2 went from 'Connected, Secondary/Primary" in topology.void(before, topology.watch(pair.nodes))
-    assert "node2: DRBD has no resource r0; it was started again" in pair.problems()
+    assert "node2 changed from 'Connected, Secondary/Primary" in topology.void(before, topology.watch(pair.nodes))
+    assert "node2: DRBD has no resource r0, because the host has restarted" in pair.problems()
     topology.rejoin(standby, pair.members)
     wait.until(pair.problems, "the pair", seconds=300)
     assert pair.settle(60), pair.backlog()

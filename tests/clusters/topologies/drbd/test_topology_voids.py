@@ -62,7 +62,7 @@ def test_a_link_that_flaps_voids_the_round(pool):
     after = testbed.round(1, block=0, position=2)
     testbed.check()
 
-    assert re.search(r"changes on node1 went from '\d+, the last: .*' to '\d+, the last: ", flapped.void)
+    assert re.search(r"changes on node1 changed from '\d+, the last: .*' to '\d+, the last: ", flapped.void)
     assert after.void == ""
     assert pool.clusters == [cluster]
 
@@ -106,7 +106,7 @@ def test_a_standby_that_loses_its_power_voids_the_round_and_comes_back(pool, spe
     after = testbed.round(0, block=0, position=2)
     testbed.check()
 
-    assert "DRBD on node2 went from 'Connected, Secondary/Primary, UpToDate/UpToDate" in lost.void
+    assert "DRBD on node2 changed from 'Connected, Secondary/Primary, UpToDate/UpToDate" in lost.void
     assert lost.void.endswith("to 'gone'") or "to 'gone';" in lost.void
     assert after.void == ""
 

@@ -57,13 +57,13 @@ def test_transactions_of_the_group_are_told_from_others():
     """By the UUID before their numbers, over lines and tags."""
     executed = "aa-1:1-5:7,\nbb-2:1,\nAA-1:tag:1-2"
 
-    assert group.divided(executed, ["aa-1"]) == ("aa-1:1-5:7,AA-1:tag:1-2", "bb-2:1")
-    assert group.divided("", ["aa-1"]) == ("", "")
+    assert group.split_gtids(executed, ["aa-1"]) == ("aa-1:1-5:7,AA-1:tag:1-2", "bb-2:1")
+    assert group.split_gtids("", ["aa-1"]) == ("", "")
 
 
 def test_equal_sets_lack_nothing(node):
     """Equal GTID sets need no query."""
-    assert group.lacking({node: "aa-1:1-5"}) == {}
+    assert group.missing_gtids({node: "aa-1:1-5"}) == {}
 
 
 @pytest.mark.parametrize(
@@ -101,17 +101,17 @@ class Starting:
 def test_a_member_that_is_still_starting_is_told_again():
     """Each executes the statement once; another refusal is an error at once."""
     members = [Starting(0), Starting(2)]
-    group.tell(members, "SET GLOBAL x = 1")
+    group.execute(members, "SET GLOBAL x = 1")
 
     assert [member.said for member in members] == [["SET GLOBAL x = 1"]] * 2
     with pytest.raises(SQLError, match=r"^node1: 'SET GLOBAL x = 1' failed: 1231 "):
-        group.tell([Starting(1, number=1231)], "SET GLOBAL x = 1")
+        group.execute([Starting(1, number=1231)], "SET GLOBAL x = 1")
 
 
 def test_members_are_as_patient_as_before():
     """Also when nobody was expelled in time: each has its own value again."""
     member = Starting(0)
-    with pytest.raises(NotReady), group.expelling_at_once([member]):
+    with pytest.raises(NotReady), group.expel_at_once([member]):
         raise NotReady("nobody left", 1.0, [])
 
     timeout = "group_replication_member_expel_timeout"

@@ -97,7 +97,7 @@ def test_nothing_is_logged_before_the_group_writes(group3):
     assert group3.topology.violations(group3.nodes) == []
     for node in group3.nodes:
         executed = node.query("SELECT @@global.gtid_executed, @@global.group_replication_group_name")[0]
-        assert members.divided(executed[0], [executed[1]])[1] == ""
+        assert members.split_gtids(executed[0], [executed[1]])[1] == ""
 
 
 def test_a_write_arrives_on_every_member(group3):
@@ -190,13 +190,13 @@ def test_a_member_that_left_voids_the_round_and_comes_back(group3):
         lambda: [] if left.name not in group3.topology.watch(group3.nodes) else ["still there"], "leaving", seconds=20
     )
 
-    void = f"member {left.name} was ONLINE before the round and is no member after it"
+    void = f"member {left.name} was ONLINE before the round and is not a member after it"
     assert group3.topology.void(before, group3.topology.watch(group3.nodes)) == void
-    assert any(f"sees {left.name} as no member, wanted ONLINE" in line for line in group3.problems())
+    assert any(f"sees {left.name} as not a member, wanted ONLINE" in line for line in group3.problems())
     group3.topology.rejoin(left, group3.nodes)
     wait.until(group3.problems, "the group", seconds=60)
     assert group3.topology.void(before, group3.topology.watch(group3.nodes)).startswith(
-        "a member left the group and came back: view "
+        "a member left the group and rejoined: the view changed from "
     )
 
 
@@ -217,7 +217,7 @@ def test_a_killed_primary_is_replaced_and_comes_back(group3):
     )
     with pytest.raises(NodeDied):
         group3.problems()
-    with pytest.raises(ProvisionError, match=r"^no node takes writes: the group has elected no primary"):
+    with pytest.raises(ProvisionError, match=r"^no node accepts writes: the group has elected no primary"):
         form.writers(nodes)
     limit = time.monotonic() + EXPELLED_SECONDS
     while killed.name in members.common_view(nodes).states and time.monotonic() < limit:
@@ -256,7 +256,7 @@ def test_a_member_that_cannot_apply_says_why(group3):
         "leaving",
         seconds=20,
     )
-    void = f"member {stopped.name} was ONLINE before the round and is no member after it"
+    void = f"member {stopped.name} was ONLINE before the round and is not a member after it"
     assert group3.topology.void(before, group3.topology.watch(group3.nodes)) == void
 
     stopped.sql.run([alone[1], f"INSERT INTO {table} VALUES (1)", "SET SESSION sql_log_bin = 1"])
