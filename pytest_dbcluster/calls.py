@@ -27,7 +27,7 @@ def check_arguments(usage: str, *, instead: Mapping[str, str] = NONE) -> Callabl
 
     def decorate(called: Called) -> Called:
         function: Callable[..., Any] = called.__init__ if isinstance(called, type) else called  # type: ignore[misc]
-        checked = _checked(function, usage, instead)
+        checked = _with_checks(function, usage, instead)
         if not isinstance(called, type):
             return cast(Called, checked)
         called.__init__ = checked  # type: ignore[misc]
@@ -36,7 +36,7 @@ def check_arguments(usage: str, *, instead: Mapping[str, str] = NONE) -> Callabl
     return decorate
 
 
-def _checked(function: Callable[..., Any], usage: str, instead: Mapping[str, str]) -> Callable[..., Any]:
+def _with_checks(function: Callable[..., Any], usage: str, instead: Mapping[str, str]) -> Callable[..., Any]:
     signature = inspect.signature(function)
     known = [parameter for parameter in signature.parameters if parameter != "self"]
     takes_only_known = all(one.kind is not one.VAR_KEYWORD for one in signature.parameters.values())

@@ -324,7 +324,7 @@ class Comparison:
             again = remarks.try_line(throughput.tries, closed.rules.alpha)
             remark = "; ".join(filter(None, (*closer.evidence.data_fits.values(), *again)))
         except DBClusterError as error:
-            return ComparedWorkload(name, _interrupted(closed), reason=self._why(error))
+            return ComparedWorkload(name, _interrupted_answer(closed), reason=self._why(error))
         try:
             p95 = self._tail(workload, test, closed, end) if isinstance(workload, OpenLoop) else None
             return ComparedWorkload(name, throughput, closer, p95, remark=remark)
@@ -411,7 +411,7 @@ class Comparison:
             self.evidence = measurement.source.evidence(question)
 
 
-def _interrupted(measurement: Measurement | None) -> Answer | None:
+def _interrupted_answer(measurement: Measurement | None) -> Answer | None:
     """The answer of an interrupted measurement; None if there is none."""
     answers = measurement.claims.answers if measurement else ()
     return next((answer for answer in answers if answer.interrupted and answer.asserted), None)

@@ -168,9 +168,9 @@ class Cluster:
             sums = {node.name: found[0][1] for node, found in zip(self.nodes, rows, strict=True)}
             if len(set(sums.values())) > 1 or None in sums.values():
                 faults.append(f"table {table} differs between nodes: {sums}")
-        return (faults or self.topology.violations(self.nodes)) + self.logged()
+        return (faults or self.topology.violations(self.nodes)) + self.new_errors()
 
-    def logged(self) -> list[str]:
+    def new_errors(self) -> list[str]:
         """Return the [ERROR] lines of every node since the last call, each with the node's name."""
         return self._of_each(lambda node: [f"{node.name} logged: {line}" for line in node.new_errors()])
 
@@ -178,16 +178,16 @@ class Cluster:
     def fit(self, seconds: float) -> Iterator[list[str]]:
         """Wait until the cluster is healthy for another round, and prepare it in the block.
 
-        After the block, the list has the result of ``logged``, which another thread reads: on other machines it takes
-        as long as a statement. Raises NotReady after ``seconds``, and NodeDied.
+        After the block, the list has the result of ``new_errors``. Another thread reads it, because on other machines
+        that takes as long as a statement. Raises NotReady after ``seconds``, and NodeDied.
         """
         lines: list[str] = []
         with concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix="dbcluster-logs") as reading:
-            logged = reading.submit(self.logged)
+            logged = reading.submit(self.new_errors)
             if waited := bool(self.problems()):
                 wait.until(self.problems, f"cluster {self.spec} for the next round", seconds=seconds)
             yield lines
-            lines += logged.result() + (self.logged() if waited else [])
+            lines += logged.result() + (self.new_errors() if waited else [])
 
     @contextlib.contextmanager
     def ending_loads(self, clients: Sequence[Host]) -> Iterator[None]:
@@ -202,7 +202,7 @@ class Cluster:
             due = time.monotonic()
             while not over.wait(LOST_SECONDS):
                 look = time.monotonic() >= due
-                if any(host.lost() for host in self.hosts) or (look and self._stopped()):
+                if any(host.lost() for host in self.hosts) or (look and self._any_stopped()):
                     for client in ending:
                         client.end_commands()
                 if look:
@@ -218,7 +218,7 @@ class Cluster:
             if watching.is_alive():
                 watching.join()
 
-    def _stopped(self) -> bool:
+    def _any_stopped(self) -> bool:
         with contextlib.suppress(ProvisionError):  # a host without an answer may be slow, or paused on purpose
             return any(of_each(self.nodes, Node.is_stopped))
         return False

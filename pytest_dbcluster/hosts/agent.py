@@ -270,11 +270,11 @@ class Agent:
     def _until(self, condition: object, seconds: float, what: str) -> None:
         with self._news:
             if not self._news.wait_for(lambda: self.gone or condition(), seconds):  # type: ignore[operator]
-                raise ProvisionError(f"{self.name} did not answer {what} within {seconds:g} s{self._said()}")
+                raise ProvisionError(f"{self.name} did not answer {what} within {seconds:g} s{self._last_output()}")
             if self.gone and not condition():  # type: ignore[operator]
                 raise ProvisionError(self.gone)
 
-    def _said(self) -> str:
+    def _last_output(self) -> str:
         words = (self._words.decode("utf-8", "replace") + self._console()).strip()[-1000:]
         return f"; its last output: {words}" if words else ""
 
@@ -329,7 +329,7 @@ class Agent:
         except (OSError, ValueError, ProvisionError) as error:
             reason = f"{self.name} is gone: {error}"
         with self._news:
-            self.gone = self.gone or reason + self._said()
+            self.gone = self.gone or reason + self._last_output()
             self._news.notify_all()
 
     def _heard_line(self, line: bytes) -> None:

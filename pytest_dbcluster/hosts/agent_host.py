@@ -94,14 +94,14 @@ class AgentHost(Host, EndsCommands):
             self.push(text.encode(), files["in"])
         try:
             with self._reason():
-                status = self._ended(command, files, seconds, environment or {}, bool(text))
+                status = self._run_to_end(command, files, seconds, environment or {}, bool(text))
             stdout, stderr = self._text(files["out"]), self._text(files["err"])
         finally:
             for file in files.values():
                 Path(file).unlink(missing_ok=True)
         return result_of(command, status, stdout, stderr, host=self.name, timeout=seconds, began=began)
 
-    def _ended(
+    def _run_to_end(
         self,
         command: Sequence[str],
         files: Mapping[str, str],

@@ -323,11 +323,11 @@ def at_once(items: Sequence[Item], ask: Callable[[Item], Answer], hosts: Sequenc
         return [ask(item) for item in items]
     over = threading.Event()
 
-    def ended(item: Item) -> Answer:
+    def ask_interruptibly(item: Item) -> Answer:
         with wait.interruptible_by(over):
             return ask(item)
 
-    answers = [_query_threads().submit(ended, item) for item in items]
+    answers = [_query_threads().submit(ask_interruptibly, item) for item in items]
     try:
         concurrent.futures.wait(answers)
     except BaseException:  # Ctrl-C: let no query run while the caller ends the hosts

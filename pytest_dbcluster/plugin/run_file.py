@@ -111,7 +111,7 @@ class RunFile:
         if self.lost and not session.exitstatus:
             session.exitstatus = 1  # pytest.ExitCode.TESTS_FAILED
         why = stopped if document.ended_tests < document.selected else ""
-        why = why or "".join(_lost(self))
+        why = why or "".join(_loss_lines(self))
         self._recorder.finish(why or (f"the run's budget ({BUDGET}) is spent" if self._out_of_time else ""))
 
 
@@ -138,10 +138,10 @@ def not_run(config: Any) -> list[str]:
         return []
     tests = list(dict.fromkeys(following.left_out))
     left_out = [f"{BUDGET} left no time for {quantity(len(tests), 'test')}: {', '.join(tests)}"] if tests else []
-    return [*following.open_tests(), *left_out, *_lost(following)]
+    return [*following.open_tests(), *left_out, *_loss_lines(following)]
 
 
-def _lost(following: RunFile) -> list[str]:
+def _loss_lines(following: RunFile) -> list[str]:
     if not following.lost:
         return []
     return [f"no worker reported an outcome for {quantity(len(following.lost), 'test')}: {', '.join(following.lost)}"]

@@ -200,7 +200,7 @@ class _Waker:
         self._received, self._written = socket.socketpair()
         self._written.setblocking(False)
         self._before = signal.set_wakeup_fd(self._written.fileno(), warn_on_full_buffer=False)
-        os.register_at_fork(after_in_child=self._forked)
+        os.register_at_fork(after_in_child=self._after_fork)
         self._thread = threading.Thread(target=self._run, name="dbcluster-signals", daemon=True)
         self._thread.start()
 
@@ -212,7 +212,7 @@ class _Waker:
                 signal.pthread_kill(self._main, number)
         self._received.close()
 
-    def _forked(self) -> None:
+    def _after_fork(self) -> None:
         """Leave the descriptor to the process that forked: signals of the new process do not end the run."""
         if self._written.fileno() >= 0:
             self._exchange(-1)

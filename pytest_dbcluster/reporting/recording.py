@@ -18,7 +18,7 @@ from pytest_dbcluster.measuring.curve import Curve, Point
 from pytest_dbcluster.measuring.evidence import ResolvedSpec
 from pytest_dbcluster.measuring.series import series_of
 from pytest_dbcluster.reporting.documents import json_text
-from pytest_dbcluster.reporting.documents.claim_id import claim_id, shared
+from pytest_dbcluster.reporting.documents.claim_id import claim_id, join_distinct
 from pytest_dbcluster.reporting.published import Published
 from pytest_dbcluster.reporting.records import ClaimRecord, CurvePoint, CurveRecord
 from pytest_dbcluster.rounds import busy_machine, load_generator
@@ -104,8 +104,8 @@ def _identity(answer: Answer, asked: Asked) -> dict[str, Any]:
         "claim_id": claim_id(asked.test, [spec.release for spec in specs.values()], answer.identity, answer.load),
         "kind": answer.claim.kind,
         "provisioner": asked.provisioner,
-        "storage": shared(spec.storage for spec in specs.values()),
-        "parity": shared(spec.parity for spec in specs.values()),
+        "storage": join_distinct(spec.storage for spec in specs.values()),
+        "parity": join_distinct(spec.parity for spec in specs.values()),
         "specs": specs,
     }
 

@@ -354,7 +354,7 @@ def _on_one_disk(root: Path, directory: Path) -> bool:
 
 def check(workload: HasDataSet, cluster: Cluster) -> None:
     """Raise WorkloadError for an incomplete data set: a tool may report success although threads failed."""
-    if logged := cluster.logged():
+    if logged := cluster.new_errors():
         raise WorkloadError(f"the server logged errors while populating: {'; '.join(logged[:MOST_LOGGED])}")
     if violations := workload.violations(cluster):
         raise WorkloadError(f"the data set fails its own check: {'; '.join(violations)}")

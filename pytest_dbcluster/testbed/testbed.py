@@ -291,7 +291,7 @@ class Testbed(RoundSource):
         self._last = done.seconds
         if void := done.void:
             self._excused.add(cluster)
-            logged = cluster.logged()
+            logged = cluster.new_errors()
             void += f"; {len(logged)} [ERROR] lines, the first: {logged[0][:LINE]}" if logged else ""
         return dataclasses.replace(done, settled=settled, wall=time.monotonic() - began, void=void)
 

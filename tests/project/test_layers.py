@@ -222,3 +222,21 @@ def test_no_class_name_stands_twice_in_the_package():
                 found.setdefault(node.name, []).append(module)
 
     assert {name: places for name, places in found.items() if len(places) > 1} == {}
+
+
+# Words of a state: a function is called after what it does, or after what it returns.
+STATES = {"apart", "asked", "begun", "ended", "found", "given", "held", "known", "lent", "made", "said", "seen"} | {
+    "shown", "spent", "taken", "together", "told", "wanted"
+}  # fmt: skip
+
+
+def test_functions_are_called_after_what_they_do_or_return():
+    """A property may be a state, such as ``kept``."""
+    found = []
+    for module, tree in modules().items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef) and node.name.strip("_") in STATES:
+                of_class = [ast.unparse(decorator) for decorator in node.decorator_list]
+                found += [f"{module}: {node.name}"] if not any("property" in one for one in of_class) else []
+
+    assert found == []

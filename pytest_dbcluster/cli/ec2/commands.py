@@ -62,7 +62,7 @@ def table(region: str, types: list[str] | tuple[str, ...]) -> str:
     prices, rows = Prices(), []
     for name in (*map(check_type, types), *PRICED):
         unit = PRICED.get(name, "USD for an hour of an instance with Linux, on demand")
-        source, price = prices.known(name, region)
+        source, price = prices.known_price(name, region)
         age = duration(86400 * prices.age(source)) if source else ""
         rows.append((name, "unknown" if price is None else f"{price:g}", unit, str(source or ""), age))
     return layout.plain(("price", "USD", "of", "source", "age"), rows)

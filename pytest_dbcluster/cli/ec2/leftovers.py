@@ -107,7 +107,7 @@ def run_reap(arguments: argparse.Namespace) -> int:
     if arguments.of_run:
         reaped = ends.end(arguments.of_run)
     elif arguments.expired:
-        reaped = ends.expired()
+        reaped = ends.end_expired()
     else:
         reaped = ends.dead()
     if not (reaped.done or reaped.left):

@@ -22,7 +22,7 @@ from pytest_dbcluster.clusters.dialects.lookup import dialect, numbers
 from pytest_dbcluster.clusters.servers import host_options, path_options
 from pytest_dbcluster.clusters.servers.cnf_file import INCLUDE, SERVER_GROUP, CnfEntry, CnfFile, Directive
 from pytest_dbcluster.clusters.servers.data_template import ask_server, help_text, option_words, plugin_directory
-from pytest_dbcluster.clusters.servers.path_options import server_name, undotted
+from pytest_dbcluster.clusters.servers.path_options import name_after_dot, server_name
 from pytest_dbcluster.clusters.servers.variables import equal, same
 from pytest_dbcluster.errors import CommandFailed, ConfigError
 from pytest_dbcluster.formatting import quantity
@@ -209,7 +209,7 @@ class Judge:
     def _name(self, entry: CnfEntry) -> str:
         """The server's own name of an option. If it lacks the option, the name without a dot and ``loose_``."""
         spelled = normal_option(entry.name)
-        return server_name(spelled, self.words) or undotted(spelled).removeprefix("loose_")
+        return server_name(spelled, self.words) or name_after_dot(spelled).removeprefix("loose_")
 
     def _plugin(self, entry: CnfEntry, name: str) -> None:
         """Keep the plugins of an entry that this release has; ``plugin_load`` discards earlier ones."""

@@ -50,7 +50,7 @@ def of_host(name: str, value: str = "") -> bool:
 
     Some options belong to the host only with a certain ``value``.
     """
-    names = path_options.bases(path_options.undotted(name))
+    names = path_options.bases(path_options.name_after_dot(name))
     known = OURS | _PLACE | path_options.LEFT_OUT
     return any(
         base in known or base.startswith(_PLACE_PREFIXES) or (base in _OUTWARD and value.lower() == _OUTWARD[base])

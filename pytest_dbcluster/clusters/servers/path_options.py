@@ -112,7 +112,7 @@ def bases(name: str) -> list[str]:
     return names
 
 
-def undotted(name: str) -> str:
+def name_after_dot(name: str) -> str:
     """Return the option that MariaDB sets for a name with a dot: the part after the first dot.
 
     MariaDB reads the part before it as the name of a key cache, for every option. A dot at either end has no effect (https://mariadb.com/docs/server/server-management/variables-and-modes/structured-system-variables).
@@ -127,7 +127,7 @@ def server_name(spelled: str, words: frozenset[str]) -> str:
     Like servers, this drops the part before the first dot and completes abbreviations. If no option fits, it drops one
     prefix after the other (``loose_``, ``skip_`` and so on). words: all option names of the server.
     """
-    name, ordered = undotted(spelled), _ordered(words)
+    name, ordered = name_after_dot(spelled), _sort(words)
     while name not in words:
         first = bisect.bisect_left(ordered, name)
         longer = [word for word in ordered[first : first + 2] if word.startswith(name)]
@@ -141,7 +141,7 @@ def server_name(spelled: str, words: frozenset[str]) -> str:
 
 
 @functools.lru_cache(maxsize=8)
-def _ordered(words: frozenset[str]) -> Sequence[str]:
+def _sort(words: frozenset[str]) -> Sequence[str]:
     return sorted(words)
 
 
@@ -152,7 +152,7 @@ def check_text(name: str, value: str) -> None:
     if "." in name and name.partition(".")[2] not in STRUCTURED:
         raise ConfigError(
             f"option {name!r}: only variables of a key cache have a name with a dot, such as hot.key_buffer_size; "
-            f"write {undotted(name)}"
+            f"write {name_after_dot(name)}"
         )
     if control := next((character for character in value if ord(character) < 32 or ord(character) == 127), ""):
         raise ConfigError(

@@ -172,14 +172,14 @@ class Namespace:
         if self.user:
             return self.user.make_socket(family, kind, protocol, of=self.pid)
 
-        def made() -> socket.socket:
+        def make_socket() -> socket.socket:
             with Path(self.path).open("rb") as file:
                 if _libc.setns(file.fileno(), CLONE_NEWNET):
                     number = ctypes.get_errno()
                     raise OSError(number, os.strerror(number))
             return socket.socket(family, kind, protocol)
 
-        return in_new_thread(made)
+        return in_new_thread(make_socket)
 
     def without_offloads(self, interfaces: Sequence[str]) -> None:
         """Make these interfaces send undivided packets with checksums. Raises ProvisionError."""

@@ -76,11 +76,11 @@ def by_cost(
         own = budgets.own(item, settings)
         return past.seconds if past else expected_time.seconds_of(item, settings.profile, own)
 
-    def decided(item: pytest.Item) -> bool:
+    def is_decided(item: pytest.Item) -> bool:
         past = _past(config, settings, item)
         return past is not None and past.decided
 
-    return budget_order.cheapest_first(items, group, seconds, decided)
+    return budget_order.cheapest_first(items, group, seconds, is_decided)
 
 
 def _past(config: pytest.Config, settings: Settings, item: pytest.Item) -> Past | None:

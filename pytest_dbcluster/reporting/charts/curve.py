@@ -72,7 +72,7 @@ def _draw_variant(
     shares: in percent of the baseline's median, instead of the metric.
     """
     number, metric = drawn
-    given, aside = style(number), (number - (len(record.variants) - 1) / 2) * _apart(record)
+    given, aside = style(number), (number - (len(record.variants) - 1) / 2) * _gap(record)
     points = [point for point in record.points if point.variant == name]
     lines: list[tuple[float, float]] = []
     for point in points:
@@ -87,7 +87,7 @@ def _draw_variant(
         _draw_band(axes, record, points, given.colour)
 
 
-def _apart(record: CurveRecord) -> float:
+def _gap(record: CurveRecord) -> float:
     """The distance between the rounds of two variants on the axis; smaller for many variants."""
     return min(APART, ALL_APART / max(1, len(record.variants) - 1))
 

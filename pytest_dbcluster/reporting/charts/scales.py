@@ -61,11 +61,11 @@ def ratios(values: Iterable[float], *, least: float = 1.0, ends: tuple[float, fl
     low, high = low - room, high + room
     marks = [mark for mark in zip(ends, NAMED, strict=True) if mark[0] in shown]
     near = APART * (high - low)
-    plain = [(at, said) for at, said in _ticks(low, high) if at == 1 or _apart(at, marks) > near]
+    plain = [(at, said) for at, said in _ticks(low, high) if at == 1 or _log_distance(at, marks) > near]
     return Scale(math.exp(low), math.exp(high), tuple(sorted([*plain, *marks])))
 
 
-def _apart(value: float, marks: Iterable[tuple[float, str]]) -> float:
+def _log_distance(value: float, marks: Iterable[tuple[float, str]]) -> float:
     """The distance of a value from the nearest of these marks, in natural logs; infinite without marks."""
     return min((abs(math.log(value / at)) for at, _ in marks), default=math.inf)
 

@@ -54,7 +54,7 @@ def bare(test: str, release: str) -> str:
     return f"{head}[{left.removeprefix('-')}]" if bracket and left else head
 
 
-def shared(values: Iterable[str]) -> str:
+def join_distinct(values: Iterable[str]) -> str:
     """The one value of all variants, or the different ones joined by ``, ``; an empty one of them is ``no limit``."""
     different = list(dict.fromkeys(values))
     return different[0] if len(different) == 1 else ", ".join(value or NO_LIMIT for value in different)

@@ -137,7 +137,7 @@ class Aspect:
 
 
 def _topology(source: Source, record: ClaimRecord) -> str:
-    return claim_id.shared(f"{spec.topology}{spec.nodes}" for spec in record.specs.values()) or "unknown"
+    return claim_id.join_distinct(f"{spec.topology}{spec.nodes}" for spec in record.specs.values()) or "unknown"
 
 
 def _topology_words(record: ClaimRecord) -> list[str]:

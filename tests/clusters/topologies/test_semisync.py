@@ -86,7 +86,7 @@ def test_falling_back_voids_the_round_and_is_waited_out(cluster):
     assert void(cluster, again) == ""
     assert "fell back" not in void(cluster, before)
     assert "changed from 0 to 1" in void(cluster, before)
-    cluster.logged()  # that the replicas went
+    cluster.new_errors()  # that the replicas went
     cluster.check(["kept.t"])
 
 
@@ -94,7 +94,7 @@ def test_a_fallback_is_a_backlog_although_everything_has_arrived(cluster):
     """The replicas have all transactions and acknowledge none: the next round would not be semi-synchronous."""
     primary, *replicas = cluster.nodes
     words = primary.dialect.semisync
-    cluster.logged()
+    cluster.new_errors()
 
     def acknowledge(value):
         """Let the replicas acknowledge, or not, from their next connection on."""
@@ -113,7 +113,7 @@ def test_a_fallback_is_a_backlog_although_everything_has_arrived(cluster):
     write(cluster)  # its acknowledgement ends the fallback
     wait.until(cluster.problems, "the cluster", seconds=60)
     assert cluster.settle(60), cluster.backlog()
-    cluster.logged()  # that the replicas went
+    cluster.new_errors()  # that the replicas went
 
 
 def test_a_switch_turns_the_waiting_off_and_on_again(cluster):

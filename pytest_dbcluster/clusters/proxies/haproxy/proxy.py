@@ -84,8 +84,8 @@ class HAProxy(Proxy):
             host = self.acquire()
             self._ports = (host.port(PORTS[0]), host.port(PORTS[1]), host.port(PORTS[2]))
             ours = self.provisioner.beside(host)
-            watched = self._watched(ours)
-            self._tracked = tracked(watched)
+            watched = self._watched_nodes(ours)
+            self._tracked = share_one_check(watched)
             bring(release, [host])
             self.spawn(
                 "status_port",
@@ -104,7 +104,7 @@ class HAProxy(Proxy):
             self.close()
             raise
 
-    def _watched(self, host: Host) -> list[health_server.Watched]:
+    def _watched_nodes(self, host: Host) -> list[health_server.Watched]:
         return [
             health_server.Watched(
                 node.name,
@@ -131,8 +131,8 @@ class HAProxy(Proxy):
         except (http.client.HTTPException, OSError) as error:
             return [f"haproxy gives no statistics on {self.statistics_url}: {error}"]
         roles = {role: [node.name for node in nodes] for role, nodes in self.roles().items()}
-        wrong = misplaced(text, [node.name for node in self.nodes], roles, tracked=self._tracked)
-        return wrong or _unanswered("writer", self.writer()) + _unanswered("reader", self.reader())
+        wrong = state_problems(text, [node.name for node in self.nodes], roles, tracked=self._tracked)
+        return wrong or _answer_problems("writer", self.writer()) + _answer_problems("reader", self.reader())
 
     @property
     def statistics_url(self) -> str:
@@ -162,7 +162,7 @@ def statistics(host: Host, port: int) -> str:
         return text
 
 
-def tracked(nodes: Sequence[health_server.Watched]) -> bool:
+def share_one_check(nodes: Sequence[health_server.Watched]) -> bool:
     """Return whether both listeners share one check, because reads and writes have the same conditions."""
     return all(node.health.reader == node.health.writer for node in nodes)
 
@@ -175,7 +175,7 @@ def configuration(
     address, ports: the listeners' address, and the ports of writer, reader and statistics.
     checked_at: the address of the health server; empty for the same address.
     """
-    shared = tracked(nodes)
+    shared = share_one_check(nodes)
     writers = [] if shared else [CHECK.format(path=health_server.PATHS["writer"])]
     readers = [CHECK.format(path=health_server.PATHS["reader"])]
     for n, node in enumerate(nodes):
@@ -197,7 +197,9 @@ def configuration(
     )
 
 
-def misplaced(statistics: str, names: Sequence[str], roles: Mapping[str, Sequence[str]], *, tracked: bool) -> list[str]:
+def state_problems(
+    statistics: str, names: Sequence[str], roles: Mapping[str, Sequence[str]], *, tracked: bool
+) -> list[str]:
     """Return one line for each server with the wrong or an unchecked state in a listener.
 
     statistics: haproxy's statistics as CSV. names: all nodes. roles: the nodes that must be up, by listener.
@@ -209,14 +211,14 @@ def misplaced(statistics: str, names: Sequence[str], roles: Mapping[str, Sequenc
         for listener in ("reader", "writer"):
             row = rows.get((listener, name), {})
             own = listener == "reader" or not tracked
-            if problem := _misplaced(f"{listener}/{name}", row, wanted=name in roles[listener], checked=own):
+            if problem := _state_problem(f"{listener}/{name}", row, wanted=name in roles[listener], checked=own):
                 problems.append(f"haproxy: {problem}")
                 if tracked:
                     break
     return problems
 
 
-def _misplaced(server: str, row: Mapping[str, str], *, wanted: bool, checked: bool) -> str:
+def _state_problem(server: str, row: Mapping[str, str], *, wanted: bool, checked: bool) -> str:
     check = row.get("check_status", "").removeprefix("* ")  # "* ": the next check is in progress
     state = row.get("status", "missing")
     details = " ".join(filter(None, (check, row.get("check_code"), row.get("last_chk"))))
@@ -227,7 +229,7 @@ def _misplaced(server: str, row: Mapping[str, str], *, wanted: bool, checked: bo
     return f"{server} is {state} ({details or 'not checked yet'})" if checked and wanted and check != "L7OK" else ""
 
 
-def _unanswered(listener: str, endpoint: Endpoint) -> list[str]:
+def _answer_problems(listener: str, endpoint: Endpoint) -> list[str]:
     try:
         query_through(f"haproxy's {listener}", endpoint, "SELECT 1")
     except SQLError as error:

@@ -136,7 +136,8 @@ class MySQLRouter(Proxy):
         try:
             if self._shell:
                 self._prefer_writer()
-            return self._missed("writer", self._routes["writer"][:1]) + self._missed("reader", self._routes["reader"])
+            writers, readers = self._routes["writer"][:1], self._routes["reader"]
+            return self._unreached_nodes("writer", writers) + self._unreached_nodes("reader", readers)
         except SQLError as error:
             return [str(error)]
 
@@ -147,7 +148,7 @@ class MySQLRouter(Proxy):
             reached = query_through(f"{PROGRAM}'s writer", self.endpoint(self._ports["writer"], writers), WHICH)
             writers.sort(key=lambda node: node.query(WHICH) != reached)
 
-    def _missed(self, role: str, nodes: Sequence[Node]) -> list[str]:
+    def _unreached_nodes(self, role: str, nodes: Sequence[Node]) -> list[str]:
         """Open one connection for each node; return the nodes that no connection reached, one line each."""
         endpoint = self.endpoint(self._ports[role], nodes)
         reached = [query_through(f"{PROGRAM}'s {role}", endpoint, WHICH) for _ in nodes]

@@ -439,7 +439,7 @@ class Ec2Provisioner(SshProvisioner):
     def _settle(self, *reservations: str, launched: bool = True) -> None:
         """Record the cost of launches; without names, of all. If that fails, it stays reserved."""
         try:
-            self._spending.ended(*reservations, launched=launched)
+            self._spending.record_end(*reservations, launched=launched)
         except ProvisionError as error:
             self._tell(str(error))
 

@@ -169,7 +169,7 @@ class Reaper:
             raise ConfigError(f"{printable(run_id)!r} is not an id of a run; dbcluster ps --provisioner ec2 lists them")
         return self._end(lambda: self.look(run_id, launch))
 
-    def expired(self) -> Reaped:
+    def end_expired(self) -> Reaped:
         """End everything whose time to live is over, of any user. Raises AwsError."""
         return self._end(lambda: [one for one in self.look() if one.foreign or one.expires < time.time()])
 

@@ -15,7 +15,7 @@ HEADER = "# pxname,svname,status,check_status,check_code,last_chk\n"
 
 def down(statistics, roles=BOTH, *, tracked=True):
     """What is wrong with node1 according to haproxy's statistics."""
-    return proxy.misplaced(statistics, ["node1"], roles, tracked=tracked)
+    return proxy.state_problems(statistics, ["node1"], roles, tracked=tracked)
 
 
 def test_one_check_serves_both_listeners():

@@ -74,7 +74,7 @@ def test_what_has_outlived_its_time_is_ended_whose_ever_it_is(aws):
     """And nothing else."""
     launched(fleet(), expires=time.time() - 1)
     launched(fleet(OTHER))
-    reaped = Reaper(Account()).expired()
+    reaped = Reaper(Account()).end_expired()
 
     assert {one.key_name for one in aws.instances()} == {f"dbcluster-{OTHER}"}
     assert reaped.left == []

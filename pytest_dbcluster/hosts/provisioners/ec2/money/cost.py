@@ -120,9 +120,9 @@ class Cost:
     @property
     def most(self) -> int:
         """The maximum until the instances end themselves, in millionths of a USD, rounded up."""
-        return self.spent(self.ttl)
+        return self.amount(self.ttl)
 
-    def spent(self, seconds: float) -> int:
+    def amount(self, seconds: float) -> int:
         """The cost of this time, in millionths of a USD, rounded up. seconds: from the launch to the end."""
         return math.ceil(self.hourly * max(seconds, LEAST_SECONDS) / 3600 * MICRO - 1e-6)
 

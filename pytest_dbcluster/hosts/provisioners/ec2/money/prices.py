@@ -149,9 +149,9 @@ class Prices:
 
     def source(self, name: str, region: str) -> PriceSource | None:
         """The source of the price of a type or of a name in ``PRICED``; None for a user's or an unknown price."""
-        return self.known(name, region)[0]
+        return self.known_price(name, region)[0]
 
-    def known(self, name: str, region: str) -> tuple[PriceSource | None, float | None]:
+    def known_price(self, name: str, region: str) -> tuple[PriceSource | None, float | None]:
         """The source and the price of a type or of a name in ``PRICED``, in its unit; None if unknown.
 
         Raises ConfigError for a wrong region, and for a broken copy.
@@ -168,7 +168,7 @@ class Prices:
         return max(0, (self.today - source.date).days)
 
     def _price(self, name: str, region: str) -> float:
-        _, price = self.known(name, region)
+        _, price = self.known_price(name, region)
         if price is not None:
             return price
         tables = self.tables(region)

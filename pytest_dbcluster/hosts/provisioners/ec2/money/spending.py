@@ -62,14 +62,14 @@ class Spending:
         self._launches[name] = cost, time.time()
         return name
 
-    def ended(self, *names: str, launched: bool = True) -> None:
+    def record_end(self, *names: str, launched: bool = True) -> None:
         """Record that all instances of these launches have ended; without names, of all launches.
 
         launched: whether there were instances. Raises ProvisionError; then the reservations stay.
         """
         for name in names or tuple(self._launches):
             cost, began = self._launches[name]
-            self._ledger().settle(name, cost.spent(time.time() - began) if launched else 0)
+            self._ledger().settle(name, cost.amount(time.time() - began) if launched else 0)
             del self._launches[name]
 
     def kept_line(self, until: str) -> str:
@@ -78,7 +78,7 @@ class Spending:
         Raises ProvisionError.
         """
         now = time.time()
-        running = [(cost.most, cost.spent(now - began)) for cost, began in self._launches.values()]
+        running = [(cost.most, cost.amount(now - began)) for cost, began in self._launches.values()]
         spent = self._ledger().settled_total + sum(so_far for _, so_far in running)
         more = sum(max(0, most - so_far) for most, so_far in running)
         return (

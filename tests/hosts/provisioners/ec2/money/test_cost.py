@@ -164,8 +164,8 @@ def test_what_was_spent_grows_with_time_from_a_minute_on():
     """Instances are billed by the second, for a minute at least."""
     found = cost(servers(1), ttl=3600)
 
-    assert found.spent(1800) == 76_000
-    assert found.spent(0) == found.spent(60) == 2534
+    assert found.amount(1800) == 76_000
+    assert found.amount(0) == found.amount(60) == 2534
 
 
 @pytest.mark.parametrize(("micro", "text"), [(0, "0.00"), (1, "0.01"), (10_000, "0.01"), (1_823_001, "1.83")])

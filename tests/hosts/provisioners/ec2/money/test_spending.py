@@ -90,7 +90,7 @@ def test_what_ended_early_costs_its_time(tmp_path, clock):
     with pytest.raises(ConfigError):
         mine.reserve(cost(0.1))
     clock.seconds += 1800
-    mine.ended(first)
+    mine.record_end(first)
 
     assert mine.line == "about 0.50 USD spent"
     assert mine.reserve(cost(0.5))
@@ -99,7 +99,7 @@ def test_what_ended_early_costs_its_time(tmp_path, clock):
 def test_a_launch_of_nothing_costs_nothing(tmp_path, clock):
     """AWS has refused it: no minute is counted."""
     mine = Spending(EC2Settings(max_cost=1.0), tmp_path)
-    mine.ended(mine.reserve(cost()), launched=False)
+    mine.record_end(mine.reserve(cost()), launched=False)
 
     assert mine.line == "about 0.00 USD spent"
 
@@ -111,9 +111,9 @@ def test_the_end_of_a_run_is_the_end_of_all_its_launches(tmp_path, clock):
     clock.seconds += 1800
     mine.reserve(cost())
     clock.seconds += 1800
-    mine.ended()
+    mine.record_end()
     clock.seconds += 1800
-    mine.ended()
+    mine.record_end()
 
     assert mine.line == "about 1.50 USD spent"
 
