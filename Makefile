@@ -52,8 +52,8 @@ test: setup ## set up, fetch servers and tools, build images, and run the plugin
 	@scripts/browser.sh || true
 # Without Allure the tests of its page are skipped, each with the reason.
 	@$(BIN)/dbcluster fetch allure || true
-# Tests of servers wait more than they compute: three workers keep two cores busy.
-	DBCLUSTER_PICTURES=$(RESULTS)/pictures $(PYTEST) tests -n 3 --dist loadfile
+# Tests of servers wait more than they compute: four workers keep two cores busy.
+	DBCLUSTER_PICTURES=$(RESULTS)/pictures $(PYTEST) tests -n 4 --dist loadfile
 	$(BIN)/pytest suites/galera -k flush $(ARGS)
 	@[[ -e $(UNTESTED) ]] || (set -x; $(BIN)/pytest suites/galera -k "flush and write" --db-provisioner container -n2 \
 		--db-budget 15 --db-results $(RESULTS)/containers $(ARGS))

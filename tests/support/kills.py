@@ -82,7 +82,7 @@ def stop_when_told():
 
 marked(Node, "start", lambda node, *_: "server start", before=lambda node, *_: nodes.append(node))
 marked(MySQLSlap, "prepare", lambda *_: "data load")
-marked(round_runner, "measured", lambda *_, block, **__: "round" if block >= 0 else "warm-up")
+marked(round_runner, "run_round", lambda *_, block, **__: "round" if block >= 0 else "warm-up")
 marked(Testbed, "_check_one", lambda *_: "checks")
 threading.Thread(target=stop_when_told, daemon=True).start()
 """

@@ -183,7 +183,7 @@ def test_a_failed_claim_shows_what_was_measured(result):
         ),
         ("test_release", "unknown release mariadb:11.99; known: "),
         ("test_fragment", "there is no "),
-        ("test_promise", "standalone1 and galera2 differ in durability, and the test did not set"),
+        ("test_promise", "standalone1 and galera2 differ in durability, and the test's options did not set"),
         (
             "test_one_load_by_name",
             "measure({name: workload, ...}, on=[spec, ...]) needs two or more workloads, got 1: write measure(workload",

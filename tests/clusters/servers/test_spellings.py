@@ -187,7 +187,7 @@ def test_a_server_of_a_strangers_file_runs_no_command_and_asks_for_its_password(
     dbcluster("down", "stranger")
 
     assert not touched.exists()
-    assert "3 lines of my.cnf concern the host" in up.stdout + up.stderr
+    assert "left out 3 lines of my.cnf that concern the host" in up.stdout + up.stderr
     assert (anybody.returncode, "1045" in anybody.stderr) == (1, True)
 
 

@@ -121,7 +121,7 @@ def test_the_line_says_why_the_most_is_not_known(settings, values, words):
 
 def test_a_run_without_a_cap_is_refused(settings):
     """The refusal names the amount that permits it."""
-    with pytest.raises(ConfigError, match=r"launches nothing without --db-max-cost.*--db-max-cost 0\.81 permits them"):
+    with pytest.raises(ConfigError, match=r"launches nothing without --db-max-cost.*use --db-max-cost 0\.81"):
         expected_cost.refuse(settings(), [THREE])
 
 

@@ -241,7 +241,7 @@ def test_a_container_that_dies_at_start_says_why(answering):
 
 def test_a_release_in_a_directory_is_refused():
     """Containers do not see it."""
-    with pytest.raises(ConfigError, match="containers take their programs from images"):
+    with pytest.raises(ConfigError, match="containers use the programs of images"):
         ContainerProvisioner().supply(ReleaseName("mariadb", "11.4", "/opt/mariadb-11.4"), print)
 
 

@@ -167,7 +167,7 @@ def test_a_daemon_that_hangs_is_waited_for_so_long(daemon, provisioner):
     daemon.process.send_signal(signal.SIGSTOP)
     time.sleep(0.1)
     try:
-        with pytest.raises(ProvisionError, match=r"has not answered in 0\.5 s \(docker was asked to pause container"):
+        with pytest.raises(ProvisionError, match=r"has not answered in 0\.5 s \(request to docker: pause container"):
             host.pause()
         with pytest.raises(CommandFailed, match=r"did not end within 0\.2 s"):
             host.run(["ls"], seconds=0.2)

@@ -206,7 +206,7 @@ def test_memory_that_is_used_up_is_said(lone):
 def test_a_guest_that_panics_is_lost_by_name(provisioner, lone):
     """What ran on it cannot be trusted; the console's last words are in the message. It is given back as any other."""
     program = lone.spawn(["sleep", "88"], log=f"{lone.directory}/log", directory=lone.directory)
-    with pytest.raises(ProvisionError, match="guest node1 has ended; it said"):
+    with pytest.raises(ProvisionError, match="guest node1 has ended; its last output"):
         lone.run(["sh", "-c", "echo c >/proc/sysrq-trigger; sleep 60"])
 
     assert program.status() == -signal.SIGKILL
