@@ -151,8 +151,8 @@ def refuse_ours(options: Mapping[str, str]) -> None:
         if not _is_ours(name):
             continue
         if name.endswith("skip_networking"):
-            raise ConfigError(f"option {name!r} would reject every client; leave it out of options")
-        raise ConfigError(f"option {name!r}: pytest-dbcluster itself sets it; leave it out of options and my.cnf")
+            raise ConfigError(f"option {name!r} would reject every client; remove it from options")
+        raise ConfigError(f"option {name!r}: pytest-dbcluster itself sets it; remove it from options and my.cnf")
 
 
 def _is_ours(name: str) -> bool:

@@ -123,7 +123,7 @@ class GroupReplication(Topology):
                 if not same(needed, given):
                     raise ConfigError(
                         f"option {option}={given} contradicts group_replication: it needs {option}={needed} on every "
-                        f"node; leave it out of options and my.cnf"
+                        f"node; remove it from options and my.cnf"
                     )
 
     def _prepare(
