@@ -101,7 +101,7 @@ def test_what_the_load_itself_finds_wrong_is_not_kept(keep):
 
 def test_what_a_server_logged_an_error_about_is_not_kept():
     """An [ERROR] line of the server fails populating, even when the tool ignores the error."""
-    cluster = types.SimpleNamespace(logged=lambda: ["node1 logged: [ERROR] The table 'words' is full"])
+    cluster = types.SimpleNamespace(new_errors=lambda: ["node1 logged: [ERROR] The table 'words' is full"])
 
     with pytest.raises(WorkloadError, match=r"^the server logged errors while populating: node1 logged: .* is full$"):
         datasets.check(Words(), cluster)
