@@ -128,9 +128,10 @@ class _Fit:
 class _Score(NamedTuple):
     """What the fit finds in one order, for every possible part of the first variant at once.
 
-    If the log times are less ``part`` for each round of the first variant, the predecessor's part is
-    (time - part x label) / weight, and the square of its t is
-    (time - part x label)^2 / (times - 2 x part x mixed + part^2 x labels).
+    ``part`` is subtracted from the log time of each round of the first variant. Then:
+
+    - the predecessor's part is (time - part x label) / weight
+    - the square of its t is (time - part x label)^2 / (times - 2 x part x mixed + part^2 x labels)
     """
 
     weight: float

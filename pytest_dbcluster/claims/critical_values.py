@@ -1,15 +1,15 @@
 """The looks, which are the numbers of pairs at which a claim is judged, and their critical values.
 
 The order of the rounds is drawn at random (``block_order``), so it is the only thing whose distribution is known. Every
-critical value rests on it: if the variant changes nothing beyond the claim's bound, the times are fixed numbers,
-whatever the noise is (drift, waves, modes, stalls, ties), and only the labels of the variants are random.
+critical value rests on it. Suppose that the variant changes nothing beyond the claim's bound. Then the times are fixed
+numbers, and only the labels of the variants are random. This is so for any noise: drift, waves, modes, stalls, ties.
 
 - Looks at 8 and 12 pairs: Mann-Whitney (1947) of four rounds against four, summed over the opening blocks. The value
   is the largest sum U that still rejects. Its exact distribution counts the 70 arrangements of each opening block.
 - Looks from 14 pairs on: Wilcoxon's signed-rank sum of ``s * v``. s is +1 if the baseline ran first, else -1; v is
   what remains of the pair's difference (first round minus second) without its centre. The value is the smallest sum
-  that rejects. Centre and ranks use no s, and the s are fair coins, so the exact null distribution of the sum is
-  Wilcoxon's for every centre: the values hold for a trimmed mean as they do for a mean. Ties only lower the chance.
+  that rejects. Centre and ranks do not use s, and each s is a fair coin. So the exact null distribution of the sum is
+  Wilcoxon's for every centre. The values hold for a trimmed mean as they do for a mean. Ties only lower the chance.
 
 Two variants may also have the same centre and different spreads: their log differences are symmetric about the bound.
 Then s is a fair coin for each difference of independent rounds as well, so the signed ranks keep their exact chance.

@@ -147,8 +147,9 @@ def _is_decidable(verdict: Verdict) -> bool:
 def judge(throughput: Verdict, p95: Verdict | None) -> Result:
     """Return the result for the candidate from the verdicts on throughput and p95.
 
-    It is worse if one of them is certainly worse. It is no worse if the throughput is not slower by MARGIN, or by
-    WIDEST if MARGIN is not certain. An undecided p95 does not change the result, because a tail needs more rounds.
+    It is worse if one of them is certainly worse. It is not worse if the throughput is certainly not slower by MARGIN.
+    If MARGIN is not certain, WIDEST takes its place. An undecided p95 does not change the result, because a tail needs
+    more rounds.
     """
     if is_slower(throughput) or (p95 is not None and is_slower(p95)):
         return Result.WORSE

@@ -410,7 +410,7 @@ def script(
     errors: str = "",
     text: str = "",
 ) -> str:
-    """A shell script that replaces the shell by a program, the leader of its own process group.
+    """A shell script that replaces the shell by a program, which leads a new process group.
 
     output, errors: files to append the program's output and errors to; empty ``errors`` joins the two.
     text: a file with the program's input.

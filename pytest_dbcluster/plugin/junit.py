@@ -1,7 +1,7 @@
 """JUnit: the claims of each test in the XML of ``--junit-xml``.
 
 A test's ``system-out`` has the message of each of its claims. With ``junit_family = xunit1`` each claim is also a
-property. xunit2, pytest's default, allows no property in a test case, so it has none of ours.
+property. pytest's default, xunit2, allows no property in a test case, so we write none.
 """
 
 from __future__ import annotations

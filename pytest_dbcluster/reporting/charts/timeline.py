@@ -128,7 +128,7 @@ def _svg(given: Sequence[Band], samples: Samples, rounds: Mapping[str, Sequence[
 
 
 def _lines(band: Band, samples: Samples) -> list[str]:
-    """The names of the metrics of a band that have a line; empty if none of them is above its least value.
+    """The names of the metrics of a band that have a line. Empty if every metric stays at its least value.
 
     If there are too many, the last nodes are left out.
     """

@@ -137,7 +137,7 @@ class GroupReplication(Topology):
         return start
 
     def before_start(self, node: Node, nodes: Sequence[Node], *, bootstrap: bool, left: bool = False) -> list[str]:
-        """Return the statements that a server runs before it joins; none of them is written to the binlog.
+        """Return the statements that a server runs before it joins; the binlog gets no trace of them.
 
         bootstrap: this node bootstraps the group. left: the server still runs, and was a member.
         """

@@ -1,8 +1,10 @@
 """The prices of EC2: tables with a source and a date, and the prices of a user's options.
 
-We look for a price in the options of the run (``--db-ec2-price``), then in the user's copy of AWS's price list
-(``dbcluster ec2 prices`` writes it, one file for each region), then in the table of this package, ``prices.json``. That
-file names its sources; ``scripts/ec2_prices.py`` makes it. We never guess a price.
+We look for a price in three places, in this order, and never guess one:
+
+- the options of the run: ``--db-ec2-price``
+- the user's copy of AWS's price list, one file for each region: ``dbcluster ec2 prices`` writes it
+- the table of this package, ``prices.json``: it names its sources, and ``scripts/ec2_prices.py`` makes it
 """
 
 from __future__ import annotations
