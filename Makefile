@@ -57,7 +57,7 @@ test: setup ## set up, fetch servers and tools, build images, and run the plugin
 	$(BIN)/pytest suites/galera -k flush $(ARGS)
 	@[[ -e $(UNTESTED) ]] || (set -x; $(BIN)/pytest suites/galera -k "flush and write" --db-provisioner container -n2 \
 		--db-budget 15 --db-results $(RESULTS)/containers $(ARGS))
-	$(BIN)/pytest $(FLAGSHIPS) --db-budget 25 --db-results $(RESULTS)/flagships $(ARGS)
+	$(BIN)/pytest $(FLAGSHIPS) --db-budget 12 --db-results $(RESULTS)/flagships $(ARGS)
 	@scripts/untested.sh $(UNTESTED)
 
 guests: setup ## fetch the kernel of guests, and run the tests and a claim in virtual machines that take minutes

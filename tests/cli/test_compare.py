@@ -22,6 +22,7 @@ from pytest_dbcluster.system import machine_lock
 from pytest_dbcluster.workloads.mysqlslap import MySQLSlap
 from pytest_dbcluster.workloads.sysbench import SysBench
 from pytest_dbcluster.workloads.tpcc import TPCC
+from tests.support import conftests
 from tests.support.command import alone, dbcluster, measuring_in
 from tests.support.records import record
 
@@ -208,7 +209,7 @@ def compared(tmp_path_factory):
     place = tmp_path_factory.mktemp("compared")
     files = two_files(place, "innodb_flush_log_at_trx_commit = 1\nport = 3306", "innodb_flush_log_at_trx_commit = 2")
     program, results = alone(place / "bin", SHORT_TAIL), place / "results"
-    words = ["compare", *files, "--workload=sysbench:oltp_point_select", "--threads=2", "--seconds=45"]
+    words = ["compare", *files, "--workload=sysbench:oltp_point_select", "--threads=2", "--seconds=30"]
     words.append(f"--results={results}")
     return Compared(words, program, results, dbcluster(*words, seconds=300, program=program))
 
@@ -347,8 +348,8 @@ def test_equal_files_are_measured_where_it_is_asked_for(tmp_path):
     """``--equal`` shows what equal servers look like on this machine: they are not worse."""
     files = two_files(tmp_path, "innodb_flush_log_at_trx_commit = 2", "innodb_flush_log_at_trx_commit = 2")
 
-    words = ["--equal", "--workload=mysqlslap:key", "--seconds=12"]
-    done = dbcluster("compare", *files, *words, seconds=180, program=alone(tmp_path / "bin"))
+    words = ["--equal", "--workload=mysqlslap:key", "--seconds=10"]
+    done = dbcluster("compare", *files, *words, seconds=180, program=alone(tmp_path / "bin", conftests.SHORT_ROUNDS))
 
     assert done.returncode in (0, 4), done.stderr
     assert "differs in effect: no server variable" in done.stdout

@@ -324,7 +324,7 @@ def test_no_two_rounds_of_any_run_overlap(pytester, monkeypatch, data):
     """Two workers and a run of its own, on real servers; those of a worker that is killed end with it."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(CACHE))
     pytester.makepyfile(test_real=REAL)
-    pytester.makeconftest(conftests.OWN_MACHINE + conftests.NO_CHARTS)
+    pytester.makeconftest(conftests.OWN_MACHINE + conftests.NO_CHARTS + conftests.SHORT_ROUNDS)
     words = [sys.executable, "-m", "pytest", *WORDS, "--db-max-pairs=8"]
     both = ["--db-release=mariadb:10.11", "--db-release=mariadb:11.8"]
     with (

@@ -34,7 +34,7 @@ class Checkout:
         self.git = git_in(self.place)
         for name in copied:
             (shutil.copytree if (ROOT / name).is_dir() else shutil.copy)(ROOT / name, self.place / name)
-        (self.place / "conftest.py").write_text(conftests.OWN_MACHINE + conftests.NO_CHARTS)
+        (self.place / "conftest.py").write_text(conftests.OWN_MACHINE + conftests.NO_CHARTS + conftests.SHORT_ROUNDS)
         self._environment(directory / "venv", more)
         self._programs()
         self.git("init", "--quiet")

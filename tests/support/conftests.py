@@ -23,6 +23,12 @@ def pytest_sessionstart(session):
     patch.setattr(drawing, "available", lambda: False)
     session.config.add_cleanup(patch.undo)
 """
+# mysqlslap prints milliseconds, so a round repeats its statements for .2 s: ten times longer than these tests need.
+SHORT_ROUNDS = """
+from pytest_dbcluster.rounds import round_length
+
+round_length.STEPS = 20
+"""
 # The provisioner of the run, as a file.
 PROVISIONER = """
 from pathlib import Path

@@ -112,7 +112,7 @@ def place(tmp_path_factory):
     (place / "old" / "etc").mkdir(parents=True)
     (place / "old" / "etc" / "host.cnf").write_text("[mysqld]\nport = 3306\nskip-networking\nlock_wait_timeout = 55\n")
     (place / "pytest.ini").write_text("[pytest]\n")
-    (place / "conftest.py").write_text(conftests.OWN_MACHINE + conftests.NO_CHARTS)
+    (place / "conftest.py").write_text(conftests.OWN_MACHINE + conftests.NO_CHARTS + conftests.SHORT_ROUNDS)
     return place
 
 

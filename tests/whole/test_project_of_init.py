@@ -14,7 +14,7 @@ def test_the_project_of_init_gives_a_verdict(tmp_path):
     """What `dbcluster init` writes measures real servers as it stands, with its my.cnf."""
     project = tmp_path / "project"
     assert main.main(["init", str(project)]) == 0
-    (project / "conftest.py").write_text(conftests.OWN_MACHINE + conftests.NO_CHARTS)
+    (project / "conftest.py").write_text(conftests.OWN_MACHINE + conftests.NO_CHARTS + conftests.SHORT_ROUNDS)
     words = ["-k", "inserts", "--db-max-pairs=6", "--db-seed=4", "-p", "no:cacheprovider", "-p", "no:hypothesispytest"]
     done = subprocess.run(
         [sys.executable, "-m", "pytest", *words],

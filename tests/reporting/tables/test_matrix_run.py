@@ -43,7 +43,7 @@ SUITE = """
 def two_vendors(tmp_path_factory):
     """A run on real servers of two vendors: its directory and its output, once for all tests."""
     path = tmp_path_factory.mktemp("two_vendors")
-    (path / "conftest.py").write_text(conftests.OWN_MACHINE + conftests.NO_CHARTS)
+    (path / "conftest.py").write_text(conftests.OWN_MACHINE + conftests.NO_CHARTS + conftests.SHORT_ROUNDS)
     (path / "test_suite.py").write_text(textwrap.dedent(SUITE))
     (path / "pytest.ini").write_text("[pytest]\n")
     words = ["-p", "pytest_dbcluster.plugin.hooks", "-p", "allure_pytest", "--db-max-pairs=8", "--db-seed=1"]

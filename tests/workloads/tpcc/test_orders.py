@@ -101,7 +101,7 @@ def test_the_server_computes_the_digests_of_the_terminals(loaded, vendor):
 def test_lines_of_another_warehouse_are_compared_too(standalone, provisioner, mariadb):
     """About one of a hundred; their stock counts them as remote, and a change of their warehouse is another order."""
     client = provisioner.acquire(ClusterSpec("standalone", name="client"))[0]
-    setting, load = Setting(standalone, client, mariadb, "quick", lambda line: None), TPCC(warehouses=2, seconds=2.0)
+    setting, load = Setting(standalone, client, mariadb, "quick", lambda line: None), TPCC(warehouses=2, seconds=1.0)
     node = standalone.nodes[0]
     load.prepare(setting)
     try:
