@@ -21,7 +21,7 @@ LOADS = {
         SysBench(f"oltp_{event}", table_count=2, size=300, threads=2, seconds=0.1)
         for event in ("insert", "delete", "update_index")
     ],
-    "tpcc": [],  # its tables grow by design and take seconds to load: tests/workloads/test_tpcc.py
+    "tpcc": [],  # its tables grow by design and take seconds to load: tests/workloads/tpcc/test_workload.py
 }
 OTHERS = [
     MySQLSlap("write", concurrency=4, queries=40, rows=300),

@@ -225,7 +225,9 @@ def test_nodes_of_unlike_cpus_are_refused(machines, run, monkeypatch):
         Facts, "read", lambda text, target, ours: dataclasses.replace(read(text, target, ours), cpu=f"Xeon of {target}")
     )
     provisioner, _ = run()
-    words = r"unlike CPUs \(server1: Xeon of server1; server2: Xeon of server2\), so their figures cannot be compared:"
+    words = (
+        r"different CPUs \(server1: Xeon of server1; server2: Xeon of server2\), so their figures cannot be compared:"
+    )
     with pytest.raises(ProvisionError, match=words):
         provisioner.acquire(TWO)
 

@@ -129,7 +129,9 @@ def test_what_cannot_be_marked_is_told(machines, provisioner):
     run.leave()
     run.close()
 
-    assert any("could not be marked as kept" in line and "dbcluster reap --provisioner ec2" in line for line in lines)
+    assert any(
+        "cannot mark the instances as kept: " in line and "dbcluster reap --provisioner ec2" in line for line in lines
+    )
     assert machines.left()["instances"] == 2
 
 

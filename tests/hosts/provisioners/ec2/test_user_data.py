@@ -1,4 +1,4 @@
-"""User data of instances: what an instance does when it boots. tests/hosts/provisioners/ec2/test_boot.py boots one."""
+"""User data of instances: what an instance does when it boots. test_user_data_boot.py boots one."""
 
 from __future__ import annotations
 
