@@ -212,7 +212,7 @@ class RoutedPath(NetworkPath):
     def _require(self, so: str) -> None:
         """Raise ProvisionError if the path is lost."""
         if lost := self.lost():
-            raise ProvisionError(f"{lost}; so {so}")
+            raise ProvisionError(f"{lost}; so we {so}")
 
     def others(self) -> list[Host]:
         """The existing hosts of the ends other than nodes."""

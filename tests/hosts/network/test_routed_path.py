@@ -96,11 +96,11 @@ def test_a_router_that_ends_is_said(path):
 
     assert path.lost().startswith("the router between the nodes is gone (a guest; the last line of its console: ")
     assert path.hosts[1].lost() == path.lost()
-    with pytest.raises(ProvisionError, match=r"^the router .* is gone .*; so cannot change its delays$"):
+    with pytest.raises(ProvisionError, match=r"^the router .* is gone .*; so we cannot change its delays$"):
         path.shape(FAR)
-    with pytest.raises(ProvisionError, match=r"^the router .* is gone .*; so cannot read its queues$"):
+    with pytest.raises(ProvisionError, match=r"^the router .* is gone .*; so we cannot read its queues$"):
         path.settings()
-    with pytest.raises(ProvisionError, match=r"^the router .* is gone .*; so cannot measure a round trip$"):
+    with pytest.raises(ProvisionError, match=r"^the router .* is gone .*; so we cannot measure a round trip$"):
         path.round_trips(("node1", "node2"), 1)
 
 
@@ -113,7 +113,7 @@ def test_a_namespace_that_nobody_holds_is_said(path):
 
     said = f"process {held.pid}, which held the network namespace of node2, has ended"
     assert path.lost() == path.hosts[0].lost() == said
-    with pytest.raises(ProvisionError, match=rf"^{said}; so cannot measure a round trip$"):
+    with pytest.raises(ProvisionError, match=rf"^{said}; so we cannot measure a round trip$"):
         path.round_trips(("node1", "node2"), 1)
 
 
