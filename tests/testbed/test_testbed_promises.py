@@ -37,6 +37,7 @@ def test_topologies_that_promise_differently_are_refused_before_anything_starts(
         source(pool, WRITE, ONE, TWO)
 
     assert "[standalone1: one server; galera2: certified on all nodes]" in str(caught.value)
+    assert "measure(..., across_durability=True)" in str(caught.value)
     assert pool.clusters == []
 
 

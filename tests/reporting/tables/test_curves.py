@@ -105,7 +105,7 @@ def test_a_curve_that_is_only_drawn_is_shown_as_well(run, pytester):
     result.assert_outcomes(passed=1)
 
     result.stdout.fnmatch_lines(["*= curve: load, *", "1  *", "4  *", "results: *summary.md*"])
-    result.stdout.no_fnmatch_line("*claims:*")
+    result.stdout.no_fnmatch_line("*performance claims*")
     assert [row["rounds"] for row in rows_of(pytester)] == ["3"] * 4
 
 
