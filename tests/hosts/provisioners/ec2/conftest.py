@@ -6,6 +6,7 @@ import pytest
 
 from pytest_dbcluster.hosts.provisioners.ec2 import fleet, reaper
 from pytest_dbcluster.hosts.provisioners.ec2 import provisioner as ec2
+from pytest_dbcluster.hosts.provisioners.ec2.aws import Account
 from tests.support import stand_ins
 from tests.support.ec2_stand_in import Ec2StandIn, in_environment
 
@@ -16,6 +17,19 @@ def quick(monkeypatch):
     monkeypatch.setattr(fleet, "POLL_SECONDS", 0.05)
     monkeypatch.setattr(reaper, "POLL_SECONDS", 0.05)
     monkeypatch.setattr(ec2, "POLL_SECONDS", 0.2)
+
+
+@pytest.fixture
+def account(monkeypatch):
+    """An account in eu-central-1 whose credentials are no real ones."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIAIOSFODNN7EXAMPLE")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY")
+    monkeypatch.setenv("AWS_REGION", "eu-central-1")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-central-1")
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("AWS_CONFIG_FILE", "/nonexistent")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/nonexistent")
+    return Account()
 
 
 @pytest.fixture(scope="package")

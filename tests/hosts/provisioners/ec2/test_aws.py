@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import email.utils
+import os
 import re
 import time
 
@@ -17,7 +18,6 @@ from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.hosts.provisioners.ec2 import aws
 from pytest_dbcluster.hosts.provisioners.ec2.aws import Account, AwsError
 
-SECRET = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"
 ERROR = (
     "<Response><Errors><Error><Code>{}</Code><Message>{}</Message></Error></Errors><RequestID>1</RequestID></Response>"
 )
@@ -41,19 +41,6 @@ class Wire:
         answer = botocore.awsrequest.AWSResponse(request.url, status, {"Date": date}, None)
         answer._content = text.encode()
         return answer
-
-
-@pytest.fixture
-def account(monkeypatch):
-    """An account in eu-central-1 whose credentials are no real ones."""
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIAIOSFODNN7EXAMPLE")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
-    monkeypatch.setenv("AWS_REGION", "eu-central-1")
-    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-central-1")
-    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    monkeypatch.setenv("AWS_CONFIG_FILE", "/nonexistent")
-    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/nonexistent")
-    return Account()
 
 
 def refusal(account, code, message="Words of AWS.", status=400, ahead=0.0):
@@ -128,7 +115,7 @@ def test_the_secret_key_is_removed_from_every_text(account):
     """Whoever shows it."""
     account._client("ec2")
 
-    assert redaction.redact(f"key {SECRET}.") == "key ***."
+    assert redaction.redact(f"key {os.environ['AWS_SECRET_ACCESS_KEY']}.") == "key ***."
 
 
 def test_want_of_capacity_is_not_asked_for_again_and_again(account):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import io
 
+import botocore.exceptions
 import pytest
 
 from pytest_dbcluster.errors import DBClusterError
@@ -51,9 +52,24 @@ def unmet(spec, volume=GP3):
     return needs.unmet(spec, InstanceType.of(described("r6i.large")), volume, lambda: types)
 
 
-def test_messages_on_launches_that_are_refused(tmp_path):
+def requests_refused(account):
+    """The errors of a request that AWS refuses, or that does not reach AWS."""
+    unsent = {
+        "NoCredentials": botocore.exceptions.NoCredentialsError(),
+        "NoRegion": botocore.exceptions.NoRegionError(),
+        "NoAnswer": botocore.exceptions.EndpointConnectionError(endpoint_url="https://ec2.example"),
+    }
+    return {
+        code: account._connection_error("ec2:RunInstances", unsent[code])
+        if code in unsent
+        else account._refusal("ec2:RunInstances", {"Error": {"Code": code, "Message": "Words of AWS."}})
+        for code in aws.ADVICE
+    }
+
+
+def test_messages_on_launches_that_are_refused(account, tmp_path):
     """They say what was asked, what was seen and what to do next."""
-    seen = {f"AWS answers {code}": text for code, text in aws.ADVICE.items()}
+    seen = {f"a request ends with {code}": str(error) for code, error in requests_refused(account).items()}
     seen |= {f"{name} is wrong": message(EC2Settings.parse, max_cost=1, **{name: text}) for name, text in WRONG.items()}
     group = InstanceGroup("servers", "r6i.large", 4, public=False)
     cost = Cost.of([group], region="eu-central-1", prices=Prices({"r6i.large": 0.152}), ttl=10800.0)
