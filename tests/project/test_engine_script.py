@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-ANSWERS = '[[ -e answers ]] && exit; echo "dbcluster: no container engine: nobody listens" >&2; exit 1'
+ANSWERS = '[[ -e answers ]] && exit; echo "dbcluster: no container engine: no socket" >&2; exit 1'
 DAEMON = ": >answers; while :; do sleep 0.1; done"
 SUDO = 'shift; exec "$@"'
 APT = """
@@ -158,7 +158,7 @@ def test_an_engine_of_another_machine_is_not_replaced(machine):
     """A daemon of this machine would not be the one that was named."""
     done = machine(0, socket="tcp://elsewhere:2375", dockerd="exit 9", mmdebstrap="exit 0")
 
-    assert (done.returncode, done.stderr) == (1, "engine: no container engine: nobody listens\n")
+    assert (done.returncode, done.stderr) == (1, "engine: no container engine: no socket\n")
 
 
 def test_the_check_ends_the_daemon_that_it_has_started(tmp_path):
