@@ -8,9 +8,6 @@ from typing import Any
 
 from pytest_dbcluster.formatting import gibibytes
 
-MEGA = 10**6
-GIGABIT = 125  # MB
-
 
 @dataclasses.dataclass(frozen=True)
 class Speed:
