@@ -22,7 +22,7 @@ class SpecDocument:
     """The number of nodes."""
 
     release: str
-    """Such as ``mariadb:10.11``."""
+    """The release, such as ``mariadb:10.11``."""
 
     version: str
     """The exact version."""
@@ -57,13 +57,13 @@ class ResolvedSpec:
     """Its cluster, as it is stored."""
 
     options: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    """All of the servers and of the topology, wherever they were written."""
+    """All requested options of the servers and of the topology, by name, wherever they are written."""
 
     instance: int = 0
     """The number of the first of its clusters."""
 
     image: str = ""
-    """Of the containers; empty for none."""
+    """The id of the containers' image; empty without containers."""
 
     built: str = ""
     """Place, size and time of a server program of the user; empty for a release that we fetch."""
@@ -95,10 +95,10 @@ class Evidence:
     """The round-trip time of all variants in seconds, if they differ only in it."""
 
     mode: str = ""
-    """Of the workload, as published figures name it."""
+    """The mode of the workload, as published figures name it; empty without modes."""
 
     others_before: OthersLoad | None = None
-    """What others took of this machine before the first round; None for hosts elsewhere."""
+    """The cores of this machine that other programs took before the first round; None for hosts elsewhere."""
 
     notes: tuple[str, ...] = ()
-    """The lines of a message that say this."""
+    """The lines about the clusters at the end of a message."""

@@ -55,13 +55,20 @@ GROUP = "LPAD(FLOOR(RAND() * 1e11), 11, '0')"  # sysbench fills c and pad with g
 )
 @dataclasses.dataclass(frozen=True)
 class SysBench(Workload):
-    """One OLTP script of sysbench. One event of the script counts as one transaction."""
+    """One OLTP script of sysbench. One event of the script counts as one transaction.
+
+    Fields without a docstring are sysbench's options with the same names.
+    """
 
     script: str = "oltp_read_write"
+    """Name of one of sysbench's OLTP scripts."""
+
     table_count: int = 1
     """Number of tables, with ``size`` rows each."""
 
     size: int = 100_000
+    """Number of rows of each table."""
+
     threads: int = 16
     """Number of connections, over all endpoints."""
 
@@ -89,6 +96,8 @@ class SysBench(Workload):
 
     skip_trx: bool = False
     range_selects: bool = True
+    """Whether the script has range queries; False turns off all four kinds of them."""
+
     range_size: int = 100
     point_selects: int = 10
     index_updates: int = 1
@@ -100,9 +109,7 @@ class SysBench(Workload):
     """
 
     seed: int = 1
-    """Seed of the inputs; each block has other inputs. The other fields are sysbench's options with the same names.
-    range_selects=False turns off all four kinds of range queries.
-    """
+    """Seed of the inputs; each block has other inputs."""
 
     metric: ClassVar[str] = "goodput"  # attempts that ended in a conflict do not count as work
     divides: ClassVar[bool] = True

@@ -148,10 +148,10 @@ class TypeDocument:
     """Counts by bucket (``rounds/histogram.py``)."""
 
     unknown_there: int = 0
-    """Missing in older lines."""
+    """As in LedgerEntry; missing in older lines."""
 
     unknown_gone: int = 0
-    """Missing in older lines."""
+    """As in LedgerEntry; missing in older lines."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
