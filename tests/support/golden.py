@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from pytest_dbcluster.errors import DBClusterError
+
 DIRECTORY = Path(__file__).parents[1] / "golden"
 WRITE = os.environ.get("DBCLUSTER_GOLDEN") == "write"
 
@@ -34,9 +36,7 @@ def compare(family: str, messages: Mapping[str, str], hidden: Mapping[object, st
 
 
 def message_of(call: Callable[..., object], *arguments: object, **keywords: object) -> str:
-    """The message of the error that this call raises; fails if it raises none."""
-    try:
+    """The message of the error for users that this call raises; fails if it raises none, or another one."""
+    with pytest.raises(DBClusterError) as caught:
         call(*arguments, **keywords)
-    except Exception as error:
-        return str(error)
-    pytest.fail(f"{call} raised no error")
+    return str(caught.value)
