@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
-from pytest_dbcluster.errors import CommandFailed, DBClusterError
+from pytest_dbcluster.errors import CommandFailed
 from pytest_dbcluster.releases import apt, fetched, find, local_programs, shims
 from pytest_dbcluster.releases.catalogue import OFFERS
 from pytest_dbcluster.releases.sources import AptEntry
@@ -21,13 +19,6 @@ SIGNATURES = {
 OLD = "E: Release file for http://x/dists/sid/Release is expired (invalid since 400d 2h 3min 4s)"
 
 
-def message(call, *arguments):
-    """The error that a call ends with."""
-    with pytest.raises(DBClusterError) as caught:
-        call(*arguments)
-    return str(caught.value)
-
-
 def test_messages_on_releases_that_cannot_be_had(tmp_path, monkeypatch):
     """They say what was tried, where, what was seen and what to do next."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
@@ -36,23 +27,23 @@ def test_messages_on_releases_that_cannot_be_had(tmp_path, monkeypatch):
         title: str(apt.update_error(CommandFailed(["apt-get", "update"], 100, "", f"{line}\n"), [entry]))
         for title, line in SIGNATURES.items()
     }
-    seen["a Release file is too old"] = message(apt.out_of_date, OLD)
+    seen["a Release file is too old"] = golden.message_of(apt.out_of_date, OLD)
     monkeypatch.setenv("DBCLUSTER_MAX_AGE", "450")
     seen["a Release file is old"] = "\n".join(apt.out_of_date(OLD))
     monkeypatch.setenv("DBCLUSTER_MAX_AGE", "long")
-    seen["the limit is not a number"] = message(apt.max_age)
-    seen["a release is unknown"] = message(find.check, ReleaseName.parse("mysql:8.4"))
-    seen["a release is too old"] = message(find.check, ReleaseName.parse("mysql:5.7"))
-    seen["a directory is missing"] = message(find.check, ReleaseName.parse("mysql:8.4=/none"))
-    seen["a directory has no server"] = message(
+    seen["the limit is not a number"] = golden.message_of(apt.max_age)
+    seen["a release is unknown"] = golden.message_of(find.check, ReleaseName.parse("mysql:8.4"))
+    seen["a release is too old"] = golden.message_of(find.check, ReleaseName.parse("mysql:5.7"))
+    seen["a directory is missing"] = golden.message_of(find.check, ReleaseName.parse("mysql:8.4=/none"))
+    seen["a directory has no server"] = golden.message_of(
         local_programs.in_directory, ReleaseName.parse(f"mariadb:11.8={tmp_path}")
     )
-    seen["there is no loader"] = message(shims.make, tmp_path, (), "amd64")
-    seen["no mirror has a suite"] = message(fetched.fetch, OFFERS[0], [], print)
+    seen["there is no loader"] = golden.message_of(shims.make, tmp_path, (), "amd64")
+    seen["no mirror has a suite"] = golden.message_of(fetched.fetch, OFFERS[0], [], print)
     monkeypatch.setenv("PATH", "/nonexistent")
-    seen["there is no apt"] = message(find.find, "mariadb:10.11")
-    seen["a tool cannot be fetched"] = message(find.find, "sysbench")
-    seen["no server is on PATH"] = message(local_programs.on_path, ReleaseName.parse("mysql:path")).replace(
+    seen["there is no apt"] = golden.message_of(find.find, "mariadb:10.11")
+    seen["a tool cannot be fetched"] = golden.message_of(find.find, "sysbench")
+    seen["no server is on PATH"] = golden.message_of(local_programs.on_path, ReleaseName.parse("mysql:path")).replace(
         ":".join(map(str, local_programs.path_directories())), "PATH"
     )
 

@@ -5,20 +5,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-import pytest
-
-from pytest_dbcluster.errors import DBClusterError
 from pytest_dbcluster.spec import HostNeeds
 from pytest_dbcluster.system import cache, machine_lock, ports, shared_directory
 from pytest_dbcluster.system.cgroups import Limits
 from tests.support import golden
-
-
-def message(call):
-    """The error that a call ends with."""
-    with pytest.raises(DBClusterError) as caught:
-        call()
-    return str(caught.value)
 
 
 def denied(*_, **__):
@@ -42,24 +32,26 @@ def test_messages_on_the_cache_and_on_locks(tmp_path, monkeypatch):
     entry.mkdir()
     with monkeypatch.context() as patch:
         patch.setattr(Path, "rename", denied)
-        seen["an entry cannot be removed"] = message(lambda: cache.discard(entry))
+        seen["an entry cannot be removed"] = golden.message_of(lambda: cache.discard(entry))
     with monkeypatch.context() as patch:
         patch.setattr(os, "rmdir", denied)
-        rest = message(lambda: cache.discard(entry))
+        rest = golden.message_of(lambda: cache.discard(entry))
         seen["an entry is removed in part"] = rest.replace(next(entry.parent.glob(".removed-*")).name, "REMOVED")
     (cache.root() / "locks" / "haproxy.lock").mkdir(parents=True)
-    seen["a lock is a directory"] = message(lambda: cache.lock("haproxy", progress=print).__enter__())
+    seen["a lock is a directory"] = golden.message_of(lambda: cache.lock("haproxy", progress=print).__enter__())
     monkeypatch.setattr(cache.owned_files, "distrust_reason", lambda directory: "DIRECTORY belongs to user mallory")
-    seen["another user could change programs"] = message(lambda: cache.require_trusted(entry))
+    seen["another user could change programs"] = golden.message_of(lambda: cache.require_trusted(entry))
     monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null")
-    seen["the cache cannot be made"] = message(lambda: cache.lock("haproxy", progress=print).__enter__())
+    seen["the cache cannot be made"] = golden.message_of(lambda: cache.lock("haproxy", progress=print).__enter__())
     monkeypatch.setattr(ports, "is_free", lambda port: False)
-    seen["no port is free"] = message(ports.PortLocks("dbcluster-golden").take)
+    seen["no port is free"] = golden.message_of(ports.PortLocks("dbcluster-golden").take)
     (tmp_path / "link").symlink_to(tmp_path)
     lock = machine_lock.MachineLock(tmp_path / "link")
-    seen["the lock directory is a link"] = message(lambda: lock.turn(machine_lock.BUILDING).__enter__())
+    seen["the lock directory is a link"] = golden.message_of(lambda: lock.turn(machine_lock.BUILDING).__enter__())
     seen["a lock is held for too long"] = str(shared_directory.held_error("the machine: pid 4711 (alice)"))
     limits = Limits({}, {"cores": "no tree", "iops": "no disk"})
-    seen["a limit is not possible"] = message(lambda: limits.group("4f", "1-one-node1", HostNeeds(cores=1, iops=5)))
+    seen["a limit is not possible"] = golden.message_of(
+        lambda: limits.group("4f", "1-one-node1", HostNeeds(cores=1, iops=5))
+    )
 
     golden.compare("cache_and_locks", seen, {tmp_path: "TMP"})

@@ -5,9 +5,6 @@ from __future__ import annotations
 import types
 from pathlib import Path
 
-import pytest
-
-from pytest_dbcluster.errors import DBClusterError
 from pytest_dbcluster.hosts.provisioners.fake import FakeHost
 from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.spec import ClusterSpec
@@ -50,19 +47,12 @@ def share(name):
     return load_hosts.Share(FakeHost(name), 0, 1, 2)
 
 
-def message(call):
-    """The error that a call ends with."""
-    with pytest.raises(DBClusterError) as caught:
-        call()
-    return str(caught.value)
-
-
 def test_messages_on_workloads_that_cannot_run(monkeypatch):
     """They say what was tried, what was seen and what to do next."""
     now = iter(range(10**6))
     monkeypatch.setattr(load_hosts, "time", types.SimpleNamespace(time=lambda: next(now) * 0.2))
     monkeypatch.setattr(FakeHost, "run", lambda *_, **__: types.SimpleNamespace(stdout="0.5\n"))
-    seen = {title: message(call) for title, call in WRONG.items()}
+    seen = {title: golden.message_of(call) for title, call in WRONG.items()}
     seen["a load host began late"] = load_hosts.late_start([share("a"), share("b")], [0.001, 1.2], 2.0)
     programs = Release("mysql:8.4", "mysql", "8.4.3", Path("/opt"), files=frozenset())
     seen["a release has no mysqlslap"] = MySQLSlap("key").lacks(programs)

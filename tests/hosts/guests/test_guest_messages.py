@@ -5,9 +5,6 @@ from __future__ import annotations
 import os
 import types
 
-import pytest
-
-from pytest_dbcluster.errors import ConfigError, DBClusterError
 from pytest_dbcluster.hosts import given, provisioner
 from pytest_dbcluster.hosts.guests import guest, user_namespace
 from pytest_dbcluster.hosts.guests.disk import Disk
@@ -17,13 +14,6 @@ from pytest_dbcluster.spec import ClusterSpec
 from tests.support import golden
 
 SPEC = ClusterSpec("standalone")
-
-
-def message(call, *arguments):
-    """The error that a call ends with."""
-    with pytest.raises(DBClusterError) as caught:
-        call(*arguments)
-    return str(caught.value)
 
 
 def file_system(free, noexec=False):
@@ -41,21 +31,20 @@ def test_messages_on_guests_and_their_networks(tmp_path, monkeypatch):
     monkeypatch.undo()
     disk = Disk(tmp_path / "disk", 2**20)
     held = disk.open()
-    seen["a disk is in use"] = message(disk.open)
+    seen["a disk is in use"] = golden.message_of(disk.open)
     os.close(held)
-    seen["a disk cannot be made"] = message(Disk(tmp_path / "none" / "disk", 2**20).open)
+    seen["a disk cannot be made"] = golden.message_of(Disk(tmp_path / "none" / "disk", 2**20).open)
     off = {"kernel.unprivileged_userns_clone": "0"}
     seen["a setting forbids namespaces"] = user_namespace.forbidden("", lambda name: off.get(name, ""))
     refused = "unshare: Operation not permitted"
     seen["a container forbids namespaces"] = user_namespace.forbidden(refused, lambda _: "")
     seen["namespaces are used up"] = user_namespace.forbidden("No space left on device", lambda _: "8")
     seen["a guest has one CPU"] = GuestProvisioner().unmet(SPEC.with_needs(cores=2))
-    seen["tc prints another form"] = message(kernel_settings.read, "qdisc noqueue 0: dev lo")
-    seen["an image is given"] = message(provisioner.parse_images, ["mariadb:11.8=x"], "local")
-    seen["an image is wrong"] = message(provisioner.parse_images, ["mariadb"], "container")
-    seen["a wait is wrong"] = message(given.lock_wait, "--db-wait", "soon")
-    with pytest.raises(ConfigError) as caught:
-        given.run_budget(7200.0, {"settings": types.SimpleNamespace(ttl=3600.0)})
-    seen["a budget is too long"] = str(caught.value)
+    seen["tc prints another form"] = golden.message_of(kernel_settings.read, "qdisc noqueue 0: dev lo")
+    seen["an image is given"] = golden.message_of(provisioner.parse_images, ["mariadb:11.8=x"], "local")
+    seen["an image is wrong"] = golden.message_of(provisioner.parse_images, ["mariadb"], "container")
+    seen["a wait is wrong"] = golden.message_of(given.lock_wait, "--db-wait", "soon")
+    settings = types.SimpleNamespace(ttl=3600.0)
+    seen["a budget is too long"] = golden.message_of(given.run_budget, 7200.0, {"settings": settings})
 
     golden.compare("guests_and_networks", seen, {tmp_path: "TMP"})

@@ -7,20 +7,10 @@ import stat
 import types
 from pathlib import Path
 
-import pytest
-
-from pytest_dbcluster.errors import DBClusterError
 from pytest_dbcluster.hosts.provisioners.container import engine, images, provisioner, root_file_system
 from pytest_dbcluster.releases.catalogue import OFFERS
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
 from tests.support import golden
-
-
-def message(call, *arguments):
-    """The error that a call ends with."""
-    with pytest.raises(DBClusterError) as caught:
-        call(*arguments)
-    return str(caught.value)
 
 
 def socket_of(mode, group=0):
@@ -44,16 +34,16 @@ def test_messages_on_container_engines(tmp_path, monkeypatch):
     seen["root may use the socket"] = engine.refusal(url, refused)
     monkeypatch.undo()
     monkeypatch.setenv("DOCKER_HOST", "tcp://10.0.0.1:2375")
-    seen["an engine on another machine"] = message(engine.socket_url)
+    seen["an engine on another machine"] = golden.message_of(engine.socket_url)
     monkeypatch.delenv("DOCKER_HOST")
     monkeypatch.setattr(engine, "socket_paths", lambda: [str(tmp_path / "none.sock")])
-    seen["no engine has a socket"] = message(engine.socket_url)
+    seen["no engine has a socket"] = golden.message_of(engine.socket_url)
     spec = ClusterSpec("galera", nodes=3).with_needs(iops=100)
-    seen["a limit is missing"] = message(provisioner._limits, spec, "/", frozenset({"iops"}))
-    seen["an image cannot be built"] = message(images.offer, "mysql:8.4")
+    seen["a limit is missing"] = golden.message_of(provisioner._limits, spec, "/", frozenset({"iops"}))
+    seen["an image cannot be built"] = golden.message_of(images.offer, "mysql:8.4")
     monkeypatch.setenv("PATH", "/nonexistent")
-    seen["mmdebstrap is missing"] = message(root_file_system.make, OFFERS[0], [], tmp_path, print)
+    seen["mmdebstrap is missing"] = golden.message_of(root_file_system.make, OFFERS[0], [], tmp_path, print)
     release = ReleaseName.parse("mariadb:11.8=/opt/mariadb")
-    seen["a release is a directory"] = message(provisioner.ContainerProvisioner().supply, release, print)
+    seen["a release is a directory"] = golden.message_of(provisioner.ContainerProvisioner().supply, release, print)
 
     golden.compare("container_engine", seen, {tmp_path: "TMP"})

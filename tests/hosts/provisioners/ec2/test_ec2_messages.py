@@ -6,9 +6,7 @@ import dataclasses
 import io
 
 import botocore.exceptions
-import pytest
 
-from pytest_dbcluster.errors import DBClusterError
 from pytest_dbcluster.hosts.provisioners.ec2 import aws, plan, policy, user_data, way
 from pytest_dbcluster.hosts.provisioners.ec2.fleet import Instance
 from pytest_dbcluster.hosts.provisioners.ec2.hardware import needs
@@ -39,13 +37,6 @@ SUBNET = Subnet("subnet-1", "vpc-1", "eu-central-1a", "euc1-az1", public=True)
 INSTANCE = Instance("i-1", "server", "r6i.large", SUBNET, "192.0.2.7", "10.0.0.5", {})
 
 
-def message(call, *arguments, **options):
-    """The error that a call ends with."""
-    with pytest.raises(DBClusterError) as caught:
-        call(*arguments, **options)
-    return str(caught.value)
-
-
 def unmet(spec, volume=GP3):
     """What instances lack for a cluster."""
     types = [InstanceType.of(facts) for facts in all_types().values()]
@@ -70,25 +61,28 @@ def requests_refused(account):
 def test_messages_on_launches_that_are_refused(account, tmp_path):
     """They say what was asked, what was seen and what to do next."""
     seen = {f"a request ends with {code}": str(error) for code, error in requests_refused(account).items()}
-    seen |= {f"{name} is wrong": message(EC2Settings.parse, max_cost=1, **{name: text}) for name, text in WRONG.items()}
+    seen |= {
+        f"{name} is wrong": golden.message_of(EC2Settings.parse, max_cost=1, **{name: text})
+        for name, text in WRONG.items()
+    }
     group = InstanceGroup("servers", "r6i.large", 4, public=False)
     cost = Cost.of([group], region="eu-central-1", prices=Prices({"r6i.large": 0.152}), ttl=10800.0)
     seen["there is no cap"] = cost.refusal(None)
     seen["the cap is too low"] = cost.refusal(1.0)
     seen["the cap is used"] = cost.refusal(2.0, 405_000)
     (tmp_path / "ledger").write_text("{")
-    seen["the ledger is damaged"] = message(LaunchLedger(tmp_path / "ledger", 1.0).reserve, cost)
-    seen["no cap is given"] = message(Ec2Provisioner)
-    seen["a region is wrong"] = message(policy.document, ["*"])
+    seen["the ledger is damaged"] = golden.message_of(LaunchLedger(tmp_path / "ledger", 1.0).reserve, cost)
+    seen["no cap is given"] = golden.message_of(Ec2Provisioner)
+    seen["a region is wrong"] = golden.message_of(policy.document, ["*"])
     seen["a host is too small"] = unmet(SPEC.with_needs(cores=4, memory="32G"))
     seen["a type has no local disk"] = unmet(SPEC.with_storage("nvme"))
     seen["a volume is too slow"] = unmet(SPEC.with_needs(iops=5000))
     seen["delays are not offered"] = unmet(SPEC.with_needs(rtt=0.01))
-    seen["writes cannot be limited"] = message(needs.enforce, lambda _: "", 100, "/var/tmp", "server1")
+    seen["writes cannot be limited"] = golden.message_of(needs.enforce, lambda _: "", 100, "/var/tmp", "server1")
     jump = EC2Settings.parse(max_cost=1, jump="admin@bastion")
-    seen["the address is that of a jump host"] = message(plan.our_address, jump)
+    seen["the address is that of a jump host"] = golden.message_of(plan.our_address, jump)
     page = EC2Settings.parse(max_cost=1)
-    seen["the address is unknown"] = message(plan.our_address, page, lambda *_, **__: io.BytesIO(b"<html>"))
+    seen["the address is unknown"] = golden.message_of(plan.our_address, page, lambda *_, **__: io.BytesIO(b"<html>"))
     seen["an instance is silent"] = way.unreachable("server1", INSTANCE, "", "192.0.2.0/24", "timed out")
     seen["a jump host is silent"] = way.unreachable("server1", INSTANCE, "bastion", "192.0.2.0/24", "timed out")
     hidden = dataclasses.replace(INSTANCE, subnet=dataclasses.replace(SUBNET, public=False))

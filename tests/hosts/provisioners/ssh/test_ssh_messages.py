@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import platform
 
-import pytest
-
-from pytest_dbcluster.errors import DBClusterError
 from pytest_dbcluster.hosts.provisioners.ssh import access, leftovers
 from pytest_dbcluster.hosts.provisioners.ssh.access import Access
 from pytest_dbcluster.hosts.provisioners.ssh.leftovers import Leftovers
@@ -24,27 +21,22 @@ SSH = {
 ONE = ["user@db1"]
 
 
-def message(call, *arguments, **options):
-    """The error that a call ends with."""
-    with pytest.raises(DBClusterError) as caught:
-        call(*arguments, **options)
-    return str(caught.value)
-
-
 def test_messages_on_machines_over_ssh(monkeypatch):
     """They say which machine it is, what was seen and what to do next."""
     monkeypatch.setattr(Access, "fingerprint", lambda self, target: "ED25519 SHA256:abc")
     seen = {title: Access().problem("user@db1", words) for title, words in SSH.items()}
-    seen["an option is wrong"] = message(access.parse_machines, "--db-host", ["-oProxyCommand=x"])
-    seen["an address is wrong"] = message(access.parse_machines, "--db-host", ["user@db1=here"])
-    seen["a machine is named twice"] = message(access.parse_machines, "--db-host", [*ONE, *ONE])
-    seen["a file is missing"] = message(Access, keys=access.Path("/none"))
-    seen["a directory is wrong"] = message(Access, base="relative")
-    seen["no machine is named"] = message(SshProvisioner)
-    seen["a load host is a node"] = message(SshProvisioner, machines=ONE, load_machines=ONE)
-    seen["servers cannot be kept"] = message(SshProvisioner, machines=ONE, keep=True)
-    seen["another architecture"] = message(Facts.read, "system Linux\narchitecture riscv64\n", "user@db1", 0.0)
-    seen["an id is wrong"] = message(Leftovers(machines=ONE).end, "4f g")
+    seen["an option is wrong"] = golden.message_of(access.parse_machines, "--db-host", ["-oProxyCommand=x"])
+    seen["an address is wrong"] = golden.message_of(access.parse_machines, "--db-host", ["user@db1=here"])
+    seen["a machine is named twice"] = golden.message_of(access.parse_machines, "--db-host", [*ONE, *ONE])
+    seen["a file is missing"] = golden.message_of(Access, keys=access.Path("/none"))
+    seen["a directory is wrong"] = golden.message_of(Access, base="relative")
+    seen["no machine is named"] = golden.message_of(SshProvisioner)
+    seen["a load host is a node"] = golden.message_of(SshProvisioner, machines=ONE, load_machines=ONE)
+    seen["servers cannot be kept"] = golden.message_of(SshProvisioner, machines=ONE, keep=True)
+    seen["another architecture"] = golden.message_of(
+        Facts.read, "system Linux\narchitecture riscv64\n", "user@db1", 0.0
+    )
+    seen["an id is wrong"] = golden.message_of(Leftovers(machines=ONE).end, "4f g")
     seen["an answer is unknown"] = str(leftovers._not_understood("user@db1", ["what"]))
 
     golden.compare("ssh_refusals", seen, {f"Linux on {platform.machine()}": "Linux on ARCHITECTURE"})
