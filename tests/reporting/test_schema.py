@@ -307,8 +307,8 @@ def test_a_line_without_the_newest_names_is_read(tmp_path):
     ("second", "facts"),
     [
         (line(format=4), ("format 4", "reads format 3", "pip install --upgrade")),
-        (line(format=2), ("format 2", "reads format 3", "measure again")),
-        (line(format=1), ("format 1", "reads format 3", "measure again")),
+        (line(format=2), ("format 2", "reads format 3", "rounds have another order", "measure again")),
+        (line(format=1), ("format 1", "reads format 3", "seconds of the rounds", "measure again")),
         (line(format=0), ("format 0", "no version", "measure again")),
         (line(format="3"), ("no format number", "remove the line")),
         (line(format=True), ("no format number", "remove the line")),
