@@ -65,7 +65,7 @@ class MySQLSlap(Workload):
     """Number of clients."""
 
     queries: int = 1000
-    """Statements of one round, over all clients."""
+    """Statements of one iteration, over all clients."""
 
     rows: int = 5000
     """The tool's --auto-generate-sql-write-number. The tool preloads one row less."""
@@ -73,8 +73,8 @@ class MySQLSlap(Workload):
     int_columns: int = 10
     char_columns: int = 10
     quick_queries: int | None = None
-    """Statements of one round in the profile quick. None runs the published number, with two exceptions. read runs 100,
-    because each query scans the table and 1000 take 10 s. key runs 5000, because 1000 take only .07 s.
+    """Statements of one round in the profile quick. None runs ``queries``, with two exceptions if that is 1000.
+    read runs 100, because each query scans the table and 1000 take 10 s. key runs 5000, because 1000 take only .07 s.
     """
 
     iterations: int = 10
