@@ -9,6 +9,7 @@ the plugin stays cheap in projects that measure nothing.
 - ``ordered``: the claim that each series is faster than the series before it.
 - ``fades``: the claim that what slows one pair of series slows another pair less.
 - ``ClaimFailed``, ``Inconclusive``, ``ConfigError``, ``Unsupported``, ``DBClusterError``: the errors of a test.
+- ``__version__``: the version of the package.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from pytest_dbcluster.measuring.series import Series, fades, ordered
     from pytest_dbcluster.plugin.fixture import Measure
     from pytest_dbcluster.spec import ClusterSpec, HostNeeds, ReleaseName
+    from pytest_dbcluster.version import __version__ as __version__
     from pytest_dbcluster.workloads.mysqlslap import MySQLSlap
     from pytest_dbcluster.workloads.sysbench import SysBench
     from pytest_dbcluster.workloads.tpcc import TPCC
@@ -54,6 +56,7 @@ _HOMES = {
     "measuring.series": ("Series", "fades", "ordered"),
     "plugin.fixture": ("Measure",),
     "spec": ("ClusterSpec", "HostNeeds", "ReleaseName"),
+    "version": ("__version__",),
     "workloads.mysqlslap": ("MySQLSlap",),
     "workloads.sysbench": ("SysBench",),
     "workloads.tpcc": ("TPCC",),

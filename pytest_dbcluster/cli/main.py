@@ -17,6 +17,7 @@ from pytest_dbcluster import wait
 from pytest_dbcluster.cli.text import own_options, tell
 from pytest_dbcluster.errors import ConfigError, DBClusterError
 from pytest_dbcluster.hosts.given import LOCK_WAIT, lock_wait
+from pytest_dbcluster.version import __version__
 
 FIRST_STEPS = """\
 first steps:
@@ -112,6 +113,8 @@ def parser(words: Sequence[str]) -> argparse.ArgumentParser:
         description="Set up and inspect real database clusters on this machine, as pytest-dbcluster uses them.",
         epilog=FIRST_STEPS,
     )
+    version = f"pytest-dbcluster {__version__}"
+    made.add_argument("--version", action="version", version=version, help="print the version and exit")
     commands = made.add_subparsers(title="commands", required=True, metavar="COMMAND")
     chosen = next((word for word in words if not word.startswith("-")), "")
     for name, module, text in COMMANDS:

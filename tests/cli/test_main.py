@@ -14,6 +14,7 @@ import types
 import psutil
 import pytest
 
+import pytest_dbcluster
 from pytest_dbcluster import registry, wait
 from pytest_dbcluster.cli import main, releases
 from pytest_dbcluster.clusters import topology
@@ -173,6 +174,15 @@ def test_doctor_prints_its_findings(data, capsys):
     """The doctor's text, for people."""
     assert main.main(["doctor"]) == 0
     assert re.search(r"^fsync +\d+ us", capsys.readouterr().out, re.MULTILINE)
+
+
+def test_the_command_prints_its_version(capsys):
+    """It is that of the package."""
+    with pytest.raises(SystemExit) as ended:
+        main.main(["--version"])
+
+    assert ended.value.code == 0
+    assert capsys.readouterr().out == f"pytest-dbcluster {pytest_dbcluster.__version__}\n"
 
 
 def test_every_command_has_a_help_text():

@@ -8,11 +8,11 @@ import os
 import re
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 
 import pytest
 
+import pytest_dbcluster
 from fixtures import clusters
 from fixtures.loads import WRITING, slap
 from pytest_dbcluster import registry
@@ -203,10 +203,9 @@ def test_readme_and_contributing_stay_short():
 
 def test_changelog_begins_with_the_version_of_the_package():
     """The newest entry is about this version."""
-    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     entries = re.findall(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
 
-    assert entries[0] == version
+    assert entries[0] == pytest_dbcluster.__version__
 
 
 def test_ci_runs_make_test():

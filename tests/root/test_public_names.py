@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -18,6 +19,11 @@ def test_each_public_name_is_there(name):
     """It can be imported from the package itself, and says what it is."""
     assert getattr(pytest_dbcluster, name).__doc__
     assert name in dir(pytest_dbcluster)
+
+
+def test_the_package_says_its_version():
+    """With numbers, as an index orders them."""
+    assert re.fullmatch(r"\d+\.\d+\.\d+([a-z]+\d+)?", pytest_dbcluster.__version__)
 
 
 def test_a_name_that_is_not_public_is_no_attribute():
