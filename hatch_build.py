@@ -1,8 +1,8 @@
 """The build: the package gets the links of the repository that publishes it.
 
-The release workflow sets ``DBCLUSTER_REPOSITORY`` to the address, such as ``https://github.com/OWNER/NAME``. An index
-shows these links, and README.md, whose relative links become links to the tag of the version. A build without the
-address has no links, and README.md as it is.
+The release workflow sets ``DBCLUSTER_REPOSITORY`` to the address, ``https://github.com/OWNER/NAME``. An index shows
+these links, and README.md, whose relative links become links to the tag of the version. A build without the address has
+no links, and README.md as it is.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ PICTURES = (".gif", ".jpg", ".png", ".svg")
 
 def links(repository: str, version: str) -> dict[str, str]:
     """The links of the package on an index, name -> URL."""
+    owner, name = repository.split("/")[-2:]
     return {
         "Homepage": repository,
-        "Documentation": f"{repository}/blob/v{version}/REFERENCE.md",
+        "Documentation": f"https://{owner.lower()}.github.io/{name}/",  # docs.yml publishes it
         "Source": repository,
         "Changelog": f"{repository}/blob/v{version}/CHANGELOG.md",
         "Issues": f"{repository}/issues",

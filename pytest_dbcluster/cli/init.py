@@ -11,6 +11,7 @@ import json
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from pytest_dbcluster.errors import ConfigError, ProvisionError
 from pytest_dbcluster.spec import DEFAULT_RELEASE
@@ -105,13 +106,19 @@ jobs:
 """
 
 
-def requirement() -> str:
-    """The argument of ``pip install`` on another machine: the URL of this package's installation, or its name."""
+def _origin() -> dict[str, Any]:
+    """Where this package was installed from, as pip records it (PEP 610); empty for an index."""
     try:
         text = importlib.metadata.distribution(PACKAGE).read_text("direct_url.json")
-    except importlib.metadata.PackageNotFoundError:
-        text = None
-    origin = json.loads(text) if text else {}
+    except importlib.metadata.PackageNotFoundError:  # a directory on the module path
+        return {"url": "file:"}
+    origin: dict[str, Any] = json.loads(text) if text else {}
+    return origin
+
+
+def requirement() -> str:
+    """The argument of ``pip install`` on another machine: the URL of this package's installation, or its name."""
+    origin = _origin()
     url = str(origin.get("url", ""))
     if not url.startswith("https://"):  # a directory of this machine, or an index
         return f"{PACKAGE}[all]"
@@ -180,6 +187,6 @@ def run_init(arguments: argparse.Namespace) -> int:
     change = "" if directory.absolute() == Path.cwd() else f"cd {shlex.quote(str(directory))} && "
     print(f"run it:   {change}pytest      (downloads {DEFAULT_RELEASE} the first time, takes one to two minutes)")
     print(f"then:     put your options into {CNF}, and your cluster and workloads into {TEST}")
-    if requirement() == f"{PACKAGE}[all]":
-        print(f"on GitHub: {PACKAGE} is not on PyPI yet; set PYTEST_DBCLUSTER in {WORKFLOW} to the URL of your copy")
+    if str(_origin().get("url", "")).startswith("file:"):
+        print(f"on GitHub: a job there cannot install from this machine; set PYTEST_DBCLUSTER in {WORKFLOW} to a URL")
     return 0

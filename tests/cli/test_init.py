@@ -148,6 +148,16 @@ def test_the_workflow_installs_the_package_from_where_it_came(tmp_path, monkeypa
     assert f'  PYTEST_DBCLUSTER: "{requirement}"\n' in init.files(tmp_path)[init.WORKFLOW]
 
 
+@pytest.mark.parametrize(("text", "hint"), [(text, "file:" in text) for text in ORIGINS])
+def test_an_installation_from_this_machine_needs_a_url_on_github(tmp_path, capsys, monkeypatch, text, hint):
+    """The last line says so; a job on GitHub can install from an index or a URL."""
+    installed = types.SimpleNamespace(read_text=lambda name: text or None)
+    monkeypatch.setattr(init.importlib.metadata, "distribution", lambda name: installed)
+
+    assert main.main(["init", str(tmp_path / "new")]) == 0
+    assert ("on GitHub: a job there cannot install from this machine" in capsys.readouterr().out) is hint
+
+
 def test_the_workflow_runs_options_that_exist(project):
     """Its commands are ours, its expressions GitHub's."""
     text = (project / init.WORKFLOW).read_text()

@@ -22,7 +22,7 @@ from tests.support.results import results
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "pytest_dbcluster"
-REPOSITORY = "https://git.example.org/owner/name"
+REPOSITORY = "https://github.com/Owner/name"
 TAG = f"v{pytest_dbcluster.__version__}"
 UNREACHABLE = ("Failed to establish a new connection", "Temporary failure in name resolution", "timed out")
 
@@ -198,6 +198,7 @@ def test_an_index_shows_links_of_the_repository_that_publishes(distributions):
 
     assert {"Homepage", "Documentation", "Source", "Changelog", "Issues", "Security"} == set(links)
     assert links["Source"] == REPOSITORY
+    assert links["Documentation"] == "https://owner.github.io/name/"
     assert [name for name in files if not (ROOT / name).is_file()] == []
 
 
