@@ -32,7 +32,7 @@ can_make_venv() {
 # Prints the first Python that is recent enough and can create a .venv, otherwise the first that is recent enough.
 find_python() {
     local name first=""
-    for name in python3.13 python3.12 python3.11 python3; do
+    for name in python3.14 python3.13 python3.12 python3.11 python3; do
         recent_enough "$name" || continue
         first=${first:-$name}
         if can_make_venv "$name"; then
@@ -77,7 +77,8 @@ make_venv() {
         return
     fi
     python=$(find_python)
-    [[ -n $python ]] || stop "no Python 3.11 or newer found (looked for python3.13, python3.12, python3.11, python3;" \
+    [[ -n $python ]] || stop "no Python 3.11 or newer found (looked for" \
+        "python3.14, python3.13, python3.12, python3.11, python3;" \
         "python3 is $(python3 --version 2>&1 || true)). Debian 12 and newer have one:  apt-get install python3 python3-venv"
     can_make_venv "$python" || install_venv_package "$python"
     say "creating .venv with $("$python" --version)"

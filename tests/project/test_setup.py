@@ -51,7 +51,8 @@ def test_a_machine_without_a_recent_python_is_told_so(checkout):
 
     assert done.returncode == 1
     assert done.stderr == (
-        "setup: no Python 3.11 or newer found (looked for python3.13, python3.12, python3.11, python3; "
+        "setup: no Python 3.11 or newer found (looked for python3.14, python3.13, python3.12, "
+        "python3.11, python3; "
         "python3 is Python 3.9.2). Debian 12 and newer have one:  apt-get install python3 python3-venv\n"
     )
 
