@@ -2,9 +2,9 @@
 
     python stand_in_gh.py STATE.json WORDS...
 
-The state has what GitHub would know: ``artifacts`` (run -> its list), ``downloads`` (run -> directory of its artifact),
-``pulls`` (number -> pull request), ``comments`` (number -> list), ``rights`` (whether the token may write). Each call
-is added to ``calls``. A filter of ``--jq`` is given to jq.
+The state has what GitHub would know: ``artifacts`` (run -> its list), ``every_artifact`` (the list of all runs),
+``downloads`` (run -> directory of its artifact), ``pulls`` (number -> pull request), ``comments`` (number -> list),
+``rights`` (whether the token may write). Each call is added to ``calls``. A filter of ``--jq`` is given to jq.
 """
 
 from __future__ import annotations
@@ -86,6 +86,8 @@ def asked(state: dict[str, Any], words: list[str]) -> str:
 def known(state: dict[str, Any], place: list[str]) -> Any:
     """What a GET of this place returns."""
     match place:
+        case ["actions", query] if query.startswith("artifacts?name="):
+            return {"artifacts": state["every_artifact"]}
         case ["actions", "runs", run, "artifacts"]:
             return {"artifacts": state["artifacts"].get(run, [])}
         case ["pulls", number] if number in state["pulls"]:
