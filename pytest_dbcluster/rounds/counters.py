@@ -122,6 +122,66 @@ NATURES: Mapping[str, Nature] = MappingProxyType(
         for name in names
     }
 )  # fmt: skip
+# Counter -> its meaning in one sentence, for the reference; a counter per commit has that of its counter.
+_MEANINGS: Mapping[str, str] = {
+    "fsyncs": "fsyncs of InnoDB: of its log and of its data files, without the binlog.",
+    "log_fsyncs": "fsyncs of InnoDB's log.",
+    "log_waits": "Waits for room in InnoDB's log buffer.",
+    "log_writes": "Writes to InnoDB's log file.",
+    "log_bytes": "Bytes written to InnoDB's log.",
+    "pages_written": "Pages that the buffer pool wrote to the data files.",
+    "pages_read": "Pages that InnoDB read from disk, because the buffer pool did not have them.",
+    "row_lock_waits": "Waits of a transaction for a row lock.",
+    "row_lock_time_ms": "Milliseconds that transactions waited for row locks.",
+    "deadlocks": "Deadlocks between transactions of one node; InnoDB rolls one of them back.",
+    "rows_inserted": "Rows that InnoDB inserted.",
+    "rows_read": "Rows that InnoDB read.",
+    "rows_updated": "Rows that InnoDB updated.",
+    "binlog_fsyncs": "fsyncs of the binlog.",
+    "binlog_bytes": "Bytes written to the binlog.",
+    "binlog_commits": "Transactions written to the binlog; only MariaDB counts them.",
+    "binlog_groups": "Group commits of the binlog: transactions that were written together; only MariaDB counts them.",
+    "paused_ns": "Nanoseconds that nodes paused replication for flow control.",
+    "paused_share": "The mean share of the time that a node paused replication for flow control.",
+    "flow_control_sent": "Requests of a node that the others pause, because its receive queue is full.",
+    "bf_aborts": "Local transactions that a replicated transaction aborted, because both wrote the same row.",
+    "cert_failures": "Transactions that failed certification.",
+    "certified": "Transactions that the group certified; the maximum over the members.",
+    "conflicts": "Transactions that the group's certification refused; the maximum over the members.",
+    "replicated": "Transactions that nodes sent to the others.",
+    "replicated_bytes": "Bytes of the transactions that nodes sent to the others.",
+    "received": "Transactions of other nodes that a node received (Galera) or applied (Group Replication).",
+    "rolled_back": "Local transactions that members of the group rolled back, because certification refused them.",
+    "local_commits": "Transactions that clients committed on a node of Galera.",
+    "causal_reads": "Statements that waited until earlier commits of other nodes were applied (wsrep_sync_wait).",
+    "semisync_acknowledged": "Commits that a replica acknowledged.",
+    "semisync_unacknowledged": "Commits that no replica acknowledged in time.",
+    "semisync_waits": "Waits of a transaction for a replica's acknowledgement.",
+    "semisync_wait_us": "Microseconds that transactions waited for a replica's acknowledgement.",
+    "connections": "Attempts to connect to a server, successful or not.",
+    "turned_away": "Connections refused because max_connections was reached.",
+    "aborted_connects": "Attempts to connect that failed.",
+    "questions": "Statements that clients sent.",
+    "cert_deps_distance": "The mean distance between transactions that can be applied in parallel.",
+    "cert_queue": "Transactions in the queue for certification.",
+    "cert_rows": "Rows in the certification database, which later transactions are checked against.",
+    "recv_queue_max": "The longest queue of received transactions that wait to be applied.",
+    "send_queue_max": "The longest queue of transactions that wait to be sent.",
+    "applier_queue": "Transactions of other members that wait to be applied.",
+    "appliers": "Applier threads of Galera.",
+    "history_list": "Old row versions that purge has not removed: the length of InnoDB's history list.",
+    "checkpoint_age": "Bytes of InnoDB's log that are newer than its last checkpoint.",
+    "dirty_pages": "Pages of the buffer pool that are changed and not yet written.",
+    "drain_seconds": "Seconds after the workload's end until all nodes have applied all writes.",
+    "abort_share": "The share of the workload's attempts that ended in an error, 0 to 1.",
+    "retries": "Attempts of the workload after the first of each transaction.",
+}  # fmt: skip
+MEANINGS: Mapping[str, str] = MappingProxyType(
+    {
+        name: _MEANINGS.get(name) or f"{_MEANINGS[PER_COMMIT[name]].rstrip('.')}, per committed transaction."
+        for name in NAMES
+    }
+)
 # Counters of a round that show the same cause as a status that is read after it.
 INSTEAD: Mapping[str, tuple[str, ...]] = {
     "cert_deps_distance": ("bf_aborts_per_commit", "conflicts_per_commit"),

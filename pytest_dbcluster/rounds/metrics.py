@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from pytest_dbcluster import registry
 from pytest_dbcluster.errors import ConfigError
@@ -21,6 +22,19 @@ from pytest_dbcluster.rounds.round import DRAINED, SPEEDS, Round
 
 QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "p999": 0.999}
 NAMES = (*SPEEDS, *QUANTILES)
+# Metric -> its meaning in one sentence, for the reference.
+MEANINGS: Mapping[str, str] = MappingProxyType(
+    {
+        "throughput": "Operations a second.",
+        "goodput": "Operations a second that ended as intended, without those that ended in a conflict.",
+        "drained_throughput": "Operations a second until every node has applied them, so that a backlog counts.",
+        "drained_goodput": "Goodput until every node has applied the operations.",
+        "p50": "The median latency of an open loop, from the intended start of an operation.",
+        "p95": "The latency of an open loop that 95 % of the operations do not exceed.",
+        "p99": "The latency of an open loop that 99 % of the operations do not exceed.",
+        "p999": "The latency of an open loop that 99.9 % of the operations do not exceed.",
+    }
+)
 BY_TYPE = ("goodput", *QUANTILES)  # metrics that can be limited to one type of transaction: "p95:new_order"
 LATENCY = "ms"
 BEYOND = 10  # operations that must lie beyond a percentile: 200 operations a round for p95, 1000 for p99

@@ -225,3 +225,10 @@ def test_statuses_of_a_server_are_not_compared_across_clusters(name):
         assert counters.NATURES[name].value in why
         assert all(other in why and not counters.not_across(other) for other in counters.INSTEAD.get(name, ()))
         assert "variants that share a cluster" in why
+
+
+def test_every_counter_has_a_meaning():
+    """One sentence each; a counter per commit has that of its counter."""
+    assert set(counters.MEANINGS) == set(counters.NAMES)
+    assert [name for name, text in counters.MEANINGS.items() if not text.endswith(".") or "\n" in text] == []
+    assert counters.MEANINGS["fsyncs_per_commit"].startswith(counters.MEANINGS["fsyncs"].rstrip("."))

@@ -333,3 +333,9 @@ def test_what_never_began_has_no_type():
     """The deliveries that were done are all that is known of them; in a closed loop nothing was to begin."""
     assert metrics.display_value(losing(500.0), "p999:delivery", "tpcc") == pytest.approx(10, rel=0.011)
     assert metrics.display_value(losing(None), "p999", "tpcc") == pytest.approx(10, rel=0.011)
+
+
+def test_every_metric_has_a_meaning():
+    """One sentence each."""
+    assert tuple(metrics.MEANINGS) == metrics.NAMES
+    assert [name for name, text in metrics.MEANINGS.items() if not text.endswith(".")] == []
