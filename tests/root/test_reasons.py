@@ -1,0 +1,131 @@
+"""Reasons: each text that ends or voids a claim leads to its meaning."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+from pytest_dbcluster import reasons
+from pytest_dbcluster.reasons import REASONS, Effect
+
+PACKAGE = Path(reasons.__file__).parent
+LEAST = 4  # words: shorter texts are parts of a sentence
+# Where reasons are made: folders whose functions say in their docstring that they return one,
+ROOMS = ("claims", "rounds", "measuring", "testbed")
+SAYS = re.compile(r"(Return why|Why|The reason|Say (that|which)|That|AWS's notice)\b")
+# functions of these names anywhere, functions that join several reasons, and calls of these errors.
+NAMES = {"void", "void_reason", "lost", "notice", "late_start", "run_over"}
+JOINING = {"_decide", "_too_close", "drain", "_judge", "over", "_run_and_read", "_on_path", "shared_cores"}
+ERRORS = {"Inconclusive", "SeriesVoid", "held_error", "LockHeld"}
+# Two refuse a claim before it draws a round, with what to write in the test; one says why a rate was lowered.
+OTHERS = {"refuses", "not_across", "too_high"}
+
+
+def filled(node):
+    """The text of a string or an f-string, with ``x`` for each value; None for another expression."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return node.value
+    if isinstance(node, ast.JoinedStr):
+        return "".join(part.value if isinstance(part, ast.Constant) else "x" for part in node.values)
+    return None
+
+
+def texts(node):
+    """The texts of four words or more in some code, without docstrings."""
+    if (text := filled(node)) is not None:
+        values = [part for part in getattr(node, "values", ()) if isinstance(part, ast.FormattedValue)]
+        return [text] * (len(text.split()) >= LEAST) + [one for part in values for one in texts(part.value)]
+    body = list(ast.iter_child_nodes(node))
+    if isinstance(node, ast.FunctionDef) and ast.get_docstring(node) is not None:
+        body = [child for child in body if child is not node.body[0]]
+    return [one for child in body for one in texts(child)]
+
+
+def gives_reasons(function, room):
+    """Whether a function returns the text of a reason."""
+    if function.name in OTHERS:
+        return False
+    says = SAYS.match(ast.get_docstring(function) or "")
+    return function.name in NAMES | JOINING or (room in ROOMS and bool(says))
+
+
+def collected():
+    """(place, text) of every text in the package that is a reason, or a part of one."""
+    for path in sorted(PACKAGE.rglob("*.py")):
+        place = path.relative_to(PACKAGE)
+        for node in ast.walk(ast.parse(path.read_text())):
+            name = ""
+            if isinstance(node, ast.FunctionDef) and gives_reasons(node, place.parts[0]):
+                name = node.name
+            elif isinstance(node, ast.Call) and getattr(node.func, "id", getattr(node.func, "attr", "")) in ERRORS:
+                name = "raise"
+            if name and place.name != "reasons.py":
+                yield from ((f"{place}:{name}", text) for text in texts(node))
+
+
+COLLECTED = sorted(set(collected()))
+# Texts without a reason: parts of a sentence, frames around a reason, a statement for a server.
+FRAMES = re.compile(
+    r"[,;:] |x: x(; nothing was (drawn|started for it)| cannot be decided: x)$|x; nothing was started$"
+    r"|SELECT @@GLOBAL|another run that starts servers$|machines that others use: x$|x % of a round$"
+    r"|x, x of x rounds \(x\)$|x were void: x$"
+)
+
+
+def fits(reason, text):
+    """Whether a text of the code, whose values are ``x``, is one of a reason's forms, or begins or ends one."""
+    pattern = ".+?".join(map(re.escape, re.split(r"\bx\b", text)))
+    return reason.matches(text) or any(re.search(pattern, form) for form in reason.texts)
+
+
+def test_reasons_are_collected_from_every_room():
+    """The list is not empty for any of the places that make reasons."""
+    places = {place.split("/")[0] for place, _ in COLLECTED}
+
+    assert places >= {*ROOMS, "clusters", "hosts", "plugin", "system", "workloads"}
+    assert len(COLLECTED) > 50
+
+
+@pytest.mark.parametrize(("place", "text"), COLLECTED)
+def test_every_reason_of_the_code_has_a_meaning(place, text):
+    """A reader of the message finds on the page what has happened, and what to do."""
+    assert FRAMES.match(text) or [reason.name for reason in REASONS if fits(reason, text)], place
+
+
+@pytest.mark.parametrize("form", [form for reason in REASONS for form in reason.texts])
+def test_every_form_of_a_reason_is_made_by_the_code(form):
+    """No entry outlives the text that it explains."""
+    [reason] = [one for one in REASONS if form in one.texts]
+
+    assert [place for place, text in COLLECTED if fits(reason, text)]
+
+
+@pytest.mark.parametrize("reason", REASONS, ids=lambda reason: reason.name)
+def test_an_example_leads_to_its_reason(reason):
+    """The example is such a text, and no other kind of reason with the same effect claims it."""
+    found = reasons.find(reason.example)
+
+    assert reason in found
+    assert [one.name for one in found if one.effect is reason.effect and one is not reason] in ([], ["group-changed"])
+
+
+def test_several_reasons_of_one_message_are_found():
+    """A message joins them with semicolons."""
+    message = (
+        "budget of 20 s of measured time used (--db-budget); the first look comes after 12 pairs, which take 48 s; "
+        "the machine was busy: in the median round other programs take 1.5 of 2 cores: end the other programs"
+    )
+
+    assert [one.name for one in reasons.find(message)] == ["budget-used", "budget-below-first-look", "busy-machine"]
+    assert reasons.find("no reason at all") == []
+
+
+def test_reasons_have_distinct_names_and_full_sentences():
+    """Each has a name for its anchor, a meaning and a remedy that end in a full stop."""
+    assert len({reason.name for reason in REASONS}) == len(REASONS)
+    assert [one.name for one in REASONS if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", one.name)] == []
+    assert [one.name for one in REASONS if not (one.meaning.endswith(".") and one.remedy.endswith("."))] == []
+    assert {reason.effect for reason in REASONS} == set(Effect)
