@@ -1,4 +1,7 @@
-"""HAProxy (``proxy``), and the health server that HAProxy checks each node with (``health_server``)."""
+"""HAProxy: it spreads reads over the healthy nodes, and sends writes to one node.
+
+``proxy`` has the proxy, ``health_server`` the program that HAProxy checks each node with.
+"""
 
 from pytest_dbcluster.clusters.proxies.haproxy.proxy import HAProxy
 

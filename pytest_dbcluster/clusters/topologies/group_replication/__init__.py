@@ -1,4 +1,7 @@
-"""Group Replication: ``topology`` has the topology, ``members`` the group as its members see it."""
+"""Group Replication: all members certify each commit; one member or all members accept writes.
+
+``topology`` has the topology, ``members`` the group as its members see it.
+"""
 
 from pytest_dbcluster.clusters.topologies.group_replication.topology import GroupReplication
 
