@@ -2,7 +2,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup images bench test guests remote chaos suites drbd benchmarks report lint clean
+.PHONY: help setup images bench test guests remote chaos suites drbd benchmarks report docs lint clean
 
 BIN := .venv/bin
 ARGS ?=
@@ -100,6 +100,9 @@ report: setup ## make the page of the last results (without any: runs the main c
 		$(MAKE) --no-print-directory bench ARGS= || [[ -e $(RESULTS)/run.json ]]; }
 	@$(BIN)/dbcluster report $(RESULTS) $(ARGS)
 
+docs: setup ## build the documentation into docs/_build/html
+	$(BIN)/sphinx-build -W -n --keep-going -q docs docs/_build/html
+
 lint: setup ## check style, types and import contracts
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -107,5 +110,5 @@ lint: setup ## check style, types and import contracts
 	$(BIN)/lint-imports --no-logo
 
 clean: ## remove generated files of this checkout; `dbcluster cache clean` removes the fetched servers
-	rm -rf .venv dist $(RESULTS) .mypy_cache .ruff_cache .import_linter_cache .pytest_cache .hypothesis .benchmarks
+	rm -rf .venv dist $(RESULTS) docs/_build docs/reference/generated .mypy_cache .ruff_cache .import_linter_cache .pytest_cache .hypothesis .benchmarks
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

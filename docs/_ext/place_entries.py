@@ -1,0 +1,118 @@
+"""Topologies, proxies, provisioners, releases, storage profiles and workloads, from the package."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import inspect
+
+import examples
+from entries import after_colon, code, codes, entry, example, markdown, page
+
+import pytest_dbcluster
+from pytest_dbcluster import registry, storage_profiles
+from pytest_dbcluster.clusters.topology import Topology
+from pytest_dbcluster.releases import catalogue
+from pytest_dbcluster.releases.catalogue import Offer
+from pytest_dbcluster.workloads.workload import Workload
+
+
+def _modules(kind: str) -> list[tuple[str, object]]:
+    """(name, module) of each implementation of this package."""
+    found = registry.names(kind).items()
+    return [(name, importlib.import_module(module)) for name, module in found if module.startswith("pytest_dbcluster.")]
+
+
+def _first(module: object) -> str:
+    return after_colon(markdown(inspect.getdoc(module)))
+
+
+def topologies() -> str:
+    """Every topology: what it is, its nodes, what it needs, its own options, and an example."""
+    return page(_topology(name, module) for name, module in _modules("topology"))
+
+
+def _topology(name: str, module: object) -> str:
+    topology: type[Topology] = module.TOPOLOGY  # type: ignore[attr-defined]
+    facts = [f"Nodes: {topology.minimum_nodes} or more."]
+    if topology().wrong_size(3):
+        facts = [f"Nodes: {topology.minimum_nodes}."]
+    if topology.needs:
+        facts.append(f"Hosts need {codes(sorted(topology.needs))}.")
+    settings = [
+        f"{code(option)} ({', '.join(map(code, values))}; the first is the default)"
+        for option, values in topology.settings.items()
+    ]
+    if settings:
+        facts.append(f"Options of the topology: {'; '.join(settings)}.")
+    return entry("topology", name, _first(module), " ".join(facts), example(examples.TOPOLOGIES[name]))
+
+
+def proxies() -> str:
+    """Every proxy."""
+    return page(
+        entry("proxy", name, _first(module), example(examples.PROXIES[name])) for name, module in _modules("proxy")
+    )
+
+
+def provisioners() -> str:
+    """Every provisioner."""
+    return page(
+        entry("provisioner", name, _first(module), example(f"pytest --db-provisioner {name}"))
+        for name, module in _modules("provisioner")
+    )
+
+
+def releases() -> str:
+    """Every release and tool that can be fetched, with the suites that it comes from."""
+    return page(_release(offer) for offer in catalogue.OFFERS)
+
+
+def _release(offer: Offer) -> str:
+    suites = [f"{code(one.suite)}{f' (exactly {one.exact})' if one.exact else ''}" for one in offer.origins]
+    use = f"pytest --db-release {offer.name}" if offer.version else f"dbcluster fetch {offer.name}"
+    return entry(
+        "release",
+        offer.name,
+        f"Packages: {codes(offer.origins[0].packages)}.",
+        f"Suites: {', '.join(suites)}.",
+        example(use),
+    )
+
+
+def storage() -> str:
+    """Every storage profile."""
+    return page(
+        entry(
+            "storage",
+            profile.name,
+            f"{profile.what[0].upper()}{profile.what[1:]}.",
+            f"Limit: {f'{profile.iops} write operations a second' if profile.iops else 'none'}.",
+            example(f'spec.with_storage("{profile.name}")'),
+        )
+        for profile in storage_profiles.PROFILES.values()
+    )
+
+
+def workload_classes() -> list[type[Workload]]:
+    """The public workloads."""
+    public = [getattr(pytest_dbcluster, name) for name in pytest_dbcluster.__all__]
+    return [one for one in public if inspect.isclass(one) and issubclass(one, Workload)]
+
+
+def workloads() -> str:
+    """Every workload: what it runs, its default metric, its fields, and an example."""
+    return page(_workload(workload) for workload in sorted(workload_classes(), key=lambda one: one.__name__))
+
+
+def _workload(workload: type[Workload]) -> str:
+    name = workload.__name__
+    spread = "All load hosts share a round." if workload.divides else "The first load host runs the round."
+    fields = ", ".join(field.name for field in dataclasses.fields(workload))  # type: ignore[arg-type]
+    return entry(
+        "workload",
+        name,
+        f"Default metric: {{metric}}`{workload.metric}`. {spread}",
+        example(examples.WORKLOADS[name]),
+        f"```{{eval-rst}}\n.. autoclass:: pytest_dbcluster.{name}\n   :members: {fields}\n   :undoc-members:\n```",
+    )
