@@ -103,6 +103,16 @@ COUNTERS: Mapping[str, tuple[str, str, str]] = {
     "retries": ("one_writer", "all_nodes", "writes on one node wait for locks in place of conflicts"),
 }
 
+# Server or tool that can be fetched -> what it is.
+PRODUCTS: Mapping[str, str] = {
+    "mariadb": "A release of MariaDB, with its Galera library and the programs of its state transfers.",
+    "mysql": "A release of MySQL, with MySQL Router and the plugins for Group Replication, semi-sync and clone.",
+    "haproxy": 'The proxy of clusters with `proxy="haproxy"`.',
+    "sysbench": "The load generator of `SysBench` and `TPCC`.",
+    "vm": "The kernel and the root file system of guests.",
+    "stand-in": "The root file system of stand-in hosts, on which the plugin tests ssh.",
+}
+
 # Metric -> a claim that uses it.
 METRICS: Mapping[str, str] = {
     "throughput": "flush_2.beats(default)",

@@ -74,6 +74,7 @@ def _release(offer: Offer) -> str:
     return entry(
         "release",
         offer.name,
+        examples.PRODUCTS[offer.product],
         f"Packages: {codes(offer.origins[0].packages)}.",
         f"Suites: {', '.join(suites)}.",
         example(use),
