@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import sys
-import tomllib
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -11,7 +11,7 @@ sys.path.insert(0, str(HERE / "_ext"))
 
 project = "pytest-dbcluster"
 author = "the authors of pytest-dbcluster"
-release = tomllib.loads((HERE.parent / "pyproject.toml").read_text())["project"]["version"]
+release = importlib.metadata.version(project)
 
 extensions = [
     "myst_parser",
