@@ -8,7 +8,14 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import importlib.metadata
 import re
+from collections.abc import Sequence
+from pathlib import Path
+
+DOCS = Path(__file__).parents[1] / "docs"  # of a checkout
+PAGE, LABEL = "reference/messages.html", "Documentation"  # the page on the site, whose address has this label
+IN_CHECKOUT = (f"_build/html/{PAGE}", "how-to/inconclusive.md")  # the built page, or the text that names every reason
 
 
 class Effect(enum.Enum):
@@ -49,6 +56,24 @@ class Reason:
 def find(text: str) -> list[Reason]:
     """The reasons that a message contains, in the order of ``REASONS``."""
     return [reason for reason in REASONS if reason.matches(text)]
+
+
+def address(found: Sequence[Reason]) -> str:
+    """The page that says what to do about these reasons: a file of a checkout, or a URL of the site.
+
+    The URL has the anchor of a single reason. Empty without reasons, and if the package has no site.
+    """
+    if not found:
+        return ""
+    if known := [DOCS / name for name in IN_CHECKOUT if (DOCS / name).is_file()]:
+        return str(known[0])
+    try:
+        links = importlib.metadata.metadata("pytest-dbcluster").get_all("Project-URL") or []
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+    site = dict(link.split(", ", 1) for link in links).get(LABEL, "")
+    anchor = f"#reason-{found[0].name}" if len(found) == 1 else ""
+    return f"{site.rstrip('/')}/{PAGE}{anchor}" if site else ""
 
 
 def _pattern(form: str) -> str:

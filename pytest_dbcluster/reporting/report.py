@@ -258,9 +258,10 @@ class Report(Sink):
 
     def summary(self, terminal_reporter: Any) -> None:
         """Print all verdicts, if anything was measured."""
-        notes = [*self._closing, *unwritten.of(self._config).lines()]
         screen = terminal.Screen.of(self._config)
         tests = self._tests()
+        to_read = closing.to_read(self.records, tests)
+        notes = [*self._closing, *to_read, *unwritten.of(self._config).lines()]
         if self._config.getoption("tbstyle", "no") != "no":  # then pytest has shown why a test is broken
             tests = [dataclasses.replace(test, reason="") if test.outcome == "broken" else test for test in tests]
         terminal.summary(terminal_reporter, self.records, notes, screen, self.curves, self._matrix(), tests)

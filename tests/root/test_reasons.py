@@ -129,3 +129,36 @@ def test_reasons_have_distinct_names_and_full_sentences():
     assert [one.name for one in REASONS if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", one.name)] == []
     assert [one.name for one in REASONS if not (one.meaning.endswith(".") and one.remedy.endswith("."))] == []
     assert {reason.effect for reason in REASONS} == set(Effect)
+
+
+def test_a_checkout_has_the_page_as_a_file(tmp_path, monkeypatch):
+    """It is the built page, or the guide that names every reason."""
+    assert (reasons.DOCS / reasons.IN_CHECKOUT[1]).is_file()
+    assert Path(reasons.address(REASONS[:2])) in [reasons.DOCS / name for name in reasons.IN_CHECKOUT]
+    assert reasons.address([]) == ""
+    monkeypatch.setattr(reasons, "DOCS", tmp_path)
+    for name in reversed(reasons.IN_CHECKOUT):
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).touch()
+
+        assert reasons.address(REASONS[:2]) == str(tmp_path / name)
+
+
+def test_an_installed_package_has_the_page_on_its_site(monkeypatch):
+    """The address has the anchor of a single reason; without a site there is no address."""
+    links = ["Source, https://example.org/code", "Documentation, https://example.org/docs/"]
+    monkeypatch.setattr(reasons, "DOCS", Path("/nowhere"))
+    monkeypatch.setattr(reasons.importlib.metadata, "metadata", lambda name: Links(links))
+
+    assert reasons.address(REASONS[:1]) == "https://example.org/docs/reference/messages.html#reason-budget-used"
+    assert reasons.address(REASONS[:2]) == "https://example.org/docs/reference/messages.html"
+    links.clear()
+    assert reasons.address(REASONS[:2]) == ""
+
+
+class Links(list):
+    """The links of a package."""
+
+    def get_all(self, name):
+        """All of them, or None."""
+        return list(self) or None

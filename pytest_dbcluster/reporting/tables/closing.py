@@ -9,7 +9,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 
-from pytest_dbcluster import formatting
+from pytest_dbcluster import formatting, reasons
 from pytest_dbcluster.claims import wording
 from pytest_dbcluster.claims.claim import Outcome
 from pytest_dbcluster.measuring import remarks as notes
@@ -181,6 +181,15 @@ def legend(records: Sequence[ClaimRecord]) -> str:
 def total(records: Sequence[ClaimRecord], tests: Sequence[TestDocument] = ()) -> str:
     """The number of claims, and of tests without a claim, by state: ``2 hold, 1 refuted, 1 broken``."""
     return ", ".join(wording.state_count(state, number) for state, number in states.counts(records, tests).items())
+
+
+def to_read(records: Sequence[ClaimRecord], tests: Sequence[TestDocument] = ()) -> list[str]:
+    """One line with the page that says what to do about inconclusive and broken claims; empty if it has no entry."""
+    texts = [record.verdict.reason for record in of_title(OPEN, records)]
+    texts += [test.reason for test in states.tests_without_claim(records, tests)]
+    found = list(dict.fromkeys(reason for text in texts for reason in reasons.find(text)))
+    page = reasons.address(found)
+    return [f"what to do ({', '.join(reason.name for reason in found)}): {page}"] if page else []
 
 
 def to_calibrate(records: Sequence[ClaimRecord]) -> list[str]:

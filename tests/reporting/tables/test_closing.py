@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from pytest_dbcluster import reasons
 from pytest_dbcluster.claims import kinds
 from pytest_dbcluster.claims.cluster_difference import ClusterDifference
 from pytest_dbcluster.measuring.round_trips import RoundTripsTaken
@@ -221,3 +222,16 @@ def test_a_result_says_its_rate_and_its_bottleneck():
         "open loop: 560/s, 70 % of the slowest variant's closed loop (galera3 800/s, flush_2 900/s); "
         f"{trips}; the load generator is the bottleneck: galera3, 12 of 12 rounds (a thread); the data of the load fits"
     )
+
+
+def test_the_reasons_of_a_run_lead_to_their_page(tmp_path, monkeypatch):
+    """One line names each reason once, with the page; a run without known reasons has no line."""
+    open_claims = [undecided()] * 2
+    broken = TestDocument("test_a", "broken", "cluster galera3 failed before a round: node1 logged: [ERROR] it", 1.0)
+    guide = tmp_path / "how-to" / "inconclusive.md"
+    guide.parent.mkdir()
+    guide.touch()
+    monkeypatch.setattr(reasons, "DOCS", tmp_path)
+
+    assert closing.to_read(open_claims, [broken]) == [f"what to do (budget-used, failed-before-round): {guide}"]
+    assert closing.to_read([failed(), drained()]) == []
