@@ -45,14 +45,14 @@ EC2_OPTIONS = (
     Option("--db-ec2-jump", "jump", "host through which ssh reaches instances of a private subnet", "USER@ADDRESS"),
     Option("--db-ec2-image", "image", "image: ami-..., or the name of a public parameter (default: the newest Debian "
            "12)", "IMAGE"),
-    Option("--db-ec2-volume", "volume", "data volume of each server, KIND:GIB:IOPS:MIB_PER_SECOND, or nvme for the "
-           "instance's own disk (default gp3:50:3000:125)", "VOLUME"),
+    Option("--db-ec2-volume", "volume", "data volume of each server: gp3:GIB[:IOPS[:MIB_PER_SECOND]], gp2:GIB, "
+           "io1:GIB:IOPS, io2:GIB:IOPS, or nvme for the instance's own disk (default gp3:50:3000:125)", "VOLUME"),
     Option("--db-ec2-written", "written", "how much of each data volume is written once before use; 0 writes "
            "nothing (default 8)", "GIB"),
     Option("--db-ec2-ttl", "ttl", "time to live: instances end themselves after it (default 2h)", "TIME"),
     Option("--db-ec2-spot", "spot", "spot instances, which cost less and can be interrupted by AWS", "", "store_true"),
-    Option("--db-ec2-price", "prices", "hourly price of a type that is not in the price table; repeatable",
-           "TYPE=USD", "append"),
+    Option("--db-ec2-price", "prices", "hourly price of a type, or another price by its name, such as ipv4=0.005, in "
+           "place of a known price; repeatable", "TYPE=USD", "append"),
     Option("--db-ec2-tag", "tags", "a further tag for everything that is launched; repeatable", "KEY=VALUE", "append"),
     Option("--db-ec2-from", "source", "network that may reach ssh (default: our public address)",
            "CIDR"),
