@@ -209,7 +209,7 @@ REASONS: tuple[Reason, ...] = (
         "flush-costs-nothing",
         "an fsync takes {microseconds} us in {directory}: this disk cannot show the cost of flushes",
         means="The data directory is on tmpfs, or on a disk that does not wait for a flush.",
-        do="Set DBCLUSTER_DATA_DIR to a directory on a real disk, or limit the disk with iops= or --db-storage.",
+        do="Set DBCLUSTER_DATA_DIR to a directory on a real disk, or limit a fast disk with iops= or --db-storage.",
         example="an fsync takes 3 us in /dev/shm: this disk cannot show the cost of flushes",
     ),
     _inconclusive(
@@ -322,7 +322,7 @@ REASONS: tuple[Reason, ...] = (
         "member {name} was {before} before the round and is {after} after it",
         "a member left the group and rejoined: the view changed from {before} to {after}",
         means="A member of the group left, rejoined, or lost its role during the round.",
-        do="Look at the error log of that member. On a busy machine members are expelled because they answer late.",
+        do="Look at the error log of that member. A busy machine can make a member answer too late.",
         example="member node2 was ONLINE before the round and is not a member after it",
     ),
     _void(
