@@ -10,47 +10,41 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 import pytest_dbcluster
 from fixtures import clusters
 from fixtures.loads import WRITING, slap
-from pytest_dbcluster import registry
 from pytest_dbcluster.cli import main
-from pytest_dbcluster.clusters import topology
 from pytest_dbcluster.clusters.servers import cnf_file
-from pytest_dbcluster.hosts import provisioner
 from pytest_dbcluster.plugin import command_line
 from pytest_dbcluster.releases import catalogue
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
-REFERENCE = (ROOT / "REFERENCE.md").read_text()
+SITE = "".join(
+    path.read_text()
+    for path in sorted((ROOT / "docs").rglob("*.md"))
+    if not {"_build", "generated"} & set(path.relative_to(ROOT).parts)
+)
+CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text()
 MAKEFILE = (ROOT / "Makefile").read_text()
 TARGETS = set(re.findall(r"^([a-z]+):", MAKEFILE, re.MULTILINE))
 COMMANDS = [
     line.split("#")[0].strip()
-    for block in re.findall(r"^```sh\n(.*?)^```", README + REFERENCE, re.MULTILINE | re.DOTALL)
+    for block in re.findall(r"^```sh\n(.*?)^```", README + SITE + CONTRIBUTING, re.MULTILINE | re.DOTALL)
     for line in block.splitlines()
     if line.split("#")[0].strip()
 ]
 
 
 def inline(pattern):
-    """What README and REFERENCE quote as code in their running text."""
-    return [code for code in re.findall(r"`([^`\n]+)`", README + REFERENCE) if re.match(pattern, code)]
+    """What README, site and CONTRIBUTING quote as code in their running text."""
+    return [code for code in re.findall(r"`([^`\n]+)`", README + SITE + CONTRIBUTING) if re.match(pattern, code)]
 
 
 def quoted(program):
     """The first word after a program, wherever the README shows a call of it."""
     calls = [*COMMANDS, *inline(rf"{program} ")]
     return {found[1] for call in calls if (found := re.search(rf"(?:^|[ /]){program} ([a-z0-9]+)", call))}
-
-
-def table(first):
-    """The rows of REFERENCE's table whose first heading is ``first``."""
-    rows = re.search(rf"^\| {first} \|.*\n\|[-| ]+\n((?:\|.*\n)+)", REFERENCE, re.MULTILINE)
-    return [[cell.strip() for cell in row.strip("|").split("|")] for row in rows[1].splitlines()]
 
 
 class Options:
@@ -83,16 +77,16 @@ def test_every_make_target_is_phony_and_stands_in_the_help():
     assert all(re.match(r"make [a-z]+ +[a-z].{10,}", line) for line in said.splitlines())
 
 
-def test_readme_shows_make_targets_that_exist():
-    """`make bench` and the others that the README names are targets."""
+def test_documents_show_make_targets_that_exist():
+    """`make bench` and the others that documents name are targets."""
     shown = quoted("make")
 
-    assert shown >= {"bench", "test", "suites", "help"}
+    assert shown >= {"bench", "test", "docs", "lint"}
     assert shown <= TARGETS
 
 
-def test_readme_shows_commands_that_are_built():
-    """Each `dbcluster COMMAND` of the README is a command."""
+def test_documents_show_commands_that_are_built():
+    """Each `dbcluster COMMAND` of README and site is a command."""
     action = next(one for one in main.parser([])._actions if isinstance(one, argparse._SubParsersAction))
     shown = quoted("dbcluster")
 
@@ -100,54 +94,29 @@ def test_readme_shows_commands_that_are_built():
     assert shown <= set(action.choices)
 
 
-def test_readme_shows_pytest_calls_of_suites_that_exist():
-    """The paths of the README's pytest calls are there."""
-    calls = [call.split("pytest ", 1)[1].split()[0] for call in [*COMMANDS, *inline(r"pytest ")] if "pytest " in call]
+def test_documents_show_pytest_calls_of_suites_that_exist():
+    """The suites in calls of pytest are there."""
+    calls = [call for call in [*COMMANDS, *inline(r"(\.venv/bin/)?pytest ")] if "pytest " in call]
+    paths = {path.split("::")[0] for call in calls for path in re.findall(r"(?<!\S)suites/[^\s`]*", call)}
 
-    assert "suites/galera" in calls
-    assert [path for path in calls if not (ROOT / path).exists()] == []
-
-
-def test_the_reference_lists_every_option():
-    """The table of options has exactly the options of the plugin."""
-    rows = [re.match(r"`(--db-[a-z0-9-]+)", row[0])[1] for row in table("option")]
-
-    assert len(rows) == len(set(rows))
-    assert set(rows) == options()
+    assert {"suites/galera", "suites/versions"} <= paths
+    assert [path for path in paths if not (ROOT / path).exists()] == []
 
 
 def test_documents_name_no_option_that_does_not_exist():
     """An option that is only planned is not offered to a reader."""
-    texts = [README, REFERENCE, MAKEFILE, *((ROOT / name).read_text() for name in ("CHANGELOG.md", "CONTRIBUTING.md"))]
-    named = {name for text in texts for name in re.findall(r"--db-[a-z0-9]+(?:-[a-z0-9]+)*", text)}
+    texts = [README, SITE, MAKEFILE, CONTRIBUTING, (ROOT / "CHANGELOG.md").read_text()]
+    named = {name for text in texts for name in re.findall(r"--db-[a-z0-9]+(?:-[a-z0-9]+)*(?![a-z0-9-])", text)}
 
     assert named <= options()
 
 
-@pytest.mark.parametrize(
-    ("first", "planned"),
-    [
-        ("topology", topology.PLANNED),
-        ("provisioner", provisioner.PLANNED),
-    ],
-)
-def test_the_reference_lists_what_is_built_and_what_is_planned(first, planned):
-    """The tables of topologies and provisioners say of each one whether it is built."""
-    rows = {row[0].strip("`"): row[1] for row in table(first)}
-    built = set(registry.names(first))
-
-    assert {name for name, state in rows.items() if state == "built"} == built
-    assert {name for name, state in rows.items() if state == "planned"} == set(planned) - built
-
-
 def test_documents_name_releases_that_can_be_fetched():
     """Every version that is named without a directory is on offer, and `make test` has all that the README names."""
-    named = {
-        text: set(re.findall(r"\b(?:mariadb|mysql):\d+\.\d+\b(?!=)", text)) for text in (README + REFERENCE, MAKEFILE)
-    }
+    named = {text: set(re.findall(r"\b(?:mariadb|mysql):\d+\.\d+\b(?!=)", text)) for text in (README + SITE, MAKEFILE)}
 
-    assert named[README + REFERENCE] <= {offer.name for offer in catalogue.OFFERS}
-    assert named[README + REFERENCE] == named[MAKEFILE]
+    assert named[README + SITE] <= {offer.name for offer in catalogue.OFFERS}
+    assert named[README + SITE] == named[MAKEFILE]
 
 
 EXAMPLE = re.search(r"^```python\n(.*?)^```", README, re.MULTILINE | re.DOTALL)[1]
@@ -185,20 +154,36 @@ def test_readme_shows_the_flush_claims(tmp_path, monkeypatch):
     assert [line for line in EXAMPLE.splitlines() if line.startswith("    assert ")] == claims
 
 
-def test_readme_links_to_files_that_exist():
-    """No link and no entry of "What's here" points at nothing."""
-    links = re.findall(r"\]\((?!https?:)([^)#]+)\)", README + REFERENCE)
-    here = README.split("## What's here\n")[1]
-    entries = re.findall(r"^\| `([^`]+)` \|", here, re.MULTILINE)
+def test_readme_and_changelog_link_to_files_that_exist():
+    """No link and no picture points at nothing; the build of the site checks the links of the site."""
+    links = re.findall(r"\]\((?!https?:)([^)#]+)\)", README + (ROOT / "CHANGELOG.md").read_text())
 
-    assert entries
-    assert [name for name in [*links, *entries] if not (ROOT / name).exists()] == []
+    assert links
+    assert [name for name in links if not (ROOT / name).exists()] == []
 
 
 def test_readme_and_contributing_stay_short():
     """A newcomer reads them whole."""
-    assert len(README.splitlines()) < 110
-    assert len((ROOT / "CONTRIBUTING.md").read_text().splitlines()) < 70
+    assert len(README.splitlines()) <= 120
+    assert len(CONTRIBUTING.splitlines()) < 90
+
+
+def test_readme_fits_a_terminal():
+    """No line is wider than 100 characters, and no paragraph or list item has more than 60 words."""
+    prose = re.sub(r"^```.*?^```", "", README, flags=re.MULTILINE | re.DOTALL)
+    paragraphs = re.split(r"\n\n|\n(?=- )", prose)
+
+    assert [line for line in README.splitlines() if len(line) > 100] == []
+    assert [text for text in paragraphs if len(text.split()) > 60] == []
+
+
+def test_contributing_lists_the_rooms():
+    """Each folder of the package, from the top down, and no other."""
+    rooms = re.findall(r"^\| `pytest_dbcluster/([a-z]+)` \|", CONTRIBUTING, re.MULTILINE)
+    folders = {path.parent.name for path in (ROOT / "pytest_dbcluster").glob("*/__init__.py")}
+
+    assert len(rooms) == len(folders)
+    assert set(rooms) == folders
 
 
 def test_changelog_begins_with_the_version_of_the_package():
@@ -235,8 +220,9 @@ def test_the_main_job_is_the_flush_claims_alone():
     assert len(selected) == 3
 
 
-def test_the_reference_names_the_oldest_versions():
+def test_the_site_names_the_oldest_versions():
     """They are those of the messages."""
     oldest = {product: ".".join(map(str, version)) for product, version in catalogue.OLDEST.items()}
+    page = (ROOT / "docs" / "reference" / "releases.md").read_text()
 
-    assert f"(MySQL {oldest['mysql']}, MariaDB {oldest['mariadb']} and newer)" in REFERENCE
+    assert f"MySQL {oldest['mysql']}, MariaDB {oldest['mariadb']}, or newer" in page

@@ -18,7 +18,8 @@ from pytest_dbcluster.hosts.provisioners.ec2.plan import USUAL_GIB
 from pytest_dbcluster.hosts.provisioners.ec2.settings import EC2Settings
 from tests.support.command import ROOT
 
-SECTION = (ROOT / "REFERENCE.md").read_text().split("### Published instance types\n")[1].split("\n## ")[0]
+PAGE = (ROOT / "docs" / "how-to" / "ec2-with-a-cap.md").read_text()
+SECTION = PAGE.split("## Published instance types\n")[1].split("\n## ")[0]
 COMMANDS = [shlex.split(line) for line in re.findall(r"^pytest .+$", SECTION, re.MULTILINE)]
 ROWS = {row[0].strip("`"): row for row in re.findall(r"^\| (`\S+`) \| `(\S+)` \| (.+) \| (\S+) USD \|", SECTION, re.M)}
 REGION = "eu-central-1"
