@@ -18,8 +18,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks import ratios, stage
-from pytest_dbcluster.cli.comparison import Result
 from pytest_dbcluster.errors import ProvisionError
+from pytest_dbcluster.reporting.tables.no_worse import Result
 
 TARGET = 0.9
 CHANGES = {

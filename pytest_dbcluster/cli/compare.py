@@ -12,42 +12,27 @@ import math
 import os
 import secrets
 import shlex
-import statistics
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from pytest_dbcluster import formatting, registry
-from pytest_dbcluster.claims import wording
-from pytest_dbcluster.claims.claim import Outcome
+from pytest_dbcluster import registry
 from pytest_dbcluster.cli.clusters import options_of
-from pytest_dbcluster.cli.comparison import (
-    COMMAND,
-    ROUNDS_SHARE,
-    WIDEST,
-    ComparedWorkload,
-    Comparison,
-    ComparisonResults,
-    Result,
-    certain_margin,
-    is_slower,
-    overall,
-)
+from pytest_dbcluster.cli.comparison import ROUNDS_SHARE, Comparison, ComparisonResults
 from pytest_dbcluster.cli.text import add_wait, own_options, tell
 from pytest_dbcluster.clusters.topology import usual_nodes
 from pytest_dbcluster.errors import ConfigError, Inconclusive, LockHeld
-from pytest_dbcluster.formatting import amount, duration, quantity
+from pytest_dbcluster.formatting import duration
 from pytest_dbcluster.hosts.given import add_ec2_options, add_machines, remote_arguments
 from pytest_dbcluster.hosts.provisioner import parse_images
-from pytest_dbcluster.measuring.answer import Answer
 from pytest_dbcluster.measuring.evidence import Evidence
 from pytest_dbcluster.reporting import results_lock
 from pytest_dbcluster.reporting.recording import Asked
 from pytest_dbcluster.reporting.results_lock import ResultsLock
 from pytest_dbcluster.reporting.resume import earlier
 from pytest_dbcluster.reporting.resume.earlier import Earlier
-from pytest_dbcluster.reporting.tables import layout
-from pytest_dbcluster.rounds import metrics
+from pytest_dbcluster.reporting.tables import layout, no_worse
+from pytest_dbcluster.reporting.tables.no_worse import COMMAND, ComparedWorkload, Result
 from pytest_dbcluster.spec import DEFAULT_RELEASE, ClusterSpec, ReleaseName
 from pytest_dbcluster.testbed.pool import open_pool
 from pytest_dbcluster.testbed.resolution import Resolution
@@ -60,13 +45,7 @@ from pytest_dbcluster.workloads.workload import Workload
 DEFAULT_WORKLOADS = ("sysbench:oltp_read_write", "tpcc")
 SECONDS = 300.0  # default of the whole comparison, with the starts of its clusters
 LEAST_SECONDS = 10.0
-WIDTH = 60  # characters of a value in the output
 RESUME = "--resume"
-ENDS = {
-    Result.NO_WORSE: "{candidate} is no worse than {baseline}",
-    Result.WORSE: "{candidate} is worse than {baseline}",
-    Result.UNKNOWN: "could not tell whether {candidate} is worse than {baseline}",
-}
 
 
 def add_compare(compare: argparse.ArgumentParser) -> None:
@@ -181,8 +160,8 @@ def _compare(arguments: argparse.Namespace) -> int:
         compared = comparison.workloads(workloads)
     _print(differences(comparison.evidence, names), table(compared, names))
     _print(filter(None, [place.line]), missing_answers(compared, results.asked.repeat), results.finish(compared))
-    print(sentence(compared, names))
-    return int(overall(compared).value)
+    print(no_worse.sentence(compared, names))
+    return int(no_worse.overall(compared).value)
 
 
 def _asked_command(arguments: argparse.Namespace) -> Asked:
@@ -327,102 +306,18 @@ def workload_of(text: str, threads: int | None) -> Workload:
 
 
 def differences(evidence: Evidence, names: tuple[str, ...]) -> list[str]:
-    """The differences of the running servers: each variable with both values, and what a commit guarantees.
-
-    Variables of only one server are counted, because another release has dozens of them.
-    """
+    """The lines about the differences of the running servers. names: baseline and candidate."""
     baseline, candidate = names
-    variables = evidence.differences.get((candidate, baseline), {})
-    both = [
-        (name, *map(_shorten, pair)) for name, pair in sorted(variables.items()) if all(pair) and _is_behaviour(name)
-    ]
-    lines = ["", "differs in effect:", *layout.plain(("variable", *names), both).splitlines()]
-    if not both:
-        lines = ["", "differs in effect: no server variable"]
-    for side, name in enumerate(names):
-        if own := [variable for variable, pair in variables.items() if pair[side] and not pair[1 - side]]:
-            lines.append(
-                f"only {name} has a value for {quantity(len(own), 'variable')}: {_shorten(', '.join(sorted(own)))}"
-            )
-    if len(set(evidence.durability.values())) > 1:
-        lines.append(f"a commit guarantees: {'; '.join(f'{name} {evidence.durability[name]}' for name in names)}")
-    return lines
-
-
-def _is_behaviour(variable: str) -> bool:
-    """Whether a variable is about the behaviour of a server, and not only about its place or version."""
-    return not variable.startswith(("version_", "performance_schema_max_")) and not variable.endswith("dir")
-
-
-def _shorten(text: str) -> str:
-    return text if len(text) <= WIDTH else f"{text[: WIDTH - 3]}..."
+    found = no_worse.differences(evidence.differences.get((candidate, baseline), {}), evidence.durability, names)
+    if not found.rows:
+        return ["", "differs in effect: no server variable", *found.notes]
+    return ["", "differs in effect:", *layout.plain(found.columns, found.rows).splitlines(), *found.notes]
 
 
 def table(compared: Sequence[ComparedWorkload], names: tuple[str, ...]) -> list[str]:
-    """One row for each workload and metric: both medians, the ratio with its interval, the verdict; then remarks."""
-    head = ("workload", "", *names, "ratio (99.9 %)", "")
-    rows = []
-    for item in compared:
-        if item.throughput is None:
-            rows.append((item.workload, "", "-", "-", "-", f"no answer: {item.reason}"))
-            continue
-        closer = item.throughput if item.closer is None else item.closer
-        rows.append((item.workload, *_cells(closer), _verdict_text(item.throughput)))
-        if item.p95 is not None:  # bool() of an answer would raise if its claim fails
-            rows.append(("", *_cells(item.p95), _verdict_text(item.p95)))
-        elif item.reason:
-            rows.append(("", "p95", "-", "-", "-", f"no answer: {item.reason}"))
-    remarks = [f"{item.workload}: {item.remark}" for item in compared if item.remark]
-    return ["", *layout.plain(head, rows).splitlines(), *remarks, ""]
-
-
-def _cells(answer: Answer) -> tuple[str, str, str, str]:
-    """Metric, both medians, and the ratio with its interval; a ratio above 1 means that the candidate is faster."""
-    candidate, baseline = answer.contrast
-    values = [
-        statistics.median(metrics.display_value(done, answer.metric, answer.load) for done in side.rounds)
-        for side in (baseline, candidate)
+    """The lines of the table: a workload is named in its first row; then remarks."""
+    cells = [
+        ("" if row.metric == no_worse.TAIL else row.workload, row.metric, *row.figures, row.text)
+        for row in no_worse.rows(compared)
     ]
-    unit = metrics.unit(answer.metric)
-    shown = [f"{amount(value)} {unit}".rstrip() for value in values]
-    verdict = answer.verdict
-    return answer.metric, shown[0], shown[1], wording.estimate(verdict)
-
-
-def _verdict_text(answer: Answer) -> str:
-    verdict = answer.verdict
-    if is_slower(verdict):
-        return "worse"
-    if verdict.outcome is Outcome.HOLDS and verdict.low * math.exp(-verdict.claim.apart) > 1:
-        return "faster"
-    margin = certain_margin(verdict)
-    if margin <= WIDEST:
-        return f"no worse (less than {100 * margin:.2g} % slower)"
-    return f"could not tell: {verdict.reason}"
-
-
-def sentence(compared: Sequence[ComparedWorkload], names: tuple[str, ...]) -> str:
-    """The answer in one sentence, with the workloads that decide it."""
-    result = overall(compared)
-    text = ENDS[result].format(baseline=names[0], candidate=names[1])
-    if result is Result.NO_WORSE:
-        return f"{text}: {'; '.join(map(_in_words, compared))}"
-    named = ", ".join(item.workload for item in compared if item.result is result)
-    return f"{text}: {named}"
-
-
-def _in_words(item: ComparedWorkload) -> str:
-    """The words of a no-worse result about one workload: ``1.27x as fast on tpcc w1 t4, p95 not known``."""
-    assert item.throughput is not None
-    verdict = item.throughput.verdict
-    closer = verdict if item.closer is None else item.closer.verdict
-    ratio, apart = formatting.ratio(closer.ratio, [1.0]), math.exp(-verdict.claim.apart)
-    if max(verdict.low, closer.low) * apart > 1:
-        said = f"{ratio} as fast on {item.workload}"
-    elif verdict.decided_low * apart > 1:
-        said = f"no slower on {item.workload} (measured {ratio})"
-    else:
-        said = f"less than {100 * certain_margin(verdict):.2g} % slower on {item.workload} (measured {ratio})"
-    told = item.p95 is not None and certain_margin(item.p95.verdict) <= WIDEST
-    asked = item.p95 is not None or bool(item.reason)
-    return f"{said}, p95 not known" if asked and not told else said
+    return ["", *layout.plain(no_worse.columns(names), cells).splitlines(), *no_worse.remarks(compared), ""]

@@ -1,13 +1,12 @@
-"""A comparison of two variants: measures each workload, and decides whether the candidate is worse.
+"""A comparison of two variants: measures each workload, and writes each answer at once.
 
 Each workload has one or two answers: its throughput in a closed loop, and in an open loop its p95 at 70 % of the slower
-variant's throughput. ``judge`` turns the answers into one of three results, without input or output.
+variant's throughput. ``no_worse`` turns the answers into one of three results.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import enum
 import functools
 import math
 import statistics
@@ -18,7 +17,7 @@ from types import MappingProxyType
 from typing import Any
 
 from pytest_dbcluster.claims import kinds
-from pytest_dbcluster.claims.claim import Claim, Outcome, Verdict
+from pytest_dbcluster.claims.claim import Claim
 from pytest_dbcluster.claims.cluster_difference import ONE_IN, percent
 from pytest_dbcluster.errors import DBClusterError, Inconclusive, LockHeld, SeriesVoid
 from pytest_dbcluster.formatting import Report
@@ -44,7 +43,8 @@ from pytest_dbcluster.reporting.resume.digests import Conditions
 from pytest_dbcluster.reporting.resume.earlier import Earlier, Key, key_of_line
 from pytest_dbcluster.reporting.resume.earlier_tries import EarlierTries
 from pytest_dbcluster.reporting.resume.recall import Recall
-from pytest_dbcluster.reporting.tables import closing
+from pytest_dbcluster.reporting.tables import closing, no_worse
+from pytest_dbcluster.reporting.tables.no_worse import MARGIN, WIDEST, ComparedWorkload, Result, test_of
 from pytest_dbcluster.reporting.unwritten import Unwritten
 from pytest_dbcluster.rounds import metrics
 from pytest_dbcluster.rounds.open_loop import ArrivalRate
@@ -53,8 +53,6 @@ from pytest_dbcluster.testbed.testbed import Testbed
 from pytest_dbcluster.testbed.variants import Variant
 from pytest_dbcluster.workloads.workload import OpenLoop, Workload
 
-MARGIN = 0.05  # "no worse": slower by less than this
-WIDEST = 0.10  # the widest margin that still counts as "no worse" if MARGIN is not certain
 ROOM = 1.1  # a wider margin / the difference of equal clusters, as log ratios
 SHARE = "70 %"  # arrival rate of the open loop
 OPERATIONS = 300  # of a round for p95; it needs 200, see rounds.metrics.require_operations
@@ -65,103 +63,11 @@ ROUNDS_SHARE = 0.95  # of --seconds: the last block ends after it, and then the 
 SHARE_OF_TIME = "its share of --seconds"  # the limit of a workload's measured seconds, in messages
 STEP = 10  # seconds; an advised --seconds is a multiple of it
 CANDIDATE, BASELINE = 1, 0
-COMMAND = "dbcluster compare"
-
-
-class Result(enum.Enum):
-    """The result of a comparison for the candidate. ``value`` is the exit code."""
-
-    NO_WORSE = 0
-    WORSE = 3
-    UNKNOWN = 4
 
 
 OUTCOMES: Mapping[Result, run_document.Outcome] = MappingProxyType(
     {Result.NO_WORSE: "holds", Result.WORSE: "refuted", Result.UNKNOWN: "inconclusive"}
 )
-
-
-@dataclasses.dataclass(frozen=True)
-class ComparedWorkload:
-    """One workload on both variants."""
-
-    workload: str
-    """Name of the workload."""
-
-    throughput: Answer | None
-    """The answer about good operations a second; None without one."""
-
-    closer: Answer | None = None
-    """The ratio of the throughputs after all rounds."""
-
-    p95: Answer | None = None
-    """The answer about the latency; None without an open loop."""
-
-    reason: str = ""
-    """Why an answer is missing; empty if no answer is missing."""
-
-    remark: str = ""
-    """Remarks about the data (``Evidence.data_fits``) and about earlier tries of the throughput."""
-
-    @property
-    def measured(self) -> bool:
-        """Whether the throughput has a complete answer."""
-        return self.throughput is not None and not self.throughput.interrupted
-
-    @property
-    def result(self) -> Result:
-        """The result of both answers."""
-        if self.throughput is None:
-            return Result.UNKNOWN
-        return judge(self.throughput.verdict, None if self.p95 is None else self.p95.verdict)
-
-
-def certain_margin(verdict: Verdict) -> float:
-    """The smallest fraction, from ``MARGIN`` on, by which the candidate is certainly not slower (90 % interval).
-
-    On separate clusters it includes the difference of equal clusters. Infinite if the guard fails, if there is no
-    interval yet, and if this machine cannot decide the claim.
-    """
-    if verdict.outcome is Outcome.HOLDS:
-        return verdict.claim.margin
-    if verdict.outcome is Outcome.FAILS or not _is_decidable(verdict) or not verdict.decided_low > 0:
-        return math.inf
-    return max(verdict.claim.margin, 1 - verdict.decided_low * math.exp(-verdict.claim.apart))
-
-
-def is_slower(verdict: Verdict) -> bool:
-    """Whether the candidate is certainly slower: the guard fails, or the whole sequential interval is below 1.
-
-    On separate clusters it must be below 1 by more than the difference of equal clusters.
-    """
-    if verdict.outcome is Outcome.INCONCLUSIVE:
-        return _is_decidable(verdict) and verdict.high * math.exp(verdict.claim.apart) < 1
-    return verdict.outcome is Outcome.FAILS
-
-
-def _is_decidable(verdict: Verdict) -> bool:
-    """Whether more rounds could decide an inconclusive guard; False if this machine cannot decide it."""
-    return verdict.needed_margin is not None
-
-
-def judge(throughput: Verdict, p95: Verdict | None) -> Result:
-    """Return the result for the candidate from the verdicts on throughput and p95.
-
-    It is worse if one of them is certainly worse. It is not worse if the throughput is certainly not slower by MARGIN.
-    If MARGIN is not certain, WIDEST takes its place. An undecided p95 does not change the result, because a tail needs
-    more rounds.
-    """
-    if is_slower(throughput) or (p95 is not None and is_slower(p95)):
-        return Result.WORSE
-    return Result.NO_WORSE if certain_margin(throughput) <= WIDEST else Result.UNKNOWN
-
-
-def overall(compared: Sequence[ComparedWorkload]) -> Result:
-    """Worse if one workload is worse, no worse if all are no worse, otherwise unknown."""
-    results = {item.result for item in compared}
-    if Result.WORSE in results:
-        return Result.WORSE
-    return Result.NO_WORSE if results == {Result.NO_WORSE} else Result.UNKNOWN
 
 
 class ComparisonResults:
@@ -325,12 +231,17 @@ class Comparison:
             again = remarks.try_line(throughput.tries, closed.rules.alpha)
             remark = "; ".join(filter(None, (*closer.evidence.data_fits.values(), *again)))
         except DBClusterError as error:
-            return ComparedWorkload(name, _interrupted_answer(closed), reason=self._why(error))
+            interrupted = _interrupted_answer(closed)
+            shown = None if interrupted is None else no_worse.of_answer(interrupted)
+            return ComparedWorkload(name, shown, reason=self._why(error))
+        measured = no_worse.of_answer(throughput), no_worse.of_answer(closer)
         try:
-            p95 = self._tail(workload, test, closed, end) if isinstance(workload, OpenLoop) else None
-            return ComparedWorkload(name, throughput, closer, p95, remark=remark)
+            if not isinstance(workload, OpenLoop):
+                return ComparedWorkload(name, *measured, remark=remark)
+            p95 = no_worse.of_answer(self._tail(workload, test, closed, end))
+            return ComparedWorkload(name, *measured, p95, remark=remark)
         except DBClusterError as error:
-            return ComparedWorkload(name, throughput, closer, reason=self._why(error), remark=remark)
+            return ComparedWorkload(name, *measured, reason=self._why(error), remark=remark)
 
     def _why(self, error: DBClusterError) -> str:
         """Why there is no answer. Raises the error if it ends everything before the first answer."""
@@ -367,9 +278,9 @@ class Comparison:
             tail: Any = dataclasses.replace(workload.at_rate(rate.rate), seconds=length)  # type: ignore[type-var]
             measurement = self._measurement(tail, test, seconds, rate)
             try:
-                return _no_slower(measurement, "p95")
+                return _no_slower(measurement, no_worse.TAIL)
             except metrics.TooFewOperations as error:
-                longer = max(metrics.seconds_needed(rounds, "p95", str(tail)) for rounds in measurement.rounds)
+                longer = max(metrics.seconds_needed(rounds, no_worse.TAIL, str(tail)) for rounds in measurement.rounds)
                 if not length < longer < math.inf:
                     raise Inconclusive(str(error)) from None
                 length, rate = longer, measurement.source.arrival_rate
@@ -416,11 +327,6 @@ def _interrupted_answer(measurement: Measurement | None) -> Answer | None:
     """The answer of an interrupted measurement; None if there is none."""
     answers = measurement.claims.answers if measurement else ()
     return next((answer for answer in answers if answer.interrupted and answer.asserted), None)
-
-
-def test_of(workload: object) -> str:
-    """The test name of a workload (or of its name) in the results."""
-    return f"{COMMAND}::{workload}"
 
 
 def rules_of(seed: int, seconds: float, over: Callable[[], str], *, seconds_in_all: float, workloads: int = 1) -> Rules:

@@ -10,7 +10,7 @@ import pytest
 
 from pytest_dbcluster.claims import kinds
 from pytest_dbcluster.cli import compare
-from pytest_dbcluster.cli.comparison import ComparedWorkload, ComparisonResults
+from pytest_dbcluster.cli.comparison import ComparisonResults
 from pytest_dbcluster.cli.main import main
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.measuring.evidence import Evidence
@@ -18,6 +18,7 @@ from pytest_dbcluster.reporting import schema
 from pytest_dbcluster.reporting.documents.run_document import read_run
 from pytest_dbcluster.reporting.recording import Asked
 from pytest_dbcluster.reporting.resume import earlier
+from pytest_dbcluster.reporting.tables.no_worse import ComparedWorkload
 from pytest_dbcluster.system import machine_lock
 from pytest_dbcluster.workloads.mysqlslap import MySQLSlap
 from pytest_dbcluster.workloads.sysbench import SysBench

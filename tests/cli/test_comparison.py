@@ -1,4 +1,4 @@
-"""The judgement of ``dbcluster compare``: which verdicts make a candidate worse, no worse, or unknown."""
+"""The measurements of ``dbcluster compare``: margins, time, and what its lines say of its answers."""
 
 from __future__ import annotations
 
@@ -12,26 +12,15 @@ import types
 import pytest
 
 from pytest_dbcluster.claims import claim as claims
-from pytest_dbcluster.claims import kinds, verdict
 from pytest_dbcluster.claims.cluster_difference import ClusterDifference
-from pytest_dbcluster.claims.verdict import Terms
 from pytest_dbcluster.cli import compare, comparison
-from pytest_dbcluster.cli.comparison import (
-    WIDEST,
-    ComparedWorkload,
-    Comparison,
-    Result,
-    _no_slower,
-    certain_margin,
-    is_slower,
-    judge,
-    overall,
-    rules_of,
-)
+from pytest_dbcluster.cli.comparison import Comparison, _no_slower, rules_of
 from pytest_dbcluster.errors import Inconclusive, LockHeld, ProvisionError
 from pytest_dbcluster.measuring.drawing.rules import Rules
 from pytest_dbcluster.measuring.measurement import Measurement
 from pytest_dbcluster.measuring.series import series_of
+from pytest_dbcluster.reporting.tables import no_worse
+from pytest_dbcluster.reporting.tables.no_worse import WIDEST, ComparedWorkload, Result, certain_margin, is_slower
 from pytest_dbcluster.rounds.histogram import Histogram, bucket
 from pytest_dbcluster.rounds.ledger import Ledger, LedgerEntry
 from pytest_dbcluster.rounds.round import RunResult
@@ -40,132 +29,6 @@ from pytest_dbcluster.workloads.sysbench import SysBench
 from pytest_dbcluster.workloads.tpcc import TPCC
 from tests.reporting.resume.test_earlier_tries import FakeRecall
 from tests.support.fakes import FakeSource, noisy
-from tests.support.pairs import pairs
-
-GUARD = kinds.no_slower_than(0.05)
-
-
-def guard(ratio, sd, number, void=(), **terms):
-    """The verdict on this many made-up pairs with a true ratio and a spread; drawn look by look, as a run does."""
-    source = random.Random(7)
-    values = [math.log(ratio) + source.gauss(0, sd) for _ in range(number)]
-    return verdict.replay(GUARD, pairs(values, void=void), Terms(**{"out_of_budget": "time is used", **terms}))
-
-
-def test_a_guard_that_holds_tells_its_own_margin():
-    """A candidate that is as fast is no worse by 5 %."""
-    found = guard(1.0, 0.01, 40)
-
-    assert certain_margin(found) == pytest.approx(0.05)
-    assert judge(found, None) is Result.NO_WORSE
-
-
-def test_a_wider_margin_is_told_where_5_per_cent_cannot_be():
-    """A candidate that may be 7 % slower is no worse by 7 %, and the margin is that of the 90 % interval."""
-    found = guard(0.96, 0.04, 8)
-
-    assert found.outcome is claims.Outcome.INCONCLUSIVE
-    assert certain_margin(found) == pytest.approx(1 - found.decided_low)
-    assert 0.05 < certain_margin(found) <= 0.10
-    assert judge(found, None) is Result.NO_WORSE
-
-
-def test_beyond_10_per_cent_nothing_is_told():
-    """A candidate that may be 30 % slower, and may be faster, is unknown."""
-    assert judge(guard(1.0, 0.3, 8), None) is Result.UNKNOWN
-
-
-def test_before_the_first_look_nothing_is_told():
-    """Three pairs have no interval."""
-    found = guard(1.0, 0.01, 3)
-
-    assert certain_margin(found) == math.inf
-    assert judge(found, None) is Result.UNKNOWN
-
-
-def test_a_guard_that_fails_is_worse():
-    """A candidate that is 30 % slower is worse."""
-    found = guard(0.7, 0.03, 20)
-
-    assert is_slower(found)
-    assert judge(found, None) is Result.WORSE
-
-
-def test_an_interval_below_one_is_worse_too():
-    """A candidate that is certainly slower, by more or by less than 5 %, is worse."""
-    found = guard(0.94, 0.02, 20)
-
-    assert found.outcome is claims.Outcome.INCONCLUSIVE
-    assert found.high < 1
-    assert judge(found, None) is Result.WORSE
-
-
-def test_where_no_verdict_can_be_trusted_nothing_is_told():
-    """On a machine that cannot measure the difference, a clear interval says nothing."""
-    found = guard(0.7, 0.01, 20, untrusted="no disk writes that fast")
-
-    assert not is_slower(found)
-    assert judge(found, None) is Result.UNKNOWN
-
-
-def test_void_rounds_of_one_variant_alone_tell_nothing():
-    """A variant whose slow rounds go void looks faster than it is, in every interval."""
-    found = guard(0.97, 0.001, 20, void=((3, True), (7, True)))
-
-    assert "2 of the candidate and 0 of the baseline were void" in found.reason
-    assert (found.needed_pairs, found.needed_margin) == (None, None)
-    assert not is_slower(found)
-    assert judge(found, None) is Result.UNKNOWN
-
-
-def test_a_worse_p95_makes_a_faster_candidate_worse():
-    """Throughput alone does not make up for a tail that is certainly longer."""
-    assert judge(guard(1.3, 0.02, 12), guard(0.5, 0.05, 12)) is Result.WORSE
-
-
-def test_a_p95_that_cannot_be_told_changes_nothing():
-    """The throughput decides where p95 has too few rounds."""
-    assert judge(guard(1.3, 0.02, 8), guard(1.0, 0.5, 6)) is Result.NO_WORSE
-
-
-@pytest.mark.parametrize(
-    ("results", "expected"),
-    [
-        ([Result.NO_WORSE, Result.NO_WORSE], Result.NO_WORSE),
-        ([Result.NO_WORSE, Result.UNKNOWN], Result.UNKNOWN),
-        ([Result.UNKNOWN, Result.WORSE], Result.WORSE),
-        ([Result.NO_WORSE, Result.WORSE], Result.WORSE),
-    ],
-)
-def test_one_worse_workload_makes_the_candidate_worse(results, expected, monkeypatch):
-    """A candidate is no worse only where it is no worse on every workload."""
-    items = [ComparedWorkload(f"workload {number}", None) for number in range(len(results))]
-    by_item = {id(item): result for item, result in zip(items, results, strict=True)}
-    monkeypatch.setattr(ComparedWorkload, "result", property(lambda self: by_item[id(self)]))
-
-    assert overall(items) is expected
-
-
-def test_a_workload_without_an_answer_is_unknown():
-    """A workload whose time was used before its first round says nothing."""
-    assert ComparedWorkload("tpcc", None, reason="its time is used").result is Result.UNKNOWN
-
-
-def test_exit_codes_are_those_of_the_help():
-    """0 no worse, 3 worse, 4 could not tell: 1 and 2 are errors, as everywhere."""
-    assert [result.value for result in (Result.NO_WORSE, Result.WORSE, Result.UNKNOWN)] == [0, 3, 4]
-
-
-def test_what_equal_clusters_can_differ_by_is_not_worse():
-    """A candidate on clusters of its own that is 3 % slower is not called worse, and its margin includes f."""
-    found = dataclasses.replace(guard(0.97, 0.02, 12), low=0.95, high=0.985, decided_low=0.955, needed_margin=0.08)
-    inconclusive = dataclasses.replace(
-        found, outcome=claims.Outcome.INCONCLUSIVE, claim=dataclasses.replace(GUARD, apart=math.log(1.039))
-    )
-
-    assert not is_slower(inconclusive)
-    assert is_slower(dataclasses.replace(inconclusive, claim=GUARD))
-    assert certain_margin(inconclusive) == pytest.approx(1 - inconclusive.decided_low / 1.039)
 
 
 @pytest.mark.parametrize(("percent", "margin"), [(None, 0.05), (3.9, 0.05), (5.5, 0.10)])
@@ -242,7 +105,7 @@ def apart_by(percent):
 def answered(*seconds, sd=0.01, budget=40.0):
     """The answer on variants whose rounds take so many seconds."""
     source = FakeSource(("old", "new"), noisy(*seconds, sd=sd))
-    return _no_slower(Measurement(source, Rules(seed=1, budget=budget)), None)
+    return no_worse.of_answer(_no_slower(Measurement(source, Rules(seed=1, budget=budget)), None))
 
 
 UNKNOWN = answered(1.0, 1.05, sd=0.5, budget=16.0)
@@ -265,7 +128,7 @@ def test_every_answer_is_shown_and_raises_nothing(throughput, p95, expected):
     assert UNKNOWN.verdict.outcome is claims.Outcome.INCONCLUSIVE
     assert item.result is expected
     assert any(line.startswith("tpcc") for line in compare.table([item], ("old", "new")))
-    assert "tpcc" in compare.sentence([item], ("old", "new"))
+    assert "tpcc" in no_worse.sentence([item], ("old", "new"))
 
 
 def test_a_throughput_that_could_not_be_told_is_an_answer_that_p95_goes_on_from():
@@ -294,7 +157,9 @@ def test_the_sentence_does_not_read_like_a_loss(seconds, p95, said):
     """The bound of the guard is named only where the candidate may be slower; what is not known is said."""
     throughput = answered(*seconds)
 
-    assert re.fullmatch(said, compare.sentence([ComparedWorkload("tpcc", throughput, throughput, p95)], ("old", "new")))
+    assert re.fullmatch(
+        said, no_worse.sentence([ComparedWorkload("tpcc", throughput, throughput, p95)], ("old", "new"))
+    )
 
 
 def test_a_candidate_that_is_certainly_faster_is_called_that():
@@ -302,11 +167,11 @@ def test_a_candidate_that_is_certainly_faster_is_called_that():
     throughput = answered(1.0, 0.8)
     measurement = Measurement(FakeSource(("old", "new"), noisy(1.0, 0.8, sd=0.01)), Rules(seed=1))
     old, new = series_of(measurement)
-    closer = new.against(old)
+    closer = no_worse.of_answer(new.against(old))
 
     assert re.fullmatch(
         r"new is no worse than old: 1\.2\dx as fast on tpcc",
-        compare.sentence([ComparedWorkload("tpcc", throughput, closer)], ("old", "new")),
+        no_worse.sentence([ComparedWorkload("tpcc", throughput, closer)], ("old", "new")),
     )
 
 

@@ -28,9 +28,9 @@ from benchmarks import (
 from benchmarks.noise_replay import read_trace
 from pytest_dbcluster.claims.claim import Outcome
 from pytest_dbcluster.claims.kinds import beats
-from pytest_dbcluster.cli.comparison import Result
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.reporting.tables import entries
+from pytest_dbcluster.reporting.tables.no_worse import Result
 from pytest_dbcluster.rounds.round import Round, RunResult
 from pytest_dbcluster.workloads.mysqlslap import MODES, MySQLSlap
 from tests.support.records import failed, record, undecided
