@@ -57,6 +57,14 @@ def test_the_sentence_comes_first(texts):
     assert all(fact in texts.sections[""] for fact in facts)
 
 
+def test_a_sentence_has_one_full_stop(texts):
+    """The chance that any claim is wrong is a sentence too."""
+    said = texts.sections[""]
+
+    assert "if rounds are independent." in said
+    assert "independent.." not in said
+
+
 def test_the_page_says_what_was_run(texts):
     """Machine, release and commit."""
     for said in ("2 x a CPU (1.5 usable), 8.0 GiB", "ext4 on /dev/vda", "4fd14fd14fd1", "mariadb:10.11 10.11.19"):
