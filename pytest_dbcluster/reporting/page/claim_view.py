@@ -60,6 +60,14 @@ class ClaimView:
     hosts: str = ""
     """CPU, disk and network of each host in every second."""
 
+    closer: ClaimRecord | None = None
+    """Of a guard of ``dbcluster compare``, the comparison after all rounds, whose figures are shown; otherwise None."""
+
+    @property
+    def shown(self) -> ClaimRecord:
+        """The record whose rounds are shown."""
+        return self.closer or self.record
+
     @functools.cached_property
     def state(self) -> str:
         """A word of ``words.SYMBOLS``."""
@@ -83,13 +91,14 @@ class ClaimView:
     @functools.cached_property
     def measured(self) -> str:
         """The measured ratio."""
-        return words.ratio(self.record)
+        return words.ratio(self.shown)
 
     @functools.cached_property
     def interval(self) -> str:
-        """The interval that decided, with its level."""
-        low, high, level = closing.deciding_interval(self.record)
-        return f"{level}: {formatting.interval(low, high, self.record.verdict.claim.limits)}"
+        """The interval that decided, with its level; with ``closer`` its interval."""
+        record = self.shown
+        low, high, level = closing.deciding_interval(record)
+        return f"{level}: {formatting.interval(low, high, record.verdict.claim.limits)}"
 
     @functools.cached_property
     def published(self) -> str:
@@ -119,43 +128,55 @@ class ClaimView:
     def medians(self) -> Table:
         """By variant, the median of the metric with the smallest and the largest round."""
         rows = []
-        void = [drawn.variant for block in self.record.void_rounds for drawn in block]
-        for name, many in self.record.rounds.items():
+        void = [drawn.variant for block in self.shown.void_rounds for drawn in block]
+        for name, many in self.shown.rounds.items():
             try:
-                values = [value for value in rounds_csv.values(self.record, name) if math.isfinite(value)]
+                values = [value for value in rounds_csv.values(self.shown, name) if math.isfinite(value)]
             except ConfigError:
                 values = []
             spread = f"{words.figure(min(values))} .. {words.figure(max(values))}" if values else NOTHING
             median = words.figure(statistics.median(values)) if values else NOTHING
             rows.append((name, median, spread, str(len(many)), str(void.count(name))))
-        columns = ("variant", f"median, {metrics.label(self.record.metric)}", "rounds, least .. most", "rounds", "void")
+        columns = (
+            "variant",
+            f"median, {metrics.label(self.shown.metric)}",
+            "rounds, least .. most",
+            "rounds",
+            "void",
+        )
         return Table(columns, tuple(rows))
 
     @functools.cached_property
     def percentiles(self) -> Table | None:
         """By variant, the percentiles of its latencies; None without ledgers."""
-        found = latency_chart.percentiles(self.record.rounds)
+        found = latency_chart.percentiles(self.shown.rounds)
         rows = tuple((name, *map(words.figure, values.values())) for name, values in found.items())
         return Table(("latency, ms", *latency_chart.SHARES), rows) if rows else None
 
     @functools.cached_property
     def why(self) -> Table | None:
         """What moved, each with its medians, its ratio and its interval; None if nothing did."""
-        rows = tuple(map(_cause_row, causes.causes(self.record)))
-        columns = ("counter or resource", self.record.baseline, self.record.candidate, "ratio", "interval")
+        rows = tuple(map(_cause_row, causes.causes(self.shown)))
+        columns = (
+            "counter or resource",
+            self.shown.baseline,
+            self.shown.candidate,
+            "ratio",
+            "interval",
+        )
         return Table(columns, rows) if rows else None
 
     @property
     def why_not(self) -> str:
         """Why ``why`` has no table."""
-        if not any(drawn.counters or drawn.samples for many in self.record.rounds.values() for drawn in many):
+        if not any(drawn.counters or drawn.samples for many in self.shown.rounds.values() for drawn in many):
             return "The rounds have no counters."
         return "No counter and no resource is shown to differ between the two variants."
 
     @functools.cached_property
     def nodes(self) -> Table | None:
         """By node, the median of the cores that it used, for each variant."""
-        record = self.record
+        record = self.shown
         every = [drawn for many in record.rounds.values() for drawn in many]
         names = dict.fromkeys(name for drawn in every for name in drawn.samples if name.startswith("cpu_node"))
         variants = dict.fromkeys((record.baseline, record.candidate, *record.rounds))
@@ -186,28 +207,38 @@ class ClaimView:
         found = []
         if closing.holds_as_guard(self.record):
             level = wording.level(self.record.verdict)
-            found.append(f"the guard holds by its 90 % interval; at {level}: {words.interval(self.record)}")
-        return (*found, *closing.of_rounds(self.record))
+            own = f"the guard holds by its 90 % interval; at {level}: {words.interval(self.record)}"
+            after = f"the guard holds by its 90 % interval, {closing.guard_interval(self.record)}"
+            found.append(own if self.closer is None else f"{after}, after {self.record.verdict.pairs} pairs")
+        return (*found, *closing.of_rounds(self.shown))
 
     @functools.cached_property
     def void(self) -> tuple[str, ...]:
         """The reasons why rounds were void."""
-        return tuple(dict.fromkeys(remarks.reason(block) for block in self.record.void_rounds))
+        return tuple(dict.fromkeys(remarks.reason(block) for block in self.shown.void_rounds))
 
 
-def view(record: ClaimRecord, key: str, source: str = "", samples: Samples | None = None) -> ClaimView:
-    """The view of a claim. ``samples``: the samples of every second; None without them.
+def view(
+    record: ClaimRecord,
+    key: str,
+    source: str = "",
+    samples: Samples | None = None,
+    closer: ClaimRecord | None = None,
+) -> ClaimView:
+    """The view of a claim. samples: the samples of every second; None without them. closer: as in ``ClaimView``.
 
     All its texts are made here, so an error leaves out this claim and not the page.
     """
-    latencies = latency_chart.percentiles(record.rounds)
+    shown = closer or record
+    latencies = latency_chart.percentiles(shown.rounds)
     charts = {
-        "chart": claim_chart.svg(record, key, titled=False),
+        "chart": claim_chart.svg(shown, key, titled=False),
         "latency": latency_chart.svg(latencies, f"{key}-latency"),
-        "timeline": samples and timeline.svg(samples, record.rounds, f"{key}-timeline"),
-        "hosts": samples and timeline.hosts_svg(samples, record.rounds, f"{key}-hosts"),
+        "timeline": samples and timeline.svg(samples, shown.rounds, f"{key}-timeline"),
+        "hosts": samples and timeline.hosts_svg(samples, shown.rounds, f"{key}-hosts"),
     }
-    made = ClaimView(record, key, source, **{name: colours.apply_theme(svg or "") for name, svg in charts.items()})
+    drawn = {name: colours.apply_theme(svg or "") for name, svg in charts.items()}
+    made = ClaimView(record, key, source, **drawn, closer=closer)
     for name, part in vars(ClaimView).items():
         if isinstance(part, functools.cached_property):
             getattr(made, name)

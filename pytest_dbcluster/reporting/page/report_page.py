@@ -21,6 +21,7 @@ from pytest_dbcluster.reporting.page import (
     claim_view,
     comparison_view,
     history_view,
+    no_worse_view,
     sources,
     summary,
     sweep_view,
@@ -28,6 +29,7 @@ from pytest_dbcluster.reporting.page import (
 )
 from pytest_dbcluster.reporting.page.claim_view import ClaimView
 from pytest_dbcluster.reporting.page.making import Making, say_nothing
+from pytest_dbcluster.reporting.page.no_worse_view import NoWorseView
 from pytest_dbcluster.reporting.page.sources import Source
 from pytest_dbcluster.reporting.page.sweep_view import SweepView
 from pytest_dbcluster.reporting.records import ClaimRecord
@@ -133,7 +135,9 @@ def _content(read: Sequence[Source], making: Making) -> dict[str, Any]:
     linked = {claim.key for claim in claims}
     keyed = [(source, record, key if key in linked else "") for source, record, key in keyed]
     sweeps = list(_sweeps(read, making))
-    forests = making.view("the plot of all claims", lambda: _forests(keyed)) or []
+    answers = list(_answers(read, keyed, making))
+    answer = answers[0][1] if answers and not several else None  # its table has all claims
+    forests = [] if answer else making.view("the plot of all claims", lambda: _forests(keyed)) or []
     comparisons = making.view("the comparison of claims", lambda: comparison_view.views(keyed)) or []
     joint = [(source, joint_error.line(source.claims)) for source in read]
     notes = [(source.name if several else "", note) for source in read for note in source.notes]
@@ -141,8 +145,11 @@ def _content(read: Sequence[Source], making: Making) -> dict[str, Any]:
         "style": (Path(__file__).parent / STYLES).read_text(),
         "day": colours.variables(dark=False),
         "night": colours.variables(dark=True),
-        "sentence": summary.sentence(read),
+        "sentence": answer.sentence if answer else summary.sentence(read),
+        "answer": answer,
+        "answers": answers if several else [],
         "joint": [(source.name if several else "", line) for source, line in joint if line],
+        "symbols": words.SYMBOLS,
         "counts": summary.counts(read),
         "notes": [*notes, *(("", sentence) for sentence in making.failed.values())],
         "runs": [(source.name, summary.about(source)) for source in read],
@@ -156,13 +163,23 @@ def _content(read: Sequence[Source], making: Making) -> dict[str, Any]:
     }
 
 
+def _answers(read: Sequence[Source], keyed: Keyed, making: Making) -> Iterator[tuple[str, NoWorseView]]:
+    """The name of each results directory of ``dbcluster compare``, with its answer."""
+    for source in read:
+        keys = {(record.test, record.metric): key for place, record, key in keyed if place is source}
+        make = functools.partial(no_worse_view.view, source, keys)
+        if made := making.view(f"the answer of {source.name}", make):
+            yield source.name, made
+
+
 def _claims(read: Sequence[Source], keyed: Keyed, making: Making) -> list[ClaimView]:
     """The views of the claims, without those that fail."""
     samples = {id(record): source.timeline(number) for source in read for number, record in enumerate(source.claims)}
     makes = []
     for number, (source, record, key) in enumerate(keyed, 1):
         place = source.name if len(read) > 1 else ""
-        make = functools.partial(claim_view.view, record, key, place, samples[id(record)])
+        closer = no_worse_view.closer_of(record, source.claims)
+        make = functools.partial(claim_view.view, record, key, place, samples[id(closer or record)], closer)
         makes.append((f"claim {number} ({record.text}, {record.load})", make))
     return making.views(makes)
 
@@ -177,8 +194,17 @@ def _sweeps(read: Sequence[Source], making: Making) -> Iterator[SweepView]:
 
 
 def _with_keys(read: Sequence[Source]) -> Keyed:
-    """All claims with their directory and address: refuted ones first, then open ones, those that hold, comparisons."""
-    every = [(source, record) for source in read for record in source.claims]
+    """All claims with their directory and address: refuted ones first, then open ones, those that hold, comparisons.
+
+    The comparison after all rounds of a guard is shown with its guard, and has no address.
+    """
+    beside = {
+        id(closer)
+        for source in read
+        for record in source.claims
+        if (closer := no_worse_view.closer_of(record, source.claims))
+    }
+    every = [(source, record) for source in read for record in source.claims if id(record) not in beside]
     every.sort(key=lambda one: RANKS[one[1].verdict.outcome] if one[1].asserted else len(RANKS))
     return [(source, record, f"claim{number}") for number, (source, record) in enumerate(every, 1)]
 

@@ -234,7 +234,7 @@ def _row(workload: str, answer: MetricAnswer, closer: MetricAnswer | None = None
     figures = (*shown.medians, wording.estimate(shown.verdict))
     if is_slower(verdict):
         return ComparedRow(workload, shown.metric, figures, Result.WORSE, "worse")
-    if verdict.outcome is Outcome.HOLDS and verdict.low * math.exp(-verdict.claim.apart) > 1:
+    if verdict.outcome is Outcome.HOLDS and max(verdict.low, shown.verdict.low) * math.exp(-verdict.claim.apart) > 1:
         return ComparedRow(workload, shown.metric, figures, Result.NO_WORSE, "faster")
     margin = certain_margin(verdict)
     if margin <= WIDEST:
