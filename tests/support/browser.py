@@ -87,13 +87,17 @@ class Browser:
             case "Log.entryAdded" if given["entry"]["level"] == "error":
                 self.errors.append(given["entry"]["text"])
 
-    def open(self, path, *, width=1150, media="screen", theme="light"):
-        """Show a file, as wide as a screen or as paper."""
+    def open(self, path, *, width=1150, media="screen", theme="light", fragment=""):
+        """Show a file, as wide as a screen or as paper. fragment: the id of an element to which its address leads."""
         features = [{"name": "prefers-color-scheme", "value": theme}]
         self.call("Emulation.setEmulatedMedia", media=media, features=features)
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
-        self.call("Page.navigate", url=path.as_uri())
-        self.script("new Promise(done => document.readyState == 'complete' ? done() : addEventListener('load', done))")
+        self.call("Page.navigate", url="about:blank")  # so that an address with another fragment is loaded again
+        self.call("Page.navigate", url=f"{path.as_uri()}#{fragment}" if fragment else path.as_uri())
+        end = time.monotonic() + SECONDS
+        while self.script("document.readyState") != "complete":  # a page without scripts has no events either
+            assert time.monotonic() < end, "the page is not loaded in time"
+            time.sleep(0.02)
 
     def script(self, text):
         """The value of an expression in the page."""

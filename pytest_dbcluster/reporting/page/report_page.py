@@ -34,13 +34,16 @@ from pytest_dbcluster.reporting.page.sources import Source
 from pytest_dbcluster.reporting.page.sweep_view import SweepView
 from pytest_dbcluster.reporting.records import ClaimRecord
 from pytest_dbcluster.reporting.results_directory import PAGE
-from pytest_dbcluster.reporting.tables import joint_error
+from pytest_dbcluster.reporting.tables import joint_error, states
 
 MISSING = "no page: {missing} {is_} not installed; pip install 'pytest-dbcluster[plots]'"
 OBJECTS = 50_000  # between two runs of the garbage collector: about ten figures
 TEMPLATE, STYLES = "template.html", "style.css"
 # What readers look for first comes first.
 RANKS = {Outcome.FAILS: 0, Outcome.INCONCLUSIVE: 1, Outcome.HOLDS: 2}
+MANY = 4  # claims: a page with so many has contents, and folds the claims that need no attention
+FOLDED = ("holds", states.COMPARED)
+LISTED = 8  # folded claims that the contents list at once
 Keyed = list[tuple[Source, ClaimRecord, str]]
 
 
@@ -157,9 +160,23 @@ def _content(read: Sequence[Source], making: Making) -> dict[str, Any]:
         "comparisons": comparisons,
         "histories": making.view("the history", lambda: history_view.view(read)) or [],
         "claims": claims,
+        **_contents(claims),
         "sweeps": sweeps,
         "tests": summary.tests(read),
         "several": several,
+    }
+
+
+def _contents(claims: Sequence[ClaimView]) -> dict[str, Any]:
+    """The values for contents and folding: the claims by state, in the order of the page; none for few claims."""
+    by_state: dict[str, list[ClaimView]] = {}
+    for claim in claims if len(claims) >= MANY else ():
+        by_state.setdefault(claim.state, []).append(claim)
+    return {
+        "contents": [(summary.Count(state, words.SYMBOLS[state], len(some)), some) for state, some in by_state.items()],
+        "folded": FOLDED,
+        "listed": LISTED,
+        "several_releases": len({claim.record.release for claim in claims}) > 1,
     }
 
 

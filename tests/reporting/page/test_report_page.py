@@ -11,7 +11,7 @@ from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.reporting.charts import drawing
 from pytest_dbcluster.reporting.page import report_page, sources
 from tests.support import users
-from tests.support.records import record
+from tests.support.records import failed, record
 from tests.support.results import a_sweep, five_claims, results
 
 
@@ -77,6 +77,48 @@ def test_refuted_claims_come_before_those_that_hold(texts):
 
     for number, word in enumerate(words, 1):
         assert f" {word} " in texts.sections[f"claim{number}"][:40]
+
+
+def groups(text):
+    """The groups of claims in the contents of a page: whether each is open, its title, and the claims that it names."""
+    nav = text[text.index('<nav id="contents"') : text.index("</nav>")]
+    return [
+        (bool(shown), title, re.findall(r'href="#(claim[0-9]+)"', links))
+        for shown, title, links in re.findall(
+            r"<details( open)?>\s*<summary>(.*?)</summary>(.*?)</details>", nav, re.DOTALL
+        )
+    ]
+
+
+def test_the_contents_name_each_claim_by_state(page):
+    """In the order of the page, with the other parts of the page before them."""
+    nav = page[page.index('<nav id="contents"') : page.index("</nav>")]
+
+    assert groups(page) == [
+        (True, "✗ 1 refuted", ["claim1"]),
+        (True, "? 2 inconclusive", ["claim2", "claim3"]),
+        (True, "✓ 2 hold", ["claim4", "claim5"]),
+        (True, "= 1 compared", ["claim6"]),
+    ]
+    assert re.findall(r'href="#([a-z]+)"', nav) == ["tests", "overview", "sweeps"]
+
+
+def test_contents_fold_many_claims_that_hold(tmp_path):
+    """What needs attention is not below a long list."""
+    made = [*(record(load=f"load {number}") for number in range(9)), failed()]
+    shown = groups(report_page.html(sources.read_all([results(tmp_path / "run", made)])))
+
+    assert [(is_open, title) for is_open, title, _ in shown] == [(True, "✗ 1 refuted"), (False, "✓ 9 hold")]
+    assert len(shown[1][2]) == 9
+
+
+def test_a_page_of_few_claims_folds_none(tmp_path):
+    """Three claims need no contents."""
+    made = [record(load=f"load {number}") for number in range(3)]
+    text = report_page.html(sources.read_all([results(tmp_path / "run", made)]))
+
+    assert 'id="contents"' not in text
+    assert re.findall(r'<section class="claim holds" id="claim[0-9]">\s*<details(.*?)>', text) == [" open"] * 3
 
 
 def test_a_claim_has_all_that_explains_it(texts):

@@ -13,6 +13,7 @@ from tests.support.results import a_sweep, results
 
 pytestmark = pytest.mark.skipif(browsers.program() is None, reason=browsers.INSTALL)
 KEPT = "DBCLUSTER_PICTURES"  # a directory in which pictures are kept, to be looked at
+CLICK = "{bubbles: true, cancelable: true}"
 BLUE, DARK_BLUE = (0, 114, 178), (58, 143, 208)  # of the candidate's rounds
 
 
@@ -39,6 +40,11 @@ def browser(tmp_path_factory):
     opened = browsers.Browser(tmp_path_factory.mktemp("profile"))
     yield opened
     opened.close()
+
+
+def open_claims(browser):
+    """The addresses of the claims that are not folded."""
+    return browser.script("[...document.querySelectorAll('section.claim:has(> details[open])')].map(one => one.id)")
 
 
 def share(path, colour):
@@ -115,10 +121,78 @@ def test_nothing_is_wider_than_the_page(browser, page):
 def test_all_is_printed(browser, page, pictures):
     """Every claim is on paper."""
     browser.open(page, media="print", width=794)
+    heights = browser.script("[...document.querySelectorAll('section.claim')].map(one => one.offsetHeight)")
     printed = browser.paper(pictures / "page.pdf").read_bytes()
 
     assert printed.startswith(b"%PDF")
-    assert browser.script("[...document.querySelectorAll('section.claim')].every(one => one.offsetHeight > 300)")
+    assert min(heights) > 300
+    assert open_claims(browser) == ["claim1", "claim2", "claim3"]
+
+
+def test_claims_that_need_no_attention_are_folded(browser, page):
+    """Refuted and inconclusive claims are open; a folded one shows its answer, ratio and interval, and no chart."""
+    browser.open(page)
+    folded = browser.script(
+        "[...document.querySelectorAll('section.claim > details:not([open])')]"
+        ".map(one => [one.innerText, one.querySelector('figure').checkVisibility({contentVisibilityAuto: true})])"
+    )
+
+    assert open_claims(browser) == ["claim1", "claim2", "claim3"]
+    assert [(said.splitlines()[0], seen) for said, seen in folded] == [
+        ("✓ holds flush_2 is faster than galera3", False),
+        ("✓ holds flush_2 is less than 5 % slower than galera3", False),
+        ("= compared no difference between flush_2 and galera3 is shown", False),
+    ]
+    assert "mysqlslap write c50: 1.8" in folded[0][0]
+
+
+@pytest.mark.parametrize("link", ["#contents a[href='#claim5']", "#overview .wider svg a[*|href='#claim5']"])
+def test_a_link_opens_its_claim(browser, page, link):
+    """From the contents and from the plot, also a second time after the reader has folded it."""
+    browser.open(page)
+    for _ in range(2):
+        browser.script("document.querySelector('#claim5 > details').open = false")
+        browser.script(f"document.querySelector({link!r}).dispatchEvent(new MouseEvent('click', {CLICK}))")
+
+        assert open_claims(browser) == ["claim1", "claim2", "claim3", "claim5"]
+    browser.script("new Promise(done => setTimeout(done, 100))")
+    assert abs(browser.script("document.querySelector('#claim5').getBoundingClientRect().top")) < 2
+
+
+def test_an_address_opens_its_claim(browser, page):
+    """That of the page with a claim, as a colleague sends it."""
+    browser.open(page, fragment="claim4")
+
+    assert open_claims(browser) == ["claim1", "claim2", "claim3", "claim4"]
+
+
+def test_a_claim_is_opened_with_the_keyboard_and_without_scripts(browser, page):
+    """Tab reaches its heading, and Enter opens it."""
+    browser.call("Emulation.setScriptExecutionDisabled", value=True)
+    try:
+        browser.open(page)
+        browser.script("document.querySelector('#claim4 > details > summary').focus()")
+        for kind in ("keyDown", "keyUp"):
+            browser.call(
+                "Input.dispatchKeyEvent", type=kind, key="Enter", code="Enter", windowsVirtualKeyCode=13, text="\r"
+            )
+        opened = open_claims(browser)
+    finally:
+        browser.call("Emulation.setScriptExecutionDisabled", value=False)
+
+    assert opened == ["claim1", "claim2", "claim3", "claim4"]
+
+
+def test_without_scripts_an_address_shows_its_claim(browser, page):
+    """The claim is folded, and shown because the address names it."""
+    browser.call("Emulation.setScriptExecutionDisabled", value=True)
+    try:
+        browser.open(page, fragment="claim4")
+        heights = browser.script("[4, 5].map(one => document.querySelector(`#claim${one}`).offsetHeight)")
+    finally:
+        browser.call("Emulation.setScriptExecutionDisabled", value=False)
+
+    assert heights[0] > 300 > heights[1]
 
 
 def test_a_run_that_was_cut_short_says_so(browser, page):
