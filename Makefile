@@ -2,7 +2,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup images bench test guests remote chaos suites drbd benchmarks report docs lint clean
+.PHONY: help setup images bench test guests remote chaos suites drbd benchmarks report pictures docs lint clean
 
 BIN := .venv/bin
 ARGS ?=
@@ -99,6 +99,11 @@ report: setup ## make the page of the last results (without any: runs the main c
 	@[[ -e $(RESULTS)/run.json ]] || { echo "report: no results in $(RESULTS) yet: running the main claims first (make bench)"; \
 		$(MAKE) --no-print-directory bench ARGS= || [[ -e $(RESULTS)/run.json ]]; }
 	@$(BIN)/dbcluster report $(RESULTS) $(ARGS)
+
+pictures: setup ## ask the claims about flushing and writes, and make the pictures of the documentation (ARGS="--results DIR" draws an earlier run)
+	@scripts/browser.sh
+	@[[ "$(ARGS)" == *--results* ]] || $(BIN)/dbcluster fetch $(MAIN_RELEASE) haproxy
+	@$(BIN)/python scripts/pictures.py $(ARGS)
 
 docs: setup ## build the documentation into docs/_build/html
 	$(BIN)/sphinx-build -W -n --keep-going -q docs docs/_build/html
