@@ -7,6 +7,7 @@ import pytest
 from pytest_dbcluster.reporting.page import report_page
 from tests.support import browser as browsers
 from tests.support.awkward import awkward
+from tests.support.results import compared_records, compared_run, comparison
 
 pytestmark = pytest.mark.skipif(browsers.program() is None, reason=browsers.INSTALL)
 PHONE, SCREEN, PAPER = 375, 1280, 718  # pixels: of the narrowest phones in use, of a small laptop, of A4 in its margins
@@ -163,3 +164,23 @@ def test_paper_is_not_left_empty(browser, page, tmp_path):
 
     assert 5 < sheets < 2 * claims
     assert set(cut) == {"avoid"}
+
+
+def test_the_answer_of_a_comparison_fits_a_phone(browser, tmp_path):
+    """Its table and what differs in effect need no scrolling, also with a long reason; each figure has its column."""
+    reason = "p95 needs rounds of 14.2 s here, 340 s in total, but 96 s are left; use more --seconds, or more --threads"
+    made = compared_records()
+    directory = comparison(tmp_path / "run", made, **compared_run(made, reason=reason))
+    assert report_page.make(directory) == f"report: {directory}/index.html"
+    browser.open(directory / "index.html", width=PHONE)
+    fits = browser.script(
+        "[...document.querySelectorAll('header .wide')].map(one => one.scrollWidth <= one.clientWidth)"
+    )
+    labels = browser.script(
+        "[...document.querySelectorAll('.answers tr:nth-child(1) td[data-column]')]"
+        ".map(one => getComputedStyle(one, '::before').content)"
+    )
+
+    assert fits == [True, True]
+    assert "ratio (99.9 %)" in labels[2]
+    assert browser.script("document.documentElement.scrollWidth") <= PHONE
