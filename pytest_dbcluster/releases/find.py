@@ -69,7 +69,7 @@ def unknown_release(name: ReleaseName) -> ConfigError:
     """The error for a release that cannot be fetched and that names no directory."""
     from pytest_dbcluster.releases import catalogue
 
-    known = ", ".join(candidate.name for candidate in catalogue.OFFERS)
+    known = ", ".join(candidate.name for candidate in catalogue.OFFERS if candidate.product in VENDORS)
     return ConfigError(f"unknown release {name}; known: {known}; others as {name}=DIRECTORY")
 
 
