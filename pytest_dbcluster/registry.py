@@ -6,7 +6,8 @@ import difflib
 import importlib.metadata
 import importlib.util
 import pkgutil
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 
 from pytest_dbcluster.errors import ConfigError, Unsupported
 
@@ -16,6 +17,26 @@ KINDS = {
     "proxy": ("pytest_dbcluster.proxies", "pytest_dbcluster.clusters.proxies"),
     "provisioner": ("pytest_dbcluster.provisioners", "pytest_dbcluster.hosts.provisioners"),
 }
+
+# Kind -> another name for an implementation, and the name here.
+ALIASES: Mapping[str, Mapping[str, str]] = MappingProxyType(
+    {
+        "provisioner": {
+            "aws": "ec2",
+            "docker": "container",
+            "kvm": "vm",
+            "podman": "container",
+            "qemu": "vm",
+        },
+        "topology": {
+            "async": "async_replication",
+            "innodb_cluster": "group_replication",
+            "replication": "async_replication",
+            "single": "standalone",
+        },
+    }
+)
+CLOSE = 0.6  # the least likeness of two names, from 0 to 1, for a suggestion
 
 
 def names(kind: str) -> dict[str, str]:
@@ -32,17 +53,27 @@ def names(kind: str) -> dict[str, str]:
     return dict(sorted(modules.items()))
 
 
-def unknown(kind: str, name: object, known: Sequence[str]) -> ConfigError:
+def unknown(kind: str, name: object, known: Iterable[str]) -> ConfigError:
     """Return a ConfigError for an unknown name, which lists the known names and suggests the closest.
 
     ``name`` is what the user gave, of any type.
     """
-    close = difflib.get_close_matches(str(name), known, n=1)
-    hint = f"; did you mean {close[0]}?" if close else ""
-    return ConfigError(f"unknown {kind} {name!r}; known: {', '.join(known)}{hint}")
+    listed = list(known)
+    return ConfigError(f"unknown {kind} {name!r}; known: {', '.join(listed)}{suggestion(kind, name, listed)}")
 
 
-def find(kind: str, name: str, *, planned: Sequence[str] = ()) -> str:
+def suggestion(kind: str, name: object, known: Iterable[str], *, close: float = CLOSE) -> str:
+    """The end of a message about an unknown name: ``; did you mean container?``; empty if no known name is close.
+
+    The name in ``ALIASES`` wins over names with similar letters. close: the least likeness, from 0 to 1.
+    """
+    listed = list(known)
+    meant = ALIASES.get(kind, {}).get(str(name).lower())
+    found = [meant] if meant in listed else difflib.get_close_matches(str(name), listed, n=1, cutoff=close)
+    return f"; did you mean {found[0]}?" if found else ""
+
+
+def find(kind: str, name: str, *, planned: Iterable[str] = ()) -> str:
     """The module of an implementation.
 
     Raises Unsupported for a name in ``planned`` that does not exist yet, and ConfigError for any other unknown name.

@@ -50,6 +50,39 @@ def test_a_planned_name_is_not_unknown():
     assert registry.find("topology", "galera", planned=["galera"])
 
 
+@pytest.mark.parametrize(
+    ("kind", "name", "meant"),
+    [
+        ("provisioner", "docker", "container"),
+        ("provisioner", "Podman", "container"),
+        ("provisioner", "qemu", "vm"),
+        ("provisioner", "kvm", "vm"),
+        ("provisioner", "aws", "ec2"),
+        ("topology", "replication", "async_replication"),
+    ],
+)
+def test_the_name_of_another_program_leads_to_ours(kind, name, meant):
+    """The message names our implementation, although its letters are not similar."""
+    with pytest.raises(ConfigError) as caught:
+        registry.find(kind, name)
+
+    assert str(caught.value).endswith(f"; did you mean {meant}?")
+
+
+def test_another_name_leads_only_to_what_is_known():
+    """A list without the implementation gets no suggestion of it."""
+    assert registry.suggestion("provisioner", "docker", ["local", "ssh"]) == ""
+
+
+@pytest.mark.parametrize("kind", registry.ALIASES)
+def test_every_other_name_leads_to_an_implementation(kind):
+    """No alias hides an implementation, and each one leads to one that exists."""
+    known = set(registry.names(kind))
+
+    assert set(registry.ALIASES[kind].values()) <= known
+    assert not set(registry.ALIASES[kind]) & known
+
+
 @pytest.mark.parametrize("kind", registry.KINDS)
 def test_a_kind_has_a_folder_of_ours(kind):
     """Each of them holds implementations alone, so none is without a name."""
