@@ -10,11 +10,13 @@ import textwrap
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from pytest_dbcluster.errors import ConfigError
+
 # Called with one line of progress at a time; the callee shows the line to the user.
 Report = Callable[[str], None]
 UNITS = ((86400, "d"), (3600, "h"), (60, "min"))
-TIME = re.compile(r"([0-9]{1,7}(?:\.[0-9]{1,6})?)(s|m|min|h|d|)")
-SECONDS = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
+TIME = re.compile(r"([0-9]{1,7}(?:\.[0-9]{0,9})?|\.[0-9]{1,9})(ms|s|m|min|h|d|)")
+SECONDS = {"": 1, "ms": 0.001, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
 ELLIPSIS = "..."
 NO_INTERVAL = "no interval yet"
 NOTHING = "-"  # a figure that was not measured
@@ -108,9 +110,20 @@ def duration(seconds: float) -> str:
 
 
 def seconds_of(text: str) -> float | None:
-    """The seconds of ``90``, ``90s``, ``30m``, ``30min``, ``2h`` or ``1d``; None for any other text."""
+    """The seconds of ``90``, ``90s``, ``5ms``, ``30m``, ``30min``, ``2h`` or ``1d``; None for any other text."""
     found = TIME.fullmatch(text)
     return float(found[1]) * SECONDS[found[2]] if found else None
+
+
+def option_seconds(option: str, text: str, example: str = "90s or 30min") -> float:
+    """The seconds of an option, such as ``--db-wait 90s``. Raises ConfigError for a text that is not a time.
+
+    All options with a time accept the same forms; a number without a unit is in seconds. example: for the error.
+    """
+    seconds = seconds_of(text)
+    if seconds is None:
+        raise ConfigError(f"{option} {text!r}: it accepts a time in ms, s, min, h or d, such as {example}")
+    return seconds
 
 
 def milliseconds(seconds: float) -> str:

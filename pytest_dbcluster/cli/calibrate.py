@@ -25,7 +25,7 @@ from pytest_dbcluster.cli.compare import workload_of
 from pytest_dbcluster.cli.text import add_wait, tell
 from pytest_dbcluster.clusters.topology import usual_nodes
 from pytest_dbcluster.errors import ConfigError, Inconclusive, ProvisionError, SeriesVoid, Unsupported
-from pytest_dbcluster.formatting import Report, duration
+from pytest_dbcluster.formatting import Report, duration, option_seconds
 from pytest_dbcluster.hosts.given import remote_arguments
 from pytest_dbcluster.hosts.provisioner import parse_images
 from pytest_dbcluster.measuring.drawing.round_source import RoundSource
@@ -81,9 +81,8 @@ def add_calibrate(calibrate: argparse.ArgumentParser) -> None:
     option("--rounds", type=int, metavar="N", help="rounds of each cluster (default 40; with --seconds as many as fit)")
     option(
         "--seconds",
-        type=float,
-        metavar="S",
-        help="time of all pairs with the starts of their clusters (default: the time of --rounds)",
+        metavar="TIME",
+        help="time of all pairs with the starts of their clusters, such as 8m (default: the time of --rounds)",
     )
     option("--again", action="store_true", help="forget the existing pairs and start again")
     add_wait(calibrate)
@@ -95,13 +94,14 @@ def run_calibrate(arguments: argparse.Namespace) -> int:
 
     SIGTERM and SIGHUP have the effect of Ctrl-C, unless the parent process ignores them (nohup).
     """
-    _check(arguments.pairs, arguments.rounds, arguments.seconds)
+    seconds = None if arguments.seconds is None else option_seconds("--seconds", arguments.seconds)
+    _check(arguments.pairs, arguments.rounds, seconds)
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is signal.SIG_DFL:
             signal.signal(number, signal.default_int_handler)
     workload = _workload(arguments.workload, arguments.threads, open_loop=arguments.open_loop)
-    if arguments.seconds is not None:
-        length = arguments.seconds / arguments.pairs / PARTS
+    if seconds is not None:
+        length = seconds / arguments.pairs / PARTS
         workload = with_seconds(workload, min(round_length.USUAL, max(round_length.SHORTEST, length)))
     nodes = usual_nodes(arguments.topology) if arguments.nodes is None else arguments.nodes
     spec = ClusterSpec(
@@ -121,7 +121,7 @@ def run_calibrate(arguments: argparse.Namespace) -> int:
         key.path.parent.mkdir(parents=True, exist_ok=True)
         with cache.hold_file(key.path.with_name(f"{key.path.name}.lock"), progress=tell, waits_for=waits_for):
             fresh = FreshPairs(variant, workload, pool)
-            plan = CalibrationPlan(arguments.pairs, arguments.rounds, arguments.seconds)
+            plan = CalibrationPlan(arguments.pairs, arguments.rounds, seconds)
             ended = run_plan(key, fresh, plan, metric([workload]), progress=tell)
     for line in summary(calibrations.read(key), arguments.pairs, metric([workload])):
         print(line)
@@ -173,7 +173,7 @@ def _check(pairs: int, rounds: int | None, seconds: float | None) -> None:
             f"--pairs {pairs}{given}: use {LEAST_PAIRS} or more pairs of clusters, and {LEAST_ROUNDS} rounds or "
             "more of each cluster"
         )
-    if seconds is not None and not LEAST_SECONDS * pairs <= seconds < math.inf:
+    if seconds is not None and seconds < LEAST_SECONDS * pairs:
         raise ConfigError(
             f"--seconds {seconds:g}: {pairs} pairs of clusters need {LEAST_SECONDS * pairs:g} s or more; a pair of "
             "three-node clusters needs about 20 s"

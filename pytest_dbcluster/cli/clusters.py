@@ -19,7 +19,7 @@ from pytest_dbcluster.clusters import kept
 from pytest_dbcluster.clusters.servers.cnf_file import CnfFile
 from pytest_dbcluster.clusters.startup import bring_up
 from pytest_dbcluster.errors import ConfigError, ProvisionError, Unsupported
-from pytest_dbcluster.formatting import Report, duration, quantity, size
+from pytest_dbcluster.formatting import Report, duration, option_seconds, quantity, size
 from pytest_dbcluster.hosts import runs
 from pytest_dbcluster.hosts.given import add_ec2_options, add_machines, remote_arguments
 from pytest_dbcluster.hosts.kept_logs import KeptLogs
@@ -218,7 +218,7 @@ def add_up(up: argparse.ArgumentParser) -> None:
         help=f"a proxy in front of the nodes: {' or '.join(registry.names('proxy'))} (default: none)",
     )
     add_where(up, "container or vm; not ssh or ec2, where servers end with the command")
-    up.add_argument("--rtt", type=float, metavar="SECONDS", help="round-trip time between two nodes: 0.005 is 5 ms")
+    up.add_argument("--rtt", metavar="TIME", help="round-trip time between two nodes, such as 5ms (default: no delay)")
     up.add_argument("--option", action="append", default=[], metavar="NAME=VALUE", help="a server option; repeatable")
     up.add_argument(
         "--cnf", metavar="FILE", help="a my.cnf with server options for every node; --option overrides them"
@@ -338,7 +338,9 @@ def run_up(arguments: argparse.Namespace) -> int:
     name = ReleaseName.parse(arguments.release)
     spec = ClusterSpec(arguments.topology, nodes=nodes, release=name, proxy=arguments.proxy, parity=arguments.parity)
     spec = spec.with_options(options_of(arguments.option))
-    spec = (spec if arguments.rtt is None else spec.with_needs(rtt=arguments.rtt)).named(arguments.name)
+    if arguments.rtt is not None:
+        spec = spec.with_needs(rtt=option_seconds("--rtt", arguments.rtt, "5ms"))
+    spec = spec.named(arguments.name)
     if arguments.name:
         free_name(arguments.name)
     images = parse_images(arguments.image, arguments.provisioner)

@@ -22,7 +22,7 @@ from pytest_dbcluster.cli.comparison import ROUNDS_SHARE, Comparison, Comparison
 from pytest_dbcluster.cli.text import add_wait, own_options, tell
 from pytest_dbcluster.clusters.topology import usual_nodes
 from pytest_dbcluster.errors import ConfigError, Inconclusive, LockHeld
-from pytest_dbcluster.formatting import duration
+from pytest_dbcluster.formatting import duration, option_seconds
 from pytest_dbcluster.hosts.given import add_ec2_options, add_machines, remote_arguments
 from pytest_dbcluster.hosts.provisioner import parse_images
 from pytest_dbcluster.measuring.evidence import Evidence
@@ -43,7 +43,7 @@ from pytest_dbcluster.workloads.tpcc import TPCC
 from pytest_dbcluster.workloads.workload import Workload
 
 DEFAULT_WORKLOADS = ("sysbench:oltp_read_write", "tpcc")
-SECONDS = 300.0  # default of the whole comparison, with the starts of its clusters
+SECONDS = "5m"  # default of the whole comparison, with the starts of its clusters
 LEAST_SECONDS = 10.0
 RESUME = "--resume"
 
@@ -84,10 +84,9 @@ def _add_how(option: Callable[..., object]) -> None:
     option("--threads", type=int, metavar="N", help="connections of each workload (default: that of the workload)")
     option(
         "--seconds",
-        type=float,
         default=SECONDS,
-        metavar="S",
-        help=f"time of the whole comparison, with the starts of its clusters (default {SECONDS:g})",
+        metavar="TIME",
+        help=f"time of the whole comparison, with the starts of its clusters, such as 10m (default {SECONDS})",
     )
     option("--seed", type=int, metavar="N", help="seed for the order of rounds (default random)")
     option("--equal", action="store_true", help="measure two files or releases without a difference in effect (A/A)")
@@ -136,7 +135,7 @@ def _compare(arguments: argparse.Namespace) -> int:
         machines=machines,
         root=Path(arguments.cnf_root) if arguments.cnf_root else None,
         progress=tell,
-        over=lambda: "" if pool.turns.clock() < end else f"--seconds {arguments.seconds:g} are over",
+        over=lambda: "" if pool.turns.clock() < end else f"--seconds {seconds:g} are over",
     )
     resolution = pool.resolution
     end = pool.turns.clock() + ROUNDS_SHARE * seconds
@@ -214,10 +213,11 @@ def check(resolution: Resolution, specs: Sequence[ClusterSpec], workloads: Seque
     return variants
 
 
-def _seconds(given: float) -> float:
-    if not LEAST_SECONDS <= given < math.inf:
-        raise ConfigError(f"--seconds {given:g}: a comparison needs {LEAST_SECONDS:g} s or more")
-    return given
+def _seconds(text: str) -> float:
+    seconds = option_seconds("--seconds", text)
+    if seconds < LEAST_SECONDS:
+        raise ConfigError(f"--seconds {text}: a comparison needs {LEAST_SECONDS:g} s or more")
+    return seconds
 
 
 def _are_equal(baseline: Variant, candidate: Variant) -> bool:

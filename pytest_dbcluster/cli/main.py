@@ -16,7 +16,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pytest_dbcluster import wait
 from pytest_dbcluster.cli.text import own_options, tell
 from pytest_dbcluster.errors import ConfigError, DBClusterError
-from pytest_dbcluster.hosts.given import LOCK_WAIT, lock_wait
+from pytest_dbcluster.formatting import option_seconds
+from pytest_dbcluster.hosts.given import LOCK_WAIT
 from pytest_dbcluster.version import __version__
 
 FIRST_STEPS = """\
@@ -67,7 +68,7 @@ def _run(arguments: argparse.Namespace) -> int:
     """Run a command; an error of the package becomes a sentence and an exit code."""
     run: Callable[[argparse.Namespace], int] = arguments.run
     try:
-        with wait.lock_limit(lock_wait("--wait", getattr(arguments, "wait", LOCK_WAIT)), "--wait"):
+        with wait.lock_limit(option_seconds("--wait", getattr(arguments, "wait", LOCK_WAIT)), "--wait"):
             return run(arguments)
     except DBClusterError as error:
         from pytest_dbcluster.redaction import redact

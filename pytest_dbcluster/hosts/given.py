@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from pytest_dbcluster.errors import ConfigError
-from pytest_dbcluster.formatting import seconds_of
 
 LOCK_WAIT = "30min"  # default of how long a process waits for another one's lock
 TTL_MARGIN = 300.0  # a run ends this many seconds before its instances; a fifth of a short time to live
@@ -135,14 +134,6 @@ def ec2_arguments(option: Any, provisioner: str) -> Mapping[str, Any]:
 
     values = {one.field: given[one.name] for one in EC2_OPTIONS}
     return {"settings": EC2Settings.parse(**{**values, "spot": bool(values["spot"])})}
-
-
-def lock_wait(option: str, text: str) -> float:
-    """The seconds of ``--db-wait 90s``, or of the option of a command. Raises ConfigError for another text."""
-    seconds = seconds_of(text)
-    if seconds is None:
-        raise ConfigError(f"{option} {text!r}: it accepts a time in s, min, h or d, such as 90s or {LOCK_WAIT}")
-    return seconds
 
 
 def run_budget(given: float | None, elsewhere: Mapping[str, Any]) -> float | None:

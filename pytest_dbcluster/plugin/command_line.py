@@ -106,16 +106,14 @@ def add_options(group: Any) -> None:
     )
     add(
         "--db-budget",
-        type=float,
-        metavar="SECONDS",
-        help=f"maximum measured time of one claim (default {BUDGETS['quick']:g}; profile paper: {BUDGETS['paper']:g}); "
-        "overrides the mark budget of a test",
+        metavar="TIME",
+        help="maximum measured time of one claim, such as 90s or 5m "
+        f"(default {BUDGETS['quick']:g}s; profile paper: {BUDGETS['paper']:g}s); overrides the mark budget of a test",
     )
     add(
         "--db-run-budget",
-        type=float,
-        metavar="SECONDS",
-        help="maximum time of the whole run; claims without a verdict by then are inconclusive",
+        metavar="TIME",
+        help="maximum time of the whole run, such as 45m or 2h; claims without a verdict by then are inconclusive",
     )
     add(
         "--db-wait",

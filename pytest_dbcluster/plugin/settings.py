@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 from pytest_dbcluster import registry, storage_profiles, wait
 from pytest_dbcluster.claims import critical_values
 from pytest_dbcluster.errors import ConfigError
-from pytest_dbcluster.hosts.given import lock_wait, remote_arguments, run_budget
+from pytest_dbcluster.formatting import option_seconds
+from pytest_dbcluster.hosts.given import remote_arguments, run_budget
 from pytest_dbcluster.hosts.provisioner import parse_images
 from pytest_dbcluster.spec import DEFAULT_RELEASE, PARITIES, PROFILES, ReleaseName
 
@@ -172,13 +173,13 @@ class Settings:
             fragments=root / "fixtures" / "mycnf",
             results=root / (DEFAULT_RESULTS if option.db_results is None else option.db_results),
             max_pairs=option.db_max_pairs,
-            budget=BUDGETS[option.db_profile] if option.db_budget is None else option.db_budget,
-            run_budget=run_budget(option.db_run_budget, elsewhere),
+            budget=_time("--db-budget", option.db_budget) or BUDGETS[option.db_profile],
+            run_budget=run_budget(_time("--db-run-budget", option.db_run_budget), elsewhere),
             alpha=option.db_alpha,
             seed=random_seed() if option.db_seed is None else option.db_seed,
             strict=option.db_strict,
             keep=option.db_keep,
-            lock_wait=lock_wait("--db-wait", option.db_wait),
+            lock_wait=option_seconds("--db-wait", option.db_wait),
             elsewhere=elsewhere,
             fixed_seed=option.db_seed is not None and not getattr(option, DRAWN_SEED, False),
             fixed_budget=option.db_budget is not None,
@@ -245,10 +246,8 @@ def _check(option: Any) -> None:
     if option.db_alpha not in critical_values.ALPHAS:
         known = " or ".join(f"{alpha:g}" for alpha in critical_values.ALPHAS)
         raise ConfigError(f"--db-alpha {option.db_alpha:g}: it must be {known}")
-    for name in ("db_max_pairs", "db_budget", "db_run_budget"):
-        value = getattr(option, name)
-        if value is not None and not value > 0:
-            raise ConfigError(f"--{name.replace('_', '-')} {value:g}: it accepts a number above 0")
+    if not option.db_max_pairs > 0:
+        raise ConfigError(f"--db-max-pairs {option.db_max_pairs}: it accepts a number above 0")
     if option.db_seed is not None and option.db_seed < 0:
         raise ConfigError(f"--db-seed {option.db_seed}: it accepts 0 or more")
     if option.db_results is not None and not option.db_results.strip():
@@ -258,6 +257,14 @@ def _check(option: Any) -> None:
         raise ConfigError(
             f"--db-max-pairs {option.db_max_pairs}: a claim draws {critical_values.LOOKS[-1]} pairs at most"
         )
+
+
+def _time(option: str, text: str | None) -> float | None:
+    """The seconds of an option that limits a time; None if it is not given. Raises ConfigError for 0."""
+    seconds = None if text is None else option_seconds(option, text)
+    if seconds == 0:
+        raise ConfigError(f"{option} {text}: it accepts a time above 0")
+    return seconds
 
 
 def _check_history(option: Any) -> None:

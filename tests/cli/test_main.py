@@ -42,7 +42,7 @@ from tests.support.command import ROOT, dbcluster
         (["up", "galera", "--nodes", "2", "--name", "\n"], "name='\\n' of a galera cluster: a name is one line of"),
         (["up", "async_replication", "--nodes", "1"], "async_replication needs 2 nodes or more, a primary and its"),
         (["up", "galera", "--image", "mariadb:10.11=x"], "an image was given (mariadb:10.11=x), but the provisioner "),
-        (["up", "galera", "--rtt", "-1"], "rtt=-1.0 of a cluster's hosts: it accepts seconds, from 0 to 10"),
+        (["up", "galera", "--rtt", "-1"], "--rtt '-1': it accepts a time in ms, s, min, h or d, such as 5ms"),
         (["up", "galera", "--rtt", "11"], "rtt=11.0 of a cluster's hosts: it accepts seconds, from 0 to 10"),
         (["up", "galera", "--option", "x"], "--option needs NAME=VALUE, such as"),
         (["up", "galera", "--option", "=1"], "--option needs NAME=VALUE, such as"),

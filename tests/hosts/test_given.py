@@ -81,19 +81,3 @@ def test_a_run_ends_before_its_instances():
     assert run_budget(None, {}) is None
     with pytest.raises(ConfigError, match="--db-run-budget 500: instances end after --db-ec2-ttl, 600 s, so the run"):
         run_budget(500, short)
-
-
-@pytest.mark.parametrize(
-    ("text", "seconds"),
-    [("0", 0), ("90", 90), ("90s", 90), ("30m", 1800), ("30min", 1800), ("1.5h", 5400), ("1d", 86400)],
-)
-def test_a_time_has_its_unit(text, seconds):
-    """A number alone is seconds."""
-    assert given.lock_wait("--db-wait", text) == seconds
-
-
-@pytest.mark.parametrize("text", ["", "soon", "-1s", "1 h", "1e3", "5w"])
-def test_a_text_that_is_no_time_is_refused(text):
-    """The error names the option."""
-    with pytest.raises(ConfigError, match=r"^--db-wait '.*such as 90s"):
-        given.lock_wait("--db-wait", text)

@@ -105,6 +105,16 @@ def test_paper_rounds_have_time_for_a_verdict(read):
     assert read("--db-profile=paper", "--db-budget=9").budget == 9.0
 
 
+@pytest.mark.parametrize(
+    ("word", "seconds"), [("--db-budget=2m", 120.0), ("--db-budget=90s", 90.0), ("--db-budget=7", 7.0)]
+)
+def test_a_budget_has_a_unit(read, word, seconds):
+    """A number without a unit is in seconds; all options with a time accept the same forms."""
+    found = read(word, word.replace("budget", "run-budget"), word.replace("budget", "wait"))
+
+    assert (found.budget, found.run_budget, found.lock_wait) == (seconds, seconds, seconds)
+
+
 def test_the_runs_budget_ends_when_its_time_is_over(read, monkeypatch):
     """Counted from the beginning of the run."""
     found = read("--db-run-budget=10")

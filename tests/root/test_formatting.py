@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from pytest_dbcluster import formatting
 from pytest_dbcluster.claims import claim as claims
 from pytest_dbcluster.claims import kinds
+from pytest_dbcluster.errors import ConfigError
 
 MARGINS = st.integers(1, 9999).map(lambda tenth: tenth / 10000)
 RATIOS = st.floats(0, exclude_min=True, allow_infinity=True, allow_nan=False)
@@ -206,3 +207,30 @@ def test_a_wide_line_goes_on_below():
         "  pip install 'pytest-dbcluster[plots]'",
         "  now",
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("0", 0),
+        ("90", 90),
+        (".5", 0.5),
+        ("0.000001", 0.000001),
+        ("5ms", 0.005),
+        ("90s", 90),
+        ("2m", 120),
+        ("30min", 1800),
+        ("1.5h", 5400),
+        ("1d", 86400),
+    ],
+)
+def test_a_time_has_its_unit(text, seconds):
+    """A number without a unit is in seconds."""
+    assert formatting.option_seconds("--db-wait", text) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize("text", ["", "soon", "-1s", "1 h", "1e3", "5w", "nan", "inf", "."])
+def test_a_text_that_is_no_time_is_refused(text):
+    """The error names the option and an example."""
+    with pytest.raises(ConfigError, match=r"^--db-wait '.*': it accepts a time in ms, s, min, h or d, such as 90s"):
+        formatting.option_seconds("--db-wait", text)

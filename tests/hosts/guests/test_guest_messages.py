@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import types
 
+from pytest_dbcluster import formatting
 from pytest_dbcluster.hosts import given, provisioner
 from pytest_dbcluster.hosts.guests import guest, user_namespace
 from pytest_dbcluster.hosts.guests.disk import Disk
@@ -43,7 +44,7 @@ def test_messages_on_guests_and_their_networks(tmp_path, monkeypatch):
     seen["tc prints another form"] = golden.message_of(kernel_settings.read, "qdisc noqueue 0: dev lo")
     seen["an image is given"] = golden.message_of(provisioner.parse_images, ["mariadb:11.8=x"], "local")
     seen["an image is wrong"] = golden.message_of(provisioner.parse_images, ["mariadb"], "container")
-    seen["a wait is wrong"] = golden.message_of(given.lock_wait, "--db-wait", "soon")
+    seen["a wait is wrong"] = golden.message_of(formatting.option_seconds, "--db-wait", "soon")
     settings = types.SimpleNamespace(ttl=3600.0)
     seen["a budget is too long"] = golden.message_of(given.run_budget, 7200.0, {"settings": settings})
 

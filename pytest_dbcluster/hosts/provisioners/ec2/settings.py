@@ -12,7 +12,7 @@ from types import MappingProxyType
 
 from pytest_dbcluster import registry
 from pytest_dbcluster.errors import ConfigError
-from pytest_dbcluster.formatting import duration, seconds_of
+from pytest_dbcluster.formatting import duration, option_seconds
 from pytest_dbcluster.hosts.provisioners.ssh.access import TARGET
 
 TAG_PREFIX = "pytest-dbcluster:"  # of our tags
@@ -28,7 +28,6 @@ KINDS = {"gp3": "gp3:GIB[:IOPS[:MIB_PER_SECOND]]", "gp2": "gp2:GIB", "io1": "io1
 FORMS = (*KINDS.values(), LOCAL_DISK)
 LARGEST_GIB = 65_536
 SHORTEST, LONGEST = 300.0, 7 * 86400.0  # limits of the time to live, in seconds
-UNITS = "s, min, h, d"
 TYPE = re.compile(r"[a-z][a-z0-9-]*\.[a-z0-9-]+")
 ZONE = re.compile(r"(?P<region>[a-z]{2}(?:-[a-z]+)+-\d+)(?:-[a-z0-9-]+)?[a-z0-9]")
 SUBNET = re.compile(r"subnet-[0-9a-f]{8,17}")
@@ -258,12 +257,11 @@ def _float(number: str) -> float:
 
 
 def _seconds(text: str) -> float:
-    seconds = seconds_of(text)
-    if seconds is None or text[-1].isdigit():
-        raise ConfigError(f"--db-ec2-ttl {text!r}: it accepts a time with its unit ({UNITS}), such as 2h")
+    seconds = option_seconds("--db-ec2-ttl", text, DEFAULT_TTL)
     if not SHORTEST <= seconds <= LONGEST:
         raise ConfigError(
-            f"--db-ec2-ttl {text}: instances live from {duration(SHORTEST)} to {duration(LONGEST)}, and end themselves"
+            f"--db-ec2-ttl {text}: instances live from {duration(SHORTEST)} to {duration(LONGEST)}, and end "
+            "themselves; a number without a unit is in seconds"
         )
     return seconds
 
