@@ -6,6 +6,7 @@ import argparse
 import dataclasses
 import importlib
 import re
+from collections.abc import Callable
 from typing import Any
 
 import examples
@@ -13,26 +14,6 @@ from entries import code, entry, example, page, prose
 
 from pytest_dbcluster.cli import main
 from pytest_dbcluster.plugin import command_line
-
-# The headings of the page, and what the names of their options begin with; the first that fits counts.
-GROUPS = (
-    ("Amazon EC2", ("--db-ec2", "--db-max-cost")),
-    ("Machines over ssh", ("--db-host", "--db-load-host", "--db-ssh")),
-    (
-        "How long and how sure",
-        ("--db-max-pairs", "--db-budget", "--db-run-budget", "--db-wait", "--db-alpha", "--db-seed", "--db-strict"),
-    ),
-    ("Results and history", ("--db-keep", "--db-results", "--db-resume", "--db-history", "--db-github")),
-    ("What is measured, and where", ("--db-",)),
-)
-ORDER = (
-    "What is measured, and where",
-    "How long and how sure",
-    "Results and history",
-    "Machines over ssh",
-    "Amazon EC2",
-)
-
 
 @dataclasses.dataclass(frozen=True)
 class PytestOption:
@@ -45,33 +26,27 @@ class PytestOption:
     group: str
 
 
-class _Group:
-    """Takes down options in place of a group of pytest."""
-
-    def __init__(self) -> None:
-        self.options: list[PytestOption] = []
-
-    def addoption(self, name: str, **given: Any) -> None:
-        """Take one down."""
-        group = next(title for title, starts in GROUPS if name.startswith(starts))
-        self.options.append(
-            PytestOption(name, given.get("metavar", ""), given.get("help", ""), given.get("default"), group)
-        )
-
-
 def pytest_options() -> list[PytestOption]:
     """Every option ``--db-...``."""
-    group = _Group()
+    found = []
+
+    def group(title: str) -> Callable[..., None]:
+        def add(name: str, **given: Any) -> None:
+            words = given.get("metavar", ""), given.get("help", ""), given.get("default")
+            found.append(PytestOption(name, *words, title.removeprefix("database clusters: ")))
+
+        return add
+
     command_line.add_options(group)
-    return group.options
+    return found
 
 
 def options() -> str:
     """The options of pytest in groups, each with its help, its default and an example."""
     known = pytest_options()
     parts = ["```{program} pytest\n```\n"]
-    for title in ORDER:
-        parts.append(f"## {title}\n")
+    for title in dict.fromkeys(option.group for option in known):
+        parts.append(f"## {title[0].upper()}{title[1:]}\n")
         parts += [_option(option) for option in known if option.group == title]
     return page(parts)
 

@@ -170,7 +170,7 @@ def add_cache(command: argparse.ArgumentParser) -> None:
     """Add the options of ``dbcluster cache`` to its parser."""
     command.set_defaults(run=run_cache)
     command.add_argument(
-        "what", nargs="?", choices=("list", "clean"), default="list", help="list (default), or clean to remove"
+        "action", nargs="?", choices=("list", "clean"), default="list", help="list (default), or clean to remove"
     )
     add_wait(command)
     command.add_argument("names", nargs="*", metavar="ENTRY", help="an entry of the list to remove (default all)")
@@ -178,9 +178,9 @@ def add_cache(command: argparse.ArgumentParser) -> None:
 
 def run_cache(arguments: argparse.Namespace) -> int:
     """``dbcluster cache [list|clean] [ENTRY ...]``: list the entries of the cache, or remove them."""
-    if arguments.names and arguments.what == "list":
+    if arguments.names and arguments.action == "list":
         raise ConfigError("dbcluster cache list accepts no names: it lists everything")
-    entries = clean(arguments.names, tell) if arguments.what == "clean" else list_entries()
+    entries = clean(arguments.names, tell) if arguments.action == "clean" else list_entries()
     now = time.time()
     shown = [
         (
@@ -192,6 +192,6 @@ def run_cache(arguments: argparse.Namespace) -> int:
         for entry in entries
     ]
     total = formatting.size(sum(entry.size for entry in entries))
-    print(layout.plain(("removed" if arguments.what == "clean" else "entry", "size", "holds", "used"), shown))
+    print(layout.plain(("removed" if arguments.action == "clean" else "entry", "size", "holds", "used"), shown))
     print(f"{total} in {cache.root()}")
     return 0

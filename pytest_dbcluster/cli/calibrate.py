@@ -17,16 +17,15 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
-from pytest_dbcluster import registry
 from pytest_dbcluster.claims.cluster_difference import LEAST_PAIRS, ONE_IN, percent
 from pytest_dbcluster.claims.critical_values import LOOKS
-from pytest_dbcluster.cli.clusters import add_where
-from pytest_dbcluster.cli.compare import workload_of
+from pytest_dbcluster.cli.clusters import add_nodes, add_proxy, add_topology, add_where
+from pytest_dbcluster.cli.compare import add_workload, workload_of
 from pytest_dbcluster.cli.text import add_wait, tell
 from pytest_dbcluster.clusters.topology import usual_nodes
 from pytest_dbcluster.errors import ConfigError, Inconclusive, ProvisionError, SeriesVoid, Unsupported
 from pytest_dbcluster.formatting import Report, duration, option_seconds
-from pytest_dbcluster.hosts.given import remote_arguments
+from pytest_dbcluster.hosts.given import add_common, remote_arguments
 from pytest_dbcluster.hosts.provisioner import parse_images
 from pytest_dbcluster.measuring.drawing.round_source import RoundSource
 from pytest_dbcluster.measuring.drawing.rules import Rules
@@ -61,32 +60,27 @@ def add_calibrate(calibrate: argparse.ArgumentParser) -> None:
     )
     calibrate.epilog = (
         "example: dbcluster calibrate galera --workload mysqlslap:write takes about an hour, or eight minutes with "
-        "--seconds 480"
+        "--seconds 8m"
     )
-    option = calibrate.add_argument
-    option("topology", metavar="TOPOLOGY", help=", ".join(registry.names("topology")))
-    option("--nodes", type=int, metavar="N", help="number of nodes (default 3; for standalone 1, for drbd 2)")
-    release = f"server release (default {DEFAULT_RELEASE})"
-    option("--release", default=DEFAULT_RELEASE, metavar="NAME:VERSION", help=release)
-    option("--proxy", metavar="NAME", help=f"a proxy: {' or '.join(registry.names('proxy'))} (default: none)")
-    option(
-        "--workload",
-        default="mysqlslap:write",
-        metavar="NAME[:MODE]",
-        help="tpcc, sysbench:SCRIPT or mysqlslap:MODE (default mysqlslap:write)",
-    )
-    option("--threads", type=int, metavar="N", help="connections of the workload (default: that of the workload)")
-    option("--open-loop", action="store_true", help="at 70 %% of capacity, for claims about latencies")
-    option("--pairs", type=int, default=24, metavar="N", help="pairs of clusters in total (default 24)")
-    option("--rounds", type=int, metavar="N", help="rounds of each cluster (default 40; with --seconds as many as fit)")
-    option(
+    calibrate.usage = "%(prog)s TOPOLOGY [options]"
+    add_topology(calibrate)
+    add_wait(calibrate)
+    add = calibrate.add_argument_group("what to measure").add_argument
+    add_nodes(add)
+    add_common(add, "--release", default=DEFAULT_RELEASE)
+    add_proxy(add)
+    add_workload(add, "mysqlslap:write", default="mysqlslap:write")
+    add("--open-loop", action="store_true", help="at 70 %% of capacity, for claims about latencies")
+    add = calibrate.add_argument_group("how much").add_argument
+    add("--pairs", type=int, default=24, metavar="N", help="pairs of clusters in total (default 24)")
+    add("--rounds", type=int, metavar="N", help="rounds of each cluster (default 40; with --seconds as many as fit)")
+    add(
         "--seconds",
         metavar="TIME",
         help="time of all pairs with the starts of their clusters, such as 8m (default: the time of --rounds)",
     )
-    option("--again", action="store_true", help="forget the existing pairs and start again")
-    add_wait(calibrate)
-    add_where(calibrate, "container, vm, ssh, on the machines of --db-host, or ec2")
+    add("--again", action="store_true", help="forget the existing pairs and start again")
+    add_where(calibrate)
 
 
 def run_calibrate(arguments: argparse.Namespace) -> int:

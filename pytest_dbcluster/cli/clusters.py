@@ -21,7 +21,17 @@ from pytest_dbcluster.clusters.startup import bring_up
 from pytest_dbcluster.errors import ConfigError, ProvisionError, Unsupported
 from pytest_dbcluster.formatting import Report, duration, option_seconds, quantity, size
 from pytest_dbcluster.hosts import runs
-from pytest_dbcluster.hosts.given import add_ec2_options, add_machines, remote_arguments
+from pytest_dbcluster.hosts.given import (
+    EC2_TITLE,
+    LOCAL_PLACES,
+    PLACES,
+    SSH_TITLE,
+    Add,
+    add_common,
+    add_ec2_options,
+    add_ssh_options,
+    remote_arguments,
+)
 from pytest_dbcluster.hosts.kept_logs import KeptLogs
 from pytest_dbcluster.hosts.network import measured_back
 from pytest_dbcluster.hosts.network.measured_back import MeasuredBack
@@ -199,52 +209,63 @@ def leave_running(
 def add_up(up: argparse.ArgumentParser) -> None:
     """Add the options of ``dbcluster up`` to its parser."""
     up.set_defaults(run=run_up)
+    up.usage = "%(prog)s TOPOLOGY [options]"
     up.epilog = (
         "example: dbcluster up galera --proxy haproxy --option innodb_flush_log_at_trx_commit=2 --name mine; "
         "dbcluster down mine ends it"
     )
-    up.add_argument("topology", metavar="TOPOLOGY", help=", ".join(registry.names("topology")))
-    up.add_argument("--nodes", type=int, metavar="N", help="number of nodes (default 3; for standalone 1, for drbd 2)")
-    up.add_argument(
-        "--release",
-        default=DEFAULT_RELEASE,
-        metavar="NAME:VERSION[=DIRECTORY]",
-        help=f"server release (default {DEFAULT_RELEASE}); `dbcluster releases` lists them; =DIRECTORY uses an "
-        "unpacked server",
-    )
-    up.add_argument(
-        "--proxy",
-        metavar="NAME",
-        help=f"a proxy in front of the nodes: {' or '.join(registry.names('proxy'))} (default: none)",
-    )
-    add_where(up, "container or vm; not ssh or ec2, where servers end with the command")
-    up.add_argument("--rtt", metavar="TIME", help="round-trip time between two nodes, such as 5ms (default: no delay)")
-    up.add_argument("--option", action="append", default=[], metavar="NAME=VALUE", help="a server option; repeatable")
-    up.add_argument(
-        "--cnf", metavar="FILE", help="a my.cnf with server options for every node; --option overrides them"
-    )
-    up.add_argument(
-        "--cnf-root", metavar="DIR", help="a copy of the files of its old host, for lines such as !include /etc/..."
-    )
-    up.add_argument(
-        "--parity",
-        choices=PARITIES,
-        default=PARITIES[0],
-        help="vendor: the defaults of each vendor (default); normalised: options that make vendors comparable",
-    )
+    add_topology(up)
     add_wait(up)
-    up.add_argument("--name", default="", help="a name for dbcluster ps and down (default: topology and nodes)")
+    add = up.add_argument_group("what to start").add_argument
+    add_nodes(add)
+    add_common(add, "--release", default=DEFAULT_RELEASE)
+    add_proxy(add)
+    add("--name", default="", help="a name for dbcluster ps and down (default: topology and nodes)")
+    add = up.add_argument_group("options of the servers").add_argument
+    add_server_option(add)
+    add("--cnf", metavar="FILE", help="a my.cnf with server options for every node; --option overrides them")
+    add_common(add, "--cnf-root")
+    add_common(add, "--parity", choices=PARITIES, default=PARITIES[0])
+    add = up.add_argument_group("where").add_argument
+    add(
+        "--provisioner", default="local", metavar="NAME", help=f"where the cluster runs (default local): {LOCAL_PLACES}"
+    )
+    add_common(add, "--image", action="append", default=[])
+    add("--rtt", metavar="TIME", help="round-trip time between two nodes, such as 5ms (default: no delay)")
+
+
+def add_topology(command: argparse.ArgumentParser) -> None:
+    """Add the topology of a command's clusters."""
+    command.add_argument("topology", metavar="TOPOLOGY", help=", ".join(registry.names("topology")))
+
+
+def add_nodes(add: Add) -> None:
+    """Add the number of nodes."""
+    add("--nodes", type=int, metavar="N", help="number of nodes (default 3; for standalone 1, for drbd 2)")
+
+
+def add_proxy(add: Add) -> None:
+    """Add the proxy of a cluster."""
+    names = " or ".join(registry.names("proxy"))
+    add("--proxy", metavar="NAME", help=f"a proxy in front of the nodes: {names} (default: none)")
+
+
+def add_server_option(add: Add) -> None:
+    """Add the option that sets an option of the servers."""
+    add("--option", action="append", default=[], metavar="NAME=VALUE", help="a server option; repeatable")
 
 
 def add_ps(ps: argparse.ArgumentParser) -> None:
     """Add the options of ``dbcluster ps`` to its parser."""
     ps.set_defaults(run=run_ps)
+    ps.usage = "%(prog)s [options]"
     add_elsewhere(ps)
 
 
 def add_down(down: argparse.ArgumentParser) -> None:
     """Add the options of ``dbcluster down`` to its parser."""
     down.set_defaults(run=run_down)
+    down.usage = "%(prog)s [options] ID|NAME ..."
     down.add_argument("wanted", nargs="*", metavar="ID|NAME", help="an id or a name that dbcluster ps shows")
     down.add_argument("--all", action="store_true", help="end all your clusters that still run")
     add_elsewhere(down)
@@ -253,35 +274,24 @@ def add_down(down: argparse.ArgumentParser) -> None:
 def add_reap(reap: argparse.ArgumentParser) -> None:
     """Add the options of ``dbcluster reap`` to its parser."""
     reap.set_defaults(run=run_reap)
+    reap.usage = "%(prog)s [options]"
     reap.add_argument(
         "--programs",
         action="store_true",
-        help="with --provisioner ssh: also remove the programs on the machines, which otherwise stay for later runs",
+        help="with ssh: also remove the programs on the machines, which otherwise stay for later runs",
     )
-    reap.add_argument("--run", dest="of_run", metavar="ID", help="with --provisioner ec2: end this run of any user")
-    reap.add_argument(
-        "--expired", action="store_true", help="with --provisioner ec2: end only runs after their time to live"
-    )
+    reap.add_argument("--run", dest="of_run", metavar="ID", help="with ec2: end this run of any user")
+    reap.add_argument("--expired", action="store_true", help="with ec2: end only runs after their time to live")
     add_elsewhere(reap)
 
 
-def add_where(up: argparse.ArgumentParser, others: str) -> None:
-    """Add the options for the place of a cluster. others: the provisioners besides local, for the help text."""
-    up.add_argument(
-        "--provisioner",
-        default="local",
-        metavar="NAME",
-        help=f"where the cluster runs: local, as processes of this machine (default), {others}",
-    )
-    up.add_argument(
-        "--image",
-        action="append",
-        default=[],
-        metavar="NAME:VERSION=IMAGE",
-        help="image for the containers of a release, with --provisioner container; repeatable",
-    )
-    add_machines(up.add_argument)
-    add_ec2_options(up.add_argument, "with --provisioner ec2: ")
+def add_where(command: argparse.ArgumentParser) -> None:
+    """Add the options for the place of clusters that end with the command."""
+    add = command.add_argument_group("where").add_argument
+    add("--provisioner", default="local", metavar="NAME", help=f"where clusters run (default local): {PLACES}")
+    add_common(add, "--image", action="append", default=[])
+    add_ssh_options(command.add_argument_group(SSH_TITLE).add_argument)
+    add_ec2_options(command.add_argument_group(EC2_TITLE).add_argument)
 
 
 def add_elsewhere(command: argparse.ArgumentParser) -> None:
@@ -290,17 +300,16 @@ def add_elsewhere(command: argparse.ArgumentParser) -> None:
     command.epilog = (
         f"example: dbcluster {command.prog.split()[-1]} --provisioner ssh --db-host admin@db1 --db-host admin@db2"
     )
-    command.add_argument(
+    add = command.add_argument_group("where").add_argument
+    add(
         "--provisioner",
         default="local",
         choices=("local", "ssh", "ec2"),
         help="local: this machine, with its containers and guests (default); ssh: the machines of --db-host; ec2: the "
         "resources of runs in an AWS account",
     )
-    command.add_argument(
-        "--region", default="", metavar="REGION", help="with --provisioner ec2: the region (default: that of boto3)"
-    )
-    add_machines(command.add_argument)
+    add("--region", default="", metavar="REGION", help="with ec2: the region (default: that of boto3)")
+    add_ssh_options(command.add_argument_group(SSH_TITLE).add_argument)
 
 
 def options_of(pairs: Sequence[str]) -> dict[str, str]:
@@ -328,7 +337,6 @@ def run_up(arguments: argparse.Namespace) -> int:
             + (", which leaves its cluster running with --db-keep" if elsewhere == "ec2" else "")
             + ", or use --provisioner local"
         )
-    remote_arguments(arguments, arguments.provisioner)
     topology.topology(arguments.topology)
     if arguments.proxy:
         registry.find("proxy", arguments.proxy, planned=proxy.PLANNED)

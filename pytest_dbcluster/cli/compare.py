@@ -8,22 +8,21 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
-import math
 import os
 import secrets
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from pytest_dbcluster import registry
-from pytest_dbcluster.cli.clusters import options_of
+from pytest_dbcluster.cli.clusters import add_nodes, add_server_option, add_where, options_of
 from pytest_dbcluster.cli.comparison import ROUNDS_SHARE, Comparison, ComparisonResults
 from pytest_dbcluster.cli.text import add_wait, own_options, tell
 from pytest_dbcluster.clusters.topology import usual_nodes
 from pytest_dbcluster.errors import ConfigError, Inconclusive, LockHeld
 from pytest_dbcluster.formatting import duration, option_seconds
-from pytest_dbcluster.hosts.given import add_ec2_options, add_machines, remote_arguments
+from pytest_dbcluster.hosts.given import Add, add_common, remote_arguments
 from pytest_dbcluster.hosts.provisioner import parse_images
 from pytest_dbcluster.measuring.evidence import Evidence
 from pytest_dbcluster.reporting import results_lock
@@ -55,61 +54,55 @@ def add_compare(compare: argparse.ArgumentParser) -> None:
         "exit code: 0 no worse, 3 worse, 4 could not tell, 1 error, 2 wrong arguments, such as two equal files. If two "
         "different files give the servers the same options, the exit code is 0"
     )
-    option = compare.add_argument
-    option("--cnf", action="append", default=[], metavar="FILE", help="a my.cnf; give two, the current one first")
-    option("--option", action="append", default=[], metavar="NAME=VALUE", help="a server option of both; repeatable")
-    option("--cnf-root", metavar="DIR", help="a copy of the host's files, for lines such as !include /etc/...")
-    option(
-        "--release",
-        action="append",
-        default=[],
-        metavar="NAME:VERSION",
-        help=f"a server release; give two to compare them, the current one first (default {DEFAULT_RELEASE})",
-    )
-    option("--topology", default="standalone", metavar="NAME", help="such as galera, standalone (default standalone)")
-    option("--nodes", type=int, metavar="N", help="number of nodes (default 3; for standalone 1, for drbd 2)")
-    option(
-        "--workload",
-        action="append",
-        default=[],
-        metavar="NAME[:MODE]",
-        help="tpcc, sysbench:SCRIPT or mysqlslap:MODE; repeatable (default sysbench:oltp_read_write and tpcc)",
-    )
-    _add_how(option)
+    compare.usage = "%(prog)s [options]"
     add_wait(compare)
+    add = compare.add_argument_group("what to compare").add_argument
+    add("--cnf", action="append", default=[], metavar="FILE", help="a my.cnf; give two, the current one first")
+    add_common(add, "--release", "; give two to compare them, the current one first", action="append", default=[])
+    add_server_option(add)
+    add_common(add, "--cnf-root")
+    add("--equal", action="store_true", help="measure two files or releases without a difference in effect (A/A)")
+    _add_how(compare)
+    add_where(compare)
 
 
-def _add_how(option: Callable[..., object]) -> None:
-    """Add the options for the method and the place of a comparison."""
-    option("--threads", type=int, metavar="N", help="connections of each workload (default: that of the workload)")
-    option(
+def _add_how(compare: argparse.ArgumentParser) -> None:
+    """Add the options for clusters, workloads, time and results of a comparison."""
+    add = compare.add_argument_group("clusters and workloads").add_argument
+    add("--topology", default="standalone", metavar="NAME", help="such as galera, standalone (default standalone)")
+    add_nodes(add)
+    add_workload(add, " and ".join(DEFAULT_WORKLOADS), action="append", default=[])
+    add = compare.add_argument_group("time and order").add_argument
+    add(
         "--seconds",
         default=SECONDS,
         metavar="TIME",
         help=f"time of the whole comparison, with the starts of its clusters, such as 10m (default {SECONDS})",
     )
-    option("--seed", type=int, metavar="N", help="seed for the order of rounds (default random)")
-    option("--equal", action="store_true", help="measure two files or releases without a difference in effect (A/A)")
-    option(
+    add("--seed", type=int, metavar="N", help="seed for the order of rounds (default random)")
+    add = compare.add_argument_group("results").add_argument
+    add(
         "--results",
         default="reports/compare",
         metavar="DIR",
         help="directory of the results and their page (default reports/compare)",
     )
-    option(
+    add(
         "--resume",
         action="store_true",
         help="keep the answers in the results directory, and measure workloads without an answer or with changes",
     )
-    option(
-        "--provisioner",
-        default="local",
-        metavar="NAME",
-        help="where the clusters run: local (default), container, vm, ssh or ec2",
+
+
+def add_workload(add: Add, usual: str, **more: object) -> None:
+    """Add the options of the workload. usual: the default, for the help. more: further arguments of ``add``."""
+    add(
+        "--workload",
+        metavar="NAME[:MODE]",
+        help=f"tpcc, sysbench:SCRIPT or mysqlslap:MODE{'; repeatable' * ('action' in more)} (default {usual})",
+        **more,
     )
-    option("--image", action="append", default=[], metavar="NAME:VERSION=IMAGE", help="image of a release; repeatable")
-    add_machines(option)
-    add_ec2_options(option, "with --provisioner ec2: ")
+    add("--threads", type=int, metavar="N", help="connections of each workload (default: that of the workload)")
 
 
 def run_compare(arguments: argparse.Namespace) -> int:

@@ -21,7 +21,7 @@ from pytest_dbcluster.clusters.servers import connection
 from pytest_dbcluster.errors import ConfigError, ProvisionError, Unsupported
 from pytest_dbcluster.formatting import gibibytes, printable
 from pytest_dbcluster.hosts import runs
-from pytest_dbcluster.hosts.given import add_ec2_options, remote_arguments
+from pytest_dbcluster.hosts.given import EC2_TITLE, add_ec2_options, remote_arguments
 from pytest_dbcluster.hosts.guests import guest, network, user_namespace
 from pytest_dbcluster.hosts.network import kernel_router, local_paths
 from pytest_dbcluster.hosts.provisioners.container import engine, images
@@ -63,8 +63,9 @@ class Finding:
 def add_doctor(doctor: argparse.ArgumentParser) -> None:
     """Add the options of ``dbcluster doctor`` to its parser."""
     doctor.set_defaults(run=run_doctor)
+    doctor.usage = "%(prog)s [options]"
     add_elsewhere(doctor)
-    add_ec2_options(doctor.add_argument, "with --provisioner ec2: ")
+    add_ec2_options(doctor.add_argument_group(EC2_TITLE).add_argument)
 
 
 def run_doctor(arguments: argparse.Namespace) -> int:

@@ -9,7 +9,7 @@ from collections.abc import Collection
 from contextlib import AbstractContextManager
 
 from pytest_dbcluster import formatting
-from pytest_dbcluster.hosts.given import LOCK_WAIT
+from pytest_dbcluster.hosts.given import LOCK_WAIT, add_common
 
 OF_TEST_RUN = re.compile(r"(?:pytest )?--db-(?P<name>[a-z0-9]+(?:-[a-z0-9]+)*)")
 
@@ -43,13 +43,7 @@ def size_text(size: int) -> str:
 
 def add_wait(command: argparse.ArgumentParser) -> None:
     """Add the option of a command that waits for the lock of another process."""
-    command.add_argument(
-        "--wait",
-        default=LOCK_WAIT,
-        metavar="TIME",
-        help="how long to wait for another run on this machine, or for a lock of the cache, such as 90s or 2h; then "
-        f"the command ends and names the process that has the lock (default {LOCK_WAIT})",
-    )
+    add_common(command.add_argument, "--wait", default=LOCK_WAIT)
 
 
 def turn() -> AbstractContextManager[None]:

@@ -5,21 +5,29 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.spec import DEFAULT_RELEASE, PARITIES
 
 LOCK_WAIT = "30min"  # default of how long a process waits for another one's lock
 TTL_MARGIN = 300.0  # a run ends this many seconds before its instances; a fifth of a short time to live
+LOCAL_PLACES = "local (processes of this machine), container or vm (guests)"
+PLACES = (
+    "local (processes of this machine), container, vm (guests), ssh (the machines of --db-host) or ec2 (new instances)"
+)
+SSH_TITLE, EC2_TITLE = "machines, with the provisioner ssh", "instances, with the provisioner ec2"
+Add = Callable[..., object]  # argparse's ``add_argument``, or pytest's ``addoption``
 
 
 @dataclasses.dataclass(frozen=True)
 class Option:
-    """An option of the provisioner ec2."""
+    """An option of pytest and of commands, with the same help in all of them."""
 
     name: str
     field: str
-    """The argument of ``EC2Settings.parse``."""
+    """The argument of the provisioner, or of ``EC2Settings.parse``."""
 
     help: str
     metavar: str = ""
@@ -30,7 +38,25 @@ class Option:
         """The name of the option's value in the parsed options."""
         return self.name.removeprefix("--").replace("-", "_")
 
+    def add_to(self, add: Add) -> None:
+        """Add the option to a parser."""
+        metavar = {"metavar": self.metavar} if self.metavar else {}
+        add(self.name, action=self.action, help=self.help, **metavar)
 
+
+SSH_OPTIONS = (
+    Option("--db-host", "machines", "machine for one node of each cluster, or a Host of ~/.ssh/config; repeatable; "
+           "USER@ADDRESS=PRIVATE_ADDRESS if the machines reach each other at other addresses", "USER@ADDRESS",
+           "append"),
+    Option("--db-load-host", "load_machines", "machine for the load generator and proxies (default: the last "
+           "--db-host, beside a server); repeatable: sysbench and TPC-C divide their clients between all of them, "
+           "mysqlslap runs on the first", "USER@ADDRESS", "append"),
+    Option("--db-host-keys", "keys", "file with the host keys of the machines, in the format of known_hosts (default: "
+           "those that ssh knows)", "FILE"),
+    Option("--db-ssh-config", "config", "ssh configuration in place of ~/.ssh/config", "FILE"),
+    Option("--db-host-directory", "base", "parent of our directory on the machines or instances (default /var/tmp)",
+           "DIR"),
+)  # fmt: skip
 EC2_OPTIONS = (
     Option("--db-max-cost", "max_cost", "the most that all instances of the run may cost; without it nothing is "
            "launched", "USD"),
@@ -48,47 +74,63 @@ EC2_OPTIONS = (
            "io1:GIB:IOPS, io2:GIB:IOPS, or nvme for the instance's own disk (default gp3:50:3000:125)", "VOLUME"),
     Option("--db-ec2-written", "written", "how much of each data volume is written once before use; 0 writes "
            "nothing (default 8)", "GIB"),
-    Option("--db-ec2-ttl", "ttl", "time to live: instances end themselves after it (default 2h)", "TIME"),
+    Option("--db-ec2-ttl", "ttl", "time to live, such as 90min: instances end themselves after it (default 2h)",
+           "TIME"),
     Option("--db-ec2-spot", "spot", "spot instances, which cost less and can be interrupted by AWS", "", "store_true"),
-    Option("--db-ec2-price", "prices", "hourly price of a type, or another price by its name, such as ipv4=0.005, in "
-           "place of a known price; repeatable", "TYPE=USD", "append"),
+    Option("--db-ec2-price", "prices", "price that wins over known prices; repeatable: TYPE=USD for an hour of a type, "
+           "or another item, such as ipv4=USD; `dbcluster ec2 prices --list` lists them", "NAME=USD", "append"),
     Option("--db-ec2-tag", "tags", "a further tag for everything that is launched; repeatable", "KEY=VALUE", "append"),
     Option("--db-ec2-from", "source", "network that may reach ssh (default: our public address)",
            "CIDR"),
 )  # fmt: skip
+# Name without prefix (``release`` of --release and --db-release) -> metavar and help, for pytest and for commands.
+COMMON: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {
+        "release": (
+            "NAME:VERSION[=DIR]",
+            f"server release (default {DEFAULT_RELEASE}); `dbcluster releases` lists them; =DIR is an unpacked server",
+        ),
+        "image": (
+            "NAME:VERSION=IMAGE",
+            "image for the containers of a release (default: the image of `dbcluster image build`); repeatable",
+        ),
+        "parity": (
+            "|".join(PARITIES),
+            "vendor: the defaults of each vendor (default); normalised: the same durability, binlog, appliers, "
+            "isolation and character set on all servers",
+        ),
+        "cnf-root": (
+            "DIR",
+            "copy of the files of the host that a my.cnf came from, for lines such as !include /etc/...",
+        ),
+        "wait": (
+            "TIME",
+            "how long to wait for another run on this machine, or for a lock of the cache, such as 90s or 2h; then end "
+            f"with an error that names the process that has the lock (default {LOCK_WAIT})",
+        ),
+    }
+)
 
 
-def add_ec2_options(add: Callable[..., object], before: str = "") -> None:
-    """Add the options of the provisioner ec2. add: argparse's or pytest's. before: begins each help text."""
+def add_common(add: Add, option: str, more: str = "", **arguments: object) -> None:
+    """Add an option of ``COMMON``: ``--db-release`` or ``--release``.
+
+    more: the end of the help. arguments: further arguments of ``add``.
+    """
+    metavar, text = COMMON[option.removeprefix("--").removeprefix("db-")]
+    add(option, metavar=metavar, help=f"{text}{more}", **arguments)
+
+
+def add_ssh_options(add: Add) -> None:
+    """Add the options that name machines and configure ssh."""
+    for option in SSH_OPTIONS:
+        option.add_to(add)
+
+
+def add_ec2_options(add: Add) -> None:
+    """Add the options of the provisioner ec2."""
     for option in EC2_OPTIONS:
-        metavar = {"metavar": option.metavar} if option.metavar else {}
-        add(option.name, action=option.action, help=f"{before}{option.help}", **metavar)
-
-
-def add_machines(option: Callable[..., object]) -> None:
-    """Add the options of ``dbcluster`` that name machines and configure ssh. option: argparse's."""
-    machines = "with --provisioner ssh: "
-    option(
-        "--db-host",
-        action="append",
-        default=[],
-        metavar="USER@ADDRESS",
-        help=f"{machines}a machine for one node of each cluster; repeatable; a Host of ~/.ssh/config too",
-    )
-    option(
-        "--db-load-host",
-        action="append",
-        default=[],
-        metavar="USER@ADDRESS",
-        help=f"{machines}a machine for the load generator and proxies; repeatable",
-    )
-    option("--db-host-keys", metavar="FILE", help=f"{machines}file with the host keys of the machines")
-    option("--db-ssh-config", metavar="FILE", help=f"{machines}configuration of ssh instead of ~/.ssh/config")
-    option(
-        "--db-host-directory",
-        metavar="DIR",
-        help=f"{machines}parent of our directory on the machines (default /var/tmp)",
-    )
+        option.add_to(add)
 
 
 def remote_arguments(option: Any, provisioner: str) -> Mapping[str, Any]:

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from pytest_dbcluster import storage_profiles
 from pytest_dbcluster.claims import critical_values
-from pytest_dbcluster.hosts.given import LOCK_WAIT, add_ec2_options
+from pytest_dbcluster.hosts.given import (
+    EC2_TITLE,
+    LOCK_WAIT,
+    PLACES,
+    SSH_TITLE,
+    Add,
+    add_common,
+    add_ec2_options,
+    add_ssh_options,
+)
 from pytest_dbcluster.plugin.settings import BUDGETS, DEFAULT_PROVISIONER, DEFAULT_RESULTS
-from pytest_dbcluster.spec import DEFAULT_RELEASE, PARITIES
+from pytest_dbcluster.spec import PARITIES
 
 
 def from_here(path: str) -> str:
@@ -18,65 +26,22 @@ def from_here(path: str) -> str:
     return str(Path.cwd() / path) if path.strip() else path
 
 
-def add_ssh_options(add: Callable[..., None]) -> None:
-    """Add the options of the provisioner ssh."""
-    add(
-        "--db-host",
-        action="append",
-        metavar="USER@ADDRESS",
-        help="machine for one node of each cluster, for --db-provisioner ssh; repeatable; a Host of ~/.ssh/config too; "
-        "USER@ADDRESS=PRIVATE_ADDRESS if the machines reach each other at other addresses",
-    )
-    add(
-        "--db-load-host",
-        action="append",
-        metavar="USER@ADDRESS",
-        help="machine for the load generator and proxies (default: the last --db-host, beside a server); repeatable: "
-        "sysbench and TPC-C divide their clients between all machines, mysqlslap runs on the first",
-    )
-    add(
-        "--db-host-keys",
-        metavar="FILE",
-        help="file with the host keys of the machines, in the format of known_hosts (default: those that ssh knows)",
-    )
-    add("--db-ssh-config", metavar="FILE", help="ssh configuration in place of ~/.ssh/config")
-    add(
-        "--db-host-directory",
-        metavar="DIR",
-        help="directory of the machines for our directory with the servers' data (default /var/tmp)",
-    )
+def add_options(group: Callable[[str], Add]) -> None:
+    """Add all options ``--db-...``. group: makes the group of options with a title, and returns its ``addoption``."""
+    _add_servers(group("database clusters: what to measure"))
+    _add_rounds(group("database clusters: how long, and how sure"))
+    _add_places(group("database clusters: where"))
+    add_ssh_options(group(f"database clusters: {SSH_TITLE}"))
+    add_ec2_options(group(f"database clusters: {EC2_TITLE}"))
+    _add_results(group("database clusters: results and history"))
+    _add_others(group("database clusters: other options"))
 
 
-def add_options(group: Any) -> None:
-    """Add all options ``--db-...`` to an option group of pytest."""
-    add = group.addoption
-    add(
-        "--db-release",
-        action="append",
-        metavar="NAME:VERSION[=DIRECTORY]",
-        help=f"server release to measure; repeatable (default {DEFAULT_RELEASE}); `dbcluster releases` lists them",
-    )
-    add(
-        "--db-provisioner",
-        metavar="NAME",
-        help="where clusters run: local (processes of this machine), container, vm, ssh (the machines of --db-host), "
-        "or ec2 (new instances). Default: the provisioner in the mark `provisioner` of all chosen tests, or "
-        f"{DEFAULT_PROVISIONER}",
-    )
-    add_ssh_options(add)
-    add_ec2_options(add, "with --db-provisioner ec2: ")
-    add(
-        "--db-image",
-        action="append",
-        metavar="NAME:VERSION=IMAGE",
-        help="image for the containers of a release; repeatable (default: the image of `dbcluster image build`)",
-    )
-    add(
-        "--db-storage",
-        metavar="PROFILE",
-        help="limit each node's disk to the writes per second of a volume, if the spec of the cluster has no limit: "
-        f"{', '.join(storage_profiles.PROFILES)} (default: no limit)",
-    )
+def _add_servers(add: Add) -> None:
+    add_common(add, "--db-release", "; repeatable", action="append")
+    add("--db-cnf", metavar="FILE", help="my.cnf with server options for every cluster; options of the cluster win")
+    add_common(add, "--db-cnf-root")
+    add_common(add, "--db-parity", default=PARITIES[0])
     add(
         "--db-profile",
         default="quick",
@@ -84,26 +49,9 @@ def add_options(group: Any) -> None:
         help="quick: short rounds that keep their tables (default); paper: the command lines of published "
         "measurements, which take longer",
     )
-    add(
-        "--db-parity",
-        default=PARITIES[0],
-        metavar="vendor|normalised",
-        help="vendor: the defaults of each vendor (default); normalised: the same durability, binlog, appliers, "
-        "isolation and character set on all servers",
-    )
-    add("--db-cnf", metavar="FILE", help="my.cnf with server options for every cluster; options of the cluster win")
-    add(
-        "--db-cnf-root",
-        metavar="DIR",
-        help="directory with a copy of the files of the host that a my.cnf came from, for lines such as !include /etc/",
-    )
-    add(
-        "--db-max-pairs",
-        type=int,
-        default=critical_values.LOOKS[-1],
-        metavar="N",
-        help="maximum number of pairs for one claim; a pair is a round of each variant (default and upper limit: 160)",
-    )
+
+
+def _add_rounds(add: Add) -> None:
     add(
         "--db-budget",
         metavar="TIME",
@@ -116,11 +64,11 @@ def add_options(group: Any) -> None:
         help="maximum time of the whole run, such as 45m or 2h; claims without a verdict by then are inconclusive",
     )
     add(
-        "--db-wait",
-        default=LOCK_WAIT,
-        metavar="TIME",
-        help="how long the run waits for another run on this machine, or for a lock of the cache, such as 90s or 2h; "
-        f"then it ends with exit code 2 and names the process that has the lock (default {LOCK_WAIT})",
+        "--db-max-pairs",
+        type=int,
+        default=critical_values.LOOKS[-1],
+        metavar="N",
+        help="maximum number of pairs for one claim; a pair is a round of each variant (default and upper limit: 160)",
     )
     add(
         "--db-alpha",
@@ -141,11 +89,25 @@ def add_options(group: Any) -> None:
         action="store_true",
         help="an inconclusive claim fails its test (default: pytest shows the test as I, neither passed nor failed)",
     )
+
+
+def _add_places(add: Add) -> None:
     add(
-        "--db-keep",
-        action="store_true",
-        help="leave the last clusters running (with -n: those of each worker), and print how to connect and end them",
+        "--db-provisioner",
+        metavar="NAME",
+        help="where clusters run (default: the provisioner in the mark `provisioner` of all chosen tests, or "
+        f"{DEFAULT_PROVISIONER}): {PLACES}",
     )
+    add_common(add, "--db-image", action="append")
+    add(
+        "--db-storage",
+        metavar="PROFILE",
+        help="limit each node's disk to the writes per second of a volume, if the spec of the cluster has no limit: "
+        f"{', '.join(storage_profiles.PROFILES)} (default: no limit)",
+    )
+
+
+def _add_results(add: Add) -> None:
     add(
         "--db-results",
         type=from_here,
@@ -175,4 +137,13 @@ def add_options(group: Any) -> None:
         "--db-github",
         action="store_true",
         help="write the step summary, annotations and outputs of GitHub Actions (default in GitHub Actions)",
+    )
+
+
+def _add_others(add: Add) -> None:
+    add_common(add, "--db-wait", default=LOCK_WAIT)
+    add(
+        "--db-keep",
+        action="store_true",
+        help="leave the last clusters running (with -n: those of each worker), and print how to connect and end them",
     )

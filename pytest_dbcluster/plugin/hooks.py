@@ -37,7 +37,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the ``--db-...`` options."""
     from pytest_dbcluster.plugin.command_line import add_options
 
-    add_options(parser.getgroup("dbcluster", "performance claims about database clusters"))
+    add_options(lambda title: parser.getgroup(title).addoption)
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -208,7 +208,7 @@ def test_the_help_says_what_it_is_for():
     )
     assert "after Ctrl-C, the same command continues" in text
     assert "example: dbcluster calibrate galera --workload mysqlslap:write" in text
-    assert "eight minutes with --seconds 480" in text
+    assert "eight minutes with --seconds 8m" in text
 
 
 def test_real_clusters_are_started_afresh_for_each_pair(pool):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import itertools
 import os
 import re
 import signal
 import subprocess
 import sys
-import types
 
 import psutil
 import pytest
@@ -57,13 +57,14 @@ from tests.support.command import ROOT, dbcluster
         (["down"], "dbcluster down needs the ids or names of clusters, or --all"),
         (["down", "zz", "--all"], "dbcluster down needs the ids or names of clusters, or --all"),
         (
-            ["up", "galera", "--provisioner", "ssh", "--db-host", "a"],
+            ["up", "galera", "--provisioner", "ssh"],
             "up cannot leave a cluster on machines behind ssh",
         ),
         (
-            ["up", "galera", "--db-host", "a"],
+            ["compare", "--release=mariadb:10.11", "--release=mariadb:11.8", "--db-host", "a"],
             "machines were given, but the provisioner local does not use them; use --prov",
         ),
+        (["up", "galera", "--provisioner", "docker"], "unknown provisioner 'docker'; known: "),
         (
             ["ps", "--db-host", "a"],
             "machines were given, but the provisioner local does not use them; use --provisioner ssh",
@@ -206,17 +207,76 @@ def test_every_command_has_a_help_text():
         assert re.search(rf"^ +{name} +\w+", text, re.MULTILINE), name
 
 
-@pytest.mark.parametrize("command", ["ps", "down", "reap", "doctor", "compare", "calibrate galera", "up galera"])
+@pytest.mark.parametrize("command", ["ps", "down", "reap", "doctor", "compare", "calibrate galera"])
 def test_machines_are_named_as_for_a_test_run(command):
     """The options of the provisioner ssh have the names that they have for pytest; so have those that launch."""
     of_pytest = []
-    command_line.add_ssh_options(lambda name, **_: of_pytest.append(name))
-    if command.split()[0] in ("doctor", "compare", "calibrate", "up"):
+    given.add_ssh_options(lambda name, **_: of_pytest.append(name))
+    if command.split()[0] in ("doctor", "compare", "calibrate"):
         given.add_ec2_options(lambda name, **_: of_pytest.append(name))
     words = command.split()
     known = vars(main.parser(words).parse_args(words))
 
     assert {f"--{name.replace('_', '-')}" for name in known if name.startswith("db_")} == set(of_pytest)
+
+
+def test_up_offers_no_machines_and_no_instances():
+    """Its clusters run on this machine, so it has none of the options that are only for other machines."""
+    known = vars(main.parser(["up"]).parse_args(["up", "galera"]))
+
+    assert [name for name in known if name.startswith("db_")] == []
+
+
+@pytest.mark.parametrize("command", [name for name, _, _ in main.COMMANDS])
+def test_a_help_fits_on_two_screens(command, monkeypatch):
+    """A screen has 50 lines of 100 characters; the usage has two lines at most."""
+    monkeypatch.setenv("COLUMNS", "100")
+    lines = help_of(command).splitlines()
+
+    assert len(lines) <= 100
+    assert len(list(itertools.takewhile(bool, lines))) <= 2
+
+
+def test_the_list_of_commands_fits_into_80_columns():
+    """Each command stands in one group, and has one line."""
+    text = main.parser([]).format_help()
+
+    assert max(map(len, text.splitlines())) <= 80
+    assert re.findall(r"^(\w+):$", text, re.MULTILINE)[1:] == ["measure", "clusters", "machine", "cloud"]
+    for name, _, description in main.COMMANDS:
+        assert re.search(rf"^  {name} +{re.escape(description)}$", text, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("comapre", "dbcluster: error: unknown command 'comapre'; known: init, compare, "),
+        ("comapre --cnf a.cnf", "; did you mean compare?"),
+        ("history lsit", "; did you mean list?"),
+        ("image buidl", "; did you mean build?"),
+        ("ps --provisioner aws", "error: unknown provisioner 'aws'; known: local, ssh, ec2; did you mean ec2?"),
+        ("ps --provisioner docker", "error: unknown provisioner 'docker'; known: local, ssh, ec2\n"),
+        ("up galera --parity normal", "unknown parity 'normal'; known: vendor, normalised; did you mean normalised?"),
+        ("cache claen", "unknown action 'claen'; known: list, clean; did you mean clean?"),
+        (
+            "compare --relase mariadb:11.8",
+            "compare: error: unrecognized arguments: --relase mariadb:11.8; did you mean --release?",
+        ),
+        ("compare --db-release=mariadb:11.8", "--db-release=mariadb:11.8; did you mean --release?"),
+        ("up galera --nothing-like-it", "up: error: unrecognized arguments: --nothing-like-it\n"),
+        ("up galera again", "up: error: unrecognized arguments: again\n"),
+        ("--hepl", "dbcluster: error: the following arguments are required: COMMAND\n"),
+    ],
+)
+def test_a_misspelt_word_gets_a_suggestion(capsys, words, said):
+    """Of a command, of an option and of a value: the closest one, if there is one."""
+    with pytest.raises(SystemExit) as ended:
+        main.main(words.split())
+    error = capsys.readouterr().err
+
+    assert ended.value.code == 2
+    assert said in error
+    assert len(error.splitlines()) == 2  # the usage and the error
 
 
 def test_help_loads_no_driver():
@@ -243,13 +303,16 @@ def test_help_tells_a_newcomer_where_to_begin():
     assert "dbcluster down mine" in " ".join(up.split())
 
 
+def help_of(command):
+    """The help of a command."""
+    return main.parser([command])._subparsers._group_actions[0].choices[command].format_help()
+
+
 def test_golden_helps(monkeypatch):
     """They are those of the golden file: the list of commands, and the options of each command."""
     monkeypatch.setenv("COLUMNS", "120")
     helps = {"dbcluster": main.parser([]).format_help()}
-    for name, _, _ in main.COMMANDS:
-        actions = main.parser([name])._subparsers._group_actions
-        helps[f"dbcluster {name}"] = actions[0].choices[name].format_help()
+    helps |= {f"dbcluster {name}": help_of(name) for name, _, _ in main.COMMANDS}
     golden.compare("command_helps", helps)
 
 
@@ -257,5 +320,5 @@ def test_golden_options_of_a_test_run(monkeypatch):
     """They are those of the golden file."""
     monkeypatch.setenv("COLUMNS", "120")
     parser = argparse.ArgumentParser(prog="pytest", add_help=False)
-    command_line.add_options(types.SimpleNamespace(addoption=parser.add_argument))
+    command_line.add_options(lambda title: parser.add_argument_group(title).add_argument)
     golden.compare("pytest_options", {"options": parser.format_help()})

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import argparse
+import re
 
 import pytest
 
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.hosts import given
-from pytest_dbcluster.hosts.given import EC2_OPTIONS, add_ec2_options, remote_arguments, run_budget
+from pytest_dbcluster.hosts.given import EC2_OPTIONS, add_ec2_options, add_ssh_options, remote_arguments, run_budget
+from pytest_dbcluster.hosts.provisioners.ec2 import settings
 
 
 def parsed(*words):
     """The options of a command line."""
     parser = argparse.ArgumentParser()
-    add_ec2_options(parser.add_argument, "with ec2: ")
-    for name in ("--db-host", "--db-load-host"):
-        parser.add_argument(name, action="append")
-    for name in ("--db-host-keys", "--db-ssh-config", "--db-host-directory"):
-        parser.add_argument(name)
+    add_ec2_options(parser.add_argument)
+    add_ssh_options(parser.add_argument)
     return parser.parse_args(words)
 
 
@@ -37,6 +36,17 @@ def test_every_option_of_ec2_becomes_a_setting():
     assert (settings.subnets, settings.jump, settings.image) == (("subnet-0a1b2c3d",), "admin@b", "ami-0a1b2c3d")
     assert (str(settings.volume), settings.ttl, settings.spot) == ("nvme", 3600.0, True)
     assert (settings.prices, settings.tags, settings.source) == ({"m5.large": 1.0}, {"a": "b"}, "192.0.2.0/24")
+
+
+def test_the_help_of_a_volume_and_a_price_has_all_forms():
+    """Each form of a volume, and a price of an instance type and of another item."""
+    helps = {one.name: one.help for one in EC2_OPTIONS}
+
+    assert [form for form in settings.FORMS if form not in helps["--db-ec2-volume"]] == []
+    assert helps["--db-ec2-volume"].endswith(f"(default {settings.DEFAULT_VOLUME})")
+    assert f"(default {settings.DEFAULT_TTL})" in helps["--db-ec2-ttl"]
+    assert {"TYPE=USD", "ipv4=USD"} <= set(re.findall(r"\w+=USD", helps["--db-ec2-price"]))
+    assert "ipv4" in settings.PRICED
 
 
 @pytest.mark.parametrize(

@@ -17,12 +17,11 @@ from pytest_dbcluster.plugin.settings import Settings, without_paths
 ROOT = Path(__file__).parents[2]
 
 
-class Group:
-    """An option group of pytest, as argparse has it."""
-
-    def __init__(self):
-        self.parser = argparse.ArgumentParser()
-        self.addoption = self.parser.add_argument
+def parser():
+    """A parser with the options of a test run."""
+    made = argparse.ArgumentParser()
+    add_options(lambda title: made.add_argument_group(title).add_argument)
+    return made
 
 
 @pytest.fixture
@@ -30,9 +29,7 @@ def read(tmp_path):
     """The settings of a command line."""
 
     def read(*words):
-        group = Group()
-        add_options(group)
-        return Settings.read(group.parser.parse_args(words), tmp_path)
+        return Settings.read(parser().parse_args(words), tmp_path)
 
     return read
 
@@ -91,9 +88,7 @@ def test_a_run_without_a_seed_draws_64_bits(read):
     assert not any(found.fixed_seed or found.rules().fixed_seed for found in drawn)
     assert len({found.seed for found in drawn}) == 20
     assert 2**60 < max(found.seed for found in drawn) < 2**64
-    group = Group()
-    add_options(group)
-    of_worker = group.parser.parse_args(["--db-seed=5"])
+    of_worker = parser().parse_args(["--db-seed=5"])
     setattr(of_worker, module.DRAWN_SEED, True)
     found = Settings.read(of_worker, Path())
     assert (found.seed, found.fixed_seed) == (5, False)
@@ -156,9 +151,7 @@ def test_what_repeats_a_run_are_its_options_with_their_values(read, words, said)
 
 def test_only_flags_stand_alone():
     """Whatever an option takes follows it."""
-    group = Group()
-    add_options(group)
-    actions = [action for action in group.parser._actions if action.option_strings[0].startswith("--db-")]
+    actions = [action for action in parser()._actions if action.option_strings[0].startswith("--db-")]
 
     assert {action.option_strings[0] for action in actions if action.nargs == 0} == set(module.FLAGS)
 

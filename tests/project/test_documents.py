@@ -47,22 +47,11 @@ def quoted(program):
     return {found[1] for call in calls if (found := re.search(rf"(?:^|[ /]){program} ([a-z0-9]+)", call))}
 
 
-class Options:
-    """An option group that takes down the names."""
-
-    def __init__(self):
-        self.names = set()
-
-    def addoption(self, name, **_):
-        """Take one down."""
-        self.names.add(name)
-
-
 def options():
     """Every ``--db-...`` option there is."""
-    group = Options()
-    command_line.add_options(group)
-    return group.names
+    names = set()
+    command_line.add_options(lambda _: lambda name, **_: names.add(name))
+    return names
 
 
 def test_every_make_target_is_phony_and_stands_in_the_help():

@@ -6,7 +6,6 @@ import argparse
 import json
 import re
 import shlex
-import types
 
 import pytest
 
@@ -131,7 +130,7 @@ def test_the_commands_have_the_options_that_they_use(workflow):
     assert len(parsed) >= 2
     if workflow == RUN:
         options = argparse.ArgumentParser()
-        command_line.add_options(types.SimpleNamespace(addoption=options.add_argument))
+        command_line.add_options(lambda _: options.add_argument)
         given, rest = options.parse_known_args(command(RUN, "pytest")[1:])
         assert rest == ["$CLAIMS", "-k", "$SELECT"]
         assert (given.db_provisioner, given.db_max_cost, given.db_ec2_ttl) == ("ec2", "$MAX_COST", "2h")

@@ -35,8 +35,6 @@ KNOWS_PYTEST = {
 MODULE_LINES = 500
 FOLDER_MODULES = 12
 FUNCTION_LINES = 40
-# Functions that are tables: an entry for each option, nothing to follow.
-TABLES = {"plugin.command_line.add_options"}
 # Names that say nothing about what is in a file.
 EMPTY_NAMES = {"utils", "util", "common", "base", "helpers", "misc", "manager"}
 
@@ -193,10 +191,10 @@ def test_a_folder_is_seen_at_a_glance(folder):
 
 @pytest.mark.parametrize("name", modules())
 def test_a_function_fits_on_a_screen(name):
-    """No function has more than 40 lines besides its docstring, tables of options excepted."""
+    """No function has more than 40 lines besides its docstring."""
     long = {full: body_lines(function) for full, function in functions(modules()[name], name)}
 
-    assert {full: lines for full, lines in long.items() if lines > FUNCTION_LINES and full not in TABLES} == {}
+    assert {full: lines for full, lines in long.items() if lines > FUNCTION_LINES} == {}
 
 
 def test_names_of_files_say_what_is_in_them():

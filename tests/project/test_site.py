@@ -57,22 +57,11 @@ def entries(site):
     return found
 
 
-class Options:
-    """An option group that takes down the names."""
-
-    def __init__(self):
-        self.names = set()
-
-    def addoption(self, name, **_):
-        """Take one down."""
-        self.names.add(name)
-
-
 def options():
     """Every ``--db-...`` option there is."""
-    group = Options()
-    command_line.add_options(group)
-    return group.names
+    names = set()
+    command_line.add_options(lambda _: lambda name, **_: names.add(name))
+    return names
 
 
 def own(kind):

@@ -120,7 +120,7 @@ def test_the_runs_profile_lies_under_clusters_that_name_none():
 def test_the_option_takes_a_profile(tmp_path):
     """Any other name is refused before a test runs."""
     parser = argparse.ArgumentParser()
-    add_options(type("Group", (), {"addoption": parser.add_argument}))
+    add_options(lambda _: parser.add_argument)
 
     assert Settings.read(parser.parse_args([]), tmp_path).storage == ""
     assert Settings.read(parser.parse_args(["--db-storage=gp3"]), tmp_path).storage == "gp3"
