@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from pytest_dbcluster import storage_profiles
+from pytest_dbcluster import registry, storage_profiles
 from pytest_dbcluster.claims import critical_values
 from pytest_dbcluster.hosts.given import (
     EC2_TITLE,
@@ -19,6 +19,12 @@ from pytest_dbcluster.hosts.given import (
 )
 from pytest_dbcluster.plugin.settings import BUDGETS, DEFAULT_PROVISIONER, DEFAULT_RESULTS
 from pytest_dbcluster.spec import PARITIES
+
+ALLURE = "--allure"
+OF_ALLURE = (
+    "an option of `dbcluster report DIR --allure`, which makes Allure's page of the results in DIR; "
+    "pytest --alluredir DIR only writes Allure's files"
+)
 
 
 def from_here(path: str) -> str:
@@ -35,6 +41,18 @@ def add_options(group: Callable[[str], Add]) -> None:
     add_ec2_options(group(f"database clusters: {EC2_TITLE}"))
     _add_results(group("database clusters: results and history"))
     _add_others(group("database clusters: other options"))
+
+
+def hints(words: Sequence[str]) -> dict[str, str]:
+    """Unknown options of a command line of pytest -> what to write instead, if we know it."""
+    names = {word.partition("=")[0] for word in words}
+    found = {ALLURE: OF_ALLURE} if ALLURE in names else {}
+    known: list[str] = []
+    add_options(lambda _: lambda name, **_: known.append(name))
+    for name in (one for one in names if one.startswith("--db-") and one not in known):
+        if close := registry.suggestion("option", name, known):
+            found[name] = close.removeprefix("; ")
+    return found
 
 
 def _add_servers(add: Add) -> None:

@@ -40,6 +40,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     add_options(lambda title: parser.getgroup(title).addoption)
 
 
+def pytest_load_initial_conftests(parser: pytest.Parser, args: list[str]) -> None:
+    """Add what to write instead of an unknown option to pytest's error about it."""
+    from pytest_dbcluster.plugin.command_line import hints
+
+    parser.extra_info.update(hints(args))
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Register the marks, and the plugin's part for pytest-xdist in this process."""
