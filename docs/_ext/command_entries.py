@@ -15,6 +15,7 @@ from entries import code, entry, example, page, prose
 from pytest_dbcluster.cli import main
 from pytest_dbcluster.plugin import command_line
 
+
 @dataclasses.dataclass(frozen=True)
 class PytestOption:
     """An option of pytest as the plugin declares it."""

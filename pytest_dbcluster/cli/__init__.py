@@ -3,13 +3,13 @@
 - ``main``: the list of commands, and the parser.
 - ``init``: the command ``init``, with the texts that it writes.
 - ``clusters``: the commands ``up``, ``ps``, ``down`` and ``reap``.
-- ``compare``, ``comparison``: the command ``compare``: its output, and its measurements with their results.
+- ``compare``: the command ``compare``.
 - ``calibrate``: the command ``calibrate``: how far fresh equal clusters differ.
 - ``releases``: the commands ``releases``, ``fetch`` and ``image``.
 - ``cache``, ``doctor``: the commands ``cache`` and ``doctor``.
 - ``report``: the command ``report``.
 - ``ec2``: the command ``ec2``.
-- ``text``: progress lines and sizes, for several commands.
+- ``text``: progress lines, sizes and the option ``--wait``, for several commands.
 
 A new command is a line in ``main``, and a module here with a function ``add_COMMAND`` that adds its options.
 """

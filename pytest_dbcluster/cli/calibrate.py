@@ -20,7 +20,7 @@ from typing import Any, cast
 from pytest_dbcluster.claims.cluster_difference import LEAST_PAIRS, ONE_IN, percent
 from pytest_dbcluster.claims.critical_values import LOOKS
 from pytest_dbcluster.cli.clusters import add_nodes, add_proxy, add_topology, add_where
-from pytest_dbcluster.cli.compare import add_workload, workload_of
+from pytest_dbcluster.cli.compare.workloads import add_workload, workload_of
 from pytest_dbcluster.cli.text import add_wait, tell
 from pytest_dbcluster.clusters.topology import usual_nodes
 from pytest_dbcluster.errors import ConfigError, Inconclusive, ProvisionError, SeriesVoid, Unsupported

@@ -37,7 +37,7 @@ CLOSE = 0.7  # the least likeness of options for a suggestion, see ``registry.su
 GROUPS = {
     "measure": (
         ("init", "init", "write a first test, its my.cnf and a GitHub workflow"),
-        ("compare", "compare", "compare two my.cnf files or releases, in five minutes"),
+        ("compare", "compare.command", "compare two my.cnf files or releases, in five minutes"),
         ("calibrate", "calibrate", "measure how far fresh equal clusters differ on this machine"),
         ("report", "report", "make the page of results again, of one run or of several runs"),
         ("history", "history", "show the results of claims in earlier runs, and their changes"),

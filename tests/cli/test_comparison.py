@@ -13,8 +13,9 @@ import pytest
 
 from pytest_dbcluster.claims import claim as claims
 from pytest_dbcluster.claims.cluster_difference import ClusterDifference
-from pytest_dbcluster.cli import compare, comparison
-from pytest_dbcluster.cli.comparison import Comparison, _no_slower, rules_of
+from pytest_dbcluster.cli.compare import command as compare
+from pytest_dbcluster.cli.compare import comparison
+from pytest_dbcluster.cli.compare.comparison import Comparison, _no_slower, rules_of
 from pytest_dbcluster.errors import Inconclusive, LockHeld, ProvisionError
 from pytest_dbcluster.measuring.drawing.rules import Rules
 from pytest_dbcluster.measuring.measurement import Measurement

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import dataclasses
 import os
 import secrets
 import shlex
@@ -15,14 +14,14 @@ import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from pytest_dbcluster import registry
 from pytest_dbcluster.cli.clusters import add_nodes, add_server_option, add_where, options_of
-from pytest_dbcluster.cli.comparison import ROUNDS_SHARE, Comparison, ComparisonResults
+from pytest_dbcluster.cli.compare.comparison import ROUNDS_SHARE, Comparison, ComparisonResults
+from pytest_dbcluster.cli.compare.workloads import DEFAULT_WORKLOADS, add_data, add_workload, fitting_line, workloads_of
 from pytest_dbcluster.cli.text import add_wait, own_options, tell
 from pytest_dbcluster.clusters.topology import usual_nodes
 from pytest_dbcluster.errors import ConfigError, Inconclusive, LockHeld
 from pytest_dbcluster.formatting import duration, option_seconds
-from pytest_dbcluster.hosts.given import Add, add_common, remote_arguments
+from pytest_dbcluster.hosts.given import add_common, remote_arguments
 from pytest_dbcluster.hosts.provisioner import parse_images
 from pytest_dbcluster.measuring.evidence import Evidence
 from pytest_dbcluster.reporting import results_lock
@@ -36,12 +35,8 @@ from pytest_dbcluster.spec import DEFAULT_RELEASE, ClusterSpec, ReleaseName
 from pytest_dbcluster.testbed.pool import open_pool
 from pytest_dbcluster.testbed.resolution import Resolution
 from pytest_dbcluster.testbed.variants import Variant
-from pytest_dbcluster.workloads.mysqlslap import MODES, MySQLSlap
-from pytest_dbcluster.workloads.sysbench import SCRIPTS, SysBench
-from pytest_dbcluster.workloads.tpcc import TPCC
 from pytest_dbcluster.workloads.workload import Workload
 
-DEFAULT_WORKLOADS = ("sysbench:oltp_read_write", "tpcc")
 SECONDS = "5m"  # default of the whole comparison, with the starts of its clusters
 LEAST_SECONDS = 10.0
 RESUME = "--resume"
@@ -72,12 +67,14 @@ def _add_how(compare: argparse.ArgumentParser) -> None:
     add("--topology", default="standalone", metavar="NAME", help="such as galera, standalone (default standalone)")
     add_nodes(add)
     add_workload(add, " and ".join(DEFAULT_WORKLOADS), action="append", default=[])
+    add_data(add)
     add = compare.add_argument_group("time and order").add_argument
     add(
         "--seconds",
         default=SECONDS,
         metavar="TIME",
-        help=f"time of the whole comparison, with the starts of its clusters, such as 10m (default {SECONDS})",
+        help="time of the whole comparison, with the first load of the data and the starts of its clusters, such as "
+        f"10m (default {SECONDS})",
     )
     add("--seed", type=int, metavar="N", help="seed for the order of rounds (default random)")
     add = compare.add_argument_group("results").add_argument
@@ -94,17 +91,6 @@ def _add_how(compare: argparse.ArgumentParser) -> None:
     )
 
 
-def add_workload(add: Add, usual: str, **more: object) -> None:
-    """Add the options of the workload. usual: the default, for the help. more: further arguments of ``add``."""
-    add(
-        "--workload",
-        metavar="NAME[:MODE]",
-        help=f"tpcc, sysbench:SCRIPT or mysqlslap:MODE{'; repeatable' * ('action' in more)} (default {usual})",
-        **more,
-    )
-    add("--threads", type=int, metavar="N", help="connections of each workload (default: that of the workload)")
-
-
 def run_compare(arguments: argparse.Namespace) -> int:
     """``dbcluster compare``: compare two my.cnf files or two releases; return 0, 3 or 4 (see ``Result``)."""
     try:
@@ -117,20 +103,17 @@ def run_compare(arguments: argparse.Namespace) -> int:
 def _compare(arguments: argparse.Namespace) -> int:
     seconds = _seconds(arguments.seconds)
     specs = specs_of(arguments)
-    workloads = [workload_of(text, arguments.threads) for text in arguments.workload or DEFAULT_WORKLOADS]
+    workloads = workloads_of(arguments)
     seed = secrets.randbits(64) if arguments.seed is None else arguments.seed
     images = parse_images(arguments.image, arguments.provisioner)
     machines = remote_arguments(arguments, arguments.provisioner)
     place, before = _lock_results(Path(arguments.results), resume=arguments.resume)
-    pool = open_pool(
-        arguments.provisioner,
-        images=images,
-        machines=machines,
-        root=Path(arguments.cnf_root) if arguments.cnf_root else None,
-        progress=tell,
-        over=lambda: "" if pool.turns.clock() < end else f"--seconds {seconds:g} are over",
-    )
-    resolution = pool.resolution
+    root = Path(arguments.cnf_root) if arguments.cnf_root else None
+
+    def over() -> str:
+        return "" if pool.turns.clock() < end else f"--seconds {seconds:g} are over"
+
+    pool = open_pool(arguments.provisioner, images=images, machines=machines, root=root, progress=tell, over=over)
     end = pool.turns.clock() + ROUNDS_SHARE * seconds
     names = tuple(str(spec) for spec in specs)
     tell(f"comparing {names[0]} and {names[1]}, about {duration(seconds)}; seed {seed}")
@@ -138,10 +121,12 @@ def _compare(arguments: argparse.Namespace) -> int:
         stack.push(lambda kind, *_: place.leave_unused() if kind else None)
         stack.callback(pool.leave)
         pool.provisioner.expect(specs)
-        equal = _are_equal(*check(resolution, specs, workloads)) and not arguments.equal
-        variants = [] if equal else [resolution.resolve(spec) for spec in specs]
-        for line in resolution.overridden:
-            print(own_options(line, vars(arguments)))
+        checked = check(pool.resolution, specs, workloads)
+        equal = _are_equal(*checked) and not arguments.equal
+        if not equal and (line := fitting_line(workloads, checked)):
+            tell(line)
+        variants = [] if equal else [pool.resolution.resolve(spec) for spec in specs]
+        _print(own_options(line, vars(arguments)) for line in pool.resolution.overridden)
         if equal:
             print(same_effect(names, arguments.cnf))
             return Result.NO_WORSE.value
@@ -270,32 +255,6 @@ def _names(files: Sequence[Path], releases: Sequence[ReleaseName]) -> list[str]:
         if one.name != other.name:
             return [f"{one.name}_{stems[0]}", f"{other.name}_{stems[1]}"]
     return [f"{stems[0]}_1", f"{stems[1]}_2"]
-
-
-def workload_of(text: str, threads: int | None) -> Workload:
-    """The workload of ``tpcc``, ``sysbench:oltp_read_write`` or ``mysqlslap:mixed``. Raises ConfigError."""
-    name, _, mode = text.partition(":")
-    workload: TPCC | SysBench | MySQLSlap
-    match name:
-        case "tpcc":
-            if mode:
-                raise ConfigError(f"--workload {text}: tpcc has no modes; write --workload tpcc")
-            workload = TPCC()
-        case "sysbench":
-            if mode not in SCRIPTS:
-                raise registry.unknown("script of sysbench", mode, SCRIPTS)
-            workload = SysBench(mode)
-        case "mysqlslap":
-            if mode not in MODES:
-                raise registry.unknown("mode of mysqlslap", mode, MODES)
-            workload = MySQLSlap(mode)
-        case _:
-            raise registry.unknown("workload", name, ("tpcc", "sysbench", "mysqlslap"))
-    if threads is None:
-        return workload
-    if isinstance(workload, MySQLSlap):
-        return dataclasses.replace(workload, concurrency=threads)
-    return dataclasses.replace(workload, threads=threads)
 
 
 def differences(evidence: Evidence, names: tuple[str, ...]) -> list[str]:

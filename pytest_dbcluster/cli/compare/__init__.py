@@ -1,0 +1,8 @@
+"""The command ``dbcluster compare``: is one my.cnf, or one release, worse than another?
+
+- ``command``: its options and its output.
+- ``comparison``: its measurements with their results.
+- ``workloads``: its workloads, with their data; ``calibrate`` has the same ones.
+"""
+
+__all__ = []
