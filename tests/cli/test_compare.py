@@ -441,6 +441,16 @@ def test_a_time_that_decides_nothing_is_refused(seconds, message):
     assert message in done.stderr
 
 
+def test_an_unknown_provisioner_leaves_no_directory(tmp_path, capsys):
+    """The name of another program leads to ours."""
+    releases = ["--release=mariadb:10.11", "--release=mariadb:11.8"]
+    status = main(["compare", *releases, "--provisioner=docker", f"--results={tmp_path / 'results'}"])
+
+    assert status == 2
+    assert capsys.readouterr().err.endswith("; did you mean container?\n")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_missing_file_is_named(tmp_path):
     """Before anything starts."""
     done = dbcluster("compare", "--cnf=/nowhere/a.cnf", "--cnf=/nowhere/b.cnf")

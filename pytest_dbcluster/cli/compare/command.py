@@ -22,7 +22,7 @@ from pytest_dbcluster.clusters.topology import usual_nodes
 from pytest_dbcluster.errors import ConfigError, Inconclusive, LockHeld
 from pytest_dbcluster.formatting import duration, option_seconds
 from pytest_dbcluster.hosts.given import add_common, remote_arguments
-from pytest_dbcluster.hosts.provisioner import parse_images
+from pytest_dbcluster.hosts.provisioner import module_of, parse_images
 from pytest_dbcluster.measuring.evidence import Evidence
 from pytest_dbcluster.reporting import results_lock
 from pytest_dbcluster.reporting.recording import Asked
@@ -93,6 +93,7 @@ def _add_how(compare: argparse.ArgumentParser) -> None:
 
 def run_compare(arguments: argparse.Namespace) -> int:
     """``dbcluster compare``: compare two my.cnf files or two releases; return 0, 3 or 4 (see ``Result``)."""
+    module_of(arguments.provisioner)  # before the directory of the results exists
     try:
         return _compare(arguments)
     except (Inconclusive, LockHeld) as error:  # the time was over before the first measurement
