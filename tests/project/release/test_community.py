@@ -103,26 +103,16 @@ def test_papers_are_written_for_readers_in_a_hurry(name):
 
 def test_security_names_options_variables_and_commands_that_exist():
     """A reader can type all of them."""
-    command_line.add_options(group := Named())
+    options = set()
+    command_line.add_options(lambda _: lambda name, **_: options.add(name))
     commands = {command[0] for command in main.COMMANDS}
     variables = set(re.findall(r"\bDBCLUSTER_[A-Z_]+", SECURITY))
     code = "".join(path.read_text() for path in (ROOT / "pytest_dbcluster").rglob("*.py"))
 
-    assert set(re.findall(r"--db-[a-z0-9-]+", SECURITY)) <= group.names
+    assert set(re.findall(r"--db-[a-z0-9-]+", SECURITY)) <= options
     assert set(re.findall(r"`dbcluster ([a-z0-9]+)", SECURITY)) <= commands
     assert variables
     assert [name for name in variables if name not in code] == []
-
-
-class Named:
-    """An option group that takes down the names."""
-
-    def __init__(self):
-        self.names = set()
-
-    def addoption(self, name, **_):
-        """Take one down."""
-        self.names.add(name)
 
 
 def test_security_names_the_permissions_that_files_have():
