@@ -20,9 +20,10 @@ extensions = [
     "sphinx_argparse_cli",
     "sphinx_copybutton",
     "reference_pages",
+    "published_pages",
 ]
 # Parts of pages, which other pages include.
-exclude_patterns = ["_build", "_ext", "reference/generated"]
+exclude_patterns = ["_build", "_ext", "reference/generated", "published/generated"]
 
 html_theme = "furo"
 html_title = f"pytest-dbcluster {release}"

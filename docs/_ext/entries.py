@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*[a-z0-9]")
 
@@ -67,3 +68,12 @@ def after_colon(text: str) -> str:
     """The part of a sentence after its first colon, as a sentence: ``Galera: every node`` is ``Every node``."""
     told = text.partition(": ")[2] or text
     return told[0].upper() + told[1:]
+
+
+def write(directory: Path, texts: Mapping[str, str]) -> None:
+    """Write generated files; those that did not change stay as they are, so Sphinx does not read their pages again."""
+    directory.mkdir(parents=True, exist_ok=True)
+    for name, text in texts.items():
+        path = directory / name
+        if not path.exists() or path.read_text() != text:
+            path.write_text(text)

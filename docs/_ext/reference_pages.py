@@ -13,6 +13,7 @@ import claim_entries
 import command_entries
 import place_entries
 import result_entries
+from entries import write
 from sphinx.application import Sphinx
 
 KINDS = ("claim", "counter", "metric", "provisioner", "proxy", "reason", "release", "storage", "topology", "workload")
@@ -36,18 +37,14 @@ PARTS = {
 }
 
 
-def write(directory: Path) -> None:
-    """Write every part; files that did not change stay as they are, so Sphinx does not read their pages again."""
-    directory.mkdir(parents=True, exist_ok=True)
-    for name, make in PARTS.items():
-        path, text = directory / name, make()
-        if not path.exists() or path.read_text() != text:
-            path.write_text(text)
+def write_parts(directory: Path) -> None:
+    """Write every part into a directory."""
+    write(directory, {name: make() for name, make in PARTS.items()})
 
 
 def setup(app: Sphinx) -> dict[str, object]:
     """Define the directives and roles, and write the parts when the build begins."""
     for kind in KINDS:
         app.add_object_type(kind, kind, f"pair: %s; {kind}", objname=kind)
-    app.connect("builder-inited", lambda built: write(Path(built.srcdir) / "reference" / "generated"))
+    app.connect("builder-inited", lambda built: write_parts(Path(built.srcdir) / "reference" / "generated"))
     return {"version": "1", "parallel_read_safe": True}
