@@ -2,7 +2,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup images bench test guests remote chaos suites drbd benchmarks report pictures docs lint clean
+.PHONY: help setup images bench test guests remote chaos suites drbd published benchmarks report pictures docs lint clean
 
 BIN := .venv/bin
 ARGS ?=
@@ -91,6 +91,12 @@ drbd: setup ## draw the charts of DRBD and ask its claims, in virtual machines: 
 	@$(BIN)/dbcluster fetch $(MAIN_RELEASE) sysbench vm
 	$(BIN)/pytest suites/drbd $(ARGS)
 
+published: setup ## measure the published suites, and store their results for the site; takes hours, resumable (ARGS selects claims)
+	@$(BIN)/dbcluster fetch $(MAIN_RELEASE) $(OTHER_RELEASES) sysbench haproxy
+# Without the kernel of guests the claims of DRBD are skipped, and stay as they are on the site.
+	@$(BIN)/dbcluster fetch vm || true
+	@scripts/published.sh $(ARGS)
+
 benchmarks: setup ## measure the plugin's own speed with the scripts of benchmarks/
 	@$(BIN)/dbcluster fetch $(MAIN_RELEASE) mysql:9.7 sysbench vm
 	for script in $(SPEED); do echo "== $$script"; $(BIN)/python "$$script"; done
@@ -115,5 +121,5 @@ lint: setup ## check style, types and import contracts
 	$(BIN)/lint-imports --no-logo
 
 clean: ## remove generated files of this checkout; `dbcluster cache clean` removes the fetched servers
-	rm -rf .venv dist $(RESULTS) docs/_build docs/reference/generated .mypy_cache .ruff_cache .import_linter_cache .pytest_cache .hypothesis .benchmarks
+	rm -rf .venv dist $(RESULTS) docs/_build docs/reference/generated docs/published/generated .mypy_cache .ruff_cache .import_linter_cache .pytest_cache .hypothesis .benchmarks
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
