@@ -22,7 +22,7 @@ from pytest_dbcluster import formatting
 from pytest_dbcluster.reporting.published import DIRECTORY
 
 NOT_MEASURED = "not measured"
-HEAD = ("claim", "workload", "published", "measured", "interval", "verdict", "pairs", "release", "machine", "date")
+HEAD = ("claim and workload", "published", "measured", "verdict", "details")
 # The tables of a file that are not figures: those of facts, and those of findings.
 FACTS = ("server", "topology", "hardware", "options", "workload")
 FINDINGS = ("finding", "findings", "text")
@@ -93,14 +93,15 @@ def _flat(value: Any) -> str:
 
 
 def _findings(document: Mapping[str, Any]) -> str:
-    """The findings of a work as a list; those of a column begin with its name."""
+    """The findings of a work as a numbered list; those of a column begin with its name."""
     found = [*_texts_in(document)]
     for name, part in document.items():
         if name == COLUMNS:
             found += [f"{code(column)}: {text}" for column, rows in part.items() for text in _texts_in(rows)]
         elif isinstance(part, Mapping) and name not in FACTS:
             found += [text if name in FINDINGS else f"{code(name)}: {text}" for text in _texts_in(part)]
-    return page(["Findings:\n", *(f"- {_sentence(text)}" for text in found), ""]) if found else ""
+    lines = [f"{number}. {_sentence(text)}" for number, text in enumerate(found, 1)]
+    return page(["Findings:\n", *lines, ""]) if lines else ""
 
 
 def _texts_in(part: Mapping[str, Any]) -> list[str]:
@@ -188,24 +189,25 @@ def _ratios(claim: PublishedClaim) -> str:
     return ", ".join(map(formatting.ratio, known))
 
 
+def _claim(claim: PublishedClaim) -> str:
+    return f"{code(claim.text)}, {claim.load}"
+
+
 def _empty_row(claim: PublishedClaim) -> tuple[str, ...]:
-    return (code(claim.text), claim.load, _ratios(claim), NOT_MEASURED, *[""] * (len(HEAD) - 4))
+    return (_claim(claim), _ratios(claim), NOT_MEASURED, *[""] * (len(HEAD) - 3))
 
 
 def _row(claim: PublishedClaim, result: StoredResult, machines: Sequence[str]) -> tuple[str, ...]:
     reasons = ", ".join(f"{{reason}}`{name}`" for name in result.reasons)
     day = datetime.datetime.fromtimestamp(result.began, datetime.UTC).date()
+    steps = zip(result.measured, result.interval, strict=True)
+    pairs, machine = formatting.quantity(result.pairs, "pair"), machines.index(_where(result)) + 1
     return (
-        code(claim.text),
-        claim.load,
+        _claim(claim),
         _ratios(claim),
-        ", ".join(result.measured),
-        ", ".join(result.interval),
+        ", ".join(f"{ratio} ({interval})" for ratio, interval in steps),
         f"{result.verdict}{f': {reasons}' if reasons else ''}",
-        str(result.pairs),
-        result.release,
-        str(machines.index(_where(result)) + 1),
-        str(day),
+        f"{pairs}, {result.release}, machine {machine}, {day}",
     )
 
 
