@@ -1,0 +1,75 @@
+"""The tutorial, followed as a reader does: its files, its commands, and the outcomes that it promises."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pytest_dbcluster.reporting.documents.run_document import read_run
+from tests.support import conftests
+from tests.support.command import dbcluster
+
+TUTORIAL = Path(__file__).parents[2] / "docs" / "tutorial"
+FIRST = (TUTORIAL / "first-claim.md").read_text()
+FLUSH = (TUTORIAL / "galera-flush.md").read_text()
+README = (TUTORIAL.parents[1] / "README.md").read_text()
+
+
+def section(title):
+    """The text below a heading of the first page."""
+    return FIRST.split(f"## {title}\n")[1].split("\n## ")[0]
+
+
+def block(text, language):
+    """The first block of a language."""
+    return re.search(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)[1]
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory):
+    """The project that the tutorial makes, with shorter rounds."""
+    made = tmp_path_factory.mktemp("tutorial") / "my_project"
+    done = dbcluster("init", str(made))
+    assert done.returncode == 0, done.stderr
+    (made / "conftest.py").write_text(conftests.OWN_MACHINE + conftests.NO_CHARTS + conftests.SHORT_ROUNDS)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("title", "code", "outcomes"),
+    [
+        ("Ask", 0, {"holds"}),
+        ("See a claim fail", 1, {"refuted"}),
+        ("See a claim without an answer", 0, {"inconclusive"}),
+    ],
+)
+def test_each_step_ends_as_the_tutorial_says(project, title, code, outcomes):
+    """The reader saves the file, types the command, and sees this outcome and this exit code."""
+    text = section(title)
+    if saved := re.search(r"Save this as `([^`]+)`", text):
+        (project / saved[1]).write_text(block(text, "python"))
+    program, *words = shlex.split(block(text, "sh"))
+    words += [] if saved else ["test_performance.py"]  # the other steps have written theirs beside it
+    plain = ["-p", "no:cacheprovider", "-p", "no:hypothesispytest"]
+    done = subprocess.run(
+        [sys.executable, "-m", program, *plain, *words],
+        cwd=project,
+        env={**os.environ, "DBCLUSTER_DATA_DIR": str(project / "runs")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == code, done.stdout + done.stderr
+    assert {test.outcome for test in read_run(project / "reports" / "latest").tests} == outcomes
+
+
+def test_the_second_page_asks_what_readme_asks():
+    """`make bench` and a test of README hold the same example, which real servers answer."""
+    assert block(FLUSH, "python") == block(README, "python")
