@@ -43,6 +43,12 @@ def bound(value: float) -> str:
     return f"{next(exact, f'{value:.5g}')}x"
 
 
+def change(of: float) -> str:
+    """How far a ratio is from 1: ``+11 %``, ``-0.5 %``."""
+    percent = 100 * (of - 1)
+    return f"{percent:+.0f} %" if abs(percent) >= 10 else f"{percent:+.2g} %"
+
+
 def interval(low: float, high: float, limits: Sequence[float] = ()) -> str:
     """The interval of a ratio: ``1.18 .. 3.08``; ``no interval yet`` if it bounds nothing. ``limits``: as in ratio.
 

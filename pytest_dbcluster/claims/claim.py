@@ -149,12 +149,13 @@ class Kind(abc.ABC):
         return margin if metric == usual else [*margin, f'metric="{metric}"']
 
     def range_text(self, claim: Claim) -> str:
-        """The range of ratios that the claim asserts, printed like a measured ratio."""
+        """The range that the claim asserts: ``more than 1.50x``, ``less than 1.00x``, ``-10 % .. +11 %``."""
         low, high = (as_ratio(math.exp(bound)) for bound in claim.bounds)
         if math.isinf(high):
             return f"more than {formatting.bound(low)}"
-        less = f"less than {formatting.bound(high)}"
-        return f"between {formatting.bound(low)} and {formatting.bound(high)}" if low else less
+        if not low:
+            return f"less than {formatting.bound(high)}"
+        return f"{formatting.change(low)} .. {formatting.change(high)}"
 
     def word(self, outcome: Outcome) -> str:
         """The outcome in one or two words."""

@@ -1,6 +1,7 @@
-"""The message of a verdict: ratio, interval, claim, detectable difference and seed; never a bare p-value.
+"""The message of a verdict: its sentence, what to do next, the main figures, then the details.
 
-``Claim.sentence`` is the answer in words that need no knowledge of this package.
+The sentence (``Claim.sentence``) needs no knowledge of this package. The details have the estimator, the noise, the
+order and the seed. ``brief`` leaves them out. No message has a bare p-value.
 """
 
 from __future__ import annotations
@@ -13,9 +14,12 @@ from pytest_dbcluster.claims import cluster_difference, critical_values
 from pytest_dbcluster.claims.claim import EQUAL, Claim, Outcome, Verdict, by_metric
 from pytest_dbcluster.claims.critical_values import GUARD_BOUND
 
-UNBOUNDED = "error of this verdict has no bound: carry-over was found"
+DETAILS = "  details:"  # the line of a message before its details
+UNDECIDED = "not decided: "  # how the sentence of an inconclusive claim begins
+UNBOUNDED = "the error of this verdict has no bound: carry-over was found"
+REFUTED_NEXT = "the page shows which counters differ between the variants"
 TOO_FEW = "more pairs: so few do not show how many"
-NO_WAY = "a different test: no number of pairs is known to decide it"
+NO_WAY = "a different test: more pairs would not help"
 LATENCY = "ms"  # a unit in which lower values are faster
 SPARE, STEP = 1.25, 10  # the budget of a claim / the seconds it is expected to take; seconds to which it is rounded up
 TIMED = {"sysbench": "SysBench", "tpcc": "TPCC"}  # by the first word of a workload's name: what a test writes
@@ -49,32 +53,66 @@ def message(
     the order of rounds. absolute: medians of candidate and baseline, in ``unit``. settle_timeouts: rounds whose servers
     did not settle in time. load: the name of the workload. carried: whether carry-over was found. extra: more lines.
     """
-    kind, variants = verdict.claim.of_kind, max(2, len(names))
+    variants = max(2, len(names))
     total = verdict.pairs * variants * seconds_per_round if seconds is None else seconds
     blocks = "pairs" if variants == 2 else "blocks"
     inverse = ", compared as a speed" if unit == LATENCY else ""
-    lines = [
-        f"{_word(verdict)} {verdict.claim.call(names, metric, usual)}   metric {metric}{inverse}   "
+    figures = [f"{verdict.pairs} {blocks} in {total:.0f} s"]
+    if absolute:
+        shown = [f"{name} {formatting.amount(value)}" for name, value in zip(names, absolute, strict=False)]
+        figures.append(f"medians {', '.join(shown)} {unit}".rstrip())
+    if verdict.outcome is not Outcome.INCONCLUSIVE:
+        figures.append(UNBOUNDED if carried else _error(verdict))
+    details = [
+        f"{verdict.claim.call(names, metric, usual)}   metric {metric}{inverse}   "
         f"{verdict.pairs} {blocks} x {variants} x {seconds_per_round:.2g} s = {total:.0f} s, "
         f"look {verdict.look} of {len(critical_values.LOOKS)}, seed {seed}",
-        f"measured {_estimate(verdict)}   claimed {kind.range_text(verdict.claim)}   -> {verdict.reason}",
+        f"estimate {_estimate(verdict)}   -> {verdict.reason}",
         _noise(verdict, names),
+        *(f"step {k}: {_estimate(part)}" for k, part in enumerate(verdict.neighbours, 1) if len(names) > 2),
+        f"settle timeouts {settle_timeouts}",
+        *extra,
     ]
-    lines += [f"step {k}: {_estimate(part)}" for k, part in enumerate(verdict.neighbours, 1) if len(names) > 2]
-    decided = verdict.outcome is not Outcome.INCONCLUSIVE
-    last_line = [UNBOUNDED if carried and decided else _error(verdict, total, load, variants)]
-    if absolute:
-        shown = [formatting.amount(value) for value in absolute]
-        medians = f"absolute medians {names[0]} {shown[0]} v {names[1]} {shown[1]} {unit}"
-        last_line.append(medians.rstrip())
-    last_line.append(f"settle timeouts {settle_timeouts}")
-    return "\n  ".join([*lines, "; ".join(last_line), *extra])
+    first = [_first(verdict, names, metric, unit), *_next(verdict, total, load, variants), "; ".join(figures)]
+    return "\n".join(["\n  ".join(first), "\n  ".join([DETAILS, *details])])
 
 
-def _word(verdict: Verdict) -> str:
-    """The first word of the message: the outcome, or for a comparison without a claim whether the variants differ."""
-    kind, outcome = verdict.claim.of_kind, verdict.outcome
-    return f"{kind.word(outcome)} " if kind.claims_nothing else kind.word(outcome).upper()
+def brief(text: str) -> str:
+    """The message, or several messages, without their details."""
+    kept, hidden = [], False
+    for line in text.split("\n"):
+        hidden = line == DETAILS or (hidden and line.startswith(" "))
+        kept += [] if hidden else [line]
+    return "\n".join(kept)
+
+
+def _first(verdict: Verdict, names: tuple[str, ...], metric: str, unit: str) -> str:
+    """The outcome, the sentence, what was measured, and what was claimed."""
+    claim = verdict.claim
+    kind, outcome = claim.of_kind, verdict.outcome
+    word = "COMPARED" if kind.claims_nothing else kind.word(outcome).upper()
+    sentence = claim.sentence(outcome, names, metric, unit).removeprefix(UNDECIDED)
+    return f"{word}: {sentence}; {_measured(verdict)}, claimed {kind.range_text(claim)}"
+
+
+def _measured(verdict: Verdict) -> str:
+    """The ratio with the interval that decided."""
+    if math.isnan(verdict.ratio):
+        return "measured nothing"
+    held = verdict.claim.guard and verdict.outcome is Outcome.HOLDS
+    ends = (verdict.decided_low, verdict.decided_high) if held else None
+    within = interval(verdict, ends)
+    if within != formatting.NO_INTERVAL:
+        within = f"{'90 %' if held else level(verdict)} interval {within}"
+    step = " in the smallest step" if len(verdict.neighbours) > 1 else ""
+    return f"measured {ratio(verdict)}{step} ({within})"
+
+
+def _next(verdict: Verdict, seconds: float, load: str, variants: int) -> list[str]:
+    """What to do after a claim that does not hold; before it, why it is inconclusive."""
+    if verdict.outcome is Outcome.INCONCLUSIVE:
+        return [f"why: {verdict.reason}", f"next: it needs {needs(verdict, seconds, load, variants)}"]
+    return [f"next: {REFUTED_NEXT}"] if verdict.outcome is Outcome.FAILS else []
 
 
 def _estimate(verdict: Verdict) -> str:
@@ -142,15 +180,14 @@ def _fraction(value: float) -> str:
     return "unknown" if math.isinf(value) else f"{100 * value:.1f} %"
 
 
-def _error(verdict: Verdict, seconds: float, load: str, variants: int) -> str:
-    """The error rate of the verdict, or what would decide an inconclusive claim."""
-    if verdict.outcome is Outcome.FAILS or (verdict.outcome is Outcome.HOLDS and not verdict.claim.guard):
-        return f"error of this verdict <= 1 in {1 / verdict.alpha:.0f}{_unless(verdict.claim)}"
-    if verdict.outcome is Outcome.HOLDS:
-        rate = f"1 in {1 / critical_values.GUARD_LEVEL:.0f}, exactly on the margin"
-        independent = f", if rounds are independent (else 1 in {1 / GUARD_BOUND:.0f})"
-        return f"error of this verdict <= {rate}{independent}{_unless(verdict.claim)}"
-    return f"needs {needs(verdict, seconds, load, variants)}"
+def _error(verdict: Verdict) -> str:
+    """The error rate of a verdict that is not inconclusive."""
+    if verdict.outcome is Outcome.HOLDS and verdict.claim.guard:
+        wrong = f"1 time in {1 / critical_values.GUARD_LEVEL:.0f} if the true ratio equals the margin"
+        wrong = f"{wrong} (1 in {1 / GUARD_BOUND:.0f} if rounds depend on each other)"
+    else:
+        wrong = f"1 time in {1 / verdict.alpha:.0f}"
+    return f"this verdict is wrong at most {wrong}{_unless(verdict.claim)}"
 
 
 def _unless(claim: Claim) -> str:

@@ -30,6 +30,7 @@ SETTINGS = pytest.StashKey["Settings"]()
 MEASUREMENTS = pytest.StashKey["list[list[Measurement]]"]()
 FIXTURE = "measure"
 INCONCLUSIVE = "dbcluster_inconclusive"
+DETAILS_HINT = "  noise, seed and all other figures: -vv, or the page"
 MESSAGE_ONLY = "dbcluster_said"  # the attribute of a report that pytest shows only by our message
 
 
@@ -355,13 +356,23 @@ def pytest_runtest_makereport(
     if call.excinfo.errisinstance((errors.Inconclusive, errors.Unsupported)) and not strict:
         path, line, _ = item.location
         report.outcome = "skipped"
-        report.longrepr = (path, (line or 0) + 1, f"Skipped: {printable(str(call.excinfo.value), lines=True)}")
+        report.longrepr = (path, (line or 0) + 1, f"Skipped: {_shown_message(item.config, call.excinfo.value)}")
         if call.excinfo.errisinstance(errors.Inconclusive):
             report.user_properties.append((INCONCLUSIVE, str(call.excinfo.value)))
     elif call.excinfo.errisinstance((errors.ClaimFailed, errors.DBClusterError)):
-        report.longrepr = printable(str(call.excinfo.value), lines=True)  # it may quote a server's log
+        report.longrepr = _shown_message(item.config, call.excinfo.value)
         setattr(report, MESSAGE_ONLY, True)
     return report
+
+
+def _shown_message(config: pytest.Config, error: BaseException) -> str:
+    """The message of an error; details of a verdict only with ``-vv``. It may quote a server's log."""
+    from pytest_dbcluster.claims import wording
+
+    whole = printable(str(error), lines=True)
+    if config.get_verbosity() > 1 or (brief := wording.brief(whole)) == whole:
+        return whole
+    return f"{brief}\n{DETAILS_HINT}"
 
 
 @pytest.hookimpl(wrapper=True)

@@ -15,6 +15,7 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
+from pytest_dbcluster.claims import wording
 from pytest_dbcluster.formatting import amount, elide, printable, wrap
 from pytest_dbcluster.measuring.drawing.progress import RoundProgress
 from pytest_dbcluster.reporting.documents.run_document import TestDocument
@@ -135,11 +136,15 @@ class Reporter:
         self._rounds = []
 
     def claim(self, record: ClaimRecord, before: str = "  ") -> None:
-        """Show one answered claim: answer and interval, with ``-v`` the whole message, with ``-qq`` nothing."""
+        """Show one answered claim.
+
+        Its answer and interval; with ``-v`` its message, with ``-vv`` also the details, with ``-qq`` nothing.
+        """
         verbosity = self._config.get_verbosity()
         self.forget()
         if verbosity > 0:
-            self.line(before + "\n".join(wrap(record.message, self._width - len(before))))
+            message = record.message if verbosity > 1 else wording.brief(record.message)
+            self.line(before + "\n".join(wrap(message, self._width - len(before))))
         elif verbosity > -2:
             screen = Screen.of(self._config)
             entry = entries.of_claim(record, ascii_only=screen.ascii_only, remarks=False)

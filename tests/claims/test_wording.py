@@ -22,7 +22,8 @@ def noise(mean, sd, pairs, seed=1):
 
 def words(answer, **changes):
     """The message of a verdict with ordinary surroundings."""
-    given_ = {"names": ("a", "b"), "metric": "throughput", "seconds_per_round": 2.0, "seed": 1, **changes}
+    usual = {"names": ("a", "b"), "metric": "throughput", "unit": "/s", "seconds_per_round": 2.0, "seed": 1}
+    given_ = {**usual, **changes}
     return message(answer, **given_)
 
 
@@ -36,24 +37,53 @@ def refuted():
         seed=813,
         seconds=48.0,
         absolute=(1064, 812),
-        unit="commits/s",
         settle_timeouts=3,
         extra=["durability: flush=2"],
     )
 
 
-def test_the_message_of_a_failure_is_whole():
-    """Ratio, interval, claim, detectable difference, noise, checks, error, medians, seed and place of the rounds."""
-    first, measured, noise_line, last, extra = refuted().splitlines()
+def test_a_message_begins_with_its_sentence():
+    """Then it says what to do next, and then pairs, medians and error on one line."""
+    first, following, figures, *_ = refuted().splitlines()
 
-    assert first.startswith("REFUTED flush_2.beats(default, by=0.5)")
-    assert first.endswith("12 pairs x 2 x 2 s = 48 s, look 2 of 18, seed 813")
-    assert measured.startswith("  measured 1.30x (1.27 .. 1.33)")
-    assert "claimed more than 1.50x" in measured
+    assert first == (
+        "REFUTED: flush_2 is not more than 50 % faster than default; measured 1.30x (99.9 % interval 1.27 .. 1.33), "
+        "claimed more than 1.50x"
+    )
+    assert following == "  next: the page shows which counters differ between the variants"
+    assert figures == (
+        "  12 pairs in 48 s; medians flush_2 1064, default 812 /s; this verdict is wrong at most 1 time in 2000"
+    )
+
+
+def test_the_details_of_a_message_are_whole():
+    """Call, place of the rounds, seed, estimator, detectable difference, noise, checks, and the lines of the caller."""
+    *_, marker, call, measured, noise_line, settled, extra = refuted().splitlines()
+
+    assert marker == wording.DETAILS
+    assert call.startswith("  flush_2.beats(default, by=0.5)   metric throughput")
+    assert call.endswith("12 pairs x 2 x 2 s = 48 s, look 2 of 18, seed 813")
+    assert measured.startswith("  estimate 1.30x (1.27 .. 1.33), Hodges-Lehmann")
+    assert measured.endswith("-> interval lies below the claim")
     assert "pair sd 3.0 %, could see differences >= 7.5 %" in noise_line
     assert noise_line.endswith("stalls flush_2 1/12 v default 0/12")
-    assert "<= 1 in 2000; absolute medians flush_2 1064 v default 812 commits/s; settle timeouts 3" in last
+    assert settled == "  settle timeouts 3"
     assert extra == "  durability: flush=2"
+
+
+def test_the_brief_form_leaves_out_only_details():
+    """Of several messages in one text each loses its own; a text without details stays as it is."""
+    whole = refuted()
+    kept = whole.splitlines()[:3]
+
+    assert wording.brief(whole).splitlines() == kept
+    assert wording.brief(f"head\n{whole}\nthreads=2: {whole}").splitlines() == [
+        "head",
+        *kept,
+        f"threads=2: {kept[0]}",
+        *kept[1:],
+    ]
+    assert wording.brief("tables differ\n  on node db2") == "tables differ\n  on node db2"
 
 
 def test_an_inconclusive_message_says_what_would_decide():
@@ -61,10 +91,13 @@ def test_an_inconclusive_message_says_what_would_decide():
     answer = judge(no_slower_than(0.05), noise(0, 0.1, 20), Terms(out_of_budget="budget of 120 s used"))
     text = words(answer)
 
-    assert text.startswith("INCONCLUSIVE a.no_slower_than(b, by=0.05)   metric throughput   20 pairs x 2 x 2 s = 80 s")
-    assert "-> budget of 120 s used" in text
+    assert text.startswith("INCONCLUSIVE: whether a is less than 5 % slower than b; measured 0.99x (99.9 % interval ")
+    assert text.splitlines()[1] == "  why: budget of 120 s used"
     assert 20 < answer.needed_pairs <= 160
-    assert f"needs about {answer.needed_pairs} pairs in all ({4 * answer.needed_pairs} s) or a margin >= " in text
+    assert (
+        f"\n  next: it needs about {answer.needed_pairs} pairs in all ({4 * answer.needed_pairs} s) or a margin >= "
+        in text
+    )
     assert ", 90 % 0." in text
 
 
@@ -102,10 +135,10 @@ def test_an_inconclusive_message_may_know_no_way_out():
     """Without pairs nothing is known, and where the estimate lies on the bound no number of pairs would do."""
     text = words(judge(beats(), made([]), Terms(out_of_budget="budget of 120 s used")))
 
-    assert "measured -, Hodges-Lehmann, sequential 99.9 % interval   claimed more than 1.00x" in text
+    assert text.startswith("INCONCLUSIVE: whether a is faster than b; measured nothing, claimed more than 1.00x\n")
     assert "needs more pairs: so few do not show how many" in text
     on_bound = words(judge(beats(), made([0.1, -0.1] * 6), Terms(out_of_budget="budget of 120 s used")))
-    assert "no number of pairs is known to decide it" in on_bound
+    assert "needs a different test: more pairs would not help" in on_bound
 
 
 def test_a_message_about_one_pair_claims_to_see_nothing():
@@ -121,20 +154,26 @@ def test_the_message_of_a_proof_gives_its_error():
     """A claim errs once in 2000 (10000 with the stricter alpha), a guard once in 20 on its margin."""
     values = noise(0.3, 0.02, 20)
 
-    assert "HOLDS a.beats(b)" in words(judge(beats(), values))
-    assert "error of this verdict <= 1 in 2000;" in words(judge(beats(), values))
+    assert words(judge(beats(), values)).startswith("HOLDS: a is faster than b; measured ")
+    assert "this verdict is wrong at most 1 time in 2000\n" in words(judge(beats(), values))
     strict = words(judge(beats(), values, Terms(alpha=0.0001)))
-    assert "error of this verdict <= 1 in 10000;" in strict
+    assert "this verdict is wrong at most 1 time in 10000\n" in strict
     assert "sequential 99.98 % interval" in strict
     guard = words(judge(no_slower_than(0.05), values))
-    assert "error of this verdict <= 1 in 20, exactly on the margin, if rounds are independent (else 1 in 10)" in guard
+    assert (
+        "wrong at most 1 time in 20 if the true ratio equals the margin (1 in 10 if rounds depend on each other)\n"
+        in guard
+    )
 
 
 def test_the_message_of_an_order_lists_its_steps():
     """Three variants run in blocks of three rounds, and each step has its line."""
     text = words(judge(ordered(0.2), [made([0.6, 0.61] * 6), made([0.4, 0.41] * 6)]), names=("one", "two", "three"))
 
-    assert text.startswith("HOLDS ordered(one, two, three, step=0.2)   metric throughput   12 blocks x 3 x 2 s = 72 s")
+    first = text.splitlines()[0]
+    assert first.startswith("HOLDS: each of one, two, three is faster than the one before it by more than 20 %; ")
+    assert "; measured 1.50x in the smallest step (99.9 % interval 1.4" in first
+    assert "\n  ordered(one, two, three, step=0.2)   metric throughput   12 blocks x 3 x 2 s = 72 s" in text
     assert "\n  step 1: 1.83x (" in text
     assert "\n  step 2: 1.50x (" in text
 
@@ -146,12 +185,12 @@ def test_no_message_holds_a_bare_p_value():
 
 
 def test_the_message_of_a_comparison_beside_speaks_of_no_claim():
-    """It has the words of the table: two variants differ, or that is unclear."""
+    """Two variants differ, or no difference is shown; the claim is nothing."""
     unclear = words(judge(differs(), noise(0, 0.3, 20), Terms(out_of_budget="cap of 20 pairs")))
 
-    assert words(judge(differs(), noise(0.3, 0.02, 20))).startswith("differ  a against b   metric throughput")
-    assert unclear.startswith("unclear  a against b   metric throughput")
-    assert "   claimed nothing   -> cap of 20 pairs" in unclear
+    assert words(judge(differs(), noise(0.3, 0.02, 20))).startswith("COMPARED: a and b differ; measured 1.3")
+    assert unclear.startswith("COMPARED: no difference between a and b is shown; measured ")
+    assert ", claimed nothing\n  why: cap of 20 pairs\n" in unclear
 
 
 def test_a_number_agrees_with_its_word():

@@ -66,7 +66,7 @@ def test_every_point_is_asked_before_the_first_answer_counts():
         bool(every)
     head, first, *_ = str(caught.value).splitlines()
     assert head == "load at 3 values of threads: 2 hold, 1 refuted"
-    assert first.startswith("threads=2: REFUTED other.beats(one)")
+    assert first.startswith("threads=2: REFUTED: other is not faster than one; measured ")
     assert all(answer.read for point in made.points for answer in point.measurement.claims.answers)
 
 
@@ -89,7 +89,7 @@ def test_a_failure_weighs_more_than_an_open_point():
     """The failed one is shown first."""
     every = sweep(1.0, 0.5, cap=12).every(lambda one, other: other.beats(one))
 
-    with pytest.raises(ClaimFailed, match=r"(?s)\nthreads=2: REFUTED .*\nthreads=1: INCONCLUSIVE "):
+    with pytest.raises(ClaimFailed, match=r"(?s)\nthreads=2: REFUTED: .*\nthreads=1: INCONCLUSIVE: "):
         bool(every)
 
 
@@ -103,7 +103,7 @@ def test_a_point_that_was_not_drawn_opens_the_curve_and_loses_no_other():
         bool(every)
     head, first, *_, last = str(caught.value).splitlines()
     assert head == "load at 2 values of threads: 1 refuted, 1 inconclusive"
-    assert first.startswith("threads=1: REFUTED ")
+    assert first.startswith("threads=1: REFUTED: ")
     assert last == "threads=2: load of 2: no time; nothing was drawn"
 
     made = sweep(3.0, 3.0, run_over=lambda: "no time" if made.points[0].measurement.pairs >= 12 else "")

@@ -224,7 +224,7 @@ def test_the_message_says_what_the_verdict_rests_on():
     answer = new.beats(old)
 
     assert (
-        "error of this verdict <= 1 in 2000, unless equal clusters differ by more than 5.5 % (1 in 200)"
+        "this verdict is wrong at most 1 time in 2000, unless equal clusters differ by more than 5.5 % (1 in 200)"
         in answer.message
     )
     assert (

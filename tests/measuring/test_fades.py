@@ -30,8 +30,9 @@ def test_a_smaller_loss_holds():
     assert answer.verdict.ratio == pytest.approx(2, rel=0.1)
     assert answer.text == "fades((one, one_far), (many, many_far))"
     first, *_ = answer.message.splitlines()
-    assert first.startswith("HOLDS fades((one, one_far), (many, many_far))   metric throughput   ")
-    assert f"{answer.verdict.pairs} blocks x 4 x " in first
+    assert first.startswith("HOLDS: many_far loses less against many than one_far against one; measured ")
+    assert "\n  fades((one, one_far), (many, many_far))   metric throughput   " in answer.message
+    assert f"{answer.verdict.pairs} blocks x 4 x " in answer.message
     assert "\n  many_far is 0.4" in answer.message
     assert "x as fast as many, one_far 0.2" in answer.message
     assert "carry-over: rounds after many_far" in answer.message
@@ -44,7 +45,9 @@ def test_a_larger_loss_is_refuted():
     """The claim is the other way around."""
     _, (one, one_far, many, many_far) = four()
 
-    with pytest.raises(ClaimFailed, match=r"^REFUTED fades\(\(many, many_far\), \(one, one_far\)\)"):
+    with pytest.raises(
+        ClaimFailed, match=r"^REFUTED: one_far does not lose less against one than many_far against many; "
+    ):
         bool(fades((many, many_far), (one, one_far)))
 
 

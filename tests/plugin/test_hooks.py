@@ -53,11 +53,15 @@ def test_a_claim_that_holds_is_a_pass(run):
 
 
 def test_a_claim_that_fails_is_a_failure_with_its_message(run):
-    """The whole message is shown, not pytest's repr of it."""
+    """Sentence, next step and figures are shown, not pytest's repr; with -vv also the details."""
+    first = ["REFUTED: v0 is not faster than v1; measured 0.*x (99.9 % interval *), claimed *", "  next: the page *"]
     result = run(FAILS)
 
     result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["REFUTED v0.beats(v1)*throughput*seed 5", "*Hodges-Lehmann*", "*error of this*"])
+    figures = "  12 pairs in *; this verdict is wrong at most 1 time in 2000"
+    result.stdout.fnmatch_lines([*first, figures, "  noise, seed and all other figures: -vv, or the page"])
+    assert "Hodges-Lehmann" not in result.stdout.str()
+    run(FAILS, "-vv").stdout.fnmatch_lines([*first, figures, "  details:", "*seed 5", "*Hodges-Lehmann*"])
 
 
 def test_two_measurements_of_a_test_have_orders_of_their_own(run):
@@ -90,7 +94,9 @@ def test_a_strict_run_fails_on_an_open_claim(run):
     result = run(OPEN, "--db-max-pairs=12", "--db-strict")
 
     result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["*INCONCLUSIVE v0.beats(v1)*"])
+    result.stdout.fnmatch_lines(
+        ["INCONCLUSIVE: whether v0 is faster than v1; measured *", "  why: cap of 12 pairs", "  next: it needs *"]
+    )
 
 
 def test_measuring_without_a_claim_is_an_error(run):
@@ -429,7 +435,7 @@ def test_an_answer_compared_with_true_is_the_answer(run, source, outcome):
 
     assert result.parseoutcomes() == {outcome: 1}
     if outcome == "failed":
-        result.stdout.fnmatch_lines(["REFUTED v0.beats(v1)*metric throughput*"])
+        result.stdout.fnmatch_lines(["REFUTED: v0 is not faster than v1; measured *"])
 
 
 def test_the_list_of_fixtures_names_every_claim(run):

@@ -273,17 +273,23 @@ def test_verbose_shows_the_whole_message():
     assert screen.shown[0].endswith("\n  all of the message")
 
 
-def test_the_whole_message_fits_the_terminal():
-    """Its long lines are wrapped, with an indent that shows where each begins."""
+def test_the_message_fits_the_terminal():
+    """Long lines are wrapped, with an indent that shows where each begins; only -vv shows the details."""
     screen = Screen(isatty=False, fullwidth=80)
-    made = dataclasses.replace(record(), message="HOLDS a.beats(b)\n  " + "measured and measured again " * 9)
+    text = f"HOLDS: a is faster than b\n  {'measured and measured again ' * 9}\n  details:\n  seed 5"
+    made = dataclasses.replace(record(), message=text)
     reporter(screen, verbosity=1).claim(made)
     lines = screen.shown[0].splitlines()
 
-    assert lines[0] == "  HOLDS a.beats(b)"
+    assert lines[0] == "  HOLDS: a is faster than b"
     assert lines[1].startswith("  measured")
     assert all(line.startswith("    ") for line in lines[2:])
     assert max(map(len, lines)) <= 80
+    assert "details" not in screen.shown[0]
+
+    screen = Screen(isatty=False, fullwidth=80)
+    reporter(screen, verbosity=2).claim(made)
+    assert screen.shown[0].endswith("\n  details:\n  seed 5")
 
 
 BROKEN = TestDocument("suites/test_flush.py::test_broken", "broken", "RuntimeError: node2 has no disk", 3.0)

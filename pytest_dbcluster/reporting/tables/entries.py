@@ -131,15 +131,9 @@ def _details(record: ClaimRecord, low: float, high: float, level: str) -> list[s
 def _claim_range(claim: Claim) -> str:
     """The range of ratios that the claim asserts: ``> 1.50x``, ``-10 % .. +11 %``."""
     if len(claim.ratios) > 1:
-        return " .. ".join(map(_percent, claim.ratios))
+        return claim.of_kind.range_text(claim)
     [bound] = map(formatting.bound, claim.ratios)
     return f"< {bound}" if math.isinf(claim.bounds[0]) else f"> {bound}"
-
-
-def _percent(ratio: float) -> str:
-    """How far a ratio is from 1: ``+11 %``, ``-0.5 %``."""
-    change = 100 * (ratio - 1)
-    return f"{change:+.0f} %" if abs(change) >= 10 else f"{change:+.2g} %"
 
 
 def _why(record: ClaimRecord, command: str, *, remarks: bool) -> list[str]:
