@@ -14,6 +14,7 @@ from pytest_dbcluster.reporting.page.sources import LISTED, Source
 from pytest_dbcluster.reporting.records import ClaimRecord, CurveRecord
 from pytest_dbcluster.rounds import busy_machine
 
+HEADLINE = ("refuted", "inconclusive", "holds")  # the outcomes of claims in the order of the sentence
 NAMED = 3  # refuted claims that the sentence names
 # For a test without a reason.
 NO_REASON = dict.fromkeys(LISTED, "no reason was given") | {CUT_SHORT: "it began, and did not end"}
@@ -61,19 +62,14 @@ class TestRow:
 
 
 def sentence(sources: Sequence[Source]) -> str:
-    """``58 of 60 claims hold, 1 is refuted: flush_2 is not faster than galera3 (update); 1 test is broken``.
+    """``1 of 60 claims is refuted, 59 hold; refuted: flush_2 is not faster than galera3 (update); 1 test is broken.``
 
     Without claims, the number of drawn curves.
     """
     asserted = [record for source in sources for record in source.claims if record.asserted]
-    by_state = {state: [record for record in asserted if words.state(record) == state] for state in words.SYMBOLS}
     parts = []
     if asserted:
-        parts.append(_holds(len(by_state["holds"]), len(asserted)))
-        if refuted := by_state["refuted"]:
-            parts.append(f"{words.plural(len(refuted), 'is', 'are')} refuted: {_name_refuted(refuted)}")
-        if open_ := by_state["inconclusive"]:
-            parts.append(f"{words.plural(len(open_), 'is', 'are')} inconclusive")
+        parts += _outcomes(asserted)
     else:
         parts.append("No claim was decided")
         if drawn := sum(len(source.curves) for source in sources):
@@ -84,12 +80,28 @@ def sentence(sources: Sequence[Source]) -> str:
     return f"{'; '.join(parts)}."
 
 
-def _holds(number: int, whole: int) -> str:
-    if number == whole:
-        return "The only claim holds" if whole == 1 else f"All {whole} claims hold"
-    if whole == 1:
-        return "The only claim does not hold"
-    return f"{number} of {whole} claims {'holds' if number == 1 else 'hold'}"
+def _outcomes(asserted: Sequence[ClaimRecord]) -> list[str]:
+    """The number of claims with each outcome, and in words what the refuted ones say."""
+    whole = len(asserted)
+    by_state = {state: [record for record in asserted if words.state(record) == state] for state in HEADLINE}
+    found = {state: len(records) for state, records in by_state.items() if records}
+    refuted = by_state["refuted"]
+    named = _name_refuted(refuted) if refuted else ""
+    if len(found) == 1:
+        [state] = found
+        claims = "The only claim" if whole == 1 else f"All {whole} claims"
+        return [": ".join(filter(None, [f"{claims} {_is(state, whole)}", named]))]
+    first, *others = found
+    counted = [f"{found[first]} of {whole} claims {_is(first, found[first])}"]
+    counted += [f"{found[state]} {_is(state, found[state])}" for state in others]
+    return [", ".join(counted), *([f"refuted: {named}"] if named else [])]
+
+
+def _is(state: str, number: int) -> str:
+    """The state as a verb: ``holds``, ``hold``, ``is refuted``, ``are inconclusive``."""
+    if state == "holds":
+        return "holds" if number == 1 else "hold"
+    return f"{'is' if number == 1 else 'are'} {state}"
 
 
 def _name_refuted(refuted: Sequence[ClaimRecord]) -> str:

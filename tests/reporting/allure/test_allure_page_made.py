@@ -167,7 +167,9 @@ def test_the_metadata_say_what_the_run_found_and_where_its_own_page_is(made):
 
     assert list(shown)[:2] == ["page of the run", "claims"]
     assert shown["page of the run"] == ["index.html"]
-    assert shown["claims"][0].startswith("4 of 8 claims hold; 2 are refuted: flush_2 is not more than 3 times")
+    assert shown["claims"][0].startswith(
+        "2 of 8 claims are refuted, 2 are inconclusive, 4 hold; refuted: flush_2 is not more than 3 times"
+    )
 
 
 def test_the_figures_of_a_claim_are_metrics(made):

@@ -19,6 +19,7 @@ CLAIMS = {
     "two claims": [record(), record(load="two")],
     "an inconclusive claim": [undecided()],
     "a refuted claim": [record(), record(load="two"), failed()],
+    "claims with every outcome": [record(), record(load="two"), undecided(), failed()],
     "many refuted claims": [failed(load=f"load {number}") for number in range(5)],
     "no claim": [],
 }

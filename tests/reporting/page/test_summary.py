@@ -24,16 +24,21 @@ def source(tmp_path, monkeypatch):
     [
         ([record()], ["claim holds"]),
         ([record(), record(load="two")], ["2 claims hold"]),
-        ([undecided()], ["does not hold", "1 is inconclusive"]),
+        ([undecided()], ["The only claim is inconclusive"]),
+        ([failed()], ["The only claim is refuted: flush_2 is not faster than galera3 (mysqlslap update c50)"]),
+        ([undecided(), undecided(load="two")], ["All 2 claims are inconclusive"]),
         (
-            [record(), record(load="two"), failed()],
-            ["2 of 3 claims hold", "1 is refuted: flush_2 is not faster than galera3 (mysqlslap update c50)"],
+            [record(), record(load="two"), failed(), undecided()],
+            [
+                "1 of 4 claims is refuted, 1 is inconclusive, 2 hold",
+                "; refuted: flush_2 is not faster than galera3 (mysqlslap update c50)",
+            ],
         ),
         ([], ["No claim"]),
     ],
 )
 def test_one_sentence_says_it_all(source, made, facts):
-    """How many claims hold, and what the refuted ones say."""
+    """How many claims have each outcome, and what the refuted ones say."""
     sentence = summary.sentence([source(made, tests=TESTS[:3])])
 
     assert [fact for fact in facts if fact not in sentence] == []
