@@ -105,7 +105,7 @@ class Reporter:
         if not self._shown or self._config.get_verbosity() < 0:
             return
         if event.round.void:
-            self.line(f"  {event.load}  {_pair(event)}  {event.round.variant}  void: {event.round.void}")
+            self.line(f"  {event.load}  {_place(event)}  {event.round.variant}  void: {event.round.void}")
         shown = event.round.variant, _result(event.round)
         if self._follows:
             self._follow(_progress(event, [shown], "  ", self._width - 1))
@@ -187,22 +187,29 @@ def _result(measured: Round) -> str:
     return f"p95 {1e3 * measured.outcome.ledger.total.latencies.percentile(0.95):.3g} ms"
 
 
-def _pair(event: RoundProgress) -> str:
-    """``warm-up``, or the number of the pair, 1-based: ``pair 6 of at most 160``."""
+def _place(event: RoundProgress, rounds: int = 1, *, brief: bool = False) -> str:
+    """``warm-up``, ``block 1, rounds 7-8 of 8`` (an opening block), or ``pair 6 of at most 160``; from 1.
+
+    rounds: the rounds that the line shows. brief: without the number that comes last.
+    """
     if event.warm_up:
         return "warm-up"
-    return f"pair {event.pair}" if event.cap is None else f"pair {event.pair} of at most {event.cap}"
+    if event.opening:
+        block, last = f"block {event.round.block + 1}", event.round.position + 1
+        numbers = f"rounds {last - rounds + 1}-{last}" if 1 < rounds <= last else f"round {last}"
+        return block if brief else f"{block}, {numbers} of {event.opening}"
+    return f"pair {event.pair}" if brief or event.cap is None else f"pair {event.pair} of at most {event.cap}"
 
 
 def _progress(event: RoundProgress, rounds: Sequence[tuple[str, str]], gap: str, width: int) -> str:
-    """One line: load, pair, rounds, ratio at the last look, next look, measured seconds used of the budget.
+    """One line: load, pair, rounds, ratio at the last look, pair of the next look, seconds used of the budget.
 
     rounds: variant and figure of each. If the line is wider than ``width``, parts are left out in this order: the
     cap, the next look and the seconds, the middle of long names, the rounds, the middle of the workload's name.
     """
-    pair, brief = _pair(event), _pair(dataclasses.replace(event, cap=None))
+    pair, brief = _place(event, len(rounds)), _place(event, brief=True)
     whole, short = (", ".join(f"{elide(name, most)} {figure}" for name, figure in rounds) for most in (width, LEAST))
-    look = "" if event.next_look is None or event.warm_up else f"next look {event.next_look}"
+    look = "" if event.next_look is None or event.warm_up else f"next check: pair {event.next_look}"
     used = "" if event.budget is None or event.warm_up else f"{event.measured:.0f} of {event.budget:.0f} s"
     ratio = "" if event.warm_up else event.estimate
     forms = (

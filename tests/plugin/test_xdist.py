@@ -81,7 +81,7 @@ def test_every_cluster_is_on_one_worker_and_every_result_in_front(made_up):
     result.stdout.fnmatch_lines(["expected time: *6 tests*", "*performance claims*", "6 hold  *report: *"])
     assert sum(line.startswith("expected time") for line in result.outlines) == 1
     assert any(
-        line.startswith(("[gw0] mysqlslap write   pair 1", "[gw1] mysqlslap write   pair 1"))
+        line.startswith(("[gw0] mysqlslap write   block 1", "[gw1] mysqlslap write   block 1"))
         for line in result.outlines
     )
     shown = [line for line in result.outlines if "✓ holds  other is " in line]

@@ -93,14 +93,15 @@ def test_texts_of_servers_and_other_users_do_not_control_the_terminal():
 
 
 def test_a_terminal_follows_the_claim_on_one_line():
-    """Each round replaces the line: load, pair, variant, seconds, ratio, next look, time used."""
-    screen = Screen(isatty=True, fullwidth=120)
+    """Each round replaces the line: load, pair, variant, seconds, ratio, pair of the next look, budget."""
+    screen = Screen(isatty=True, fullwidth=130)
     show = reporter(screen)
     show.progress(event(last=False))
     show.progress(event("flush_2", seconds=0.204))
 
     assert screen.shown == [
-        "  mysqlslap write c50  pair 7 of at most 160  flush_2 0.204 s  1.26x (1.14 .. 1.39)  next look 8  12 of 120 s"
+        "  mysqlslap write c50  pair 7 of at most 160  flush_2 0.204 s  1.26x (1.14 .. 1.39)"
+        "  next check: pair 8  12 of 120 s"
     ]
 
 
@@ -159,14 +160,14 @@ def test_a_long_load_gives_way_to_the_pair():
 
 @pytest.mark.parametrize("isatty", [True, False])
 def test_a_narrow_line_of_progress_keeps_the_ratio(isatty):
-    """First the cap is left out, then the next look, the seconds, and the rounds; in the end the middle of the rest."""
-    shown, widths = [], (103, 90, 78, 68, 55, 40)
+    """First the cap goes, then the next look, the seconds, and the rounds; in the end the middle of the rest."""
+    shown, widths = [], (110, 90, 78, 68, 55, 40)
     for width in widths:
         screen = Screen(isatty=isatty, fullwidth=width)
         reporter(screen).progress(event("flush_2", seconds=0.204, pair=8))
         shown.append(screen.shown[0])
 
-    parts = ("of at most", "next look", "of 120 s", "0.204 s", "1.26x (1.14")
+    parts = ("of at most", "next check", "of 120 s", "0.204 s", "1.26x (1.14")
     assert [[part in line for part in parts] for line in shown] == [
         [False, True, True, True, True],
         [False, False, True, True, True],
@@ -181,15 +182,33 @@ def test_a_narrow_line_of_progress_keeps_the_ratio(isatty):
 
 def test_a_log_has_a_line_for_a_block():
     """In a log the rounds of a pair share a plain line."""
-    screen = Screen(isatty=False, fullwidth=120)
+    screen = Screen(isatty=False, fullwidth=130)
     show = reporter(screen)
     show.progress(event(last=False, pair=1, ratio=None))
     assert screen.shown == [""]
     show.progress(event("flush_2", seconds=0.204, pair=1, ratio=None))
 
     assert screen.shown[:-1] == [
-        "   mysqlslap write c50   pair 1 of at most 160   galera3 0.260 s, flush_2 0.204 s   next look 8   12 of 120 s"
+        "   mysqlslap write c50   pair 1 of at most 160   galera3 0.260 s, flush_2 0.204 s"
+        "   next check: pair 8   12 of 120 s"
     ]
+
+
+def test_rounds_of_an_opening_block_have_its_number():
+    """Its order is random, so both rounds of a line may be of one variant: the line names no pair."""
+    screen = Screen(isatty=False, fullwidth=130)
+    show = reporter(screen)
+    for position in (6, 7):
+        made = event(seconds=0.26, pair=8, ratio=None, opening=8, last=position == 7)
+        show.progress(dataclasses.replace(made, round=dataclasses.replace(made.round, block=1, position=position)))
+
+    assert screen.shown[-2] == (
+        "   mysqlslap write c50   block 2, rounds 7-8 of 8   galera3 0.260 s, galera3 0.260 s"
+        "   next check: pair 8   12 of 120 s"
+    )
+    screen = Screen(isatty=True, fullwidth=120)
+    reporter(screen).progress(made)
+    assert "  block 8, round 1 of 8  galera3 0.260 s  " in screen.shown[0]
 
 
 def test_a_log_is_thinned_out():

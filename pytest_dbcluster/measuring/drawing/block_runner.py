@@ -76,7 +76,7 @@ class BlockRunner:
                     position = len(rounds)
                     done = self.source.round(block.order[position], block=number, position=position)
                     measured += done.seconds if block.order[position] in claim.variants else 0.0
-                    shown = self._progress(done, claim, measured)
+                    shown = self._progress(done, block, claim, measured)
                     if done.void and block.length > 1:
                         self.show(dataclasses.replace(shown, last=False))
                         if on_void([done], rounds):
@@ -86,7 +86,7 @@ class BlockRunner:
                     rounds.append(done)
         return rounds
 
-    def _progress(self, done: Round, claim: LiveClaim, measured: float) -> RoundProgress:
+    def _progress(self, done: Round, block: Block, claim: LiveClaim, measured: float) -> RoundProgress:
         pairs, variants, cap = self.blocks.pairs, len(self.blocks.names), claim.cap or self.rules.cap
         ratio, low, high = claim.estimate or (None, None, None)
         look = critical_values.next_look(max(pairs, claim.first_look - 1), self.instances)
@@ -96,6 +96,7 @@ class BlockRunner:
             round=done,
             pair=pairs + 1 + done.position // variants,
             warm_up=done.block < 0,
+            opening=len(block.order) if block.length > 1 else 0,
             ratio=ratio,
             low=low,
             high=high,

@@ -28,6 +28,12 @@ class RoundProgress:
     warm_up: bool
     """Whether the round does not count."""
 
+    opening: int = 0
+    """The number of rounds of the opening block; 0 in a block of one pair.
+
+    The order in an opening block is random over all its rounds, so one variant may run twice in a row.
+    """
+
     ratio: float | None = None
     """The ratio of the claim so far; None before the first look."""
 

@@ -59,3 +59,4 @@ def test_the_next_look_is_one_that_can_decide(claim, looks):
     ask[claim]()
 
     assert {one.next_look for one in told if not one.warm_up} == looks
+    assert [one.opening for one in told if not one.warm_up] == [8] * 24 + [0] * 4
