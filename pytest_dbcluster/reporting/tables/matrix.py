@@ -1,8 +1,8 @@
 """The matrix: the result of each claim on each release of a run. Rows are claims, columns are releases.
 
 ``matrix`` makes it; ``show`` prints it after the closing table; ``write`` saves it as ``matrix.csv``. A claim that
-compares releases has no column, so only the closing table has it. A cell without a ratio has a dash if the test was
-skipped or ended before the claim, and ``broken`` if the test broke. Its number refers to the reasons below.
+compares releases has no column, so only the closing table has it. A cell without a claim says why: ``skipped``,
+``not reached`` or ``broken``. Its number refers to the reasons below the table.
 """
 
 from __future__ import annotations
@@ -203,9 +203,9 @@ def block(made: Matrix) -> tuple[TableBlock, list[str]]:
 
 
 def _cell_text(cell: Cell, reasons: Sequence[str]) -> str:
-    """``1.26 holds``, ``0.98 inconclusive``, ``- [1]``, ``broken [2]``."""
+    """``1.26x holds``, ``0.98x inconclusive``, ``skipped [1]``, ``broken [2]``."""
     if cell.record is None:
-        return f"{BROKEN if cell.word == BROKEN else '-'} [{reasons.index(cell.why) + 1}]" if cell.word else ""
+        return f"{cell.word} [{reasons.index(cell.why) + 1}]" if cell.word else ""
     verdict = cell.record.verdict
     return word(cell) if math.isnan(verdict.ratio) else f"{wording.ratio(verdict)} {word(cell)}"
 

@@ -87,7 +87,7 @@ def test_a_release_that_was_only_skipped_has_a_column():
     made = matrix.matrix(records, [skipped(OTHER), skipped(OTHER, parameters="update")])
 
     assert made.releases == (OLD, "mysql:9.7")
-    assert [row[1] for row in cells(made)] == ["- [1]", "- [1]"]
+    assert [row[1] for row in cells(made)] == ["skipped [1]", "skipped [1]"]
     assert below(made) == [f"[1] {LACKS}"]
 
 
@@ -107,7 +107,7 @@ def test_a_claim_that_a_test_did_not_reach_says_so():
     end = EndedTest(identity(NEW), "mariadb:11.8", skipped=False, reason="REFUTED flush_2.beats(galera3)")
     made = matrix.matrix([on(OLD), on(OLD, **cause), on(NEW, failed)], [end])
 
-    assert [row[1] for row in cells(made)] == ["0.79x refuted", "- [1]"]
+    assert [row[1] for row in cells(made)] == ["0.79x refuted", "not reached [1]"]
     assert below(made) == ["[1] its test ended before: REFUTED flush_2.beats(galera3)"]
 
 
@@ -143,7 +143,7 @@ def test_a_test_that_came_to_no_claim_has_a_row():
     """A test that reached no claim on any release is listed by its name."""
     made = matrix.matrix([on(OLD), on(NEW)], [skipped(OTHER, name="test_reads"), skipped(OTHER)])
 
-    assert [row.cells for row in matrix.block(made)[0].rows][1] == ("test_reads[write]", "", "", "", "- [1]")
+    assert [row.cells for row in matrix.block(made)[0].rows][1] == ("test_reads[write]", "", "", "", "skipped [1]")
 
 
 def test_what_was_measured_beside_neither_holds_nor_fails():
@@ -198,7 +198,7 @@ def test_plain_text_and_markdown_say_the_same():
     shown = matrix.markdown(made).splitlines()
 
     assert shown[2] == "| claim | load | mariadb:10.11 | mariadb:11.8 | mysql:9.7 |"
-    assert shown[4] == "| `flush_2.beats(galera3)` | mysqlslap write c50 | 1.26x holds | 1.26x holds | - [1] |"
+    assert shown[4] == "| `flush_2.beats(galera3)` | mysqlslap write c50 | 1.26x holds | 1.26x holds | skipped [1] |"
     assert shown[-2:] == [f"- releases: {OLD}, {NEW}, mysql:9.7", f"- [1] {LACKS}"]
     assert matrix.text(made).splitlines()[-1] == f"[1] {LACKS}"
 
