@@ -27,6 +27,8 @@ COLUMNS = (
     "baseline_median", "metric", "anchor", "busy",
 )  # fmt: skip
 SHORT = 7  # characters of a commit
+# Of the time of a run: the first of them that differs for all runs of a chart.
+TIMES = ("%Y-%m-%d", "%m-%d %H:%M", "%m-%d %H:%M:%S", "%Y-%m-%d %H:%M:%S")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,23 +61,30 @@ class ClaimHistory:
     def svg(self, name: str) -> str | None:
         """The chart; None if there is nothing to draw. name: different for each chart of a page."""
         runs = [
-            chart.ChartedRun(day(entry), entry.outcome, entry.ratio, entry.low, entry.high) for entry in self.entries
+            chart.ChartedRun(when, entry.outcome, entry.ratio, entry.low, entry.high)
+            for when, entry in zip(self.times(), self.entries, strict=True)
         ]
         metric = self.last.metric
         label = "ratio of speed" if metrics.unit(metric) else f"ratio of {metric}"
         return chart.svg(runs, [change.first for change in self.changes], self.machines, name, label)
 
+    def times(self) -> list[str]:
+        """When each run began, in local time: its date, or if two runs have the same date, with the time of day."""
+        tried = [[time.strftime(form, time.localtime(one.time)) for one in self.entries] for form in TIMES]
+        return next((texts for texts in tried if len(set(texts)) == len(texts)), tried[-1])
+
     def sentences(self) -> Iterator[str]:
         """What changed, one sentence each."""
+        times = self.times()
         for change in self.changes:
             first = self.entries[change.first]
             size, chance = f"{100 * math.expm1(change.size):+.0f} %", f"chance {change.chance:.2g} without a change"
-            yield f"new level since {day(first)}{_commit(first)}: {size} ({chance})"
+            yield f"new level since {times[change.first]}{_commit(first)}: {size} ({chance})"
         for number in self.machines:
-            yield f"another machine since {day(self.entries[number])}: {self.entries[number].machine}"
-        for entry in self.entries:
+            yield f"another machine since {times[number]}: {self.entries[number].machine}"
+        for when, entry in zip(times, self.entries, strict=True):
             if entry.busy:
-                yield f"busy machine on {day(entry)}: {entry.busy}; it is not compared with quiet runs"
+                yield f"busy machine on {when}: {entry.busy}; it is not compared with quiet runs"
 
 
 def day(entry: Entry) -> str:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import io
+import re
 
 import pytest
 
@@ -45,6 +47,23 @@ def test_another_machine_is_no_change_of_level():
 
     assert (item.changes, item.machines) == ((), (12,))
     assert list(item.sentences()) == [f"another machine since {views.day(item.entries[12])}: new"]
+
+
+@pytest.mark.parametrize(
+    ("apart", "form"),
+    [
+        (86400, r"\d{4}-\d\d-\d\d"),
+        (3600, r"\d\d-\d\d \d\d:\d\d"),
+        (7, r"\d\d-\d\d \d\d:\d\d:\d\d"),
+    ],
+)
+def test_the_times_of_runs_differ(apart, form):
+    """Three runs of one day have their time of day; of one minute, also seconds."""
+    made = [dataclasses.replace(one, time=1.7e9 + apart * number) for number, one in enumerate(entries([1.8] * 3))]
+    (item,) = views.claims(History(tuple(made)))
+
+    assert len(set(item.times())) == 3
+    assert all(re.fullmatch(form, text) for text in item.times())
 
 
 def test_csv_has_every_run(tmp_path):
