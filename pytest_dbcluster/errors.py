@@ -87,7 +87,20 @@ class NotReady(ProvisionError):
         self.what = what
         self.seconds = seconds
         self.problems = list(problems)
-        super().__init__(f"{what} not ready after {seconds:g} s: {'; '.join(self.problems)}")
+        super().__init__(f"{what} not ready after {seconds:g} s: {'; '.join(merge_names(self.problems))}")
+
+
+def merge_names(lines: Sequence[str]) -> list[str]:
+    """Lines that differ only in the name before their first ``: `` as one: ``node1, node2: the server is read-only``.
+
+    Each line has the place of its first one.
+    """
+    names: dict[str, list[str]] = {}
+    for line in lines:
+        name, colon, text = line.partition(": ")
+        alone = not colon or " " in name
+        names.setdefault(line if alone else f"{colon}{text}", []).append("" if alone else name)
+    return [f"{', '.join(dict.fromkeys(named))}{text}" for text, named in names.items()]
 
 
 class NodeDied(ProvisionError):

@@ -226,17 +226,17 @@ class Cluster:
     def load_failure(self, what: str, words: str) -> WorkloadError:
         """Return the error for a workload that failed on this cluster, with the tool's output and logged errors.
 
-        ``what`` names the tool and its end; ``words`` is the tool's output. Equal lines appear once. Raises NodeDied if
-        a server has died, because that is the cause.
+        ``what`` names the tool and its end; ``words`` is the tool's output. Equal lines appear once, with the names of
+        all their nodes. Raises NodeDied if a server has died, because that is the cause.
         """
         for node in self.nodes:
             node.raise_if_dead()
         output = "\n".join(dict.fromkeys(words.strip().splitlines()))
-        logged = [
-            f"\n    {node.name} logged: {line}"
-            for node in self.nodes
-            for line in _distinct(node.new_errors())[:MOST_LOGGED]
-        ]
+        by_line: dict[str, list[str]] = {}
+        for node in self.nodes:
+            for line in _distinct(node.new_errors())[:MOST_LOGGED]:
+                by_line.setdefault(line, []).append(node.name)
+        logged = [f"\n    {', '.join(names)} logged: {line}" for line, names in by_line.items()]
         return WorkloadError(f"{what}: {output[-MOST_OUTPUT:] or 'it printed nothing'}" + "".join(logged))
 
     def keep_logs(self, logs: KeptLogs | None, error: BaseException) -> None:

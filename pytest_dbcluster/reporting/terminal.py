@@ -269,6 +269,8 @@ def summary(
     for title, shown in _blocks(records, tests, screen):
         reporter.write_sep("=", title)
         _write(reporter, entries.lines(shown, screen.width, ascii_only=screen.ascii_only))
+    if closing.has_published(records):
+        _write(reporter, [(line, "") for line in wrap(closing.PUBLISHED, screen.width)])
     for block in closing.tables(records, curves):
         reporter.write_sep("=", elide(block.title, screen.width - 4))
         _write(reporter, [(elide(line, screen.width), colour) for line, colour in layout.text(block, screen.width)])

@@ -7,9 +7,11 @@ import os
 import re
 import signal
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from pytest_dbcluster.clusters.cluster import Cluster
 from pytest_dbcluster.clusters.servers.connection import SQLError
 from pytest_dbcluster.errors import ConfigError, NodeDied, SeriesVoid
 
@@ -89,6 +91,22 @@ def test_a_new_error_line_voids_the_rounds(standalone):
     )
     standalone.check()
     standalone.dirty = ""
+
+
+def test_an_error_that_several_nodes_logged_is_named_once():
+    """The error of a workload lists the nodes before the line, without its time."""
+    lines = (["2026-01-01  0:00:00 0 [ERROR] full"], ["2026-01-01  0:00:07 0 [ERROR] full"], ["[ERROR] other"])
+    nodes = [
+        SimpleNamespace(name=f"node{number}", raise_if_dead=lambda: None, new_errors=lambda logged=logged: logged)
+        for number, logged in enumerate(lines, 1)
+    ]
+
+    error = Cluster.load_failure(SimpleNamespace(nodes=nodes), "the tool ended with 1", "no space")
+    assert str(error).splitlines() == [
+        "the tool ended with 1: no space",
+        "    node1, node2 logged: [ERROR] full",
+        "    node3 logged: [ERROR] other",
+    ]
 
 
 def test_a_node_that_cannot_apply_keeps_the_cluster_from_settling(galera2):

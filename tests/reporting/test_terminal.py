@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pytest_dbcluster.measuring.drawing.progress import RoundProgress
 from pytest_dbcluster.reporting import terminal
 from pytest_dbcluster.reporting.documents.run_document import TestDocument
-from pytest_dbcluster.reporting.tables import matrix
+from pytest_dbcluster.reporting.tables import closing, matrix
 from pytest_dbcluster.rounds.histogram import Histogram
 from pytest_dbcluster.rounds.ledger import Ledger, LedgerEntry
 from pytest_dbcluster.rounds.round import Round, RunResult
@@ -309,6 +309,14 @@ def test_the_message_fits_the_terminal():
     screen = Screen(isatty=False, fullwidth=80)
     reporter(screen, verbosity=2).claim(made)
     assert screen.shown[0].endswith("\n  details:\n  seed 5")
+
+
+def test_the_meaning_of_published_is_one_line_below_the_claims():
+    """It comes once for all claims, and only if one of them has a published ratio."""
+    for records, times in (([record()], 0), ([record(published=7.4), record(load="two", published=2.0)], 1)):
+        screen = Screen(isatty=False)
+        terminal.summary(screen, records, [], terminal.Screen())
+        assert screen.shown.count(closing.PUBLISHED) == times
 
 
 BROKEN = TestDocument("suites/test_flush.py::test_broken", "broken", "RuntimeError: node2 has no disk", 3.0)

@@ -36,6 +36,18 @@ def test_the_last_problems_are_in_the_error():
     assert (caught.value.what, caught.value.problems) == ("node db2", ["two", "three"])
 
 
+def test_a_problem_of_several_nodes_is_named_once():
+    """The error lists the nodes before their common problem; other problems stay alone."""
+    problems = ["node1: wsrep_ready is 'OFF'", "node2: no answer", "node3: wsrep_ready is 'OFF'", "no quorum: 1 of 3"]
+
+    with pytest.raises(NotReady) as caught:
+        wait.until(lambda: problems, "cluster", seconds=0, poll=0)
+    assert str(caught.value).partition("s: ")[2] == (
+        "node1, node3: wsrep_ready is 'OFF'; node2: no answer; no quorum: 1 of 3"
+    )
+    assert caught.value.problems == problems
+
+
 def test_an_error_ends_the_waiting_at_once():
     """That is how a dead server is told from a slow one."""
 

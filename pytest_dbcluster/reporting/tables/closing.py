@@ -19,6 +19,7 @@ from pytest_dbcluster.reporting.tables import curves, states
 from pytest_dbcluster.reporting.tables.layout import Row, TableBlock
 from pytest_dbcluster.rounds.round import DRAINED, Round
 
+PUBLISHED = "published: the same ratio in the publication that the test names"  # what ``published 7.41x`` means
 UNREAD = "not asserted"  # of a claim that its test did not read
 # The titles of claims and tests, by their state.
 DECIDED, OPEN = "performance claims", "inconclusive: neither pass nor failure"
@@ -170,12 +171,18 @@ def one_line(record: ClaimRecord) -> str:
 
 
 def legend(records: Sequence[ClaimRecord]) -> str:
-    """The line below the table that explains the column ``ratio``."""
+    """The line below the table that explains the columns ``ratio`` and ``published``."""
     level = wording.level(records[0].verdict)
+    published = f". {PUBLISHED[0].upper()}{PUBLISHED[1:]}" if has_published(records) else ""
     return (
         "ratio: speed of the first named / speed of the other; for .lower() the counter instead of the speed, for a "
-        f"percentile the inverse of the latencies; in brackets the {level} interval of all looks together"
+        f"percentile the inverse of the latencies; in brackets the {level} interval of all looks together{published}"
     )
+
+
+def has_published(records: Sequence[ClaimRecord]) -> bool:
+    """Whether a claim of the table has a published ratio."""
+    return any(record.published is not None for record in records)
 
 
 def total(records: Sequence[ClaimRecord], tests: Sequence[TestDocument] = ()) -> str:

@@ -194,6 +194,8 @@ def test_the_legend_names_the_level():
 
     assert shown.startswith("ratio: speed of the first named / speed of the other; for .lower() the counter")
     assert shown.endswith("in brackets the 99.9 % interval of all looks together")
+    published = closing.legend([record(), record(published=7.4)])
+    assert published == f"{shown}. Published: the same ratio in the publication that the test names"
 
 
 def test_markdown_is_a_table():
