@@ -19,7 +19,7 @@ ClaimFailed                 an AssertionError: the database is slower, or wrong 
 from __future__ import annotations
 
 import signal
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 
 class DBClusterError(Exception):
@@ -90,10 +90,10 @@ class NotReady(ProvisionError):
         super().__init__(f"{what} not ready after {seconds:g} s: {'; '.join(merge_names(self.problems))}")
 
 
-def merge_names(lines: Sequence[str]) -> list[str]:
-    """Lines that differ only in the name before their first ``: `` as one: ``node1, node2: the server is read-only``.
+def merge_names(lines: Iterable[str]) -> list[str]:
+    """The lines, with those that differ only in the name before their first ``: `` as one: ``node1, node2: no answer``.
 
-    Each line has the place of its first one.
+    A name has no spaces. A merged line has the place of the first of its lines.
     """
     names: dict[str, list[str]] = {}
     for line in lines:

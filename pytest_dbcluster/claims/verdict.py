@@ -154,8 +154,8 @@ def unlike_voids(pairs: Pairs) -> str:
     if abs(candidate - baseline) <= max(MAX_UNLIKE * attempted, len(pairs) >= ONE_VOID_FROM):
         return ""
     return (
-        f"of {attempted} rounds, {candidate} of the candidate and {baseline} of the baseline were void; it is not "
-        "known whether that depends on the variant; one whose slow rounds go void would look faster"
+        f"of {attempted} rounds, {candidate} of the candidate and {baseline} of the baseline were void, and this may "
+        "depend on the variant: a variant whose slow rounds are void looks faster than it is"
     )
 
 
@@ -229,7 +229,7 @@ def _obstacle(claims: ClaimsWithPairs, alpha: float) -> str:
         if pairs.counts and (why := _disagreement(claim, seen, alpha, fail)):
             return why
         if claim.apart and _answer(dataclasses.replace(claim, apart=0.0), seen, alpha, fail):
-            return f"{_equal_clusters(claim)}, which is more than the interval lies beyond the bound of the claim"
+            return f"{_equal_clusters(claim)}, more than the distance from the interval to the bound of the claim"
         if pairs.blur and _answer(claim, seen.exact(), alpha, fail):
             step = "a whole round" if math.isinf(pairs.blur) else f"{100 * math.expm1(pairs.blur):.2g} % of a round"
             return (

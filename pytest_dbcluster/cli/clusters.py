@@ -18,7 +18,7 @@ from pytest_dbcluster.cli.text import add_wait, own_options, tell
 from pytest_dbcluster.clusters import kept
 from pytest_dbcluster.clusters.servers.cnf_file import CnfFile
 from pytest_dbcluster.clusters.startup import bring_up
-from pytest_dbcluster.errors import ConfigError, ProvisionError, Unsupported
+from pytest_dbcluster.errors import ConfigError, ProvisionError, Unsupported, merge_names
 from pytest_dbcluster.formatting import Report, duration, option_seconds, quantity, size
 from pytest_dbcluster.hosts import runs
 from pytest_dbcluster.hosts.given import (
@@ -192,7 +192,7 @@ def leave_running(
         resolution = Resolution(provisioner, fragments=Path(), below=below, progress=progress)
         resolution.building = turns.building
         variant = resolution.resolve(spec, switched=False)
-        for line in resolution.overridden:
+        for line in merge_names(resolution.overridden):
             progress(own_options(line, ("cnf", "cnf_root")))
         stack.enter_context(turns.building())
         servers = variant.topology.servers(spec.nodes)

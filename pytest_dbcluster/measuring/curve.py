@@ -103,7 +103,7 @@ class Curve:
                 continue
             if not isinstance(answer, Answer):
                 raise ConfigError(
-                    f"curve.every takes a function that returns one claim, such as lambda a, b: b.beats(a); at "
+                    f"curve.every accepts a function that returns one claim, such as lambda a, b: b.beats(a); at "
                     f"{self.field}={value} it returned {answer!r}"
                 )
             answer.report()  # the next point may take minutes
@@ -116,7 +116,7 @@ class Curve:
             inspect.signature(claim).bind(*range(variants))
         except TypeError as error:
             raise ConfigError(
-                f"curve.every takes a function of {variants} series, one for each cluster, such as "
+                f"curve.every accepts a function of {variants} series, one for each cluster, such as "
                 f"lambda a, b: b.beats(a); got {claim!r}: {error}"
             ) from None
 
@@ -232,10 +232,10 @@ def loads(load: object, given: Mapping[str, Sequence[object]]) -> tuple[str, lis
     """
     if len(given) != 1:
         fields = ", ".join(given) or "none"
-        raise ConfigError(f"measure.sweep(load, on=[...], threads=(1, 4, 16)) goes over one field, got {fields}")
+        raise ConfigError(f"measure.sweep(load, on=[...], threads=(1, 4, 16)) accepts one field, got {fields}")
     [(name, values)] = given.items()
     if isinstance(load, type) or not dataclasses.is_dataclass(load):
-        raise ConfigError(f"measure.sweep(workload, on=[...]) takes a workload, such as SysBench(), got {load!r}")
+        raise ConfigError(f"measure.sweep(workload, on=[...]) accepts a workload, such as SysBench(), got {load!r}")
     known: list[str] = [field.name for field in dataclasses.fields(load)]
     if name in SAME and name not in known:
         name = next((other for other in SAME if other in known), name)
@@ -243,7 +243,7 @@ def loads(load: object, given: Mapping[str, Sequence[object]]) -> tuple[str, lis
         raise registry.unknown(f"field of {load}", name, known)
     is_list = isinstance(values, list | tuple | range) and len(values) > 0
     if not is_list or any(value in values[:number] for number, value in enumerate(values)):
-        raise ConfigError(f"measure.sweep(..., {name}={values!r}) takes a list of values, each value once")
+        raise ConfigError(f"measure.sweep(..., {name}={values!r}) accepts a list of values, each value once")
     return name, [(value, dataclasses.replace(load, **{name: value})) for value in values]  # type: ignore[type-var]
 
 

@@ -246,7 +246,7 @@ def _judge(
         measurement.claims.begin_try(question)
     if over and measurement.pairs < look and measurement.drawing.out_of_budget(numbers):
         needed = look * measurement.drawing.blocks.seconds(numbers) / measurement.pairs
-        over = f"{over}; the first look comes after {look} pairs, which take {needed:.0f} s"
+        over = f"{over}; a verdict needs at least {look} pairs, which take {needed:.0f} s"
     late = next(filter(None, (open_loop.above_capacity(measurement.rounds[number]) for number in numbers)), "")
     if late and metrics.unit(metric) == metrics.LATENCY:
         untrusted, over = untrusted or late, over or late

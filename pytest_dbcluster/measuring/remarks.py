@@ -28,7 +28,9 @@ FIXED_SEED = (
     "was chosen before its result was seen"
 )
 NUMERALS = {2: "second", 3: "third", 4: "fourth", 5: "fifth"}
-NO_PROMISE = "Carry-over cannot be told from an effect of the variant, so the error of this claim has no bound."
+NO_PROMISE = (
+    "Carry-over cannot be distinguished from an effect of the variant, so the error of this claim has no bound."
+)
 REASONS = 3  # different reasons of void blocks that a message lists
 
 
@@ -155,7 +157,7 @@ def try_line(number: int, alpha: float) -> list[str]:
         return []
     nth = NUMERALS.get(number, f"{number}th")
     return [
-        f"{nth} try: earlier rounds of this claim decided nothing, and each try draws new ones; the "
+        f"{nth} try: earlier rounds of this claim decided nothing, and each try draws new ones. The "
         f"chance that any of the tries is wrong is up to {number} times that of one ({number} in {1 / alpha:.0f})"
     ]
 

@@ -186,9 +186,9 @@ def ordered(*slowest_first: Series, step: float = 0.0, metric: str | None = None
     """
     measurements = {id(item.measurement) if isinstance(item, Series) else None for item in slowest_first}
     if len(slowest_first) < 2 or len(measurements) > 1 or None in measurements:
-        raise ConfigError("ordered(...) takes two or more series of one measure(..., on=[...]), the slowest first")
+        raise ConfigError("ordered(...) accepts two or more series of one measure(..., on=[...]), the slowest first")
     if len(slowest_first) > MAX_STEPS + 1:
-        raise ConfigError(f"ordered takes 2 to {MAX_STEPS + 1} variants, not {len(slowest_first)}")
+        raise ConfigError(f"ordered accepts 2 to {MAX_STEPS + 1} variants, not {len(slowest_first)}")
     if twice := next((series for k, series in enumerate(slowest_first) if series in slowest_first[:k]), None):
         raise ConfigError(f"{twice.name} is compared with itself; a claim needs two variants")
     return _answer_last_first(kinds.ordered(step), slowest_first, metric)
@@ -213,9 +213,9 @@ def _answer_of_two_pairs(claim: Claim, first: object, second: object, metric: st
     """The answer of a claim about two pairs of series, each with its baseline first."""
     four = [*_pair(claim.kind, first), *_pair(claim.kind, second)]
     if len({id(series.measurement) for series in four}) > 1:
-        raise ConfigError(f"{claim.kind}(...) takes four series of one measure(..., on=[...])")
+        raise ConfigError(f"{claim.kind}(...) accepts four series of one measure(..., on=[...])")
     if twice := next((series for k, series in enumerate(four) if series in four[:k]), None):
-        raise ConfigError(f"{claim.kind}(...): {twice.name} is in it twice; it takes four series, two pairs of two")
+        raise ConfigError(f"{claim.kind}(...): {twice.name} is in it twice; it accepts four series, two pairs of two")
     return _answer_last_first(claim, four, metric)
 
 
@@ -224,7 +224,7 @@ def _pair(kind: str, pair: object) -> tuple[Series, Series]:
     if isinstance(pair, tuple | list) and len(pair) == 2 and all(isinstance(one, Series) for one in pair):
         return pair[0], pair[1]
     raise ConfigError(
-        f"{kind}(...) takes two pairs of series, the slowed one last in each: "
+        f"{kind}(...) accepts two pairs of series, the slowed one last in each: "
         f"{kind}((one, one_far), (many, many_far)); got {pair!r}"
     )
 

@@ -206,7 +206,11 @@ class Report(Sink):
 
     def finish(self, overridden: Sequence[str]) -> None:
         """Write ``summary.md``, ``matrix.csv`` and Allure's files about the whole run."""
-        overridden = [*dict.fromkeys(overridden), *self._settle_earlier(), *closing.to_calibrate(self.records)]
+        overridden = [
+            *errors.merge_names(dict.fromkeys(overridden)),
+            *self._settle_earlier(),
+            *closing.to_calibrate(self.records),
+        ]
         made = self._results.finish(self.records, overridden, self.curves, self._matrix(), self._tests())
         self._closing = [*overridden, *made]
         allure_results.finish(self._config, [*self.records, *self.curves], self._matrix())

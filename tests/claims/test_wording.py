@@ -136,7 +136,7 @@ def test_an_inconclusive_message_may_know_no_way_out():
     text = words(judge(beats(), made([]), Terms(out_of_budget="budget of 120 s used")))
 
     assert text.startswith("INCONCLUSIVE: whether a is faster than b; measured nothing, claimed more than 1.00x\n")
-    assert "needs more pairs: so few do not show how many" in text
+    assert "needs more pairs: these are too few to estimate how many" in text
     on_bound = words(judge(beats(), made([0.1, -0.1] * 6), Terms(out_of_budget="budget of 120 s used")))
     assert "needs a different test: more pairs would not help" in on_bound
 

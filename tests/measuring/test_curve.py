@@ -118,7 +118,7 @@ def test_what_is_shown_beside_opens_nothing():
 
 def test_every_takes_a_claim():
     """A lambda that asserts, or that returns whether it held, has lost what is to be shown."""
-    with pytest.raises(ConfigError, match=r"^curve.every takes a function that returns one claim, .* returned None$"):
+    with pytest.raises(ConfigError, match=r"^curve.every accepts a function that returns one claim, .* returned None$"):
         sweep(2.0).every(lambda one, other: None)
 
 
@@ -253,15 +253,15 @@ def test_a_sweep_can_go_over_any_field():
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({}, "measure.sweep(load, on=[...], threads=(1, 4, 16)) goes over one field, got none"),
+        ({}, "measure.sweep(load, on=[...], threads=(1, 4, 16)) accepts one field, got none"),
         (
             {"rows": [1], "queries": [1]},
-            "measure.sweep(load, on=[...], threads=(1, 4, 16)) goes over one field, got rows,",
+            "measure.sweep(load, on=[...], threads=(1, 4, 16)) accepts one field, got rows,",
         ),
         ({"row": [1]}, "unknown field of mysqlslap write c50 'row'; known: mode, concurrency, "),
-        ({"rows": []}, "measure.sweep(..., rows=[]) takes a list of values, each value once"),
-        ({"rows": 5}, "measure.sweep(..., rows=5) takes a list of values, each value once"),
-        ({"rows": (5, 5)}, "measure.sweep(..., rows=(5, 5)) takes a list of values, each value once"),
+        ({"rows": []}, "measure.sweep(..., rows=[]) accepts a list of values, each value once"),
+        ({"rows": 5}, "measure.sweep(..., rows=5) accepts a list of values, each value once"),
+        ({"rows": (5, 5)}, "measure.sweep(..., rows=(5, 5)) accepts a list of values, each value once"),
         ({"concurrency": (1, 0)}, "mysqlslap concurrency=0: it accepts 1 or more"),
     ],
 )
@@ -305,7 +305,7 @@ def test_only_a_workload_is_swept(load):
     """A name is none, nor is its class."""
     with pytest.raises(ConfigError) as caught:
         curve.loads(load, {"threads": (1, 2)})
-    assert str(caught.value).endswith(f"takes a workload, such as SysBench(), got {load!r}")
+    assert str(caught.value).endswith(f"accepts a workload, such as SysBench(), got {load!r}")
 
 
 def test_values_that_have_no_hash_are_refused_as_others():
@@ -327,7 +327,7 @@ def test_a_claim_takes_a_series_for_each_cluster(claim):
     """Else no point is measured."""
     made = sweep(2.0)
     with pytest.raises(
-        ConfigError, match=r"^curve\.every takes a function of 2 series, one for each cluster, such as "
+        ConfigError, match=r"^curve\.every accepts a function of 2 series, one for each cluster, such as "
     ):
         made.every(claim)
     assert made.points[0].measurement.pairs == 0

@@ -69,7 +69,7 @@ def test_the_first_verdict_comes_after_17_blocks():
     source = FakeSource(NAMES, noisy(1.0, 1.0, 1.0, 1.0))
     source.round_seconds = 1.0
     (one, one_far, many, many_far) = series_of(measurement(source, budget=67.0))
-    with pytest.raises(ConfigError, match=r"after 17 blocks, and 17 x 4 rounds of 1 s take 68 s: .* is --db-budget 68"):
+    with pytest.raises(ConfigError, match=r"at least 17 blocks: 17 x 4 rounds of 1 s take 68 s, .* is --db-budget 68"):
         fades((one, one_far), (many, many_far))
     assert source.rounds == []
 
@@ -100,7 +100,7 @@ def test_every_series_is_in_it_once():
     for given in itertools.product(series, repeat=4):
         if len({one.number for one in given}) == 4:
             continue
-        with pytest.raises(ConfigError, match=r"^fades\(\.\.\.\): \w+ is in it twice; it takes four series"):
+        with pytest.raises(ConfigError, match=r"^fades\(\.\.\.\): \w+ is in it twice; it accepts four series"):
             fades(given[:2], given[2:])
     assert source.rounds == []
 
@@ -110,7 +110,7 @@ def test_four_series_come_from_one_measurement():
     others = series_of(measurement(two()))
     _, (one, one_far, *_) = four()
 
-    with pytest.raises(ConfigError, match=r"^fades\(\.\.\.\) takes four series of one measure"):
+    with pytest.raises(ConfigError, match=r"^fades\(\.\.\.\) accepts four series of one measure"):
         fades((one, one_far), tuple(others))
 
 
@@ -119,7 +119,7 @@ def test_a_pair_is_two_series(wrong):
     """The error shows how the call is written."""
     _, (one, one_far, *_) = four()
 
-    with pytest.raises(ConfigError, match=r"^fades\(\.\.\.\) takes two pairs of series, .*; got "):
+    with pytest.raises(ConfigError, match=r"^fades\(\.\.\.\) accepts two pairs of series, .*; got "):
         fades((one, one_far), wrong)
 
 

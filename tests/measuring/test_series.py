@@ -104,12 +104,12 @@ def test_an_order_needs_two_series(count):
 
     with pytest.raises(ConfigError) as caught:
         ordered(*series)
-    assert str(caught.value).startswith("ordered(...) takes two or more series")
+    assert str(caught.value).startswith("ordered(...) accepts two or more series")
 
 
 def test_an_order_needs_one_measurement():
     """As every other claim does."""
-    with pytest.raises(ConfigError, match=r"^ordered\(\.\.\.\) takes two or more series of one measure"):
+    with pytest.raises(ConfigError, match=r"^ordered\(\.\.\.\) accepts two or more series of one measure"):
         ordered(series_of(measurement(two()))[0], series_of(measurement(two()))[1])
 
 
@@ -142,9 +142,9 @@ WRONG = {
     "no margin": (lambda slow, fast: fast.no_slower_than(slow), "missing a required argument"),
     "a metric by place": (lambda slow, fast: fast.beats(slow, 0.1, "p95"), "too many positional arguments"),
     "another name of a step": (lambda slow, fast: ordered(slow, fast, by=0.1), "write step= in place of by="),
-    "a name in an order": (lambda slow, fast: ordered(slow, "fast"), "takes two or more series of one measure"),
-    "no series in an order": (lambda slow, fast: ordered(None, None), "takes two or more series of one measure"),
-    "a pair of one": (lambda slow, fast: fades((slow,), (slow, fast)), "takes two pairs of series"),
+    "a name in an order": (lambda slow, fast: ordered(slow, "fast"), "accepts two or more series of one measure"),
+    "no series in an order": (lambda slow, fast: ordered(None, None), "accepts two or more series of one measure"),
+    "a pair of one": (lambda slow, fast: fades((slow,), (slow, fast)), "accepts two pairs of series"),
     "a series twice": (lambda slow, fast: fades((slow, fast), (slow, fast)), "slow is in it twice"),
     "a series as a counter": (lambda slow, fast: fast.lower(slow, than=slow), "unknown counter <slow: 0 rounds>"),
     "a number as a metric": (lambda slow, fast: fast.beats(slow, metric=95), "unknown metric 95; known: throughput"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_dbcluster.errors import MOST, CommandFailed
+from pytest_dbcluster.errors import MOST, CommandFailed, merge_names
 
 
 def test_a_failed_command_says_its_last_whole_lines():
@@ -23,3 +23,21 @@ def test_a_single_long_line_keeps_its_end():
 
     assert said.endswith("xx the end")
     assert len(said) < MOST + 100
+
+
+def test_lines_of_several_names_become_one():
+    """Only equal texts after one name are merged; the name comes before the first colon and has no space."""
+    lines = [
+        "galera3: log_bin is left out",
+        "report: a",
+        "two words: same",
+        "flush_2: log_bin is left out",
+        "more words: same",
+    ]
+
+    assert merge_names(lines) == [
+        "galera3, flush_2: log_bin is left out",
+        "report: a",
+        "two words: same",
+        "more words: same",
+    ]

@@ -33,7 +33,7 @@ class Ordered(Kind):
     def subclaims(self, claim: Claim, parts: Sequence[Pairs], apart: Sequence[float]) -> list[tuple[Claim, Pairs]]:
         """One claim for each step. Raises ConfigError for fewer than 2 or more than 5 variants."""
         if not 1 <= len(parts) <= critical_values.MAX_STEPS:
-            raise ConfigError(f"ordered takes 2 to {critical_values.MAX_STEPS + 1} variants, not {len(parts) + 1}")
+            raise ConfigError(f"ordered accepts 2 to {critical_values.MAX_STEPS + 1} variants, not {len(parts) + 1}")
         by_step = apart or [claim.apart] * len(parts)
         steps = zip(by_step, parts, strict=True)
         return [(dataclasses.replace(claim, apart=own), pairs) for own, pairs in steps]

@@ -64,9 +64,9 @@ def beyond_budget(
     shorter = math.floor(100 * budget / (look * variants)) / 100
     less = f", or seconds={shorter:g} or less" if given and shorter >= round_length.SHORTEST else ""
     return (
-        f"its first look comes after {look} {'pairs' if variants == 2 else 'blocks'}, and {look} x {variants} rounds "
-        f"of {seconds:.3g} s take {needed:.3g} s: more than its budget of {budget:.4g} s of measured time; "
-        f"the smallest budget that can decide it is {larger(math.ceil(round(needed, 6)))}{less}"
+        f"a verdict needs at least {look} {'pairs' if variants == 2 else 'blocks'}: {look} x {variants} rounds "
+        f"of {seconds:.3g} s take {needed:.3g} s, more than its budget of {budget:.4g} s of measured time; "
+        f"the smallest budget is {larger(math.ceil(round(needed, 6)))}{less}"
     )
 
 

@@ -35,7 +35,7 @@ def test_an_opening_block_that_does_not_fit_the_budget_does_not_start():
 
     assert asked.pairs == 8
     assert reason.startswith("budget of 20 s of measured time (--db-budget)")
-    assert reason.endswith("the first look comes after 12 pairs, which take 24 s")
+    assert reason.endswith("a verdict needs at least 12 pairs, which take 24 s")
     asked = measurement(FakeSource(("a", "b"), lambda variant: 1.0), budget=24.0)
     a, b = series_of(asked)
     assert b.beats(a).verdict.reason == "budget of 24 s of measured time used (--db-budget)"

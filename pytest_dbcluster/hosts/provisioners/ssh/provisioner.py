@@ -378,13 +378,16 @@ class SshProvisioner(Provisioner):
         """Report wrong clocks, because times in logs and results would differ."""
         ahead = {machine.target: machine.facts.clock_ahead for machine in machines}
         usual = statistics.median([0.0, *ahead.values()])
+        wrong: dict[str, list[str]] = {}
         for target, seconds in ahead.items():
             if abs(seconds - usual) > CLOCK_SECONDS:
                 side = "ahead" if seconds > 0 else "behind"
-                self.progress(
-                    f"the clock of {target} is {duration(abs(seconds))} {side}; each round is timed by one clock, "
-                    "but times in its logs differ from ours"
-                )
+                wrong.setdefault(f"{duration(abs(seconds))} {side}", []).append(target)
+        for by, targets in wrong.items():
+            self.progress(
+                f"the clock of {', '.join(targets)} is {by}; each round is timed by one clock, "
+                "but times in the logs differ from ours"
+            )
 
 
 def _distinct(texts: Iterable[str]) -> str:
