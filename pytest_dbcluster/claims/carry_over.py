@@ -32,7 +32,9 @@ from pytest_dbcluster.claims.block_order import seed_of
 from pytest_dbcluster.claims.pairs import clamp
 
 LEVEL = 0.01  # the chance to warn if there is no carry-over
-NEGLIGIBLE = 0.001  # of the time of a round: without noise the smallest carry-over would be certain
+NEGLIGIBLE = (
+    0.001  # of the time of a round: smaller effects are ignored, because without noise any effect is significant
+)
 LEAST = 4  # degrees of freedom; with fewer the carry-over is not known
 SINGULAR = 1e-9  # of a sum of squares: what is left of a column that says nothing new
 DRAWN = (499, 4999)  # other orders: the few show mostly that there is nothing to warn of, else the many are drawn

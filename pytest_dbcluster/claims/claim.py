@@ -34,6 +34,7 @@ from pytest_dbcluster.errors import ConfigError
 
 T = TypeVar("T")
 AnyKind = TypeVar("AnyKind", bound="Kind")
+UNDECIDED = "not decided: "  # how the sentence of an inconclusive claim begins
 EQUAL = (1.0,)  # the ratio of what does not differ
 
 
@@ -164,7 +165,7 @@ class Kind(abc.ABC):
     def sentence(self, claim: Claim, outcome: Outcome, names: Sequence[str], metric: str, unit: str) -> str:
         """The answer as a sentence; see ``Claim.sentence``."""
         if outcome is Outcome.INCONCLUSIVE:
-            return f"not decided: whether {self.says(claim, names, metric, unit)}"
+            return f"{UNDECIDED}whether {self.says(claim, names, metric, unit)}"
         return self.says(claim, names, metric, unit, true=outcome is Outcome.HOLDS)
 
     def headline(self, ratio: str, names: Sequence[str], metric: str, unit: str, *, holds: bool) -> str:

@@ -63,11 +63,11 @@ class Boundary:
 
     @property
     def first_look(self) -> int:
-        """The first look that can speak, as a number of pairs: no verdict comes earlier, however clear the pairs."""
+        """The number of pairs at the first look that can decide; no verdict comes earlier, even from clear pairs."""
         return next(look for look, value in zip(LOOKS, self.critical, strict=True) if value is not None)
 
 
-_: int | None = None  # a look that cannot speak
+_: int | None = None  # a look that cannot decide
 TABLE: Mapping[float, Boundary] = MappingProxyType(
     {
         level: Boundary(row)

@@ -11,15 +11,16 @@ from collections.abc import Sequence
 
 from pytest_dbcluster import formatting
 from pytest_dbcluster.claims import cluster_difference, critical_values
-from pytest_dbcluster.claims.claim import EQUAL, Claim, Outcome, Verdict, by_metric
+from pytest_dbcluster.claims.claim import EQUAL, UNDECIDED, Claim, Outcome, Verdict, by_metric
 from pytest_dbcluster.claims.critical_values import GUARD_BOUND
 
 DETAILS = "  details:"  # the line of a message before its details
-UNDECIDED = "not decided: "  # how the sentence of an inconclusive claim begins
 UNBOUNDED = "the error of this verdict has no bound: carry-over was found"
 REFUTED_NEXT = "the page shows which counters differ between the variants"
 TOO_FEW = "more pairs: these are too few to estimate how many"
 NO_WAY = "a different test: more pairs would not help"
+FAR_TOO_MANY = "a different test: the ratio is so close to the bound that it would take about {} pairs"
+LONGEST = 20  # times as long: rounds that a message advises
 LATENCY = "ms"  # a unit in which lower values are faster
 SPARE, STEP = 1.25, 10  # the budget of a claim / the seconds it is expected to take; seconds to which it is rounded up
 TIMED = {"sysbench": "SysBench", "tpcc": "TPCC"}  # by the first word of a workload's name: what a test writes
@@ -212,7 +213,9 @@ def needs(verdict: Verdict, seconds: float, load: str = "", variants: int = 2) -
     has.
     """
     ways = []
-    if verdict.needed_pairs is not None:
+    if verdict.needed_pairs is not None and verdict.needed_pairs > LONGEST * critical_values.LOOKS[-1]:
+        ways.append(FAR_TOO_MANY.format(verdict.needed_pairs))
+    elif verdict.needed_pairs is not None:
         time = f" ({verdict.needed_pairs * seconds / verdict.pairs:.0f} s)" if verdict.pairs else ""
         advice = _longer_rounds(verdict.needed_pairs, verdict.pairs, seconds, load, variants)
         ways.append(f"about {verdict.needed_pairs} pairs in all{time}{advice}")

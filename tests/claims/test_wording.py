@@ -104,13 +104,25 @@ def test_an_inconclusive_message_says_what_would_decide():
 def test_a_message_says_when_no_run_draws_so_many_pairs():
     """What helps then are rounds that scatter less, and a guard with a larger margin."""
     for claim, rest in ((beats(0.05), ""), (no_slower_than(0.05), " or a margin >= ")):
-        answer = judge(claim, noise(0, 0.6, 20), Terms(out_of_budget="budget of 120 s used"))
+        answer = judge(claim, noise(0, 0.4, 20), Terms(out_of_budget="budget of 120 s used"))
         many = f"about {answer.needed_pairs} pairs in all ({4 * answer.needed_pairs} s)"
         assert answer.needed_pairs > 160
         times = math.ceil(answer.needed_pairs / 160)
         advice = f"needs {many}, but no run draws more than 160: take rounds {times} times as long in the test"
         assert advice in words(answer)
         assert rest in words(answer)
+
+
+def test_no_message_advises_rounds_that_last_hours():
+    """If rounds had to be more than 20 times as long, the message advises a different test."""
+    answer = judge(beats(0.05), noise(0, 0.6, 20), Terms(out_of_budget="budget of 120 s used"))
+    at_most, more = (dataclasses.replace(answer, needed_pairs=pairs) for pairs in (3200, 3201))
+
+    assert "take rounds 20 times as long" in words(at_most)
+    assert (
+        "\n  next: it needs a different test: the ratio is so close to the bound that it would take about 3201 pairs\n"
+        in words(more)
+    )
 
 
 @pytest.mark.parametrize(

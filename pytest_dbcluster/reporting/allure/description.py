@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from html import escape
 
 from pytest_dbcluster.claims import wording
-from pytest_dbcluster.claims.claim import Outcome
+from pytest_dbcluster.claims.claim import UNDECIDED, Outcome
 from pytest_dbcluster.reporting.page import words
 from pytest_dbcluster.reporting.page.claim_view import ClaimView
 from pytest_dbcluster.reporting.records import ClaimRecord, CurveRecord
@@ -87,7 +87,7 @@ def message(text: str, shown: Sequence[Shown]) -> tuple[str, str]:
 
 def _answer(record: ClaimRecord) -> str:
     """State and sentence: ``refuted: flush_2 is not faster than galera3``."""
-    return f"{words.state(record)}: {words.sentence(record).removeprefix('not decided: ')}"
+    return f"{words.state(record)}: {words.sentence(record).removeprefix(UNDECIDED)}"
 
 
 def _estimate(record: ClaimRecord) -> str:
