@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import pytest
 
 from pytest_dbcluster import errors, wait
-from pytest_dbcluster.formatting import ShownMessage, fit_terminal, printable
+from pytest_dbcluster.formatting import ShownMessage, fit_terminal
 
 if TYPE_CHECKING:
     from pytest_dbcluster.measuring.measurement import Measurement
@@ -30,7 +30,6 @@ SETTINGS = pytest.StashKey["Settings"]()
 MEASUREMENTS = pytest.StashKey["list[list[Measurement]]"]()
 FIXTURE = "measure"
 INCONCLUSIVE = "dbcluster_inconclusive"
-DETAILS_HINT = "  noise, seed and all other figures: -vv, or the page"
 MESSAGE_ONLY = "dbcluster_said"  # the attribute of a report that pytest shows only by our message
 
 
@@ -350,29 +349,22 @@ def pytest_runtest_makereport(
     if FIXTURE in getattr(item, "fixturenames", ()):
         _tell_release(item, report)
         _tell_outcome(item, call, report)
-    if call.excinfo is None:
+    if call.excinfo is None or not call.excinfo.errisinstance((errors.ClaimFailed, errors.DBClusterError)):
         return report
+    from pytest_dbcluster.plugin import run_file
+
+    shown = run_file.shown_message(item.config, call.excinfo.value)
     strict = call.excinfo.errisinstance(errors.Inconclusive) and settings(item.config).strict
     if call.excinfo.errisinstance((errors.Inconclusive, errors.Unsupported)) and not strict:
         path, line, _ = item.location
         report.outcome = "skipped"
-        report.longrepr = (path, (line or 0) + 1, f"Skipped: {_shown_message(item.config, call.excinfo.value)}")
+        report.longrepr = (path, (line or 0) + 1, f"Skipped: {shown}")
         if call.excinfo.errisinstance(errors.Inconclusive):
             report.user_properties.append((INCONCLUSIVE, str(call.excinfo.value)))
-    elif call.excinfo.errisinstance((errors.ClaimFailed, errors.DBClusterError)):
-        report.longrepr = _shown_message(item.config, call.excinfo.value)
+    else:
+        report.longrepr = shown
         setattr(report, MESSAGE_ONLY, True)
     return report
-
-
-def _shown_message(config: pytest.Config, error: BaseException) -> str:
-    """The message of an error; details of a verdict only with ``-vv``. It may quote a server's log."""
-    from pytest_dbcluster.claims import wording
-
-    whole = printable(str(error), lines=True)
-    if config.get_verbosity() > 1 or (brief := wording.brief(whole)) == whole:
-        return whole
-    return f"{brief}\n{DETAILS_HINT}"
 
 
 @pytest.hookimpl(wrapper=True)

@@ -1,4 +1,7 @@
-"""RunFile: passes the reports of pytest to the recorder of ``run.json``: how tests end, and what stops a run early."""
+"""RunFile: passes the reports of pytest to the recorder of ``run.json``: how tests end, and what stops a run early.
+
+``shown_message`` is the text with which pytest shows the error that ended a test.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from pytest_dbcluster import errors
-from pytest_dbcluster.formatting import quantity, some
+from pytest_dbcluster.claims import wording
+from pytest_dbcluster.formatting import printable, quantity, some
 from pytest_dbcluster.hosts import runs
 from pytest_dbcluster.reporting import unwritten
 from pytest_dbcluster.reporting.documents import run_recorder
@@ -19,6 +23,7 @@ from pytest_dbcluster.reporting.resume.earlier import Earlier
 from pytest_dbcluster.reporting.tables import matrix
 
 OUTCOME = "dbcluster_outcome"  # the property of a report with an outcome that pytest does not know
+DETAILS = "  noise, seed and all other figures: -vv, or the page"  # the last line of a message without its details
 NAME = "dbcluster_run_file"
 BUDGET = "--db-run-budget"  # part of each message of a claim that the run's budget has ended
 NOTHING = "nothing was "  # part of the message of a claim for which the budget left no time
@@ -36,6 +41,14 @@ def outcome(error: BaseException | None, *, claims: bool) -> Outcome | None:
     if isinstance(error, errors.ClaimFailed):
         return "refuted"
     return "inconclusive" if isinstance(error, errors.Inconclusive) else None
+
+
+def shown_message(config: Any, error: BaseException) -> str:
+    """The message of the error of a test; details of a verdict only with ``-vv``. It may quote a server's log."""
+    whole = printable(str(error), lines=True)
+    if config.get_verbosity() > 1 or (brief := wording.brief(whole)) == whole:
+        return whole
+    return f"{brief}\n{DETAILS}"
 
 
 class RunFile:
