@@ -19,7 +19,7 @@ from pytest_dbcluster.cli.compare.comparison import ROUNDS_SHARE, Comparison, Co
 from pytest_dbcluster.cli.compare.workloads import DEFAULT_WORKLOADS, add_data, add_workload, fitting_line, workloads_of
 from pytest_dbcluster.cli.text import add_wait, own_options, tell
 from pytest_dbcluster.clusters.topology import usual_nodes
-from pytest_dbcluster.errors import ConfigError, Inconclusive, LockHeld
+from pytest_dbcluster.errors import ConfigError, Inconclusive, LockHeld, merge_names
 from pytest_dbcluster.formatting import duration, option_seconds
 from pytest_dbcluster.hosts.given import add_common, remote_arguments
 from pytest_dbcluster.hosts.provisioner import module_of, parse_images
@@ -127,7 +127,7 @@ def _compare(arguments: argparse.Namespace) -> int:
         if not equal and (line := fitting_line(workloads, checked)):
             tell(line)
         variants = [] if equal else [pool.resolution.resolve(spec) for spec in specs]
-        _print(own_options(line, vars(arguments)) for line in pool.resolution.overridden)
+        _print(own_options(line, vars(arguments)) for line in merge_names(pool.resolution.overridden))
         if equal:
             print(same_effect(names, arguments.cnf))
             return Result.NO_WORSE.value
