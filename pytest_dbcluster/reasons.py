@@ -104,11 +104,11 @@ REASONS: tuple[Reason, ...] = (
     ),
     _inconclusive(
         "budget-below-first-look",
-        "the first look comes after {pairs} pairs, which take {seconds} s",
-        "its first look comes after {pairs}, and {rounds} rounds of {seconds} s take {time} s",
+        "a verdict needs at least {pairs} pairs, which take {seconds} s",
+        "a verdict needs at least {pairs}: {rounds} rounds of {seconds} s take {time} s",
         means="The budget ends before the first look, and no claim is decided before it.",
         do="Use a larger --db-budget, or shorter rounds. The message names the smallest budget that can decide.",
-        example="its first look comes after 12 pairs, and 12 x 2 rounds of 4 s take 96 s: more than its budget of 20 s",
+        example="a verdict needs at least 12 pairs: 12 x 2 rounds of 4 s take 96 s, more than its budget of 20 s",
     ),
     _inconclusive(
         "pairs-used",
@@ -149,6 +149,7 @@ REASONS: tuple[Reason, ...] = (
     _inconclusive(
         "share-of-time-used",
         "its share of --seconds ({seconds} s) is over",
+        "--seconds {seconds} are over",
         means="`dbcluster compare` divides --seconds between its workloads, and the share of this one is used.",
         do="Use more --seconds.",
         example="its share of --seconds (100 s) is over",
@@ -178,7 +179,7 @@ REASONS: tuple[Reason, ...] = (
     _inconclusive(
         "equal-clusters-differ",
         "too close to the bound of the claim: equal clusters can differ by {percent}",
-        "equal clusters can differ by {percent}, which is more than the interval lies beyond the bound of the claim",
+        "equal clusters can differ by {percent}, more than the distance from the interval to the bound of the claim",
         "cannot answer: equal clusters can differ by {percent}",
         means="The variants run on separate clusters, and two equal clusters can differ by as much as was measured.",
         do="Use measure(..., instances=4), run `dbcluster calibrate` on this machine, or claim another margin.",

@@ -31,6 +31,13 @@ MEASUREMENTS = pytest.StashKey["list[list[Measurement]]"]()
 FIXTURE = "measure"
 INCONCLUSIVE = "dbcluster_inconclusive"
 MESSAGE_ONLY = "dbcluster_said"  # the attribute of a report that pytest shows only by our message
+MARKS = (
+    "published(file, table=N, columns={name: column}, figures={metric: place}, sentence=N): the published measurement "
+    "that a test repeats; its ratio and its sentence are printed next to the measured ratio",
+    "releases(*names): the releases that a measuring test runs on without --db-release; without names, the specs of "
+    "the test name their releases",
+    "storage: claims on volumes with a limit of writes per second",
+)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -57,21 +64,8 @@ def pytest_configure(config: pytest.Config) -> None:
     controller = _begin_parallel(config)
     if worker_of(config) is None:
         benchmarks.register(config, lambda: _records(config, controller))
-    config.addinivalue_line("markers", budgets.MARK_HELP)
-    config.addinivalue_line("markers", expected_time.MARK_HELP)
-    config.addinivalue_line("markers", grouping.MARK_HELP)
-    config.addinivalue_line("markers", own_provisioner.MARK_HELP)
-    config.addinivalue_line(
-        "markers",
-        "published(file, table=N, columns={name: column}, figures={metric: place}, sentence=N): the published "
-        "measurement that a test repeats; its ratio and its sentence are printed next to the measured ratio",
-    )
-    config.addinivalue_line(
-        "markers",
-        "releases(*names): the releases that a measuring test runs on without --db-release; without names, the specs "
-        "of the test name their releases",
-    )
-    config.addinivalue_line("markers", "storage: claims on volumes with a limit of writes per second")
+    for text in (budgets.MARK_HELP, expected_time.MARK_HELP, grouping.MARK_HELP, own_provisioner.MARK_HELP, *MARKS):
+        config.addinivalue_line("markers", text)
 
 
 def _records(config: pytest.Config, controller: Controller | None) -> Sequence[ClaimRecord]:

@@ -115,7 +115,7 @@ def test_an_example_leads_to_its_reason(reason):
 def test_several_reasons_of_one_message_are_found():
     """A message joins them with semicolons."""
     message = (
-        "budget of 20 s of measured time used (--db-budget); the first look comes after 12 pairs, which take 48 s; "
+        "budget of 20 s of measured time used (--db-budget); a verdict needs at least 12 pairs, which take 48 s; "
         "the machine was busy: in the median round other programs take 1.5 of 2 cores: end the other programs"
     )
 
