@@ -211,6 +211,14 @@ def test_every_test_of_the_site_is_collected_by_pytest(site, tmp_path):
     assert set(expected) <= collected
 
 
+def test_a_quoted_message_is_one_that_the_code_makes():
+    """The message that the page about reports explains is that of a golden file."""
+    page = (DOCS / "how-to" / "read-a-report.md").read_text()
+    [quoted] = re.findall(r"^```text\n(HOLDS.*?)^```", page, re.MULTILINE | re.DOTALL)
+
+    assert quoted in (ROOT / "tests" / "golden" / "verdicts.txt").read_text()
+
+
 def commands():
     """Every line of the shell on the site, joined where it continues."""
     lines = [line for _, text in blocks("sh") for line in text.replace("\\\n", " ").splitlines()]
