@@ -88,7 +88,7 @@ def test_documents_show_pytest_calls_of_suites_that_exist():
     calls = [call for call in [*COMMANDS, *inline(r"(\.venv/bin/)?pytest ")] if "pytest " in call]
     paths = {path.split("::")[0] for call in calls for path in re.findall(r"(?<!\S)suites/[^\s`]*", call)}
 
-    assert {"suites/galera", "suites/versions"} <= paths
+    assert {"suites/galera", "suites/replication"} <= paths
     assert [path for path in paths if not (ROOT / path).exists()] == []
 
 
