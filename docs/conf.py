@@ -28,6 +28,7 @@ exclude_patterns = ["_build", "_ext", "reference/generated", "published/generate
 html_theme = "furo"
 html_title = f"pytest-dbcluster {release}"
 html_copy_source = False
+html_show_copyright = False
 smartquotes = False  # it would turn the dashes of options into one
 
 myst_enable_extensions = ["attrs_inline", "colon_fence", "deflist"]
