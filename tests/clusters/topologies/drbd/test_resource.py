@@ -109,8 +109,8 @@ def test_a_resync_that_does_not_end_is_named(monkeypatch):
     with pytest.raises(NotReady) as caught:
         pair(COPYING).wait_for_resync()
     assert str(caught.value).startswith(
-        "the resync of node1 and node2 not ready after 0 s: node1: DRBD is SyncSource, Primary/Secondary, "
-        "UpToDate/Inconsistent, 2.1 MB to copy; node2: "
+        "the resync of node1 and node2 not ready after 0 s: node1, node2: DRBD is SyncSource, Primary/Secondary, "
+        "UpToDate/Inconsistent, 2.1 MB to copy"
     )
 
 
