@@ -99,7 +99,9 @@ REASONS: tuple[Reason, ...] = (
         "budget of {seconds} s of measured time used ({option})",
         "budget of {seconds} s of measured time ({option}): its next {n} pairs would take longer than the {m} s left",
         means="The measured time of the claim is used, and its pairs do not decide it.",
-        do="Give the claim more time with --db-budget. The last lines of the run have the command with a value.",
+        do="If the message says *needs about N pairs in all*, repeat the printed command, with a larger --db-budget. "
+        "If it says *needs a different test*, more time cannot help. "
+        "Then claim `same_as` or `no_slower_than`, or another margin.",
         example="budget of 120 s of measured time used (--db-budget)",
     ),
     _inconclusive(

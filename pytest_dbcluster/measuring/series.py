@@ -202,9 +202,9 @@ def fades(
 
     In ``fades((one, one_far), (many, many_far))`` one_far / one is what one client keeps of its speed over the
     distance, and many_far / many what many clients keep. It holds when the second ratio / the first > 1 + by. All four
-    come from one measure({"one": load, "many": other_load}, on=[near, far]). Judged like ``beats``, from 14 blocks on,
-    with an order drawn for each pair (``claims.pairs.of_losses``). That there is a loss at all is a separate claim.
-    Draws and raises as ``Series`` says.
+    come from one measure({"one": load, "many": other_load}, on=[near, far]). Judged like ``beats``, from 17 blocks on,
+    with an order drawn for each pair. That there is a loss at all is a separate claim. Draws and raises as ``Series``
+    says.
     """
     return _answer_of_two_pairs(kinds.fades(by), first, second, metric)
 
