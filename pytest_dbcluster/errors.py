@@ -145,7 +145,7 @@ class LockHeld(DBClusterError):
 
 
 class Inconclusive(DBClusterError):
-    """A claim drew its rounds and neither holds nor fails. The test is shown as ``I``; with ``--db-strict`` it fails."""
+    """A claim drew its rounds and neither holds nor fails. The test shows as ``I``; with ``--db-strict`` it fails."""
 
 
 class ClaimFailed(AssertionError):

@@ -36,14 +36,21 @@ ALIASES: Mapping[str, Mapping[str, str]] = MappingProxyType(
         },
     }
 )
+# Kind -> implementations that only tests use: they can be found, but no list has them.
+FOR_TESTS: Mapping[str, frozenset[str]] = MappingProxyType({"provisioner": frozenset({"fake"})})
 CLOSE = 0.6  # the least likeness of two names, from 0 to 1, for a suggestion
 
 
 def names(kind: str) -> dict[str, str]:
     """Name -> module of every implementation of a kind, such as ``topology``, with those of other packages.
 
-    A module of this package wins over an entry point of the same name. Raises KeyError for an unknown kind.
+    A module of this package wins over an entry point of the same name. ``FOR_TESTS`` are left out. Raises KeyError for
+    an unknown kind.
     """
+    return {name: module for name, module in _all(kind).items() if name not in FOR_TESTS.get(kind, ())}
+
+
+def _all(kind: str) -> dict[str, str]:
     group, folder = KINDS[kind]
     spec = importlib.util.find_spec(folder)
     paths = list(spec.submodule_search_locations or []) if spec else []
@@ -78,9 +85,9 @@ def find(kind: str, name: str, *, planned: Iterable[str] = ()) -> str:
 
     Raises Unsupported for a name in ``planned`` that does not exist yet, and ConfigError for any other unknown name.
     """
-    known = names(kind)
-    if name in known:
-        return known[name]
+    every, known = _all(kind), names(kind)
+    if name in every:
+        return every[name]
     if name in planned:
         raise Unsupported(f"{kind} {name!r} is planned but does not exist yet; available: {', '.join(known)}")
     raise unknown(kind, name, sorted({*known, *planned}))

@@ -16,7 +16,7 @@ from pytest_dbcluster.spec import ClusterSpec, ReleaseName
 from tests.support import engines, guests, stand_ins
 from tests.support.ec2_stand_in import Ec2StandIn, in_environment
 
-NAMES = sorted(registry.names("provisioner"))
+NAMES = sorted([*registry.names("provisioner"), *registry.FOR_TESTS["provisioner"]])
 
 
 SPEC = ClusterSpec("galera", nodes=3, release=ReleaseName("mariadb", "10.11"))

@@ -272,7 +272,7 @@ def test_two_releases_repeat_each_test(run):
         ("--db-provisioner=docker", "unknown provisioner 'docker'; known: "),
         (
             "--db-provisioner=aws",
-            "unknown provisioner 'aws'; known: container, ec2, fake, local, ssh, vm; did you mean ec2?",
+            "unknown provisioner 'aws'; known: container, ec2, local, ssh, vm; did you mean ec2?",
         ),
         ("--db-max-cost=5", "--db-max-cost was given, but the provisioner "),
         ("--db-profile=fast", "unknown profile 'fast'; known: quick, paper"),

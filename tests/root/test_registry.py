@@ -20,6 +20,14 @@ def test_a_file_is_a_name():
     assert list(found) == sorted(found)
 
 
+def test_no_list_has_what_only_tests_use():
+    """A test finds the fake provisioner by its name, and a user is never offered it."""
+    assert registry.find("provisioner", "fake") == "pytest_dbcluster.hosts.provisioners.fake"
+    assert "fake" not in registry.names("provisioner")
+    with pytest.raises(ConfigError, match=r"^unknown provisioner 'fak'; known: container, ec2, local, ssh, vm$"):
+        registry.find("provisioner", "fak")
+
+
 def test_an_outside_package_adds_names_but_takes_none(monkeypatch):
     """Its entry points are found under the kind's group; ours cannot be replaced."""
     points = [

@@ -74,7 +74,7 @@ def test_the_option_counts_more_than_the_mark(suites):
     ("mark", "words"),
     [
         ("@pytest.mark.provisioner()", 'wrong mark of guests/test_guests.py::test_it; usage: provisioner("vm")'),
-        ('@pytest.mark.provisioner("vms")', "unknown provisioner 'vms'; known: container, ec2, fake, local, ssh, vm"),
+        ('@pytest.mark.provisioner("vms")', "unknown provisioner 'vms'; known: container, ec2, local, ssh, vm"),
     ],
 )
 def test_a_wrong_mark_is_a_usage_error(suites, mark, words):
