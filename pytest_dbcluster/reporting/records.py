@@ -120,7 +120,7 @@ class ClaimRecord(ClaimSubject):
     """Says that the load generator was the bottleneck; empty if it was not."""
 
     cluster_difference: ClusterDifference | None
-    """How far identical clusters can differ; None if the variants share one cluster, and for claims about counters."""
+    """How far equal clusters can differ; None if the variants share one cluster, and for claims about counters."""
 
     carry_over: CarryOver | None = None
     """Whether rounds are slower after the candidate than after the baseline; None if that is not known."""

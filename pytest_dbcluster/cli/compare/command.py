@@ -40,6 +40,7 @@ from pytest_dbcluster.workloads.workload import Workload
 SECONDS = "5m"  # default of the whole comparison, with the starts of its clusters
 LEAST_SECONDS = 10.0
 RESUME = "--resume"
+CNF_HELP = "a my.cnf; give two, the current one first, or one for both of two releases"
 
 
 def add_compare(compare: argparse.ArgumentParser) -> None:
@@ -52,7 +53,7 @@ def add_compare(compare: argparse.ArgumentParser) -> None:
     compare.usage = "%(prog)s [options]"
     add_wait(compare)
     add = compare.add_argument_group("what to compare").add_argument
-    add("--cnf", action="append", default=[], metavar="FILE", help="a my.cnf; give two, the current one first")
+    add("--cnf", action="append", default=[], metavar="FILE", help=CNF_HELP)
     add_common(add, "--release", "; give two to compare them, the current one first", action="append", default=[])
     add_server_option(add)
     add_common(add, "--cnf-root")

@@ -200,12 +200,12 @@ def to_read(records: Sequence[ClaimRecord], tests: Sequence[TestDocument] = ()) 
 
 
 def to_calibrate(records: Sequence[ClaimRecord]) -> list[str]:
-    """One line with the commands that measure how far identical clusters differ; empty if no claim used a default."""
+    """One line with the commands that measure how far equal clusters differ; empty if no claim used a default."""
     differences = [record.cluster_difference for record in records if record.cluster_difference]
     commands = dict.fromkeys(part for one in differences if one.command for part in one.command.split(" && "))
     if not commands:
         return []
-    why = "claims used a default for how far identical clusters differ; to measure it on this machine"
+    why = "claims used a default for how far equal clusters differ; to measure it on this machine"
     return [f"{why}: {' && '.join(commands)}"]
 
 

@@ -50,7 +50,7 @@ def why_not_covered(record: ClaimRecord) -> str:
     if record.carry_over is not None and record.carry_over.warned:
         return "with carry-over"
     if record.cluster_difference is not None and not record.cluster_difference.source.startswith("measured"):
-        return "with a default for identical clusters"
+        return "with a default for equal clusters"
     return ""
 
 
