@@ -72,9 +72,22 @@ def _sentence(text: str) -> str:
 
 
 def dbcluster() -> argparse.ArgumentParser:
-    """The parser of ``dbcluster`` with the options of all its commands, for sphinx-argparse-cli."""
+    """The parser of ``dbcluster`` with the options of all its commands, for sphinx-argparse-cli.
+
+    Empty defaults are left out, which the page would show as ``[]``.
+    """
     parser = main.parser([])
     action = next(one for one in parser._actions if isinstance(one, argparse._SubParsersAction))
     for name, module, _ in main.COMMANDS:
         getattr(importlib.import_module(f"pytest_dbcluster.cli.{module}"), f"add_{name}")(action.choices[name])
+    _hide_empty_defaults(parser)
     return parser
+
+
+def _hide_empty_defaults(parser: argparse.ArgumentParser) -> None:
+    """Make each default that is an empty list or text None, also in the parser's own commands."""
+    for action in parser._actions:
+        action.default = None if action.default in ([], "") else action.default
+        if isinstance(action, argparse._SubParsersAction):
+            for child in action.choices.values():
+                _hide_empty_defaults(child)

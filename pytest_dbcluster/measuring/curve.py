@@ -126,8 +126,8 @@ class Curve:
 
         relative_to: the short name of a variant; table and chart then show the others as a share of it.
 
-        - From 4 rounds on the first 12 of a variant are drawn four by four (``claims.block_order``), so a point may get
-          up to three more. It gets fewer if its budget or the run's time is used.
+        - From 4 rounds on the first 12 of a variant are drawn four by four, so a point may get up to three more. It
+          gets fewer if its budget or the run's time is used.
         - If the test gives the seconds of a round, only the first point has a warm-up.
         - Each point is saved as soon as it is drawn. A run that continues this one does not draw it again.
         - The clusters are checked at the end, and before a point that uses other clusters.

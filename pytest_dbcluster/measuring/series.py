@@ -35,7 +35,7 @@ class Series:
     - A claim draws blocks of rounds until it is decided, until it has 160 pairs (``--db-max-pairs``), or until its
       measured time is used (``--db-budget``).
     - The chance of a wrong verdict is at most .0005 (``--db-alpha``) towards each side, over all looks together.
-      ``claims.claim`` says for which noise. A guard may hold wrongly with .05 if rounds are independent, else with .1.
+      A guard may hold wrongly with .05 if rounds are independent, else with .1.
     - That is the chance of a claim that you chose before you saw its rounds. If you claim the best of five variants
       afterwards, it is wrong up to five times as often.
     - ``assert answer`` passes if the claim holds, raises ClaimFailed if it fails, and Inconclusive otherwise.
@@ -104,8 +104,8 @@ class Series:
     def lower(self, counter: str, than: Series, by: float = 0.0) -> Answer:
         """Claim that a counter of this variant is lower than the other's by more than the fraction ``by``.
 
-        It shows the cause of a difference: ``flush_2.lower("fsyncs_per_commit", than=default)``. ``rounds.counters``
-        has the names. Pairs of rounds are compared; a pair that counted nothing is not evidence.
+        It shows the cause of a difference: ``flush_2.lower("fsyncs_per_commit", than=default)``. Pairs of
+        rounds are compared; a pair that counted nothing is not evidence. An unknown counter is an error with the names.
         """
         if counter not in counters.NAMES:
             raise registry.unknown("counter", counter, counters.NAMES)

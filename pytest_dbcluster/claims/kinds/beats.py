@@ -14,8 +14,8 @@ class Beats(Kind):
     """The candidate is faster than the baseline by more than the fraction ``by``: ratio > 1 + by.
 
     Holds when the whole sequential interval of the ratio (99.9 % at alpha .0005) lies above 1 + by, and fails when it
-    lies below. Either verdict is wrong with a chance of at most alpha. Raises ConfigError unless 0 <= by < 2, because
-    ``scales`` claims more.
+    lies below. Either verdict is wrong with a chance of at most alpha. Raises ConfigError unless 0 <= by < 2. For
+    larger factors use ``scales``.
     """
 
     name = "beats"

@@ -12,10 +12,10 @@ from pytest_dbcluster.claims.pairs import Pairs, of_losses
 
 
 class Fades(Kind):
-    """The second of two pairs of variants loses less than the first one, by more than the fraction ``by``.
+    """The second pair of variants keeps more of its speed than the first pair.
 
-    Of each pair candidate / baseline is what it keeps. What the second keeps / what the first keeps > 1 + by; judged
-    like ``beats``, from 17 pairs on (``pairs.of_losses``). Raises ConfigError unless 0 <= by < 2.
+    What a pair keeps is its second variant / its first variant. The claim is that what the second pair keeps / what the
+    first pair keeps > 1 + by. Judged like ``beats``, from 17 blocks on. Raises ConfigError unless 0 <= by < 2.
     """
 
     name = "fades"

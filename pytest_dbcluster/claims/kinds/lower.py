@@ -11,7 +11,7 @@ from pytest_dbcluster.claims.claim import Claim, Kind, Shape, register
 class Lower(Kind):
     """The candidate's counter is lower than the baseline's by more than the fraction ``by``; judged like ``beats``.
 
-    In a typical round (``counts``): in more than half of the pairs that counted anything. Inconclusive if the totals
+    In a typical round: in more than half of the pairs that counted anything. Inconclusive if the totals
     of all rounds say otherwise. Raises ConfigError unless 0 <= by < 1.
     """
 
