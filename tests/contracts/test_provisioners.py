@@ -123,7 +123,7 @@ def test_an_unknown_provisioner_lists_the_known_ones():
     with pytest.raises(ConfigError) as caught:
         provisioner_class("locl")
 
-    known = ", ".join(sorted({*NAMES, *PLANNED}))
+    known = ", ".join(sorted({*registry.names("provisioner"), *PLANNED}))
     assert str(caught.value) == f"unknown provisioner 'locl'; known: {known}; did you mean local?"
 
 
@@ -132,4 +132,5 @@ def test_a_planned_provisioner_says_so():
     with pytest.raises(Unsupported) as caught:
         registry.find("provisioner", "moon", planned=["moon"])
 
-    assert str(caught.value) == f"provisioner 'moon' is planned but does not exist yet; available: {', '.join(NAMES)}"
+    available = ", ".join(registry.names("provisioner"))
+    assert str(caught.value) == f"provisioner 'moon' is planned but does not exist yet; available: {available}"
