@@ -113,6 +113,7 @@ def _claim(record: ClaimRecord) -> str:
         "holds by": guarded and f"90 %: {guarded}",
         "published": ", ".join(filter(None, (view.published, view.difference))),
         "needs": view.needs,
+        "what to do": view.remedy,
         "pairs": f"{record.verdict.pairs}, {record.measured_seconds:.0f} s measured",
         "repeat": record.repeat,
     }

@@ -7,7 +7,7 @@ import functools
 import math
 import statistics
 
-from pytest_dbcluster import formatting
+from pytest_dbcluster import formatting, reasons
 from pytest_dbcluster.claims import wording
 from pytest_dbcluster.claims.claim import EQUAL
 from pytest_dbcluster.errors import ConfigError
@@ -123,6 +123,12 @@ class ClaimView:
         if self.state != "inconclusive":
             return ""
         return f"{self.record.verdict.reason}; needs {closing.needs(self.record)}"
+
+    @functools.cached_property
+    def remedy(self) -> str:
+        """What to do about the reasons of an inconclusive claim, as the documentation says; empty for others."""
+        found = reasons.find(self.record.verdict.reason) if self.needs else []
+        return " ".join(reason.remedy for reason in found)
 
     @functools.cached_property
     def medians(self) -> Table:

@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from pytest_dbcluster import reasons
 from pytest_dbcluster.claims import kinds
 from pytest_dbcluster.reporting.allure import description
 from pytest_dbcluster.reporting.allure.description import Shown
@@ -95,6 +96,8 @@ def test_an_open_claim_says_what_it_needs():
 
     assert "<h3>? inconclusive: whether flush_2 is faster than galera3</h3>" in told
     assert "budget of 120 s of measured time used (--db-budget); needs about" in told
+    assert "<th>what to do</th>" in told
+    assert reasons.find("budget of 120 s of measured time used (--db-budget)")[0].remedy in told
 
 
 def test_text_of_others_is_no_html():

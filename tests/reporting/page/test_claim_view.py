@@ -1,9 +1,10 @@
 """What the page says about one claim."""
 
+from pytest_dbcluster import reasons
 from pytest_dbcluster.claims import kinds
 from pytest_dbcluster.measuring.round_trips import RoundTripsTaken
 from pytest_dbcluster.reporting.page import claim_view
-from tests.support.records import record
+from tests.support.records import failed, record, undecided
 from tests.support.results import with_counters
 
 
@@ -37,3 +38,11 @@ def test_every_table_has_the_baseline_first():
     made = claim_view.view(with_counters(record(pairs=20)), "claim1")
 
     assert made.nodes.columns[1:] == made.why.columns[1:3] == made.variables.columns[1:] == ("galera3", "flush_2")
+
+
+def test_an_inconclusive_claim_says_what_to_do():
+    """As the documentation does, for each of its reasons; a claim with a verdict needs no advice."""
+    [reason] = reasons.find("budget of 120 s of measured time used (--db-budget)")
+
+    assert claim_view.ClaimView(undecided()).remedy == reason.remedy
+    assert claim_view.ClaimView(failed()).remedy == ""
