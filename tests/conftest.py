@@ -53,7 +53,7 @@ LONG = (
     "clusters/topologies/group_replication/test_topology_members.py",
     "whole/test_leaks.py",
     "whole/test_end_to_end.py",
-    "cli/test_compare.py",
+    "cli/compare/test_command.py",
     "whole/test_workflow_jobs.py",
     "whole/test_gate.py",
     "workloads/tpcc/test_workload_contained.py",

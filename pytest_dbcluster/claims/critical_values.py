@@ -18,9 +18,9 @@ So no look at 4 pairs speaks (1/16), nor one at 8 pairs of a claim (1/256), and 
 gate that compares the spreads seen at 8 pairs would help: a variant with two modes may show only one of them.
 
 Rows for claims: the exact chances of all looks add up to at most the level (union bound), so the level holds in both
-cases, towards one side. A look speaks if all signs alike take at most a tenth of the level; all signed ranks have
-one nominal level, the largest that keeps the sum, and none larger than that of a looser level. Guards: the chances add
-up to .1, which a guard promises if rounds depend on each other and the variant changes nothing. That this
+cases, towards one side. A look speaks if all signs alike take at most a tenth of the level. All signed ranks have
+one nominal level: the largest that keeps the sum. It is never larger than that of a looser level. Guards: the chances
+add up to .1, which a guard promises if rounds depend on each other and the variant changes nothing. That this
 keeps .05 for independent rounds, all looks together, is simulated with spreads from 1:1 to 1:10, and for noise
 that grows tenfold.
 

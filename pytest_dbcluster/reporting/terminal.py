@@ -204,8 +204,9 @@ def _place(event: RoundProgress, rounds: int = 1, *, brief: bool = False) -> str
 def _progress(event: RoundProgress, rounds: Sequence[tuple[str, str]], gap: str, width: int) -> str:
     """One line: load, pair, rounds, ratio at the last look, pair of the next look, seconds used of the budget.
 
-    rounds: variant and figure of each. If the line is wider than ``width``, parts are left out in this order: the
-    cap, the next look and the seconds, the middle of long names, the rounds, the middle of the workload's name.
+    rounds: variant and figure of each. If the line is wider than ``width``, parts are left out. First go the
+    cap, the next look and the seconds. Then go the middle of long names, the rounds, and the middle of the workload's
+    name.
     """
     pair, brief = _place(event, len(rounds)), _place(event, brief=True)
     whole, short = (", ".join(f"{elide(name, most)} {figure}" for name, figure in rounds) for most in (width, LEAST))

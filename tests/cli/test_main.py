@@ -221,7 +221,7 @@ def test_machines_are_named_as_for_a_test_run(command):
 
 
 def test_up_offers_no_machines_and_no_instances():
-    """Its clusters run on this machine, so it has none of the options that are only for other machines."""
+    """Its clusters run on this machine, so options for other machines are not offered."""
     known = vars(main.parser(["up"]).parse_args(["up", "galera"]))
 
     assert [name for name in known if name.startswith("db_")] == []

@@ -56,5 +56,5 @@ def test_an_unknown_option_gets_a_hint(pytester, word, hint):
 
 @pytest.mark.parametrize("words", [[], ["--db-seed=5", "-k", "flush"], ["--db-zzzzzzzzzz"], ["--alluredir=x"]])
 def test_other_words_get_no_hint(words):
-    """Known options, words of other plugins, and options that resemble none of ours."""
+    """Known options, words of other plugins, and options that do not resemble ours."""
     assert hints(words) == {}

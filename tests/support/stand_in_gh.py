@@ -2,9 +2,14 @@
 
     python stand_in_gh.py STATE.json WORDS...
 
-The state has what GitHub would know: ``artifacts`` (run -> its list), ``every_artifact`` (the list of all runs),
-``downloads`` (run -> directory of its artifact), ``pulls`` (number -> pull request), ``comments`` (number -> list),
-``rights`` (whether the token may write). Each call is added to ``calls``. A filter of ``--jq`` is given to jq.
+The state has what GitHub would know:
+
+- ``artifacts``: run -> its list; ``every_artifact``: the list of all runs
+- ``downloads``: run -> directory of its artifact
+- ``pulls``: number -> pull request; ``comments``: number -> list
+- ``rights``: whether the token may write
+
+Each call is added to ``calls``. A filter of ``--jq`` is given to jq.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ def test_a_release_is_built_once():
 
 
 def test_a_release_is_reviewed_and_needs_no_password():
-    """The job that publishes runs in an environment, has only tokens of its own, and runs no code of the repository."""
+    """The job that publishes has an environment and short-lived tokens. It runs no code of the repository."""
     publish = RELEASE["jobs"]["publish"]
 
     assert publish["environment"]["name"] == "pypi"

@@ -10,7 +10,6 @@ import pytest
 
 from pytest_dbcluster.claims import kinds
 from pytest_dbcluster.cli.compare import command as compare
-from pytest_dbcluster.cli.compare import workloads
 from pytest_dbcluster.cli.compare.comparison import ComparisonResults
 from pytest_dbcluster.cli.main import main
 from pytest_dbcluster.errors import ConfigError
@@ -21,9 +20,6 @@ from pytest_dbcluster.reporting.recording import Asked
 from pytest_dbcluster.reporting.resume import earlier
 from pytest_dbcluster.reporting.tables.no_worse import ComparedWorkload
 from pytest_dbcluster.system import machine_lock
-from pytest_dbcluster.workloads.mysqlslap import MySQLSlap
-from pytest_dbcluster.workloads.sysbench import SysBench
-from pytest_dbcluster.workloads.tpcc import TPCC
 from tests.support import conftests
 from tests.support.command import alone, dbcluster, measuring_in
 from tests.support.records import record
@@ -101,103 +97,6 @@ def test_one_variant_or_three_are_refused(changes):
     """The error shows how two files, or two releases, are given."""
     with pytest.raises(ConfigError, match=r"needs two my\.cnf files \(--cnf current\.cnf --cnf candidate\.cnf\)"):
         compare.specs_of(given(**changes))
-
-
-@pytest.mark.parametrize(
-    ("text", "threads", "expected"),
-    [
-        ("tpcc", None, TPCC()),
-        ("tpcc", 8, TPCC(threads=8)),
-        ("sysbench:oltp_read_only", 4, SysBench("oltp_read_only", threads=4)),
-        ("mysqlslap:mixed", 20, MySQLSlap("mixed", concurrency=20)),
-    ],
-)
-def test_a_workload_is_written_with_its_mode(text, threads, expected):
-    """``--threads`` is the number of connections, whatever the workload calls it."""
-    assert workloads.workload_of(text, threads) == expected
-
-
-def scaled(*names, **changes):
-    """The workloads of options for their data."""
-    usual = {"workload": list(names), "threads": None, "size": None, "warehouses": None}
-    return workloads.workloads_of(argparse.Namespace(**{**usual, **changes}))
-
-
-def test_the_data_of_each_workload_have_an_option():
-    """``--size`` is the data of sysbench in eight tables, ``--warehouses`` the scale of tpcc."""
-    sysbench, tpcc = scaled(size="1G", warehouses=12)
-
-    assert (sysbench.script, sysbench.table_count) == ("oltp_read_write", 8)
-    assert 0.99 * 2**30 < sysbench.data_set_bytes <= 2**30
-    assert tpcc == TPCC(warehouses=12)
-    assert scaled() == [SysBench("oltp_read_write"), TPCC()]
-
-
-def test_a_script_that_reads_one_table_has_one_table_of_the_size():
-    """The other scripts have eight."""
-    (points,) = scaled("sysbench:select_random_points", size="64M")
-
-    assert (points.table_count, points.data_set_bytes // 2**20) == (1, 63)
-
-
-@pytest.mark.parametrize(
-    ("names", "changes", "message"),
-    [
-        (["tpcc"], {"size": "1G"}, "--size is for sysbench, and this comparison has only tpcc"),
-        (["mysqlslap:key"], {"warehouses": 2}, "--warehouses is for tpcc, and this comparison has only mysqlslap:key"),
-        ([], {"size": "1.5G"}, "--size '1.5G': it accepts 1M or more, such as 512M or 2G"),
-        ([], {"size": "100"}, "--size '100': it accepts 1M or more, such as 512M or 2G"),
-        ([], {"warehouses": 0}, "tpcc warehouses=0: "),
-    ],
-)
-def test_data_of_no_workload_are_refused(names, changes, message):
-    """Nobody believes that a workload has more data than it has."""
-    with pytest.raises(ConfigError) as error:
-        scaled(*names, **changes)
-
-    assert str(error.value).startswith(message)
-
-
-def test_data_that_fit_into_the_buffer_pool_are_named_with_the_options_for_more():
-    """The suggested data are larger than the pool; data that do not fit get no line."""
-    line = workloads.data_line(scaled(), 2**27)
-
-    assert line == (
-        "the data fit into a buffer pool of 128 MiB: sysbench oltp_read_write t16 25 MiB, tpcc w1 t4 96 MiB; for more "
-        "data than that: --size 192M and --warehouses 3, and a longer --seconds, which includes the first load"
-    )
-    assert workloads.data_line(scaled(size="192M", warehouses=3), 2**27) == ""
-    assert "tpcc" not in workloads.data_line(scaled(warehouses=3), 2**27)
-    assert workloads.data_line(scaled("mysqlslap:key"), 2**27) == ""
-
-
-@pytest.mark.parametrize(
-    ("pools", "shown"), [(["64M", None], "128 MiB"), (["128M", "1G"], "1024 MiB"), (["16M", "8M"], "")]
-)
-def test_the_larger_buffer_pool_of_both_variants_counts(pools, shown):
-    """A server without the option has 128 MiB."""
-    variants = [types.SimpleNamespace(options={"innodb_buffer_pool_size": pool} if pool else {}) for pool in pools]
-    line = workloads.fitting_line(scaled(), variants)
-
-    assert (f"a buffer pool of {shown}:" in line) if shown else line == ""
-
-
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
-        ("tpcd", "unknown workload 'tpcd'; known: tpcc, sysbench, mysqlslap; did you mean tpcc?"),
-        ("sysbench", "unknown script of sysbench ''; known: oltp_delete"),
-        ("sysbench:oltp_readwrite", "did you mean oltp_read_write?"),
-        ("mysqlslap:writes", "did you mean write?"),
-        ("tpcc:mix", "tpcc has no modes"),
-    ],
-)
-def test_a_wrong_workload_is_answered_with_the_known_ones(text, sentence):
-    """A closed vocabulary lists itself."""
-    with pytest.raises(ConfigError) as error:
-        workloads.workload_of(text, None)
-
-    assert sentence in str(error.value)
 
 
 def test_wrong_arguments_end_with_2():

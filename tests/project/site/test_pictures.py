@@ -15,7 +15,7 @@ from pytest_dbcluster.reporting.tables import closing
 from tests.support import browser as browsers
 from tests.support.results import comparison, five_claims, results
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 CHROMIUM = pytest.mark.skipif(browsers.program() is None, reason=browsers.INSTALL)
 GREEN, PLAIN = "\x1b[32m", "\x1b[0m"
 MARK = (179, 18, 125)  # the colour of the numbers

@@ -22,8 +22,10 @@ from pytest_dbcluster.plugin import command_line
 from pytest_dbcluster.releases import catalogue
 from pytest_dbcluster.rounds import counters, metrics
 from pytest_dbcluster.workloads.workload import Workload
+from tests.support.records import record
+from tests.support.results import results
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 DOCS = ROOT / "docs"
 PAGES = sorted(path for path in DOCS.rglob("*.md") if not {"_build", "generated"} & set(path.parts))
 DIRECTIVE = re.compile(r"^(`{3,})\{([a-z]+)\} ([^\n]+)\n(.*?)^\1$", re.MULTILINE | re.DOTALL)
@@ -210,6 +212,19 @@ def test_every_test_of_the_site_is_collected_by_pytest(site, tmp_path):
     assert done.returncode == 0, done.stdout
     assert expected
     assert set(expected) <= collected
+
+
+def test_the_example_draws_the_rounds_of_a_run(tmp_path):
+    """The reader saves it, and gives it a results directory and the name of a picture."""
+    page = (DOCS / "how-to" / "other-outputs.md").read_text()
+    [example] = [text for text in re.findall(r"^```python\n(.*?)^```", page, re.M | re.S) if "def draw(" in text]
+    (tmp_path / "draw_rounds.py").write_text(example)
+    latest = results(tmp_path / "latest", [record(faster=1.3, pairs=12)])
+    words = [sys.executable, "draw_rounds.py", str(latest), "rounds.png"]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "rounds.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_a_quoted_message_is_one_that_the_code_makes():
