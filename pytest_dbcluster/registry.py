@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import functools
 import importlib.metadata
 import importlib.util
 import pkgutil
@@ -50,14 +51,16 @@ def names(kind: str) -> dict[str, str]:
     return {name: module for name, module in _all(kind).items() if name not in FOR_TESTS.get(kind, ())}
 
 
-def _all(kind: str) -> dict[str, str]:
+@functools.cache
+def _all(kind: str) -> Mapping[str, str]:
+    """Kept, because a look for entry points reads the metadata of every installed package."""
     group, folder = KINDS[kind]
     spec = importlib.util.find_spec(folder)
     paths = list(spec.submodule_search_locations or []) if spec else []
     modules = {entry.name: f"{folder}.{entry.name}" for entry in pkgutil.iter_modules(paths)}
     for entry in importlib.metadata.entry_points(group=group):
         modules.setdefault(entry.name, entry.value)
-    return dict(sorted(modules.items()))
+    return MappingProxyType(dict(sorted(modules.items())))
 
 
 def unknown(kind: str, name: object, known: Iterable[str]) -> ConfigError:

@@ -20,6 +20,7 @@ BIRTH_SECONDS = 2.0
 COMMAND_LETTERS = 200
 RUNNING, ENDED = slice(11, 13), slice(11, 15)  # fields of /proc/PID/stat: without and with ended children
 TICKS = os.sysconf("SC_CLK_TCK")  # per second, in the CPU times of /proc
+PAGE = 4096  # bytes that one read of /proc returns at most
 
 
 def is_running(pid: int, born: float) -> bool:
@@ -106,29 +107,37 @@ def run_seconds() -> float:
 def _own_seconds(pid: int, fields: slice) -> float:
     """The CPU time of a process. fields: the fields of /proc/PID/stat that count, from its state on."""
     try:
-        # The name of the program is in parentheses, and may have any characters.
-        stat = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
+        stat = _read(f"/proc/{pid}/stat")
     except OSError:
         return 0.0
-    return sum(map(int, stat[fields])) / TICKS
+    # The name of the program is in parentheses, and may have any characters.
+    return sum(map(int, stat.rpartition(b")")[2].split()[fields])) / TICKS
 
 
 def _children_seconds(pid: int, fields: slice = RUNNING, without: int = 0) -> float:
-    seconds = 0.0
+    seconds, tasks = 0.0, f"/proc/{pid}/task"
     try:
-        paths = [*Path(f"/proc/{pid}/task").glob("*/children")]
+        threads = os.listdir(tasks)  # noqa: PTH208 (a round does this for each of its processes)
     except OSError:  # the process has just ended
         return 0.0
-    for path in paths:
+    for thread in threads:
         try:
-            children = [int(child) for child in path.read_text().split()]
+            children = _read(f"{tasks}/{thread}/children").split()
         except OSError:  # the thread has ended, or the kernel was built without these files
             continue
-        for child in children:
-            if child == without:
-                continue
-            seconds += _own_seconds(child, fields) + _children_seconds(child, fields)
+        for child in map(int, children):
+            if child != without:
+                seconds += _own_seconds(child, fields) + _children_seconds(child, fields)
     return seconds
+
+
+def _read(path: str) -> bytes:
+    """A file of /proc. A round reads one for each thread of its servers, and ``Path`` takes three times as long."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return b"".join(iter(lambda: os.read(descriptor, PAGE), b""))
+    finally:
+        os.close(descriptor)
 
 
 def mark() -> str:

@@ -51,10 +51,17 @@ def test_a_name_without_a_mark_is_left_alone(name):
 def test_a_child_that_ends_while_it_is_counted_counts_nothing(monkeypatch):
     """Its directory in /proc goes at any moment."""
 
-    def ended(path, pattern):
+    def ended(path):
         raise FileNotFoundError(path)
 
-    monkeypatch.setattr(Path, "glob", ended)
+    monkeypatch.setattr(os, "listdir", ended)
 
     assert processes.run_seconds() > 0
+    assert processes.running_children_seconds() == 0
+
+
+def test_a_thread_that_ends_while_its_children_are_read_counts_nothing(monkeypatch):
+    """The kernel has the thread no longer, and the file of its children neither."""
+    monkeypatch.setattr(os, "listdir", lambda path: [str(NOBODY)])
+
     assert processes.running_children_seconds() == 0
