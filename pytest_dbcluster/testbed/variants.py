@@ -38,7 +38,7 @@ from pytest_dbcluster.workloads.workload import HasDataSet, Workload
 
 FORMAT = 6  # of a reference in the cache; increase it if its fields or the compared variables change
 APPLIERS = "wsrep_slave_threads"
-DRAIN_TABLE = "dbcluster_control.drain"
+WRITES_TABLE = "dbcluster_control.writes"
 # The version of MariaDB ends with -log if a log was on at the start. This changes nothing but the name.
 NAMED_AT_START = "version"
 TRIED = 4  # with up to so many options, we try each one to find the one that must be static
@@ -382,18 +382,20 @@ class Switch:
     def _write(self, *, first: bool) -> None:
         nodes = self.cluster.nodes
         if first:
-            nodes[0].query(f"CREATE DATABASE IF NOT EXISTS {DRAIN_TABLE.split('.')[0]}")
-            nodes[0].query(f"CREATE TABLE IF NOT EXISTS {DRAIN_TABLE} (id INT AUTO_INCREMENT PRIMARY KEY)")
+            nodes[0].query(f"CREATE DATABASE IF NOT EXISTS {WRITES_TABLE.split('.')[0]}")
+            nodes[0].query(f"CREATE TABLE IF NOT EXISTS {WRITES_TABLE} (node INT PRIMARY KEY, times BIGINT)")
             # Galera gives a table to the other nodes after CREATE TABLE has returned on this one.
-            wait.until(lambda: [node.name for node in nodes if not _has_drain_table(node)], DRAIN_TABLE, seconds=20)
-        for node in nodes:  # every node writes, since a node applies only the writes of others
+            wait.until(lambda: [node.name for node in nodes if not _has_writes_table(node)], WRITES_TABLE, seconds=20)
+        # Every node writes, since a node applies only the writes of others. It writes a row of its own: a write that
+        # meets another node's, which is still being applied, ends with a deadlock (1213).
+        for number, node in enumerate(nodes):
+            write = f"INSERT INTO {WRITES_TABLE} VALUES ({number}, 1) ON DUPLICATE KEY UPDATE times = times + 1"
             for _ in range(4):
-                node.query(f"INSERT INTO {DRAIN_TABLE} () VALUES ()")
-        nodes[0].query(f"DELETE FROM {DRAIN_TABLE}")
+                node.query(write)
 
 
-def _has_drain_table(node: Node) -> bool:
-    schema, table = DRAIN_TABLE.split(".")
+def _has_writes_table(node: Node) -> bool:
+    schema, table = WRITES_TABLE.split(".")
     tables = f"SELECT 1 FROM information_schema.tables WHERE table_schema = '{schema}' AND table_name = '{table}'"
     return bool(node.query(tables))
 

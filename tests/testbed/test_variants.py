@@ -16,7 +16,7 @@ from pytest_dbcluster.clusters.startup import ready_template
 from pytest_dbcluster.errors import ProvisionError
 from pytest_dbcluster.hosts.provisioners.fake import FakeProvisioner
 from pytest_dbcluster.spec import ClusterSpec, HostNeeds
-from pytest_dbcluster.testbed.variants import References, Switch, split
+from pytest_dbcluster.testbed.variants import WRITES_TABLE, References, Switch, split
 from tests.support.clusters import variant_of
 from tests.support.fakes import variable
 
@@ -206,6 +206,18 @@ def test_surplus_appliers_are_drained(galera2):
     assert four == ["4", "4"]
     assert appliers(galera2) == ["1", "1"]
     assert running(galera2, "wsrep_slave_threads") == [1, 1]
+
+
+def test_writes_of_a_switch_do_not_meet_those_of_other_nodes(galera2):
+    """A statement on a row of another node, whose write is still being applied, ends with a deadlock."""
+    switch = Switch(galera2)
+    switch.to({"wsrep_slave_threads": "4"})
+    try:
+        for repetition in range(25):
+            switch._write(first=repetition == 0)
+        assert galera2.nodes[0].query(f"SELECT node FROM {WRITES_TABLE} ORDER BY node") == [(0,), (1,)]
+    finally:
+        switch.to({}, {"wsrep_slave_threads"})
 
 
 def test_a_node_that_has_no_table_yet_is_waited_for():
