@@ -84,6 +84,7 @@ LONG = (
 
 def pytest_configure(config: pytest.Config) -> None:
     """The order of modules is that of ``LONG``, with pytest-xdist too. Ctrl-C and SIGHUP end background runs too."""
+    gc.disable()  # until all tests are collected: they stay, so each look for garbage among them is for nothing
     config.option.loadscopereorder = False
     # The tests start hundreds of processes. Each of them would compile the package again, and each TLS connection would
     # read this machine's CA certificates, which the control connection does not verify.
@@ -109,6 +110,8 @@ def pytest_collection_finish() -> None:
     """Collected tests stay alive, so the garbage collector skips them. Runs inside tests start it several times."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(20_000, 20, 20)  # the usual 700 is a look for every few lines of a test
+    gc.enable()
 
 
 Bring = Callable[..., Cluster]

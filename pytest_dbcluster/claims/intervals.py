@@ -5,8 +5,8 @@ Mann-Whitney's, and the ends of the interval are two of the 16 differences insid
 it is the signed-rank test of ``remainders``. ``level`` is a one-sided chance of error that ``critical_values`` has;
 other levels raise ConfigError.
 
-An end is found by bisection, to the last digit. If it is only drawn in a chart or printed, ``within`` saves most of the
-time: the end then lies at most ``within`` outside of the exact one, never inside.
+An end is found by bisection, to ROUNDING. If it is only drawn in a chart or printed, a larger ``within`` saves half of
+the time: the end then lies at most ``within`` outside of the exact one, never inside.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ REACH = 1e4  # times the spread of the pairs: no finite end of an interval lies 
 WIDEST = 1e-9  # the smallest spread that is reckoned with, so that equal pairs have a range to search
 
 
-def interval(pairs: Pairs, level: float, within: float = 0.0) -> Interval:
+def interval(pairs: Pairs, level: float, within: float = ROUNDING) -> Interval:
     """The log ratios that the last look does not reject; each end is wrong with a chance of at most ``level``.
 
     That chance covers all looks together. Unbounded before the first look, and if so few pairs prove nothing.
@@ -56,7 +56,7 @@ def _at_look(seen: Pairs, value: int, within: float) -> Interval:
     return rank_interval(seen, value, within)
 
 
-def rank_interval(pairs: Pairs, value: int, within: float = 0.0) -> Interval:
+def rank_interval(pairs: Pairs, value: int, within: float = ROUNDING) -> Interval:
     """The log ratios that the signed-rank test does not reject with this critical value.
 
     The rank sum falls with b, so each end is found by bisection.
@@ -130,7 +130,7 @@ def sums_above(rising: Sequence[float], limit: float) -> int:
     return total
 
 
-def estimate(pairs: Pairs, within: float = 0.0) -> float:
+def estimate(pairs: Pairs, within: float = ROUNDING) -> float:
     """The Hodges-Lehmann estimate of the log ratio: the middle of what the test rejects last; nan without pairs.
 
     At whole opening blocks it is the median of the 16 differences inside each of them. From 13 pairs on it is the log
