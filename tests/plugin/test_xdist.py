@@ -325,7 +325,7 @@ def test_no_two_rounds_of_any_run_overlap(pytester, monkeypatch, data):
     monkeypatch.setenv("XDG_CACHE_HOME", str(CACHE))
     pytester.makepyfile(test_real=REAL)
     pytester.makeconftest(conftests.OWN_MACHINE + conftests.NO_CHARTS + conftests.SHORT_ROUNDS)
-    words = [sys.executable, "-m", "pytest", *WORDS, "--db-max-pairs=8"]
+    words = [sys.executable, "-m", "pytest", *WORDS, "--db-max-pairs=4"]
     both = ["--db-release=mariadb:10.11", "--db-release=mariadb:11.8"]
     with (
         subprocess.Popen(
@@ -336,7 +336,7 @@ def test_no_two_rounds_of_any_run_overlap(pytester, monkeypatch, data):
         assert (two.wait(300), alone.wait(300)) == (1, 0)
 
     several = {name: rounds(pytester.path / name) for name in ("two", "alone")}
-    assert {name: len(many) for name, many in several.items()} == {"two": 2 * 16, "alone": 16}
+    assert {name: len(many) for name, many in several.items()} == {"two": 2 * 8, "alone": 8}
     for (_, ended), (began, _) in itertools.pairwise(sorted(itertools.chain.from_iterable(several.values()))):
         assert began >= ended
     # A supervisor ends the servers of a dead run a moment later.
