@@ -10,12 +10,14 @@ import dataclasses
 import enum
 import importlib.metadata
 import re
+import urllib.parse
 from collections.abc import Sequence
 from pathlib import Path
 
 DOCS = Path(__file__).parents[1] / "docs"  # of a checkout
 PAGE, LABEL = "reference/messages.html", "Documentation"  # the page on the site, whose address has this label
 IN_CHECKOUT = (f"_build/html/{PAGE}", "how-to/inconclusive.md")  # the built page, or the text that names every reason
+URI = "%/:?#[]@!$&()*+,;="  # what a URI may have beside letters, digits and -._~
 
 
 class Effect(enum.Enum):
@@ -53,6 +55,24 @@ class Reason:
         return any(re.search(_pattern(form), text) for form in self.texts)
 
 
+@dataclasses.dataclass(frozen=True)
+class Advice:
+    """What to do about the reasons of a message."""
+
+    text: str
+    """The remedy of each reason, in one paragraph of plain text."""
+
+    address: str
+    """The page with all of it, as ``address`` returns it."""
+
+    link: str
+    """The address as a ``file``, ``http`` or ``https`` URI, with no character that ends an attribute; else empty."""
+
+    def __str__(self) -> str:
+        """The remedies and the address, as plain text."""
+        return f"{self.text} {self.address}".rstrip()
+
+
 def find(text: str) -> list[Reason]:
     """The reasons that a message contains, in the order of ``REASONS``."""
     return [reason for reason in REASONS if reason.matches(text)]
@@ -74,6 +94,22 @@ def address(found: Sequence[Reason]) -> str:
     site = dict(link.split(", ", 1) for link in links).get(LABEL, "")
     anchor = f"#reason-{found[0].name}" if len(found) == 1 else ""
     return f"{site.rstrip('/')}/{PAGE}{anchor}" if site else ""
+
+
+def advice(text: str) -> Advice | None:
+    """What to do about the reasons that a message contains; None without a known reason."""
+    if not (found := find(text)):
+        return None
+    page = address(found)
+    remedies = " ".join(reason.remedy for reason in found)
+    return Advice(re.sub(r"\*(.+?)\*", r'"\1"', remedies).replace("`", ""), page, _link(page))
+
+
+def _link(page: str) -> str:
+    """The URI of a page that a reader may follow; empty for anything but a file or a web page."""
+    if page.startswith("/"):
+        return Path(page).as_uri()
+    return urllib.parse.quote(page, safe=URI) if page.startswith(("https://", "http://")) else ""
 
 
 def _pattern(form: str) -> str:

@@ -156,6 +156,28 @@ def test_an_installed_package_has_the_page_on_its_site(monkeypatch):
     assert reasons.address(REASONS[:2]) == ""
 
 
+@pytest.mark.parametrize(
+    ("address", "link"),
+    [
+        ("/docs/how to/a.md", "file:///docs/how%20to/a.md"),
+        ("https://example.org/a.html#reason-b", "https://example.org/a.html#reason-b"),
+        ('http://example.org/"> a', "http://example.org/%22%3E%20a"),
+        ("javascript:alert(1)", ""),
+        ("", ""),
+    ],
+)
+def test_advice_has_a_link_to_files_and_web_pages(monkeypatch, address, link):
+    """Other addresses are no links, and no character of a link ends an attribute."""
+    monkeypatch.setattr(reasons, "address", lambda found: address)
+    advice = reasons.advice("cap of 12 pairs; budget of 20 s of measured time used (--db-budget)")
+
+    assert (advice.address, advice.link) == (address, link)
+    assert advice.text.startswith('If the message says "needs about N pairs in all", repeat the printed command, ')
+    assert "Then claim same_as or no_slower_than, or another margin. Take longer rounds in the test" in advice.text
+    assert str(advice) == f"{advice.text} {address}".rstrip()
+    assert reasons.advice("no reason at all") is None
+
+
 class Links(list):
     """The links of a package."""
 

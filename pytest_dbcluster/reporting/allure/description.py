@@ -10,6 +10,7 @@ import dataclasses
 from collections.abc import Sequence
 from html import escape
 
+from pytest_dbcluster import reasons
 from pytest_dbcluster.claims import wording
 from pytest_dbcluster.claims.claim import UNDECIDED, Outcome
 from pytest_dbcluster.reporting.page import words
@@ -63,7 +64,7 @@ def html(docstring: str, shown: Sequence[Shown], why: str = "") -> str:
     why: why the test is inconclusive; empty for others. It is shown if there is no claim.
     """
     text = "".join(f"<p>{escape(part.strip())}</p>" for part in docstring.split("\n\n") if part.strip())
-    text += f"<h3>{escape(why)}</h3>" if why and not shown else ""
+    text += _unanswered(why) if why and not shown else ""
     parts = [_claim(one.record) if isinstance(one.record, ClaimRecord) else _curve(one.record) for one in shown]
     charts = [_image(one.chart, number) for number, one in enumerate(shown, 1)]
     return text + "".join(part + chart for part, chart in zip(parts, charts, strict=True))
@@ -113,13 +114,19 @@ def _claim(record: ClaimRecord) -> str:
         "holds by": guarded and f"90 %: {guarded}",
         "published": ", ".join(filter(None, (view.published, view.difference))),
         "needs": view.needs,
-        "what to do": view.remedy,
+        "what to do": str(view.advice or ""),
         "pairs": f"{record.verdict.pairs}, {record.measured_seconds:.0f} s measured",
         "repeat": record.repeat,
     }
     heading = f"{words.SYMBOLS[state]} {_answer(record)}"
     rows = [(title, text) for title, text in figures.items() if text]
     return f"<h3>{escape(heading)}</h3>{_table((), rows)}{_table(view.medians.columns, view.medians.rows)}"
+
+
+def _unanswered(why: str) -> str:
+    """Why a test without a claim is inconclusive, and what to do."""
+    advice = reasons.advice(why)
+    return f"<h3>{escape(why)}</h3>" + (f"<p>what to do: {escape(str(advice))}</p>" if advice else "")
 
 
 def _curve(record: CurveRecord) -> str:

@@ -13,6 +13,7 @@ from pytest_dbcluster.claims.claim import EQUAL
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.formatting import NOTHING
 from pytest_dbcluster.measuring import remarks
+from pytest_dbcluster.reasons import Advice
 from pytest_dbcluster.reporting import rounds_csv
 from pytest_dbcluster.reporting.charts import claim as claim_chart
 from pytest_dbcluster.reporting.charts import colours, timeline
@@ -125,10 +126,9 @@ class ClaimView:
         return f"{self.record.verdict.reason}; needs {closing.needs(self.record)}"
 
     @functools.cached_property
-    def remedy(self) -> str:
-        """What to do about the reasons of an inconclusive claim, as the documentation says; empty for others."""
-        found = reasons.find(self.record.verdict.reason) if self.needs else []
-        return " ".join(reason.remedy for reason in found)
+    def advice(self) -> Advice | None:
+        """What to do about the reasons of an inconclusive claim, as the documentation says; None for others."""
+        return reasons.advice(self.record.verdict.reason) if self.needs else None
 
     @functools.cached_property
     def medians(self) -> Table:

@@ -6,8 +6,10 @@ import dataclasses
 from collections import Counter
 from collections.abc import Sequence
 
+from pytest_dbcluster import reasons
 from pytest_dbcluster.claims import wording
 from pytest_dbcluster.formatting import duration, gibibytes
+from pytest_dbcluster.reasons import Advice
 from pytest_dbcluster.reporting.documents.run_document import CUT_SHORT
 from pytest_dbcluster.reporting.page import words
 from pytest_dbcluster.reporting.page.sources import LISTED, Source
@@ -59,6 +61,11 @@ class TestRow:
 
     source: str
     """Its results directory; empty on a page of one directory."""
+
+    @property
+    def advice(self) -> Advice | None:
+        """What to do about its reason, as the documentation says; None if that says nothing about it."""
+        return reasons.advice(self.reason)
 
 
 def sentence(sources: Sequence[Source]) -> str:

@@ -1,6 +1,7 @@
 """How Allure shows a test: its name, its description as HTML, and its message."""
 
 import base64
+import html
 import re
 
 import pytest
@@ -96,8 +97,20 @@ def test_an_open_claim_says_what_it_needs():
 
     assert "<h3>? inconclusive: whether flush_2 is faster than galera3</h3>" in told
     assert "budget of 120 s of measured time used (--db-budget); needs about" in told
+    advice = reasons.advice("budget of 120 s of measured time used (--db-budget)")
     assert "<th>what to do</th>" in told
-    assert reasons.find("budget of 120 s of measured time used (--db-budget)")[0].remedy in told
+    assert f"{html.escape(advice.text)} {advice.address}</td>" in told
+
+
+def test_an_inconclusive_test_without_a_claim_says_what_to_do():
+    """With the page that has more about its reason; a reason that no page explains is shown alone."""
+    why = "inconclusive: a verdict needs at least 12 pairs, which take 48 s"
+    [reason] = reasons.find(why)
+
+    assert description.html("", [], why) == (
+        f"<h3>{why}</h3><p>what to do: {reason.remedy} {reasons.address([reason])}</p>"
+    )
+    assert description.html("", [], "no time <b>") == "<h3>no time &lt;b&gt;</h3>"
 
 
 def test_text_of_others_is_no_html():

@@ -41,8 +41,10 @@ def test_every_table_has_the_baseline_first():
 
 
 def test_an_inconclusive_claim_says_what_to_do():
-    """As the documentation does, for each of its reasons; a claim with a verdict needs no advice."""
-    [reason] = reasons.find("budget of 120 s of measured time used (--db-budget)")
+    """As the documentation does, for each of its reasons, with its page; a claim with a verdict needs no advice."""
+    reason = "budget of 120 s of measured time used (--db-budget)"
+    advice = claim_view.ClaimView(undecided()).advice
 
-    assert claim_view.ClaimView(undecided()).remedy == reason.remedy
-    assert claim_view.ClaimView(failed()).remedy == ""
+    assert advice == reasons.advice(reason)
+    assert advice.address == reasons.address(reasons.find(reason))
+    assert claim_view.ClaimView(failed()).advice is None

@@ -2,6 +2,7 @@
 
 import dataclasses
 
+from pytest_dbcluster import reasons
 from pytest_dbcluster.claims import kinds
 from pytest_dbcluster.reporting.charts import claim as claim_chart
 from pytest_dbcluster.reporting.charts import drawing
@@ -52,6 +53,7 @@ def test_the_sentences_of_a_page(tmp_path, monkeypatch):
     topologies = [(ends["killed"], one, "") for one in (of("galera"), other, alone)]
     guard = record(kinds.no_slower_than(0.2), faster=1.02, sd=0.01, pairs=8)
     published = ClaimView(record(published=1.3))
+    monkeypatch.setattr(reasons, "address", lambda found: "https://example.org/#reason-budget-used")
 
     golden.compare(
         "page",
@@ -67,6 +69,7 @@ def test_the_sentences_of_a_page(tmp_path, monkeypatch):
             "claims side by side": "\n".join(comparison_view.view(topologies, "topology").notes),
             "a guard": "\n".join(ClaimView(guard).remarks),
             "an inconclusive claim of the page": ClaimView(undecided()).needs,
+            "what to do about it": str(ClaimView(undecided()).advice),
             "a published ratio": f"{published.published}: {published.difference}",
             "nothing moved": ClaimView(record()).why_not,
         },

@@ -1,5 +1,6 @@
 """The page as text, and its file."""
 
+import html
 import html.parser
 import re
 import tempfile
@@ -7,20 +8,25 @@ from pathlib import Path
 
 import pytest
 
+from pytest_dbcluster import reasons
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.reporting.charts import drawing
+from pytest_dbcluster.reporting.documents.run_document import TestDocument
 from pytest_dbcluster.reporting.page import report_page, sources
 from tests.support import users
-from tests.support.records import failed, record
+from tests.support.records import failed, record, undecided
 from tests.support.results import a_sweep, five_claims, results
 
 
 class Texts(html.parser.HTMLParser):
-    """The texts of a page by the id of the section that they stand in, and every address that it names."""
+    """The texts of a page by the id of the section that they stand in, and every address that it names.
+
+    links: the addresses of ``a`` elements of HTML, which load nothing before a reader follows them.
+    """
 
     def __init__(self, text):
         super().__init__()
-        self.sections, self.addresses, self._place = {"": ""}, [], ""
+        self.sections, self.addresses, self.links, self._place = {"": ""}, [], [], ""
         self.feed(text)
 
     def handle_starttag(self, tag, attrs):
@@ -29,7 +35,10 @@ class Texts(html.parser.HTMLParser):
         if tag == "section":
             self._place = given["id"]
             self.sections[self._place] = ""
-        self.addresses += [value for name, value in attrs if name in ("href", "src", "xlink:href", "srcset", "action")]
+        if tag == "a" and "href" in given:
+            self.links.append(given.pop("href"))
+        names = ("href", "src", "xlink:href", "srcset", "action", "data", "ping")
+        self.addresses += [given[name] for name in names if name in given]
 
     def handle_data(self, data):
         """Add the text to its section."""
@@ -143,8 +152,12 @@ def test_void_rounds_have_their_reason(texts):
 
 
 def test_an_open_claim_says_what_it_needs(texts):
-    """The next step is named."""
+    """The next step is named, and the page with more about it is a link."""
+    advice = reasons.advice("budget of 120 s of measured time used (--db-budget)")
+
     assert "needs about" in texts.sections["claim2"]
+    assert f"What to do: {advice.text} {advice.address} " in texts.sections["claim2"]
+    assert texts.links.count(advice.link) == 2  # of two inconclusive claims
 
 
 def test_sweeps_and_tests_without_an_answer_are_shown(texts):
@@ -155,9 +168,15 @@ def test_sweeps_and_tests_without_an_answer_are_shown(texts):
 
 
 def test_nothing_is_loaded_from_elsewhere(texts, page):
-    """Every address leads to a place in the page, and the browser is told to load nothing."""
+    """Every address leads to a place in the page, and the browser is told to load nothing.
+
+    The only links that leave the page are those beside the advice for an inconclusive claim.
+    """
+    advice = reasons.advice("budget of 120 s of measured time used (--db-budget)")
+
     assert texts.addresses
     assert [one for one in texts.addresses if not one.startswith("#")] == []
+    assert {one for one in texts.links if not one.startswith("#")} == {advice.link}
     assert "default-src 'none'" in page
     assert re.findall(r"url\((?!#)", page) == []
 
@@ -179,6 +198,29 @@ def test_texts_of_users_stay_texts(tmp_path):
 
     assert evil not in text
     assert text.count("&lt;script&gt;alert(1)&lt;/script&gt;") >= 5
+
+
+def test_a_broken_test_links_to_the_advice_for_its_reason(tmp_path):
+    """Its row has what to do, with the page; a test with another reason has only the reason."""
+    reason = "cluster galera3 failed before a round: node1 logged: [ERROR] <it>"
+    tests = (TestDocument("test_a", "broken", reason, 1.0), TestDocument("test_b", "broken", "node2 ended", 1.0))
+    texts = Texts(report_page.html(sources.read_all([results(tmp_path / "run", [record()], tests=tests)])))
+    advice = reasons.advice(reason)
+
+    assert f"{reason} What to do: {advice.text} {advice.address} " in texts.sections["tests"]
+    assert [one for one in texts.links if not one.startswith("#")] == [advice.link]
+
+
+@pytest.mark.parametrize("address", ['/docs/"><script>alert(1)</script>', "javascript:alert(1)", "docs/page.html"])
+def test_an_address_that_is_no_page_is_text(tmp_path, monkeypatch, address):
+    """Markup in a path ends no attribute, and only files and web pages are links."""
+    monkeypatch.setattr(reasons, "address", lambda found: address)
+    text = report_page.html(sources.read_all([results(tmp_path / "run", [undecided()])]))
+    file = ["file:///docs/%22%3E%3Cscript%3Ealert%281%29%3C/script%3E"] if address.startswith("/") else []
+
+    assert "<script>alert(1)" not in text
+    assert html.escape(address) in text.replace("&#34;", "&quot;")
+    assert [one for one in Texts(text).links if not one.startswith("#")] == file
 
 
 @pytest.mark.parametrize("missing", ["run.json", "rounds", "charts", "timeline"])
