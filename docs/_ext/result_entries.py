@@ -16,7 +16,7 @@ from pytest_dbcluster.reporting.documents import run_document
 SCHEMAS = Path(schema.__file__).parent / "schemas"
 # File of the results directory -> its contents.
 FILES: Mapping[str, str] = {
-    "run.json": "The run: command, commit, machine, releases, and how each test ended.",
+    "run.json": "The run: command, commit, version of the plugin, machine, releases, and how each test ended.",
     "claims.jsonl": "One JSON object a line for each claim, with every round.",
     "curves.jsonl": "One JSON object a line for each sweep, with every round of its points.",
     "summary.md": "The closing table as Markdown.",

@@ -13,6 +13,7 @@ import pytest
 from pytest_dbcluster import wait
 from pytest_dbcluster.reporting import schema
 from pytest_dbcluster.reporting.documents.run_document import read_run
+from pytest_dbcluster.version import __version__
 from tests.support import conftests
 
 FAKE = Path(__file__).parents[1] / "support" / "fake_session.py"
@@ -124,6 +125,7 @@ def test_every_test_of_a_run_has_an_outcome(pytester, suite, workers):
     assert run.command.startswith("pytest ")
     assert "--db-seed=5" in run.command
     assert run.machine.memory > 2**20
+    assert run.plugin_version == __version__
 
 
 def test_strict_changes_the_color_and_not_the_outcome(pytester, suite):

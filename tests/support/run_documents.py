@@ -22,6 +22,7 @@ def run_document(**changes):
         "commit": "4fd1" * 10,
         "dirty": True,
         "command": "pytest suites/galera --db-seed=813",
+        "plugin_version": "0.1.0",
         "began": 1_700_000_000.0,
         "ended": 1_700_000_300.5,
         "cut_short": "",

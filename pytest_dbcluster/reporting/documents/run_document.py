@@ -108,6 +108,9 @@ class RunIdentity:
     began: float
     """When the run began, in seconds since 1970 (UTC)."""
 
+    plugin_version: str = ""
+    """The version of pytest-dbcluster that ran it, such as ``0.1.0``; empty in a file that does not name it."""
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RunDocument(RunIdentity, FileLine):

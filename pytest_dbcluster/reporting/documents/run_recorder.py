@@ -22,6 +22,7 @@ from pytest_dbcluster.reporting.documents.run_document import (
     run_text,
 )
 from pytest_dbcluster.reporting.unwritten import Unwritten
+from pytest_dbcluster.version import __version__
 
 NAME = "dbcluster_run"
 FRESH = f".{FILE}"  # the next version of the file, until it is whole
@@ -52,6 +53,7 @@ def new_run(
         dirty=dirty,
         command=redaction.redact(command),
         began=time.time(),
+        plugin_version=__version__,
         ended=None,
         cut_short="",
         selected=selected,

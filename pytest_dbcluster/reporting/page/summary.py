@@ -135,7 +135,7 @@ def tests(sources: Sequence[Source]) -> list[TestRow]:
 
 
 def about(source: Source) -> dict[str, str]:
-    """Facts about the run of a directory, by name: time, releases, machine, commit, command."""
+    """Facts about the run of a directory, by name: time, releases, machine, commit, version, command."""
     records: list[ClaimRecord | CurveRecord] = [*source.claims, *source.curves]
     releases = ", ".join(dict.fromkeys(record.release for record in records))
     if (run := source.run) is None:
@@ -155,5 +155,6 @@ def about(source: Source) -> dict[str, str]:
         "data": disk,
         "commit": f"{run.commit[:12]}{changed}" if run.commit else "none",
         "profile": records[0].profile if records else "",
+        "pytest-dbcluster": run.plugin_version,
         "command": run.command,
     }

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from pytest_dbcluster.errors import ConfigError
-from pytest_dbcluster.reporting.documents.run_document import FILE, OUTCOMES, read_run, run_text
+from pytest_dbcluster.reporting.documents.run_document import FILE, OUTCOMES, RunIdentity, read_run, run_text
 from tests.support.run_documents import CUT_SHORT, TESTS, run_document
 
 
@@ -37,6 +37,19 @@ def test_a_made_up_run_has_every_outcome():
 def test_a_test_that_was_cut_short_has_not_ended():
     """It is listed, and does not count."""
     assert run_document(tests=(*TESTS, CUT_SHORT)).ended_tests == len(TESTS)
+
+
+def test_a_file_without_the_version_of_the_plugin_is_read(tmp_path):
+    """The version is empty then, and the rest is as it stands; runs that it continues need none either."""
+    content = json.loads(
+        run_text(run_document(continues=(RunIdentity(run_id="a", commit=None, dirty=None, began=1.0),)))
+    )
+    del content["plugin_version"], content["continues"][0]["plugin_version"]
+    (tmp_path / FILE).write_text(json.dumps(content))
+    run = read_run(tmp_path)
+
+    assert run == run_document(plugin_version="", continues=run.continues)
+    assert run.continues[0].plugin_version == ""
 
 
 def test_results_without_the_file_are_no_error(tmp_path):

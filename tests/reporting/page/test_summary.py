@@ -102,6 +102,7 @@ def test_a_run_says_where_it_ran(source):
     assert facts["data"] == "ext4 on /dev/vda"
     assert facts["commit"] == "4fd14fd14fd1, with changes that are not committed"
     assert facts["command"] == "pytest suites/galera --db-seed=813"
+    assert facts["pytest-dbcluster"] == "0.1.0"
 
 
 def test_older_results_say_what_they_know(source):

@@ -157,7 +157,7 @@ def test_a_killed_run_goes_on_claim_by_claim(killed, latest, workers):
     assert [claim.load for claim in claims[4:]] == ["mysqlslap update"]
     assert outcomes(latest) == OUTCOMES
     assert (run.taken_over, run.selected, run.cut_short) == (4, 4, "")
-    assert [one.run_id for one in run.continues] == [earlier.run_id]
+    assert [(one.run_id, one.plugin_version) for one in run.continues] == [(earlier.run_id, earlier.plugin_version)]
     assert [claim.run_id for claim in claims] == [earlier.run_id] * 4 + [run.run_id]
     result.stdout.fnmatch_lines(["*--db-resume: *reports/latest has 4 answered claims of the run of *"])
     result.stdout.fnmatch_lines(["--db-resume: 4 answers taken over, 1 claim measured"])
