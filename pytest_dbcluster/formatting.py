@@ -102,6 +102,11 @@ def mebibytes(count: int) -> str:
     return f"{count / 2**20:g} MiB"
 
 
+def whole_mebibytes(count: int) -> str:
+    """Bytes of data in whole MiB, rounded up: ``25 MiB``."""
+    return f"{math.ceil(count / 2**20)} MiB"
+
+
 def gibibytes(count: float) -> str:
     """Bytes of a machine's memory or disk in GiB: ``64.0 GiB``."""
     return f"{count / 2**30:.1f} GiB"

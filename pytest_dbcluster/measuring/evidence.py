@@ -82,6 +82,9 @@ class Evidence:
     data_fits: Mapping[Step, str] = dataclasses.field(default_factory=dict)
     """For each two neighbours, a line if the data fits into the smaller of two buffer pools; else empty."""
 
+    data: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    """By variant, the size of its workload's tables when they are loaded; without workloads that do not know it."""
+
     delays: Mapping[str, tuple[Delay, ...]] = dataclasses.field(default_factory=dict)
     """By variant, the round trips of its network; without the variants that ask for none."""
 

@@ -68,6 +68,7 @@ def claim_record(answer: Answer, published: Published | None, asked: Asked, wall
         release=releases(list(evidence.specs.values())),
         profile=asked.profile,
         durability=evidence.durability,
+        data=evidence.data,
         differences=evidence.differences.get((candidate.name, baseline.name), {}),
         fingerprint=fingerprint(evidence.environment),
         repeat=asked.repeat,
@@ -234,13 +235,14 @@ def curve_record(curve: Curve, about: About, depends_on: Mapping[str, str], numb
 
 def _points(point: Point) -> list[CurvePoint]:
     """One CurvePoint for each variant that has rounds at this value."""
-    measured = []
+    measured, data = [], point.measurement.source.data
     for series in series_of(point.measurement):
         if series.rounds:
             values = series.values(point.measurement.metric)
             low, high = estimators.median_interval(values) or (None, None)
             rounds = tuple(series.rounds)
-            measured.append(CurvePoint(point.value, series.name, rounds, statistics.median(values), low, high))
+            median, size = statistics.median(values), data.get(series.name, "")
+            measured.append(CurvePoint(point.value, series.name, rounds, median, low, high, size))
     return measured
 
 

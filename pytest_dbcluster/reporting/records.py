@@ -170,6 +170,12 @@ class ClaimRecord(ClaimSubject):
     others: OthersLoad | None = None
     """The cores of this machine that other programs took; None if that is not known, and for hosts elsewhere."""
 
+    data: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    """By variant, the size of its workload's tables when they are loaded: ``8 tables of 100000 rows, about 199 MiB``.
+
+    It is no part of ``load`` or ``claim_id``. Empty in older results.
+    """
+
 
 @dataclasses.dataclass(frozen=True)
 class CurvePoint:
@@ -192,6 +198,9 @@ class CurvePoint:
 
     high: float | None
     """The upper end of the median's 95 % interval; None for fewer than 6 rounds."""
+
+    data: str = ""
+    """The size of the workload's tables, as in ClaimRecord; empty in older results."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -154,6 +154,11 @@ def data_fits_line(differ: Mapping[str, tuple[str, str]], names: tuple[str, str]
     )
 
 
+def data_texts(names: Sequence[str], workloads: Sequence[Workload]) -> dict[str, str]:
+    """By name of a variant, the size of its workload's tables; without workloads that do not know it."""
+    return {name: text for name, workload in zip(names, workloads, strict=True) if (text := workload.data_text)}
+
+
 def differences_line(baseline: str, candidate: str, differ: Mapping[str, tuple[str, str]]) -> str:
     """One line with the effective variables that differ between two variants, the first SHOWN with their values."""
     changes = [f"{name}: {old} -> {new}" for name, (old, new) in differ.items()]

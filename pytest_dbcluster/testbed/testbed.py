@@ -76,6 +76,7 @@ class Testbed(RoundSource):
     ) -> None:
         self._workloads, self.names = names.pairs(workload, variants)
         self.mode = "" if isinstance(workload, Mapping) else workload.mode_name
+        self.data = comparability.data_texts(self.names, self._workloads)
         self.load = " and ".join(dict.fromkeys(map(str, self._workloads)))
         self.metric = comparability.metric(self._workloads)
         self.arrival_rate = open_loop.ArrivalRate.of(comparability.rate(self._workloads))
@@ -89,9 +90,7 @@ class Testbed(RoundSource):
         # Variants of one topology and release can share an instance; instances of others differ (calibrations.py).
         kinds = {(variant.spec.topology, variant.release.name) for variant in variants}
         self.instances = (INSTANCES if len(kinds) > 1 else 1) if instances is None else instances
-        self._pool = pool
-        self._profile = profile
-        self._progress = progress
+        self._pool, self._profile, self._progress = pool, profile, progress
         self._across_durability = across_durability
         self._changes = [pool.resolution.changes(variant) for variant in self.variants]
         self._coin, self._last, self._repeat = random.Random(0), 0.0, 1

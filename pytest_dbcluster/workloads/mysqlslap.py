@@ -19,7 +19,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pytest_dbcluster import calls, registry, wait
+from pytest_dbcluster import calls, formatting, registry, wait
 from pytest_dbcluster.errors import CommandFailed, ConfigError, UnreadableOutput, WorkloadError
 from pytest_dbcluster.rounds.round import RunResult
 from pytest_dbcluster.workloads import arguments
@@ -125,6 +125,11 @@ class MySQLSlap(Workload):
     def tables(self) -> Sequence[str]:
         """The table that must be equal on all nodes afterwards."""
         return (f"{SCHEMA}.t1",)
+
+    @property
+    def data_scale(self) -> str:
+        """The number of rows that the tool preloads."""
+        return f"1 table of {formatting.quantity(self.rows - 1, 'row')}"
 
     @property
     def mode_name(self) -> str:

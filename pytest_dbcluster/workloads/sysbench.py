@@ -10,7 +10,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
-from pytest_dbcluster import calls, registry, wait
+from pytest_dbcluster import calls, formatting, registry, wait
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.rounds import open_loop
 from pytest_dbcluster.rounds.round import RunResult
@@ -154,6 +154,11 @@ class SysBench(Workload):
     def data_set_bytes(self) -> int:
         """Approximate bytes of the tables on disk."""
         return self.table_count * self.size * BYTES
+
+    @property
+    def data_scale(self) -> str:
+        """The number of tables, and of rows in each."""
+        return f"{formatting.quantity(self.table_count, 'table')} of {formatting.quantity(self.size, 'row')}"
 
     @property
     def round_seconds(self) -> float:

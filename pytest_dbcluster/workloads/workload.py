@@ -7,6 +7,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 
+from pytest_dbcluster import formatting
 from pytest_dbcluster.errors import WorkloadError
 from pytest_dbcluster.rounds.round import USUAL, RunResult
 
@@ -113,6 +114,17 @@ class Workload(abc.ABC):
     def data_set_bytes(self) -> int:
         """Approximate size of the tables on disk, in bytes; 0 if it is not known beforehand."""
         return 0
+
+    @property
+    def data_scale(self) -> str:
+        """The size of the tables after ``prepare``, such as ``8 tables of 100000 rows``; empty if it is not known."""
+        return ""
+
+    @property
+    def data_text(self) -> str:
+        """Both sizes of the tables, as in ``8 tables of 100000 rows, about 199 MiB``; empty if neither is known."""
+        size = f"about {formatting.whole_mebibytes(self.data_set_bytes)}" if self.data_set_bytes else ""
+        return ", ".join(filter(None, [self.data_scale, size]))
 
     def lacks(self, release: Release) -> str:
         """Why this release cannot run the load generator, and what to do; empty if it can. Does not start anything."""

@@ -33,6 +33,7 @@ class RoundSource(FakeSource):
             durability=dict.fromkeys(names, "made up"),
             differences={(fast, slow): {"which": (slow, fast)} for fast, slow in steps},
             specs={name: resolved(name) for name in names},
+            data=dict(self.data),
             environment={"guests": "user-mode Linux 7.2.7"},
             others_before=self.others_before,
         )
@@ -95,6 +96,34 @@ def test_the_record_of_an_order_has_the_carry_over_of_its_weakest_neighbours():
     assert [answer.variants[n].name for n in (1, 2)] == ["middle", "slow"]
     assert answer.carry_over[1] is not None
     assert record.carry_over == answer.carry_over[1] != answer.carry_over[0]
+
+
+@pytest.mark.parametrize("data", [{}, {"slow": "1 warehouse", "fast": "8 tables of 9 rows"}], ids=["unknown", "known"])
+def test_a_record_has_the_size_of_the_data_and_the_id_of_a_claim_does_not(data):
+    """So a history whose entries name no size goes on."""
+    source = RoundSource(("slow", "fast"), noisy(1.0, 0.5))
+    source.data = data
+    slow, fast = series_of(Measurement(source, Rules(seed=3)))
+    record = claim_record(fast.beats(slow), None, Asked("test_a", "quick", ""), 1.0)
+
+    assert record.data == data
+    assert record.claim_id == 'test_a | fast.beats(slow, metric="throughput") | fake load'
+
+
+def test_a_point_of_a_curve_has_the_size_of_the_data():
+    """Points of one curve may differ in it."""
+    points = []
+    for value in (1, 4):
+        source = RoundSource(("slow", "fast"), noisy(1.0, 0.5))
+        source.data = {"slow": f"{value} warehouses"}
+        points.append(Point(value, Measurement(source, Rules(seed=3))))
+    drawn = Curve("load", "warehouses", points)
+    drawn.draw(1)
+    made = curve_record(drawn, About("quick", 3, {}), {})
+
+    assert [(one.value, one.variant, one.data) for one in made.points] == [
+        (1, "slow", "1 warehouses"), (1, "fast", ""), (4, "slow", "4 warehouses"), (4, "fast", ""),
+    ]  # fmt: skip
 
 
 def test_a_curve_says_what_its_guests_were():

@@ -152,6 +152,7 @@ CLAIMS = st.builds(
     cluster_difference=maybe(st.from_type(ClusterDifference)),
     carry_over=maybe(st.builds(CarryOver, NUMBER, NUMBER, NUMBER, NUMBER)),
     **dict.fromkeys(("claim_id", "kind", "provisioner", "storage", "parity", "sweep_field", "data_fits"), TEXT),
+    data=st.dictionaries(TEXT, TEXT, max_size=2),
     specs=st.dictionaries(TEXT, SPECS, max_size=2),
     sweep_value=SWEPT,
     round_trips=maybe(st.builds(RoundTripsTaken, NUMBER, maybe(NUMBER), maybe(NUMBER), COUNT, tuples(NUMBER))),
@@ -164,6 +165,7 @@ POINTS = st.builds(
     median=NUMBER,
     low=maybe(NUMBER),
     high=maybe(NUMBER),
+    data=TEXT,
 )
 CURVES = st.builds(
     CurveRecord,
@@ -259,7 +261,7 @@ NAMES = """
     arrival_rate limited cluster_difference seconds values rounds void_rounds rounds_file ledgers_file chart_file
     carry_over
     claim_id kind provisioner storage parity specs sweep_field sweep_value timeline_file
-    depends_on run_id data_fits network round_trips tries others
+    depends_on run_id data_fits network round_trips tries others data
 """
 VERDICT = """
     outcome claim pairs ratio low high decided_low decided_high reason detectable needed_pairs pair_sd halves
@@ -295,12 +297,13 @@ WHOLE = line()
 def test_a_line_without_the_newest_names_is_read(tmp_path):
     """Names were added to the format; a line that was written before has none of them."""
     names = ("claim_id", "kind", "provisioner", "storage", "parity", "specs", "sweep_field", "sweep_value", "data_fits")
+    names += ("data",)
     old = {name: value for name, value in json.loads(WHOLE).items() if name not in names}
     (tmp_path / "claims.jsonl").write_text(json.dumps(old) + "\n")
 
     (read,) = schema.read_claims(tmp_path)
 
-    assert (read.claim_id, read.specs, read.sweep_value, read.data_fits) == ("", {}, None, "")
+    assert (read.claim_id, read.specs, read.sweep_value, read.data_fits, read.data) == ("", {}, None, "", {})
 
 
 @pytest.mark.parametrize(

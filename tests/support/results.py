@@ -13,6 +13,8 @@ from tests.support.curves import curve, point
 from tests.support.records import beside, failed, record, undecided
 from tests.support.run_documents import run_document
 
+DATA = dict.fromkeys(("flush_2", "galera3"), "8 tables of 100000 rows, about 199 MiB")
+
 
 def with_counters(made):
     """The claim, whose candidate needs fewer fsyncs and as much CPU, with a ledger of latencies and two nodes."""
@@ -39,7 +41,7 @@ def with_counters(made):
 
 def five_claims():
     """A claim that holds with all that a claim can have, a refuted, an open one, a guard, and a comparison."""
-    holds = with_counters(record(faster=1.84, pairs=20, published=7.41))
+    holds = with_counters(record(faster=1.84, pairs=20, published=7.41, data=DATA))
     refuted = failed()
     lost = dataclasses.replace(refuted.rounds["galera3"][2], void="node2 left the cluster")
     return [
@@ -64,6 +66,7 @@ def a_sweep():
         for value, rounds in ((1, 6), (4, 6), (16, 6), (64, 3))
         for name, took in (("galera3", 1.0 / value**0.6), ("standalone", 0.7 / value**0.5))
     ]
+    points = [dataclasses.replace(one, data="1 warehouse, about 96 MiB") for one in points]
     return curve(points, load="sysbench oltp_read_only", notes=("threads=64: the load generator set the speed",))
 
 

@@ -12,6 +12,7 @@ from pytest_dbcluster.workloads.mysqlslap import MySQLSlap
 from pytest_dbcluster.workloads.sysbench import SysBench
 from pytest_dbcluster.workloads.tpcc import TPCC
 from tests.support import golden
+from tests.support.fakes import Idle
 
 GALERA = ClusterSpec("galera", nodes=3)
 
@@ -35,6 +36,13 @@ def test_data_that_fits_into_both_buffer_pools_is_said():
     line = comparability.data_fits_line({"innodb_buffer_pool_size": (SMALL, LARGE)}, ("galera3", "big"), 2_400_000)
 
     assert [fact for fact in ("(3 MiB)", "(galera3 128 MiB, big 1024 MiB)") if fact not in line] == []
+
+
+def test_each_variant_has_the_size_of_its_own_data():
+    """A workload that does not know it has no entry."""
+    made = comparability.data_texts(("few", "many", "idle"), (TPCC(), TPCC(warehouses=8), Idle()))
+
+    assert made == {"few": "1 warehouse, about 96 MiB", "many": "8 warehouses, about 763 MiB"}
 
 
 @pytest.mark.parametrize(

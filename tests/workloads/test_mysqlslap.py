@@ -111,6 +111,7 @@ def test_equal_loads_are_equal():
     assert hash(MySQLSlap("write")) == hash(MySQLSlap("write"))
     assert str(MySQLSlap("write", concurrency=8)) == "mysqlslap write c8"
     assert str(MySQLSlap("read", to="writer")) == "mysqlslap read c50 to the writer"
+    assert MySQLSlap("read", rows=100).data_text == "1 table of 99 rows"
 
 
 def test_quick_runs_fewer_queries_of_read():

@@ -299,3 +299,4 @@ def test_its_name_says_what_it_is():
     assert load.at_rate(120).at_rate(None) == load
     assert load.data_set == SysBench("oltp_insert", seed=2).data_set == "sysbench v1 1x100000"
     assert SysBench(size=5).data_set != load.data_set
+    assert SysBench(table_count=8, size=1).data_scale == "8 tables of 1 row"

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pytest_dbcluster import registry
 from pytest_dbcluster.clusters.servers.variables import as_number
 from pytest_dbcluster.errors import ConfigError
-from pytest_dbcluster.formatting import mebibytes
+from pytest_dbcluster.formatting import whole_mebibytes
 from pytest_dbcluster.hosts.given import Add
 from pytest_dbcluster.spec import memory_bytes, memory_text
 from pytest_dbcluster.testbed.comparability import BUFFER_POOL
@@ -44,13 +44,13 @@ def add_data(add: Add) -> None:
         "--size",
         metavar="SIZE",
         help=f"data of sysbench, such as 2G, in {TABLES} tables (default: {SysBench().size} rows, "
-        f"{mebibytes_text(SysBench().data_set_bytes)})",
+        f"{whole_mebibytes(SysBench().data_set_bytes)})",
     )
     add(
         "--warehouses",
         type=int,
         metavar="N",
-        help=f"data of tpcc, {mebibytes_text(TPCC().data_set_bytes)} for each warehouse (default 1)",
+        help=f"data of tpcc, {whole_mebibytes(TPCC().data_set_bytes)} for each warehouse (default 1)",
     )
 
 
@@ -134,14 +134,9 @@ def data_line(workloads: Sequence[Workload], pool: int) -> str:
         else f"--size {memory_text(wanted)}"
         for workload in fitting
     ]
-    data = ", ".join(f"{workload} {mebibytes_text(workload.data_set_bytes)}" for workload in fitting)
+    data = ", ".join(f"{workload} {whole_mebibytes(workload.data_set_bytes)}" for workload in fitting)
     more = " and ".join(dict.fromkeys(options))
     return (
-        f"the data fit into a buffer pool of {mebibytes_text(pool)}: {data}; for more data than that: {more}, and "
+        f"the data fit into a buffer pool of {whole_mebibytes(pool)}: {data}; for more data than that: {more}, and "
         "a longer --seconds, which includes the first load"
     )
-
-
-def mebibytes_text(count: int) -> str:
-    """Bytes of data in whole MiB: ``25 MiB``."""
-    return mebibytes(math.ceil(count / 2**20) * 2**20)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import abc
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
+from types import MappingProxyType
 
 from pytest_dbcluster.claims.cluster_difference import ClusterDifference
 from pytest_dbcluster.measuring.evidence import Evidence, ResolvedSpec
@@ -23,6 +24,9 @@ class RoundSource(abc.ABC):
 
     load: str
     """The name of the workload."""
+
+    data: Mapping[str, str] = MappingProxyType({})
+    """By name of a variant, the size of its workload's tables, as in Evidence."""
 
     metric: str
     """The default metric of claims."""

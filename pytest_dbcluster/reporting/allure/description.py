@@ -109,6 +109,7 @@ def _claim(record: ClaimRecord) -> str:
     figures = {
         "claim": record.text,
         "load": record.load,
+        "data": view.data,
         "release": record.release,
         "measured": _measured_ratio(record),
         "holds by": guarded and f"90 %: {guarded}",

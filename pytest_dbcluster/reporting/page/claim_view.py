@@ -85,6 +85,14 @@ class ClaimView:
         return words.sentence(self.record)
 
     @functools.cached_property
+    def data(self) -> str:
+        """The size of the workload's tables; by variant if that differs, and empty if no variant has it."""
+        data = self.record.data
+        if len(set(data.values())) > 1 or data.keys() != self.record.rounds.keys():
+            return "; ".join(f"{name} {size}" for name, size in data.items())
+        return next(iter(data.values()), "")
+
+    @functools.cached_property
     def release(self) -> str:
         """The releases, the provisioner and the storage."""
         return ", ".join(filter(None, (self.record.release, self.record.provisioner, self.record.storage)))

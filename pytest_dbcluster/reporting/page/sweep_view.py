@@ -35,6 +35,12 @@ class SweepView:
         """What the table shows."""
         return curves.figure(self.record, "median and its 95 % interval")
 
+    @property
+    def data(self) -> str:
+        """The size of the workload's tables; empty if points differ in it."""
+        sizes = {point.data for point in self.record.points}
+        return sizes.pop() if len(sizes) == 1 else ""
+
 
 def view(record: CurveRecord, key: str, source: str = "") -> SweepView:
     """The view of a sweep, with its address in the page."""

@@ -70,11 +70,13 @@ class Gatherer:
         differ = {step: server_differences(*map(self._effective, two[::-1])) for step, two in steps.items()}
         fits = self._data_fits(differ, used)
         same_workload = len(set(workloads)) == 1
+        data = comparability.data_texts([names[n] for n in numbers], [workloads[n] for n in numbers])
         by_name = dict(zip(names, variants, strict=True))
         return Evidence(
             durability=labels,
             differences=differ,
             data_fits=fits,
+            data=data,
             delays={names[n]: tuple(delays) for n in numbers if (delays := self.network.of(names[n]))},
             specs={names[number]: self.resolved[number] for number in numbers},
             environment=self._pool.environment,

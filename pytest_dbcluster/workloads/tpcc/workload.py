@@ -11,7 +11,7 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pytest_dbcluster import calls, registry, wait
+from pytest_dbcluster import calls, formatting, registry, wait
 from pytest_dbcluster.errors import ConfigError, WorkloadError
 from pytest_dbcluster.rounds import open_loop
 from pytest_dbcluster.rounds.round import RunResult
@@ -120,7 +120,7 @@ class TPCC(Workload):
     @property
     def data_set(self) -> str:
         """The name of the data set: version of the schema, and scale. Equal names mean equal tables, except dates."""
-        return f"tpcc v{VERSION} {self._scale}"
+        return f"tpcc v{VERSION} {self.data_scale}"
 
     @property
     def data_set_bytes(self) -> int:
@@ -128,9 +128,10 @@ class TPCC(Workload):
         return self.warehouses * BYTES
 
     @property
-    def _scale(self) -> str:
-        plural = "s" if self.warehouses > 1 else ""
-        return f"{self.warehouses} warehouse{plural}{' with foreign keys' if self.foreign_keys else ''}"
+    def data_scale(self) -> str:
+        """The number of warehouses, and whether the tables have foreign keys."""
+        keys = " with foreign keys" if self.foreign_keys else ""
+        return f"{formatting.quantity(self.warehouses, 'warehouse')}{keys}"
 
     @property
     def round_seconds(self) -> float:
@@ -154,14 +155,14 @@ class TPCC(Workload):
     def _mark(self) -> SchemaMark:
         from pytest_dbcluster.workloads.schema_mark import SchemaMark
 
-        return SchemaMark(SCHEMA, VERSION, self._scale)
+        return SchemaMark(SCHEMA, VERSION, self.data_scale)
 
     def populate(self, setting: Setting) -> None:
         """Make the tables and load every warehouse, in parallel. Raises WorkloadError with sysbench's message."""
         from pytest_dbcluster.workloads import sysbench_driver
         from pytest_dbcluster.workloads.tpcc import digests
 
-        setting.progress(f"{self}: loading {self._scale}")
+        setting.progress(f"{self}: loading {self.data_scale}")
         node = setting.cluster.writers[0]
         self.clean(setting)
         node.query(f"CREATE DATABASE {SCHEMA}")
@@ -202,7 +203,7 @@ class TPCC(Workload):
         if node.query(f"SHOW DATABASES LIKE '{SCHEMA}'") and node.query(f"SHOW TABLES FROM {SCHEMA} LIKE '{TABLE}'"):
             ((scale,),) = node.query(f"SELECT scale FROM {SCHEMA}.{TABLE}")
             raise WorkloadError(
-                f"{self}: schema {SCHEMA} on {node.name} has {scale}, and this workload needs {self._scale}: "
+                f"{self}: schema {SCHEMA} on {node.name} has {scale}, and this workload needs {self.data_scale}: "
                 f"run DROP DATABASE {SCHEMA} there, then run the test again"
             )
 

@@ -44,6 +44,19 @@ def test_the_data_of_each_workload_have_an_option():
     assert scaled() == [SysBench("oltp_read_write"), TPCC()]
 
 
+def test_other_data_change_the_text_about_the_data_and_not_the_name():
+    """Records have the text, and the id of a claim has the name."""
+    small, large = scaled(), scaled(size="1G", warehouses=12)
+
+    assert [str(one) for one in small] == [str(small[0]), "tpcc w1 t4"]
+    assert str(small[0]) == str(large[0]) == "sysbench oltp_read_write t16"
+    assert [one.data_text for one in small] == ["1 table of 100000 rows, about 25 MiB", "1 warehouse, about 96 MiB"]
+    assert [one.data_text for one in large] == [
+        "8 tables of 516222 rows, about 1024 MiB",
+        "12 warehouses, about 1145 MiB",
+    ]
+
+
 def test_a_script_that_reads_one_table_has_one_table_of_the_size():
     """The other scripts have eight."""
     (points,) = scaled("sysbench:select_random_points", size="64M")

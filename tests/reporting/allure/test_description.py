@@ -76,12 +76,14 @@ def test_a_test_without_claims_keeps_its_name():
 
 def test_the_description_has_sentence_table_and_chart():
     """They stand in this order; the chart is an image, because Allure takes parts of inline SVG away."""
-    made = record(faster=1.84, pairs=20, published=7.41)
+    made = record(faster=1.84, pairs=20, published=7.41, data={"flush_2": "1 row", "galera3": "1 row"})
     told = description.html("", [Shown(made, "<svg>drawn</svg>")])
     [image] = re.findall(r'<img src="data:image/svg\+xml;base64,([^"]+)"', told)
     texts = [
         "✓ holds: flush_2 is faster than galera3",
         "mysqlslap write c50",
+        "<th>data</th><td",
+        ">1 row</td>",
         "99.9 %",
         "7.41x, the ",
         "<img",

@@ -40,6 +40,16 @@ def test_every_table_has_the_baseline_first():
     assert made.nodes.columns[1:] == made.why.columns[1:3] == made.variables.columns[1:] == ("galera3", "flush_2")
 
 
+def test_the_size_of_the_data_is_shown_once_if_variants_share_it():
+    """Otherwise each variant has its own; a record without a size shows none."""
+    shared, differing = {"galera3": "1 warehouse", "flush_2": "1 warehouse"}, {"galera3": "1 row", "flush_2": "2 rows"}
+
+    assert claim_view.ClaimView(record(data=shared)).data == "1 warehouse"
+    assert claim_view.ClaimView(record(data=differing)).data == "galera3 1 row; flush_2 2 rows"
+    assert claim_view.ClaimView(record(data={"galera3": "1 row"})).data == "galera3 1 row"
+    assert claim_view.ClaimView(record()).data == ""
+
+
 def test_an_inconclusive_claim_says_what_to_do():
     """As the documentation does, for each of its reasons, with its page; a claim with a verdict needs no advice."""
     reason = "budget of 120 s of measured time used (--db-budget)"

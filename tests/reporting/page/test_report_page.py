@@ -139,7 +139,8 @@ def test_a_claim_has_all_that_explains_it(texts):
     said = texts.sections["claim4"]
 
     for part in (
-        "flush_2 is faster than galera3", "published 7.41", "outside the interval", "median, operations / s",
+        "flush_2 is faster than galera3", "on mysqlslap write c50 (8 tables of 100000 rows, about 199 MiB)",
+        "published 7.41", "outside the interval", "median, operations / s",
         "seconds since the first round began", "pairs of rounds", "p99.9", "fsyncs per commit", "node2",
         "innodb_flush_log_at_trx_commit", "a commit survives with", "pytest suites/galera --db-seed=813", "Copy",
         "Noise, errors and all other figures", "Every second", "CPU, cores", "a round of galera3",
@@ -164,6 +165,7 @@ def test_an_open_claim_says_what_it_needs(texts):
 def test_sweeps_and_tests_without_an_answer_are_shown(texts):
     """Each with its reason or its table."""
     assert "sysbench oltp_read_only over threads" in texts.sections["sweeps"]
+    assert "median and its 95 % interval, 1 warehouse, about 96 MiB, " in texts.sections["sweeps"]
     assert "threads=64: the load generator set the speed" in texts.sections["sweeps"]
     assert "test_flush.py::test_nodes ! broken node2 ended on its own" in texts.sections["tests"]
 

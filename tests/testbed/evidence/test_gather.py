@@ -18,5 +18,6 @@ def test_evidence_outlives_its_clusters(pool):
     assert list(first.durability) == list(first.specs) == ["other", "standalone1"]
     assert first.specs["other"].document.release == "mariadb:10.11"
     assert first.specs["other"].options == {"lock_wait_timeout": "40"}
+    assert dict(first.data) == made.data == dict.fromkeys(("other", "standalone1"), WRITE.data_text)
     assert (first.mode, first.delays, first.rtts) == ("write", {}, {})
     assert "control driver" in first.environment

@@ -67,6 +67,8 @@ def test_equal_loads_share_their_tables():
     assert str(TPCC(terminals_on="district")) == "tpcc w1 t4 on one district"
     assert load.data_set == dataclasses.replace(load, threads=1, rate="70 %").data_set == "tpcc v2 2 warehouses"
     assert load.data_set != TPCC(warehouses=2, foreign_keys=True).data_set
+    assert load.data_text == "2 warehouses, about 191 MiB"
+    assert TPCC(foreign_keys=True).data_scale == "1 warehouse with foreign keys"
     assert load.data_set_bytes == 2 * TPCC().data_set_bytes > 0
     assert dataclasses.replace(load, rate="70 %").at_rate(None) == load
     assert load.tables == tuple(f"dbcluster_tpcc.{table}" for table in TABLES)
