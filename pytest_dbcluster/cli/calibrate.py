@@ -19,19 +19,19 @@ from typing import Any, cast
 
 from pytest_dbcluster.claims.cluster_difference import LEAST_PAIRS, ONE_IN, percent
 from pytest_dbcluster.claims.critical_values import LOOKS
-from pytest_dbcluster.cli.clusters import add_nodes, add_proxy, add_topology, add_where
+from pytest_dbcluster.cli.clusters import add_cluster, add_where
 from pytest_dbcluster.cli.compare.workloads import add_workload, workload_of
-from pytest_dbcluster.cli.text import add_wait, tell
+from pytest_dbcluster.cli.text import tell
 from pytest_dbcluster.clusters.topology import usual_nodes
 from pytest_dbcluster.errors import ConfigError, Inconclusive, ProvisionError, SeriesVoid, Unsupported
 from pytest_dbcluster.formatting import Report, duration, option_seconds
-from pytest_dbcluster.hosts.given import add_common, remote_arguments
+from pytest_dbcluster.hosts.given import HelpText, remote_arguments
 from pytest_dbcluster.hosts.provisioner import parse_images
 from pytest_dbcluster.measuring.drawing.round_source import RoundSource
 from pytest_dbcluster.measuring.drawing.rules import Rules
 from pytest_dbcluster.measuring.measurement import Measurement
 from pytest_dbcluster.rounds import round_length
-from pytest_dbcluster.spec import DEFAULT_RELEASE, ClusterSpec, ReleaseName
+from pytest_dbcluster.spec import ClusterSpec, ReleaseName
 from pytest_dbcluster.system import cache
 from pytest_dbcluster.testbed import calibrations
 from pytest_dbcluster.testbed.calibrations import LEAST_ROUNDS, Calibration, CalibrationKey, PairDifference
@@ -52,35 +52,51 @@ PARTS = 40  # the length of a round is the time of a pair / PARTS, if the worklo
 def add_calibrate(calibrate: argparse.ArgumentParser) -> None:
     """Add the options of ``dbcluster calibrate`` to its parser."""
     calibrate.set_defaults(run=run_calibrate)
-    calibrate.description = (
+    calibrate.description = HelpText(
         "Start pairs of fresh equal clusters, measure each pair, and keep how far they differ in each metric. "
         "In later claims between variants on separate clusters of this kind, a difference must be larger than that "
         "(1 in 200), in place of a default. Each pair is kept at once: after Ctrl-C, the same command continues. "
-        "Run nothing else on the machine."
+        "Run nothing else on the machine.",
+        "Measure how far fresh equal clusters differ. Later claims between separate clusters use it in place of a "
+        "default. After Ctrl-C, the same command continues. Run nothing else on the machine.",
     )
     calibrate.epilog = (
         "example: dbcluster calibrate galera --workload mysqlslap:write takes about an hour, or eight minutes with "
         "--seconds 8m"
     )
     calibrate.usage = "%(prog)s TOPOLOGY [options]"
-    add_topology(calibrate)
-    add_wait(calibrate)
-    add = calibrate.add_argument_group("what to measure").add_argument
-    add_nodes(add)
-    add_common(add, "--release", default=DEFAULT_RELEASE)
-    add_proxy(add)
+    add = add_cluster(calibrate, "what to measure")
     add_workload(add, "mysqlslap:write", default="mysqlslap:write")
-    add("--open-loop", action="store_true", help="at 70 %% of capacity, for claims about latencies")
+    add(
+        "--open-loop",
+        action="store_true",
+        help=HelpText("at 70 %% of capacity, for claims about latencies", "at 70 %% of capacity, for latencies"),
+    )
+    _add_extent(calibrate)
+    add_where(calibrate)
+
+
+def _add_extent(calibrate: argparse.ArgumentParser) -> None:
+    """Add the options for the extent of a calibration."""
     add = calibrate.add_argument_group("how much").add_argument
     add("--pairs", type=int, default=24, metavar="N", help="pairs of clusters in total (default 24)")
-    add("--rounds", type=int, metavar="N", help="rounds of each cluster (default 40; with --seconds as many as fit)")
+    add(
+        "--rounds",
+        type=int,
+        metavar="N",
+        help=HelpText(
+            "rounds of each cluster (default 40; with --seconds as many as fit)", "rounds of each cluster (default 40)"
+        ),
+    )
     add(
         "--seconds",
         metavar="TIME",
-        help="time of all pairs with the starts of their clusters, such as 8m (default: the time of --rounds)",
+        help=HelpText(
+            "time of all pairs with the starts of their clusters, such as 8m (default: the time of --rounds)",
+            "time of all pairs (default: that of --rounds)",
+        ),
     )
     add("--again", action="store_true", help="forget the existing pairs and start again")
-    add_where(calibrate)
 
 
 def run_calibrate(arguments: argparse.Namespace) -> int:

@@ -27,6 +27,7 @@ from pytest_dbcluster.hosts.given import (
     PLACES,
     SSH_TITLE,
     Add,
+    HelpText,
     add_common,
     add_ec2_options,
     add_ssh_options,
@@ -214,12 +215,7 @@ def add_up(up: argparse.ArgumentParser) -> None:
         "example: dbcluster up galera --proxy haproxy --option innodb_flush_log_at_trx_commit=2 --name mine; "
         "dbcluster down mine ends it"
     )
-    add_topology(up)
-    add_wait(up)
-    add = up.add_argument_group("what to start").add_argument
-    add_nodes(add)
-    add_common(add, "--release", default=DEFAULT_RELEASE)
-    add_proxy(add)
+    add = add_cluster(up, "what to start")
     add("--name", default="", help="a name for dbcluster ps and down (default: topology and nodes)")
     add = up.add_argument_group("options of the servers").add_argument
     add_server_option(add)
@@ -234,20 +230,29 @@ def add_up(up: argparse.ArgumentParser) -> None:
     add("--rtt", metavar="TIME", help="round-trip time between two nodes, such as 5ms (default: no delay)")
 
 
-def add_topology(command: argparse.ArgumentParser) -> None:
-    """Add the topology of a command's clusters."""
+def add_cluster(command: argparse.ArgumentParser, title: str) -> Add:
+    """Add the topology of a command's clusters, ``--wait``, and a group with nodes, release and proxy.
+
+    title: of the group. Returns the function that adds further options to the group.
+    """
     command.add_argument("topology", metavar="TOPOLOGY", help=", ".join(registry.names("topology")))
+    add_wait(command)
+    add = command.add_argument_group(title).add_argument
+    add_nodes(add)
+    add_common(add, "--release", default=DEFAULT_RELEASE)
+    names = " or ".join(registry.names("proxy"))
+    add(
+        "--proxy",
+        metavar="NAME",
+        help=HelpText(f"a proxy in front of the nodes: {names} (default: none)", f"{names} (default: none)"),
+    )
+    return add
 
 
 def add_nodes(add: Add) -> None:
     """Add the number of nodes."""
-    add("--nodes", type=int, metavar="N", help="number of nodes (default 3; for standalone 1, for drbd 2)")
-
-
-def add_proxy(add: Add) -> None:
-    """Add the proxy of a cluster."""
-    names = " or ".join(registry.names("proxy"))
-    add("--proxy", metavar="NAME", help=f"a proxy in front of the nodes: {names} (default: none)")
+    whole = "number of nodes (default 3; for standalone 1, for drbd 2)"
+    add("--nodes", type=int, metavar="N", help=HelpText(whole, "nodes (default 3; standalone 1, drbd 2)"))
 
 
 def add_server_option(add: Add) -> None:
@@ -288,7 +293,8 @@ def add_reap(reap: argparse.ArgumentParser) -> None:
 def add_where(command: argparse.ArgumentParser) -> None:
     """Add the options for the place of clusters that end with the command."""
     add = command.add_argument_group("where").add_argument
-    add("--provisioner", default="local", metavar="NAME", help=f"where clusters run (default local): {PLACES}")
+    text = HelpText(f"where clusters run (default local): {PLACES}", "local (default), container, vm, ssh or ec2")
+    add("--provisioner", default="local", metavar="NAME", help=text)
     add_common(add, "--image", action="append", default=[])
     add_ssh_options(command.add_argument_group(SSH_TITLE).add_argument)
     add_ec2_options(command.add_argument_group(EC2_TITLE).add_argument)
@@ -305,8 +311,11 @@ def add_elsewhere(command: argparse.ArgumentParser) -> None:
         "--provisioner",
         default="local",
         choices=("local", "ssh", "ec2"),
-        help="local: this machine, with its containers and guests (default); ssh: the machines of --db-host; ec2: the "
-        "resources of runs in an AWS account",
+        help=HelpText(
+            "local: this machine, with its containers and guests (default); ssh: the machines of --db-host; ec2: the "
+            "resources of runs in an AWS account",
+            "this machine (default), machines or AWS",
+        ),
     )
     add("--region", default="", metavar="REGION", help="with ec2: the region (default: that of boto3)")
     add_ssh_options(command.add_argument_group(SSH_TITLE).add_argument)

@@ -29,8 +29,9 @@ first steps:
   dbcluster up galera        starts three nodes; dbcluster down ends them
 `dbcluster COMMAND --help` lists the options of a command, and `pytest --help`
 the --db-... options of a test run."""
+WHOLE = "The documentation has the whole text of each option: reference/cli.\n"
 INTERRUPTED = 130  # the exit code of a shell for SIGINT
-HELP_COLUMN = 30  # of the texts in the help of a command, if the names of the options are short enough
+HELP_COLUMN = 32  # of the texts in the help of a command, if the names of the options are short enough
 CLOSE = 0.7  # the least likeness of options for a suggestion, see ``registry.suggestion``
 # Each group of commands: the command; the module of ``cli`` whose function ``add_COMMAND`` adds its options; and its
 # description.
@@ -61,7 +62,14 @@ COMMANDS = tuple(command for commands in GROUPS.values() for command in commands
 
 
 class HelpLines(argparse.HelpFormatter):
-    """The help of a command, in which the names of options stay whole."""
+    """The help of a command with brief texts, in which the names of options stay whole."""
+
+    def _get_help_string(self, action: argparse.Action) -> str | None:
+        return getattr(action.help, "brief", action.help)
+
+    def add_text(self, text: str | None) -> None:
+        """Add a description or an epilog; argparse calls this."""
+        super().add_text(getattr(text, "brief", text))
 
     def _split_lines(self, text: str, width: int) -> list[str]:
         return textwrap.wrap(" ".join(text.split()), width, break_on_hyphens=False)
@@ -73,6 +81,12 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, **settings: Any) -> None:
         formatter = functools.partial(HelpLines, max_help_position=HELP_COLUMN)
         super().__init__(**{"formatter_class": formatter, **settings})
+
+    def format_help(self) -> str:
+        """The help; it ends with the place of the whole texts if it has brief ones."""
+        texts = [self.description, self.epilog, *(action.help for action in self._actions)]
+        whole = any(hasattr(text, "brief") for text in texts)
+        return f"{super().format_help()}{WHOLE if whole else ''}"
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         """End with an error if the action does not accept the value; argparse calls this for each value."""

@@ -21,6 +21,18 @@ SSH_TITLE, EC2_TITLE = "machines, with the provisioner ssh", "instances, with th
 Add = Callable[..., object]  # argparse's ``add_argument``, or pytest's ``addoption``
 
 
+class HelpText(str):
+    """The help of an option or of a command; ``dbcluster COMMAND --help`` prints its shorter form, ``brief``."""
+
+    brief: str
+
+    def __new__(cls, whole: str, brief: str) -> HelpText:
+        """A text that is ``whole``, with its shorter form."""
+        made = super().__new__(cls, whole)
+        made.brief = brief
+        return made
+
+
 @dataclasses.dataclass(frozen=True)
 class Option:
     """An option of pytest and of commands, with the same help in all of them."""
@@ -30,6 +42,9 @@ class Option:
     """The argument of the provisioner, or of ``EC2Settings.parse``."""
 
     help: str
+    brief: str
+    """Its help in the terminal help of a command."""
+
     metavar: str = ""
     action: str = "store"
 
@@ -41,84 +56,98 @@ class Option:
     def add_to(self, add: Add) -> None:
         """Add the option to a parser."""
         metavar = {"metavar": self.metavar} if self.metavar else {}
-        add(self.name, action=self.action, help=self.help, **metavar)
+        add(self.name, action=self.action, help=HelpText(self.help, self.brief), **metavar)
 
 
 SSH_OPTIONS = (
     Option("--db-host", "machines", "machine for one node of each cluster, or a Host of ~/.ssh/config; repeatable; "
-           "USER@ADDRESS=PRIVATE_ADDRESS if the machines reach each other at other addresses", "USER@ADDRESS",
-           "append"),
+           "USER@ADDRESS=PRIVATE_ADDRESS if the machines reach each other at other addresses",
+           "machine for one node; repeatable", "USER@ADDRESS", "append"),
     Option("--db-load-host", "load_machines", "machine for the load generator and proxies (default: the last "
            "--db-host, beside a server); repeatable: sysbench and TPC-C divide their clients between all of them, "
-           "mysqlslap runs on the first", "USER@ADDRESS", "append"),
+           "mysqlslap runs on the first", "machine for the load generator; repeatable", "USER@ADDRESS", "append"),
     Option("--db-host-keys", "keys", "file with the host keys of the machines, in the format of known_hosts (default: "
-           "those that ssh knows)", "FILE"),
-    Option("--db-ssh-config", "config", "ssh configuration in place of ~/.ssh/config", "FILE"),
+           "those that ssh knows)", "host keys, in the format of known_hosts", "FILE"),
+    Option("--db-ssh-config", "config", "ssh configuration in place of ~/.ssh/config",
+           "configuration in place of ~/.ssh/config", "FILE"),
     Option("--db-host-directory", "base", "parent of our directory on the machines or instances (default /var/tmp)",
-           "DIR"),
+           "parent of our directory (default /var/tmp)", "DIR"),
 )  # fmt: skip
 EC2_OPTIONS = (
     Option("--db-max-cost", "max_cost", "the most that all instances of the run may cost; without it nothing is "
-           "launched", "USD"),
-    Option("--db-ec2-type", "type", "type of the servers' instances (default r6i.large)", "TYPE"),
+           "launched", "the most that the run may cost; required", "USD"),
+    Option("--db-ec2-type", "type", "type of the servers' instances (default r6i.large)",
+           "type of the servers (default r6i.large)", "TYPE"),
     Option("--db-ec2-load-type", "load_type", "type of the load generator's instance (default: that of the servers)",
-           "TYPE"),
+           "load generator's type (default: the servers')", "TYPE"),
     Option("--db-ec2-zone", "zones", "availability zone; repeatable: the servers are divided between zones, and the "
-           "load generator is in the first (default: the first zone that has the types)", "ZONE", "append"),
+           "load generator is in the first (default: the first zone that has the types)",
+           "availability zone; repeatable", "ZONE", "append"),
     Option("--db-ec2-subnet", "subnets", "subnet of the instances; repeatable, one for each zone (default: the default "
-           "subnet of the zone)", "SUBNET", "append"),
-    Option("--db-ec2-jump", "jump", "host through which ssh reaches instances of a private subnet", "USER@ADDRESS"),
+           "subnet of the zone)", "subnet, one for each zone; repeatable", "SUBNET", "append"),
+    Option("--db-ec2-jump", "jump", "host through which ssh reaches instances of a private subnet",
+           "host through which ssh reaches them", "USER@ADDRESS"),
     Option("--db-ec2-image", "image", "image: ami-..., or the name of a public parameter (default: the newest Debian "
-           "12)", "IMAGE"),
+           "12)", "ami-... (default: the newest Debian 12)", "IMAGE"),
     Option("--db-ec2-volume", "volume", "data volume of each server: gp3:GIB[:IOPS[:MIB_PER_SECOND]], gp2:GIB, "
-           "io1:GIB:IOPS, io2:GIB:IOPS, or nvme for the instance's own disk (default gp3:50:3000:125)", "VOLUME"),
+           "io1:GIB:IOPS, io2:GIB:IOPS, or nvme for the instance's own disk (default gp3:50:3000:125)",
+           "data volume (default gp3:50:3000:125)", "VOLUME"),
     Option("--db-ec2-written", "written", "how much of each data volume is written once before use; 0 writes "
-           "nothing (default 8)", "GIB"),
+           "nothing (default 8)", "data written once before use (default 8)", "GIB"),
     Option("--db-ec2-ttl", "ttl", "time to live, such as 90min: instances end themselves after it (default 2h)",
-           "TIME"),
-    Option("--db-ec2-spot", "spot", "spot instances, which cost less and can be interrupted by AWS", "", "store_true"),
+           "instances end after it (default 2h)", "TIME"),
+    Option("--db-ec2-spot", "spot", "spot instances, which cost less and can be interrupted by AWS",
+           "cheaper instances that AWS can interrupt", "", "store_true"),
     Option("--db-ec2-price", "prices", "price that wins over known prices; repeatable: TYPE=USD for an hour of a type, "
-           "or another item, such as ipv4=USD; `dbcluster ec2 prices --list` lists them", "NAME=USD", "append"),
-    Option("--db-ec2-tag", "tags", "a further tag for everything that is launched; repeatable", "KEY=VALUE", "append"),
+           "or another item, such as ipv4=USD; `dbcluster ec2 prices --list` lists them",
+           "price that wins over known ones; repeatable", "NAME=USD", "append"),
+    Option("--db-ec2-tag", "tags", "a further tag for everything that is launched; repeatable",
+           "a further tag; repeatable", "KEY=VALUE", "append"),
     Option("--db-ec2-from", "source", "network that may reach ssh (default: our public address)",
-           "CIDR"),
+           "may reach ssh (default: our public address)", "CIDR"),
 )  # fmt: skip
-# Name without prefix (``release`` of --release and --db-release) -> metavar and help, for pytest and for commands.
-COMMON: Mapping[str, tuple[str, str]] = MappingProxyType(
+# Name without prefix (``release`` of --release and --db-release) -> metavar, help of pytest and of the documentation,
+# and help of commands.
+COMMON: Mapping[str, tuple[str, str, str]] = MappingProxyType(
     {
         "release": (
             "NAME:VERSION[=DIR]",
             f"server release (default {DEFAULT_RELEASE}); `dbcluster releases` lists them; =DIR is an unpacked server",
+            f"server release (default {DEFAULT_RELEASE})",
         ),
         "image": (
             "NAME:VERSION=IMAGE",
             "image for the containers of a release (default: the image of `dbcluster image build`); repeatable",
+            "image for a release's containers; repeatable",
         ),
         "parity": (
             "|".join(PARITIES),
             "vendor: the defaults of each vendor (default); normalised: the same durability, binlog, appliers, "
             "isolation and character set on all servers",
+            "defaults of each vendor, or the same durability, binlog, appliers, isolation and character set",
         ),
         "cnf-root": (
             "DIR",
             "copy of the files of the host that a my.cnf came from, for lines such as !include /etc/...",
+            "the host's files, for lines of !include",
         ),
         "wait": (
             "TIME",
             "how long to wait for another run on this machine, or for a lock of the cache, such as 90s or 2h; then end "
             f"with an error that names the process that has the lock (default {LOCK_WAIT})",
+            f"longest wait for another run (default {LOCK_WAIT})",
         ),
     }
 )
 
 
-def add_common(add: Add, option: str, more: str = "", **arguments: object) -> None:
+def add_common(add: Add, option: str, more: str = "", brief: str = "", **arguments: object) -> None:
     """Add an option of ``COMMON``: ``--db-release`` or ``--release``.
 
-    more: the end of the help. arguments: further arguments of ``add``.
+    more: the end of the help. brief: another help of the command. arguments: further arguments of ``add``.
     """
-    metavar, text = COMMON[option.removeprefix("--").removeprefix("db-")]
-    add(option, metavar=metavar, help=f"{text}{more}", **arguments)
+    metavar, text, usual = COMMON[option.removeprefix("--").removeprefix("db-")]
+    add(option, metavar=metavar, help=HelpText(f"{text}{more}", brief or usual), **arguments)
 
 
 def add_ssh_options(add: Add) -> None:

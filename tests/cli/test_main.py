@@ -229,12 +229,29 @@ def test_up_offers_no_machines_and_no_instances():
 
 @pytest.mark.parametrize("command", [name for name, _, _ in main.COMMANDS])
 def test_a_help_fits_on_two_screens(command, monkeypatch):
-    """A screen has 50 lines of 100 characters; the usage has two lines at most."""
-    monkeypatch.setenv("COLUMNS", "100")
-    lines = help_of(command).splitlines()
+    """A screen has 30 lines of 80 characters; the usage has two lines at most. Commands of a command have helps too."""
+    monkeypatch.setenv("COLUMNS", "80")
+    for parser in parsers_of(command):
+        lines = parser.format_help().splitlines()
 
-    assert len(lines) <= 100
-    assert len(list(itertools.takewhile(bool, lines))) <= 2
+        assert len(lines) <= 60
+        assert max(map(len, lines)) <= 80
+        assert len(list(itertools.takewhile(bool, lines))) <= 2
+
+
+@pytest.mark.parametrize("command", [name for name, _, _ in main.COMMANDS])
+def test_a_help_names_every_option(command):
+    """Its text may be brief; the last line then leads to the whole text, and each brief text is shorter."""
+    for parser in parsers_of(command):
+        shown = parser.format_help()
+        texts = [action.help for action in parser._actions if isinstance(action.help, given.HelpText)]
+        options = [action for action in parser._actions if action.option_strings]
+
+        assert [one.dest for one in options if one.help == argparse.SUPPRESS] == []
+        for one in options:
+            assert re.search(rf"^  (-h, )?{one.option_strings[-1]}\b", shown, re.MULTILINE)
+        assert [text for text in texts if len(text.brief) >= len(text)] == []
+        assert shown.endswith(main.WHOLE) == bool(texts)
 
 
 def test_the_list_of_commands_fits_into_80_columns():
@@ -303,16 +320,18 @@ def test_help_tells_a_newcomer_where_to_begin():
     assert "dbcluster down mine" in " ".join(up.split())
 
 
-def help_of(command):
-    """The help of a command."""
-    return main.parser([command])._subparsers._group_actions[0].choices[command].format_help()
+def parsers_of(command):
+    """The parser of a command, and those of its own commands."""
+    made = main.parser([command])._subparsers._group_actions[0].choices[command]
+    own = made._subparsers._group_actions[0].choices.values() if made._subparsers else ()
+    return [made, *own]
 
 
 def test_golden_helps(monkeypatch):
     """They are those of the golden file: the list of commands, and the options of each command."""
     monkeypatch.setenv("COLUMNS", "120")
     helps = {"dbcluster": main.parser([]).format_help()}
-    helps |= {f"dbcluster {name}": help_of(name) for name, _, _ in main.COMMANDS}
+    helps |= {f"dbcluster {name}": parsers_of(name)[0].format_help() for name, _, _ in main.COMMANDS}
     golden.compare("command_helps", helps)
 
 

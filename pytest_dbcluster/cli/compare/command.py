@@ -21,7 +21,7 @@ from pytest_dbcluster.cli.text import add_wait, own_options, tell
 from pytest_dbcluster.clusters.topology import usual_nodes
 from pytest_dbcluster.errors import ConfigError, Inconclusive, LockHeld, merge_names
 from pytest_dbcluster.formatting import duration, option_seconds
-from pytest_dbcluster.hosts.given import add_common, remote_arguments
+from pytest_dbcluster.hosts.given import HelpText, add_common, remote_arguments
 from pytest_dbcluster.hosts.provisioner import module_of, parse_images
 from pytest_dbcluster.measuring.evidence import Evidence
 from pytest_dbcluster.reporting import results_lock
@@ -40,55 +40,73 @@ from pytest_dbcluster.workloads.workload import Workload
 SECONDS = "5m"  # default of the whole comparison, with the starts of its clusters
 LEAST_SECONDS = 10.0
 RESUME = "--resume"
-CNF_HELP = "a my.cnf; give two, the current one first, or one for both of two releases"
+CNF_HELP = HelpText(
+    "a my.cnf; give two, the current one first, or one for both of two releases",
+    "a my.cnf; give two, the current one first",
+)
 
 
 def add_compare(compare: argparse.ArgumentParser) -> None:
     """Add the options of ``dbcluster compare`` to its parser."""
     compare.set_defaults(run=run_compare)
-    compare.epilog = (
-        "exit code: 0 no worse, 3 worse, 4 could not tell, 1 error, 2 wrong arguments, such as two equal files. If two "
-        "different files give the servers the same options, the exit code is 0"
-    )
+    codes = "exit code: 0 no worse, 3 worse, 4 could not tell, 1 error, 2 wrong arguments"
+    equal = "If two different files give the servers the same options, the exit code is 0."
+    compare.epilog = HelpText(f"{codes}, such as two equal files. {equal}", codes)
     compare.usage = "%(prog)s [options]"
     add_wait(compare)
     add = compare.add_argument_group("what to compare").add_argument
     add("--cnf", action="append", default=[], metavar="FILE", help=CNF_HELP)
-    add_common(add, "--release", "; give two to compare them, the current one first", action="append", default=[])
+    more, brief = "; give two to compare them, the current one first", f"a release, or two (default {DEFAULT_RELEASE})"
+    add_common(add, "--release", more, brief, action="append", default=[])
     add_server_option(add)
     add_common(add, "--cnf-root")
-    add("--equal", action="store_true", help="measure two files or releases without a difference in effect (A/A)")
+    add(
+        "--equal",
+        action="store_true",
+        help=HelpText(
+            "measure two files or releases without a difference in effect (A/A)",
+            "measure even without a difference (A/A)",
+        ),
+    )
+    add("--topology", default="standalone", metavar="NAME", help="such as galera (default standalone)")
+    add_nodes(add)
     _add_how(compare)
     add_where(compare)
 
 
 def _add_how(compare: argparse.ArgumentParser) -> None:
-    """Add the options for clusters, workloads, time and results of a comparison."""
-    add = compare.add_argument_group("clusters and workloads").add_argument
-    add("--topology", default="standalone", metavar="NAME", help="such as galera, standalone (default standalone)")
-    add_nodes(add)
+    """Add the options for workloads, time and results of a comparison."""
+    add = compare.add_argument_group("workloads").add_argument
     add_workload(add, " and ".join(DEFAULT_WORKLOADS), action="append", default=[])
     add_data(add)
-    add = compare.add_argument_group("time and order").add_argument
+    add = compare.add_argument_group("time and results").add_argument
     add(
         "--seconds",
         default=SECONDS,
         metavar="TIME",
-        help="time of the whole comparison, with the first load of the data and the starts of its clusters, such as "
-        f"10m (default {SECONDS})",
+        help=HelpText(
+            "time of the whole comparison, with the first load of the data and the starts of its clusters, such as "
+            f"10m (default {SECONDS})",
+            f"time of the whole comparison (default {SECONDS})",
+        ),
     )
     add("--seed", type=int, metavar="N", help="seed for the order of rounds (default random)")
-    add = compare.add_argument_group("results").add_argument
     add(
         "--results",
         default="reports/compare",
         metavar="DIR",
-        help="directory of the results and their page (default reports/compare)",
+        help=HelpText(
+            "directory of the results and their page (default reports/compare)",
+            "results and page (default reports/compare)",
+        ),
     )
     add(
         "--resume",
         action="store_true",
-        help="keep the answers in the results directory, and measure workloads without an answer or with changes",
+        help=HelpText(
+            "keep the answers in the results directory, and measure workloads without an answer or with changes",
+            "keep answers, and measure what has none",
+        ),
     )
 
 

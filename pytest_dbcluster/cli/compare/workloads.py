@@ -11,7 +11,7 @@ from pytest_dbcluster import registry
 from pytest_dbcluster.clusters.servers.variables import as_number
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.formatting import whole_mebibytes
-from pytest_dbcluster.hosts.given import Add
+from pytest_dbcluster.hosts.given import Add, HelpText
 from pytest_dbcluster.spec import memory_bytes, memory_text
 from pytest_dbcluster.testbed.comparability import BUFFER_POOL
 from pytest_dbcluster.testbed.variants import Variant
@@ -35,22 +35,30 @@ def add_workload(add: Add, usual: str, **more: object) -> None:
         help=f"tpcc, sysbench:SCRIPT or mysqlslap:MODE{'; repeatable' * ('action' in more)} (default {usual})",
         **more,
     )
-    add("--threads", type=int, metavar="N", help="connections of each workload (default: that of the workload)")
+    threads = HelpText(
+        "connections of each workload (default: that of the workload)", "connections (default: of the workload)"
+    )
+    add("--threads", type=int, metavar="N", help=threads)
 
 
 def add_data(add: Add) -> None:
     """Add the options for the size of the data."""
+    usual, warehouse = (whole_mebibytes(one.data_set_bytes) for one in (SysBench(), TPCC()))
     add(
         "--size",
         metavar="SIZE",
-        help=f"data of sysbench, such as 2G, in {TABLES} tables (default: {SysBench().size} rows, "
-        f"{whole_mebibytes(SysBench().data_set_bytes)})",
+        help=HelpText(
+            f"data of sysbench, such as 2G, in {TABLES} tables (default: {SysBench().size} rows, {usual})",
+            f"data of sysbench, such as 2G (default {usual})",
+        ),
     )
     add(
         "--warehouses",
         type=int,
         metavar="N",
-        help=f"data of tpcc, {whole_mebibytes(TPCC().data_set_bytes)} for each warehouse (default 1)",
+        help=HelpText(
+            f"data of tpcc, {warehouse} for each warehouse (default 1)", f"data of tpcc, {warehouse} each (default 1)"
+        ),
     )
 
 
