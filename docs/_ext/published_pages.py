@@ -47,7 +47,7 @@ def texts(root: Path = ROOT, results: Path = published_results.DIRECTORY) -> dic
         stored = published_results.read(work, results)
         found[f"{work}.md"] = text_of(document, own, stored)
         measured = {result.claim_id for result in stored} & {claim.claim_id for claim in own}
-        rows.append((f"[{work}]({work}.md)", document["title"], document["hardware"], f"{len(measured)} of {len(own)}"))
+        rows.append((f"[]({work}.md)", document["title"], document["hardware"], f"{len(measured)} of {len(own)}"))
     found["index.md"] = table(("page", "source", "published hardware", "measured claims"), rows)
     return found
 

@@ -235,6 +235,30 @@ def test_a_quoted_message_is_one_that_the_code_makes():
     assert quoted in (ROOT / "tests" / "golden" / "verdicts.txt").read_text()
 
 
+def title(path):
+    """The title of a page, also if that stands in an included file; in lower case at its beginning."""
+    text = path.read_text()
+    if included := re.match(r"```\{include\} (\S+)", text):
+        return title((path.parent / included[1]).resolve())
+    return decapitalised(re.search(r"^# (.+)$", text, re.MULTILINE)[1])
+
+
+def decapitalised(text):
+    """The text with a small first letter, which a title has within a sentence."""
+    return text[:1].lower() + text[1:]
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.relative_to(DOCS).as_posix())
+def test_a_link_to_a_page_has_its_title(path):
+    """A reader finds the words of a link at the top of its page; an empty text, and a table of contents, take them."""
+    text = FENCE.sub(lambda one: one[0] if "toctree" in one[2] else "\n", path.read_text())
+    links = re.findall(r"(?<!!)\[([^\]]+)\]\((?!\w+:)([^)#\s]+\.md)\)", text)
+    trees = [entries for _, kind, entries in FENCE.findall(text) if "toctree" in kind]
+
+    assert [(words, page) for words, page in links if decapitalised(words) != title(path.parent / page)] == []
+    assert [line for entries in trees for line in entries.splitlines() if "<" in line] == []
+
+
 def commands():
     """Every line of the shell on the site, joined where it continues."""
     lines = [line for _, text in blocks("sh") for line in text.replace("\\\n", " ").splitlines()]
