@@ -12,10 +12,10 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
@@ -26,7 +26,7 @@ from pytest_dbcluster.measuring.drawing.rules import Rules
 from pytest_dbcluster.measuring.evidence import ResolvedSpec, SpecDocument
 from pytest_dbcluster.measuring.measurement import Measurement
 from pytest_dbcluster.measuring.question import Question
-from pytest_dbcluster.plugin.fixture import Measure
+from pytest_dbcluster.plugin.fixture import Measure, MeasureCall
 from pytest_dbcluster.reporting.documents.claim_id import bare, claim_id
 from pytest_dbcluster.reporting.published import Published
 from pytest_dbcluster.rounds import open_loop
@@ -34,7 +34,12 @@ from pytest_dbcluster.rounds.round import Round
 from pytest_dbcluster.spec import DEFAULT_RELEASE, PROFILES, ClusterSpec, ReleaseName
 from pytest_dbcluster.testbed import comparability, names
 from pytest_dbcluster.testbed.variants import Variant
-from pytest_dbcluster.workloads.workload import Workload
+
+if TYPE_CHECKING:
+    from pytest_dbcluster.plugin.settings import Settings
+    from pytest_dbcluster.reporting.resume.earlier import Earlier
+    from pytest_dbcluster.workloads.tpcc import TPCC
+    from pytest_dbcluster.workloads.tpcc.failover import LoadedFailover
 
 ROOT = Path(__file__).parents[2]
 MARK = "published"
@@ -88,14 +93,13 @@ def claims(root: Path = ROOT) -> list[PublishedClaim]:
 class _NoRounds(RoundSource):
     """What a measurement knows of its variants before it starts a cluster."""
 
-    def __init__(
-        self, workload: Workload | Mapping[str, Workload], on: Sequence[ClusterSpec], release: ReleaseName, called: str
-    ) -> None:
-        several = [*on] * (len(workload) if isinstance(workload, Mapping) else 1)
+    def __init__(self, call: MeasureCall) -> None:
+        workload, release = call.workload, call.release
+        several = [*call.on] * (len(workload) if isinstance(workload, Mapping) else 1)
         variants = [SimpleNamespace(spec=spec, release=SimpleNamespace(name=str(release))) for spec in several]
         workloads, self.names = names.pairs(workload, cast("list[Variant]", variants))
         self.mode = "" if isinstance(workload, Mapping) else workload.mode_name
-        self.load = called or " and ".join(dict.fromkeys(map(str, workloads)))
+        self.load = call.called or " and ".join(dict.fromkeys(map(str, workloads)))
         self.metric = comparability.metric(workloads)
         self.arrival_rate = open_loop.ArrivalRate.of(comparability.rate(workloads))
         self.resolved = [_resolved(spec, release) for spec in several]
@@ -127,32 +131,26 @@ class _Noted(Answer):
 class _NoSession:
     """The session of a run that measures nothing. ``note`` gets each question with its source."""
 
-    settings = SimpleNamespace(rules=lambda: Rules(seed=0))
+    settings = cast("Settings", SimpleNamespace(rules=lambda: Rules(seed=0)))
     # The test has an answer, so nothing asks whether its rounds fit its budget.
-    earlier = SimpleNamespace(has=lambda test, release: True)
+    earlier = cast("Earlier", SimpleNamespace(has=lambda test, release: True))
 
     def __init__(self, note: Callable[[_NoRounds, Question], None]) -> None:
         self._note = note
 
-    def measurement(
-        self,
-        workload: Workload | Mapping[str, Workload],
-        on: Sequence[ClusterSpec],
-        release: ReleaseName,
-        item: Any,
-        *,
-        called: str = "",
-        number: int = 0,
-        **_: object,
-    ) -> Measurement:
+    def measurement(self, call: MeasureCall) -> Measurement:
         """A measurement whose claims are noted."""
-        source = _NoRounds(workload, on, release, called)
+        source = _NoRounds(call)
 
         def recall(question: Question) -> Answer:
             self._note(source, question)
             return _Noted()
 
-        return Measurement(source, Rules(seed=0), test=item.nodeid, number=number, recall=recall)
+        return Measurement(source, Rules(seed=0), test=call.item.nodeid, number=call.number, recall=recall)
+
+    def failover(self, load: TPCC, spec: ClusterSpec, release: ReleaseName) -> LoadedFailover:
+        """Raise AssertionError: nothing is measured here."""
+        raise AssertionError(f"{load}: a test of a published measurement fails a cluster over")
 
     def curve_begins(self, curve: Curve) -> None:
         """Do nothing: its points are noted when they are claimed."""
@@ -199,7 +197,7 @@ def _claims(item: pytest.Function, mark: pytest.Mark) -> list[PublishedClaim]:
             )
         )
 
-    measure = Measure(cast("Any", _NoSession(note)), given["db_release"], item, [])
+    measure = Measure(_NoSession(note), cast("ReleaseName", given["db_release"]), item, [])
     own = {name: measure if name == "measure" else given[name] for name in item._fixtureinfo.argnames}
     item.obj(**own)
     return found

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pytest_dbcluster import calls
 from pytest_dbcluster.errors import ConfigError, Inconclusive
@@ -15,7 +16,8 @@ from pytest_dbcluster.measuring.series import Series, series_of
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
 
 if TYPE_CHECKING:
-    from pytest_dbcluster.plugin.session import DBSession
+    from pytest_dbcluster.plugin.settings import Settings
+    from pytest_dbcluster.reporting.resume.earlier import Earlier
     from pytest_dbcluster.workloads.tpcc import TPCC
     from pytest_dbcluster.workloads.tpcc.failover import LoadedFailover
     from pytest_dbcluster.workloads.workload import Workload
@@ -28,6 +30,59 @@ ALONE = (
 )
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class MeasureCall:
+    """A call of ``measure``, or one point of a sweep."""
+
+    workload: Workload | Mapping[str, Workload]
+    """One workload, or several ones by name."""
+
+    on: Sequence[ClusterSpec]
+    """The specs; each workload runs on each of them."""
+
+    release: ReleaseName
+    """The release of specs that name none."""
+
+    item: Any
+    """The test, as pytest has it."""
+
+    across_durability: bool = False
+    """As in ``Measure.__call__``."""
+
+    instances: int | None = None
+    """As in ``Measure.__call__``."""
+
+    called: str = ""
+    """Another name for the workload; empty for its own."""
+
+    number: int = 0
+    """The number of the call in its test, from 0."""
+
+    swept: tuple[str, object] | None = None
+    """Field and value of a point of a sweep; None without a sweep."""
+
+
+class MeasureSession(Protocol):
+    """What ``Measure`` needs of a run; ``DBSession`` is one."""
+
+    @property
+    def settings(self) -> Settings:
+        """The settings of the run."""
+
+    @property
+    def earlier(self) -> Earlier | None:
+        """The run that this one continues; None without one."""
+
+    def measurement(self, call: MeasureCall) -> Measurement:
+        """As ``DBSession.measurement``."""
+
+    def failover(self, load: TPCC, spec: ClusterSpec, release: ReleaseName) -> LoadedFailover:
+        """As ``DBSession.failover``."""
+
+    def curve_begins(self, curve: Curve) -> None:
+        """As ``DBSession.curve_begins``."""
+
+
 class Measure:
     """``measure(workload, on=[spec, ...])`` and ``measure.sweep(workload, on=[spec, ...], threads=(1, 4, 16))``.
 
@@ -35,7 +90,9 @@ class Measure:
     measurement, or one for each point of a sweep.
     """
 
-    def __init__(self, session: DBSession, release: ReleaseName, item: Any, asked: list[list[Measurement]]) -> None:
+    def __init__(
+        self, session: MeasureSession, release: ReleaseName, item: Any, asked: list[list[Measurement]]
+    ) -> None:
         self._session = session
         self._release = release
         self._item = item
@@ -163,13 +220,15 @@ class Measure:
         if why and not self._has_answer():
             raise Inconclusive(f"{why}; nothing was started")
         return self._session.measurement(
-            workload,
-            on,
-            self._release,
-            self._item,
-            across_durability=across_durability,
-            instances=instances,
-            called=called,
-            number=len(self._asked),
-            swept=swept,
+            MeasureCall(
+                workload=workload,
+                on=on,
+                release=self._release,
+                item=self._item,
+                across_durability=across_durability,
+                instances=instances,
+                called=called,
+                number=len(self._asked),
+                swept=swept,
+            )
         )

@@ -22,6 +22,7 @@ from pytest_dbcluster.measuring.measurement import Measurement
 from pytest_dbcluster.plugin import run_file
 from pytest_dbcluster.plugin import settings as run_settings
 from pytest_dbcluster.plugin.collection import budgets
+from pytest_dbcluster.plugin.fixture import MeasureCall
 from pytest_dbcluster.plugin.settings import Settings
 from pytest_dbcluster.reporting import report, results_directory, schema, sinks
 from pytest_dbcluster.reporting.documents.machine import machine
@@ -85,37 +86,27 @@ class DBSession:
         if worker := config.pluginmanager.get_plugin(sinks.WORKER):
             worker.group_ends = self.group_ends
 
-    def measurement(
-        self,
-        workload: Workload | Mapping[str, Workload],
-        on: Sequence[ClusterSpec],
-        release: ReleaseName,
-        item: Any,
-        *,
-        across_durability: bool = False,
-        instances: int | None = None,
-        called: str = "",
-        number: int = 0,
-        swept: tuple[str, object] | None = None,
-    ) -> Measurement:
+    def measurement(self, call: MeasureCall) -> Measurement:
         """The measurement of one workload, or of several ones (name -> workload), on each of these specs.
 
-        Checks everything and starts nothing; claims draw the rounds. called: another name for the workload, or empty.
-        number: the number of the measurement in its test. swept: field and value of a point of a sweep. Raises
-        ConfigError for a wrong argument or variants that cannot be compared.
+        Checks everything and starts nothing; claims draw the rounds. Raises ConfigError for a wrong argument, and for
+        variants that cannot be compared.
         """
-        _check(on, instances)
-        if not isinstance(across_durability, bool):
-            raise ConfigError(f"measure(..., across_durability={across_durability!r}): it accepts True or False")
+        workload, on, item = call.workload, call.on, call.item
+        _check(on, call.instances)
+        if not isinstance(call.across_durability, bool):
+            raise ConfigError(f"measure(..., across_durability={call.across_durability!r}): it accepts True or False")
         loads: list[Workload] = [workload] * len(on) if not isinstance(workload, Mapping) else []
         if isinstance(workload, Mapping):
             comparability.check_loads(workload, on)
             loads = [each for each in workload.values() for _ in on]  # in the order of the testbed's variants
             on = [*on] * len(workload)
-        testbed = self.testbed(workload, on, release, across_durability=across_durability, instances=instances)
-        testbed.load = called or testbed.load
+        testbed = self.testbed(
+            workload, on, call.release, across_durability=call.across_durability, instances=call.instances
+        )
+        testbed.load = call.called or testbed.load
         self._testbeds.append(testbed)
-        recall = self._recall(testbed, loads, item, swept)
+        recall = self._recall(testbed, loads, item, call.swept)
         return Measurement(
             testbed,
             budgets.rules(item, self.settings),
@@ -123,7 +114,7 @@ class DBSession:
             self._recorder(recall, item),
             test=item.nodeid,
             release=releases(testbed.resolved),
-            number=number,
+            number=call.number,
             claimed=self._claimed.setdefault(item.nodeid, set()),
             recall=recall,
             tries=EarlierTries(recall, self._config.rootpath),

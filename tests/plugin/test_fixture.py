@@ -110,8 +110,8 @@ def test_a_sweep_of_one_cluster_is_a_curve(made, monkeypatch):
     """It can be drawn without a claim, so it compares nothing and is no mistake."""
     asked = []
 
-    def measurement(workload, on, *_, **__):
-        asked.append((workload.concurrency, list(on)))
+    def measurement(call):
+        asked.append((call.workload.concurrency, list(call.on)))
         raise ConfigError("far enough")
 
     monkeypatch.setattr(made._session, "measurement", measurement)

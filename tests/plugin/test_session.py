@@ -14,7 +14,7 @@ import pytest
 from pytest_dbcluster import wait
 from pytest_dbcluster.errors import ConfigError, Inconclusive, LockHeld, ProvisionError
 from pytest_dbcluster.measuring.series import ordered
-from pytest_dbcluster.plugin.fixture import Measure
+from pytest_dbcluster.plugin.fixture import Measure, MeasureCall
 from pytest_dbcluster.plugin.session import DBSession
 from pytest_dbcluster.plugin.settings import Settings
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
@@ -201,7 +201,9 @@ def test_loads_without_texts_for_names_are_refused_before_anything_starts(sessio
     monkeypatch.setattr(session, "testbed", lambda *_, **__: pytest.fail("started"))
 
     with pytest.raises(ConfigError, match=r"a name is a text, got 1, 16; write a text, such as \"1 clients\"$"):
-        session.measurement({1: "a", 16: "b"}, [ClusterSpec("galera", nodes=3)], None, None)
+        session.measurement(
+            MeasureCall(workload={1: "a", 16: "b"}, on=[ClusterSpec("galera", nodes=3)], release=None, item=None)
+        )
 
 
 def test_clusters_are_not_promised_to_stay_where_they_cannot(pytestconfig, tmp_path):
