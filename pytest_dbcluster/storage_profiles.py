@@ -8,8 +8,8 @@ A volume of Amazon EBS limits operations (docs.aws.amazon.com/ebs/latest/usergui
 - gp3: 3000 operations/s for any size; more for a higher price.
 
 A profile limits only the rate of writes. Reads, bytes/s and latency are those of the local disk. The kernel counts the
-flush of a disk cache (``write back`` in queue/write_cache) as a write, and an fsync of a growing file writes more than
-its data. On such a disk an fsync took 2.2 to 3.4 operations, so 3000 operations/s were 800 to 1300 fsyncs/s.
+flush of a disk cache (``write back`` in queue/write_cache) as a write. An fsync of a growing file writes more than its
+data. On such a disk an fsync took 2.2 to 3.4 operations, so 3000 operations/s were 800 to 1300 fsyncs/s.
 """
 
 from __future__ import annotations

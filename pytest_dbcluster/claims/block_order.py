@@ -6,9 +6,9 @@ block are compared in *pairs*: inside an opening block a seeded random matching 
 pair.
 
 What the draw guarantees for two variants, whatever other variants a block has: given the places of the two in an
-opening block, all 70 arrangements are equally likely. Given the matching, which of the two runs first is a fair coin in
-each of the four pairs, independent of the others (70 arrangements x 24 matchings = 105 pairings x 16 patterns of
-coins). The same holds for later blocks. Nothing is balanced: a balanced order could meet a wave of the same period.
+opening block, all 70 arrangements are equally likely. Given the matching, a fair coin says which of the two runs first
+in each of the four pairs. The four coins are independent (70 arrangements x 24 matchings = 105 pairings x 16 patterns
+of coins). The same holds for later blocks. Nothing is balanced: a balanced order could meet a wave of the same period.
 """
 
 from __future__ import annotations

@@ -1,17 +1,17 @@
 """Carry-over: whether a round is slower because of the variant that ran before it.
 
 A variant that leaves work behind (dirty pages, a backlog, a full log) slows whatever follows it. The order of the
-rounds is random, so each variant is followed by itself and by the others. The log time of a round is modelled as the
-sum of its block's, its variant's and its predecessor's part, fitted by least squares. In blocks of one round of each of
-two variants this compares the log ratios of pairs that begin after the other variant with those of pairs that do not.
-Opening blocks are fitted apart from later blocks, because a drift makes them noisier.
+rounds is random, so each variant is followed by itself and by the others. The log time of a round is modelled as a sum:
+its block's, its variant's and its predecessor's part. Least squares fit them. In blocks of one round of each of two
+variants this compares two kinds of pairs: those that begin after the other variant, and those that do not. It compares
+their log ratios. Opening blocks are fitted apart from later blocks, because a drift makes them noisier.
 
-What chance does is known from the draw of the order (``block_order``), as it is for claims. Without carry-over
-the log times less the variant's part are fixed numbers, whatever the noise is, and every other order that could have
-been drawn meets the same numbers. So t of the order that ran is compared with t of other orders (a randomisation test,
-p as in Phipson and Smyth 2010). The variant's part itself is not known: every value is tried, and the one with which
-chance does the most counts. So the level holds for any ratio of the variants and any noise that is the same for both.
-It takes for granted that a variant changes every log time by the same.
+What chance does is known from the draw of the order (``block_order``), as it is for claims. Without carry-over the log
+times less the variant's part are fixed numbers, whatever the noise is. Every other order that could have been drawn
+meets the same numbers. So t of the order that ran is compared with t of other orders (a randomisation test, p as in
+Phipson and Smyth 2010). The variant's part itself is not known: every value is tried, and the one with which chance
+does the most counts. So the level holds for any ratio of the variants and any noise that is the same for both. It takes
+for granted that a variant changes every log time by the same.
 
 No verdict rests on carry-over: it is shown beside the estimate, and it warns.
 """

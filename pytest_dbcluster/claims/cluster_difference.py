@@ -1,8 +1,8 @@
 """ClusterDifference: how far two fresh equal clusters can differ, called f. Pure functions.
 
 Two servers with the same release and options differ: their memory and files lie elsewhere. Such a difference stays as
-long as the servers run, so more rounds do not remove it. So a claim between variants on separate clusters holds only if
-its interval lies beyond the bound of the claim by more than f. It fails only if the interval lies short of the bound by
+long as the servers run, so more rounds do not remove it. So a claim between separate clusters holds only if its
+interval lies beyond the bound of the claim by more than f. It fails only if the interval lies short of the bound by
 more than f. Between the two it is inconclusive. Each metric has a separate f: equal clusters differ more in a latency
 than in throughput.
 
@@ -126,7 +126,7 @@ def _prediction(square: float, noise: float, pairs: int) -> float:
     """The .995 quantile of the next difference of two clusters, by Bayes' rule, for differences with noise.
 
     square: the mean square of the differences. noise: the variance that comes from the rounds. The variance v of a
-    difference, noise included, has the prior 1 / v, cut off below the noise, so without noise the result is Student's.
+    difference, noise included, has the prior 1 / v, cut off below the noise. So without noise the result is Student's.
     """
     lowest, highest = max(noise, square / SPAN), max(noise, square) * SPAN
     step = math.log(highest / lowest) / STEPS

@@ -4,8 +4,8 @@ No test of equal means keeps its level under rare bursts and has power. So the c
 than half of those that counted anything, the candidate's count is lower by the margin. That is a sign test. A pair with
 nothing on both sides is not evidence. A pair on the bound counts for neither side.
 
-From 14 pairs on a look rejects if the number of pairs on one side is at most as likely as its critical value
-(``critical_values``). That is exact in two cases, for any spread, skew or bursts:
+From 14 pairs on a look takes the chance of the number of pairs on one side. It rejects if that is at most its critical
+value (``critical_values``). That is exact in two cases, for any spread, skew or bursts:
 
 - the values are fixed, and only their labels are drawn;
 - rounds are independent, and their pairs lie above and below the bound equally often.
@@ -110,7 +110,7 @@ def chance(level: float, look: int) -> float:
 def _share_of_rank_sums(look: int, value: int) -> float:
     """The share of all ways to give ranks to a side whose sum is ``value`` or more.
 
-    The number of ways to each sum is a digit of ``width`` bits of one large number, so adding a rank is a shift and an
+    The number of ways to each sum is a digit of ``width`` bits of one large number. So adding a rank is a shift and an
     addition. The sum of the digits from one on is what remains of a division by the largest digit.
     """
     width, ways = look + 2, 1
@@ -151,7 +151,7 @@ def interval(seen: Pairs, level: float) -> Interval:
 
 
 def detectable(pairs: Pairs, level: float, look: int) -> float:
-    """How much lower a counter has to be for ``look`` pairs to show it with power .8, as a log ratio of at least 0."""
+    """The log ratio, at least 0, by which a counter must be lower for ``look`` pairs to show it with power .8."""
     found, of = ratios(pairs), _of(pairs, look)
     needed = _least_pairs(level, look, of)
     if math.isinf(needed) or not found:

@@ -6,23 +6,23 @@ numbers, and only the labels of the variants are random. This is so for any nois
 
 - Looks at 8 and 12 pairs: Mann-Whitney (1947) of four rounds against four, summed over the opening blocks. The value
   is the largest sum U that still rejects. Its exact distribution counts the 70 arrangements of each opening block.
-- Looks from 14 pairs on: Wilcoxon's signed-rank sum of ``s * v``. s is +1 if the baseline ran first, else -1; v is
-  what remains of the pair's difference (first round minus second) without its centre. The value is the smallest sum
-  that rejects. Centre and ranks do not use s, and each s is a fair coin. So the exact null distribution of the sum is
-  Wilcoxon's for every centre. The values hold for a trimmed mean as they do for a mean. Ties only lower the chance.
+- Looks from 14 pairs on: Wilcoxon's signed-rank sum of ``s * v``. s is +1 if the baseline ran first, else -1. v is the
+  pair's difference (first round minus second) without its centre. The value is the smallest sum that rejects. Centre
+  and ranks do not use s, and each s is a fair coin. So the exact null distribution of the sum is Wilcoxon's for every
+  centre. The values hold for a trimmed mean as they do for a mean. Ties only lower the chance.
 
 Two variants may also have the same centre and different spreads: their log differences are symmetric about the bound.
-Then s is a fair coin for each difference of independent rounds as well, so the signed ranks keep their exact chance.
-The opening blocks do not: all n rounds of the noisier variant lie on one side of the other variant with chance 2**-n.
-So no look at 4 pairs speaks (1/16), nor one at 8 pairs of a claim (1/256), and at 12 pairs U <= 2 counts as .00027. No
-gate that compares the spreads seen at 8 pairs would help: a variant with two modes may show only one of them.
+Then s is a fair coin for each difference of independent rounds as well. So the signed ranks keep their exact chance.
+The opening blocks do not. With chance 2**-n all n rounds of the noisier variant lie on one side of the other variant.
+So no look at 4 pairs speaks (1/16), nor one at 8 pairs of a claim (1/256). At 12 pairs U <= 2 counts as .00027. No gate
+that compares the spreads seen at 8 pairs would help: a variant with two modes may show only one of them.
 
-Rows for claims: the exact chances of all looks add up to at most the level (union bound), so the level holds in both
-cases, towards one side. A look speaks if all signs alike take at most a tenth of the level. All signed ranks have
-one nominal level: the largest that keeps the sum. It is never larger than that of a looser level. Guards: the chances
-add up to .1, which a guard promises if rounds depend on each other and the variant changes nothing. That this
-keeps .05 for independent rounds, all looks together, is simulated with spreads from 1:1 to 1:10, and for noise
-that grows tenfold.
+Rows for claims: the exact chances of all looks add up to at most the level (union bound). So the level holds in both
+cases, towards one side. A look speaks if all signs alike take at most a tenth of the level. All signed ranks have one
+nominal level: the largest that keeps the sum. It is never larger than that of a looser level. Guards: the chances add
+up to .1, which a guard promises if rounds depend on each other and the variant changes nothing. A simulation shows that
+this keeps .05 for independent rounds, all looks together. It has spreads from 1:1 to 1:10, and noise that grows
+tenfold.
 
 ``benchmarks/critical_values.py`` makes and checks the table. For rows of claims it only counts, without simulation.
 ``benchmarks/noise_models.py`` shows the errors of all looks together for noise of many kinds.
@@ -105,7 +105,7 @@ def boundary(level: float) -> Boundary:
 def looks(instances: int = 1) -> tuple[int, ...]:
     """The looks of a measurement whose blocks use ``instances`` instances in turn.
 
-    No look comes inside an opening block. A look comes only when every instance has equally many opening blocks, so no
+    No look comes inside an opening block. A look comes only when every instance has equally many opening blocks. So no
     verdict rests more on one instance than on another.
     """
     whole = PER_OPENING * openings(instances)

@@ -83,7 +83,7 @@ def median_interval(values: Sequence[float], level: float = 0.95) -> Interval | 
     """A confidence interval of the median, for any distribution; its ends are two of the values.
 
     The k-th smallest and the k-th largest value. The chance that the median lies outside is a binomial tail of fair
-    coins (Conover, Practical Nonparametric Statistics, 3.2); k is the largest that keeps it at 1 - ``level`` or less.
+    coins (Conover, Practical Nonparametric Statistics, 3.2). k is the largest that keeps it at 1 - ``level`` or less.
     None for too few values: 95 % needs 6.
     """
     rising, count = sorted(values), len(values)

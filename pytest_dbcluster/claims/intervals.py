@@ -1,9 +1,9 @@
 """Estimate and interval of the log ratio of two variants, from the tests of ``critical_values``. Pure functions.
 
 A log ratio b is inside the interval when the last look does not reject it. At 8 and 12 pairs the test is
-Mann-Whitney's, and the ends of the interval are two of the 16 differences inside each opening block. From 14 pairs on
-it is the signed-rank test of ``remainders``. ``level`` is a one-sided chance of error that ``critical_values`` has;
-other levels raise ConfigError.
+Mann-Whitney's. The ends of the interval are two of the 16 differences inside each opening block. From 14 pairs on it is
+the signed-rank test of ``remainders``. ``level`` is a one-sided chance of error that ``critical_values`` has; other
+levels raise ConfigError.
 
 An end is found by bisection, to ROUNDING. If it is only drawn in a chart or printed, a larger ``within`` saves half of
 the time: the end then lies at most ``within`` outside of the exact one, never inside.
@@ -94,8 +94,8 @@ def _sums(pairs: Pairs, bound: float) -> tuple[int, int]:
 def remainders(pairs: Pairs, bound: float) -> list[float]:
     """The values s * v whose signed ranks are summed, one per pair, for the log ratio ``bound``.
 
-    u = s * (ratio - bound) is the log speed of the pair's second round over the first, for any ratio that the bound
-    allows for: the draw does not move it. v = u - centre takes out what the position in a pair does. Each s * v falls
+    u = s * (ratio - bound) is the log speed of the pair's second round over the first. The draw does not move it, for
+    any ratio that the bound allows for. v = u - centre takes out what the position in a pair does. Each s * v falls
     when the bound rises, because the centre is a weighted mean of ordered values.
     """
     u = [sign * (ratio - bound) for sign, ratio in zip(pairs.signs, pairs.ratios, strict=True)]

@@ -148,8 +148,8 @@ def of_losses(after: Pairs, before: Pairs) -> Pairs:
       is a fair coin, whatever e, e' and s t are. That holds even if theta' is not known. Ties only lower the chance.
 
     As for every claim, a variant with other noise is not covered. The looks inside of opening blocks (before 14 pairs)
-    compare rounds of several pairs, in which theta' does not cancel, so they do not decide. The exact chances of all
-    looks add up to less than the level.
+    compare rounds of several pairs. There theta' does not cancel, so they do not decide. The exact chances of all looks
+    add up to less than the level.
     """
     return Pairs(
         candidate=after.ratios,

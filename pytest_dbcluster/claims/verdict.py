@@ -3,8 +3,8 @@
 ``judge`` is called after every block. It decides only at a look (``critical_values.looks``), so the promised error
 covers all looks together. The rule of one look is ``_answer``: the claim holds when its interval lies inside
 ``Claim.hold_bounds``, and fails when its interval lies outside of ``Claim.fail_bounds``. A claim ends inconclusive at
-the cap, when the budget is used, when it is futile, when the void rounds depend on the variant, when a difference
-between equal clusters can explain what was measured, or when no verdict can be trusted.
+the cap, when the budget is used, and when it is futile. It does so too if void rounds depend on the variant, or if
+equal clusters can differ by what was measured. The last reason is that no verdict can be trusted.
 """
 
 from __future__ import annotations
@@ -146,8 +146,8 @@ def unlike_voids(pairs: Pairs) -> str:
     """Why these pairs may not decide yet: the void rounds depend on the variant; empty if they do not.
 
     If the slow rounds of a variant go void, it looks faster than it is. So the void rounds of two variants may differ
-    by at most 3 % of the rounds of a variant, and by one from 14 pairs on. ``benchmarks/noise_models.py`` simulates
-    the cost of one void round that was the slowest of its variant.
+    by at most 3 % of the rounds of a variant. From 14 pairs on they may differ by one. ``benchmarks/noise_models.py``
+    simulates the cost of one void round that was the slowest of its variant.
     """
     baseline, candidate = pairs.void_rounds()
     attempted = len(pairs) + max(baseline, candidate)

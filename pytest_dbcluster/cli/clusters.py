@@ -118,8 +118,8 @@ def _state(run: Run) -> str:
 def down(wanted: str) -> tuple[Run, int]:
     """End one kept run by its id or name; return the run and the number of ended processes.
 
-    Root may end a run of another user by its id. Raises ConfigError for an unknown id or name, for a run that is alive
-    and not kept, for another user's run, and for a run that is kept on other machines.
+    Root may end a run of another user by its id. Raises ConfigError for an unknown id or name, and for a run that is
+    alive and not kept. It raises it too for another user's run, and for a run that is kept on other machines.
     """
     run = kept.choose(wanted, runs.list_runs())
     if not run.kept and run.alive:

@@ -28,9 +28,9 @@ class Pulse:
     """The statement; it returns rows (Variable_name, Value) or a single row."""
 
     values: Mapping[str, tuple[str, float]]
-    """Name in the timeline -> (status or column in lower case, factor). The units are seconds so far for
-    ``flow_control_paused``, seconds of all sessions so far for ``flow_control_held``, transactions for
-    ``receive_queue`` and ``certification_queue``, and seconds for ``replica_lag``.
+    """Name in the timeline -> (status or column in lower case, factor). The unit of ``flow_control_paused`` is seconds
+    so far, that of ``flow_control_held`` seconds of all sessions so far. ``receive_queue`` and ``certification_queue``
+    count transactions, and ``replica_lag`` has seconds.
     """
 
 

@@ -315,9 +315,9 @@ class Host(abc.ABC):
 def at_once(items: Sequence[Item], ask: Callable[[Item], Answer], hosts: Sequence[Host]) -> list[Answer]:
     """Query all items and return the answers in order. ``hosts``: the hosts that answer.
 
-    If a host is on another machine, or in a network that this machine is not connected to, each query runs in a
-    separate thread, because an answer takes a round trip. On this machine queries run one after the other, because
-    threads cost more CPU than the answers take. Raises the first error, after all queries have ended.
+    An answer of another machine, or of a network that this machine is not connected to, takes a round trip. If a host
+    is there, each query runs in a separate thread. On this machine queries run one after the other, because threads
+    cost more CPU than the answers take. Raises the first error, after all queries have ended.
     """
     if len(items) < 2 or not any(host.machine or host.connects for host in hosts):
         return [ask(item) for item in items]

@@ -209,8 +209,9 @@ def memory_share(spec: ClusterSpec, machine: int) -> int:
 def own_cores(offers: frozenset[str], spec: ClusterSpec, usable: float) -> bool:
     """Whether each node of a cluster has its own CPUs.
 
-    True on separate machines (no ``shared-cores`` in ``offers``). On one machine with ``usable`` CPUs it is true if the
-    spec limits each host (``cores=``), the provisioner enforces that limit, and the CPUs suffice for all nodes.
+    True on separate machines (no ``shared-cores`` in ``offers``). On one machine with ``usable`` CPUs three things make
+    it true. The spec limits each host (``cores=``), the provisioner enforces that limit, and the CPUs suffice for all
+    nodes.
     """
     if "shared-cores" not in offers:
         return True

@@ -141,8 +141,8 @@ def claim(directory: Path, *, keep: bool = False) -> None:
 def list_runs() -> list[Run]:
     """Every run of every user that has a directory, oldest first.
 
-    A directory is not a run if its name is not an id, or if its record is incomplete, has another shape, or can be
-    written by other users.
+    The name of a run's directory is an id, and its record is complete and has our shape. A record that other users can
+    write does not count.
     """
     runs = []
     for file in directory().glob(f"*/{FILE}"):

@@ -109,8 +109,8 @@ def _too_slow(question: Question, measurement: Measurement) -> str:
 def add_cluster_difference(question: Question, measurement: Measurement) -> tuple[Question, ClusterDifference | None]:
     """The question with the difference that equal clusters can have; None if its variants share a cluster.
 
-    Starts nothing. On separate clusters it raises ConfigError for a margin that is not larger than the difference, and
-    for a counter that depends on what a cluster did before its rounds.
+    Starts nothing. On separate clusters it raises ConfigError for a margin that is not larger than the difference. It
+    raises it too for a counter that depends on what a cluster did before its rounds.
     """
     source, claim, variants = measurement.source, question.claim, question.variants
     why = counters.not_across(question.metric) if claim.counts else ""

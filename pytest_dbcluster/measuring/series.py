@@ -32,7 +32,7 @@ class Series:
 
     All claims follow the same rules:
 
-    - A claim draws blocks of rounds until it is decided, until it has 160 pairs (``--db-max-pairs``), or until its
+    - A claim draws blocks of rounds until it is decided. It stops at 160 pairs (``--db-max-pairs``), or when its
       measured time is used (``--db-budget``).
     - The chance of a wrong verdict is at most .0005 (``--db-alpha``) towards each side, over all looks together.
       A guard may hold wrongly with .05 if rounds are independent, else with .1.
@@ -42,8 +42,8 @@ class Series:
 
     Making a claim raises one of these errors:
 
-    - ConfigError for a wrong margin or metric, for series that are the same or were not measured together, and for
-      rounds too long for the budget.
+    - ConfigError for a wrong margin or metric, and for rounds too long for the budget. Also for series that are the
+      same or were not measured together.
     - SeriesVoid if rounds are void too often (a tenth of the pairs), or a check of the clusters fails.
     - Inconclusive if the run's time, or the budget, ends before the first look.
     """
@@ -69,7 +69,7 @@ class Series:
         """Claim that this variant is faster than the other by more than the fraction ``by``: ratio > 1 + by.
 
         Draws blocks of rounds now, until the claim is decided; the first look comes after 12 pairs. Holds when the
-        sequential interval of the ratio (99.9 % at alpha .0005) lies above 1 + by, fails when it lies below; either
+        sequential interval of the ratio (99.9 % at alpha .0005) lies above 1 + by. Fails when it lies below. Either
         verdict is wrong with a chance of at most alpha. ``Series`` lists the errors that are raised.
 
         metric: by default the metric of the workload, throughput or goodput. ``drained_throughput`` and

@@ -117,8 +117,8 @@ class Measure:
         - instances: the number of fresh clusters of each variant, alternating by block. The default is 2 if topologies
           or releases differ, otherwise 1.
 
-        Raises ConfigError for variants that cannot be compared, for a single variant, and for rounds that are too long
-        for the budget of a claim. Raises Inconclusive if the budget of the run is spent.
+        Raises ConfigError for variants that cannot be compared, and for a single variant. It raises it too for rounds
+        that are too long for the budget of a claim. Raises Inconclusive if the budget of the run is spent.
         """
         if isinstance(on, list | tuple) and len(on) == 1 and not isinstance(workload, Mapping):
             raise ConfigError(ALONE.format(spec=on[0]))

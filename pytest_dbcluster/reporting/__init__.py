@@ -1,9 +1,9 @@
 """Reports: the record of each claim, and everything that shows or saves records.
 
 A *record* holds all data of one claim or one curve. The *results directory* holds the records of a run as JSON lines
-(``claims.jsonl``, ``curves.jsonl``), a CSV file and a chart for each claim and curve, and a summary (``summary.md``).
-The *terminal* shows the progress of a claim, its verdict, and the closing table at the end of the run. *Allure* gets
-each claim as a step of its test, and shows it in the test's description.
+(``claims.jsonl``, ``curves.jsonl``). It also has a CSV file and a chart for each claim and curve, and a summary
+(``summary.md``). The *terminal* shows the progress of a claim, its verdict, and the closing table at the end of the
+run. *Allure* gets each claim as a step of its test, and shows it in the test's description.
 
 Look here for:
 

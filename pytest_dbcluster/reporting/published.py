@@ -75,10 +75,10 @@ class Published:
     ) -> Published:
         """The measurement of the file ``fixtures/published/NAME.toml``.
 
-        A figure is a dotted key of the file. Its value is a ratio, or a gain if the key contains ``gain``: a gain of
-        .5 is the ratio 1.5. Two keys give the quotient of their ratios. ``sentence`` is the number of a text of
-        [findings], from 0. Raises ConfigError for an unknown file (listing the known ones), a file without seconds, a
-        key without a number, and a sentence that the file does not have.
+        A figure is a dotted key of the file. Its value is a ratio, or a gain if the key contains ``gain``: a gain of .5
+        is the ratio 1.5. Two keys give the quotient of their ratios. ``sentence`` is the number of a text of
+        [findings], from 0. Raises ConfigError for an unknown file, with the known ones, and for a file without seconds.
+        It raises it too for a key without a number, and a sentence that the file does not have.
         """
         known = sorted(entry.stem for entry in (root / DIRECTORY).glob("*.toml"))
         if name not in known:  # also a name that leads to another directory

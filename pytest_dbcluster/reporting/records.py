@@ -37,8 +37,8 @@ class ClaimSubject:
     candidate: str
     """The variant in the numerator of the verdict's ratio.
 
-    Candidate and baseline of a claim about an order are the two neighbours with the closest speeds; those of ``fades``
-    are its second pair, whose ratio the verdict compares with that of its first.
+    Candidate and baseline of a claim about an order are the two neighbours with the closest speeds. Those of ``fades``
+    are its second pair: the verdict compares its ratio with that of the first.
     """
 
     baseline: str

@@ -1,7 +1,7 @@
 """Report: passes each claim and curve of a run to the terminal, the results directory and Allure.
 
-A run in one process has one Report. With pytest-xdist each worker has a Relay (``sinks``) instead, and the Report of
-the process that the user started moves its files into the results directory of the run.
+A run in one process has one Report. With pytest-xdist each worker has a Relay (``sinks``) instead. The Report of the
+process that the user started moves its files into the results directory of the run.
 """
 
 from __future__ import annotations

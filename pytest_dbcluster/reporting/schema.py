@@ -149,8 +149,8 @@ def read_claims(directory: Path, *, whole: bool = True) -> list[ClaimRecord]:
     """The claims of a results directory, equal to the records that were saved; empty without answered claims.
 
     ``whole=False`` leaves out a last line without its end, which a killed run may leave (``torn_files``). Raises
-    ConfigError, which names file and line, for a missing directory, a line that is incomplete or not JSON, JSON
-    that is not a claim, a format that this version does not read, and a missing ledger.
+    ConfigError for a missing directory, a missing ledger, and a format that this version does not read. It raises it
+    too for a line that is incomplete, not JSON, or not a claim. The message names file and line.
     """
     return [claim_of(directory, document) for document in claim_documents(directory, whole=whole)]
 

@@ -85,9 +85,9 @@ class Sink:
 class Relay(Sink):
     """Reports in a worker of pytest-xdist.
 
-    It writes files into the worker's own directory, adds claims to Allure's results of its own tests, and sends the
-    rest to the Report of the process that the user started. Only that process makes page, summary and history. A curve
-    that is still being drawn is not saved, because a worker's directory does not outlive a killed run.
+    It writes files into the worker's own directory, and adds claims to Allure's results of its own tests. The rest goes
+    to the Report of the process that the user started. Only that process makes page, summary and history. A curve that
+    is still being drawn is not saved, because a worker's directory does not outlive a killed run.
     """
 
     def __init__(self, config: Any) -> None:

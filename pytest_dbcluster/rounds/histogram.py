@@ -1,6 +1,6 @@
 """Histogram: times in fixed logarithmic buckets, so that histograms of threads and rounds can be added.
 
-Bucket ``b`` counts times from 2 ** (b / 64) up to 2 ** ((b + 1) / 64) microseconds, so a percentile is exact to 1.1 %.
+Bucket ``b`` counts times from 2 ** (b / 64) up to 2 ** ((b + 1) / 64) microseconds. So a percentile is exact to 1.1 %.
 The sysbench scripts (workloads/lua) use the same buckets.
 """
 

@@ -1,8 +1,8 @@
 """The load generator: how much CPU it used, and which verdicts are valid if it was the bottleneck.
 
-A load generator at its limit measures its own speed instead of the servers'. That limit moves the ratio of two
-variants towards 1 and never past 1. So without the limit, a ratio above 1 would be as large or larger, and a ratio
-below 1 would be as small or smaller. A ratio that could be 1 says nothing about the servers.
+A load generator at its limit measures its own speed instead of the servers'. That limit moves the ratio of two variants
+towards 1 and never past 1. So without the limit, a ratio above 1 would be as large or larger. A ratio below 1 would be
+as small or smaller. A ratio that could be 1 says nothing about the servers.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ NONE = 0.005  # below so many cores, no tool has run: its start uses more
 def limit(done: Round) -> str:
     """Why the load generator, and not the servers, limited the speed of a round; empty if it did not.
 
-    It is the limit if its busiest thread was on a CPU for 90 % of the time, or if it used 80 % of its cores. Inside
-    pytest the limit is 90 % of one core, because Python runs one thread at a time. If several hosts divide the
+    It is the limit in two cases: its busiest thread was on a CPU for 90 % of the time, or it used 80 % of its cores.
+    Inside pytest the limit is 90 % of one core, because Python runs one thread at a time. If several hosts divide the
     workload, each machine is checked: a machine without free cores limits its part, even if the others are idle.
     """
     machines = [(_on(hosts), *figures) for hosts in _machines(done.outcome) for figures in [_figures(hosts, done)]]

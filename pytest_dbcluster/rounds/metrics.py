@@ -1,7 +1,7 @@
 """Metrics: the speeds, latencies and counters of rounds that a claim can compare.
 
 A metric has two values in a round: messages print ``display_value``, ratios use ``ratio_value``. A latency is printed
-in milliseconds and compared as a speed, 1 / seconds, so that "faster" is a ratio above 1 in every claim.
+in milliseconds and compared as a speed, 1 / seconds. So "faster" is a ratio above 1 in every claim.
 """
 
 from __future__ import annotations

@@ -193,7 +193,7 @@ def too_high(rounds: Sequence[Round], least: int = MIN_LATE) -> tuple[str, float
     """Why the rate is above a variant's capacity, and the operations/s that it did; empty and 0 if it is not.
 
     ``rounds`` are those of one variant, with its void ones. The rate is too high if the variant fell behind in more
-    than half of its rounds, and in ``least`` rounds or more, so that a single stall does not count.
+    than half of its rounds, and in ``least`` rounds or more. So a single stall does not count.
     """
     late = [done for done in rounds if done.behind or saturation(done.outcome)]
     if len(late) < least or 2 * len(late) <= len(rounds):
@@ -232,8 +232,8 @@ def above_capacity(rounds: Sequence[Round]) -> str:
 def saturation(outcome: RunResult) -> str:
     """Why an open-loop round is void: it did less than 95 % of the offered operations; empty if it did more.
 
-    If a workload does not count the offered operations, they are rate times seconds. Then random starts may be fewer
-    by three standard deviations of a Poisson count, which is three times the square root of the count.
+    If a workload does not count the offered operations, they are rate times seconds. Then random starts may be fewer by
+    three standard deviations of a Poisson count. That is three times the square root of the count.
     """
     if outcome.rate is None:
         return ""

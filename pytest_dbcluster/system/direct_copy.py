@@ -1,8 +1,8 @@
 """Copies of large directories that are on disk when the function returns.
 
-A copy that is still in the page cache would be written to disk during the first measured rounds, and would slow down
-each of their fsyncs. So we read large files through the page cache, which the next copy uses again, and write them
-with O_DIRECT. On a file system that can share blocks (reflinks), nothing is written at all.
+A copy that is still in the page cache would be written to disk during the first measured rounds. It would slow down
+each of their fsyncs. So we read large files through the page cache, which the next copy uses again, and write them with
+O_DIRECT. On a file system that can share blocks (reflinks), nothing is written at all.
 """
 
 from __future__ import annotations

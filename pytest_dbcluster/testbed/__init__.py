@@ -1,7 +1,7 @@
 """The testbed: runs the rounds of a measurement on real clusters.
 
 A *variant* is a cluster spec with everything resolved: release, topology, options. Variants that differ only in options
-that can change at run time share one cluster; a *switch* turns the cluster from one variant to the next. The *pool* has
+that can change at run time share one cluster. A *switch* turns the cluster from one variant to the next. The *pool* has
 the running clusters of a run. A *data set* is a populated data directory in the cache, from which clusters start.
 
 - ``testbed``: ``Testbed``, the round source of a run. ``Testbed.round`` prepares a cluster for a round.

@@ -1,6 +1,6 @@
 """How far equal clusters can differ, for a variant and its workload: a calibration on this machine, or a default.
 
-``dbcluster calibrate`` measures pairs of fresh equal clusters and keeps a ``Calibration`` in the cache, under the key
+``dbcluster calibrate`` measures pairs of fresh equal clusters and keeps a ``Calibration`` in the cache. Its key is made
 of the machine, the provisioner, the cluster and the kind of workload. A measurement with several instances of a variant
 adds its pairs (``learn``). A pair of clusters has a difference for each metric of its rounds. Without a calibration for
 a metric, ``look_up`` returns a default of ``DEFAULTS``. ``claims.cluster_difference`` explains the figure.

@@ -122,8 +122,8 @@ def dataset_template(
 ) -> Template:
     """The template of a release with the data set of a workload. Populates it if the cache has none.
 
-    client: the host of the load generator. options: the options of the cluster at its start; only those that decide
-    the layout of a table on disk are part of the data set. Several processes may call this at once: one populates, the
+    client: the host of the load generator. options: the options of the cluster at its start. Only those that decide the
+    layout of a table on disk are part of the data set. Several processes may call this at once: one populates, the
     others wait. Raises what ``populate`` raises, and leaves nothing behind then.
     """
     template = ready_template(release, provisioner, options, progress)

@@ -82,7 +82,7 @@ class Resolution:
         """The variant of a spec. The server's list of options decides which options are valid.
 
         switched: whether the cluster may serve other variants too. Then this splits options into static ones, set at
-        the start, and dynamic ones, set by a switch; a reference server may start to find out which are which.
+        the start, and dynamic ones, set by a switch. A reference server may start to find out which are which.
         Otherwise all options are static and no server starts. client_of: the workloads whose load generator comes from
         the release of this spec. Raises ConfigError for unknown or refused names and values, and Unsupported if this
         machine or release cannot run the cluster.

@@ -166,8 +166,8 @@ def drain(cluster: Cluster, along: Callable[[Node], Sequence[str]] | None = None
     """Wait until every node has applied all writes.
 
     The clock starts when the workload's program has ended, not at its last commit. It stops at the first reading
-    without a backlog. Readings are 10 ms apart and take a few ms, so the resolution is about 10 ms, and a drain without
-    a backlog takes as long as one reading. It is 0.0 if the topology does not replicate.
+    without a backlog. Readings are 10 ms apart and take a few ms, so the resolution is about 10 ms. A drain without a
+    backlog takes as long as one reading. It is 0.0 if the topology does not replicate.
 
     along: statements that each node runs after each reading, in the same round trip. ``answers`` has their rows by
     node; None if the topology does not ask each server.

@@ -7,8 +7,8 @@ a statement runs, so the statement is still one lookup by key. It differs betwee
 row as rarely as in the published workload.
 
 If there are several load hosts, the first one runs everything. The tool prints the seconds from the start of its
-clients until the last one ends, and two calls cannot start at a common time. So the figures of two hosts cannot be
-added. In the profile paper each call also makes and drops the one table.
+clients until the last one ends. Two calls cannot start at a common time. So the figures of two hosts cannot be added.
+In the profile paper each call also makes and drops the one table.
 """
 
 from __future__ import annotations

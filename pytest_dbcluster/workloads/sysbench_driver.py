@@ -1,7 +1,7 @@
 """The sysbench driver: runs a Lua script with sysbench, and adds up the reports of its threads.
 
 ``run`` runs one round and returns its ``RunResult``, on all load hosts. ``command`` runs another command of a script,
-such as prepare, on the first load host. The scripts use workloads/lua/terminal.lua, which retries transactions after a
+such as prepare, on the first load host. The scripts use workloads/lua/terminal.lua. It retries transactions after a
 conflict, reconnects after a lost connection, keeps the arrival rate, and writes one report per thread.
 """
 

@@ -13,9 +13,9 @@ BELOW = 2.0  # of the margin: 2 would be 200 %, and mostly is a mistake for 2 %
 class Beats(Kind):
     """The candidate is faster than the baseline by more than the fraction ``by``: ratio > 1 + by.
 
-    Holds when the whole sequential interval of the ratio (99.9 % at alpha .0005) lies above 1 + by, and fails when it
-    lies below. Either verdict is wrong with a chance of at most alpha. Raises ConfigError unless 0 <= by < 2. For
-    larger factors use ``scales``.
+    Holds when the whole sequential interval of the ratio (99.9 % at alpha .0005) lies above 1 + by. Fails when it lies
+    below. Either verdict is wrong with a chance of at most alpha. Raises ConfigError unless 0 <= by < 2. For larger
+    factors use ``scales``.
     """
 
     name = "beats"

@@ -11,8 +11,8 @@ from pytest_dbcluster.claims.claim import Claim, Kind, by_metric, register
 class NoSlowerThan(Kind):
     """The guard: the candidate is slower than the baseline by less than the fraction ``by``: ratio > 1 - by.
 
-    Holds when the 90 % interval lies above 1 - by, wrong with a chance of at most .05 if rounds are independent (.1 if
-    they are not). Fails when the sequential interval (99.9 %) lies below. Raises ConfigError unless 0 < by < 1.
+    Holds when the 90 % interval lies above 1 - by. That is wrong with a chance of at most .05 if rounds are independent
+    (.1 if they are not). Fails when the sequential interval (99.9 %) lies below. Raises ConfigError unless 0 < by < 1.
     """
 
     name = "no_slower_than"
@@ -32,8 +32,8 @@ class NoSlowerThan(Kind):
 class SameAs(Kind):
     """The guard: neither variant is slower by the fraction ``within``: ratio and 1 / ratio are above 1 - within.
 
-    Holds when the 90 % interval lies inside both limits, wrong with a chance of at most .05 if rounds are independent
-    (.1 if they are not). Fails when the sequential interval (99.9 %) lies outside. Raises ConfigError
+    Holds when the 90 % interval lies inside both limits. That is wrong with a chance of at most .05 if rounds are
+    independent (.1 if they are not). Fails when the sequential interval (99.9 %) lies outside. Raises ConfigError
     unless 0 < within < 1.
     """
 

@@ -4,8 +4,8 @@ Each claim is a step with message, rounds and chart attached; a test is shown wi
 results are in ``allure-results`` of the results directory, or in the directory that the user names with
 ``--alluredir``. Runs that measure nothing write none.
 
-A test is identified by its node id without the release (``testCaseId``), and by that and the release
-(``historyId``), so Allure shows one test on several releases side by side, and never mixes two tests.
+The ``testCaseId`` of a test is its node id without the release; its ``historyId`` has the release too. So Allure shows
+one test on several releases side by side, and never mixes two tests.
 """
 
 from __future__ import annotations

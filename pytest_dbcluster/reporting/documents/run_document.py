@@ -166,8 +166,8 @@ class RunDocument(RunIdentity, FileLine):
 def read_run(directory: Path) -> RunDocument | None:
     """The document of the run in this results directory; None without ``run.json``.
 
-    A run of an older version, or on a full disk, has no such file. Raises ConfigError, which names the file, for a
-    missing directory, a file that cannot be opened, a newer format, and a file that is not such a document.
+    A run of an older version, or on a full disk, has no such file. Raises ConfigError for a missing directory, a file
+    that cannot be opened, a newer format, and a file that is not such a document. The message names the file.
     """
     if not directory.is_dir():
         raise ConfigError(f"{directory}: there is no such results directory")

@@ -61,10 +61,10 @@ class Drift:
 def drift(earlier: Sequence[DriftPoint], new: DriftPoint) -> Drift:
     """Compare a new run with the last ``LAST`` of the earlier ones, oldest first.
 
-    With weights w (1 / variance), the mean m = sum(w x) / sum(w) and s^2 = sum(w (x - m)^2) / (n - 1), the quotient
-    (new - m) / (s sqrt(1 / w_new + 1 / sum(w))) has Student's t distribution with n - 1 degrees of freedom, if the
-    values are normal with variances in proportion to 1 / w (the prediction of one future value: Hahn and Meeker,
-    Statistical Intervals, 1991, section 4.8). Two-sided .001 is 8.61 at five runs and 4.78 at ten.
+    The weights are w = 1 / variance. The mean is m = sum(w x) / sum(w), and s^2 = sum(w (x - m)^2) / (n - 1). Suppose
+    that the values are normal with variances in proportion to 1 / w. Then ``(new - m) / (s sqrt(1 / w_new + 1 /
+    sum(w)))`` has Student's t distribution with n - 1 degrees of freedom. That is the prediction of one future value
+    (Hahn and Meeker, Statistical Intervals, 1991, section 4.8). Two-sided .001 is 8.61 at five runs and 4.78 at ten.
     """
     last = [point for point in earlier if math.isfinite(point.value)][-LAST:]
     if len(last) < LEAST or not math.isfinite(new.value):

@@ -1,7 +1,7 @@
 """The history file: append-only JSON lines, one for each claim of each run, and one for each accepted change.
 
-Several runs may add lines at the same time: each locks the file while it writes (flock). If a line cannot be read, such
-as a torn line of a killed run, it stays in the file, and a message names it.
+Several runs may add lines at the same time: each locks the file while it writes (flock). A line that cannot be read,
+such as a torn line of a killed run, stays in the file. A message names it.
 """
 
 from __future__ import annotations

@@ -32,8 +32,9 @@ def blocks(
 ) -> list[TableBlock]:
     """The blocks of the closing table that have rows, in the order in which they are shown.
 
-    First the claims that hold or are refuted, then inconclusive claims, comparisons without a claim, tests without a
-    claim, the seconds of published command lines, and one block for each curve in ``drawn``.
+    First come the claims that hold or are refuted, then inconclusive claims. Comparisons without a claim and tests
+    without a claim follow. The last blocks are the seconds of published command lines, and one block for each curve in
+    ``drawn``.
     """
     releases = several(records)
     titles = dict.fromkeys(TITLES.values())
@@ -122,7 +123,7 @@ def drain_lines(record: ClaimRecord) -> list[str]:
 
     Empty if the metric includes the drain already, and if both ratios have the same text. There is no other threshold:
     the drain is not noise, so even a difference within the interval counts. The text of a ratio shows its side of the
-    claim's bounds, so a drain that would change the answer always has a line.
+    claim's bounds. So a drain that would change the answer always has a line.
     """
     if record.drained is None or record.metric not in DRAINED:
         return []

@@ -41,8 +41,8 @@ def flushing(variants: Sequence[Variant], hosts: Sequence[Host]) -> str:
 def scaling(specs: Sequence[ClusterSpec], offers: frozenset[str], *, by_size: bool = False) -> str:
     """Why a claim that depends on the number of nodes is inconclusive: the nodes share cores. Empty for other claims.
 
-    A claim depends on the number of nodes if clusters of one topology differ in it, if it compares one server with
-    several, and with ``by_size``. One node of a cluster must have as many cores as a standalone server.
+    A claim depends on the number of nodes if clusters of one topology differ in it. It does so too if it compares one
+    server with several, and with ``by_size``. One node of a cluster must have as many cores as a standalone server.
     """
     usable = probes.usable_cores()
     for first, second in itertools.combinations(specs, 2):

@@ -1,7 +1,7 @@
 """HAProxy in front of a cluster: the writer listener stays with one node, the reader listener alternates nodes.
 
-HAProxy checks each node over HTTP at our health server, because a server that accepts connections may still be a donor,
-a joiner, outside the primary component, or in another role. Both listeners list every node, and the checks decide. If
+HAProxy checks each node over HTTP at our health server. A server that accepts connections may still be a donor, a
+joiner, outside the primary component, or in another role. Both listeners list every node, and the checks decide. If
 nodes have roles, each listener checks for its role, so the writer follows the primary. If not, both listeners share one
 check.
 """

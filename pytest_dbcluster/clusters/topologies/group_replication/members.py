@@ -181,8 +181,8 @@ def count_throttling(node: Node) -> None:
 def forget_received(node: Node) -> None:
     """After a restart, drop the transactions that a member received and has not applied. Raises SQLError.
 
-    Its group sends them again. The server does not flush its relay log, so it may be unreadable after a power cut, and
-    the member would leave its group (sync_relay_log in
+    Its group sends them again. The server does not flush its relay log, so it may be unreadable after a power cut. The
+    member would then leave its group (sync_relay_log in
     https://dev.mysql.com/doc/refman/9.7/en/replication-options-replica.html).
     """
     for (channel,) in node.query(CHANNELS):

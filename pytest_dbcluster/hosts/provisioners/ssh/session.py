@@ -40,8 +40,8 @@ COPY_SECONDS = 1800.0  # for a release over a slow link
 class Seen:
     """How far we have read a file of the machine: ``end``, in bytes. A mark file keeps its time of change.
 
-    The shell compares the two times. A time counts only if it had passed when we read the file, because two changes in
-    one tick of the kernel's clock have the same time.
+    The shell compares the two times. A time counts only if it had passed when we read the file. Two changes in one tick
+    of the kernel's clock have the same time.
     """
 
     number: int

@@ -1,7 +1,7 @@
 """Needs: compares a cluster's needs with an instance type and its volume.
 
-We do not limit the CPUs and the memory of a type. If a cluster asks for fewer writes per second than the volume has, a
-control group of systemd on the instance limits them, as for hosts of this machine.
+We do not limit the CPUs and the memory of a type. A cluster may ask for fewer writes per second than the volume has. A
+control group of systemd on the instance then limits them, as for hosts of this machine.
 """
 
 from __future__ import annotations

@@ -72,7 +72,7 @@ UNITS = {
 def renew(account: Account, today: datetime.date, progress: Report) -> Path:
     """Write the user's copy of the prices of the account's region, and return its file.
 
-    At the end it replaces an earlier copy. Raises AwsError, ConfigError for a wrong name of a region, and
+    At the end it replaces an earlier copy. Raises AwsError, and ConfigError for a wrong name of a region. Raises
     ProvisionError if the list has no price of an instance, or an unknown form.
     """
     region = prices.check_region(account.region)
