@@ -24,11 +24,11 @@ QUIET = ["-p", "no:cacheprovider", "-p", "no:hypothesispytest"]  # its import ta
 def run(pytester, monkeypatch):
     """Run a suite on made-up rounds: ``measure(load, on=[seconds, ...])``."""
 
-    def measurement(self, workload, on, release, item, **permits):
-        if isinstance(workload, Exception):
-            raise workload
-        source = FakeSource(tuple(f"v{n}" for n in range(len(on))), noisy(*on, sd=0.1))
-        return Measurement(source, self.settings.rules(), test=item.nodeid, number=permits["number"])
+    def measurement(self, call):
+        if isinstance(call.workload, Exception):
+            raise call.workload
+        source = FakeSource(tuple(f"v{n}" for n in range(len(call.on))), noisy(*call.on, sd=0.1))
+        return Measurement(source, self.settings.rules(), test=call.item.nodeid, number=call.number)
 
     monkeypatch.setattr(DBSession, "measurement", measurement)
     monkeypatch.setenv("COLUMNS", "400")  # no line of ours is wrapped
