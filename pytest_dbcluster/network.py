@@ -26,12 +26,19 @@ Links = tuple[tuple[Pair, float], ...]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class LinkShape:
-    """The network between two ends. The fields are those of ``NetworkNeeds``."""
+    """The network between two ends."""
 
     rtt: float = 0.0
+    """Round trip, in seconds."""
+
     loss: float = 0.0
+    """Share of the packets that the network loses, each way."""
+
     jitter: float = 0.0
+    """Seconds by which a round trip becomes longer or shorter."""
+
     rate: float | None = None
+    """Bits a second, each way; None for no limit."""
 
 
 NEAR = LinkShape()

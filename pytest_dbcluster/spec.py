@@ -32,7 +32,11 @@ class ReleaseName:
     """A server release: ``mariadb:10.11``, ``mysql:8.4=/opt/mysql-8.4``, or ``mariadb:path`` for programs on PATH."""
 
     product: str
+    """The product: mariadb or mysql, or a tool."""
+
     version: str
+    """The version as the user names it, or ``path``."""
+
     directory: str = ""
     """The directory of the programs; empty if the user names none."""
 

@@ -92,19 +92,24 @@ class CarryOver:
 
 @dataclass(frozen=True)
 class _Fit:
-    """The fit of the opening or of the later blocks; a round is named by its place among those of the two variants.
-
-    blocks: the rounds of each block. moved: the rounds whose predecessor is of the two variants. columns: for each
-    round that is fitted what no order moves: log time, variant, and what stands for each third variant before it; less
-    the mean of the block, and less what third variants explain. squares: the sums of time x time, time x variant and
-    variant x variant. freedom: degrees of freedom.
-    """
+    """The fit of the opening or of the later blocks. A round's number is its place among those of the two variants."""
 
     blocks: Sequence[Sequence[int]]
+    """The numbers of the rounds of each block."""
+
     moved: frozenset[int]
+    """The numbers of the rounds whose predecessor is of the two variants."""
+
     columns: Mapping[int, Values]
+    """Number of a fitted round -> its values that no order changes: log time, variant, and one value for each third
+    variant before it. Each is without the mean of the block, and without the part that third variants explain.
+    """
+
     squares: tuple[float, float, float]
+    """The sums of time x time, time x variant, and variant x variant."""
+
     freedom: int
+    """Degrees of freedom."""
 
     def sums(self, block: Sequence[int], labels: Sequence[int], before: int) -> tuple[float, ...]:
         """What a block adds to the sums of products, with these labels (1: the first variant) after this one.

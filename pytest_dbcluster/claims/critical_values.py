@@ -50,12 +50,13 @@ LEVELS = (GUARD_LEVEL, *(alpha / parts for alpha in ALPHAS for parts in PARTS))
 
 @dataclass(frozen=True)
 class Boundary:
-    """The critical values of one level, one per look; None if a look cannot decide at this level.
+    """The critical values of one level.
 
     At 8 and 12 pairs the largest Mann-Whitney sum that rejects, from 14 pairs on the smallest signed-rank sum.
     """
 
     critical: tuple[int | None, ...]
+    """The critical value of each look, in the order of ``LOOKS``; None if the look cannot decide."""
 
     def at(self, look: int) -> int | None:
         """The critical value of the look at ``look`` pairs. Raises ValueError for a number that is not a look."""

@@ -54,13 +54,28 @@ class ClusterRow:
     """A line of ``dbcluster ps``: one kept cluster of a run, or all clusters of a run without kept ones."""
 
     run_id: str
+    """The id of the run."""
+
     name: str
+    """The name of a kept cluster; otherwise the first cluster names of the run, "-" if it has none."""
+
     topology: str
+    """The topology of a kept cluster, otherwise "-"."""
+
     nodes: str
+    """The number of nodes of a kept cluster, otherwise "-"."""
+
     release: str
+    """The release of a kept cluster, otherwise "-"."""
+
     age: str
+    """The time since the start of the run, as text."""
+
     owner: str
+    """The user, with the process id of a run that is not kept."""
+
     state: str
+    """The state of the run, with the command to end a dead one."""
 
 
 def rows(now: float | None = None) -> list[ClusterRow]:

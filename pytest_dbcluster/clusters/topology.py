@@ -43,25 +43,32 @@ class Topology(abc.ABC):
 
     In all methods ``nodes`` (``peers``) are in order: ``nodes[0]`` is ``node1``. ``options``, ``place``, ``form`` and
     ``serving`` get all nodes of the cluster, other methods the nodes with a server.
-
-    - needs: names of the powers that the provisioner must have.
-    - minimum_nodes: the minimum number of nodes.
-    - replicates: whether a node may lag behind another node.
-    - settings: options of the topology that no server knows: name -> its values, the default first. Specs set them
-      like server options; ``apply`` changes them while the servers run.
-    - replication_link: whether its hosts have a second network only for replication.
-    - alike: a topology whose servers have the same variables, with fewer hosts; empty for none.
-    - adoption: options of MySQL Shell's dba.create_cluster. With them MySQL Shell adopts the running cluster, so that
-      a router can query the cluster for the roles of its nodes. Empty if MySQL Shell cannot adopt this topology.
     """
 
     needs: frozenset[str] = frozenset()
+    """Names of the powers that the provisioner must have."""
+
     minimum_nodes: int = 1
+    """The minimum number of nodes."""
+
     replicates: bool = True
+    """Whether a node may lag behind another node."""
+
     settings: Mapping[str, Sequence[str]] = {}
+    """Options of the topology that no server knows: name -> its values, the default first. Specs set them like server
+    options; ``apply`` changes them while the servers run.
+    """
+
     replication_link: bool = False
+    """Whether its hosts have a second network only for replication."""
+
     alike: str = ""
+    """A topology whose servers have the same variables, with fewer hosts; empty for none."""
+
     adoption: Mapping[str, object] = {}
+    """Options of MySQL Shell's dba.create_cluster. With them MySQL Shell adopts the running cluster, so that a router
+    can query the cluster for the roles of its nodes. Empty if MySQL Shell cannot adopt this topology.
+    """
 
     def for_cluster(self) -> Self:
         """Return a fresh object of this topology for one cluster; it shares no group name or port with another."""

@@ -50,12 +50,10 @@ class AgentProcess(Process):
 
 
 class AgentHost(Host, EndsCommands):
-    """A host with an agent. It sees the directory of ``files`` under the same path as this machine.
-
-    agent: our connection to the program that starts programs on the host.
-    """
+    """A host with an agent. It sees the directory of ``files`` under the same path as this machine."""
 
     agent: Agent
+    """Our connection to the program that starts programs on the host."""
 
     def __init__(self, name: str, address: str, files: LocalHost) -> None:
         self.name = name

@@ -24,10 +24,13 @@ SECONDS = 60.0  # timeout of each command
 
 @dataclasses.dataclass(frozen=True)
 class Command:
-    """One command. ``environment``: variables to add to the environment of the process that runs it."""
+    """One command."""
 
     argv: Annotated[Sequence[str], msgspec.Meta(min_length=1)]
+    """The program and its arguments."""
+
     environment: Mapping[str, str]
+    """Variables to add to the environment of the process that runs the command."""
 
 
 def record(directory: Path, command: Command) -> None:

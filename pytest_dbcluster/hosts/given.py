@@ -38,15 +38,22 @@ class Option:
     """An option of pytest and of commands, with the same help in all of them."""
 
     name: str
+    """The name on the command line, such as ``--db-host``."""
+
     field: str
     """The argument of the provisioner, or of ``EC2Settings.parse``."""
 
     help: str
+    """The whole help text, for pytest and the documentation."""
+
     brief: str
     """Its help in the terminal help of a command."""
 
     metavar: str = ""
+    """The placeholder of the value in the help; empty for none."""
+
     action: str = "store"
+    """The action of argparse."""
 
     @property
     def destination(self) -> str:

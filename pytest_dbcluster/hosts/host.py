@@ -92,8 +92,13 @@ class Completed:
     """The output and the duration of a command that exited with status 0."""
 
     stdout: str
+    """The standard output."""
+
     stderr: str
+    """The standard error output."""
+
     seconds: float
+    """Duration in seconds."""
 
 
 def result_of(
@@ -146,21 +151,29 @@ class Process(abc.ABC):
 class Host(abc.ABC):
     """A place where commands run, programs start and files are stored.
 
-    ``name``: the host's name in its cluster, such as ``node1``. ``address``: the address that peers and clients connect
-    to. ``connects``: connects our process to it, if this machine is not in the host's network. ``directory``: the
-    directory for our files on the host. ``root``: whether commands run as root on the host. ``patience``: the factor on
-    timeouts after which a server counts as hanging; 1 for this machine. ``machine``: the machine of the host, empty for
-    this machine; equal for hosts of one machine. All paths are absolute paths on the host. Reading a missing file
-    raises FileNotFoundError.
+    All paths are absolute paths on the host. Reading a missing file raises FileNotFoundError.
     """
 
     name: str
+    """The name of the host in its cluster, such as ``node1``."""
+
     address: str
+    """The address that peers and clients connect to."""
+
     connects: Connects | None = None
+    """Connects our process to the host; None if this machine is in the host's network."""
+
     directory: str
+    """The directory for our files on the host."""
+
     root: bool
+    """Whether commands run as root on the host."""
+
     patience: float = 1.0
+    """The factor on timeouts after which a server counts as hanging; 1 for this machine."""
+
     machine: str = ""
+    """The machine of the host, equal for all its hosts; empty for this machine."""
 
     @abc.abstractmethod
     def run(
@@ -387,12 +400,13 @@ class Falls(Protocol):
 class BlockDevice(Protocol):
     """An optional protocol: the host has a separate disk, a block device that only its programs write to.
 
-    ``device``: its path on the host. ``Host.copy_tree`` to the directory ``DATA`` of the host does ``place`` and
-    ``mount`` with this device. Code that puts another device on top of it (DRBD) does these steps itself. The end of
-    the disk stays free for the metadata of such a device: a byte of 16384, and 1 MiB.
+    ``Host.copy_tree`` to the directory ``DATA`` of the host does ``place`` and ``mount`` with this device. Code that
+    puts another device on top of it (DRBD) does these steps itself. The end of the disk stays free for the metadata of
+    such a device: a byte of 16384, and 1 MiB.
     """
 
     device: str
+    """The path of the device on the host."""
 
     def place(self, source: str, *, durable: bool = False) -> None:
         """Make a file system on the disk, with a copy of a directory of this machine. It is not mounted afterwards.
@@ -418,12 +432,10 @@ class BlockDevice(Protocol):
 
 @runtime_checkable
 class ReplicationLink(Protocol):
-    """An optional protocol: a second network interface to the other nodes of the cluster, only for replication.
-
-    ``replication_address``: of that interface; empty if the topology of the cluster does not ask for one.
-    """
+    """An optional protocol: a second network interface to the other nodes of the cluster, only for replication."""
 
     replication_address: str
+    """The address of that interface; empty if the topology of the cluster does not ask for one."""
 
 
 def replication_address(host: Host) -> str:

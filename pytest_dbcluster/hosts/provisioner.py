@@ -25,10 +25,13 @@ NO_DISKS = "only virtual machines have separate disks; use --db-provisioner vm"
 
 @dataclasses.dataclass(frozen=True)
 class Memory:
-    """The memory that all hosts of a provisioner share, in total and free, in bytes."""
+    """The memory that all hosts of a provisioner share."""
 
     total: int
+    """The whole memory, in bytes."""
+
     available: int
+    """The free memory, in bytes."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,19 +51,22 @@ class Stay:
 
 
 class Provisioner(abc.ABC):
-    """Makes hosts for clusters, and ends them.
-
-    ``run_id``: the id of the hosts' run, "-" without a run. ``brings_programs``: whether each host comes with the
-    programs of one release; if so, each release needs its own client host. ``logs``: keeps the logs of failed clusters;
-    None keeps no logs. ``progress``: prints lines about slow steps. ``over``: returns why the run must stop waiting,
-    such as its used time; empty while it may wait.
-    """
+    """Makes hosts for clusters, and ends them."""
 
     run_id: str = "-"
+    """The id of the hosts' run, "-" without a run."""
+
     logs: KeptLogs | None = None
+    """Keeps the logs of failed clusters; None keeps no logs."""
+
     progress: Report = staticmethod(lambda _: None)
+    """Prints lines about slow steps."""
+
     over: Callable[[], str] = staticmethod(lambda: "")
+    """Returns why the run must stop waiting, such as its used time; empty while it may wait."""
+
     brings_programs: bool = False
+    """Whether each host comes with the programs of one release; if so, each release needs its own client host."""
 
     @property
     @abc.abstractmethod
@@ -189,7 +195,10 @@ class Keeps(Protocol):
     """An optional protocol: a run made with ``keep=True`` can outlive this process; later commands end it by its id."""
 
     run_id: str
+    """The id of the run."""
+
     directory: Path
+    """The directory of the run on this machine."""
 
     def describe_stay(self) -> Stay:
         """Where the run stays."""

@@ -49,6 +49,7 @@ class Run:
     """One run."""
 
     directory: Path
+    """The directory of the run."""
 
     owner: int
     """Process id of the owner."""

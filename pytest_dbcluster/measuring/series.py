@@ -49,7 +49,10 @@ class Series:
     """
 
     measurement: Measurement = dataclasses.field(repr=False)
+    """The measurement that draws the rounds."""
+
     number: int
+    """The number of the variant in the measurement, 0-based."""
 
     @property
     def rounds(self) -> Sequence[Round]:

@@ -52,12 +52,19 @@ class Package:
     """One package file that apt would download."""
 
     name: str
+    """The name of the package."""
+
     version: str
+    """The version of the package."""
+
     file: str
+    """The name of the file in apt's archive directory."""
+
     size: int
     """Size in bytes."""
 
     uri: str = ""
+    """Where apt downloads it from."""
 
     def path(self, archives: Path) -> Path:
         """The path after the download. For a ``file:`` mirror it is in the mirror, because apt copies nothing."""
@@ -66,12 +73,19 @@ class Package:
 
 @dataclasses.dataclass(frozen=True)
 class Fetched:
-    """The unpacked packages, their source, and remarks about the mirror for the user."""
+    """The result of a download."""
 
     packages: tuple[Package, ...]
+    """The unpacked packages."""
+
     suite: str
+    """The suite of the packages, such as bookworm."""
+
     where: str
+    """The source, as text for messages."""
+
     remarks: tuple[str, ...]
+    """Remarks about the mirror for the user: a clause each."""
 
     @property
     def downloaded(self) -> int:

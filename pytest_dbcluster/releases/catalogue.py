@@ -43,10 +43,14 @@ OLDEST = {"mariadb": (10, 5), "mysql": (8, 0, 30)}
 
 @dataclasses.dataclass(frozen=True)
 class Origin:
-    """A suite that has a version, and the names of the packages in this suite."""
+    """A suite that has a version."""
 
     suite: str
+    """The suite, such as bookworm."""
+
     packages: tuple[str, ...]
+    """The names of the packages to install; the first one has the version."""
+
     exact: str = ""
     """The version that the first package must have, if the offer has no version; empty for any version."""
 
@@ -56,8 +60,14 @@ class Offer:
     """A version, or a tool, that can be fetched."""
 
     product: str
+    """The product, such as mariadb or sysbench."""
+
     version: str
+    """The version as users name it; empty for a tool."""
+
     origins: tuple[Origin, ...]
+    """The suites that have it, with their packages."""
+
     programs: tuple[str, ...]
     """Patterns of the programs that go into ``bin/``."""
 

@@ -19,6 +19,8 @@ class Known:
     """One row of ``dbcluster releases``."""
 
     name: str
+    """The name as users write it."""
+
     state: str
     """"cached", "on PATH", "can be fetched" or "not found"."""
 

@@ -22,6 +22,8 @@ class Release:
     """The name as the user wrote it ("mariadb:10.11", "sysbench")."""
 
     product: str
+    """The product, such as mariadb, mysql or sysbench."""
+
     version: str
     """The exact version of the program ("10.11.19")."""
 

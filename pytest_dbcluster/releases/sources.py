@@ -22,8 +22,14 @@ class AptEntry:
     """One suite of one mirror."""
 
     uri: str
+    """The address of the mirror."""
+
     suite: str
+    """The suite, such as bookworm-security."""
+
     components: tuple[str, ...]
+    """The components, such as main; empty for a flat repository."""
+
     options: tuple[tuple[str, str], ...] = ()
     """Names in deb822 format, such as Signed-By, and their values."""
 
@@ -44,11 +50,16 @@ class Candidate:
     """An origin and the entries to fetch it from."""
 
     origin: Origin
+    """The suite and its packages."""
+
     entries: tuple[AptEntry, ...]
+    """Entries that must be complete on the mirror."""
+
     optional: tuple[AptEntry, ...] = ()
     """Entries that may be missing on the mirror."""
 
     where: str = ""
+    """The source, as text for messages."""
 
 
 def host_entries(apt: Path = APT) -> list[AptEntry]:

@@ -23,9 +23,10 @@ def bucket(seconds: float) -> int:
 
 @dataclasses.dataclass(frozen=True)
 class Histogram:
-    """Counts by bucket. Immutable: adding two histograms gives a new one."""
+    """A histogram of times. Immutable: adding two histograms gives a new one."""
 
     counts: Mapping[int, int] = dataclasses.field(default_factory=dict)
+    """0-based bucket -> number of its times; buckets without times are absent."""
 
     @classmethod
     def of(cls, seconds: Iterable[float]) -> Histogram:

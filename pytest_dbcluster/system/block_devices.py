@@ -18,10 +18,19 @@ class Mount:
     """One line of proc_pid_mountinfo(5)."""
 
     root: str
+    """The directory of the file system that is mounted."""
+
     point: str
+    """The mount point."""
+
     kind: str
+    """The type of the file system, such as ext4."""
+
     source: str
+    """The device, or what the file system reports instead of one."""
+
     options: str
+    """The options of the file system, separated by commas."""
 
 
 def mounts(text: str | None = None) -> list[Mount]:

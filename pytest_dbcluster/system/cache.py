@@ -65,6 +65,8 @@ class Manifest:
     """The description of a cached release. We write it last, so an entry with a manifest is complete."""
 
     product: str
+    """The product, such as mariadb or sysbench."""
+
     version: str
     """The version as the user names it ("10.11")."""
 
@@ -72,7 +74,11 @@ class Manifest:
     """The version that the program reports ("10.11.19")."""
 
     architecture: str
+    """Debian's name of the architecture, such as amd64."""
+
     suite: str
+    """The suite of its packages, such as bookworm."""
+
     source: str
     """The mirror and suite that it came from, for messages."""
 
@@ -89,6 +95,7 @@ class Manifest:
     """Time in ISO 8601."""
 
     format: int = FORMAT
+    """Version of the layout, ``FORMAT``."""
 
 
 def read(entry: Path) -> Manifest | None:

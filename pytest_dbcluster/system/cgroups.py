@@ -62,6 +62,7 @@ class Group:
     """The directory of the group in each tree that limits it."""
 
     needs: HostNeeds
+    """The limits of the host."""
 
     @property
     def joins(self) -> list[str]:
@@ -210,11 +211,16 @@ def reap() -> None:
 
 @dataclasses.dataclass(frozen=True)
 class Tree:
-    """A directory in which we can make groups, its cgroup version (1 or 2), and the powers that they can limit."""
+    """A directory in which we can make groups."""
 
     path: Path
+    """The directory."""
+
     version: int
+    """The version of control groups, 1 or 2."""
+
     powers: frozenset[str]
+    """What its groups can limit, among ``cores``, ``memory`` and ``iops``."""
 
 
 def trees(own: dict[str, str] | None = None, points: dict[str, tuple[str, str]] | None = None) -> list[Tree | str]:

@@ -67,8 +67,14 @@ class Holder:
     """
 
     run: str
+    """The id of the run, "-" without a run."""
+
     pid: int
+    """The process id."""
+
     user: str
+    """The user of the process."""
+
     does: str
     """BUILDING or MEASURING."""
 
@@ -394,16 +400,19 @@ def this() -> MachineLock:
 
 @dataclasses.dataclass(frozen=True)
 class Turns:
-    """The turns of one run. ``machine`` is None when the hosts have their own cores; then nobody waits.
-
-    ``over``: returns why the run must stop waiting, such as its used time; empty while it may wait. After
-    ``wait.locks`` seconds a wait ends with LockHeld.
-    """
+    """The turns of one run. After ``wait.locks`` seconds a wait ends with LockHeld."""
 
     machine: MachineLock | None
+    """The lock of the machine; None if the hosts have their own cores, and then nobody waits."""
+
     run: str = "-"
+    """The id of the run, "-" without a run."""
+
     progress: Report = lambda _: None
+    """Prints a line while the run waits."""
+
     over: Callable[[], str] = lambda: ""
+    """Returns why the run must stop waiting, such as its used time; empty while it may wait."""
 
     @classmethod
     def on(cls, offers: frozenset[str], run: str, progress: Report, over: Callable[[], str] = lambda: "") -> Turns:

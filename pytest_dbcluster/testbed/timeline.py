@@ -55,11 +55,16 @@ Key = frozenset[tuple[str, str, int]]  # of the nodes: name, directory, process
 
 @dataclasses.dataclass(frozen=True)
 class Place:
-    """The round of a sample; the fields are those of ``Round``."""
+    """The round of a sample."""
 
     variant: str
+    """The spec's short name."""
+
     block: int
+    """Number of the block, 0-based, or negative for a warm-up block."""
+
     position: int
+    """Place in the block, 0-based."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -30,12 +30,19 @@ OVER = "over\n"  # in the file ``go``: end without a start
 
 @dataclasses.dataclass(frozen=True)
 class Share:
-    """The terminals of one host: ``count`` of all ``of``, from the 0-based number ``first``."""
+    """The terminals of one host."""
 
     host: Host
+    """The load host."""
+
     first: int
+    """The number of its first terminal, 0-based."""
+
     count: int
+    """Number of its terminals."""
+
     of: int
+    """Number of terminals of all hosts."""
 
     @property
     def name(self) -> str:
@@ -59,10 +66,13 @@ class Clock:
 
 @dataclasses.dataclass(frozen=True)
 class Signals:
-    """The two files of a share: its program writes ``ready`` when all terminals are connected, we write ``go``."""
+    """The two files that start all shares at the same time."""
 
     ready: str
+    """The path of the file that the program writes when all its terminals are connected."""
+
     go: str
+    """The path of the file that we write to start the terminals."""
 
 
 def shares(hosts: Sequence[Host], terminals: int) -> list[Share]:

@@ -71,7 +71,11 @@ class MySQLSlap(Workload):
     """The tool's --auto-generate-sql-write-number. The tool preloads one row less."""
 
     int_columns: int = 10
+    """Number of INT columns of the table (the tool's --number-int-cols)."""
+
     char_columns: int = 10
+    """Number of VARCHAR columns of the table (the tool's --number-char-cols)."""
+
     quick_queries: int | None = None
     """Statements of one round in the profile quick. None runs ``queries``, with two exceptions if that is 1000.
     read runs 100, because each query scans the table and 1000 take 10 s. key runs 5000, because 1000 take only .07 s.

@@ -15,6 +15,8 @@ class SchemaMark:
     """The version and scale of the tables in a workload's schema."""
 
     schema: str
+    """The name of the schema."""
+
     version: int
     """Version of the tables' layout."""
 

@@ -55,10 +55,7 @@ GROUP = "LPAD(FLOOR(RAND() * 1e11), 11, '0')"  # sysbench fills c and pad with g
 )
 @dataclasses.dataclass(frozen=True)
 class SysBench(Workload):
-    """One OLTP script of sysbench. One event of the script counts as one transaction.
-
-    Fields without a docstring are sysbench's options with the same names.
-    """
+    """One OLTP script of sysbench. One event of the script counts as one transaction."""
 
     script: str = "oltp_read_write"
     """Name of one of sysbench's OLTP scripts."""
@@ -95,14 +92,26 @@ class SysBench(Workload):
     """Whether the server prepares the statements."""
 
     skip_trx: bool = False
+    """Whether each statement commits on its own (sysbench's --skip-trx)."""
+
     range_selects: bool = True
     """Whether the script has range queries; False turns off all four kinds of them."""
 
     range_size: int = 100
+    """Number of ids in a range query (sysbench's --range-size)."""
+
     point_selects: int = 10
+    """Point queries in a transaction (sysbench's --point-selects)."""
+
     index_updates: int = 1
+    """Updates of an indexed column in a transaction (sysbench's --index-updates)."""
+
     non_index_updates: int = 1
+    """Updates of a column without index in a transaction (sysbench's --non-index-updates)."""
+
     delete_inserts: int = 1
+    """Pairs of DELETE and INSERT in a transaction (sysbench's --delete-inserts)."""
+
     attempts: int = 100
     """Maximum number of attempts of one transaction, which then counts as failed. An event with several commits, as
     with skip_trx, has one attempt.

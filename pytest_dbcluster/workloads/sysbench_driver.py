@@ -60,6 +60,8 @@ class Call:
     """The name of a script in workloads/lua, or of one of sysbench."""
 
     threads: int
+    """Number of threads, each with one connection."""
+
     schema: str
     """The database that threads connect to."""
 

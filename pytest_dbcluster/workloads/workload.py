@@ -23,6 +23,8 @@ class Setting:
     """The environment of a workload."""
 
     cluster: Cluster
+    """The cluster to run on."""
+
     client: Host
     """The host of the load generator."""
 
@@ -61,13 +63,13 @@ class LoadEnded(WorkloadError):
 
 
 class Workload(abc.ABC):
-    """A workload: frozen and hashable. Equal workloads on one cluster share their prepared tables.
-
-    metric: the default metric of claims. divides: whether all load hosts share a run; otherwise the first one runs it.
-    """
+    """A workload: frozen and hashable. Equal workloads on one cluster share their prepared tables."""
 
     metric: ClassVar[str] = USUAL
+    """The default metric of claims."""
+
     divides: ClassVar[bool] = False
+    """Whether all load hosts share a run; otherwise the first one runs it."""
 
     @property
     @abc.abstractmethod

@@ -238,3 +238,36 @@ def test_functions_are_called_after_what_they_do_or_return():
                 found += [f"{module}: {node.name}"] if not any("property" in one for one in of_class) else []
 
     assert found == []
+
+
+@functools.cache
+def classes():
+    """Every public class of the package by its name; no name stands twice."""
+    found = [node for tree in modules().values() for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    return {node.name: node for node in found if not node.name.startswith("_")}
+
+
+def undocumented(name):
+    """The public annotated fields of a class that have no docstring below them."""
+    body = classes()[name].body
+    for field, below in zip(body, [*body[1:], None], strict=True):
+        if isinstance(field, ast.AnnAssign) and not field.target.id.startswith("_"):
+            docstring = isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant)
+            if not (docstring and isinstance(below.value.value, str)):
+                yield field.target.id
+
+
+def inherited(name):
+    """The names that the base classes of a class define in this package: there they have their docstrings."""
+    for base in map(ast.unparse, classes()[name].bases):
+        if base in classes():
+            body = classes()[base].body
+            yield from (node.target.id for node in body if isinstance(node, ast.AnnAssign))
+            yield from (node.name for node in body if isinstance(node, ast.FunctionDef))
+            yield from inherited(base)
+
+
+@pytest.mark.parametrize("name", classes())
+def test_a_field_of_a_public_class_has_a_docstring(name):
+    """It stands below the field, or below the field of the base class that the field overrides."""
+    assert set(undocumented(name)) - set(inherited(name)) == set()

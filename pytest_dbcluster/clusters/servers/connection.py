@@ -281,9 +281,17 @@ class Endpoint:
     """Where and how a client connects. The password is never part of a repr."""
 
     host: str
+    """The host name or address."""
+
     port: int
+    """The TCP port."""
+
     user: str
+    """The user to connect as."""
+
     password: str = dataclasses.field(repr=False)
+    """The password of the user."""
+
     nodes: tuple[str, ...] = ()
     """The names of the nodes that this endpoint leads to."""
 

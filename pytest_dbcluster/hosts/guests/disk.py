@@ -68,8 +68,14 @@ class Counted:
     """Counters of a disk since its guest was powered on."""
 
     writes: int
+    """Number of write requests."""
+
     written: int
+    """Written bytes."""
+
     flushes: int
+    """Number of flushes."""
+
     latest: Sequence[float] = ()
     """Durations of the latest flushes in seconds, the newest last."""
 

@@ -103,12 +103,13 @@ class GuestHardware:
 
 
 class Guest:
-    """A running guest. ``agent``: our connection to its first process. Raises ProvisionError if it does not boot.
+    """A running guest. Raises ProvisionError if it does not boot.
 
     ``files``: the host of this machine that starts it. Its directory contains the guest's console and scripts.
     """
 
     agent: Agent
+    """Our connection to the first process of the guest."""
 
     def __init__(self, name: str, system: Release, files: LocalHost, machine: GuestHardware) -> None:
         self.name = name

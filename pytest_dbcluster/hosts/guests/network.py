@@ -36,12 +36,14 @@ MAC = "02:00:00:00:00:01"  # locally administered
 class Network:
     """The network of the guests of one run. This machine has its first address, ``gateway``.
 
-    ``enter``: the beginning of a command line that runs a command in the namespace. ``connects``: as of a host.
     ``tools``: the release ``vm``, which has the program ip. Raises Unsupported and ProvisionError.
     """
 
     enter: list[str]
+    """The beginning of a command line that runs a command in the namespace."""
+
     connects: Connects | None = None
+    """As of a host (``Host.connects``)."""
 
     def __init__(self, run: LocalRun, tools: Release) -> None:
         if reason := why_not():

@@ -45,6 +45,7 @@ class Spawns(Protocol):
     """Starts the process that holds a namespace: a host of the run."""
 
     directory: str
+    """The directory for our files on the host."""
 
     def spawn(self, command: Sequence[str], *, log: str, directory: str) -> Process:
         """Start a program that ends with the run."""

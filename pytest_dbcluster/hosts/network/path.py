@@ -25,11 +25,17 @@ OFF_SHARE, OFF_SECONDS = 0.1, 0.0002  # a round trip is wrong if its error excee
 
 @dataclasses.dataclass(frozen=True)
 class MeasuredLink:
-    """The round trips between two ends: the request in seconds, and the measurement minus the path at rest."""
+    """The requested and the measured round trips between two ends."""
 
     pair: Pair
+    """The two ends."""
+
     asked: float
+    """The requested round trip, in seconds."""
+
     measured: RoundTrips
+    """The measured round trips minus those of the path at rest."""
+
     kernel_settings: KernelSettings | None = None
     """The link's other requested properties, as set in the kernel; None if there are none."""
 
@@ -55,6 +61,7 @@ class OnPath(Protocol):
     """An optional protocol of a host: it is on a path."""
 
     path: NetworkPath | None
+    """The path of the host's cluster; None if its network cannot be delayed."""
 
 
 def path_of(hosts: Sequence[Host]) -> NetworkPath | None:
@@ -63,15 +70,16 @@ def path_of(hosts: Sequence[Host]) -> NetworkPath | None:
 
 
 class NetworkPath(abc.ABC):
-    """The network between the ends of one cluster. At first it delays nothing.
-
-    ends: the nodes, then ``client`` and ``proxy`` if their packets take the path too. rests: the number of measurements
-    of the path at rest. tries: the maximum number of measurements of a link that seems wrong.
-    """
+    """The network between the ends of one cluster. At first it delays nothing."""
 
     ends: Sequence[str] = ()
+    """The nodes, then ``client`` and ``proxy`` if their packets take the path too."""
+
     rests = 1
+    """Number of measurements of the path at rest."""
+
     tries = TRIES
+    """Maximum number of measurements of a link that seems wrong."""
 
     def __init__(self) -> None:
         self._rest: dict[Pair, RoundTrips] = {}

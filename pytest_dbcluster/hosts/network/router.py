@@ -28,7 +28,11 @@ class Port:
     """Number of the port, 1-based."""
 
     end: str
+    """The name of the end, such as ``node1``."""
+
     address: str
+    """The network address of the end."""
+
     mac: str
     """Hardware address of the end."""
 
@@ -42,13 +46,13 @@ class Port:
 
 
 class Router(abc.ABC):
-    """Forwards packets between ports after ``start``. It delays nothing until ``shape``.
-
-    ``late``: seconds by which its timer sends packets too late; we shorten each delay by as much.
-    """
+    """Forwards packets between ports after ``start``. It delays nothing until ``shape``."""
 
     ports: Sequence[Port]
+    """The ports that the router forwards between."""
+
     late: float = 0.0
+    """Seconds by which its timer sends packets too late; we shorten each delay by as much."""
 
     @staticmethod
     @abc.abstractmethod

@@ -19,12 +19,19 @@ PORTS = 100  # per host; all hosts have one address
 
 @dataclasses.dataclass
 class FakeProcess(Process):
-    """A program that was never started. ``ends``: its exit status, None while it "runs". ``cpu``: its CPU seconds."""
+    """A program that was never started."""
 
     pid: int = 1
+    """The process id."""
+
     ends: int | None = None
+    """The exit status; None while the program "runs"."""
+
     cpu: float | None = None
+    """The used CPU time, in seconds; None if unknown."""
+
     signals: list[int] = dataclasses.field(default_factory=list)
+    """The numbers of the received signals, in order."""
 
     def status(self) -> int | None:
         """The value of ``ends``."""

@@ -35,6 +35,8 @@ class OrderBalance:
     """The books of a node."""
 
     node: str
+    """The name of the node."""
+
     acknowledged: int
     """Number of orders whose COMMIT returned."""
 

@@ -25,7 +25,11 @@ class Condition:
     """A consistency condition."""
 
     number: int
+    """The number of the condition in messages."""
+
     sentence: str
+    """The condition as a formula or a sentence."""
+
     sql: str
     """The statement that selects the first row that violates it: key, left value, right value."""
 

@@ -31,7 +31,11 @@ class Digest:
     """One kind of value."""
 
     kind: str
+    """The name of the kind."""
+
     table: str
+    """The table with the values."""
+
     warehouse: str
     """The column with the number of the warehouse."""
 

@@ -36,6 +36,8 @@ class WrongOrder:
     """An acknowledged order that a node does not have, or an order of a node that no terminal reported."""
 
     order: Order
+    """The warehouse, district and number of the order."""
+
     instead: str = ""
     """What the node has instead; empty if it has nothing."""
 
@@ -51,11 +53,16 @@ def some(wrong: Sequence[WrongOrder]) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class OrderRow:
-    """An order in the tables of a node: its customer, the number of its lines, and its digest."""
+    """An order in the tables of a node."""
 
     customer: int
+    """The number of its customer."""
+
     lines: int
+    """The number of its lines."""
+
     digest: int
+    """The sum of the digests of the order and its lines, modulo ``PRIME``."""
 
     def __str__(self) -> str:
         return f"customer {self.customer}, lines: {self.lines}"
@@ -63,12 +70,19 @@ class OrderRow:
 
 @dataclasses.dataclass(frozen=True)
 class Stretch:
-    """The orders of one district whose numbers are ``first`` to ``last``."""
+    """Successive orders of one district."""
 
     warehouse: int
+    """The number of the warehouse."""
+
     district: int
+    """The number of the district."""
+
     first: int
+    """The first order number."""
+
     last: int = 2**31 - 1
+    """The last order number."""
 
     def within(self, prefix: str, number: str) -> str:
         """The SQL condition for these orders. prefix: of the columns. number: the column with the order number."""

@@ -54,6 +54,8 @@ class Engine:
     """"docker" or "podman"."""
 
     version: str
+    """The version that the engine reports; empty if it reports none."""
+
     url: str
     """The address of its socket, ``unix://PATH``."""
 
@@ -162,8 +164,14 @@ class Wanted:
     """The settings of a new container."""
 
     image: str
+    """The id of the image."""
+
     name: str
+    """The name of the container."""
+
     hostname: str
+    """The host name inside of the container."""
+
     alias: str
     """The second name of the container on the network."""
 
@@ -174,7 +182,10 @@ class Wanted:
     """The directory of the run."""
 
     entrypoint: Sequence[str]
+    """The command of its first process."""
+
     environment: Mapping[str, str]
+    """The environment variables of its first process."""
 
     read_only: Sequence[str]
     """Directories of this machine, mounted read-only under the same paths."""

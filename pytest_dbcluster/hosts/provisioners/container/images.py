@@ -36,12 +36,25 @@ class ImageManifest:
     """The content of a tar in the cache. We write the manifest last, so an entry with a manifest is complete."""
 
     release: str
+    """The release as the user names it ("mariadb:10.11")."""
+
     exact: str
+    """The version that the server reports."""
+
     suite: str
+    """The suite of its packages, such as bookworm."""
+
     source: str
+    """The mirror of the packages, with remarks, for messages."""
+
     packages: dict[str, str]
+    """Package name -> version."""
+
     built: str
+    """Time of the build, in ISO 8601."""
+
     format: int
+    """Version of the layout, ``FORMAT``."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,9 +62,17 @@ class HomeMadeImage:
     """An image of ours in an engine."""
 
     id: str
+    """The engine's id of the image."""
+
     tag: str
+    """Its first tag; empty if it has none."""
+
     release: str
+    """The release as the user names it ("mariadb:10.11")."""
+
     exact: str
+    """The version that the server reports; empty if the image has no label with it."""
+
     size: int
     """Size in bytes."""
 

@@ -89,7 +89,10 @@ class RootFileSystem:
     """Package name -> version."""
 
     suite: str
+    """The suite of its packages, such as bookworm."""
+
     source: str
+    """The mirror of the packages, with remarks, for messages."""
 
 
 def make(offer: Offer, candidates: Sequence[Candidate], staging: Path, progress: Report) -> RootFileSystem:

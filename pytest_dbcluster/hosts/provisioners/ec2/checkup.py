@@ -31,7 +31,11 @@ class CheckupLine:
     """The result of one check."""
 
     name: str
+    """What is checked, such as "quota"."""
+
     value: str
+    """What the check found."""
+
     problem: str = ""
     """What cannot be done because of it; empty if there is no problem."""
 

@@ -47,9 +47,17 @@ class Instance:
     """A running instance."""
 
     id: str
+    """The id of the instance."""
+
     role: str
+    """``plan.SERVER`` or ``plan.LOAD``."""
+
     type: str
+    """The name of the instance type."""
+
     subnet: Subnet
+    """Its subnet."""
+
     address: str
     """The address for ssh."""
 
@@ -62,10 +70,13 @@ class Instance:
 
 @dataclasses.dataclass(frozen=True)
 class Keys:
-    """The keys of a run: the host key of all its instances, and the key of its user."""
+    """The keys of a run."""
 
     host: user_data.HostKey
+    """The host key of all instances of the run."""
+
     user: user_data.HostKey
+    """The key with which the user of the run logs in."""
 
 
 class Fleet:

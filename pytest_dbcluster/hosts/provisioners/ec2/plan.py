@@ -32,11 +32,16 @@ class Image:
     """A machine image."""
 
     id: str
+    """The id of the image."""
+
     name: str
+    """AWS's name of the image; empty if it has none."""
+
     devices: Mapping[str, int]
     """Its volumes and their sizes in GiB, the root volume first."""
 
     architecture: str
+    """Its architecture, as ``uname -m`` names it."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,8 +49,14 @@ class Subnet:
     """A subnet."""
 
     id: str
+    """The id of the subnet."""
+
     vpc: str
+    """The id of its VPC."""
+
     zone: str
+    """The name of its availability zone, such as ``eu-central-1a``."""
+
     zone_id: str
     """The id of the zone, which is the same in all accounts."""
 
@@ -58,9 +69,16 @@ class Part:
     """Equal instances of a launch, made by one request."""
 
     role: str
+    """``SERVER`` or ``LOAD``."""
+
     type: str
+    """The name of the instance type."""
+
     subnet: Subnet
+    """The subnet of the instances."""
+
     count: int
+    """Number of instances."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,11 +86,17 @@ class Plan:
     """The parameters of a launch."""
 
     run_id: str
+    """The id of the run."""
+
     number: int
     """The number of the launch in its run, from 1."""
 
     parts: tuple[Part, ...]
+    """The instances, by role and subnet."""
+
     image: Image
+    """The image of all instances."""
+
     together: bool
     """Whether the instances are in one placement group, if the types allow it."""
 

@@ -49,6 +49,8 @@ class ResourceKind:
     """A kind of resource."""
 
     noun: str
+    """The name of the kind in messages, such as "volume"."""
+
     describe: str
     """The request that lists resources of this kind."""
 
@@ -98,9 +100,17 @@ class Thing:
     """One resource with a tag of a run."""
 
     kind: ResourceKind
+    """The kind of the resource."""
+
     id: str
+    """AWS's id of the resource."""
+
     run_id: str
+    """The id of the run."""
+
     owner: str
+    """The process that launched it, as the tag names it: ``USER@CONTROLLER/PROCESS/NAMESPACE``."""
+
     expires: float
     """When it expires, in seconds since 1970."""
 
@@ -111,6 +121,7 @@ class Thing:
     """Why it is not ours, although it has the tag; empty if it is ours."""
 
     facts: Mapping[str, Any] = dataclasses.field(repr=False, compare=False)
+    """AWS's description of the resource."""
 
     def __str__(self) -> str:
         return f"{self.kind.noun} {self.id}"
@@ -132,10 +143,13 @@ class Thing:
 
 @dataclasses.dataclass
 class Reaped:
-    """What we ended, and what is left with the reason: a clause each."""
+    """What the reaper ended, and what is left."""
 
     done: list[str] = dataclasses.field(default_factory=list)
+    """A clause for each ended resource."""
+
     left: list[str] = dataclasses.field(default_factory=list)
+    """A clause with the reason for each resource that is left."""
 
 
 class Reaper:

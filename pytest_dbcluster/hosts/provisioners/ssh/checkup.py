@@ -26,6 +26,8 @@ class Checkup:
     """The results of one machine."""
 
     target: str
+    """The machine as the user names it."""
+
     problem: str = ""
     """Why the machine cannot be used; then the other fields are empty."""
 
@@ -36,6 +38,8 @@ class Checkup:
     """The type and fingerprint of its known host key."""
 
     facts: Facts | None = None
+    """The properties of the machine; None if it is busy or cannot be used."""
+
     namespaces: bool = False
     """Whether the programs of a host have PID namespaces; otherwise we find them by a mark."""
 

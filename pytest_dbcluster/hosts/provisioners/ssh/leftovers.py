@@ -31,7 +31,11 @@ class LeftRun:
     """A run on one machine."""
 
     machine: str
+    """The machine as the user names it."""
+
     run_id: str
+    """The id of the run."""
+
     owner: str
     """The owner of the run, ``USER@CONTROLLER``."""
 
@@ -53,18 +57,27 @@ class FoundLeftovers:
     """Our runs and programs on one machine."""
 
     machine: str
+    """The machine as the user names it."""
+
     runs: Sequence[LeftRun]
+    """The runs."""
+
     programs: int = 0
     """Size of the programs that stay for later runs, in bytes."""
 
 
 @dataclasses.dataclass(frozen=True)
 class EndedLeftovers:
-    """What we ended on one machine, and what is left: a clause each, with the reason for what is left."""
+    """What we ended on one machine, and what is left."""
 
     machine: str
+    """The machine as the user names it."""
+
     done: Sequence[str] = ()
+    """A clause for each thing that we ended."""
+
     left: Sequence[str] = ()
+    """A clause with the reason for each thing that is left."""
 
 
 class Leftovers:

@@ -35,20 +35,38 @@ class Facts:
     """The properties of a machine."""
 
     name: str
+    """The host name of the machine."""
+
     user: int
+    """Our user id on the machine."""
+
     architecture: str
+    """The architecture, as ``uname -m`` prints it."""
+
     kernel: str
+    """The release of the kernel, as ``uname -r`` prints it."""
+
     cpu: str
+    """The model of the CPU; empty if the kernel does not name it."""
+
     cpus: int
+    """Number of CPUs."""
+
     memory: int
     """Size of the memory, in bytes."""
 
     disk: str
+    """The file system of our directory and its device: ``ext2/ext3 on /dev/sda1``."""
+
     clocksource: str
+    """The clock source of the kernel; empty if unknown."""
+
     clock_ahead: float
     """Seconds by which its clock is ahead of ours."""
 
     zstd: bool
+    """Whether it has the program zstd."""
+
     sparse: bool
     """Whether its tar supports sparse files, as GNU tar does."""
 

@@ -38,14 +38,17 @@ COPY_SECONDS = 1800.0  # for a release over a slow link
 
 @dataclasses.dataclass
 class Seen:
-    """How far we have read a file of the machine: ``end``, in bytes. A mark file keeps its time of change.
+    """How far we have read a file of the machine. A mark file keeps its time of change.
 
     The shell compares the two times. A time counts only if it had passed when we read the file. Two changes in one tick
     of the kernel's clock have the same time.
     """
 
     number: int
+    """The number of the mark file."""
+
     end: int = -1
+    """The offset up to which we have read, in bytes; -1 before the first read."""
 
     def note_command(self, source: str) -> str:
         """Shell commands that record the time of change, to run before the file is read."""

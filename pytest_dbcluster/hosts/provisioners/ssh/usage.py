@@ -18,7 +18,11 @@ class Ran:
     """A process."""
 
     number: int
+    """The process id."""
+
     parent: int
+    """The process id of its parent."""
+
     cpu: float
     """CPU time of the process and its ended children, in seconds."""
 

@@ -11,10 +11,13 @@ from pytest_dbcluster.formatting import gibibytes
 
 @dataclasses.dataclass(frozen=True)
 class Speed:
-    """The baseline and burst speed of an instance; both 0 if AWS does not publish them."""
+    """The speed of an instance; 0 if AWS does not publish it."""
 
     baseline: float = 0.0
+    """The speed that the instance always has, in the unit of the field that holds it."""
+
     burst: float = 0.0
+    """The maximum speed, in the same unit."""
 
     @property
     def bursts(self) -> bool:
@@ -33,8 +36,14 @@ class InstanceType:
     """An instance type."""
 
     name: str
+    """The name of the type, such as ``r6i.large``."""
+
     cpus: int
+    """Number of vCPUs; 0 if unknown."""
+
     cores: int
+    """Number of cores; 0 if unknown."""
+
     memory: int
     """Size of the memory, in bytes."""
 

@@ -29,7 +29,11 @@ class InstanceGroup:
     """The purpose of the instances, such as "servers"."""
 
     type: str
+    """The name of the instance type."""
+
     count: int
+    """Number of instances."""
+
     public: bool
     """Whether each instance has a public IPv4 address."""
 
@@ -59,6 +63,8 @@ class Cost:
     """The cost of a launch."""
 
     groups: tuple[InstanceGroup, ...]
+    """The instances of the launch."""
+
     parts: tuple[CostPart, ...]
     """The parts of the cost."""
 
@@ -69,6 +75,8 @@ class Cost:
     """The zones or the region."""
 
     spot: bool = False
+    """Whether the instances are spot instances, which count at the on-demand price."""
+
     sources: tuple[tuple[PriceSource, int], ...] = ()
     """The sources of the prices that no option sets, with their age in days."""
 

@@ -24,16 +24,20 @@ LOCK_SECONDS = 60.0  # timeout; another worker holds the lock for milliseconds
 
 
 class LaunchEntry(msgspec.Struct, omit_defaults=True):
-    """A launch. most: reserved, in millionths of a USD. spent: its cost; None while its instances may live."""
+    """A launch."""
 
     most: int
+    """The reserved sum, in millionths of a USD."""
+
     spent: int | None = None
+    """The cost in millionths of a USD; None while its instances may live."""
 
 
 class Entries(msgspec.Struct):
-    """The file: id of a launch -> the launch."""
+    """The content of the file."""
 
     launches: dict[str, LaunchEntry]
+    """Id of a launch -> the launch."""
 
 
 class LaunchLedger:

@@ -52,19 +52,25 @@ class PriceSource(msgspec.Struct, frozen=True):
 
 
 class PriceTable(msgspec.Struct, frozen=True):
-    """Prices of regions in USD, from one place.
-
-    regions: in the order of the prices. instances: type -> the price of an hour in each region, None where unknown.
-    others: name in ``PRICED`` -> its price in each region. cpus: burstable type -> number of its CPUs. sources:
-    "instances" and "others" -> their source.
-    """
+    """Prices of regions in USD, from one place."""
 
     format: int
+    """Version of the layout, ``FORMAT``."""
+
     sources: dict[str, PriceSource]
+    """"instances" and "others" -> the source of these prices."""
+
     regions: list[str]
+    """The regions, in the order of the prices."""
+
     instances: dict[str, list[float | None]]
+    """Instance type -> the price of an hour in each region, in USD; None if unknown."""
+
     others: dict[str, list[float | None]]
+    """Name in ``PRICED`` -> its price in each region, in USD; None if unknown."""
+
     cpus: dict[str, int]
+    """Burstable instance type -> number of its vCPUs."""
 
     def price(self, name: str, region: str) -> float | None:
         """The price of a type or of a name in ``PRICED``; None if it is unknown."""
