@@ -11,6 +11,7 @@ from pytest_dbcluster.claims.claim import Outcome
 from pytest_dbcluster.claims.kinds import beats, differs, lower, no_slower_than, ordered, same_as, scales
 from pytest_dbcluster.claims.verdict import Terms, judge, replay
 from pytest_dbcluster.errors import ConfigError
+from tests.support.facts import missing
 from tests.support.pairs import pairs as made
 
 
@@ -99,7 +100,7 @@ def test_futility_stops_from_28_pairs_on():
     assert judge(beats(), values.first(24)) is None
     answer = replay(beats(), values)
     assert answer.outcome is Outcome.INCONCLUSIVE
-    assert answer.reason == "stopped early: even 160 pairs would almost surely not decide (chance < 1 %)"
+    assert missing(answer.reason, "stopped early", "160 pairs", "not decide", "chance < 1 %") == []
     assert 28 <= answer.pairs < 160
 
 
@@ -244,7 +245,7 @@ def test_an_order_holds_when_every_step_is_proven():
     answer = judge(ordered(0.2), [noise(0.6, 0.02, 12), noise(0.4, 0.02, 12)])
 
     assert answer.outcome is Outcome.HOLDS
-    assert answer.reason == "interval lies inside the claim (the smallest step, 2 of 2)"
+    assert missing(answer.reason, "inside the claim", "smallest step, 2 of 2") == []
     assert [round(part.ratio, 1) for part in answer.neighbours] == [1.8, 1.5]
 
 
@@ -253,7 +254,7 @@ def test_one_refuted_step_fails_an_order():
     answer = judge(ordered(), [noise(0.6, 0.02, 17), noise(-0.4, 0.02, 17)])
 
     assert answer.outcome is Outcome.FAILS
-    assert answer.reason == "interval lies below the claim (the smallest step, 2 of 2)"
+    assert missing(answer.reason, "below the claim", "smallest step, 2 of 2") == []
 
 
 def test_one_open_step_keeps_an_order_open():
@@ -275,7 +276,7 @@ def test_a_blind_order_is_never_answered():
     """The reason of blindness replaces the answer to an order too."""
     answer = judge(ordered(), [noise(0.6, 0.02, 12)] * 2, Terms(untrusted="no flushing here"))
     assert answer.outcome is Outcome.INCONCLUSIVE
-    assert answer.reason == "no flushing here (the smallest step, 1 of 2)"
+    assert missing(answer.reason, "no flushing here", "smallest step, 1 of 2") == []
 
 
 @pytest.mark.parametrize(("steps", "variants"), [(0, 1), (5, 6)])

@@ -5,6 +5,7 @@ import pytest
 from pytest_dbcluster.claims import kinds
 from pytest_dbcluster.claims.claim import Outcome
 from tests.support import golden
+from tests.support.facts import missing
 
 NAMES = ("new", "old")
 
@@ -58,23 +59,30 @@ def test_fades_names_both_pairs(by, more):
 
     for outcome, verb in verbs.items():
         said = claim.sentence(outcome, names, "throughput", "/s")
-        assert said == f"many_far {verb} against many than one_far against one{more}"
+        assert said.startswith(f"many_far {verb}")
+        assert said.index("many_far") < said.index("against many") < said.index("one_far") < said.index("against one")
+        assert said.endswith(more)
+        assert ("50 %" in said) is bool(by)
 
 
 def test_a_counter_is_named():
     """A claim about a counter is about nothing else."""
     said = kinds.lower(0.5).sentence(Outcome.FAILS, NAMES, "fsyncs_per_commit", "")
 
-    assert said == "fsyncs_per_commit is not more than 50 % lower with new than with old"
+    assert missing(said, "fsyncs_per_commit", "is not more than 50 % lower", "with new", "with old") == []
+    assert "fast" not in said
 
 
 def test_another_metric_than_the_speed_is_named():
     """A percentile is no throughput."""
-    assert kinds.beats().sentence(Outcome.HOLDS, NAMES, "p95", "ms") == "new is faster than old, by p95"
+    said = kinds.beats().sentence(Outcome.HOLDS, NAMES, "p95", "ms")
+
+    assert said.startswith(kinds.beats().sentence(Outcome.HOLDS, NAMES, "throughput", "/s"))
+    assert said.endswith("by p95")
 
 
 def test_a_comparison_claims_nothing():
     """It differs, or no difference is shown; that is no proof that there is none."""
     assert kinds.differs().sentence(Outcome.HOLDS, NAMES, "throughput", "/s") == "new and old differ"
     undecided = kinds.differs().sentence(Outcome.INCONCLUSIVE, NAMES, "throughput", "/s")
-    assert undecided == "no difference between new and old is shown"
+    assert missing(undecided, "no difference", "is shown", "new", "old") == []

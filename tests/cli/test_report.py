@@ -10,6 +10,7 @@ from pytest_dbcluster.reporting.allure import allure_page, program
 from pytest_dbcluster.reporting.charts import claim as claim_chart
 from pytest_dbcluster.reporting.charts import drawing
 from pytest_dbcluster.reporting.page import comparison_view
+from tests.support.facts import missing
 from tests.support.records import failed, record
 from tests.support.results import results
 from tests.support.run_documents import MACHINE
@@ -133,7 +134,8 @@ def test_claims_are_compared_by_what_is_asked_for(run, tmp_path, capsys):
 
     assert main.main(["report", *words]) == 0
     told = capsys.readouterr()
-    assert told.err == "no claim has two releases; --by machine compares them\n"
+    (line,) = told.err.splitlines()
+    assert missing(line, "no claim has two releases", "--by machine") == []
     assert not (tmp_path / "both.md").exists()
     assert "Claims by machine" in (tmp_path / "both.html").read_text()
 

@@ -22,6 +22,7 @@ from pytest_dbcluster.reporting.tables.no_worse import ComparedWorkload
 from pytest_dbcluster.system import machine_lock
 from tests.support import conftests
 from tests.support.command import alone, dbcluster, measuring_in
+from tests.support.facts import missing
 from tests.support.records import record
 
 
@@ -128,10 +129,9 @@ def test_variables_with_two_values_are_listed_and_others_counted():
     assert lines[1:3] == ["differs in effect:", "variable          old             new"]
     assert [line.split()[0] for line in lines[3:5]] == ["optimizer_switch", "sync_binlog"]
     assert len(lines[3].split()[2]) == 60
-    assert lines[5:] == [
-        "only old has a value for 1 variable: date_format",
-        "only new has a value for 1 variable: optimizer_disk_read_cost",
-    ]
+    of_old, of_new = lines[5:]
+    assert missing(of_old, "only old", "1 variable: date_format") == []
+    assert missing(of_new, "only new", "1 variable: optimizer_disk_read_cost") == []
 
 
 def test_what_a_commit_guarantees_is_said_where_it_differs():
@@ -140,12 +140,15 @@ def test_what_a_commit_guarantees_is_said_where_it_differs():
 
     lines = compare.differences(evidence("flushed at commit", "flushed each second", variables), ("old", "new"))
 
-    assert lines[-1] == "a commit guarantees: old flushed at commit; new flushed each second"
+    assert missing(lines[-1], "a commit guarantees", "old flushed at commit", "new flushed each second") == []
 
 
 def test_equal_servers_differ_in_nothing():
     """Two files with the same effect are called that."""
-    assert compare.differences(evidence("x", "x", {}), ("old", "new")) == ["", "differs in effect: no server variable"]
+    empty, line = compare.differences(evidence("x", "x", {}), ("old", "new"))
+
+    assert empty == ""
+    assert missing(line, "differs in effect", "no server variable") == []
 
 
 def two_files(directory, first, second):
@@ -291,7 +294,7 @@ def test_two_files_with_the_same_options_are_not_measured(tmp_path):
     assert done.returncode == 0, done.stderr
     said, sentence = done.stdout.splitlines()[-2:]
     assert "candidate.cnf give the servers the same options, so no server was started (--equal measures" in said
-    assert sentence == "candidate is no worse than current: the same options"
+    assert missing(sentence, "candidate is no worse than current", "the same options") == []
     assert "cold-start reference" not in done.stderr
 
 

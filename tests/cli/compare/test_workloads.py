@@ -12,6 +12,7 @@ from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.workloads.mysqlslap import MySQLSlap
 from pytest_dbcluster.workloads.sysbench import SysBench
 from pytest_dbcluster.workloads.tpcc import TPCC
+from tests.support.facts import missing
 
 
 @pytest.mark.parametrize(
@@ -86,10 +87,8 @@ def test_data_that_fit_into_the_buffer_pool_are_named_with_the_options_for_more(
     """The suggested data are larger than the pool; data that do not fit get no line."""
     line = workloads.data_line(scaled(), 2**27)
 
-    assert line == (
-        "the data fit into a buffer pool of 128 MiB: sysbench oltp_read_write t16 25 MiB, tpcc w1 t4 96 MiB; for more "
-        "data than that: --size 192M and --warehouses 3, and a longer --seconds, which includes the first load"
-    )
+    pool = ("fit into a buffer pool of 128 MiB", "sysbench oltp_read_write t16 25 MiB", "tpcc w1 t4 96 MiB")
+    assert missing(line, *pool, "--size 192M and --warehouses 3", "a longer --seconds", "first load") == []
     assert workloads.data_line(scaled(size="192M", warehouses=3), 2**27) == ""
     assert "tpcc" not in workloads.data_line(scaled(warehouses=3), 2**27)
     assert workloads.data_line(scaled("mysqlslap:key"), 2**27) == ""
