@@ -14,6 +14,7 @@ import pytest
 from pytest_dbcluster.clusters.cluster import Cluster
 from pytest_dbcluster.clusters.servers.connection import SQLError
 from pytest_dbcluster.errors import ConfigError, NodeDied, SeriesVoid
+from tests.support.facts import missing
 
 
 def test_tables_that_differ_between_nodes_void_the_rounds(bring):
@@ -65,10 +66,8 @@ def test_what_writes_is_not_sent_to_a_replica(replicated):
     ):
         with pytest.raises(ConfigError) as caught:
             replicated.require_writers([writer, *endpoints], "load")
-        assert str(caught.value) == (
-            f"load writes, but {names} of async_replication3 is read-only and only node1 accepts writes: "
-            'set to="writer"'
-        )
+        of_cluster = f"{names} of async_replication3 is read-only"
+        assert missing(caught.value, "load writes", of_cluster, "only node1 accepts", 'set to="writer"') == []
 
 
 def test_a_missing_table_is_no_equal_table(galera2):
@@ -85,10 +84,8 @@ def test_a_new_error_line_voids_the_rounds(standalone):
 
     with pytest.raises(SeriesVoid) as caught:
         standalone.check()
-    assert str(caught.value) == (
-        "cluster standalone1 failed its check after the rounds: "
-        "node1 logged: 2026-01-01  0:00:00 0 [ERROR] InnoDB: something broke"
-    )
+    line = "node1 logged: 2026-01-01  0:00:00 0 [ERROR] InnoDB: something broke"
+    assert missing(caught.value, "cluster standalone1 failed", "after the rounds", line) == []
     standalone.check()
     standalone.dirty = ""
 

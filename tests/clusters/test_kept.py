@@ -26,6 +26,7 @@ from pytest_dbcluster.hosts.provisioners.local import LocalProvisioner
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
 from tests.support import engines, paths
 from tests.support.command import ROOT, dbcluster, left, sleeping_run
+from tests.support.facts import missing
 
 RELEASE = ReleaseName("mariadb", "10.11")
 # A shell lets its background commands ignore Ctrl-C, and what they start inherits that.
@@ -103,7 +104,7 @@ def test_a_galera_cluster_stays_until_it_is_ended(data):
     assert password not in up.stdout + up.stderr + written
     assert mode == 0o600
     assert re.search(rf"{run_id} +mine +galera +3 +mariadb:10.11 +\d+ s +\w+ +kept\n", listed)
-    assert (named_again.returncode, "a kept cluster already has the name 'mine'" in named_again.stderr) == (2, True)
+    assert (named_again.returncode, missing(named_again.stderr, "kept cluster", "the name 'mine'")) == (2, [])
     assert (cache_in_use.returncode, f"in use by run {run_id}" in cache_in_use.stderr) == (2, True)
     assert (down.returncode, down.stdout) == (0, f"ended run {run_id} (5 processes)\n")
     assert not left(run_id)
@@ -256,7 +257,8 @@ def test_a_cluster_in_containers_stays_until_it_is_ended(data):
     assert "| 9.7." in typed.stdout
     assert re.search(rf"{run_id} +boxed +standalone +1 +mysql:9\.7 +\d+ s +\w+ +kept\n", listed)
     assert len(there) == 2
-    assert reaped.stdout == "nothing to remove: no dead run left anything\n"
+    (line,) = reaped.stdout.splitlines()
+    assert missing(line, "nothing to remove", "no dead run") == []
     assert down.returncode == 0
     assert not left(run_id)
     assert not (data / run_id).exists()

@@ -9,6 +9,7 @@ import pytest
 
 from pytest_dbcluster.clusters.servers import cnf_file
 from pytest_dbcluster.errors import ConfigError
+from tests.support.facts import missing
 
 
 def entries(path, root=None):
@@ -159,7 +160,7 @@ def test_what_is_no_file_is_refused(tmp_path):
         cnf_file.read(tmp_path / "huge.cnf")
     with pytest.raises(ConfigError) as caught:
         cnf_file.read(tmp_path / "hug.cnf")
-    assert str(caught.value) == f"there is no {tmp_path}/hug.cnf; its directory has: huge, pipe"
+    assert missing(caught.value, f"there is no {tmp_path}/hug.cnf", "its directory", ": huge, pipe") == []
     with pytest.raises(ConfigError, match=r"/none is not a directory; give the directory"):
         cnf_file.read(tmp_path / "huge.cnf", tmp_path / "none")
 

@@ -22,6 +22,7 @@ from pytest_dbcluster.hosts.host import Host
 from pytest_dbcluster.hosts.provisioners.fake import FakeHost
 from pytest_dbcluster.spec import ClusterSpec
 from pytest_dbcluster.system import cache
+from tests.support.facts import missing
 
 
 @pytest.fixture
@@ -50,7 +51,8 @@ def test_a_template_is_made_once(mariadb, host, empty_templates):
     again = template(mariadb, lambda: pytest.fail("it is there"), {}, told.append)
 
     assert again == first
-    assert told == [f"making the data template of mariadb:10.11 {mariadb.version}"]
+    (line,) = told
+    assert missing(line, "making the data template", f"mariadb:10.11 {mariadb.version}") == []
     assert stat.S_IMODE(first.data.parent.stat().st_mode) == 0o700
     assert first.password not in repr(first)
     state = (first.data / "grastate.dat").read_text()
@@ -139,11 +141,9 @@ def test_the_second_holder_of_a_templates_lock_says_that_it_waits(tmp_path):
         lines.append("given back")
     thread.join(10)
 
-    assert lines == [
-        "waiting for another process that makes or removes the data template mariadb-1; 30 min at most (--db-wait)",
-        "given back",
-        "held",
-    ]
+    assert lines[1:] == ["given back", "held"]
+    facts = ("waiting for another process", "data template mariadb-1", "30 min at most (--db-wait)")
+    assert missing(lines[0], *facts) == []
 
 
 def test_a_node_that_is_not_ready_yet_is_waited_for(mariadb, host, empty_templates, monkeypatch):

@@ -23,6 +23,7 @@ from pytest_dbcluster.clusters.servers.connection import SQLError
 from pytest_dbcluster.clusters.servers.health import Health
 from pytest_dbcluster.clusters.topologies.galera import SYNCED
 from pytest_dbcluster.system import ports
+from tests.support.facts import missing
 
 NODE = Watched("node1", "127.0.0.1", 3306, 9200, Health("SHOW ME", reader=SYNCED, writer=SYNCED))
 WELL = {"wsrep_ready": "ON", "wsrep_cluster_status": "Primary", "wsrep_local_state_comment": "Synced"}
@@ -223,11 +224,9 @@ def test_each_role_has_a_path(held, monkeypatch):
         server.shutdown()
         server.server_close()
 
-    assert answers == [
-        (200, "node1: ONLINE\n"),
-        (503, "node1: role is 'SECONDARY', wanted 'PRIMARY'\n"),
-        (404, "no answer at /wirter; there is one at / and /writer\n"),
-    ]
+    *known, (status, line) = answers
+    assert known == [(200, "node1: ONLINE\n"), (503, "node1: role is 'SECONDARY', wanted 'PRIMARY'\n")]
+    assert (status, missing(line, "no answer at /wirter", "at / and /writer\n")) == (404, [])
 
 
 @pytest.fixture
@@ -298,7 +297,8 @@ def test_a_taken_port_ends_the_process_with_its_name(tmp_path, held):
         )
 
     assert done.returncode == 1
-    assert done.stderr == f"status port: cannot listen on 127.0.0.1:{port}: Address already in use\n"
+    (line,) = done.stderr.splitlines()
+    assert missing(line, "status port: ", "cannot listen", f"127.0.0.1:{port}: Address already in use") == []
 
 
 def test_the_settings_are_json():

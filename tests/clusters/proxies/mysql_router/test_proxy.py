@@ -20,6 +20,7 @@ from pytest_dbcluster.clusters.servers.node import LOAD
 from pytest_dbcluster.errors import NodeDied, ProvisionError, Unsupported
 from pytest_dbcluster.spec import ClusterSpec
 from tests.support.clusters import bring_up
+from tests.support.facts import missing
 from tests.support.sockets import beyond_this_machine, open_ports
 
 ONE = ClusterSpec("standalone", proxy="mysql_router")
@@ -222,10 +223,8 @@ def test_a_missing_router_is_said_before_anything_is_started(nowhere, provisione
 
     with pytest.raises(Unsupported) as caught:
         bring_up(ONE, mariadb, provisioner, options={})
-    assert str(caught.value) == (
-        f"no mysqlrouter for mariadb:10.11: not among its programs ({mariadb.bin}), not on PATH ({nowhere}), and no "
-        f"release of MySQL in the cache has one; `dbcluster fetch mysql:9.7` downloads one"
-    )
+    places = (f"its programs ({mariadb.bin})", f"not on PATH ({nowhere})", "no release of MySQL in the cache")
+    assert missing(caught.value, "no mysqlrouter for mariadb:10.11", *places, "`dbcluster fetch mysql:9.7`") == []
 
 
 def test_a_release_with_its_own_router_lacks_nothing(nowhere, mysql):

@@ -9,6 +9,7 @@ from pytest_dbcluster.clusters.topologies.drbd.resource import Resource, parse
 from pytest_dbcluster.errors import CommandFailed, NotReady, ProvisionError, Unsupported
 from pytest_dbcluster.hosts.host import BlockDevice
 from pytest_dbcluster.hosts.provisioners.fake import FakeHost
+from tests.support.facts import missing
 
 VERSION = "version: 8.4.11 (api:1/proto:86-101)\nsrcversion: DA6B55A41DED5E58CDBAB30\n"
 QUIET = (
@@ -71,9 +72,8 @@ def test_what_keeps_a_pair_from_being_ready_is_named():
     assert pair(QUIET, COPYING).problems(connected=True) == [
         "node2: DRBD is SyncSource, Primary/Secondary, UpToDate/Inconsistent, 2.1 MB to copy"
     ]
-    assert pair(QUIET, VERSION).problems(connected=True) == [
-        "node2: DRBD has no resource r0, because the host has restarted"
-    ]
+    (restarted,) = pair(QUIET, VERSION).problems(connected=True)
+    assert missing(restarted, "node2: ", "no resource r0", "has restarted") == []
     assert pair(ALONE, QUIET).problems(connected=False) == [
         "node2: DRBD is Connected, Primary/Secondary, UpToDate/UpToDate, wanted StandAlone"
     ]
@@ -82,7 +82,8 @@ def test_what_keeps_a_pair_from_being_ready_is_named():
 def test_a_backlog_is_what_the_standby_has_not_written():
     """Requests without an answer count as much as blocks that differ."""
     assert pair(QUIET).backlog() == []
-    assert pair(QUIET, COPYING).backlog() == ["node2: DRBD has 5 requests pending and 2.1 MB to copy"]
+    (line,) = pair(QUIET, COPYING).backlog()
+    assert missing(line, "node2: ", "5 requests pending", "2.1 MB to copy") == []
 
 
 def test_a_pair_that_has_lost_a_host_has_no_backlog(monkeypatch):

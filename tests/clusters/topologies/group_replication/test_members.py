@@ -10,6 +10,7 @@ from pytest_dbcluster.clusters.topologies.group_replication import members as gr
 from pytest_dbcluster.clusters.topologies.group_replication.members import Member, View
 from pytest_dbcluster.errors import NotReady, ProvisionError
 from pytest_dbcluster.hosts.provisioners.fake import FakeHost
+from tests.support.facts import missing
 
 
 @pytest.fixture
@@ -50,7 +51,7 @@ def test_a_group_of_which_nobody_lives_is_an_error(node):
     """It names every node with what was seen of it."""
     with pytest.raises(ProvisionError) as caught:
         group.common_view([node])
-    assert str(caught.value) == "no node is in the majority of its group: node1 does not run"
+    assert missing(caught.value, "no node is in the majority", ": node1 does not run") == []
 
 
 def test_transactions_of_the_group_are_told_from_others():
