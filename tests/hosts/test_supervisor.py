@@ -13,6 +13,7 @@ import pytest
 
 from pytest_dbcluster import wait
 from pytest_dbcluster.hosts import supervisor
+from tests.support.facts import missing
 from tests.support.run_ids import RUN_ID
 
 
@@ -66,7 +67,7 @@ def test_a_program_that_cannot_join_its_group_is_not_started(script, tmp_path):
 
     answer = ask(script, "spawn", joins=[str(tmp_path / "gone" / "cgroup.procs")], **there)
 
-    assert answer["error"] == f"OSError: the program could not join its control groups, {tmp_path}/gone/cgroup.procs"
+    assert missing(answer["error"], "OSError: ", "not join", "control groups", f"{tmp_path}/gone/cgroup.procs") == []
     assert "pid" in ask(script, "spawn", **there)
 
 
