@@ -16,6 +16,7 @@ import pytest
 
 from pytest_dbcluster.errors import ProvisionError, Unsupported
 from pytest_dbcluster.hosts.provisioners.container import engine
+from tests.support.facts import missing
 
 VERSION = {"Version": "28.1", "Components": [{"Name": "Engine"}]}
 
@@ -83,10 +84,8 @@ def test_no_engine_says_where_it_was_looked_for(places):
     with pytest.raises(ProvisionError) as caught:
         engine.connect()
 
-    assert str(caught.value) == (
-        f"no container engine: no socket at {places}/docker.sock, {places}/user/podman/podman.sock, "
-        f"{places}/system/podman/podman.sock. {engine.WAYS_OUT}"
-    )
+    sockets = [f"{places}/{name}.sock" for name in ("docker", "user/podman/podman", "system/podman/podman")]
+    assert missing(caught.value, "no container engine", "no socket at", ", ".join(sockets), engine.WAYS_OUT) == []
     assert not engine.has_socket()
 
 

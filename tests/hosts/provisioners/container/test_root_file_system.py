@@ -16,6 +16,7 @@ from pytest_dbcluster.hosts.provisioners.container import root_file_system
 from pytest_dbcluster.releases.catalogue import MARIADB_PROGRAMS, OFFERS, Offer, Origin
 from pytest_dbcluster.releases.sources import AptEntry, Candidate
 from tests.releases.test_apt import Archive, expired
+from tests.support.facts import missing
 
 OFFER = Offer("mariadb", "10.11", (Origin("bookworm", ("mariadb-server",)),), MARIADB_PROGRAMS)
 
@@ -103,7 +104,7 @@ def test_an_image_is_what_a_server_and_its_host_need(tmp_path, archive):
     assert links == {"bin": "usr/bin", "usr/bin/sh": "dash", "usr/sbin/mysqlslap": "mariadb-slap"}
     assert "usr/sbin/mariadbd" in names
     assert {name for name in names if re.match("etc/apt|var/lib/(apt|dpkg)|usr/share/doc|dev/", name)} == set()
-    assert lines[0] == "mariadb:10.11: making an image from bookworm of a directory with mmdebstrap"
+    assert missing(lines[0], "mariadb:10.11: ", "an image", "from bookworm of a directory", "mmdebstrap") == []
     assert lines[1:] == [f"mariadb:10.11: .. {stage}" for stage in root_file_system.STAGES.values()]
 
 
@@ -185,7 +186,6 @@ def test_a_user_without_namespaces_is_told_what_works(monkeypatch):
     monkeypatch.setattr(root_file_system.sys, "argv", ["/x/bin/dbcluster"])
     error = CommandFailed(["mmdebstrap"], 1, "", "I: x\nE: newuidmap 7 0 1000 failed\n")
 
-    assert root_file_system.reason(OFFER, Candidate(OFFER.origins[0], ()), error) == (
-        "mmdebstrap needs user namespaces, which this user cannot make (E: newuidmap 7 0 1000 failed); "
-        "run it as root:  sudo /x/bin/dbcluster image build mariadb:10.11"
-    )
+    reason = root_file_system.reason(OFFER, Candidate(OFFER.origins[0], ()), error)
+    why = ("mmdebstrap needs user namespaces", "this user cannot make", "(E: newuidmap 7 0 1000 failed)")
+    assert missing(reason, *why, "as root:  sudo /x/bin/dbcluster image build mariadb:10.11") == []

@@ -12,6 +12,7 @@ from pytest_dbcluster.errors import ProvisionError, Unsupported
 from pytest_dbcluster.hosts.provisioners.ssh import remote_programs
 from pytest_dbcluster.hosts.provisioners.ssh.machine import Facts, identity
 from pytest_dbcluster.releases import shims
+from tests.support.facts import missing
 
 HERE = os.uname().machine
 SAID = {
@@ -62,16 +63,14 @@ def test_a_machine_of_another_kind_is_refused_by_name(said, what):
     """Before a program is sent to it."""
     with pytest.raises(Unsupported) as caught:
         Facts.read(text(**said), "root@db1", 0.0)
-    assert str(caught.value) == (
-        f"the machine root@db1 is {what}; releases have programs for this machine: Linux on {HERE}"
-    )
+    assert missing(caught.value, f"the machine root@db1 is {what};", "releases", f": Linux on {HERE}") == []
 
 
 def test_a_machine_that_says_no_address_is_named():
     """Its peers could not reach it."""
     with pytest.raises(ProvisionError) as caught:
         Facts.read(text(address=""), "db1", 0.0)
-    assert str(caught.value) == "the machine db1 does not report the address at which ssh reached it (SSH_CONNECTION)"
+    assert missing(caught.value, "the machine db1 does not report", "address", "(SSH_CONNECTION)") == []
 
 
 @pytest.mark.parametrize("lacking", ["memory", "cpus", "root", "ephemeral", "user", "clock", "kernel"])

@@ -11,6 +11,7 @@ import pytest
 from pytest_dbcluster.errors import ProvisionError
 from pytest_dbcluster.hosts.provisioners.vm import disk_images
 from pytest_dbcluster.hosts.provisioners.vm.disk_images import DiskImages
+from tests.support.facts import missing
 
 SIZE = 2**20
 
@@ -146,7 +147,5 @@ def test_a_full_disk_of_this_machine_is_said(images, disk, source, tmp_path, sma
     with pytest.raises(ProvisionError) as caught:
         images.place(origin, full, lambda: pytest.fail("made again"))
 
-    assert str(caught.value) == (
-        f"cannot copy {tmp_path}/images/image-1 to {full}: No space left on device; "
-        "set DBCLUSTER_DATA_DIR to another directory"
-    )
+    why = f"cannot copy {tmp_path}/images/image-1 to {full}: No space left on device"
+    assert missing(caught.value, why, "set DBCLUSTER_DATA_DIR", "another directory") == []

@@ -10,6 +10,7 @@ from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.hosts.provisioners.ec2.money.cost import Cost, CostPart, InstanceGroup, lifetime, usd
 from pytest_dbcluster.hosts.provisioners.ec2.money.prices import MONTH_HOURS, Prices
 from pytest_dbcluster.hosts.provisioners.ec2.settings import Volume
+from tests.support.facts import missing
 
 REGION = "eu-central-1"
 GIVEN = {
@@ -115,10 +116,10 @@ def test_the_line_before_the_launch_says_what_where_how_long_and_the_most():
         ttl=7200,
     )
 
-    assert found.line == (
-        "ec2: 3 x r6i.large (servers), 1 x t3.medium (load) in eu-central-1a; they end themselves after 2 h; at most "
-        "1.55 USD (3 x r6i.large 0.91, volumes 0.30, surplus credits 0.20, 1 x t3.medium 0.10, public IPv4 0.03)"
-    )
+    assert found.line.startswith("ec2: 3 x r6i.large (servers), 1 x t3.medium (load) in eu-central-1a; ")
+    assert missing(found.line, "end themselves after 2 h", "at most 1.55 USD (") == []
+    parts = "3 x r6i.large 0.91, volumes 0.30, surplus credits 0.20, 1 x t3.medium 0.10, public IPv4 0.03"
+    assert found.line.endswith(f"({parts})")
 
 
 def test_the_line_names_the_sources_of_prices_and_their_age():
