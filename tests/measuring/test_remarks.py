@@ -12,6 +12,7 @@ from pytest_dbcluster.measuring import remarks
 from pytest_dbcluster.measuring.round_trips import RoundTripsTaken
 from pytest_dbcluster.rounds.round import Round, RunResult
 from tests.support import golden
+from tests.support.facts import missing
 
 
 def rounds(variant, seconds, drains, *, commits=100, voids=()):
@@ -109,9 +110,9 @@ def test_void_rounds_are_counted_by_variant_with_their_reasons():
     blocks = [[*rounds("a", [1], [0]), *rounds("b", [1], [0], voids=[why])] for why in (fell, moved, fell)]
     blocks.append(rounds("a", [1], [0], voids=[fell]))
 
-    assert remarks.void_line(blocks) == [
-        "void rounds, drawn again: a 1, b 3: b: semi-sync fell back; b: the primary changed; a: semi-sync fell back"
-    ]
+    (line,) = remarks.void_line(blocks)
+    reasons = f": b: {fell}; b: {moved}; a: {fell}"
+    assert missing(line, "void rounds, drawn again", "a 1, b 3", reasons) == []
     assert remarks.void_line([]) == []
 
 

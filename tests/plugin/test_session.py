@@ -23,6 +23,7 @@ from pytest_dbcluster.system.machine_lock import BUILDING, MachineLock, Turns
 from pytest_dbcluster.workloads.mysqlslap import MySQLSlap
 from pytest_dbcluster.workloads.tpcc import TPCC
 from tests.support.command import measuring_in
+from tests.support.facts import missing
 
 
 @pytest.fixture
@@ -193,7 +194,8 @@ def test_an_end_that_fails_is_a_line(session, said, monkeypatch):
     session.close()
     session.close()
 
-    assert said == ["could not stop every server of the run: the supervisor still ends them"]
+    (line,) = said
+    assert missing(line, "could not stop every server", ": the supervisor still ends them") == []
 
 
 def test_loads_without_texts_for_names_are_refused_before_anything_starts(session, monkeypatch):
@@ -212,4 +214,4 @@ def test_clusters_are_not_promised_to_stay_where_they_cannot(pytestconfig, tmp_p
 
     with pytest.raises(ConfigError) as caught:
         DBSession(dataclasses.replace(settings, keep=True, provisioner="fake"), pytestconfig)
-    assert str(caught.value) == "--db-keep: the provisioner fake cannot leave servers running"
+    assert missing(caught.value, "--db-keep: ", "provisioner fake", "cannot leave servers running") == []

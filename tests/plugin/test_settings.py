@@ -13,6 +13,7 @@ from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.plugin import settings as module
 from pytest_dbcluster.plugin.command_line import add_options
 from pytest_dbcluster.plugin.settings import Settings, without_paths
+from tests.support.facts import missing
 
 ROOT = Path(__file__).parents[2]
 
@@ -117,7 +118,7 @@ def test_the_runs_budget_ends_when_its_time_is_over(read, monkeypatch):
     assert found.rules().run_over() == ""
     monkeypatch.setattr(module.time, "monotonic", lambda: found.began + 10)
 
-    assert found.rules().run_over() == "the run's budget of 10 s is spent (--db-run-budget)"
+    assert missing(found.rules().run_over(), "the run's budget of 10 s", "spent", "(--db-run-budget)") == []
 
 
 def test_collecting_claims_loads_nothing_that_runs():
@@ -204,9 +205,7 @@ def test_machines_need_their_provisioner(read):
     with pytest.raises(ConfigError) as caught:
         read("--db-host=a")
 
-    assert str(caught.value) == (
-        "machines were given, but the provisioner local does not use them; use --db-provisioner ssh"
-    )
+    assert missing(caught.value, "machines", "provisioner local does not use", "use --db-provisioner ssh") == []
 
 
 def test_workers_count_what_they_spend_together(read, tmp_path):

@@ -8,6 +8,7 @@ import pytest
 
 from pytest_dbcluster.errors import SeriesVoid
 from pytest_dbcluster.measuring.series import series_of
+from tests.support.facts import missing
 from tests.support.fakes import FakeSource, noisy
 from tests.support.measurements import measured, measurement, two
 
@@ -150,6 +151,5 @@ def test_too_many_void_rounds_are_an_error():
     with pytest.raises(SeriesVoid) as caught:
         fast.beats(slow)
     variant = source.names[source.rounds[4][0]]
-    assert str(caught.value) == (
-        f"2 times a round of fake load was void in the first 4 pairs: {variant}: semi-sync fell back"
-    )
+    counts = ("2 times", "fake load", "void", "4 pairs")
+    assert missing(caught.value, *counts, f": {variant}: semi-sync fell back") == []

@@ -12,6 +12,7 @@ from pytest_dbcluster.errors import Inconclusive, LockHeld
 from pytest_dbcluster.measuring.drawing.rules import Rules
 from pytest_dbcluster.measuring.measurement import Measurement
 from pytest_dbcluster.measuring.series import fades, ordered, series_of
+from tests.support.facts import missing
 from tests.support.fakes import FakeSource, noisy
 from tests.support.measurements import measured, measurement, two
 
@@ -23,7 +24,7 @@ def test_the_budget_counts_the_variants_of_the_claim():
     a, b, _ = series_of(asked)
     answer = b.beats(a)
 
-    assert answer.verdict.reason == "budget of 30 s of measured time used (--db-budget)"
+    assert missing(answer.verdict.reason, "budget of 30 s of measured time", "used", "(--db-budget)") == []
     assert asked.pairs == 15
 
 
@@ -38,7 +39,9 @@ def test_an_opening_block_that_does_not_fit_the_budget_does_not_start():
     assert reason.endswith("a verdict needs at least 12 pairs, which take 24 s")
     asked = measurement(FakeSource(("a", "b"), lambda variant: 1.0), budget=24.0)
     a, b = series_of(asked)
-    assert b.beats(a).verdict.reason == "budget of 24 s of measured time used (--db-budget)"
+    reason = b.beats(a).verdict.reason
+    assert missing(reason, "budget of 24 s of measured time", "used", "(--db-budget)") == []
+    assert "pairs" not in reason
     assert asked.pairs == 12
 
 
@@ -89,7 +92,7 @@ def test_nothing_is_begun_when_the_runs_budget_is_used(claim):
 
     with pytest.raises(Inconclusive) as caught:
         ask[claim]()
-    assert str(caught.value) == f"fake load: {USED}; nothing was drawn"
+    assert missing(caught.value, f"fake load: {USED}", "nothing was drawn") == []
     assert source.rounds == []
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from pytest_dbcluster.errors import SeriesVoid
 from pytest_dbcluster.measuring.series import series_of
+from tests.support.facts import missing
 from tests.support.measurements import measured, measurement, two
 
 
@@ -48,7 +49,6 @@ def test_a_warm_up_without_a_round_that_counts_is_an_error():
     with pytest.raises(SeriesVoid) as caught:
         fast.beats(slow)
     first = source.names[source.rounds[2][0]]
-    assert str(caught.value) == (
-        f"2 of 2 blocks of the warm-up of fake load were void: {first}: 53 connections turned away"
-    )
+    blocks = ("2 of 2 blocks", "warm-up of fake load", "void")
+    assert missing(caught.value, *blocks, f": {first}: 53 connections turned away") == []
     assert len(source.rounds) == 4

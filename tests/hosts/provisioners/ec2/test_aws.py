@@ -17,7 +17,6 @@ from pytest_dbcluster import redaction
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.hosts.provisioners.ec2 import aws
 from pytest_dbcluster.hosts.provisioners.ec2.aws import Account, AwsError
-from tests.support.facts import missing
 
 ERROR = (
     "<Response><Errors><Error><Code>{}</Code><Message>{}</Message></Error></Errors><RequestID>1</RequestID></Response>"
