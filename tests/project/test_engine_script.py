@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.facts import missing
+
 ROOT = Path(__file__).parents[2]
 ANSWERS = '[[ -e answers ]] && exit; echo "dbcluster: no container engine: no socket" >&2; exit 1'
 DAEMON = ": >answers; while :; do sleep 0.1; done"
@@ -126,7 +128,9 @@ def test_with_a_service_manager_the_service_is_started(machine, tmp_path):
     done = machine(0, dockerd="exit 9", mmdebstrap="exit 0", systemctl=': >answers; echo "$*"', systemd=str(tmp_path))
 
     assert done.returncode == 0
-    assert done.stdout.splitlines() == ["engine: no container engine answers: systemctl start docker", "start docker"]
+    line, asked = done.stdout.splitlines()
+    assert missing(line, "engine: ", "no container engine answers", "systemctl start docker") == []
+    assert asked == "start docker"
     assert not (tmp_path / "pid").exists()
 
 
@@ -158,7 +162,8 @@ def test_an_engine_of_another_machine_is_not_replaced(machine):
     """A daemon of this machine would not be the one that was named."""
     done = machine(0, socket="tcp://elsewhere:2375", dockerd="exit 9", mmdebstrap="exit 0")
 
-    assert (done.returncode, done.stderr) == (1, "engine: no container engine: no socket\n")
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert missing(done.stderr, "engine: ", "no container engine", "no socket") == []
 
 
 def test_the_check_ends_the_daemon_that_it_has_started(tmp_path):

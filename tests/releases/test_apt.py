@@ -13,6 +13,7 @@ from pytest_dbcluster.errors import CommandFailed, ConfigError, ProvisionError, 
 from pytest_dbcluster.releases import apt
 from pytest_dbcluster.releases.catalogue import Origin
 from pytest_dbcluster.releases.sources import AptEntry, Candidate
+from tests.support.facts import missing
 
 CONTROL = """\
 Package: {name}
@@ -105,7 +106,7 @@ def test_the_closure_is_downloaded_and_unpacked(tmp_path, archive):
     assert sorted(path.name for path in (tmp_path / "root/usr/bin").iterdir()) == ["library", "server"]
     assert not (tmp_path / "root/usr/share/doc").exists()
     assert lines[0] == "reading bookworm of a directory"
-    assert lines[1] == "fetching mariadb:10.11 from bookworm: 0 MB in 2 packages"
+    assert missing(lines[1], "fetching mariadb:10.11", "bookworm", "0 MB in 2 packages") == []
     assert lines[-1].startswith("mariadb:10.11: unpacked, ")
 
 
@@ -180,7 +181,8 @@ def test_a_security_suite_that_is_missing_is_left_out(tmp_path, archive):
 
     found, _ = fetch(tmp_path, archive.entry(), optional=(archive.entry("bookworm-security"),))
 
-    assert found.remarks == ("without bookworm-security, which is incomplete on the mirror",)
+    (remark,) = found.remarks
+    assert missing(remark, "without bookworm-security", "incomplete on the mirror") == []
 
 
 def test_a_security_suite_that_lacks_its_packages_is_left_out(tmp_path, archive):

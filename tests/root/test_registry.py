@@ -8,6 +8,7 @@ import pytest
 
 from pytest_dbcluster import registry
 from pytest_dbcluster.errors import ConfigError, Unsupported
+from tests.support.facts import missing
 
 GROUP = "pytest_dbcluster.topologies"
 
@@ -47,8 +48,10 @@ def test_an_unknown_name_lists_the_known_ones():
     with pytest.raises(ConfigError) as caught:
         registry.find("topology", "standalon", planned=["hoop"])
 
-    assert str(caught.value) == (f"unknown topology 'standalon'; known: {known}; did you mean standalone?")
-    assert str(registry.unknown("mode", "xyz", ["read", "write"])) == "unknown mode 'xyz'; known: read, write"
+    assert missing(caught.value, "unknown topology 'standalon'", f"known: {known};", "did you mean standalone?") == []
+    far = str(registry.unknown("mode", "xyz", ["read", "write"]))
+    assert missing(far, "unknown mode 'xyz'", "known: read, write") == []
+    assert "did you mean" not in far
 
 
 def test_a_planned_name_is_not_unknown():

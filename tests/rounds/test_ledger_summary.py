@@ -8,6 +8,7 @@ from pytest_dbcluster.rounds import ledger_summary
 from pytest_dbcluster.rounds.histogram import Histogram
 from pytest_dbcluster.rounds.ledger import Ledger, LedgerEntry
 from pytest_dbcluster.rounds.round import Round, RunResult
+from tests.support.facts import missing
 
 PAYMENT = LedgerEntry({1: 60, 2: 8, 5: 2}, 68, 0, 1, 1, 0.5, Histogram.of([0.01] * 68))
 NEW_ORDER = LedgerEntry({1: 30}, 29, 1, 0, 0, 0.0, Histogram.of([0.1] * 30))
@@ -30,10 +31,8 @@ def test_a_message_has_the_conflicts_of_all_variants():
 
     assert goodput.startswith("goodput of attempts: all 49 of 58/s, abort share 16 %; one 49 of 58/s")
     assert tries.startswith("attempts of a transaction: all 180 at the first, 16 at the second, 4 later; one 90 ")
-    assert errors == (
-        "errors by node: all 1213 on node2 x 18, 1205 on node1 x 10, 1020 on node1 x 2, 1047 on node3 x 2, 2 others; "
-        "one none"
-    )
+    of_all = "1213 on node2 x 18, 1205 on node1 x 10, 1020 on node1 x 2, 1047 on node3 x 2, 2 others"
+    assert missing(errors, "errors by node: ", f"all {of_all}; one none") == []
     assert outcomes.startswith(
         "outcomes: all 194 committed, 2 rolled back by design, 2 failed, 2 unknown, "
         "1 s lost in aborted attempts and the waits after them; one "
@@ -43,14 +42,16 @@ def test_a_message_has_the_conflicts_of_all_variants():
 def test_latencies_of_a_closed_loop_claim_nothing():
     """They are those of all rounds together, and the line says what they are worth."""
     [line] = [one for one in ledger_summary.lines({"a": [one_round({"x": NEW_ORDER})]}) if one.startswith("latency")]
-    assert line == "latency p50 / p95 / p99 / p99.9 in ms (closed loop: shown, not claimed): a 101 / 101 / 101 / 101"
+    assert missing(line, "p50 / p95 / p99 / p99.9 in ms", "closed loop: shown, not claimed") == []
+    assert line.endswith(": a 101 / 101 / 101 / 101")
 
     [line] = [
         one
         for one in ledger_summary.lines({"a": [one_round({"x": LedgerEntry()}, rate=9)]})
         if one.startswith("latency")
     ]
-    assert line == "latency p50 / p95 / p99 / p99.9 in ms (from the intended start): a -"
+    assert missing(line, "p50 / p95 / p99 / p99.9 in ms", "from the intended start") == []
+    assert line.endswith(": a -")
 
 
 def test_latencies_of_an_open_loop_count_what_was_lost():
@@ -68,9 +69,8 @@ def test_each_type_has_its_own_figures():
     """A line for each variant, where its load has more than one."""
     lines = ledger_summary.lines({"a": [one_round({"payment": PAYMENT, "new_order": NEW_ORDER})]})
 
-    assert lines[-1] == (
-        "a by type, goodput and latencies: payment 34/s 10 / 10 / 10 / 10, new_order 15/s 101 / 101 / 101 / 101"
-    )
+    payment, new_order = "payment 34/s 10 / 10 / 10 / 10", "new_order 15/s 101 / 101 / 101 / 101"
+    assert missing(lines[-1], "a by type", "goodput and latencies", f": {payment}, {new_order}") == []
     assert not any("by type" in line for line in ledger_summary.lines({"a": [one_round({"x": PAYMENT})]}))
 
 

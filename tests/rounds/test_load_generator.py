@@ -15,6 +15,8 @@ from pytest_dbcluster.measuring.measurement import Measurement
 from pytest_dbcluster.measuring.series import ordered, series_of
 from pytest_dbcluster.rounds import load_generator
 from pytest_dbcluster.rounds.round import LoadHost, Round, RunResult
+from tests.support import golden
+from tests.support.facts import missing
 from tests.support.fakes import FakeSource, noisy
 from tests.support.pairs import pairs
 
@@ -30,21 +32,22 @@ def one_round(*, busiest=None, client_seconds=None, samples=None, limited=""):
 def test_a_thread_that_is_always_on_a_cpu_is_the_limit():
     """From 90 % of its time on it cannot start anything earlier."""
     assert load_generator.limit(one_round(busiest=0.89)) == ""
-    assert load_generator.limit(one_round(busiest=0.93)) == (
-        "a thread of the load generator was on a CPU for 93 % of the time"
-    )
+    reason = load_generator.limit(one_round(busiest=0.93))
+    assert missing(reason, "a thread of the load generator", "on a CPU", "93 % of the time") == []
 
 
 def test_a_client_that_has_no_cores_left_is_the_limit():
     """From 80 % of those that it may use on; where nobody counts it is not known."""
     assert load_generator.limit(one_round(client_seconds=3.1, busiest=0.5)) == ""
-    assert load_generator.limit(one_round(client_seconds=3.2)) == "the load generator used 1.6 of its 2 cores"
+    reason = load_generator.limit(one_round(client_seconds=3.2))
+    assert missing(reason, "the load generator used", "1.6 of its 2 cores") == []
     assert load_generator.limit(one_round()) == ""
 
 
 def test_a_tool_that_does_not_count_is_counted_by_the_system():
     """In cores, as the programs that we ran and waited for; the load's own figure comes first."""
-    assert load_generator.limit(one_round(samples={"cpu_client": 1.9})) == "the load generator used 1.9 of its 2 cores"
+    reason = load_generator.limit(one_round(samples={"cpu_client": 1.9}))
+    assert missing(reason, "the load generator used", "1.9 of its 2 cores") == []
     assert load_generator.limit(one_round(client_seconds=0.2, samples={"cpu_client": 1.9})) == ""
 
 
@@ -56,9 +59,8 @@ def test_a_client_inside_of_pytest_is_counted_with_pytest():
 
     assert load_generator.limit(done) == load_generator.limit(tool) == ""
     assert "inside pytest, which used 0.94 of the one core" in load_generator.limit(busy)
-    assert load_generator.line({"a": [done], "b": [tool]}) == [
-        "load generator: a inside pytest, which used 0.62 of 2 cores; b 0.01 of 2 cores"
-    ]
+    (line,) = load_generator.line({"a": [done], "b": [tool]})
+    assert missing(line, "load generator: a inside pytest", "0.62 of 2 cores; b 0.01 of 2 cores") == []
 
 
 def divided(*hosts):
@@ -73,25 +75,22 @@ def test_no_round_takes_more_cores_than_there_are():
     done = one_round(samples={"cpu_client": 3.35})
 
     assert load_generator.used_cores(done) == 2
-    assert load_generator.limit(done) == "the load generator used 2 of its 2 cores"
+    assert missing(load_generator.limit(done), "the load generator used", "2 of its 2 cores") == []
 
 
 def test_each_load_host_is_judged_by_itself():
     """One without cores or with a busy thread limits its part of the load, however idle the other is."""
     assert load_generator.limit(divided(("m1", 1.0, 0.5), ("m2", 3.1, 0.5))) == ""
-    assert load_generator.limit(divided(("m1", 0.0, 0.1), ("m2", 3.2, 0.5))) == (
-        "the load generator on h1 used 1.6 of its 2 cores"
-    )
-    assert load_generator.limit(divided(("m1", 0.1, 0.95), ("m2", 0.1, 0.1))) == (
-        "a thread of the load generator on h0 was on a CPU for 95 % of the time"
-    )
+    cores = load_generator.limit(divided(("m1", 0.0, 0.1), ("m2", 3.2, 0.5)))
+    assert missing(cores, "the load generator on h1 used", "1.6 of its 2 cores") == []
+    thread = load_generator.limit(divided(("m1", 0.1, 0.95), ("m2", 0.1, 0.1)))
+    assert missing(thread, "a thread of the load generator on h0", "on a CPU", "95 % of the time") == []
 
 
 def test_load_hosts_of_one_machine_share_its_cores():
     """Together they cannot use more than it has."""
-    assert load_generator.limit(divided(("m", 1.6, 0.5), ("m", 1.6, 0.5))) == (
-        "the load generator on h0 and h1 used 1.6 of its 2 cores"
-    )
+    reason = load_generator.limit(divided(("m", 1.6, 0.5), ("m", 1.6, 0.5)))
+    assert missing(reason, "the load generator on h0 and h1 used", "1.6 of its 2 cores") == []
     assert load_generator.cores_of(divided(("m", 1.0, 0.5), ("m", 1.0, 0.5)).outcome) == 2
     assert load_generator.cores_of(RunResult(1.0, 1)) is None
 
@@ -100,17 +99,17 @@ def test_a_message_names_the_hosts_that_divided_the_load():
     """With the cores of all of them together."""
     both = divided(("m1", 1.0, 0.5), ("m2", 1.0, 0.3))
 
-    assert load_generator.line({"a": [both]}) == [
-        "load from 2 hosts: h0, h1",
-        "load generator: a 1.00 of 4 cores, busiest thread 50 %",
-    ]
+    hosts, cores = load_generator.line({"a": [both]})
+    assert missing(hosts, "load from 2 hosts", ": h0, h1") == []
+    assert missing(cores, "load generator: a 1.00 of 4 cores", "busiest thread 50 %") == []
 
 
 def test_a_message_says_what_the_load_generator_took():
     """The median of each variant, with its busiest thread where that is known."""
     rounds = {"a": [one_round(client_seconds=0.84, busiest=0.31)] * 3, "b": [one_round(samples={"cpu_client": 0.5})]}
 
-    assert load_generator.line(rounds) == ["load generator: a 0.42 of 2 cores, busiest thread 31 %; b 0.50 of 2 cores"]
+    (line,) = load_generator.line(rounds)
+    assert missing(line, "load generator: a 0.42 of 2 cores", "busiest thread 31 %; b 0.50 of 2 cores") == []
     assert load_generator.line({"a": [one_round()]}) == []
 
 
@@ -119,9 +118,8 @@ def test_a_variant_is_marked_when_most_of_its_rounds_were_limited():
     free, limited = one_round(), one_round(limited="a thread")
 
     assert load_generator.mark({"a": [free, limited], "b": [free]}) == ""
-    assert load_generator.mark({"a": [free], "b": [free, limited, limited]}) == (
-        "the load generator is the bottleneck: b, 2 of 3 rounds (a thread)"
-    )
+    mark = load_generator.mark({"a": [free], "b": [free, limited, limited]})
+    assert missing(mark, "the load generator is the bottleneck", ": b, 2 of 3 rounds (a thread)") == []
 
 
 def verdict(claim, ratio, sd=0.02):
@@ -159,7 +157,8 @@ def test_a_bottleneck_hides_differences_and_makes_none(claim, ratio, outcome, st
     assert (after == found) is stands
     if not stands:
         assert after.outcome is Verdict.INCONCLUSIVE
-        assert after.reason == f"{found.reason}, but {MARK}: this may hide the difference that decides the claim"
+        assert after.reason.startswith(f"{found.reason}, but {MARK}: ")
+        assert missing(after.reason, "may hide the difference", "decides the claim") == []
     assert load_generator.discount(found, "") == found
 
 
@@ -198,3 +197,31 @@ def test_a_counter_is_counted_all_the_same():
     slow, fast = series_of(Measurement(source, Rules(seed=5)))
 
     assert fast.lower("fsyncs", than=slow)
+
+
+def test_the_sentences_about_the_load_generator():
+    """They are those of the golden file: why it limits a round, its cores, the mark and the reason of a claim."""
+    thread, cores = one_round(busiest=0.93), one_round(client_seconds=3.2)
+    inside = one_round(samples={"cpu_client": 0.0, "cpu_plugin": 0.94})
+    both = divided(("m1", 1.0, 0.5), ("m2", 1.0, 0.3))
+    rounds = {"a": [one_round(client_seconds=0.84, busiest=0.31)], "b": [one_round(samples={"cpu_client": 0.5})]}
+    limited = one_round(limited=load_generator.limit(thread))
+    mark = load_generator.mark({"a": [one_round()], "b": [limited, limited]})
+    undecided = load_generator.discount(verdict(kinds.same_as(0.1), 1.0), mark)
+
+    golden.compare(
+        "load_generator",
+        {
+            "a thread is the limit": load_generator.limit(thread),
+            "cores are the limit": load_generator.limit(cores),
+            "pytest is the limit": load_generator.limit(inside),
+            "a thread of one host is the limit": load_generator.limit(divided(("m1", 0.1, 0.95), ("m2", 0.1, 0.1))),
+            "cores of one host are the limit": load_generator.limit(divided(("m1", 0.0, 0.1), ("m2", 3.2, 0.5))),
+            "cores that two hosts share": load_generator.limit(divided(("m", 1.6, 0.5), ("m", 1.6, 0.5))),
+            "its cores": "\n".join(load_generator.line(rounds)),
+            "its cores inside pytest": "\n".join(load_generator.line({"a": [inside]})),
+            "the cores of two hosts": "\n".join(load_generator.line({"a": [both]})),
+            "the mark of a claim": mark,
+            "a claim that it leaves undecided": undecided.reason,
+        },
+    )

@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from tests.support import stand_in_gh
+from tests.support.facts import missing
 from tests.support.workflows import GitHub
 
 RUN, COMMIT, NUMBER = "900", "c0ffee" * 6 + "beef", "7"
@@ -156,7 +157,8 @@ def test_a_comparison_without_a_result_has_no_comment(comments):
     done = comments.run()
 
     assert done.red == [], done.text
-    assert done.steps["Comment"].stdout == f"no comment: run {RUN} has no artifact with a comparison\n"
+    (line,) = done.steps["Comment"].stdout.splitlines()
+    assert missing(line, "no comment", f"run {RUN} has no artifact") == []
 
 
 def test_a_repository_that_gives_no_right_to_comment_is_told_so(comments):
@@ -166,8 +168,7 @@ def test_a_repository_that_gives_no_right_to_comment_is_told_so(comments):
 
     assert done.red == [], done.text
     assert "Resource not accessible by integration (HTTP 403)" in done.text
-    assert done.steps["Comment"].stdout == (
-        f"::warning::pull request {NUMBER} has no comment, because this token may not write one: the result is in the "
-        f"summary of run {RUN}\n"
-    )
+    (line,) = done.steps["Comment"].stdout.splitlines()
+    assert line.startswith(f"::warning::pull request {NUMBER} has no comment")
+    assert missing(line, "token may not write", f"the summary of run {RUN}") == []
     assert comments.written == {}
