@@ -16,6 +16,7 @@ from pytest_dbcluster.reporting import rounds_csv
 from pytest_dbcluster.reporting.charts import claim, colours, drawing
 from pytest_dbcluster.rounds.histogram import Histogram
 from pytest_dbcluster.rounds.ledger import Ledger, LedgerEntry
+from tests.support.facts import missing
 from tests.support.records import beside, failed, record, rounds, undecided
 
 
@@ -270,9 +271,8 @@ def test_without_matplotlib_there_is_no_chart(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
 
     assert claim.svg(record()) is None
-    assert drawing.MISSING == (
-        "no charts and no page: matplotlib is not installed; pip install 'pytest-dbcluster[plots]'"
-    )
+    lacks = ("no charts", "no page", "matplotlib is not installed")
+    assert missing(drawing.MISSING, *lacks, "pip install 'pytest-dbcluster[plots]'") == []
 
 
 def test_a_tail_is_drawn_in_milliseconds_and_compared_as_a_speed():

@@ -13,6 +13,7 @@ from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.reporting.history import history_file
 from pytest_dbcluster.reporting.history.entry import entry_of
 from pytest_dbcluster.system import shared_directory
+from tests.support.facts import missing
 from tests.support.histories import CLAIM, claimed, entries, healthy, run
 
 
@@ -98,7 +99,7 @@ def test_many_lines_that_cannot_be_read_are_counted(tmp_path):
     problems = history_file.read(path).problems
 
     assert len(problems) == 4
-    assert problems[-1] == f"{path}: 6 more lines cannot be read"
+    assert missing(problems[-1], f"{path}: ", "6 more lines", "cannot be read") == []
 
 
 def _add(path, number):

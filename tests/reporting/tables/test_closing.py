@@ -12,6 +12,7 @@ from pytest_dbcluster.measuring.round_trips import RoundTripsTaken
 from pytest_dbcluster.reporting.documents.run_document import TestDocument
 from pytest_dbcluster.reporting.tables import closing, layout
 from pytest_dbcluster.rounds.open_loop import ArrivalRate
+from tests.support.facts import missing
 from tests.support.records import beside, drained, failed, record, undecided
 
 BROKEN = TestDocument("t.py::test_broken", "broken", "RuntimeError: node2 has no disk", 3.0)
@@ -97,7 +98,8 @@ def test_void_blocks_stand_below():
     void = [[dataclasses.replace(made.rounds["flush_2"][0], void="the primary changed")]]
     [block] = closing.blocks([dataclasses.replace(made, void_rounds=void)])
 
-    assert block.rows[0].remark == "void rounds, drawn again: flush_2 1: flush_2: the primary changed"
+    facts = ("void rounds", "drawn again", "flush_2 1: flush_2: the primary changed")
+    assert missing(block.rows[0].remark, *facts) == []
 
 
 def test_what_was_measured_beside_stands_apart():
@@ -147,7 +149,7 @@ def test_a_guard_that_holds_shows_the_interval_that_decided():
     low, high = held.verdict.decided_low, held.verdict.decided_high
 
     assert held.verdict.low < low
-    assert block.rows[0].remark == f"a guard holds by its 90 % interval: {low:.2f} .. {high:.2f}"
+    assert missing(block.rows[0].remark, "guard holds", f"90 % interval: {low:.2f} .. {high:.2f}") == []
     assert f"), 90 % ({low:.2f} .. {high:.2f}), 20 pairs" in closing.one_line(held)
     assert closing.guard_interval(record()) == closing.guard_interval(undecided(claim=kinds.no_slower_than(0.1))) == ""
 
@@ -195,7 +197,8 @@ def test_the_legend_names_the_level():
     assert shown.startswith("ratio: speed of the first named / speed of the other; for .lower() the counter")
     assert shown.endswith("in brackets the 99.9 % interval of all looks together")
     published = closing.legend([record(), record(published=7.4)])
-    assert published == f"{shown}. Published: the same ratio in the publication that the test names"
+    assert published.startswith(f"{shown}. ")
+    assert missing(published.removeprefix(shown), "Published: ", "the same ratio", "publication", "test names") == []
 
 
 def test_markdown_is_a_table():
@@ -220,10 +223,10 @@ def test_a_result_says_its_rate_and_its_bottleneck():
     trips = RoundTripsTaken(1.93, 1.8, 2.05, 8, (0.0, 0.01))
     [block] = closing.blocks([record(arrival_rate=rate, limited=limited, data_fits=fits, round_trips=trips)])
 
-    assert block.rows[0].remark == (
-        "open loop: 560/s, 70 % of the slowest variant's closed loop (galera3 800/s, flush_2 900/s); "
-        f"{trips}; the load generator is the bottleneck: galera3, 12 of 12 rounds (a thread); the data of the load fits"
-    )
+    remark = block.rows[0].remark
+    share = ("open loop: 560/s", "70 % of the slowest variant's closed loop", "(galera3 800/s, flush_2 900/s); ")
+    assert missing(remark, *share) == []
+    assert remark.endswith(f"; {trips}; {limited}; {fits}")
 
 
 def test_the_reasons_of_a_run_lead_to_their_page(tmp_path, monkeypatch):
@@ -235,5 +238,6 @@ def test_the_reasons_of_a_run_lead_to_their_page(tmp_path, monkeypatch):
     guide.touch()
     monkeypatch.setattr(reasons, "DOCS", tmp_path)
 
-    assert closing.to_read(open_claims, [broken]) == [f"what to do (budget-used, failed-before-round): {guide}"]
+    (line,) = closing.to_read(open_claims, [broken])
+    assert missing(line, "what to do", "(budget-used, failed-before-round)", f": {guide}") == []
     assert closing.to_read([failed(), drained()]) == []

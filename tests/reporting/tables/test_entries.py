@@ -18,6 +18,7 @@ from pytest_dbcluster.reporting.documents.run_document import TestDocument
 from pytest_dbcluster.reporting.tables import closing, entries, joint_error
 from pytest_dbcluster.rounds.open_loop import ArrivalRate
 from tests.support import golden
+from tests.support.facts import missing
 from tests.support.records import beside, drained, failed, record, undecided
 
 LETTERS = st.text("abcdefghij_xyz0123456789", min_size=1, max_size=120)
@@ -119,7 +120,9 @@ def test_a_counter_is_compared_as_such():
     """It is no speed: lower is what the claim says."""
     made = record(kinds.lower(), faster=0.02, metric="fsyncs_per_commit")
 
-    assert shown(made)[0] == "✓ holds  fsyncs_per_commit of flush_2 is 0.0194x that of galera3"
+    assert shown(made)[0].startswith("✓ holds  ")
+    assert missing(shown(made)[0], "fsyncs_per_commit of flush_2", "0.0194x that of galera3") == []
+    assert "fast" not in shown(made)[0]
     assert shown(made)[1].strip() == "mysqlslap write c50"
     assert "1/1024" in shown(made)[2]
 
@@ -137,7 +140,7 @@ def test_an_inconclusive_claim_has_the_command_to_type():
 
     assert lines[0].startswith("? inconclusive  flush_2.no_slower_than(galera3, by=0.05)   mysqlslap mixed c50")
     assert "0.98x   99.9 %: 0.91 .. 1.11" in lines[1]
-    assert lines[2].strip() == "budget of 120 s of measured time used (--db-budget)"
+    assert missing(lines[2], "budget of 120 s of measured time", "used", "(--db-budget)") == []
     more = f"needs about {needed - made.measured_seconds:.0f} s more, {made.verdict.needed_pairs} pairs in all"
     assert lines[3].strip().startswith(f"{more} or a margin >= ")
     command = shlex.split(lines[4])

@@ -61,7 +61,9 @@ def test_claims_without_a_known_error_are_not_covered():
 
     assert line.startswith("1 claim: at most .0005 ")
     assert "; not covered: 1 with carry-over, 2 with a default" in line
-    assert joint_error.line([carried, carried]) == "not covered: 2 with carry-over"
+    uncovered = joint_error.line([carried, carried])
+    assert uncovered.startswith("not covered: ")
+    assert uncovered.endswith("2 with carry-over")
 
 
 def test_a_single_claim_has_its_error_in_its_message():

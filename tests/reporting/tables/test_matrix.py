@@ -12,6 +12,7 @@ import pytest
 
 from pytest_dbcluster.reporting.tables import layout, matrix
 from pytest_dbcluster.reporting.tables.matrix import EndedTest
+from tests.support.facts import missing
 from tests.support.records import beside, failed, record, undecided
 
 OLD, NEW, OTHER = "mariadb:10.11 10.11.19", "mariadb:11.8 11.8.3", "mysql:9.7 9.7.4"
@@ -108,7 +109,8 @@ def test_a_claim_that_a_test_did_not_reach_says_so():
     made = matrix.matrix([on(OLD), on(OLD, **cause), on(NEW, failed)], [end])
 
     assert [row[1] for row in cells(made)] == ["0.79x refuted", "not reached [1]"]
-    assert below(made) == ["[1] its test ended before: REFUTED flush_2.beats(galera3)"]
+    (reason,) = below(made)
+    assert missing(reason, "[1] ", "its test ended before", ": REFUTED flush_2.beats(galera3)") == []
 
 
 def test_what_nobody_asked_is_empty():
