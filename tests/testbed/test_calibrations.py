@@ -30,6 +30,7 @@ from pytest_dbcluster.workloads.sysbench import SysBench
 from pytest_dbcluster.workloads.tpcc import TPCC
 from tests.support.clusters import variant_of
 from tests.support.command import ROOT
+from tests.support.facts import missing
 
 RELEASE = Release("mariadb:10.11", "mariadb", "10.11.19", Path("/usr/bin"))
 GALERA = variant_of(ClusterSpec("galera", nodes=3), RELEASE)
@@ -80,7 +81,8 @@ def test_a_calibration_replaces_the_default(here, local):
     differences = Calibration(here, PAIRS).differences("throughput")
     assert found.log_ratio == pytest.approx(upper(differences, 0.002))
     assert (found.log_ratio < upper(differences), found.command) == (True, "")
-    assert (found.source, found.pairs) == ("measured on 24 pairs of clusters, 2026-11-22", 24)
+    assert found.pairs == 24
+    assert missing(found.source, "measured on 24 pairs of clusters", "2026-11-22") == []
 
 
 @pytest.mark.parametrize(
@@ -112,7 +114,7 @@ def test_seven_pairs_of_clusters_are_too_few(here, local):
 
     calibrations.add(here, PAIRS[7])
     found = calibrations.of(GALERA, WRITE, local, "throughput")
-    assert (found.pairs, found.source.split(",")[0]) == (8, "measured on 8 pairs of clusters")
+    assert (found.pairs, missing(found.source, "measured on 8 pairs of clusters")) == (8, [])
 
 
 def test_one_calibration_has_every_metric(here, local):
@@ -156,9 +158,9 @@ def test_defaults_are_by_kind_of_workload_and_place():
     default = functools.partial(calibrations.default, metric="goodput")
 
     assert default("mysqlslap:write", SHARED) == DEFAULTS["mysqlslap"]["speed"].difference
-    assert default("other", SHARED).source == "default, assumed, for this kind of workload"
+    assert missing(default("other", SHARED).source, "default, assumed", "kind of workload") == []
     assert math.expm1(default("mysqlslap:write", frozenset()).log_ratio) == pytest.approx(0.10)
-    assert default("tpcc", frozenset()).source == "default, assumed, for hosts on other machines"
+    assert missing(default("tpcc", frozenset()).source, "default, assumed", "hosts on other machines") == []
 
 
 METRICS = (*metrics.NAMES, "goodput:new_order", "p95:new_order")
@@ -182,7 +184,8 @@ def test_a_default_says_whether_it_was_measured():
     measured = Default(0.04, "2026-12-01", "3 nodes on 2 cores", 24).difference
 
     assert measured.pairs == 24
-    assert measured.source == ("default, measured elsewhere: 24 pairs of clusters, 3 nodes on 2 cores, 2026-12-01")
+    source = ("24 pairs of clusters", "3 nodes on 2 cores", "2026-12-01")
+    assert missing(measured.source, "default, measured elsewhere: ", *source) == []
     for default in [default for row in DEFAULTS.values() for default in row.values()]:
         assert default.difference.source.startswith("default, measured elsewhere: " if default.pairs else "default, as")
 

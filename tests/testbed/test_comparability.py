@@ -13,6 +13,7 @@ from pytest_dbcluster.workloads.sysbench import SysBench
 from pytest_dbcluster.workloads.tpcc import TPCC
 from tests.support import golden
 from tests.support.fakes import Idle
+from tests.support.facts import missing
 
 GALERA = ClusterSpec("galera", nodes=3)
 
@@ -67,9 +68,8 @@ def test_clusters_of_other_shapes_are_shown():
     lone = ClusterSpec("standalone")
 
     assert comparability.shapes_line({"group": group, "tuned": group.with_options(max_connections=99)}) == []
-    assert comparability.shapes_line({"group": group, "alone": lone}) == [
-        "clusters: group 3 nodes behind mysql_router, alone 1 node behind no proxy"
-    ]
+    (line,) = comparability.shapes_line({"group": group, "alone": lone})
+    assert missing(line, "group 3 nodes behind mysql_router", "alone 1 node behind no proxy") == []
 
 
 def test_a_load_that_several_hosts_do_not_divide_is_said():

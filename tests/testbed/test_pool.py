@@ -26,6 +26,7 @@ from pytest_dbcluster.system.machine_lock import MachineLock, Turns
 from pytest_dbcluster.testbed import pool as pools
 from pytest_dbcluster.testbed.pool import Pool
 from pytest_dbcluster.testbed.resolution import Resolution
+from tests.support.facts import missing
 
 ONE = ClusterSpec("standalone", release=ReleaseName("mariadb", "10.11"))
 
@@ -158,7 +159,8 @@ def test_what_overrides_the_common_options_is_told_once(pool):
     for _ in range(2):
         pool.resolution.resolve(ONE.with_options(max_connections=99).named("few"))
 
-    assert pool.resolution.overridden == ["few: max_connections = 99 overrides 120 of --db-cnf"]
+    (line,) = pool.resolution.overridden
+    assert missing(line, "few: ", "max_connections = 99 overrides 120", "--db-cnf") == []
 
 
 def test_the_kind_of_a_router_is_told_once(tmp_path, provisioner, monkeypatch):
@@ -169,9 +171,8 @@ def test_the_kind_of_a_router_is_told_once(tmp_path, provisioner, monkeypatch):
     for _ in range(2):
         quiet.resolution.resolve(group)
 
-    assert [line.partition(", because")[0] for line in quiet.resolution.overridden] == [
-        "mysqlrouter before mysql:9.7: static routes"
-    ]
+    (line,) = quiet.resolution.overridden
+    assert missing(line, "mysqlrouter before mysql:9.7: static routes, because") == []
 
 
 def test_closing_ends_every_cluster(pool):
@@ -219,7 +220,7 @@ def test_a_spec_without_a_release_is_refused(pool):
     with pytest.raises(ConfigError) as caught:
         pool.resolution.resolve(ClusterSpec("standalone"))
 
-    assert str(caught.value) == "neither cluster standalone1 nor the run names a release"
+    assert missing(caught.value, "neither cluster standalone1 nor the run", "a release") == []
 
 
 def test_too_little_memory_is_said_before_a_server_is_started(pool, monkeypatch, said):

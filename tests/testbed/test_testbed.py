@@ -23,6 +23,7 @@ from pytest_dbcluster.rounds.round import RunResult
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
 from pytest_dbcluster.testbed.names import unique_names
 from tests.support.clusters import variant_of
+from tests.support.facts import missing
 from tests.support.fakes import Failing, Idle
 from tests.support.testbeds import MYSQL, ONE, OTHER, TWO, WRITE, differing, evidence, source
 
@@ -169,9 +170,8 @@ def test_a_load_has_conditions_of_its_own(pool):
     with pytest.raises(SeriesVoid) as caught:
         made.check()
     (cluster,) = pool.clusters
-    assert str(caught.value) == (
-        f"bank on standalone1: the workload's check failed: {cluster.nodes[0].name}: the books do not balance"
-    )
+    violation = f": {cluster.nodes[0].name}: the books do not balance"
+    assert missing(caught.value, "bank on standalone1: ", "check failed", violation) == []
     assert cluster.dirty
 
 
@@ -247,7 +247,9 @@ def test_a_reset_that_does_not_drain_makes_its_round_void(pool, monkeypatch):
         cluster.topology.behind = behind
         voids.append(made.round(0, block=1, position=0).void)
 
-    assert voids == ["", "after its reset not drained after 0.05 s: node2 is behind", ""]
+    first, void, last = voids
+    assert (first, last) == ("", "")
+    assert missing(void, "after its reset", "not drained after 0.05 s: node2 is behind") == []
     assert ran == [False, False]
 
 
@@ -291,11 +293,10 @@ def test_what_is_logged_in_a_void_round_is_its_own(pool):
     voids = [made.round(0, block=block, position=0).void for block in (1, 2, 3)]
     made.check()
 
-    assert voids == [
-        "",
-        "the primary changed; 1 [ERROR] lines, the first: node1 logged: 2026-11-21 [ERROR] it stumbled",
-        "",
-    ]
+    first, void, last = voids
+    assert (first, last) == ("", "")
+    assert void.startswith("the primary changed; ")
+    assert missing(void, "1 [ERROR] line", ": node1 logged: 2026-11-21 [ERROR] it stumbled") == []
 
 
 def test_what_is_logged_in_a_round_that_counts_ends_the_series(pool):
@@ -305,9 +306,8 @@ def test_what_is_logged_in_a_round_that_counts_ends_the_series(pool):
 
     with pytest.raises(SeriesVoid) as caught:
         made.round(0, block=1, position=0)
-    assert str(caught.value) == (
-        "cluster standalone1 failed before a round: node1 logged: 2026-11-21 [ERROR] it stumbled"
-    )
+    line = ": node1 logged: 2026-11-21 [ERROR] it stumbled"
+    assert missing(caught.value, "cluster standalone1 failed", "before a round", line) == []
 
 
 def test_clusters_take_turns_where_memory_holds_one(pool, monkeypatch):

@@ -14,6 +14,7 @@ from pytest_dbcluster.measuring.series import series_of
 from pytest_dbcluster.spec import ReleaseName
 from pytest_dbcluster.testbed import round_runner
 from pytest_dbcluster.workloads.mysqlslap import MySQLSlap
+from tests.support.facts import missing
 from tests.support.fakes import Failing
 from tests.support.testbeds import ONE, evidence, source
 
@@ -52,11 +53,10 @@ def test_a_workload_that_fails_on_a_full_server_makes_a_void_round(standalone):
     full = Failing("run", WorkloadError("slap ended:\nError when connecting to server: 1040 Too many connections"))
     done = round_runner.run_round(full, setting, variant="a", block=0, position=0)
 
-    assert done.void == (
-        "clients were turned away (Error when connecting to server: 1040 Too many connections): set a larger "
-        "max_connections and no lower max_user_connections, or use fewer clients; the workload failed: Error when "
-        "connecting to server: 1040 Too many connections"
-    )
+    reply = "Error when connecting to server: 1040 Too many connections"
+    fixes = ("a larger max_connections", "no lower max_user_connections", "fewer clients")
+    assert missing(done.void, f"clients were turned away ({reply})", *fixes) == []
+    assert done.void.endswith(f"; the workload failed: {reply}")
     with pytest.raises(WorkloadError, match="syntax"):
         round_runner.run_round(Failing("run", WorkloadError("syntax")), setting, variant="a", block=0, position=0)
 

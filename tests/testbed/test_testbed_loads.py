@@ -16,6 +16,7 @@ from pytest_dbcluster.rounds.round import RunResult
 from pytest_dbcluster.rounds.round_length import RoundLength
 from pytest_dbcluster.testbed import comparability
 from pytest_dbcluster.workloads.sysbench import SysBench
+from tests.support.facts import missing
 from tests.support.fakes import Idle
 from tests.support.testbeds import ONE, OTHER, TWO, WRITE, differing, source
 
@@ -72,9 +73,8 @@ def test_a_share_is_measured_before_the_first_round(pool):
     assert load.done[1:] == ["run steps at None"] * 16 + ["run steps at 560.0"] * 2
     assert [one.outcome.rate for one in rounds] == [560.0, 560.0]
     assert made.arrival_rate.capacities == {"standalone1": 800.0, "other": 1000.0}
-    assert said[-1] == (
-        "steps: open loop: 560/s, 70 % of the slowest variant's closed loop (standalone1 800/s, other 1000/s)"
-    )
+    share = ("560/s", "70 % of the slowest variant's closed loop", "(standalone1 800/s, other 1000/s)")
+    assert missing(said[-1], "steps: open loop: ", *share) == []
 
 
 def test_a_share_is_lowered_for_all_variants(pool):
@@ -84,7 +84,8 @@ def test_a_share_is_lowered_for_all_variants(pool):
     made.round(0, block=0, position=0)
 
     assert made.lower_rate("standalone1 fell behind in 3 of 3 rounds", 500.0) is True
-    assert said[-1] == f"steps: {made.arrival_rate.line}; all rounds begin again"
+    assert said[-1].startswith(f"steps: {made.arrival_rate.line}; ")
+    assert missing(said[-1], "all rounds", "again") == []
     assert [made.round(number, block=1, position=0).outcome.rate for number in (0, 1)] == [350.0, 350.0]
     assert made.lower_rate("again", 100.0) is False
     assert source(pool, Steps(500.0), ONE).lower_rate("why", 100.0) is False
@@ -129,10 +130,8 @@ def test_the_share_of_a_rate_is_measured_for_the_first_claim_about_a_tail(pool):
     made.round(0, block=0, position=0)
 
     assert load.done[1:] == ["run steps at None"] * 16 + ["run steps at 500"]
-    assert said[-1] == (
-        "steps: open loop: 500/s, as requested, 62.5 % of the slowest variant's closed loop "
-        "(standalone1 800/s, other 1000/s)"
-    )
+    share = ("500/s, as requested", "62.5 % of the slowest variant's closed loop", "(standalone1 800/s, other 1000/s)")
+    assert missing(said[-1], "steps: open loop: ", *share) == []
     assert said[-1] == f"steps: {made.arrival_rate.line}"
 
 

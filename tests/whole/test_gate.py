@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.checkouts import Checkout
+from tests.support.facts import missing
 
 CNF = "fixtures/mycnf/flush_2.cnf"
 TEXT = "[mysqld]\ninnodb_flush_log_at_trx_commit = {}\n"
@@ -26,7 +27,7 @@ def test_a_flush_at_each_commit_is_found_by_the_gate(tmp_path):
 
     assert done.red == ["Compare"], done.text
     assert done.steps["Compare"].returncode == 3
-    assert said[-1] == "head_flush_2 is worse than base_flush_2: mysqlslap write c1"
+    assert missing(said[-1], "head_flush_2 is worse than base_flush_2", ": mysqlslap write c1") == []
     assert said[-2] == f"report: {checkout.place}/reports/compare/index.html"
     assert said[-1] in done.summary.read_text()
     assert (done.artifacts / "comparison" / "comparison.md").read_text() == done.steps["Compare"].stdout
