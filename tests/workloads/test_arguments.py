@@ -11,6 +11,7 @@ from pytest_dbcluster.workloads.arguments import round_seconds, truth, whole
 from pytest_dbcluster.workloads.mysqlslap import MySQLSlap
 from pytest_dbcluster.workloads.sysbench import SysBench
 from pytest_dbcluster.workloads.tpcc import TPCC
+from tests.support.facts import missing
 
 
 @pytest.mark.parametrize("given", ["4", True, 2.5, 4.0, None])
@@ -19,7 +20,7 @@ def test_what_is_no_whole_number_is_refused(given):
     with pytest.raises(ConfigError) as caught:
         whole("tpcc threads", given, 1)
 
-    assert str(caught.value) == f"tpcc threads={given!r}: it accepts a whole number, 1 or more"
+    assert missing(caught.value, f"tpcc threads={given!r}: ", "a whole number, 1 or more") == []
 
 
 def test_a_whole_number_has_a_least():
@@ -36,7 +37,7 @@ def test_what_is_no_number_of_seconds_is_refused(given):
     with pytest.raises(ConfigError) as caught:
         round_seconds("tpcc seconds", given)
 
-    assert str(caught.value) == f"tpcc seconds={given!r}: it accepts a number of seconds above 0"
+    assert missing(caught.value, f"tpcc seconds={given!r}: ", "a number of seconds above 0") == []
 
 
 @pytest.mark.parametrize("given", [0, -1.5, math.inf, math.nan])
@@ -58,7 +59,7 @@ def test_what_is_no_truth_value_is_refused(given):
     with pytest.raises(ConfigError) as caught:
         truth("tpcc thinking", given)
 
-    assert str(caught.value) == f"tpcc thinking={given!r}: it accepts True or False"
+    assert missing(caught.value, f"tpcc thinking={given!r}: ", "True or False") == []
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from pytest_dbcluster.errors import ConfigError, UnreadableOutput
 from pytest_dbcluster.hosts.provisioners.fake import FakeHost
 from pytest_dbcluster.workloads.mysqlslap import WRITING, MySQLSlap, parse
 from pytest_dbcluster.workloads.workload import Setting
+from tests.support.facts import missing
 
 REPORT = """\
 Benchmark
@@ -35,9 +36,8 @@ def test_an_unknown_mode_lists_the_known_ones():
     with pytest.raises(ConfigError) as caught:
         MySQLSlap("wriet")
 
-    assert str(caught.value) == (
-        "unknown mysqlslap mode 'wriet'; known: key, mixed, read, update, write; did you mean write?"
-    )
+    known = "known: key, mixed, read, update, write;"
+    assert missing(caught.value, "unknown mysqlslap mode 'wriet'", known, "did you mean write?") == []
 
 
 def test_an_unknown_endpoint_lists_the_known_ones():
@@ -45,7 +45,8 @@ def test_an_unknown_endpoint_lists_the_known_ones():
     with pytest.raises(ConfigError) as caught:
         MySQLSlap("read", to="raeder")
 
-    assert str(caught.value) == "unknown mysqlslap endpoint 'raeder'; known: writer, reader; did you mean reader?"
+    facts = ("unknown mysqlslap endpoint 'raeder'", "known: writer, reader;", "did you mean reader?")
+    assert missing(caught.value, *facts) == []
 
 
 @pytest.mark.parametrize(
@@ -93,7 +94,7 @@ def test_numbers_start_at_one(name):
     with pytest.raises(ConfigError) as caught:
         MySQLSlap("key", **{name: 0})
 
-    assert str(caught.value) == f"mysqlslap {name}=0: it accepts 1 or more"
+    assert missing(caught.value, f"mysqlslap {name}=0: ", "accepts 1 or more") == []
 
 
 @pytest.mark.parametrize("name", ["queries", "quick_queries"])
@@ -102,7 +103,7 @@ def test_every_client_needs_a_query(name):
     with pytest.raises(ConfigError) as caught:
         MySQLSlap("key", concurrency=50, **{name: 40})
 
-    assert str(caught.value) == "mysqlslap: 50 clients need at least one query each, got 40 queries"
+    assert missing(caught.value, "mysqlslap: ", "50 clients", "at least one query each", "40 queries") == []
 
 
 def test_equal_loads_are_equal():
