@@ -27,22 +27,23 @@ class Load:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "keywords", "words"),
+    ("arguments", "keywords", "reason", "instead"),
     [
-        ((1, 2), {"within": 3}, "there is no argument within=; write by= in place of within=; "),
-        ((1, 2), {"measure": 3}, "there is no argument measure=; write metric= in place of measure=; "),
-        ((1, 2), {"metrik": 3}, "there is no argument metrik=; write metric= in place of metrik=; "),
-        ((1, 2), {"zzz": 3}, "there is no argument zzz=; "),
-        ((1, 2, 3, 4), {}, "too many positional arguments; "),
-        ((1,), {}, "missing a required argument: 'other'; "),
+        ((1, 2), {"within": 3}, "no argument within=", "write by= in place of within="),
+        ((1, 2), {"measure": 3}, "no argument measure=", "write metric= in place of measure="),
+        ((1, 2), {"metrik": 3}, "no argument metrik=", "write metric= in place of metrik="),
+        ((1, 2), {"zzz": 3}, "no argument zzz=", ""),
+        ((1, 2, 3, 4), {}, "too many positional arguments", ""),
+        ((1,), {}, "missing a required argument: 'other'", ""),
     ],
 )
-def test_a_wrong_call_shows_the_right_one(arguments, keywords, words):
+def test_a_wrong_call_shows_the_right_one(arguments, keywords, reason, instead):
     """With Python's reason, and the argument that was probably meant."""
     with pytest.raises(ConfigError) as caught:
         beats(*arguments, **keywords)
 
-    assert str(caught.value) == f"fast.beats(...): {words}usage: fast.beats(slow, by=0.1)"
+    assert missing(caught.value, "fast.beats(...): ", reason, instead, "usage: fast.beats(slow, by=0.1)") == []
+    assert ("in place of" in str(caught.value)) is bool(instead)
 
 
 def test_a_right_call_is_the_call_itself():

@@ -59,38 +59,40 @@ def test_a_text_of_another_form_is_an_error(text):
 
 
 @pytest.mark.parametrize(
-    ("have", "said"),
+    ("have", "facts"),
     [
-        ({}, ""),
-        ({"loss": 0.0500000012, "jitter": 0.0200001, "rate": 19999992.0}, ""),
-        ({"loss": 0.0501}, "loss 5 % was asked, and the kernel has 5.01 % set"),
-        ({"loss": 0.0}, "loss 5 % was asked, and the kernel has 0 % set"),
-        ({"jitter": 0.01}, "jitter 20 ms was asked, and the kernel has 10 ms set"),
-        ({"rate": 2e6}, "rate 20 Mbit/s was asked, and the kernel has 2 Mbit/s set"),
-        ({"rate": None}, "rate 20 Mbit/s was asked, and the kernel has no limit set"),
+        ({}, ()),
+        ({"loss": 0.0500000012, "jitter": 0.0200001, "rate": 19999992.0}, ()),
+        ({"loss": 0.0501}, ("loss 5 % was asked", "has 5.01 % set")),
+        ({"loss": 0.0}, ("loss 5 % was asked", "has 0 % set")),
+        ({"jitter": 0.01}, ("jitter 20 ms was asked", "has 10 ms set")),
+        ({"rate": 2e6}, ("rate 20 Mbit/s was asked", "has 2 Mbit/s set")),
+        ({"rate": None}, ("rate 20 Mbit/s was asked", "has no limit set")),
     ],
 )
-def test_each_way_has_what_was_asked(have, said):
+def test_each_way_has_what_was_asked(have, facts):
     """Up to the steps of the kernel and the digits of tc. The message names the ends, what was asked, what is set."""
     right = KernelSettings(loss=0.05, jitter=0.02, rate=2e7)
     ways = {PAIR: right, PAIR[::-1]: dataclasses.replace(right, **have)}
 
-    assert kernel_settings.wrong(PAIR, ASKED, ways) == (said and f"from node2 to node1 {said}")
+    reason = kernel_settings.wrong(PAIR, ASKED, ways)
+    assert bool(reason) is bool(facts)
+    assert not facts or missing(reason, "from node2 to node1", *facts) == []
 
 
 @pytest.mark.parametrize(
-    ("asked", "have", "said"),
+    ("asked", "have", "facts"),
     [
-        (LinkShape(rtt=0.01), KernelSettings(rate=8.0), "rate no limit was asked, and the kernel has 8e-06 Mbit/s set"),
-        (LinkShape(loss=1e-12), KernelSettings(), "loss 1e-10 % was asked, and the kernel has 0 % set"),
-        (LinkShape(jitter=1e-6), KernelSettings(), "jitter 0.001 ms was asked, and the kernel has 0 ms set"),
+        (LinkShape(rtt=0.01), KernelSettings(rate=8.0), ("rate no limit was asked", "has 8e-06 Mbit/s set")),
+        (LinkShape(loss=1e-12), KernelSettings(), ("loss 1e-10 % was asked", "has 0 % set")),
+        (LinkShape(jitter=1e-6), KernelSettings(), ("jitter 0.001 ms was asked", "has 0 ms set")),
     ],
 )
-def test_nothing_is_not_the_same_as_very_little(asked, have, said):
+def test_nothing_is_not_the_same_as_very_little(asked, have, facts):
     """What the kernel cannot set is an error, and what nobody asked for too."""
     ways = dict.fromkeys((PAIR, PAIR[::-1]), have)
 
-    assert kernel_settings.wrong(PAIR, asked, ways) == f"from node1 to node2 {said}"
+    assert missing(kernel_settings.wrong(PAIR, asked, ways), "from node1 to node2", *facts) == []
 
 
 def test_packets_that_pass_no_queue_are_an_error():
