@@ -16,6 +16,7 @@ from pytest_dbcluster.workloads.mysqlslap import MySQLSlap
 from pytest_dbcluster.workloads.sysbench import SysBench
 from pytest_dbcluster.workloads.tpcc import TPCC
 from tests.support import golden
+from tests.support.facts import missing
 
 ONE = ClusterSpec("standalone")
 OTHER = ONE.with_options(innodb_io_capacity=300)
@@ -85,7 +86,7 @@ def test_a_wrong_call_is_refused(made, name):
     with pytest.raises(ConfigError) as caught:
         call(made)
 
-    assert [fact for fact in facts if fact not in str(caught.value)] == []
+    assert missing(caught.value, *facts) == []
 
 
 def test_golden_messages_about_wrong_calls(made):

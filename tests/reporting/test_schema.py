@@ -26,6 +26,7 @@ from pytest_dbcluster.rounds.ledger import Ledger, LedgerEntry
 from pytest_dbcluster.rounds.open_loop import ArrivalRate
 from pytest_dbcluster.rounds.round import Round, RunResult
 from tests.support.curves import curve
+from tests.support.facts import missing
 from tests.support.records import comparable, record
 
 TEXT = st.text(max_size=8)
@@ -331,7 +332,7 @@ def test_a_line_that_cannot_be_read_is_named(tmp_path, second, facts):
 
     with pytest.raises(ConfigError, match=rf"^{path}, line 2: ") as caught:
         schema.read_claims(tmp_path)
-    assert [fact for fact in facts if fact not in str(caught.value)] == []
+    assert missing(caught.value, *facts) == []
 
 
 def test_names_that_a_reader_does_not_know_are_left_alone(tmp_path):

@@ -11,6 +11,7 @@ from pytest_dbcluster.clusters.servers.connection import Endpoint
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName, normal_option, option_text
 from tests.support import golden
+from tests.support.facts import missing
 
 GALERA = ClusterSpec("galera", nodes=3)
 
@@ -101,7 +102,7 @@ def test_a_wrong_argument_is_named(arguments, facts):
     with pytest.raises(ConfigError) as caught:
         ClusterSpec("galera", **arguments)
 
-    assert [fact for fact in facts if fact not in str(caught.value)] == []
+    assert missing(caught.value, *facts) == []
 
 
 def test_golden_messages_about_specs():

@@ -31,7 +31,7 @@ def test_what_is_no_rate_is_refused(asked):
     with pytest.raises(ConfigError) as caught:
         rates.share_of(asked)
     facts = (f"rate={asked!r}: ", "operations a second above 0", 'such as "70 %"')
-    assert [fact for fact in facts if fact not in str(caught.value)] == []
+    assert missing(caught.value, *facts) == []
 
 
 def test_a_closed_loop_has_no_pace():

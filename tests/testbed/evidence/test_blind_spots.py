@@ -11,6 +11,7 @@ from pytest_dbcluster.hosts.provisioners.container.provisioner import ContainerP
 from pytest_dbcluster.spec import ClusterSpec, HostNeeds
 from pytest_dbcluster.system import probes
 from pytest_dbcluster.testbed.evidence import blind_spots
+from tests.support.facts import missing
 
 ALONE = ClusterSpec("standalone")
 ONE, TWO, FOUR = (ClusterSpec("galera", nodes=number) for number in (1, 2, 4))
@@ -35,7 +36,7 @@ def test_node_counts_are_not_compared_on_shared_cores(by_size):
     reason = blind_spots.scaling([FOUR, ONE], LOCAL, by_size=by_size)
 
     facts = ("8 cores", "(galera4 has 4 nodes, galera1 1 node)", "use separate hosts, or cores=")
-    assert [fact for fact in facts if fact not in reason] == []
+    assert missing(reason, *facts) == []
 
 
 def test_the_reason_is_the_doctors(monkeypatch):

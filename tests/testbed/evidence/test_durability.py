@@ -14,6 +14,7 @@ from pytest_dbcluster.spec import ClusterSpec
 from pytest_dbcluster.testbed.evidence.durability import Durability, LabelledVariant, compare
 from tests.support import golden
 from tests.support.clusters import variant_of
+from tests.support.facts import missing
 
 MARIADB = Release("mariadb:10.11", "mariadb", "10.11.19", Path("/opt/mariadb/bin"))
 MYSQL = Release("mysql:9.7", "mysql", "9.7.4", Path("/opt/mysql/bin"))
@@ -107,7 +108,7 @@ def test_topologies_that_promise_differently_are_refused():
 
     golden.compare("durability", {"topologies": message})
     facts = ("acknowledged (from the topologies standalone and galera)", "across_durability=True", "one server")
-    assert [fact for fact in facts if fact not in message] == []
+    assert missing(message, *facts) == []
 
 
 def test_an_option_makes_no_other_topology():
