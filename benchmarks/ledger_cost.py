@@ -59,14 +59,14 @@ def one_round(comparison: Comparison, call: Call, seconds: float, *, ledger: boo
     return Speed.of(sysbench_driver.run(call, comparison.setting, seconds=seconds)[0])
 
 
-def lost(on: Sequence[float], off: Sequence[float]) -> ratios.Figure:
+def loss(on: Sequence[float], off: Sequence[float]) -> ratios.Figure:
     """The percentage of throughput that the ledger costs, pair by pair; negative if rounds with it were faster."""
     return ratios.Figure.of([100 * (1 - with_ledger / without) for with_ledger, without in zip(on, off, strict=True)])
 
 
 def row(name: str, on: Sequence[Speed], off: Sequence[Speed]) -> str:
     """The table line of one workload."""
-    taken = lost([speed.rate for speed in on], [speed.rate for speed in off])
+    taken = loss([speed.rate for speed in on], [speed.rate for speed in off])
     cpu = ratios.difference([speed.cpu for speed in on], [speed.cpu for speed in off]).median
     rates = " | ".join(f"{ratios.Figure.of([speed.rate for speed in part]).median:.0f}" for part in (off, on))
     of = ratios.Figure.of([speed.cpu for speed in off]).median

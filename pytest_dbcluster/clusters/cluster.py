@@ -61,12 +61,12 @@ class Cluster:
     @property
     def unusable(self) -> str:
         """Why no later round may use the cluster: it is dirty, or a host is lost; empty while it is usable."""
-        return self.dirty or next(filter(None, (host.lost() for host in self.hosts)), "")
+        return self.dirty or next(filter(None, (host.why_lost() for host in self.hosts)), "")
 
     @property
     def lost_host(self) -> str:
         """Why some, but not all hosts are lost; otherwise empty. A dead supervisor loses all its hosts at once."""
-        lost = [why for host in self.hosts if (why := host.lost())]
+        lost = [why for host in self.hosts if (why := host.why_lost())]
         return lost[0] if 0 < len(lost) < len(self.hosts) else ""
 
     @property
@@ -202,7 +202,7 @@ class Cluster:
             due = time.monotonic()
             while not over.wait(LOST_SECONDS):
                 look = time.monotonic() >= due
-                if any(host.lost() for host in self.hosts) or (look and self._any_stopped()):
+                if any(host.why_lost() for host in self.hosts) or (look and self._any_stopped()):
                     for client in ending:
                         client.end_commands()
                 if look:

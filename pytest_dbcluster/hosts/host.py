@@ -293,7 +293,7 @@ class Host(abc.ABC):
         """Which limit of the host ended a program, as a clause for a message; empty if no limit did."""
         return ""
 
-    def lost(self) -> str:
+    def why_lost(self) -> str:
         """Why the host cannot be used any more, as a clause for a message; empty while it can be used."""
         return ""
 

@@ -247,7 +247,7 @@ class LocalHost(Host, EndsCommands):
         )
         return LocalProcess(self._client, answer["pid"])
 
-    def lost(self) -> str:
+    def why_lost(self) -> str:
         """Why no program can start here any more, if the supervisor is gone; otherwise empty."""
         return self._client.lost
 

@@ -257,8 +257,8 @@ class Pool:
         """
         asked = release.plain_name if self.provisioner.brings_programs else None
         hosts = self._clients.get(asked, ())
-        if not hosts or any(host.lost() for host in hosts):
-            self.provisioner.give_back([host for host in hosts if not host.lost()])
+        if not hosts or any(host.why_lost() for host in hosts):
+            self.provisioner.give_back([host for host in hosts if not host.why_lost()])
             hosts = self.provisioner.clients(ClusterSpec("standalone", release=asked, name="client"))
             self._clients[asked] = hosts
         for host in hosts:

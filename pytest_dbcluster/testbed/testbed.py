@@ -267,10 +267,10 @@ class Testbed(RoundSource):
         try:
             done = self._on_path(running, variant, block, position, began)
         except DBClusterError:
-            if cluster.path is None or not (lost := cluster.path.lost()):
+            if cluster.path is None or not (lost := cluster.path.why_lost()):
                 raise
             done = round_runner.void_round(lost, variant=self.names[variant], block=block, position=position)
-        if cluster.path and (lost := cluster.path.lost()):
+        if cluster.path and (lost := cluster.path.why_lost()):
             cluster.dirty, done = lost, dataclasses.replace(done, void=lost)
         cluster.dirty = cluster.dirty or (cluster.lost_host if done.void else "")
         return done

@@ -239,7 +239,7 @@ def test_a_statement_ends_with_the_supervisor(own, mariadb):
 )
 def test_one_lost_host_among_others_is_named(lost, said):
     """All are lost at once when their supervisor dies, which ends a measurement."""
-    hosts = [types.SimpleNamespace(lost=lambda why=why: why) for why in lost]
+    hosts = [types.SimpleNamespace(why_lost=lambda why=why: why) for why in lost]
 
     assert Cluster.lost_host.fget(types.SimpleNamespace(hosts=hosts)) == said
 

@@ -75,7 +75,7 @@ def test_hosts_that_were_given_back_can_be_given_back_again(provisioner, hosts):
 
     hosts[0].push(b"there", f"{hosts[0].directory}/file")
     assert hosts[0].pull(f"{hosts[0].directory}/file") == b"there"
-    assert [host.lost() for host in hosts] == [""] * 3
+    assert [host.why_lost() for host in hosts] == [""] * 3
 
 
 def test_a_file_is_read_as_it_was_written(hosts):

@@ -49,15 +49,15 @@ def test_the_next_host_has_another_supervisor(run):
     """Programs of the dead one are gone; hosts of it say so, and cannot be used any more."""
     old = host(run)
     process = sleeping(old)
-    assert old.lost() == ""
+    assert old.why_lost() == ""
     kill_supervisor(run)
     new = host(run, "node2")
 
     wait.until(lambda: ended(process.pid), "the old program", seconds=10)
-    assert old.lost().startswith("the supervisor of the local servers (pid ")
+    assert old.why_lost().startswith("the supervisor of the local servers (pid ")
     with pytest.raises(ProvisionError, match="is gone; its servers ended with it"):
         sleeping(old)
-    assert new.lost() == ""
+    assert new.why_lost() == ""
     assert sleeping(new).status() is None
 
 

@@ -19,7 +19,7 @@ class FakePath(NetworkPath):
     """Takes ``own`` seconds at rest, and ``adds`` seconds more than asked for any delay.
 
     shaped: all that was asked, in order. disturbed: seconds on top of each measurement, in turn. sets: what the
-    kernel has set instead of what was asked. gone: what ``lost`` says.
+    kernel has set instead of what was asked. gone: what ``why_lost`` returns.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class FakePath(NetworkPath):
         asked = {way: KernelSettings(shape.loss, shape.jitter, shape.rate) for way, shape in shapes.items()}
         return {way: dataclasses.replace(one, **self.sets) for way, one in asked.items()}
 
-    def lost(self) -> str:
+    def why_lost(self) -> str:
         """What the test says."""
         return self.gone
 

@@ -137,7 +137,7 @@ def test_all_load_hosts_are_taken_anew_when_one_is_lost(tmp_path, mariadb, monke
     assert own.client(mariadb) is first[0]
     assert all(host.brought == [*mariadb.trees] for host in first)
 
-    monkeypatch.setattr(first[1], "lost", lambda: "gone")
+    monkeypatch.setattr(first[1], "why_lost", lambda: "gone")
     second = own.clients(mariadb)
 
     assert not {*first} & {*second}

@@ -68,7 +68,7 @@ class Ending(Idle):
         if not self.ended:
             self.ended.append(paths.router_pid(path))
             os.kill(self.ended[0], signal.SIGKILL)
-            wait.until(lambda: [] if path.lost() else ["the router is not missed"], "the loss", seconds=20)
+            wait.until(lambda: [] if path.why_lost() else ["the router is not missed"], "the loss", seconds=20)
         return RunResult(0.001, 1)
 
 

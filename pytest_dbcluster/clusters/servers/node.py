@@ -161,7 +161,7 @@ class Node:
         NodeDied: it has ended. NodeStopped: a signal has stopped it for STOPPED_SECONDS. ProvisionError: its host is
         lost or does not answer.
         """
-        if lost := self.host.lost():
+        if lost := self.host.why_lost():
             raise ProvisionError(f"node {self.name}: {lost}")
         self.alive()
         if time.monotonic() - self._looked >= LOOK_SECONDS and self.is_stopped():

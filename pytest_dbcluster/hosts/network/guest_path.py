@@ -114,9 +114,9 @@ class GuestPath(NetworkPath):
         ways = [(peer, (self._way(end, peer)[0], f"1:{band:x}")) for band, peer in self._bands(end)]
         return [((end, peer), found[way]) for peer, way in ways if way in found]
 
-    def lost(self) -> str:
+    def why_lost(self) -> str:
         """Why an end is gone; empty while all ends exist."""
-        return next(filter(None, (host.lost() for host in self._hosts.values())), "")
+        return next(filter(None, (host.why_lost() for host in self._hosts.values())), "")
 
 
 def others(hosts: Sequence[Host]) -> list[Host]:

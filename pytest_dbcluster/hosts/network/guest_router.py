@@ -99,7 +99,7 @@ class GuestRouter(Router):
             raise ProvisionError(f"the router guest has not ended {' '.join(command)} within {SECONDS:g} s")
         return said
 
-    def lost(self) -> str:
+    def why_lost(self) -> str:
         """Why the guest does not forward any more; empty while it does."""
         if self._guest is None or not self._guest.agent.gone:
             return ""

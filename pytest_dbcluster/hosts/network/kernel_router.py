@@ -47,7 +47,7 @@ class KernelRouter(Router):
         """The output of ``tc`` in the namespace."""
         return self._namespace.output("tc", kernel_settings.SHOW)
 
-    def lost(self) -> str:
+    def why_lost(self) -> str:
         """Always empty: the kernel is never lost while we run."""
         return ""
 

@@ -24,12 +24,12 @@ class MeasuredBack:
         if path and needs:
             self._first.setdefault(name, (path, needs))
             if (path, needs) not in self._before:
-                self._before[path, needs] = path.measured(needs)
+                self._before[path, needs] = path.measure(needs)
 
     def after(self, path: NetworkPath | None) -> None:
         """Repeat all earlier measurements of a path. Raises ProvisionError."""
         for of, needs in [key for key in self._before if key[0] is path]:
-            self._after[of, needs] = of.measured(needs)
+            self._after[of, needs] = of.measure(needs)
 
     def of(self, name: str) -> list[Delay]:
         """The delays of a variant, on the first path of its rounds; empty if they were not measured."""

@@ -36,9 +36,9 @@ class NamespaceHost(LocalHost):
         """The usual port, because no other program listens in this namespace."""
         return usual
 
-    def lost(self) -> str:
+    def why_lost(self) -> str:
         """Why the host cannot be used any more; empty while it can be used."""
-        return super().lost() or (self.path.lost() if self.path else "")
+        return super().why_lost() or (self.path.why_lost() if self.path else "")
 
 
 MakesHost = Callable[[str, Path], NamespaceHost]

@@ -115,7 +115,7 @@ class Namespace:
             return None
         return state.st_dev, state.st_ino
 
-    def lost(self) -> str:
+    def why_lost(self) -> str:
         """Why the namespace cannot be entered any more, as a clause for a message; empty while it can."""
         if self._made and self._now() == self._made:
             return ""

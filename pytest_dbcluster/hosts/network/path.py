@@ -104,7 +104,7 @@ class NetworkPath(abc.ABC):
     def settings(self) -> Ways:
         """The settings in the kernel, by source and target end of the packets so far. Raises ProvisionError."""
 
-    def lost(self) -> str:
+    def why_lost(self) -> str:
         """Why packets cannot take this path any more, as a clause for a message; empty while they can."""
         return ""
 
@@ -117,7 +117,7 @@ class NetworkPath(abc.ABC):
     def begin_again(self, end: str) -> None:  # noqa: B027 (the queues of others outlive a host)
         """Delay the packets of an end again after its host lost power. Raises ProvisionError."""
 
-    def measured(self, needs: NetworkNeeds) -> list[MeasuredLink]:
+    def measure(self, needs: NetworkNeeds) -> list[MeasuredLink]:
         """Shape the path, measure the round trips between all pairs of ends, and read the kernel's other settings.
 
         The path stays shaped. Raises ProvisionError if a link is off by more than 10 % and 0.2 ms, or if the path is

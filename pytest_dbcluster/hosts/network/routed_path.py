@@ -187,7 +187,7 @@ class RoutedPath(NetworkPath):
         address = self._port(pair[1]).address
         asked = (self._needs or REST).between(*pair).rtt
 
-        def measured() -> RoundTrips:
+        def measure() -> RoundTrips:
             come_first()  # so that waiting for a CPU does not count as network delay
             return RoundTrips(
                 probes.ping(one, address, samples, asked), probes.exchange(one, other, address, samples, asked)
@@ -195,7 +195,7 @@ class RoutedPath(NetworkPath):
 
         self._require("cannot measure a round trip")
         try:
-            return in_new_thread(measured)
+            return in_new_thread(measure)
         except ProvisionError:
             self._require("cannot measure a round trip")
             raise
@@ -211,17 +211,17 @@ class RoutedPath(NetworkPath):
 
     def _require(self, so: str) -> None:
         """Raise ProvisionError if the path is lost."""
-        if lost := self.lost():
+        if lost := self.why_lost():
             raise ProvisionError(f"{lost}; so we {so}")
 
     def others(self) -> list[Host]:
         """The existing hosts of the ends other than nodes."""
         return [host for end, host in self._hosts.items() if end in BESIDE_NODES]
 
-    def lost(self) -> str:
+    def why_lost(self) -> str:
         """Why the router does not forward any more, or an end cannot be reached; otherwise empty."""
-        router = self._router.lost() if self._router else ""
-        return router or next(filter(None, (namespace.lost() for namespace in self._namespaces.values())), "")
+        router = self._router.why_lost() if self._router else ""
+        return router or next(filter(None, (namespace.why_lost() for namespace in self._namespaces.values())), "")
 
     def close(self) -> None:
         """End the router and the namespaces, and with them their interfaces."""

@@ -72,7 +72,7 @@ class Router(abc.ABC):
         """The output of ``tc`` on the router's queues. Raises ProvisionError."""
 
     @abc.abstractmethod
-    def lost(self) -> str:
+    def why_lost(self) -> str:
         """Why the router does not forward any more, as a clause for a message; empty while it does."""
 
     @abc.abstractmethod

@@ -29,20 +29,20 @@ def pair():
 def test_packets_between_guests_wait_and_ours_do_not(pair):
     """By ping alone: a guest has no program that exchanges bytes over TCP. Lost packets are lost, and found again."""
     path = pair[0].path
-    (link,) = path.measured(NetworkNeeds(rtt=0.2))
+    (link,) = path.measure(NetworkNeeds(rtt=0.2))
 
     assert (link.pair, link.asked, link.measured.exchange) == (("node1", "node2"), 0.2, None)
     assert reachable(pair[0]) < 0.1
     path.shape(NetworkNeeds(loss=0.999999))
     with pytest.raises(ProvisionError, match=r"^no answer to pings from node1 to node2: "):
         path.round_trips(("node1", "node2"), 1)
-    path.measured(NetworkNeeds(rtt=0.05))
+    path.measure(NetworkNeeds(rtt=0.05))
 
 
 def test_loss_jitter_and_rate_are_read_from_the_kernels_of_guests(pair):
     """Both guests have what was asked, or it is an error that names the way between them."""
     path = pair[0].path
-    (link,) = path.measured(NetworkNeeds(rtt=0.04, loss=0.1, jitter=0.02, rate=1e7))
+    (link,) = path.measure(NetworkNeeds(rtt=0.04, loss=0.1, jitter=0.02, rate=1e7))
     path._tc("node2", path._queues("change", "node2", NetworkNeeds(loss=0.01)))
 
     assert (link.kernel_settings.loss, link.kernel_settings.jitter) == pytest.approx((0.1, 0.02), rel=1e-3)
@@ -59,13 +59,13 @@ def test_a_guest_that_lost_its_power_delays_as_before(pair):
     pair[0].kill()
 
     assert path.round_trips(("node1", "node2"), 3).ping > 0.2
-    (link,) = path.measured(NetworkNeeds(rtt=0.05))
+    (link,) = path.measure(NetworkNeeds(rtt=0.05))
     assert link.measured.ping < 0.1
 
 
 def test_a_guest_that_ends_takes_the_path_with_it(pair):
     """A round that was running then is void, and says which guest ended."""
-    assert pair[0].path.lost() == ""
+    assert pair[0].path.why_lost() == ""
     pair[1]._guest.cut()
 
-    assert "node2" in pair[0].path.lost()
+    assert "node2" in pair[0].path.why_lost()

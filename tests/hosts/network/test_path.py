@@ -18,8 +18,8 @@ FAR = NetworkNeeds(rtt=0.01)
 def test_a_delay_is_what_it_adds_to_the_path_at_rest():
     """The path at rest takes time too, and is measured once."""
     path = FakePath(["node1", "node2"], own=0.0004)
-    (link,) = path.measured(FAR)
-    path.measured(network.REST)
+    (link,) = path.measure(FAR)
+    path.measure(network.REST)
 
     assert link.asked == 0.01
     assert link.measured.ping == pytest.approx(0.01)
@@ -30,7 +30,7 @@ def test_a_delay_is_what_it_adds_to_the_path_at_rest():
 def test_every_two_ends_are_measured():
     """Each with what is asked of this link."""
     path = FakePath(["node1", "node2", "node3"])
-    links = path.measured(NetworkNeeds(rtt=0.001, links=((("node1", "node3"), 0.02),)))
+    links = path.measure(NetworkNeeds(rtt=0.001, links=((("node1", "node3"), 0.02),)))
 
     assert {link.pair: link.asked for link in links} == {
         ("node1", "node2"): 0.001, ("node1", "node3"): 0.02, ("node2", "node3"): 0.001,
@@ -67,9 +67,9 @@ def test_a_slow_link_takes_its_time_for_a_ping_too():
     """A hundred bytes are on a line of 1 Mbit/s for 0.8 ms."""
     path = FakePath(["node1", "node2"], adds=0.0014)
 
-    assert path.measured(NetworkNeeds(rtt=0.001, rate=1e6))[0].asked == 0.001
+    assert path.measure(NetworkNeeds(rtt=0.001, rate=1e6))[0].asked == 0.001
     with pytest.raises(ProvisionError, match=r"is 2\.40 ms instead of 1\.00 ms"):
-        path.measured(NetworkNeeds(rtt=0.001, rate=1e7))
+        path.measure(NetworkNeeds(rtt=0.001, rate=1e7))
 
 
 def test_a_delay_that_is_not_what_was_asked_is_an_error():
@@ -77,7 +77,7 @@ def test_a_delay_that_is_not_what_was_asked_is_an_error():
     path = FakePath(["node1", "node2"], adds=0.003)
 
     with pytest.raises(ProvisionError) as caught:
-        path.measured(FAR)
+        path.measure(FAR)
     for fact in ("(rtt=0.01)", "node1 and node2 is 13.0 ms instead of 10.0 ms", "pings"):
         assert fact in str(caught.value)
 
@@ -86,14 +86,14 @@ def test_a_link_that_was_disturbed_once_is_measured_again():
     """What else runs on the machine only adds time, so the least of more samples is nearer to the truth."""
     path = FakePath(["node1", "node2"], disturbed=[0.0, 0.004])
 
-    assert path.measured(FAR)[0].measured.ping == pytest.approx(0.01)
+    assert path.measure(FAR)[0].measured.ping == pytest.approx(0.01)
 
 
 def test_a_rest_that_was_disturbed_is_measured_again():
     """It would make every delay too short; a link that seems too short tells."""
     path = FakePath(["node1", "node2"], disturbed=[0.004])
 
-    assert path.measured(FAR)[0].measured.ping == pytest.approx(0.01)
+    assert path.measure(FAR)[0].measured.ping == pytest.approx(0.01)
     assert path.shaped == [network.REST, FAR, network.REST, FAR]
 
 
@@ -104,15 +104,15 @@ def test_a_delay_that_is_too_short_is_an_error():
     with pytest.raises(
         ProvisionError, match=r"node1 and node2 is 7\.00 ms instead of 10\.0 ms \(shortest of the pings\)"
     ):
-        path.measured(FAR)
+        path.measure(FAR)
 
 
 def test_what_else_was_asked_is_read_from_the_kernel():
     """Of each link that asks for more than a delay."""
-    (link,) = FakePath(["node1", "node2"]).measured(NetworkNeeds(loss=0.1, rate=1e8))
+    (link,) = FakePath(["node1", "node2"]).measure(NetworkNeeds(loss=0.1, rate=1e8))
 
     assert link.kernel_settings == KernelSettings(loss=0.1, rate=1e8)
-    assert FakePath(["node1", "node2"]).measured(FAR)[0].kernel_settings is None
+    assert FakePath(["node1", "node2"]).measure(FAR)[0].kernel_settings is None
 
 
 @pytest.mark.parametrize("asked", [NetworkNeeds(loss=0.1), FAR])
@@ -122,7 +122,7 @@ def test_settings_that_were_not_asked_are_an_error(asked):
     path.sets = {"loss": 0.3}
 
     with pytest.raises(ProvisionError) as caught:
-        path.measured(asked)
+        path.measure(asked)
     loss = (f"loss {100 * asked.loss:g} % was asked", "kernel has 30 % set")
     assert missing(caught.value, "differs from the cluster's request", f"({asked})", "from node1 to node2", *loss) == []
 

@@ -46,7 +46,7 @@ def interfaces(run_id):
 
 def test_packets_of_peers_wait_and_ours_do_not(path):
     """Each link as long as it was asked for, measured back; a change takes no restart."""
-    links = {link.pair: link for link in path.measured(FAR)}
+    links = {link.pair: link for link in path.measure(FAR)}
     _, node2 = path.hosts
 
     assert {pair: link.asked for pair, link in links.items()} == {
@@ -63,24 +63,24 @@ def test_packets_of_peers_wait_and_ours_do_not(path):
         assert min(times) < 0.01
         with pytest.raises(OSError, match="refused"):
             socket.create_connection(("127.0.0.1", listener.getsockname()[1]))
-    path.measured(NetworkNeeds())
+    path.measure(NetworkNeeds())
 
 
 def test_loss_jitter_and_rate_are_read_from_the_kernel(path, monkeypatch):
     """Between nodes, which alone have them; a router that does something else is an error."""
-    links = {link.pair: link.kernel_settings for link in path.measured(LOSSY)}
+    links = {link.pair: link.kernel_settings for link in path.measure(LOSSY)}
     found, shape = links["node1", "node2"], path.shape
 
     assert links["client", "node1"] is links["client", "node2"] is None
     assert (found.loss, found.jitter, found.rate) == (pytest.approx(0.05), pytest.approx(0.02), 2e7)
     monkeypatch.setattr(path, "shape", lambda needs: shape(dataclasses.replace(needs, rate=5e6)))
     with pytest.raises(ProvisionError, match=r"rate 20 Mbit/s was asked, and the kernel has 5 Mbit/s set$"):
-        path.measured(LOSSY)
+        path.measure(LOSSY)
 
 
 def test_this_machine_prints_queues_in_the_same_form(path):
     """The namespace of the ports has queues of the kernel, but none that delays where a guest is the router."""
-    path.measured(FAR)
+    path.measure(FAR)
     found = kernel_settings.read(KernelRouter(path.hub).show_queues())
 
     assert bool(found) is local_paths.kernel_delays()
@@ -88,14 +88,14 @@ def test_this_machine_prints_queues_in_the_same_form(path):
 
 def test_a_router_that_ends_is_said(path):
     """Wherever the path is used from then on; a host on it cannot be used any more."""
-    assert path.lost() == path.hosts[0].lost() == ""
+    assert path.why_lost() == path.hosts[0].why_lost() == ""
     if (pid := paths.router_pid(path)) is None:
         pytest.skip("the router is the kernel of this machine, which does not end")
     os.kill(pid, signal.SIGKILL)
-    wait.until(lambda: [] if path.lost() else ["the router is not missed"], "the loss", seconds=20)
+    wait.until(lambda: [] if path.why_lost() else ["the router is not missed"], "the loss", seconds=20)
 
-    assert path.lost().startswith("the router between the nodes is gone (a guest; the last line of its console: ")
-    assert path.hosts[1].lost() == path.lost()
+    assert path.why_lost().startswith("the router between the nodes is gone (a guest; the last line of its console: ")
+    assert path.hosts[1].why_lost() == path.why_lost()
     with pytest.raises(ProvisionError, match=r"^the router .* is gone .*; so we cannot change its delays$"):
         path.shape(FAR)
     with pytest.raises(ProvisionError, match=r"^the router .* is gone .*; so we cannot read its queues$"):
@@ -106,13 +106,13 @@ def test_a_router_that_ends_is_said(path):
 
 def test_a_namespace_that_nobody_holds_is_said(path):
     """Its server may go on, but nothing can be measured in it."""
-    assert path.lost() == ""
+    assert path.why_lost() == ""
     held = path.namespace("node2")
     os.kill(held.pid, signal.SIGKILL)
-    wait.until(lambda: [] if path.lost() else ["the namespace is not missed"], "the loss", seconds=20)
+    wait.until(lambda: [] if path.why_lost() else ["the namespace is not missed"], "the loss", seconds=20)
 
     said = f"process {held.pid}, which held the network namespace of node2, has ended"
-    assert path.lost() == path.hosts[0].lost() == said
+    assert path.why_lost() == path.hosts[0].why_lost() == said
     with pytest.raises(ProvisionError, match=rf"^{said}; so we cannot measure a round trip$"):
         path.round_trips(("node1", "node2"), 1)
 

@@ -36,7 +36,7 @@ class Noted(Router):
         """What the test says."""
         return self.shown
 
-    def lost(self):
+    def why_lost(self):
         """Never."""
         return ""
 

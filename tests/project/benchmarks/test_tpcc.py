@@ -155,7 +155,7 @@ def test_what_the_ledger_takes_is_a_share_of_the_throughput():
     """Pair by pair; a pair that was quicker with it counts as less than nothing."""
     on, off = [Speed(97.0, 12.0), Speed(102.0, 13.0), Speed(98.0, 14.0)], [Speed(100.0, 10.0)] * 3
 
-    assert ledger_cost.lost([97.0, 102.0], [100.0, 100.0]).least == pytest.approx(-2.0)
+    assert ledger_cost.loss([97.0, 102.0], [100.0, 100.0]).least == pytest.approx(-2.0)
     assert ledger_cost.row("tpcc", on, off) == "| tpcc | 100 | 98 | 2 (-2 .. 3) | +3.00 of 10 | target <= 3: met |"
 
 

@@ -245,7 +245,7 @@ class Resource:
         try:
             return self.state(host)
         except ProvisionError:
-            if host.lost():
+            if host.why_lost():
                 return None
             raise
 

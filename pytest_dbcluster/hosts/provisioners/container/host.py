@@ -169,9 +169,9 @@ class ContainerHost(AgentHost, Pauses, Partitions, Falls):
         self.look()
         return int(self.container.attrs["State"]["Pid"])
 
-    def lost(self) -> str:
+    def why_lost(self) -> str:
         """Why the host cannot be used any more; empty while it can be used."""
-        return self.path.lost() if self.path else ""
+        return self.path.why_lost() if self.path else ""
 
     def partition(self) -> None:
         """Disconnect the container from its network and so from this machine. Raises ProvisionError."""

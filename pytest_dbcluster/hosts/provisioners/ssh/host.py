@@ -93,7 +93,7 @@ class SshHost(Host, Falls, EndsCommands):
         self._look = Usage({}, [])
         self._looked = float("-inf")
 
-    def lost(self) -> str:
+    def why_lost(self) -> str:
         """Why the machine cannot be reached any more; empty while it can be reached."""
         return self.session.agent.gone
 

@@ -61,7 +61,7 @@ class GuestHost(AgentHost, Pauses, Partitions, Falls, BlockDevice, ReplicationLi
         self._files.push(script.encode(), path)
         return self.agent.begin(f". {path}")
 
-    def lost(self) -> str:
+    def why_lost(self) -> str:
         """Why the guest has ended, with the last lines of its console; empty while it runs or restarts."""
         return "" if self._cut else self.agent.gone
 

@@ -98,7 +98,7 @@ def test_a_pair_that_has_lost_a_host_has_no_backlog(monkeypatch):
 
     with pytest.raises(CommandFailed, match="guest node2 has ended"):
         device.backlog()
-    monkeypatch.setattr(device.hosts[1], "lost", lambda: "guest node2 has ended", raising=False)
+    monkeypatch.setattr(device.hosts[1], "why_lost", lambda: "guest node2 has ended", raising=False)
 
     assert device.backlog() == []
 

@@ -263,11 +263,11 @@ def test_round_trips_between_containers_are_delayed(provisioner):
         pytest.skip(reason)
     hosts = provisioner.acquire(ClusterSpec("galera", nodes=2, release=RELEASE, needs=HostNeeds(rtt=0.05)))
     path = hosts[0].path
-    first = path.measured(NetworkNeeds(rtt=0.05))
+    first = path.measure(NetworkNeeds(rtt=0.05))
     ours = engines.reachable(hosts[0].address)
     hosts[0].partition()
     hosts[0].heal()
-    again = path.measured(NetworkNeeds(rtt=0.02))
+    again = path.measure(NetworkNeeds(rtt=0.02))
     provisioner.give_back(hosts)
 
     assert [(link.pair, link.asked) for link in (*first, *again)] == [

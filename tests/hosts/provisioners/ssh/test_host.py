@@ -402,12 +402,12 @@ def test_a_host_that_was_given_back_is_gone(provisioner, stand_in):
 
     provisioner.give_back([gone])
 
-    assert re.fullmatch("machine host1 was released", gone.lost())
+    assert re.fullmatch("machine host1 was released", gone.why_lost())
     assert process.status() == -9
     with pytest.raises(ProvisionError, match="machine host1"):
         gone.run(["true"])
     assert not [words for words in stand_in["host1"].processes().values() if "456789" in words]
     assert not (stand_in["host1"].root / gone.directory.lstrip("/")).exists()
-    assert stays.lost() == ""
+    assert stays.why_lost() == ""
     assert stays.run(["echo", "here"]).stdout == "here\n"
     provisioner.give_back([stays])

@@ -202,10 +202,10 @@ def test_a_machine_that_is_gone_is_said_by_name(on, stand_in_hosts):
     run = on("host3", "host1")
     hosts = run.acquire(TWO)
     stand_in_hosts["host1"].ssh("pkill -KILL -f dbcluster-agent")
-    while not (hosts[1].lost() and run._machines["host1"].session.agent.gone):
+    while not (hosts[1].why_lost() and run._machines["host1"].session.agent.gone):
         threading.Event().wait(0.01)
 
-    assert hosts[1].lost().startswith("machine host1 cannot be reached any more")
+    assert hosts[1].why_lost().startswith("machine host1 cannot be reached any more")
     with pytest.raises(ProvisionError, match="machine host1 cannot be reached any more"):
         run.acquire(TWO)
     assert [host.machine for host in run.acquire(ONE)] == ["host3"]

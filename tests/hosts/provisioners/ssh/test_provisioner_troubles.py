@@ -123,7 +123,7 @@ def test_a_link_that_is_cut_for_a_while_is_survived(hosts, ssh):
     hosts["host1"].heal()
     asking.join()
 
-    assert (answers, process.status(), host.lost()) == (["late\n"], None, "")
+    assert (answers, process.status(), host.why_lost()) == (["late\n"], None, "")
 
 
 def test_a_link_that_is_cut_for_good_ends_the_host_on_both_sides(hosts, ssh):
@@ -135,7 +135,7 @@ def test_a_link_that_is_cut_for_good_ends_the_host_on_both_sides(hosts, ssh):
     try:
         hosts["host1"].cut()
         began = time.monotonic()
-        wait.until(lambda: [] if first.lost() else ["it is not lost"], "the loss", seconds=KNOWN_SECONDS)
+        wait.until(lambda: [] if first.why_lost() else ["it is not lost"], "the loss", seconds=KNOWN_SECONDS)
         with pytest.raises(ProvisionError, match="machine host1 cannot be reached any more"):
             first.run(["true"])
         left = ENDED_SECONDS - (time.monotonic() - began)
@@ -302,7 +302,7 @@ def test_an_agent_that_is_killed_takes_its_host_with_it(hosts, ssh):
 
     os.kill(agent, signal.SIGKILL)
 
-    wait.until(lambda: [] if first.lost() else ["it is not lost"], "the loss", seconds=SOON)
+    wait.until(lambda: [] if first.why_lost() else ["it is not lost"], "the loss", seconds=SOON)
     with pytest.raises(ProvisionError, match="machine host1 cannot be reached any more"):
         first.run(["true"])
     wait.until(lambda: [one for one in programs(machine) if one == "sleep 1001"], "the end of sleep", seconds=SOON)

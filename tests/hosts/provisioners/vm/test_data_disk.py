@@ -111,7 +111,7 @@ def test_a_power_cut_loses_what_was_not_flushed(host):
 
     assert host.run(["ls", "data"]).stdout.split() == ["kept", "large", "private"]
     assert host.pull(f"{host.directory}/data/kept") == b"kept\n"
-    assert host.lost() == ""
+    assert host.why_lost() == ""
 
 
 @needs_guests

@@ -201,7 +201,7 @@ def test_memory_that_is_used_up_is_said(lone):
         lone.run(["sh", "-c", "x=0123456789abcdef; while :; do x=$x$x; done"])
 
     assert missing(lone.limit_reached(), "the guest's memory of 64 MiB", "used up") == []
-    assert lone.lost() == ""
+    assert lone.why_lost() == ""
 
 
 def test_a_guest_that_panics_is_lost_by_name(provisioner, lone):
@@ -211,7 +211,7 @@ def test_a_guest_that_panics_is_lost_by_name(provisioner, lone):
         lone.run(["sh", "-c", "echo c >/proc/sysrq-trigger; sleep 60"])
 
     assert program.status() == -signal.SIGKILL
-    assert "Kernel panic" in lone.lost()
+    assert "Kernel panic" in lone.why_lost()
     provisioner.give_back([lone])
 
 

@@ -49,7 +49,7 @@ def test_the_round_trip_of_nodes_is_that_of_their_link_alone(pair):
     first, second = pair
     path = first.path
 
-    links = {link.pair: link.measured.ping for link in path.measured(FAR)}
+    links = {link.pair: link.measured.ping for link in path.measure(FAR)}
 
     assert links["node1", "node2"] == pytest.approx(0.2, rel=0.1)
     assert links["client", "node1"] == pytest.approx(0.05, rel=0.1)
