@@ -93,10 +93,10 @@ def _first(verdict: Verdict, names: tuple[str, ...], metric: str, unit: str) -> 
     kind, outcome = claim.of_kind, verdict.outcome
     word = "COMPARED" if kind.claims_nothing else kind.word(outcome).upper()
     sentence = claim.sentence(outcome, names, metric, unit).removeprefix(UNDECIDED)
-    return f"{word}: {sentence}; {_measured(verdict)}, claimed {kind.range_text(claim)}"
+    return f"{word}: {sentence}; {_measurement(verdict)}, claimed {kind.range_text(claim)}"
 
 
-def _measured(verdict: Verdict) -> str:
+def _measurement(verdict: Verdict) -> str:
     """The ratio with the interval that decided."""
     if math.isnan(verdict.ratio):
         return "measured nothing"

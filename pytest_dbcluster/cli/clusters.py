@@ -447,7 +447,7 @@ def run_down(arguments: argparse.Namespace) -> int:
     ended = down_all() if arguments.all else map(down, arguments.wanted)
     for run, processes in ended:
         print(f"ended run {run.run_id} ({quantity(processes, 'process')})")
-        if left := runs.left_to_owner(run):
+        if left := runs.leftovers(run):
             tell(left)
     for run in runs.list_runs() if arguments.all else ():
         if run.kept and not run.mine:

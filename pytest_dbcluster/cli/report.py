@@ -63,7 +63,7 @@ def run_report(arguments: argparse.Namespace) -> int:
     if view:
         print("\n".join(printable(line) for line, _ in layout.text(comparison_view.block(view), sys.maxsize)))
         print("\n".join(view.notes), end="\n" * bool(view.notes))
-    elif said := _not_compared(keyed, arguments.by, len(read)):
+    elif said := _why_no_comparison(keyed, arguments.by, len(read)):
         tell(said)
     if output.suffix == MARKDOWN:
         if view is None:
@@ -92,7 +92,7 @@ def _plural(by: str) -> str:
     return f"{by[:-1]}ies" if by.endswith("y") else f"{by}s"
 
 
-def _not_compared(keyed: comparison_view.Keyed, by: str, directories: int) -> str:
+def _why_no_comparison(keyed: comparison_view.Keyed, by: str, directories: int) -> str:
     """The sentence if no claim is in two columns; empty for one run, where that is normal."""
     others = [view.by for view in comparison_view.views(keyed)]
     if others:

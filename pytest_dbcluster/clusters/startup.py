@@ -87,7 +87,7 @@ def bring_up(
                 progress(line)
             return cluster
         except BaseException as error:
-            again = _port_taken(error, attempt, progress)
+            again = _tries_again(error, attempt, progress)
             if not again:
                 cluster.keep_logs(provisioner.logs, error)
             cluster.close()
@@ -97,7 +97,7 @@ def bring_up(
     raise AssertionError("unreachable")
 
 
-def _port_taken(error: BaseException, attempt: int, progress: Report) -> bool:
+def _tries_again(error: BaseException, attempt: int, progress: Report) -> bool:
     """Return whether to try again with other ports: another program took a port. Reports the retry."""
     if "Address already in use" not in str(error) or attempt == TRIES:
         return False
@@ -153,7 +153,7 @@ def ready_template(
         try:
             return _template(release, provisioner, initial, progress)
         except ProvisionError as error:
-            if not _port_taken(error, attempt, progress):
+            if not _tries_again(error, attempt, progress):
                 raise ProvisionError(f"could not make the data template of {release.name}: {error}") from error
     raise AssertionError("unreachable")
 

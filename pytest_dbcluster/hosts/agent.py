@@ -325,20 +325,20 @@ class Agent:
                 *lines, rest = (rest + content).split(b"\n")
                 with self._news:  # wakes the waiting threads once for all of them
                     for line in lines:
-                        self._heard_line(line)
+                        self._take_line(line)
         except (OSError, ValueError, ProvisionError) as error:
             reason = f"{self.name} is gone: {error}"
         with self._news:
             self.gone = self.gone or reason + self._last_output()
             self._news.notify_all()
 
-    def _heard_line(self, line: bytes) -> None:
+    def _take_line(self, line: bytes) -> None:
         if line.startswith((b"line ", b"tail ")):
-            self._heard_text(*line.split(b" ", 3))
+            self._keep_text(*line.split(b" ", 3))
         else:
-            self._heard(line.decode().split())
+            self._take_answer(line.decode().split())
 
-    def _heard(self, words: Sequence[str]) -> None:
+    def _take_answer(self, words: Sequence[str]) -> None:
         with self._news:
             match words:
                 case ["ready"]:
@@ -359,20 +359,20 @@ class Agent:
                     if name := self._early.pop(int(number), ""):
                         self._send_signal(name, int(pid))
                 case ["said" | "wrote" | "used" as kind, number, *rest]:
-                    self._heard_words(kind, int(number), rest)
+                    self._keep_words(kind, int(number), rest)
                 case ["ended", number, status]:
                     code = int(status)
                     # A shell reports 128 + N for a program that signal N ended.
                     self._ended[int(number)] = 128 - code if code > 128 else code
             self._news.notify_all()
 
-    def _heard_text(self, kind: bytes, number: bytes, part: bytes, text: bytes) -> None:
+    def _keep_text(self, kind: bytes, number: bytes, part: bytes, text: bytes) -> None:
         """Keep a line of a script's output; a tail has no end of line."""
         with self._news:
             said = self._said_by.setdefault((int(number), part.decode()), [])
             said.append(text if kind == b"tail" else text + b"\n")
 
-    def _heard_words(self, kind: str, number: int, words: Sequence[str]) -> None:
+    def _keep_words(self, kind: str, number: int, words: Sequence[str]) -> None:
         """Keep a script's output, or the host's figures."""
         match kind, words:
             case "said", [part, text]:

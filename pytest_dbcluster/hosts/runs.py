@@ -161,21 +161,21 @@ def list_runs() -> list[Run]:
 def end(run: Run, *, clean_up: bool = True) -> int:
     """Kill the servers of a run, remove its control groups, run its clean-up commands and remove its directory.
 
-    It kills and removes only what belongs to the run's user. The directory stays if ``left_to_owner`` says so.
+    It kills and removes only what belongs to the run's user. The directory stays if ``leftovers`` says so.
     clean_up: whether to run the commands. Returns the number of killed processes.
     """
     running, groups = run.processes(), cgroups.recorded_groups(run.directory)
     _kill(running)
     for group in groups:
         cgroups.remove(group, run.uid)
-    if not left_to_owner(run):
+    if not leftovers(run):
         if clean_up:
             cleanup.run(run.directory)
         owned_files.remove_tree(run.directory, run.uid)
     return len(running)
 
 
-def left_to_owner(run: Run) -> str:
+def leftovers(run: Run) -> str:
     """What ``end`` leaves of another user's run, as a sentence with the command that cleans it up; or empty.
 
     We do not run commands that another user wrote, so what they clean up stays, and the directory too.

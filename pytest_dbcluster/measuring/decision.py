@@ -103,7 +103,7 @@ def _too_slow(question: Question, measurement: Measurement) -> str:
         return ""
     look = reach.first_look(question.claim, rules.alpha, drawing.instances)
     blocks = drawing.warm_up.blocks
-    return reach.measured_too_slow(blocks, question.variants, look, rules.budget, larger=rules.larger_budget)
+    return reach.why_too_slow(blocks, question.variants, look, rules.budget, larger=rules.larger_budget)
 
 
 def add_cluster_difference(question: Question, measurement: Measurement) -> tuple[Question, ClusterDifference | None]:

@@ -144,7 +144,7 @@ def begin(config: Any, directory: Path, selected: Collection[str], earlier: Earl
     config.pluginmanager.register(RunFile(recorder, selected), NAME)
 
 
-def not_run(config: Any) -> list[str]:
+def not_run_lines(config: Any) -> list[str]:
     """Lines on tests that did not run: the budget was too small, the run was interrupted, or a worker lost them."""
     following: RunFile | None = config.pluginmanager.get_plugin(NAME)
     if following is None:

@@ -139,13 +139,13 @@ class DBSession:
         published = Published.of(item, self._config.rootpath)
         began = time.monotonic()
 
-        def finished(answer: Answer) -> None:
+        def record_answer(answer: Answer) -> None:
             record = claim_record(answer, published, recall.asked, time.monotonic() - began)
             record = dataclasses.replace(record, depends_on=recall.of_answer(answer))
             with self.pool.turns.finishing():  # drawing a chart uses a core
                 self.report.claim(record, recall.source.timeline(schema.claim_rounds(record)))
 
-        return finished
+        return record_answer
 
     def testbed(
         self,
@@ -228,7 +228,7 @@ class DBSession:
 
     def finish(self) -> None:
         """Write the results of the whole run."""
-        not_run = run_file.not_run(self._config)
+        not_run = run_file.not_run_lines(self._config)
         self.report.finish([*self.resolution.overridden, *filter(None, [self.settings.moved]), *not_run])
 
     def close(self, *, ended: bool = False) -> None:

@@ -189,10 +189,10 @@ class Settings:
         """The options that limit the drawing of rounds."""
         from pytest_dbcluster.measuring.drawing.rules import Rules
 
-        left = self._run_left
+        left = self._remaining_seconds
         return Rules(self.seed, self.alpha, self.max_pairs, self.budget, self.run_over, left, self.fixed_seed)
 
-    def _run_left(self) -> float:
+    def _remaining_seconds(self) -> float:
         return math.inf if self.run_budget is None else self.run_budget - (time.monotonic() - self.began)
 
     def run_over(self) -> str:

@@ -68,12 +68,12 @@ class EndingSignals:
                 self._before[signal.SIGINT] = signal.signal(signal.SIGINT, self._interrupt)
         if self._before and self._waker is None:
             self._waker = _Waker()
-            self._unraisable, sys.unraisablehook = sys.unraisablehook, self._not_raised
+            self._unraisable, sys.unraisablehook = sys.unraisablehook, self._raise_again
 
     def remove(self, *, ends: bool = False) -> None:
         """Restore the previous handlers. ends: the process ends now, so Ctrl-C interrupts nothing."""
         if self._unraisable:
-            if sys.unraisablehook == self._not_raised:  # otherwise another plugin has taken over, and may call ours
+            if sys.unraisablehook == self._raise_again:  # otherwise another plugin has taken over, and may call ours
                 sys.unraisablehook = self._unraisable
             self._lost.cancel()
             if self._lost.is_alive():  # it may be about to send the signal, for which there must be a handler
@@ -113,7 +113,7 @@ class EndingSignals:
             self.finishes = False
             raise KeyboardInterrupt
 
-    def _not_raised(self, lost: Any) -> None:
+    def _raise_again(self, lost: Any) -> None:
         """Raise the end of the run again, soon after the finalizer that lost it; report other exceptions."""
         if self._ends and issubclass(lost.exc_type, ResourceWarning):
             return  # a file that was open when the signal came: Python closes it

@@ -252,7 +252,7 @@ class Controller:
             self.report.sort(list(self._group or ()))
             results.measure_anchor(session, self._settings(), self.report)
             run_file.finish(session)
-            self.report.finish([*self._overridden, *run_file.not_run(self._config)])
+            self.report.finish([*self._overridden, *run_file.not_run_lines(self._config)])
             results.judge_history(session, self.report)
 
     def _receive_late(self) -> None:

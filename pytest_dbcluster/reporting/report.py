@@ -140,7 +140,7 @@ class Report(Sink):
         self._reporter.claim(record, TAKEN_OVER)
         return record
 
-    def outdated(self, key: Key, changed: Sequence[str]) -> None:
+    def drop(self, key: Key, changed: Sequence[str]) -> None:
         """Drop an answer of the run that this one continues, because what it depends on has changed."""
         if self._earlier is None or key not in self._earlier.answers:
             return
@@ -187,7 +187,7 @@ class Report(Sink):
         elif sent.kind == "kept":
             self._keep(sent.curve, sent.now)
         elif sent.kind == "outdated":
-            self.outdated(Key(sent.test, sent.claim_id), sent.text.split(COMMA))
+            self.drop(Key(sent.test, sent.claim_id), sent.text.split(COMMA))
         else:
             self._add_curve(self._results.adopt_curve(Path(sent.directory), sent.line, _line_of))
 
@@ -264,8 +264,8 @@ class Report(Sink):
         """Print all verdicts, if anything was measured."""
         screen = terminal.Screen.of(self._config)
         tests = self._tests()
-        to_read = closing.to_read(self.records, tests)
-        notes = [*self._closing, *to_read, *unwritten.of(self._config).lines()]
+        guide = closing.guide_lines(self.records, tests)
+        notes = [*self._closing, *guide, *unwritten.of(self._config).lines()]
         if self._config.getoption("tbstyle", "no") != "no":  # then pytest has shown why a test is broken
             tests = [dataclasses.replace(test, reason="") if test.outcome == "broken" else test for test in tests]
         terminal.summary(terminal_reporter, self.records, notes, screen, self.curves, self._matrix(), tests)

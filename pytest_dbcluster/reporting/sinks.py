@@ -55,7 +55,7 @@ class Sink:
         test: the node id of the test that takes it over. repeat: the command that repeats that test.
         """
 
-    def outdated(self, key: Key, changed: Sequence[str]) -> None:
+    def drop(self, key: Key, changed: Sequence[str]) -> None:
         """Drop an answer of the run that this one continues, because what it depends on has changed.
 
         changed: the names of these parts (``resume.digests``).
@@ -127,7 +127,7 @@ class Relay(Sink):
         message = messages.Message("taken over", test=key.test, claim_id=key.claim_id, now=test, repeat=repeat)
         self._worker.send(messages.encode(message))
 
-    def outdated(self, key: Key, changed: Sequence[str]) -> None:
+    def drop(self, key: Key, changed: Sequence[str]) -> None:
         """Send which answer of the run that this one continues no longer counts."""
         message = messages.Message("outdated", COMMA.join(changed), test=key.test, claim_id=key.claim_id)
         self._worker.send(messages.encode(message))

@@ -222,22 +222,32 @@ def test_no_class_name_stands_twice_in_the_package():
     assert {name: places for name, places in found.items() if len(places) > 1} == {}
 
 
-# Words of a state: a function is called after what it does, or after what it returns.
-STATES = {"apart", "asked", "begun", "ended", "found", "given", "held", "known", "lent", "made", "said", "seen"} | {
-    "shown", "spent", "taken", "together", "told", "wanted"
-}  # fmt: skip
+# Words of a state that do not end in -ed: a function is called after what it does, or after what it returns.
+STATES = {"apart", "begun", "broken", "chosen", "done", "drawn", "forbidden", "found", "given", "gone", "heard"} | {
+    "held", "hidden", "known", "left", "lent", "lost", "made", "said", "seen", "shown", "spent", "taken", "together"
+} | {"told", "written"}  # fmt: skip
+# Words in -ed that are no participles.
+NOUNS = {"feed", "need", "seed", "speed", "testbed"}
+# ``spec.named(...)`` and ``ordered(...)`` are public names; each call of ``reasons._stopped`` is a row of its table.
+ALLOWED_STATES = {"spec: named", "measuring.series: ordered", "reasons: _stopped"}
+
+
+def is_state(name):
+    """Whether a name is one word for a state."""
+    word = name.strip("_")
+    return word in STATES or ("_" not in word and word.endswith("ed") and word not in NOUNS)
 
 
 def test_functions_are_called_after_what_they_do_or_return():
     """A property may be a state, such as ``kept``."""
-    found = []
+    found = set()
     for module, tree in modules().items():
         for node in ast.walk(tree):
-            if isinstance(node, ast.FunctionDef) and node.name.strip("_") in STATES:
+            if isinstance(node, ast.FunctionDef) and is_state(node.name):
                 of_class = [ast.unparse(decorator) for decorator in node.decorator_list]
-                found += [f"{module}: {node.name}"] if not any("property" in one for one in of_class) else []
+                found |= {f"{module}: {node.name}"} if not any("property" in one for one in of_class) else set()
 
-    assert found == []
+    assert found == ALLOWED_STATES
 
 
 @functools.cache

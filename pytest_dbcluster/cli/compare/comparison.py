@@ -157,7 +157,7 @@ class ComparisonResults:
             self._recorder.note_record(test, record.release)
             self.line(f"taken over: {record.text} ({record.load})")
 
-    def outdated(self, key: Key, changed: Sequence[str]) -> None:
+    def drop(self, key: Key, changed: Sequence[str]) -> None:
         """Drop an answer of the earlier results, because its conditions have changed."""
         assert self._earlier is not None
         before = self._earlier.answers[key]

@@ -254,26 +254,26 @@ class Node:
 
         seconds: the limit of ``Connection.results``. Raises SQLError and the errors of ``look``.
         """
-        with self._lost_or_dead():
+        with self._explain_loss():
             return self.sql.query(statement, seconds)
 
     def batch(self, statements: Sequence[str], seconds: float = STATEMENT_SECONDS) -> list[list[tuple[Any, ...]]]:
         """Run statements in one round trip, and return the rows of each. Raises the errors of ``query``."""
-        with self._lost_or_dead():
+        with self._explain_loss():
             return self.sql.batch(statements, seconds)
 
     def pairs(self, statement: str, seconds: float = STATEMENT_SECONDS) -> dict[str, str]:
         """Run a statement with two columns; return value by name in lower case. Raises the errors of ``query``."""
-        with self._lost_or_dead():
+        with self._explain_loss():
             return self.sql.pairs(statement, seconds)
 
     def records(self, statement: str, seconds: float = STATEMENT_SECONDS) -> list[dict[str, str]]:
         """Run a statement; return each row as value by column name in lower case. Raises the errors of ``query``."""
-        with self._lost_or_dead():
+        with self._explain_loss():
             return self.sql.records(statement, seconds)
 
     @contextlib.contextmanager
-    def _lost_or_dead(self) -> Iterator[None]:
+    def _explain_loss(self) -> Iterator[None]:
         try:
             yield
         except SQLError as error:

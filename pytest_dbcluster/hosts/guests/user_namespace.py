@@ -65,7 +65,7 @@ def why_not() -> str:
         return f"the program {' and '.join(absent)} is missing here (package util-linux)"
     if root() or not (said := _error_of(AS_USER)):
         return ""
-    return forbidden(said)
+    return why_forbidden(said)
 
 
 def _error_of(words: Sequence[str]) -> str:
@@ -85,7 +85,7 @@ def setting(name: str) -> str:
         return ""
 
 
-def forbidden(said: str, setting: Callable[[str], str] = setting) -> str:
+def why_forbidden(said: str, setting: Callable[[str], str] = setting) -> str:
     """Which setting forbids a user namespace, and what to type, as a clause. said: the error message."""
     off = [(name, value, allows) for name, value, allows in SWITCHES if setting(name) == value]
     if off:

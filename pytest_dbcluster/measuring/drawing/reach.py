@@ -84,7 +84,7 @@ def beyond_run(look: int, variants: int, seconds: float, left: float) -> str:
     )
 
 
-def measured_too_slow(
+def why_too_slow(
     blocks: Sequence[Sequence[Round]],
     numbers: Sequence[int],
     look: int,

@@ -79,7 +79,7 @@ def markdown(source: Source) -> str:
     head = [f"## {_text(summary.sentence([source]))}", "", _facts(source), ""]
     head += [f"{_text(joint)}.", ""] if (joint := joint_error.line(source.claims)) else []
     notes = _fit([f"> {_text(words.as_sentence(note))}" for note in source.notes], LIMIT // 4)
-    broken = _fit(_broken(source), LIMIT // 4)
+    broken = _fit(_broken_lines(source), LIMIT // 4)
     head += [*notes, "", *broken, *_more(len(source.tests("broken")) - len(broken), "broken test"), ""]
     table = ["| | claim | load | release | ratio | 1/8 .. 1 .. 8 |", "|---|---|---|---|---:|---|"]
     left = LIMIT - _size([*head, *table]) - RESERVED
@@ -119,7 +119,7 @@ def _facts(source: Source) -> str:
     return " · ".join(facts)
 
 
-def _broken(source: Source) -> list[str]:
+def _broken_lines(source: Source) -> list[str]:
     return [f"- **broken** `{_code(test.test)}`: {_text(test.reason)}" for test in source.tests("broken")]
 
 

@@ -26,7 +26,7 @@ class AnswerEvents(Protocol):
     def take_over(self, key: Key, test: str, repeat: str) -> None:
         """A test takes over an answer."""
 
-    def outdated(self, key: Key, changed: Sequence[str]) -> None:
+    def drop(self, key: Key, changed: Sequence[str]) -> None:
         """An answer no longer counts."""
 
     def line(self, text: str) -> None:
@@ -84,7 +84,7 @@ class Recall:
         if key is None:
             releases = [self.source.resolved[number].document.release for number in question.variants]
             for other in self.earlier.find_outdated(wanted, list(dict.fromkeys(releases)), depends_on):
-                self.report.outdated(other, self.earlier.outdated[other])
+                self.report.drop(other, self.earlier.outdated[other])
             return None
         self.report.take_over(key, self.asked.test, self.asked.repeat)
         return _answer(self.earlier.answers[key], question, self.source.metric)

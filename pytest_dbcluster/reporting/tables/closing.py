@@ -191,7 +191,7 @@ def total(records: Sequence[ClaimRecord], tests: Sequence[TestDocument] = ()) ->
     return ", ".join(wording.state_count(state, number) for state, number in states.counts(records, tests).items())
 
 
-def to_read(records: Sequence[ClaimRecord], tests: Sequence[TestDocument] = ()) -> list[str]:
+def guide_lines(records: Sequence[ClaimRecord], tests: Sequence[TestDocument] = ()) -> list[str]:
     """One line with the page that says what to do about inconclusive and broken claims; empty if it has no entry."""
     texts = [record.verdict.reason for record in of_title(OPEN, records)]
     texts += [test.reason for test in states.tests_without_claim(records, tests)]

@@ -36,10 +36,10 @@ def test_messages_on_guests_and_their_networks(tmp_path, monkeypatch):
     os.close(held)
     seen["a disk cannot be made"] = golden.message_of(Disk(tmp_path / "none" / "disk", 2**20).open)
     off = {"kernel.unprivileged_userns_clone": "0"}
-    seen["a setting forbids namespaces"] = user_namespace.forbidden("", lambda name: off.get(name, ""))
+    seen["a setting forbids namespaces"] = user_namespace.why_forbidden("", lambda name: off.get(name, ""))
     refused = "unshare: Operation not permitted"
-    seen["a container forbids namespaces"] = user_namespace.forbidden(refused, lambda _: "")
-    seen["namespaces are used up"] = user_namespace.forbidden("No space left on device", lambda _: "8")
+    seen["a container forbids namespaces"] = user_namespace.why_forbidden(refused, lambda _: "")
+    seen["namespaces are used up"] = user_namespace.why_forbidden("No space left on device", lambda _: "8")
     seen["a guest has one CPU"] = GuestProvisioner().unmet(SPEC.with_needs(cores=2))
     seen["tc prints another form"] = golden.message_of(kernel_settings.read, "qdisc noqueue 0: dev lo")
     seen["an image is given"] = golden.message_of(provisioner.parse_images, ["mariadb:11.8=x"], "local")

@@ -43,7 +43,7 @@ def files(data):
 def namespace(files):
     """A user namespace; root may make one too."""
     if said := user_namespace._error_of(user_namespace.AS_USER):
-        pytest.skip(user_namespace.forbidden(said))
+        pytest.skip(user_namespace.why_forbidden(said))
     made = UserNamespace(files, "network")
     yield made
     made.close()
@@ -192,7 +192,7 @@ REFUSED = "unshare: unshare failed: Operation not permitted"
 )
 def test_the_setting_that_forbids_is_named_with_the_command_that_allows(settings, words, facts):
     """Where no setting forbids it, something around this process does."""
-    text = user_namespace.forbidden(words, lambda name: settings.get(name, ""))
+    text = user_namespace.why_forbidden(words, lambda name: settings.get(name, ""))
 
     assert missing(text, "needs root on this machine, or a user namespace", *facts) == []
 
@@ -230,7 +230,7 @@ def test_a_limit_of_the_kernel_forbids_it(limit, number):
     if reason := users.missing():
         pytest.skip(reason)
     if refused := user_namespace._error_of(user_namespace.AS_USER):
-        pytest.skip(user_namespace.forbidden(refused))
+        pytest.skip(user_namespace.why_forbidden(refused))
 
     printed = users.program(LIMITED, ALICE, limit, number)
 
@@ -258,7 +258,7 @@ def test_root_of_a_user_namespace_alone_is_not_root_of_the_network():
     if reason := users.missing():
         pytest.skip(reason)
     if refused := user_namespace._error_of(user_namespace.AS_USER):
-        pytest.skip(user_namespace.forbidden(refused))
+        pytest.skip(user_namespace.why_forbidden(refused))
 
     assert users.run(ALICE, INSIDE, loads=MODULE) == "0 False \n"
 

@@ -148,7 +148,7 @@ def test_golden_budget_errors():
         {
             "rounds that the test made too long": reach.beyond_budget(12, 2, 2.0, 20.0),
             "rounds of an order": reach.beyond_budget(12, 3, 2.0, 20.0, given=False),
-            "rounds of a fixed amount of work": reach.measured_too_slow([block], (0, 1), 12, 20.0),
+            "rounds of a fixed amount of work": reach.why_too_slow([block], (0, 1), 12, 20.0),
             "a run with too little time": reach.beyond_run(12, 2, 2.0, 12.4),
             "a used budget": reach.out_of_budget(20.1, 20.0, "--db-budget", 8, 4),
             "an opening block that does not fit": reach.out_of_budget(16.0, 20.0, "--db-budget", 8, 4),

@@ -238,6 +238,6 @@ def test_the_reasons_of_a_run_lead_to_their_page(tmp_path, monkeypatch):
     guide.touch()
     monkeypatch.setattr(reasons, "DOCS", tmp_path)
 
-    (line,) = closing.to_read(open_claims, [broken])
+    (line,) = closing.guide_lines(open_claims, [broken])
     assert missing(line, "what to do", "(budget-used, failed-before-round)", f": {guide}") == []
-    assert closing.to_read([failed(), drained()]) == []
+    assert closing.guide_lines([failed(), drained()]) == []

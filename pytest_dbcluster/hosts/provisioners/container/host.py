@@ -105,7 +105,7 @@ class ContainerHost(AgentHost, Pauses, Partitions, Falls):
     def limit_reached(self) -> str:
         """Which limit ended a program of this host, or why the whole host ended; otherwise empty."""
         limit = self.container.attrs["HostConfig"]["Memory"]
-        if limit and self._killed_for_memory():
+        if limit and self._ran_out_of_memory():
             return f"the host's memory limit of {formatting.mebibytes(limit)} was reached"
         if not self.agent.gone:
             return ""
@@ -115,7 +115,7 @@ class ContainerHost(AgentHost, Pauses, Partitions, Falls):
             return str(error)
         return self.agent.gone
 
-    def _killed_for_memory(self) -> bool:
+    def _ran_out_of_memory(self) -> bool:
         # The engine reports an out-of-memory kill for an ended container. For a running one it may not: Docker 20.10 on
         # cgroup version 1 reports only the first kill. The container can read the kernel's counter of kills.
         with contextlib.suppress(ProvisionError):

@@ -352,7 +352,8 @@ class Ec2Provisioner(SshProvisioner):
         assert self._fleet
         region = self._fleet.account.region
         if not self._ends:
-            left = [seconds for machine in self._machines.values() if (seconds := _seconds_left(machine)) is not None]
+            remaining = map(_remaining_seconds, self._machines.values())
+            left = [seconds for seconds in remaining if seconds is not None]
             self._ends = time.time() + max(left) if left else self._expires
         command = f"dbcluster down {self.run_id} --provisioner ec2 --region {region}"
         return Stay(command, f"{PLACE}{region}", self._ends)
@@ -461,7 +462,7 @@ class Ec2Provisioner(SshProvisioner):
             raise ProvisionError(self._failed)
 
 
-def _seconds_left(machine: Machine) -> float | None:
+def _remaining_seconds(machine: Machine) -> float | None:
     """The remaining time of an instance by its timer, in seconds; None if it does not answer."""
     try:
         ends, now = machine.session.ask(f"cat {user_data.EXPIRES} && date +%s").split()

@@ -189,7 +189,7 @@ def parse_found(machine: str, answers: Answers) -> FoundLeftovers:
             case ["programs", kib]:
                 programs = _bytes(machine, kib)
             case _:
-                raise _not_understood(machine, words)
+                raise _answer_error(machine, words)
     return FoundLeftovers(machine, [_run(machine, run_id, lines) for run_id, lines in sessions.items()], programs)
 
 
@@ -226,13 +226,13 @@ def parse_ended(machine: str, answers: Answers) -> EndedLeftovers:
             case ["stays", name, *text]:
                 left.append(f"{name} stays: {printable(' '.join(text))}")
             case _:
-                raise _not_understood(machine, words)
+                raise _answer_error(machine, words)
     return EndedLeftovers(machine, done, left)
 
 
 def _number(machine: str, word: str) -> int:
     if not word.isdecimal():
-        raise _not_understood(machine, [word])
+        raise _answer_error(machine, [word])
     return int(word)
 
 
@@ -240,7 +240,7 @@ def _bytes(machine: str, kib: str) -> int:
     return 1024 * _number(machine, kib)
 
 
-def _not_understood(machine: str, words: Sequence[str]) -> ProvisionError:
+def _answer_error(machine: str, words: Sequence[str]) -> ProvisionError:
     if words[:1] == ["refused"]:
         return ProvisionError(f"{machine}: {printable(' '.join(words[1:]))}")
     return ProvisionError(f"the machine {machine} sent an unknown answer: {printable(' '.join(words))}")

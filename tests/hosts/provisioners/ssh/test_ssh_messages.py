@@ -37,6 +37,6 @@ def test_messages_on_machines_over_ssh(monkeypatch):
         Facts.read, "system Linux\narchitecture riscv64\n", "user@db1", 0.0
     )
     seen["an id is wrong"] = golden.message_of(Leftovers(machines=ONE).end, "4f g")
-    seen["an answer is unknown"] = str(leftovers._not_understood("user@db1", ["what"]))
+    seen["an answer is unknown"] = str(leftovers._answer_error("user@db1", ["what"]))
 
     golden.compare("ssh_refusals", seen, {f"Linux on {platform.machine()}": "Linux on ARCHITECTURE"})
