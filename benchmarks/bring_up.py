@@ -115,7 +115,7 @@ def _join(kind: Kind, nodes: Sequence[Node], steps: Sequence[Sequence[int]]) -> 
         wait.until(functools.partial(form.problems, started), f"the naive {kind}", seconds=READY_SECONDS, poll=0.01)
 
 
-def measured(kind: Kind, runs: int) -> list[str]:
+def rows(kind: Kind, runs: int) -> list[str]:
     """The table rows of one kind of cluster, with its target."""
     release = find.find(kind.release, progress=stage.tell)
     with stage.hosts() as provisioner:
@@ -129,7 +129,7 @@ def measured(kind: Kind, runs: int) -> list[str]:
         )
     median = ratios.Figure.of(plugin)
     return [
-        f"| {kind}: ours | {median} | | {ratios.met(median.median, kind.target)} |",
+        f"| {kind}: ours | {median} | | {ratios.target_text(median.median, kind.target)} |",
         f"| naive, the others together | {ratios.Figure.of(together)} | {ratios.ratio(plugin, together)} | |",
         f"| naive, one by one | {ratios.Figure.of(one_by_one)} | {ratios.ratio(plugin, one_by_one)} | |",
     ]
@@ -143,7 +143,7 @@ def main() -> None:
     print(f"| {NODES} nodes ready | seconds | ours / this | seconds of ours |\n|---|---|---|---|")
     for kind in KINDS:
         if arguments.only in (None, kind.topology):
-            print("\n".join(measured(kind, arguments.runs)), flush=True)
+            print("\n".join(rows(kind, arguments.runs)), flush=True)
 
 
 if __name__ == "__main__":

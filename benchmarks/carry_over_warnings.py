@@ -48,7 +48,7 @@ JUDGED: dict[str, tuple[Claim, float]] = {
 PARTS = ("noise", "waves", "judged", "uneven", "found")
 
 
-def placed(
+def place(
     times: Sequence[float], seed: int, *, faster: float = 0.0, uneven: float = 1.0, slower: float = 0.0
 ) -> list[Placed]:
     """The rounds of two variants, 0 and 1, in a random order.
@@ -68,29 +68,29 @@ def placed(
     raise AssertionError("blocks have no end")
 
 
-def warned(
+def count_warnings(
     noise: Noise, pairs: int, runs: int, seed: int, *, faster: float = 0.0, uneven: float = 1.0, slower: float = 0.0
 ) -> tuple[int, int]:
     """In how many of these claims carry-over is warned of, and in how many the interval has the true one."""
     coin, warnings, inside = random.Random(seed), 0, 0
     for times in noise(np.random.default_rng(seed), runs, 2 * pairs).tolist():
-        rounds = placed(times, coin.getrandbits(64), faster=faster, uneven=uneven, slower=slower)
+        rounds = place(times, coin.getrandbits(64), faster=faster, uneven=uneven, slower=slower)
         if (found := carry_over.of(rounds, 1, 0)) is not None:
             warnings += found.warned
             inside += found.low <= math.expm1(slower) <= found.high
     return warnings, inside
 
 
-def judged(claim: Claim, faster: float, runs: int, seed: int) -> int:
+def count_warnings_at_verdict(claim: Claim, faster: float, runs: int, seed: int) -> int:
     """In how many claims carry-over is warned of, if their rounds end at the look that decides."""
     coin, warnings = random.Random(seed), 0
     level, bound = claim.hold_level(ALPHAS[0]), claim.bounds[0]
     for times in (NOISY * normal(np.random.default_rng(seed), runs, 2 * SIZES[-1])).tolist():
         order = coin.getrandbits(64)
-        pairs = noise_replay.drawn(times, order, math.expm1(faster))
+        pairs = noise_replay.draw(times, order, math.expm1(faster))
         looks = (look for look in critical_values.looks() if look <= len(pairs))
         end = next((look for look in looks if intervals.rejects(pairs.first(look), level, bound)[0]), len(pairs))
-        found = carry_over.of(placed(times, order, faster=faster)[: 2 * end], 1, 0)
+        found = carry_over.of(place(times, order, faster=faster)[: 2 * end], 1, 0)
         warnings += found is not None and found.warned
     return warnings
 
@@ -106,7 +106,7 @@ def show(title: str, kinds: Mapping[str, Noise], runs: int, seed: int, **variant
     print(f"{title:24}" + "".join(f"{pairs:8} " for pairs in SIZES), flush=True)
     for number, (name, noise) in enumerate(kinds.items()):
         seeds = [seed + 1000 * number + pairs for pairs in SIZES]
-        counts = [warned(noise, pairs, runs, s, **variants)[0] for pairs, s in zip(SIZES, seeds, strict=True)]
+        counts = [count_warnings(noise, pairs, runs, s, **variants)[0] for pairs, s in zip(SIZES, seeds, strict=True)]
         print(f"{name:24}" + cells(counts, runs), flush=True)
 
 
@@ -114,7 +114,7 @@ def show_judged(runs: int, seed: int) -> None:
     """Prints the wrong warnings of claims that end when they are decided."""
     print("rounds end with a claim", flush=True)
     for number, (name, (claim, faster)) in enumerate(JUDGED.items()):
-        print(f"{name:24}" + cells([judged(claim, faster, runs, seed + number)], runs), flush=True)
+        print(f"{name:24}" + cells([count_warnings_at_verdict(claim, faster, runs, seed + number)], runs), flush=True)
 
 
 def quiet(rng: np.random.Generator, runs: int, rounds: int) -> Floats:
@@ -124,7 +124,7 @@ def quiet(rng: np.random.Generator, runs: int, rounds: int) -> Floats:
 
 def show_found(runs: int, seed: int) -> None:
     """Prints how often a true carry-over is warned of, and how often its interval is right."""
-    counts = [warned(quiet, pairs, runs, seed + pairs, faster=FASTER, slower=CARRIED) for pairs in SIZES]
+    counts = [count_warnings(quiet, pairs, runs, seed + pairs, faster=FASTER, slower=CARRIED) for pairs in SIZES]
     print(f"{'carry-over of 4 %':24}" + "".join(f"{pairs:8} " for pairs in SIZES))
     for name, figures in zip(("warned of", "inside of its interval"), zip(*counts, strict=True), strict=True):
         print(f"{name:24}" + "".join(f"{figure / runs:8.3f} " for figure in figures), flush=True)

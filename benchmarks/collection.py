@@ -94,7 +94,7 @@ def main() -> None:
         )
     print(table(list(kinds), columns))
     more = ratios.difference(columns[0], columns[-1]).median
-    print(f"\nsuites - plain, seconds: {more:.3f}, {ratios.met(more, TARGET)}")
+    print(f"\nsuites - plain, seconds: {more:.3f}, {ratios.target_text(more, TARGET)}")
 
 
 if __name__ == "__main__":

@@ -41,7 +41,7 @@ class Run:
     sentence: str
 
 
-def compared(change: str, options: Sequence[str]) -> Run:
+def run_command(change: str, options: Sequence[str]) -> Run:
     """Run the command on one change. Raises ProvisionError with the output if it ends with an error."""
     with tempfile.TemporaryDirectory(prefix="dbcluster-files-") as directory:
         files = [Path(directory) / "current.cnf", Path(directory) / "candidate.cnf"]
@@ -98,7 +98,7 @@ def main() -> None:
     try:
         for _ in range(arguments.runs):
             for change, done in runs.items():
-                done.append(compared(change, options))
+                done.append(run_command(change, options))
     finally:
         head = ("change", "seconds", *(result.name.lower().replace("_", " ") for result in Result), "answered")
         print(f"| {' | '.join(head)} | target >= {TARGET:g} |\n|{'---|' * (len(head) + 1)}")

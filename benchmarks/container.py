@@ -39,7 +39,7 @@ def sides() -> Iterator[Sides]:
         yield contained, local
 
 
-def started(made: Sides, runs: int) -> str:
+def bring_up_line(made: Sides, runs: int) -> str:
     """The table line about bring-ups."""
     name = ReleaseName.parse(DEFAULT_RELEASE)
     pairs = [(provisioner.supply(name, stage.tell), provisioner) for provisioner in made]
@@ -96,7 +96,7 @@ def main() -> None:
     testbed.JITTER = 0.0  # its pause is a share of the previous round's length, so the slower side would pause longer
     with sides() as made:
         print("| | containers | local | containers / local | |\n|---|---|---|---|---|")
-        print(started(made, arguments.runs), flush=True)
+        print(bring_up_line(made, arguments.runs), flush=True)
         with stage.clusters(made[0]) as contained, stage.clusters(made[1]) as local:
             for mode in arguments.modes:
                 print("\n".join(rounds((contained, local), mode, arguments.blocks).lines(mode)), flush=True)

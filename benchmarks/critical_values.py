@@ -181,12 +181,12 @@ def slow_in_block(rng: np.random.Generator, runs: int, rounds: int) -> Floats:
 def wave(period: int) -> Noise:
     """A square wave: for half of its period the rounds are 1.3 times slower; its phase is random."""
 
-    def made(rng: np.random.Generator, runs: int, rounds: int) -> Floats:
+    def make(rng: np.random.Generator, runs: int, rounds: int) -> Floats:
         places = np.arange(rounds) + rng.integers(0, period, (runs, 1))
         return math.log(1.3) * (places % period < period / 2) + 0.02 * rng.standard_normal((runs, rounds))
 
-    made.__name__ = f"wave of {period}"
-    return made
+    make.__name__ = f"wave of {period}"
+    return make
 
 
 def sawtooth(rng: np.random.Generator, runs: int, rounds: int) -> Floats:
@@ -217,7 +217,7 @@ CHECKED: dict[str, Noise] = {
 }
 
 
-def drawn(times: Floats, rng: np.random.Generator, others: Floats | None = None) -> tuple[Floats, Floats, Floats]:
+def draw(times: Floats, rng: np.random.Generator, others: Floats | None = None) -> tuple[Floats, Floats, Floats]:
     """Draw an order for each run, and return what a claim sees of these log times (runs, 2 x pairs).
 
     others: what the baseline's rounds would take in each place, if that is not what the candidate's do. Returns the log
@@ -270,8 +270,8 @@ def rank_sums(ratios: Floats, signs: Floats) -> npt.NDArray[np.int64]:
 def statistics_of(
     times: Floats, rng: np.random.Generator, others: Floats | None = None
 ) -> dict[int, npt.NDArray[np.int64]]:
-    """By look, the statistic of each run: U up to 12 pairs, the signed-rank sum from 14 pairs on; as ``drawn``."""
-    labelled, ratios, signs = drawn(times, rng, others)
+    """By look, the statistic of each run: U up to 12 pairs, the signed-rank sum from 14 pairs on; as ``draw``."""
+    labelled, ratios, signs = draw(times, rng, others)
     found = {look: mann_whitney(labelled, look // PER_OPENING) for look in OF_OPENINGS}
     return found | {look: rank_sums(ratios[:, :look], signs[:, :look]) for look in RANK_LOOKS}
 
@@ -286,7 +286,7 @@ def redrawn(
     symmetric about the same centre: each pair's two log times may have the other sign, together with the order of the
     pair. Neither moves ``u`` of ``intervals.remainders``, so the ranks of a run serve all its draws.
     """
-    labelled, ratios, signs = drawn(times, rng, others)
+    labelled, ratios, signs = draw(times, rng, others)
     coins = rng.integers(0, 2, (len(times), draws, ratios.shape[1]), dtype=np.int8)
     mine, theirs = labelled[:, None, :, 0], labelled[:, None, :, 1]
     flip = coins[:, :, :IN_OPENINGS].reshape(len(times), draws, OPENINGS, PER_OPENING) == 1
@@ -389,7 +389,7 @@ def detectable(levels: Sequence[float], runs: int, seed: int, *, openings: bool 
     The standard deviation is the robust one of other pairs, as many as the look has: so its own error is included.
     """
     rng = np.random.default_rng(seed)
-    labelled, ratios, signs = drawn(normal(rng, runs, 2 * LOOKS[-1]).astype(np.float32) / math.sqrt(2), rng)
+    labelled, ratios, signs = draw(normal(rng, runs, 2 * LOOKS[-1]).astype(np.float32) / math.sqrt(2), rng)
     best: Floats = np.full((len(levels), runs), -np.inf)
     found: list[list[float]] = [[] for _ in levels]
     for number, look in enumerate(EARLY):

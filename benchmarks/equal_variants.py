@@ -71,7 +71,7 @@ class Count:
         self.wrong += outcome is Outcome.FAILS or (outcome is Outcome.HOLDS and claim not in GUARDS)
 
 
-def asked(load: str, source: RoundSource, budget: float, counts: Mapping[str, Count]) -> float | None:
+def make_claims(load: str, source: RoundSource, budget: float, counts: Mapping[str, Count]) -> float | None:
     """Make the claims about two equal variants; return the log ratio of their speeds, None where no round counts."""
     measurement = Measurement(source, Rules(secrets.randbits(63), budget=budget))
     one, other = series_of(measurement)
@@ -121,7 +121,7 @@ def claims_table(counts: Mapping[str, Mapping[str, Count]], target: float) -> li
         rows.append(f"| {' | '.join(map(str, cells))} |")
     made, wrong = (sum(getattr(count, name) for _, _, count in every) for name in ("claims", "wrong"))
     if made:
-        rows.append(f"\n{wrong} of {made} claims are wrong, {ratios.met(wrong / made, target)}")
+        rows.append(f"\n{wrong} of {made} claims are wrong, {ratios.target_text(wrong / made, target)}")
     return rows
 
 
@@ -153,7 +153,7 @@ def main() -> None:
             for _ in range(given.runs):
                 for load in given.workload:
                     with sources(LOADS[load]) as source:
-                        if (found := asked(load, source, given.budget, counts[load])) is not None:
+                        if (found := make_claims(load, source, given.budget, counts[load])) is not None:
                             differences[load].append(found)
         finally:
             print("\n".join(claims_table(counts, SHARED_TARGET if given.on == SHARED else SEPARATE_TARGET)))

@@ -100,14 +100,14 @@ def check(runs: int, seed: int) -> None:
         print(f"| {name} | " + " | ".join(f"{error:.3g}" for error in errors) + " |", flush=True)
 
 
-def drawn(coin: random.Random, pairs: int, faded: float) -> Pairs:
+def draw(coin: random.Random, pairs: int, faded: float) -> Pairs:
     """Pairs of independent normal rounds; the log ratio of the losses is ``faded``."""
     where = places(pairs, coin.getrandbits(64))
     times = [coin.gauss(0, SD) for _ in range(VARIANTS * (pairs + VARIANTS * 4))]
     return losses(times, where, (CLAIMED, CLAIMED + faded))
 
 
-def decided(pairs: Pairs) -> bool:
+def holds(pairs: Pairs) -> bool:
     """Whether any look at these pairs lets ``fades`` hold."""
     looks = (look for look in critical_values.looks() if look <= len(pairs))
     claim = fades()
@@ -118,8 +118,8 @@ def could_see(pairs: int, runs: int, seed: int) -> float:
     """The share of fresh claims that hold by so many blocks, at the difference that other blocks "could see"."""
     coin, held = random.Random(seed), 0
     for _ in range(runs):
-        could = power.detectable(drawn(coin, pairs, 0.0), ALPHAS[0])
-        held += decided(drawn(coin, pairs, could))
+        could = power.detectable(draw(coin, pairs, 0.0), ALPHAS[0])
+        held += holds(draw(coin, pairs, could))
     return held / runs
 
 

@@ -79,7 +79,7 @@ def from_empty() -> float:
 def row(kind: str, times: list[float]) -> str:
     """The table line of one kind of cache."""
     figure = ratios.Figure.of(times)
-    return f"| {kind} | {len(times)} | {figure} | {ratios.met(figure.median, TARGETS[kind])} |"
+    return f"| {kind} | {len(times)} | {figure} | {ratios.target_text(figure.median, TARGETS[kind])} |"
 
 
 def main() -> None:

@@ -28,7 +28,7 @@ MANY = 8
 READY, BOOTED, IDLE = 3.0, 3.0, 0.01
 
 
-def started(release: Release, guests: GuestProvisioner, runs: int) -> list[str]:
+def bring_up_lines(release: Release, guests: GuestProvisioner, runs: int) -> list[str]:
     """The table lines about bring-ups."""
     with stage.hosts() as local:
         sides = (guests, local)
@@ -58,7 +58,7 @@ def boot(guests: GuestProvisioner, number: int) -> float:
     return took
 
 
-def booted(guests: GuestProvisioner, runs: int) -> str:
+def boot_line(guests: GuestProvisioner, runs: int) -> str:
     """The table line about boots; its target is the seconds of all."""
     many, one = ratios.alternate(runs, lambda: boot(guests, MANY), lambda: boot(guests, 1))
     return ratios.line(f"{MANY} guests booted at once; one", many, one, BOOTED, absolute=True)
@@ -72,14 +72,14 @@ def idle(release: Release, guests: GuestProvisioner, runs: int, seconds: float) 
         cluster = bring_up(stage.to_start(SERVER, release, guests), guests)
         stack.callback(guests.give_back, cluster.hosts)
         stack.callback(cluster.close)
-        without, served = ([used(host, seconds) for _ in range(runs)] for host in (bare, *cluster.hosts))
+        without, served = ([cpu_use(host, seconds) for _ in range(runs)] for host in (bare, *cluster.hosts))
     return [
         ratios.line("an idle guest: CPU seconds; seconds", *columns(without), target=IDLE),
         ratios.line("with an idle server: CPU seconds; seconds", *columns(served)),
     ]
 
 
-def used(host: Host, seconds: float) -> tuple[float, float]:
+def cpu_use(host: Host, seconds: float) -> tuple[float, float]:
     """The CPU seconds of a host, and how long it was looked at."""
     host.run(["true"])  # what was begun before it is done
     began, before = time.monotonic(), host.cpu_seconds() or 0.0
@@ -105,8 +105,8 @@ def main() -> None:
     with contextlib.closing(GuestProvisioner()) as guests:
         boot(guests, 1)  # the first boot makes the network
         print("| | this | that | this / that | |\n|---|---|---|---|---|")
-        print("\n".join(started(release, guests, arguments.runs)), flush=True)
-        print(booted(guests, arguments.runs), flush=True)
+        print("\n".join(bring_up_lines(release, guests, arguments.runs)), flush=True)
+        print(boot_line(guests, arguments.runs), flush=True)
         print("\n".join(idle(release, guests, arguments.runs, arguments.seconds)), flush=True)
 
 

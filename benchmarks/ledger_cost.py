@@ -40,7 +40,7 @@ class Speed:
         return cls(done.done / done.seconds, 1e6 * (done.client_seconds or 0.0) / done.done)
 
 
-def prepared(comparison: Comparison, name: str) -> Call:
+def prepare(comparison: Comparison, name: str) -> Call:
     """The sysbench call of a workload; loads its tables first."""
     to = [comparison.setting.cluster.writer()]
     if name == "tpcc":
@@ -70,12 +70,12 @@ def row(name: str, on: Sequence[Speed], off: Sequence[Speed]) -> str:
     cpu = ratios.difference([speed.cpu for speed in on], [speed.cpu for speed in off]).median
     rates = " | ".join(f"{ratios.Figure.of([speed.rate for speed in part]).median:.0f}" for part in (off, on))
     of = ratios.Figure.of([speed.cpu for speed in off]).median
-    return f"| {name} | {rates} | {taken} | {cpu:+.2f} of {of:.0f} | {ratios.met(taken.median, TARGET)} |"
+    return f"| {name} | {rates} | {taken} | {cpu:+.2f} of {of:.0f} | {ratios.target_text(taken.median, TARGET)} |"
 
 
-def measured(comparison: Comparison, name: str, runs: int, seconds: float) -> str:
+def measure(comparison: Comparison, name: str, runs: int, seconds: float) -> str:
     """The table line of one workload from ``runs`` pairs of rounds; one pair before them is dropped."""
-    call = prepared(comparison, name)
+    call = prepare(comparison, name)
     on: list[Speed] = []
     off: list[Speed] = []
     for pair in range(runs + 1):
@@ -94,7 +94,7 @@ def main() -> None:
     print("| load | off, transactions/s | on | lost, % | client CPU, us a transaction | |\n|---|---|---|---|---|---|")
     with tpcc_peers.servers(tpcc_peers.SERVER.with_options(innodb_flush_log_at_trx_commit="0")) as comparison:
         for name in arguments.loads:
-            print(measured(comparison, name, arguments.runs, arguments.seconds), flush=True)
+            print(measure(comparison, name, arguments.runs, arguments.seconds), flush=True)
 
 
 if __name__ == "__main__":

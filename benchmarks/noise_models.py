@@ -77,11 +77,11 @@ def spreads(one: float, other: float) -> Model:
 def modes(inside: float) -> Both:
     """Two modes 5 % above and below the centre, with normal noise inside of each, against a CV of 1 %."""
 
-    def made(rng: np.random.Generator, runs: int) -> tuple[Floats, Floats | None]:
+    def make(rng: np.random.Generator, runs: int) -> tuple[Floats, Floats | None]:
         sides = np.where(rng.random((runs, ROUNDS), dtype=np.float32) < 0.5, np.float32(0.05), np.float32(-0.05))
         return sides + normal(rng, runs, inside), normal(rng, runs, 0.01)
 
-    return made
+    return make
 
 
 def cauchy(rng: np.random.Generator, runs: int) -> tuple[Floats, Floats | None]:
@@ -122,7 +122,7 @@ def void_at_random(rng: np.random.Generator, runs: int) -> tuple[Floats, Floats 
     return first, second
 
 
-def shared(name: str) -> Model:
+def same_noise(name: str) -> Model:
     """Noise of ``critical_values.CHECKED``, the same for both variants."""
     return Model(lambda rng, runs: (CHECKED[name](rng, runs, ROUNDS), None), independent=name in INDEPENDENT)
 
@@ -144,7 +144,7 @@ PROMISED: Mapping[str, Model] = {
     "one void in a hundred": Model(void_at_random),
     "the slowest round of one variant is void": Model(void_slowest),
     "noise grows a hundredfold, both": Model(shared_growth, independent=False),
-    **{f"{name}, both": shared(name) for name in (*INDEPENDENT, *DEPENDENT)},
+    **{f"{name}, both": same_noise(name) for name in (*INDEPENDENT, *DEPENDENT)},
 }
 
 
@@ -161,7 +161,7 @@ def outside_noise(kind: str, rng: np.random.Generator, runs: int) -> tuple[Float
 OUTSIDE = {"AR(1) .9 of one variant, CV 5 %": "autocorrelated", "exponential v normal, same median": "skewed"}
 
 
-def rejected(found: Mapping[int, npt.NDArray[np.int64]], level: float) -> tuple[npt.NDArray[np.bool_], ...]:
+def rejections(found: Mapping[int, npt.NDArray[np.int64]], level: float) -> tuple[npt.NDArray[np.bool_], ...]:
     """Of each draw, whether any look of this level rejects it as (faster, slower). Without ties."""
     up = np.zeros(len(found[LOOKS[0]]), bool)
     down = up.copy()
@@ -188,7 +188,7 @@ def errors(model: Model, draws: int, seed: int) -> dict[float, tuple[int, int]]:
         times, others = model.make(rng, RUNS)
         found = redrawn(times, rng, DRAWS, others)
         for level, sides in counts.items():
-            for side, hits in enumerate(rejected(found, level)):
+            for side, hits in enumerate(rejections(found, level)):
                 sides[side] += int(hits.sum())
     return {level: (sides[0], sides[1]) for level, sides in counts.items()}
 
@@ -229,7 +229,7 @@ def show_outside(draws: int, seed: int) -> None:
         rng = np.random.default_rng(seed)
         times, others = outside_noise(kind, rng, draws)
         found = statistics_of(times.astype(np.float32), rng, others.astype(np.float32))
-        shares = [max(side.mean() for side in rejected(found, level)) for level in SHOWN]
+        shares = [max(side.mean() for side in rejections(found, level)) for level in SHOWN]
         print(f"| {name} | " + " | ".join(f"{share:.3g}" for share in shares) + " |", flush=True)
 
 
@@ -260,7 +260,7 @@ def equal_means(rng: np.random.Generator, shape: tuple[int, int]) -> Counters:
     return rng.poisson(0.2, shape).astype(float), 0.2 * rng.poisson(1, shape)
 
 
-def skewed(rng: np.random.Generator, shape: tuple[int, int]) -> Counters:
+def skewed_counts(rng: np.random.Generator, shape: tuple[int, int]) -> Counters:
     """The same mean, lognormal with a spread of 1 against .1."""
     return rng.lognormal(-0.5, 1, shape), rng.lognormal(-0.005, 0.1, shape)
 
@@ -278,7 +278,7 @@ ON_THE_BOUND: Mapping[str, Callable[[np.random.Generator, tuple[int, int]], Coun
 }
 EQUAL_MEANS: Mapping[str, Callable[[np.random.Generator, tuple[int, int]], Counters]] = {
     "Poisson .2 v 1, by=.8": equal_means,
-    "same mean, lognormal spread 1 v .1": skewed,
+    "same mean, lognormal spread 1 v .1": skewed_counts,
     "same mean, rare bursts v steady": rare,
 }
 

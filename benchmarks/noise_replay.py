@@ -56,7 +56,7 @@ def read_trace(path: Path) -> Trace:
     return trace
 
 
-def drawn(times: Sequence[float], seed: int, effect: float) -> Pairs:
+def draw(times: Sequence[float], seed: int, effect: float) -> Pairs:
     """The pairs of two variants that consecutive rounds are assigned to, as a measurement with this seed would.
 
     times: log seconds of each round. effect: the fraction by which the candidate is faster. A last block without
@@ -80,7 +80,7 @@ def drawn(times: Sequence[float], seed: int, effect: float) -> Pairs:
     return Pairs(tuple(speed + gain for speed in candidates), baselines, baseline_first)
 
 
-def replayed(trace: Trace, claim: Claim, experiments: int, seed: int, effect: float) -> list[Verdict]:
+def replay_windows(trace: Trace, claim: Claim, experiments: int, seed: int, effect: float) -> list[Verdict]:
     """The verdicts of one claim on ``experiments`` windows; a verdict that needs more rounds is out of budget."""
     generator = random.Random(seed)
     length = min(2 * critical_values.LOOKS[-1], len(trace.rounds))
@@ -88,7 +88,7 @@ def replayed(trace: Trace, claim: Claim, experiments: int, seed: int, effect: fl
     times = [math.log(seconds) for seconds in trace.rounds]
     for _ in range(experiments):
         start = int(generator.random() * (len(times) - length + 1))
-        pairs = drawn(times[start : start + length], generator.getrandbits(32), effect)
+        pairs = draw(times[start : start + length], generator.getrandbits(32), effect)
         verdict = replay(claim, pairs, Terms(out_of_budget="end of the trace"))
         assert verdict is not None
         verdicts.append(verdict)
@@ -124,7 +124,7 @@ def report(trace: Trace, experiments: int, seed: int, effect: float) -> Iterator
     """For each claim: the number of wrong verdicts, and the table line."""
     cv = statistics.stdev(trace.rounds) / statistics.fmean(trace.rounds)
     for claim in CLAIMS:
-        verdicts = replayed(trace, claim, experiments, seed, effect)
+        verdicts = replay_windows(trace, claim, experiments, seed, effect)
         holds, fails = (
             100 * sum(verdict.outcome is outcome for verdict in verdicts) / experiments
             for outcome in (Outcome.HOLDS, Outcome.FAILS)

@@ -42,14 +42,14 @@ def run(selected: Sequence[str], workers: int) -> tuple[float, float]:
             text=True,
             check=False,
         )
-        wall, seconds = time.monotonic() - began, measured(Path(results))
+        wall, seconds = time.monotonic() - began, measured_seconds(Path(results))
     if done.returncode not in DONE or not seconds:
         raise ProvisionError(f"pytest -n{workers} ended with {done.returncode}: {done.stdout[-2000:]}")
     stage.tell(f"-n{workers}: {wall:.0f} s, of which {seconds:.0f} s measured")
     return wall, seconds
 
 
-def measured(results: Path, column: str = "seconds") -> float:
+def measured_seconds(results: Path, column: str = "seconds") -> float:
     """The seconds of all rounds of a run's claims and curves; a round used by two of them counts once.
 
     column: ``seconds``, or a counter of the rounds such as ``drain_seconds``; a round without it adds nothing.
@@ -76,18 +76,18 @@ def main() -> None:
     run(arguments.selected, 0)
     runs_of: dict[int, list[tuple[float, float]]] = {0: [], arguments.workers: []}
 
-    def timed(workers: int) -> float:
+    def time_suite(workers: int) -> float:
         runs_of[workers].append(run(arguments.selected, workers))
         return runs_of[workers][-1][0]
 
-    alone, beside = ratios.alternate(arguments.runs, lambda: timed(0), lambda: timed(arguments.workers))
+    alone, beside = ratios.alternate(arguments.runs, lambda: time_suite(0), lambda: time_suite(arguments.workers))
     print("| workers | runs | wall seconds | share measured |")
     print("|---|---|---|---|")
     for workers, times in runs_of.items():
         share = ratios.Figure.of([seconds / wall for wall, seconds in times])
         print(f"| {workers} | {len(times)} | {ratios.Figure.of([wall for wall, _ in times])} | {share} |")
     gain = ratios.ratio(beside, alone)
-    print(f"\n-n{arguments.workers} over -n0: {gain} ({ratios.met(gain.median, TARGET)})")
+    print(f"\n-n{arguments.workers} over -n0: {gain} ({ratios.target_text(gain.median, TARGET)})")
 
 
 if __name__ == "__main__":

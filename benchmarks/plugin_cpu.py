@@ -35,7 +35,7 @@ def row(pool: Pool, mode: str, blocks: int) -> str:
     rounds = [drawn for block in stage.blocks(testbed, blocks) for drawn in block]
     whole = 100 * (time.process_time() - cpu) / (time.monotonic() - began)
     measured = share(rounds)
-    return f"| {mode} | {len(rounds)} | {measured:.1f} | {whole:.1f} | {ratios.met(measured, TARGET)} |"
+    return f"| {mode} | {len(rounds)} | {measured:.1f} | {whole:.1f} | {ratios.target_text(measured, TARGET)} |"
 
 
 def main() -> None:

@@ -46,7 +46,7 @@ NOISES: dict[str, Noise] = {
 NORMAL = NOISES["normal"]
 
 
-def drawn(coin: random.Random, theta: float, pairs: int, noise: Noise = NORMAL) -> Pairs:
+def draw(coin: random.Random, theta: float, pairs: int, noise: Noise = NORMAL) -> Pairs:
     """Pairs of rounds in a random order, whose true log ratio is theta."""
     first: list[bool] = []
     for block in blocks(2, coin.getrandbits(64)):
@@ -60,7 +60,7 @@ def drawn(coin: random.Random, theta: float, pairs: int, noise: Noise = NORMAL) 
     return Pairs(tuple(logs[0]), tuple(logs[1]), tuple(first[:pairs]))
 
 
-def decided(claim: Claim, pairs: Pairs) -> int | None:
+def deciding_look(claim: Claim, pairs: Pairs) -> int | None:
     """The first look at these pairs that lets the claim hold, None without one; for claims with one bound."""
     level, bound = claim.hold_level(ALPHAS[0]), claim.bounds[0]
     looks = (look for look in critical_values.looks() if look <= len(pairs))
@@ -71,8 +71,8 @@ def could_see(claim: Claim, pairs: int, runs: int, seed: int, noise: Noise = NOR
     """The share of fresh claims that hold by so many pairs, at the difference that other pairs "could see"."""
     coin, held, bound = random.Random(seed), 0, claim.bounds[0]
     for _ in range(runs):
-        could = power.detectable(drawn(coin, bound, pairs, noise), claim.hold_level(ALPHAS[0]))
-        held += decided(claim, drawn(coin, bound + could, pairs, noise)) is not None
+        could = power.detectable(draw(coin, bound, pairs, noise), claim.hold_level(ALPHAS[0]))
+        held += deciding_look(claim, draw(coin, bound + could, pairs, noise)) is not None
     return held / runs
 
 
@@ -80,16 +80,16 @@ def open_claims(claim: Claim, pairs: int, coin: random.Random) -> Iterator[Verdi
     """Verdicts of claims that are open after so many pairs, would hold at their estimate, and need 160 at most."""
     level = claim.hold_level(ALPHAS[0])
     while True:
-        reach = power.detectable(drawn(coin, 0.0, pairs), level)
-        drawn_so_far = drawn(coin, claim.bounds[0] + coin.uniform(0.3, 1) * reach, pairs)
-        if decided(claim, drawn_so_far):
+        reach = power.detectable(draw(coin, 0.0, pairs), level)
+        drawn_so_far = draw(coin, claim.bounds[0] + coin.uniform(0.3, 1) * reach, pairs)
+        if deciding_look(claim, drawn_so_far):
             continue
         said = judge(claim, drawn_so_far, Terms(cap=pairs))
         if said and said.needed_pairs and said.needed_pairs <= LAST and math.log(said.ratio) > claim.bounds[0]:
             yield said
 
 
-def needed(claim: Claim, pairs: int, runs: int, seed: int) -> tuple[float, float]:
+def needed_shares(claim: Claim, pairs: int, runs: int, seed: int) -> tuple[float, float]:
     """The share of fresh claims that hold by as many pairs as an open one needs, at its estimate, and one look earlier.
 
     The second counts only claims whose number is not the very next look: there an earlier one could have been named.
@@ -97,7 +97,7 @@ def needed(claim: Claim, pairs: int, runs: int, seed: int) -> tuple[float, float
     coin, held, earlier = random.Random(seed), 0, []
     for said in itertools.islice(open_claims(claim, pairs, coin), runs):
         enough = said.needed_pairs or LAST
-        look = decided(claim, drawn(coin, math.log(said.ratio), enough))
+        look = deciding_look(claim, draw(coin, math.log(said.ratio), enough))
         held += look is not None
         before = critical_values.last_look(enough - 1)
         if before is not None and before > pairs:
@@ -124,7 +124,7 @@ def main() -> None:
         for name, noise in NOISES.items():
             seen = [could_see(claim, pairs, arguments.runs, arguments.seed + pairs, noise) for pairs in SIZES]
             print(row(f"{claim.kind}: could see, {name}", seen, POWER - WIDE, POWER + WIDE), flush=True)
-        said = [needed(claim, pairs, arguments.runs, arguments.seed + pairs) for pairs in SIZES]
+        said = [needed_shares(claim, pairs, arguments.runs, arguments.seed + pairs) for pairs in SIZES]
         enough, earlier = zip(*said, strict=True)
         print(row(f"{claim.kind}: needs", enough, POWER - NEAR, 1.0), flush=True)
         print(row(f"{claim.kind}: one look earlier", earlier, 0.0, POWER), flush=True)

@@ -67,12 +67,12 @@ class Both:
         return seconds, pairs.index((PROFILES[1], 0)) < pairs.index((PROFILES[0], 0))
 
 
-def compared(values: Sequence[float], paper_first: Sequence[bool]) -> Pairs:
+def pairs_of(values: Sequence[float], paper_first: Sequence[bool]) -> Pairs:
     """Log ratios quick / paper as pairs, of which quick is the candidate."""
     return Pairs(tuple(values), (0.0,) * len(values), tuple(paper_first), openings=0)
 
 
-def shown(pairs: Pairs, level: float = LEVEL) -> str:
+def ratio_text(pairs: Pairs, level: float = LEVEL) -> str:
     """The ratio as the text ``0.97 (0.90 .. 1.05)``; the interval is unbounded for fewer than 14 pairs."""
     low, high = intervals.interval(pairs, level)
     middle = intervals.estimate(pairs)
@@ -96,8 +96,8 @@ def seconds_row(pool: Pool, mode: str, runs: int) -> str:
     """The table line of one mode: seconds per query, quick / paper, on the default cluster."""
     both = Both(pool, mode, [GALERA])
     drawn, paper_first = zip(*(both.block() for _ in range(runs)), strict=True)
-    pairs = compared([math.log(block["quick", 0] / block["paper", 0]) for block in drawn], paper_first)
-    return f"| {mode} | {len(pairs)} | {shown(pairs)} | {cause(mode, pairs)} |"
+    pairs = pairs_of([math.log(block["quick", 0] / block["paper", 0]) for block in drawn], paper_first)
+    return f"| {mode} | {len(pairs)} | {ratio_text(pairs)} | {cause(mode, pairs)} |"
 
 
 def ratio_row(pool: Pool, mode: str, runs: int, budget: float) -> str:
@@ -111,7 +111,7 @@ def ratio_row(pool: Pool, mode: str, runs: int, budget: float) -> str:
         drawn.append(block)
         paper_first.append(first)
         values = [speed_ratio(block, "quick") - speed_ratio(block, "paper") for block in drawn]
-        pairs = compared(values, paper_first)
+        pairs = pairs_of(values, paper_first)
         over = f"budget of {budget:g} s used" if time.monotonic() > limit else ""
         terms = verdict.Terms(cap=min(runs, verdict.CAP), out_of_budget=over)
         decided = verdict.judge(kinds.same_as(WITHIN), pairs, terms)
@@ -120,7 +120,7 @@ def ratio_row(pool: Pool, mode: str, runs: int, budget: float) -> str:
         for profile in PROFILES
     )
     reason = f": {decided.reason}" if decided.reason else ""
-    guarded = shown(pairs, critical_values.GUARD_LEVEL)
+    guarded = ratio_text(pairs, critical_values.GUARD_LEVEL)
     return f"| {mode} | {len(pairs)} | {sides} | {guarded} | {decided.outcome.value}{reason} |"
 
 

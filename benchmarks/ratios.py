@@ -57,7 +57,7 @@ def alternate(runs: int, *actions: Callable[[], float]) -> list[list[float]]:
     return [list(column) for column in zip(*rows, strict=True)]
 
 
-def met(value: float, target: float) -> str:
+def target_text(value: float, target: float) -> str:
     """The text ``target <= 3: met`` or ``target <= 3: not met``."""
     return f"target <= {target:g}: {'met' if value <= target else 'not met'}"
 
@@ -68,7 +68,7 @@ def line(
     """A row of a table: both sides and their ratio. ``target``: of the ratio, or of our side if ``absolute``."""
     quotient = ratio(ours, others)
     judged = Figure.of(ours) if absolute else quotient
-    said = "" if target is None else met(judged.median, target)
+    said = "" if target is None else target_text(judged.median, target)
     return f"| {what} | {Figure.of(ours)} | {Figure.of(others)} | {quotient} | {said} |"
 
 

@@ -36,7 +36,7 @@ class Trace(TypedDict):
     fingerprint: dict[str, str]
 
 
-def opened(path: Path, workload: str, machine: dict[str, str]) -> Trace:
+def open_trace(path: Path, workload: str, machine: dict[str, str]) -> Trace:
     """The trace to continue, or a new trace. Raises ConfigError for a trace of another workload or machine."""
     if not path.exists():
         now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -87,7 +87,7 @@ def main() -> None:
     arguments = parser.parse_args()
     path = arguments.trace or stage.ROOT / "reports" / "latest" / f"noise-{arguments.mode}.json"
     load = MySQLSlap(arguments.mode)
-    trace = opened(path, str(load), {**fingerprint({}), "release": stage.server().version, "cluster": str(GALERA)})
+    trace = open_trace(path, str(load), {**fingerprint({}), "release": stage.server().version, "cluster": str(GALERA)})
     if len(trace["rounds"]) < arguments.runs:
         with stage.clusters() as pool:
             testbed = stage.stage_of(pool, load, [GALERA])

@@ -66,7 +66,7 @@ def gate(place: Path, seconds: int, flush: Sequence[int]) -> tuple[int, str]:
     return done.returncode, done.stdout.splitlines()[-1]
 
 
-def slowed(place: Path, thieves: int) -> str:
+def slow_release(place: Path, thieves: int) -> str:
     """A release whose server starts so many programs that take the CPU from it, as a value of ``--db-release``."""
     entry = find.find("mariadb:10.11").bin.parent
     place.mkdir()
@@ -95,7 +95,7 @@ def run(place: Path, *words: str) -> None:
     subprocess.run([*command, *words], cwd=place, stdout=sys.stderr, check=False)
 
 
-def judged(history: History) -> list[str]:
+def judge(history: History) -> list[str]:
     """What the drift guard says about each run of a history, as it was when that run was the newest."""
     lines = []
     for number, entry in enumerate(history.entries, 1):
@@ -127,9 +127,9 @@ def main() -> None:
             (place / "test_suite.py").write_text(SUITE)
             for _ in range(arguments.runs):
                 run(place)
-            run(place, "--db-release", slowed(place / "slowed", THIEVES * (os.cpu_count() or 1)))
+            run(place, "--db-release", slow_release(place / "slowed", THIEVES * (os.cpu_count() or 1)))
             run(place)
-            print(*judged(history_file.read(place / "history.jsonl")), sep="\n")
+            print(*judge(history_file.read(place / "history.jsonl")), sep="\n")
 
 
 if __name__ == "__main__":

@@ -45,7 +45,7 @@ def machines(round_trip: float) -> Iterator[SshProvisioner]:
             yield made
 
 
-def started(release: Release, remote: Provisioner, local: Provisioner, runs: int) -> list[str]:
+def bring_up_lines(release: Release, remote: Provisioner, local: Provisioner, runs: int) -> list[str]:
     """The table lines about bring-ups."""
     sides = (remote, local)
     for provisioner in sides:
@@ -66,12 +66,12 @@ def beside(provisioner: Provisioner, stack: contextlib.ExitStack) -> Callable[[]
     testbed = stage.stage_of(pool, MySQLSlap("write"), [GALERA])
     blocks = itertools.count(-1)
 
-    def drawn() -> float:
+    def draw() -> float:
         done = testbed.round(0, block=next(blocks), position=0)
         return done.wall - done.seconds
 
-    drawn()  # the first one makes the tables
-    return drawn
+    draw()  # the first one makes the tables
+    return draw
 
 
 def round_trip(provisioner: Provisioner) -> float:
@@ -94,16 +94,16 @@ def overhead(local: Provisioner, remotes: Sequence[Provisioner], rounds: int) ->
         with contextlib.ExitStack() as stack:  # no other clusters: each takes some CPU although nobody uses it
             far, here = beside(provisioner, stack), beside(local, stack)
             over_ssh, locally = ratios.alternate(rounds, far, here)
-        lines.append(compared(over_ssh, locally, delay, round_trip(provisioner)))
+        lines.append(overhead_line(over_ssh, locally, delay, round_trip(provisioner)))
         stage.tell(lines[-1])
     return lines
 
 
-def compared(over_ssh: Sequence[float], locally: Sequence[float], delay: float, trip: float) -> str:
+def overhead_line(over_ssh: Sequence[float], locally: Sequence[float], delay: float, trip: float) -> str:
     """The table line of rounds of both sides, given in seconds. delay: of the line. trip: of the smallest question."""
     ours, others = ([1e3 * took for took in side] for side in (over_ssh, locally))
     longer = ratios.difference(ours, others)
-    said = ratios.met(longer.median, 1e3 * (OVERHEAD + TRIPS * delay))
+    said = ratios.target_text(longer.median, 1e3 * (OVERHEAD + TRIPS * delay))
     what = f"unmeasured ms of a round, line of {1e3 * delay:g} ms, a question {1e3 * trip:.1f} ms: over ssh; local"
     return f"| {what} | {ratios.Figure.of(ours)} | {ratios.Figure.of(others)} | {longer} | {said} |"
 
@@ -119,7 +119,7 @@ def main() -> None:
     with contextlib.ExitStack() as stack:
         local = stack.enter_context(stage.hosts())
         remotes = [stack.enter_context(machines(round_trip)) for round_trip in ROUND_TRIPS]
-        lines = [*started(release, remotes[0], local, given.runs), *overhead(local, remotes, given.rounds)]
+        lines = [*bring_up_lines(release, remotes[0], local, given.runs), *overhead(local, remotes, given.rounds)]
     print("| | ours | other | ratio | |")
     print("|---|---|---|---|---|")
     print("\n".join(lines))

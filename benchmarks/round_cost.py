@@ -45,7 +45,7 @@ class Cost:
     def row(self, mode: str, clusters: str, rounds: str) -> str:
         """The table line; the published call has no target."""
         overhead = ratios.ratio(self.wall, self.seconds)
-        judged = ratios.met(overhead.median, TARGETS[rounds]) if rounds in TARGETS else ""
+        judged = ratios.target_text(overhead.median, TARGETS[rounds]) if rounds in TARGETS else ""
         lasted = f"{ratios.Figure.of(self.seconds).median:.2f}"
         return f"| {mode} | {clusters} | {rounds} | {lasted} | {self.beside:.2f} | {overhead} | {judged} |"
 

@@ -58,20 +58,22 @@ def main() -> None:
     fixed = dataclasses.replace(free, seconds=2.0)
     seeds, missed = iter(range(1, 10**6)), {"chosen": 0, "2 s": 0}
 
-    def timed(name: str, load: Workload) -> float:
+    def time_claim(name: str, load: Workload) -> float:
         took, outcome = claim(pool, load, arguments.claim, next(seeds))
         missed[name] += outcome is not Outcome.HOLDS
         return took
 
     with stage.clusters() as pool:
         claim(pool, free, arguments.claim, 0)  # not measured: starts and populates the cluster
-        mine, theirs = ratios.alternate(arguments.runs, lambda: timed("chosen", free), lambda: timed("2 s", fixed))
+        mine, theirs = ratios.alternate(
+            arguments.runs, lambda: time_claim("chosen", free), lambda: time_claim("2 s", fixed)
+        )
     quotient = ratios.ratio(mine, theirs)
     print(f"| {arguments.workload}, {arguments.claim}: to a verdict | seconds | not held |")
     print("|---|---|---|")
     print(f"| rounds of a chosen length | {ratios.Figure.of(mine)} | {missed['chosen']} of {arguments.runs} |")
     print(f"| rounds of 2 s | {ratios.Figure.of(theirs)} | {missed['2 s']} of {arguments.runs} |")
-    print(f"\nchosen / 2 s {quotient}, {ratios.met(quotient.median, TARGET)}")
+    print(f"\nchosen / 2 s {quotient}, {ratios.target_text(quotient.median, TARGET)}")
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from benchmarks import ratios, stage
-from benchmarks.parallel import DONE, measured
+from benchmarks.parallel import DONE, measured_seconds
 from pytest_dbcluster.claims.claim import Outcome
 from pytest_dbcluster.errors import ProvisionError
 from pytest_dbcluster.reporting import schema
@@ -61,7 +61,15 @@ class Ran:
         still_open = [claim for claim in asserted if claim.verdict.outcome is Outcome.INCONCLUSIVE]
         whys = [f"{claim.test.rpartition('/')[2]}: {claim.text}: {claim.verdict.reason}" for claim in still_open]
         hidden = sum(claim.verdict.reason.startswith(HIDDEN) for claim in still_open)
-        return cls(suite, wall, measured(results), measured(results, "drain_seconds"), len(asserted), whys, hidden)
+        return cls(
+            suite,
+            wall,
+            measured_seconds(results),
+            measured_seconds(results, "drain_seconds"),
+            len(asserted),
+            whys,
+            hidden,
+        )
 
     @property
     def row(self) -> str:
@@ -83,7 +91,7 @@ def run(suite: str, results: Path) -> Ran:
     return Ran.of(suite, time.monotonic() - began, results)
 
 
-def known(name: str) -> str:
+def suite_name(name: str) -> str:
     """The name of a suite, from the command line."""
     if name not in KNOWN:
         raise argparse.ArgumentTypeError(f"{name!r} is no suite: {', '.join(KNOWN)}")
@@ -91,7 +99,7 @@ def known(name: str) -> str:
 
 
 @contextlib.contextmanager
-def kept(directory: Path | None) -> Iterator[Path]:
+def keep(directory: Path | None) -> Iterator[Path]:
     """Where results go: the directory given, or one that is removed at the end."""
     if directory:
         yield directory.resolve()
@@ -103,11 +111,11 @@ def kept(directory: Path | None) -> Iterator[Path]:
 def main() -> None:
     """Reads the command line and prints the table."""
     parser = ratios.plain(__doc__)
-    parser.add_argument("suites", nargs="*", type=known, metavar="NAME", help=f"one of {', '.join(KNOWN)}")
+    parser.add_argument("suites", nargs="*", type=suite_name, metavar="NAME", help=f"one of {', '.join(KNOWN)}")
     parser.add_argument("--results", type=Path, metavar="DIR", help="keep the results of each suite in DIR/NAME")
     arguments = parser.parse_args()
     print(HEAD, flush=True)
-    with kept(arguments.results) as directory:
+    with keep(arguments.results) as directory:
         ran = []
         for suite in arguments.suites or KNOWN:
             ran.append(run(suite, directory / suite))

@@ -43,7 +43,7 @@ def ours(mode: str, seed: int) -> tuple[float, Outcome]:
     return ratios.seconds(answer), outcomes[0]
 
 
-def published(mode: str, iterations: int) -> float:
+def published_seconds(mode: str, iterations: int) -> float:
     """The seconds of the published method, with the time of its calls scaled to 10 iterations."""
     calls: list[float] = []
 
@@ -57,7 +57,7 @@ def published(mode: str, iterations: int) -> float:
                 averages.append(average)
             stage.tell(f"published: {averages[0]:.3f} s and {averages[1]:.3f} s, ratio {averages[0] / averages[1]:.2f}")
 
-    return scaled(ratios.seconds(both), sum(calls), iterations)
+    return scale(ratios.seconds(both), sum(calls), iterations)
 
 
 def _call(pool: Pool, variant: Variant, load: MySQLSlap) -> tuple[float, float]:
@@ -72,7 +72,7 @@ def _call(pool: Pool, variant: Variant, load: MySQLSlap) -> tuple[float, float]:
         pool.provisioner.give_back(cluster.hosts)
 
 
-def scaled(wall: float, calls: float, iterations: int) -> float:
+def scale(wall: float, calls: float, iterations: int) -> float:
     """The wall time scaled to 10 iterations; ``calls`` seconds of ``wall`` were spent on ``iterations`` iterations."""
     return wall - calls + calls * ITERATIONS / iterations
 
@@ -85,12 +85,14 @@ def main() -> None:
     arguments = parser.parse_args()
     outcomes: list[Outcome] = []
 
-    def timed() -> float:
+    def time_verdict() -> float:
         took, outcome = ours(arguments.mode, len(outcomes))
         outcomes.append(outcome)
         return took
 
-    mine, theirs = ratios.alternate(arguments.runs, timed, lambda: published(arguments.mode, arguments.iterations))
+    mine, theirs = ratios.alternate(
+        arguments.runs, time_verdict, lambda: published_seconds(arguments.mode, arguments.iterations)
+    )
     note = "" if arguments.iterations == ITERATIONS else f", scaled from {arguments.iterations} iterations"
     quotient = ratios.ratio(mine, theirs)
     print("| to a verdict | seconds |")
@@ -100,7 +102,9 @@ def main() -> None:
     right = sum(outcome is Outcome.HOLDS for outcome in outcomes)
     print(f"\n{right} of {arguments.runs} of our verdicts are correct; ours / published {quotient}, ", end="")
     print(
-        ratios.met(quotient.median, TARGET) if right == arguments.runs else "target not met: a verdict was not correct"
+        ratios.target_text(quotient.median, TARGET)
+        if right == arguments.runs
+        else "target not met: a verdict was not correct"
     )
 
 

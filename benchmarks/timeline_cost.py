@@ -38,7 +38,7 @@ WITHIN = 0.05
 LOAD = SysBench("oltp_point_select", to="writer", seconds=2.0)  # needs CPU alone; two samples or more in each round
 
 
-def used(setting: Setting) -> tuple[float, float]:
+def cpu_use(setting: Setting) -> tuple[float, float]:
     """The CPU seconds so far of this process, and of all servers."""
     servers = [psutil.Process(node.process.pid).cpu_times() for node in setting.cluster.nodes if node.process]
     return time.process_time(), sum(times.user + times.system for times in servers)
@@ -47,13 +47,13 @@ def used(setting: Setting) -> tuple[float, float]:
 def cost(setting: Setting) -> tuple[float, float, int]:
     """CPU seconds of the plugin and of all servers for some samples, and their number."""
     timeline = Timeline(INTERVAL)
-    before = used(setting)
+    before = cpu_use(setting)
     with timeline.during(Place("cost", 0, 0), setting):
         time.sleep(SECONDS)
     timeline.stop()
-    between = used(setting)
+    between = cpu_use(setting)
     time.sleep(SECONDS)
-    after = used(setting)
+    after = cpu_use(setting)
     plugin, servers = (2 * mid - first - last for first, mid, last in zip(before, between, after, strict=True))
     return plugin, servers, len(timeline.moments)
 
@@ -63,7 +63,8 @@ def row(setting: Setting) -> str:
     plugin, servers, samples = cost(setting)
     nodes = len(setting.cluster.nodes)
     shares = [100 * seconds / samples / nodes for seconds in (plugin, servers)]
-    return f"| {samples} | {shares[0]:.2f} | {shares[1]:.2f} | {sum(shares):.2f} | {ratios.met(sum(shares), TARGET)} |"
+    target = ratios.target_text(sum(shares), TARGET)
+    return f"| {samples} | {shares[0]:.2f} | {shares[1]:.2f} | {sum(shares):.2f} | {target} |"
 
 
 class Sampled(Testbed):

@@ -90,7 +90,7 @@ def table(filled: float, ready: list[float], warehouses: int) -> str:
     return (
         f"| {NODES} nodes, {warehouses} warehouses | seconds |\n|---|---|\n"
         f"| loading the warehouses, once | {filled:.3g} |\n| bring-up from the cache | {bring_ups} |\n\n"
-        f"bring-up / loading {against}; seconds of a bring-up: {ratios.met(bring_ups.median, TARGET)}"
+        f"bring-up / loading {against}; seconds of a bring-up: {ratios.target_text(bring_ups.median, TARGET)}"
     )
 
 

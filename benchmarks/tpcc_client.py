@@ -56,22 +56,22 @@ def children() -> float:
 
 def cost(name: str, cluster: Cluster, action: Callable[[], object]) -> Cost:
     """The cost of the client run by ``action``. Raises WorkloadError if the client committed nothing."""
-    cpu, commits, began = children(), committed(cluster), time.monotonic()
+    cpu, commits, began = children(), count_commits(cluster), time.monotonic()
     action()
-    run = Cost(children() - cpu, committed(cluster) - commits, time.monotonic() - began)
+    run = Cost(children() - cpu, count_commits(cluster) - commits, time.monotonic() - began)
     if not run.commits:
         raise WorkloadError(f"{name} ran for {run.seconds:.1f} s and {cluster.spec} counted no commit")
     stage.tell(f"{name}: {run.each:.3f} ms, {run.rate:.0f} transactions a second")
     return run
 
 
-def committed(cluster: Cluster) -> int:
+def count_commits(cluster: Cluster) -> int:
     """Transactions that clients have committed since the servers started: COMMITs, or on Galera certified writesets."""
     counter = "wsrep_local_commits" if len(cluster.nodes) > 1 else "com_commit"
     return sum(int(node.status(counter)[counter]) for node in cluster.nodes)
 
 
-def measured(comparison: Comparison, peers: Sequence[Peer], runs: int, seconds: float) -> dict[str, list[Cost]]:
+def costs_by_client(comparison: Comparison, peers: Sequence[Peer], runs: int, seconds: float) -> dict[str, list[Cost]]:
     """The costs of each client by name, the plugin's first."""
     cluster = comparison.setting.cluster
     load = TPCC(comparison.warehouses, comparison.threads, seconds, to="all" if len(cluster.nodes) > 1 else "writer")
@@ -80,11 +80,11 @@ def measured(comparison: Comparison, peers: Sequence[Peer], runs: int, seconds: 
     clients |= {peer.name: functools.partial(peer.run, comparison, seconds) for peer in peers}
     costs: dict[str, list[Cost]] = {name: [] for name in clients}
 
-    def timed(name: str) -> float:
+    def measure(name: str) -> float:
         costs[name].append(cost(name, cluster, clients[name]))
         return costs[name][-1].each
 
-    ratios.alternate(runs, *(functools.partial(timed, name) for name in clients))
+    ratios.alternate(runs, *(functools.partial(measure, name) for name in clients))
     return costs
 
 
@@ -109,7 +109,7 @@ def rows(
     for name, costs in measured_costs.items():
         each, rate = [run.each for run in costs], ratios.Figure.of([run.rate for run in costs]).median
         against = ratios.ratio(ours, each)
-        judged = f"{against} | {ratios.met(against.median, targets[name])}" if name in targets else " |"
+        judged = f"{against} | {ratios.target_text(against.median, targets[name])}" if name in targets else " |"
         lines.append(f"| {name} | {ratios.Figure.of(each)} | {rate:.0f} | {judged} |")
     return lines + [f"| {name} | skipped: {lacks} | | | |" for name, lacks in missing.items()]
 
@@ -128,7 +128,7 @@ def main() -> None:
     wanted = [client for client in clients if client.name in targets and client.name in arguments.only]
     peers, missing = tpcc_peers.split(wanted)
     with tpcc_peers.servers(spec, arguments.warehouses, arguments.threads) as comparison:
-        costs = measured(comparison, peers, arguments.runs, arguments.seconds)
+        costs = costs_by_client(comparison, peers, arguments.runs, arguments.seconds)
     print("| client | CPU ms a transaction | transactions/s | ours / this | |\n|---|---|---|---|---|")
     print("\n".join(rows(costs, missing, targets)))
     if Connector.name in costs:

@@ -19,7 +19,7 @@ from pytest_dbcluster.workloads.tpcc.conditions import SCHEMA
 TARGET = 0.35
 
 
-def timed(comparison: Comparison, name: str, schema: str, load: Callable[[], object]) -> float:
+def time_load(comparison: Comparison, name: str, schema: str, load: Callable[[], object]) -> float:
     """The seconds of one load, without dropping the previous tables."""
     comparison.empty(schema)
     took = ratios.seconds(load)
@@ -27,13 +27,16 @@ def timed(comparison: Comparison, name: str, schema: str, load: Callable[[], obj
     return took
 
 
-def measured(comparison: Comparison, peers: Sequence[Peer], runs: int) -> list[list[float]]:
+def measure(comparison: Comparison, peers: Sequence[Peer], runs: int) -> list[list[float]]:
     """The seconds of each run but the first: the plugin's, then go-tpc's if it is there."""
     load = TPCC(comparison.warehouses, comparison.threads)
     columns = ratios.alternate(
         runs + 1,
-        lambda: timed(comparison, "ours", SCHEMA, lambda: load.populate(comparison.setting)),
-        *(lambda peer=peer: timed(comparison, peer.name, peer.schema, lambda: peer.load(comparison)) for peer in peers),
+        lambda: time_load(comparison, "ours", SCHEMA, lambda: load.populate(comparison.setting)),
+        *(
+            lambda peer=peer: time_load(comparison, peer.name, peer.schema, lambda: peer.load(comparison))
+            for peer in peers
+        ),
     )
     return [column[1:] for column in columns]
 
@@ -46,7 +49,7 @@ def table(columns: Sequence[Sequence[float]], missing: dict[str, str]) -> str:
     lines += [f"| {name} | skipped: {lacks} |" for name, lacks in missing.items()]
     if len(columns) > 1:
         quotient = ratios.ratio(columns[0], columns[1])
-        lines.append(f"\nours / go-tpc {quotient}, {ratios.met(quotient.median, TARGET)}")
+        lines.append(f"\nours / go-tpc {quotient}, {ratios.target_text(quotient.median, TARGET)}")
     return "\n".join(lines)
 
 
@@ -57,7 +60,7 @@ def main() -> None:
     arguments = parser.parse_args()
     peers, missing = tpcc_peers.split([GoTPC()])
     with tpcc_peers.servers(warehouses=arguments.warehouses) as comparison:
-        columns = measured(comparison, peers, arguments.runs)
+        columns = measure(comparison, peers, arguments.runs)
     print(table(columns, missing))
 
 

@@ -24,7 +24,7 @@ commit; semi-sync was 2.8 times as fast as DRBD.
 
 import pytest
 
-from fixtures.clusters import DISCONNECTED, DRBD, DRBD_RTTS, NO_DRBD, SEMISYNC_DISK, apart, synced
+from fixtures.clusters import DISCONNECTED, DRBD, DRBD_RTTS, NO_DRBD, SEMISYNC_DISK, with_rtt, with_sync_binlog
 from fixtures.loads import commits
 from pytest_dbcluster import fades, ordered
 
@@ -45,7 +45,7 @@ FAR, FARTHER = 0.004, 0.005  # seconds
 @SYNC_BINLOG
 def test_each_distance_slows_a_commit(measure, sync_binlog):
     """A commit of one client waits until the standby has written what it flushes."""
-    on = [synced(apart(DRBD, rtt), sync_binlog) for rtt in DRBD_RTTS]
+    on = [with_sync_binlog(with_rtt(DRBD, rtt), sync_binlog) for rtt in DRBD_RTTS]
     near, two, four, ten, twenty = measure(commits(), on=on)
 
     assert ordered(twenty, ten, four, two, near)
@@ -54,7 +54,7 @@ def test_each_distance_slows_a_commit(measure, sync_binlog):
 @pytest.mark.parametrize("sync_binlog", [0, 1], ids=["sync_binlog=0", "sync_binlog=1"])
 def test_a_lost_standby_costs_nothing(measure, sync_binlog):
     """Disconnected, DRBD notes which areas have changed, and waits for nobody."""
-    on = [synced(spec, sync_binlog) for spec in (NO_DRBD, DISCONNECTED)]
+    on = [with_sync_binlog(spec, sync_binlog) for spec in (NO_DRBD, DISCONNECTED)]
     alone, disconnected = measure(commits(), on=on, across_durability=True)
 
     assert disconnected.no_slower_than(alone, by=0.3)
@@ -62,7 +62,7 @@ def test_a_lost_standby_costs_nothing(measure, sync_binlog):
 
 def test_protocol_a_does_not_wait(measure):
     """A write is done when it is on this disk and on its way to the standby."""
-    waits = synced(apart(DRBD, FARTHER), 0)
+    waits = with_sync_binlog(with_rtt(DRBD, FARTHER), 0)
     c, a = measure(commits(), on=[waits.named("protocol_c"), waits.with_options(drbd_protocol="A").named("protocol_a")])
 
     assert a.beats(c, by=1.0)
@@ -71,8 +71,10 @@ def test_protocol_a_does_not_wait(measure):
 @pytest.mark.parametrize("rtt", DRBD_RTTS, ids=lambda rtt: f"{rtt * 1000:g}_ms")
 def test_a_synced_binlog_costs(measure, rtt):
     """With sync_binlog=1 a commit waits for the flush of the binlog too."""
-    near = apart(DRBD, rtt)
-    flushed, left = measure(commits(), on=[synced(near, number).named(f"sync_binlog_{number}") for number in (1, 0)])
+    near = with_rtt(DRBD, rtt)
+    flushed, left = measure(
+        commits(), on=[with_sync_binlog(near, number).named(f"sync_binlog_{number}") for number in (1, 0)]
+    )
 
     assert left.beats(flushed)
 
@@ -84,7 +86,7 @@ def test_more_clients_hide_the_round_trip(measure):
     """Published for sync_binlog=0: with more clients the loss fades; sixteen wait for the same flush."""
     loads = {"one": commits(), "sixteen": commits(threads=16)}
     one, one_far, sixteen, sixteen_far = measure(
-        loads, on=[synced(DISCONNECTED, 0), synced(apart(DRBD, FAR), 0)], across_durability=True
+        loads, on=[with_sync_binlog(DISCONNECTED, 0), with_sync_binlog(with_rtt(DRBD, FAR), 0)], across_durability=True
     )
 
     assert fades((one, one_far), (sixteen, sixteen_far))
@@ -94,7 +96,7 @@ def test_more_clients_hide_the_round_trip(measure):
 def test_groups_of_commits_hide_the_round_trip(measure):
     """Published: they do not. The server of 2012 committed one after the other; commits of today share flushes."""
     loads = {"one": commits(), "sixteen": commits(threads=16)}
-    one, sixteen = measure(loads, on=[synced(apart(DRBD, FAR), 1)])
+    one, sixteen = measure(loads, on=[with_sync_binlog(with_rtt(DRBD, FAR), 1)])
 
     assert sixteen.beats(one, by=1.0)
 
@@ -105,7 +107,7 @@ def test_commits_are_written_in_groups(measure, db_release):
     if db_release.product == "mysql":
         pytest.skip("MySQL does not count the groups in which it commits")
     loads = {"one": commits(), "sixteen": commits(threads=16)}
-    one, sixteen = measure(loads, on=[synced(apart(DRBD, FAR), 1)])
+    one, sixteen = measure(loads, on=[with_sync_binlog(with_rtt(DRBD, FAR), 1)])
 
     assert sixteen.lower("binlog_groups_per_commit", than=one)
     assert sixteen.lower("fsyncs_per_commit", than=one)
@@ -117,7 +119,9 @@ def test_semisync_beside(measure):
     Semi-sync is in guests here too: outside of them it would have a faster CPU and another disk than DRBD.
     """
     drbd, semisync = measure(
-        commits(), on=[synced(apart(spec, FAR), 1) for spec in (DRBD, SEMISYNC_DISK)], across_durability=True
+        commits(),
+        on=[with_sync_binlog(with_rtt(spec, FAR), 1) for spec in (DRBD, SEMISYNC_DISK)],
+        across_durability=True,
     )
 
     semisync.against(drbd)

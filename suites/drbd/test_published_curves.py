@@ -23,7 +23,7 @@ What a run drew in 17 minutes on two quiet cores, of three rounds a cell, in per
 
 import pytest
 
-from fixtures.clusters import DISCONNECTED, DRBD, DRBD_RTTS, NO_DRBD, apart, synced
+from fixtures.clusters import DISCONNECTED, DRBD, DRBD_RTTS, NO_DRBD, with_rtt, with_sync_binlog
 from fixtures.loads import CLIENTS, many_warehouses
 
 pytestmark = [
@@ -32,13 +32,13 @@ pytestmark = [
     pytest.mark.expected_seconds(480),
 ]
 
-VARIANTS = [NO_DRBD, DISCONNECTED, *(apart(DRBD, rtt) for rtt in DRBD_RTTS)]
+VARIANTS = [NO_DRBD, DISCONNECTED, *(with_rtt(DRBD, rtt) for rtt in DRBD_RTTS)]
 
 
 @pytest.mark.parametrize("sync_binlog", [0, 1], ids=["sync_binlog=0", "sync_binlog=1"])
 def test_the_published_chart(measure, db_profile, sync_binlog):
     """49 cells: drawn, not claimed."""
-    on = [synced(spec, sync_binlog) for spec in VARIANTS]
+    on = [with_sync_binlog(spec, sync_binlog) for spec in VARIANTS]
     # Who has a commit when it returns differs between one host and two; the chart claims nothing.
     curve = measure.sweep(many_warehouses(db_profile), on=on, threads=CLIENTS, across_durability=True, instances=1)
 

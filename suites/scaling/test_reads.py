@@ -13,12 +13,12 @@ GAIN = "sysbench_simple.gain_over_one_galera_node"
 STANDALONE_GAIN = (f"{GAIN}.2", "sysbench_simple.gain_over_standalone.2")
 
 
-def published(nodes):
+def published_gain(nodes):
     """The number of nodes, with the published gain over one node."""
     return pytest.param(nodes, marks=pytest.mark.published(FILE, figures={"goodput": f"{GAIN}.{nodes}"}))
 
 
-@pytest.mark.parametrize("nodes", [published(2), published(3), published(4)])
+@pytest.mark.parametrize("nodes", [published_gain(2), published_gain(3), published_gain(4)])
 def test_more_nodes_read_more(measure, db_profile, nodes):
     """Connections are spread over the nodes, so that more nodes answer more reads."""
     threads = SCALES[db_profile].threads[-1]
@@ -27,7 +27,7 @@ def test_more_nodes_read_more(measure, db_profile, nodes):
     assert several.scales(one, at_least=1.2)
 
 
-@pytest.mark.parametrize("nodes", [published(2), published(3), published(4)])
+@pytest.mark.parametrize("nodes", [published_gain(2), published_gain(3), published_gain(4)])
 def test_more_nodes_with_cores_of_their_own_read_more(measure, db_profile, nodes):
     """Reads scale on one machine too if each node has its own cores and enough cores remain for the load generator."""
     threads = SCALES[db_profile].threads[-1]

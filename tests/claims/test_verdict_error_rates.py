@@ -36,7 +36,7 @@ def rounds(source, count, cv):
 
 def experiment(claim, seed, *, cv, effect=0.0, noise=rounds):
     """The verdict on rounds that run in the order of the blocks; the candidate is faster by ``effect``."""
-    return replay(claim, noise_replay.drawn(list(noise(random.Random(seed), 320, cv)), seed, effect))
+    return replay(claim, noise_replay.draw(list(noise(random.Random(seed), 320, cv)), seed, effect))
 
 
 def answers(claim, runs, **world):

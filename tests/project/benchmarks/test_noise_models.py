@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from benchmarks import noise_models
-from benchmarks.critical_values import IN_OPENINGS, RANK_LOOKS, drawn, mann_whitney, rank_sums
+from benchmarks.critical_values import IN_OPENINGS, RANK_LOOKS, draw, mann_whitney, rank_sums
 from pytest_dbcluster.claims import critical_values, intervals
 from pytest_dbcluster.claims.claim import Outcome
 from pytest_dbcluster.claims.kinds import beats
@@ -27,7 +27,7 @@ def sample(name):
     effects = np.linspace(-2, 2, RUNS)[:, None] * np.std(times)
     if others is None:
         others = times
-    return drawn(times.astype(np.float64) - effects, rng, others.astype(np.float64))
+    return draw(times.astype(np.float64) - effects, rng, others.astype(np.float64))
 
 
 def pairs_of(labelled, ratios, signs):
@@ -43,7 +43,7 @@ def test_the_script_decides_as_the_engine_does(name):
     labelled, ratios, signs = sample(name)
     found = {look: mann_whitney(labelled, look // 4) for look in critical_values.OF_OPENINGS}
     found |= {look: rank_sums(ratios[:, :look], signs[:, :look]) for look in RANK_LOOKS}
-    up, down = noise_models.rejected(found, 0.0005)
+    up, down = noise_models.rejections(found, 0.0005)
     outcomes = set()
     for run in range(RUNS):
         pairs = pairs_of(labelled[run], ratios[run], signs[run])
@@ -70,7 +70,7 @@ def test_a_look_at_8_pairs_would_break_the_promise():
     """Two modes against a small spread: all 8 rounds lie on one side in 1 of 256 draws, eight times the promise."""
     rng = np.random.default_rng(5)
     times, others = noise_models.PROMISED["two modes of 5 %, CV 1 % each, v CV 1 %"].make(rng, 20_000)
-    labelled, _, _ = drawn(times, rng, others)
+    labelled, _, _ = draw(times, rng, others)
     share = float(np.mean(mann_whitney(labelled, GONE // 4) <= 0))
     assert share == pytest.approx(1 / 256, rel=0.3)
     assert all(critical_values.boundary(level).at(GONE) is None for level in critical_values.LEVELS[1:])

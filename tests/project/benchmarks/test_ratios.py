@@ -51,7 +51,7 @@ def test_no_run_gives_no_figure():
 @pytest.mark.parametrize(("value", "said"), [(2.9, "met"), (3.0, "met"), (3.1, "not met"), (math.nan, "not met")])
 def test_a_target_is_met_up_to_its_value(value, said):
     """What could not be computed has not met it."""
-    assert ratios.met(value, 3.0) == f"target <= 3: {said}"
+    assert ratios.target_text(value, 3.0) == f"target <= 3: {said}"
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "1.5", "many", ""])

@@ -17,7 +17,7 @@ from tests.support.histories import simulated
 
 def test_a_slowed_server_has_programs_that_take_its_cpu(tmp_path, mariadb, provisioner):
     """As long as it runs; its release has the name of the healthy one, so that both are one series."""
-    given = regressions.slowed(tmp_path / "slowed", 3)
+    given = regressions.slow_release(tmp_path / "slowed", 3)
     release = find.find(given)
     cluster = bring_up(ClusterSpec("standalone"), release, provisioner, options={})
     children = psutil.Process(cluster.nodes[0].process.pid).children()
@@ -34,7 +34,7 @@ def test_only_a_run_that_differs_warns():
     """A line for each run, judged as when it was the newest; both variants are slower by half in the slowed one."""
     *healthy, last = simulated(1, number=8)
     slower = {name: value / 2 for name, value in last.medians.items()}
-    lines = regressions.judged(History((*healthy, dataclasses.replace(last, medians=slower))))
+    lines = regressions.judge(History((*healthy, dataclasses.replace(last, medians=slower))))
 
     assert ["WARNS" in line for line in lines] == [False] * 7 + [True]
     assert lines[-1].startswith("run 8: ")

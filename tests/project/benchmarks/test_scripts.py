@@ -90,8 +90,8 @@ def test_a_round_over_ssh_may_take_six_round_trips_longer():
     """And ten milliseconds; the median of the differences, round by round, is judged."""
     far, here = [0.3, 0.1299, 0.15], [0.1, 0.1, 0.1]
 
-    assert remote.compared(far, here, 0.02, 0.02).endswith("| 50 (29.9 .. 200) | target <= 130: met |")
-    assert remote.compared(far, here, 0.0, 0.0012).endswith("| 50 (29.9 .. 200) | target <= 10: not met |")
+    assert remote.overhead_line(far, here, 0.02, 0.02).endswith("| 50 (29.9 .. 200) | target <= 130: met |")
+    assert remote.overhead_line(far, here, 0.0, 0.0012).endswith("| 50 (29.9 .. 200) | target <= 10: not met |")
 
 
 def test_a_comparison_has_answered_when_it_says_worse_or_no_worse():
@@ -129,8 +129,8 @@ def test_collections_are_compared_with_the_plain_one():
 
 def test_only_the_calls_are_scaled_to_ten_iterations():
     """Starting the servers takes as long whatever they run then."""
-    assert time_to_verdict.scaled(wall=26.0, calls=20.0, iterations=2) == pytest.approx(106.0)
-    assert time_to_verdict.scaled(wall=26.0, calls=20.0, iterations=10) == 26.0
+    assert time_to_verdict.scale(wall=26.0, calls=20.0, iterations=2) == pytest.approx(106.0)
+    assert time_to_verdict.scale(wall=26.0, calls=20.0, iterations=10) == 26.0
 
 
 @pytest.mark.parametrize("word", ["holds", "refuted", "inconclusive"])
@@ -145,7 +145,7 @@ def test_the_line_of_a_verdict_is_known(word):
 
 def blocks(ratio, number):
     """Blocks with this log ratio, of which paper begins every second."""
-    return quick_paper.compared([ratio] * number, [k % 2 == 0 for k in range(number)])
+    return quick_paper.pairs_of([ratio] * number, [k % 2 == 0 for k in range(number)])
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -158,7 +158,7 @@ def test_a_cause_is_named_beyond_ten_per_cent(mode):
 
 def test_few_blocks_have_no_interval():
     """Two blocks give an estimate and nothing else."""
-    assert quick_paper.shown(blocks(math.log(2.0), 2)) == "2 (0 .. inf)"
+    assert quick_paper.ratio_text(blocks(math.log(2.0), 2)) == "2 (0 .. inf)"
 
 
 def test_a_profiles_speed_ratio_is_that_of_its_own_rounds():
@@ -173,7 +173,7 @@ def test_a_trace_is_continued_and_fits_the_replay(tmp_path):
     """The second recording adds what is missing, and says where it began."""
     path = tmp_path / "deep" / "noise.json"
     for rounds in (10, 16):
-        trace = record_noise.opened(path, "mysqlslap write c50", MACHINE)
+        trace = record_noise.open_trace(path, "mysqlslap write c50", MACHINE)
         record_noise.record(trace, rounds, lambda: 0.4, lambda trace=trace: record_noise.save(path, trace))
 
     assert json.loads(path.read_text())["begins"] == [0, 10]
@@ -183,7 +183,10 @@ def test_a_trace_is_continued_and_fits_the_replay(tmp_path):
 
 def test_an_interrupted_recording_keeps_what_it_has(tmp_path):
     """Ctrl-C in round 4 leaves three rounds in the file."""
-    path, trace = tmp_path / "noise.json", record_noise.opened(tmp_path / "noise.json", "mysqlslap key c50", MACHINE)
+    path, trace = (
+        tmp_path / "noise.json",
+        record_noise.open_trace(tmp_path / "noise.json", "mysqlslap key c50", MACHINE),
+    )
     seconds = iter([0.1, 0.2, 0.3])
 
     def draw():
@@ -200,15 +203,15 @@ def test_an_interrupted_recording_keeps_what_it_has(tmp_path):
 def test_a_trace_of_something_else_is_not_continued(tmp_path):
     """The message names what differs, and a file that is no trace is left alone."""
     path = tmp_path / "noise.json"
-    record_noise.save(path, record_noise.opened(path, "mysqlslap write c50", MACHINE))
+    record_noise.save(path, record_noise.open_trace(path, "mysqlslap write c50", MACHINE))
 
     with pytest.raises(ConfigError, match=r"release 10\.11\.19 and not 11\.8\.6"):
-        record_noise.opened(path, "mysqlslap write c50", {**MACHINE, "release": "11.8.6"})
+        record_noise.open_trace(path, "mysqlslap write c50", {**MACHINE, "release": "11.8.6"})
     with pytest.raises(ConfigError, match="workload mysqlslap write c50 and not mysqlslap key c50"):
-        record_noise.opened(path, "mysqlslap key c50", MACHINE)
+        record_noise.open_trace(path, "mysqlslap key c50", MACHINE)
     path.write_text("[]")
     with pytest.raises(ConfigError, match="no trace of rounds"):
-        record_noise.opened(path, "mysqlslap write c50", MACHINE)
+        record_noise.open_trace(path, "mysqlslap write c50", MACHINE)
 
 
 @pytest.mark.parametrize(
@@ -252,13 +255,13 @@ def test_the_differences_of_equal_clusters_are_listed_by_workload():
 
 def test_a_fresh_claim_is_decided_at_its_first_look_that_holds():
     """A candidate that is far faster holds after twelve pairs; an equal one at no look."""
-    assert power.decided(beats(), power.drawn(random.Random(1), 1.0, 20)) == 12
-    assert power.decided(beats(), power.drawn(random.Random(1), 0.0, 20)) is None
+    assert power.deciding_look(beats(), power.draw(random.Random(1), 1.0, 20)) == 12
+    assert power.deciding_look(beats(), power.draw(random.Random(1), 0.0, 20)) is None
 
 
 def test_pairs_that_would_decide_are_compared_with_the_look_before():
     """Claims hold at their number of pairs more often than one look earlier; a figure without runs is missed."""
-    enough, earlier = power.needed(beats(), 20, 100, seed=1)
+    enough, earlier = power.needed_shares(beats(), 20, 100, seed=1)
 
     assert 0.3 < earlier < enough <= 1
     assert power.row("needs", [0.8, 0.79], 0.75, 1.0).endswith("  0.800   0.790  met")
@@ -268,9 +271,9 @@ def test_pairs_that_would_decide_are_compared_with_the_look_before():
 def test_carry_over_is_looked_for_in_the_rounds_that_decide():
     """The rounds and the pairs of one order have the same times; a candidate may be faster, and slow the next round."""
     times = [0.01 * number for number in range(60)]
-    rounds = carry_over_warnings.placed(times, 5, faster=0.3)
-    pairs = noise_replay.drawn(times, 5, math.expm1(0.3))
-    slowed = carry_over_warnings.placed(times, 5, faster=0.3, slower=0.04)
+    rounds = carry_over_warnings.place(times, 5, faster=0.3)
+    pairs = noise_replay.draw(times, 5, math.expm1(0.3))
+    slowed = carry_over_warnings.place(times, 5, faster=0.3, slower=0.04)
     more = [two.log_time - one.log_time for one, two in zip(rounds, slowed, strict=True)]
 
     assert sorted(-done.log_time for done in rounds if done.variant) == pytest.approx(sorted(pairs.candidate))
