@@ -44,13 +44,13 @@ class Trace:
 
 
 def read_trace(path: Path) -> Trace:
-    """The trace in a file. Raises SystemExit with the file name if the file is no trace."""
+    """The trace in a file. Raises SystemExit with the file name if the file is not a trace."""
     try:
         raw = json.loads(path.read_text(encoding="utf-8"))
         rounds = tuple(map(float, raw["rounds"]))
         trace = Trace(str(raw["workload"]), str(raw["recorded"]), rounds, dict(raw.get("fingerprint", {})))
     except (OSError, ValueError, KeyError, TypeError) as error:
-        sys.exit(f"{path} is no trace of rounds: {error!r}")
+        sys.exit(f"{path} is not a trace of rounds: {error!r}")
     if len(rounds) < 2 * critical_values.LOOKS[0] or not all(0 < seconds < math.inf for seconds in rounds):
         sys.exit(f"{path}: a trace needs at least {2 * critical_values.LOOKS[0]} rounds of more than 0 s, each finite")
     return trace

@@ -87,7 +87,7 @@ def arguments(description: str | None, runs: int, what: str) -> argparse.Argumen
 def positive(text: str) -> int:
     """A whole number above 0, from the command line."""
     if not (text.isdigit() and int(text)):
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number above 0")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above 0")
     return int(text)
 
 

@@ -46,7 +46,7 @@ def open_trace(path: Path, workload: str, machine: dict[str, str]) -> Trace:
         theirs = {"workload": trace["workload"], **trace["fingerprint"]}
         trace["rounds"], trace["begins"] = list(trace["rounds"]), list(trace["begins"])
     except (ValueError, KeyError, TypeError) as error:
-        raise ConfigError(f"{path} is no trace of rounds: {error!r}") from None
+        raise ConfigError(f"{path} is not a trace of rounds: {error!r}") from None
     ours = {"workload": workload, **machine}
     differ = [f"{name} {theirs.get(name)} and not {value}" for name, value in ours.items() if theirs.get(name) != value]
     if differ:

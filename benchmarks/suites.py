@@ -94,7 +94,7 @@ def run(suite: str, results: Path) -> Ran:
 def suite_name(name: str) -> str:
     """The name of a suite, from the command line."""
     if name not in KNOWN:
-        raise argparse.ArgumentTypeError(f"{name!r} is no suite: {', '.join(KNOWN)}")
+        raise argparse.ArgumentTypeError(f"{name!r} is not a suite: {', '.join(KNOWN)}")
     return name
 
 

@@ -49,7 +49,7 @@ for _ in {1..10}; do
         echo "branch $branch: $(git cat-file blob "$blob" | wc -l) lines"
         exit 0
     }
-    [[ $(newest) != "$commit" ]] || break # nobody else has pushed, so it is no race
+    [[ $(newest) != "$commit" ]] || break # nobody else has pushed, so it is not a race
 done
 why=$(grep -m 1 -E 'rejected|denied|fatal' <<<"$why" || tail -n 1 <<<"$why")
 said="the history was not pushed to branch $branch: ${why## }; $file has all lines"

@@ -2,7 +2,7 @@
 
 Rounds are drawn in *blocks*. The first blocks are *opening blocks*: four rounds of each variant (eight rounds of two
 variants) in a random arrangement. Every later block has one round of each variant, in random order. Two variants of a
-block are compared in *pairs*: inside an opening block a seeded random matching makes four pairs, a later block is one
+block are compared in *pairs*. Inside an opening block a seeded random matching makes four pairs; a later block is one
 pair.
 
 What the draw guarantees for two variants, whatever other variants a block has: given the places of the two in an

@@ -273,7 +273,7 @@ def _arrangements(block: Sequence[int], labels: Sequence[int], fit: _Fit | None)
 def _score(fits: Sequence[_Fit], sums: Sequence[Values]) -> _Score | None:
     """What all fits together find in one order; None if in each of them a column follows from the others.
 
-    Each fit counts as it would be precise if all rounds were equally noisy, whatever their noise was: few rounds that
+    Each fit counts as it would be precise if all rounds were equally noisy. By its own noise, a fit of few rounds that
     happen to be close together would count too much.
     """
     total = [0.0] * 6

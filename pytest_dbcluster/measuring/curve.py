@@ -228,7 +228,7 @@ def loads(load: object, given: Mapping[str, Sequence[object]]) -> tuple[str, lis
     """Return the field of a sweep, and pairs of (value, the workload with this value of the field).
 
     ``threads`` and ``concurrency`` mean the same: a workload has one of these fields. Raises ConfigError for more or
-    less than one field, an unknown field, and values that are no list or not distinct.
+    less than one field, an unknown field, and values that are not a list or not distinct.
     """
     if len(given) != 1:
         fields = ", ".join(given) or "none"

@@ -140,7 +140,7 @@ class Worker:
         self._config.hook.pytest_runtest_logreport(report=report)
 
     def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
-        """A message is no result."""
+        """A message is not a result."""
         return ("", "", "") if report.when == WHEN else None
 
     def pytest_sessionfinish(self) -> None:
@@ -229,7 +229,7 @@ class Controller:
             report.__dict__[INPUT] = b""
 
     def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
-        """A message is no result."""
+        """A message is not a result."""
         return ("", "", "") if getattr(report, "when", None) == WHEN else None
 
     @pytest.hookimpl(optionalhook=True)

@@ -271,5 +271,5 @@ def _document_on(directory: Path, name: str, line: int, kind: type[Document]) ->
 
 
 def _document(text: bytes, kind: type[Document], where: str) -> Document:
-    """The document on a line. Raises ConfigError, which begins with ``where``, for a line that is no such document."""
+    """The document on a line. Raises ConfigError, which begins with ``where``, if it is not such a document."""
     return json_text.read(text, kind, where, KNOWN)

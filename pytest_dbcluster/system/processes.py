@@ -30,7 +30,7 @@ def is_running(pid: int, born: float) -> bool:
     """
     try:
         return abs(psutil.Process(pid).create_time() - born) <= BIRTH_SECONDS
-    except (psutil.NoSuchProcess, ValueError, OverflowError):  # also for numbers that are no process id or time
+    except (psutil.NoSuchProcess, ValueError, OverflowError):  # also for numbers that are not a process id or a time
         return False
     except psutil.Error:
         return True

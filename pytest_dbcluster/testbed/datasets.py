@@ -4,7 +4,7 @@
 - ``populate``: starts one server, runs the workload's ``populate`` on it, and keeps the data directory.
 - ``datasets``, ``read_dataset``, ``surplus``: the data sets in the cache, and which of them to remove.
 
-The key of a data set has three parts: the template, the workload's name for the data set, and the options that decide
+The key of a data set has three parts: the template, the workload's name for it, and some options. These options decide
 the layout of a table on disk.
 """
 

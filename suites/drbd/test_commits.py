@@ -4,7 +4,7 @@ What we expected before the first run:
 
 - With one client each RTT is slower than the one below it, with either sync_binlog. The message has the round trips of
   a commit: one flush of InnoDB's log with sync_binlog=0, and one more, of the binlog, with sync_binlog=1. A flush of a
-  file that has grown also writes the journal of ext4, so more than two are no surprise. Measured: 1.04 round trips
+  file that has grown also writes the journal of ext4, so expect more than two. Measured: 1.04 round trips
   with sync_binlog=0, 4.07 with 1: the binlog is a file that grows, and its flush takes three.
 - Disconnected is as fast as no DRBD, within a tenth.
 - Protocol A does not wait for the standby, so at 5 ms it is many times as fast as C.

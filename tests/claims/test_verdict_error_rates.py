@@ -180,9 +180,9 @@ def test_a_rate_above_the_limit_is_the_exit_code(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("no json", "is no trace of rounds: JSONDecodeError"),
-        ("{}", "is no trace of rounds: KeyError"),
-        ('{"workload": "w", "recorded": "-", "rounds": 5}', "is no trace of rounds: TypeError"),
+        ("no json", "is not a trace of rounds: JSONDecodeError"),
+        ("{}", "is not a trace of rounds: KeyError"),
+        ('{"workload": "w", "recorded": "-", "rounds": 5}', "is not a trace of rounds: TypeError"),
         ('{"workload": "w", "recorded": "-", "rounds": [1, 2]}', ": a trace needs at least 16 rounds of more than 0 s"),
         ('{"workload": "w", "recorded": "-", "rounds": [0,1,1,1,1,1,1,1,1,1,1,1]}', "of more than 0 s, each finite"),
     ],

@@ -1,7 +1,8 @@
 """Router: forwards packets between the ends of a path, and delays them. It is configured with ``ip`` and ``tc``.
 
-Each port is connected to one end. A port has a queue for each other end, because netem delays all packets of a queue:
-packets from node1 to node3 wait in the queue for node1 at the port of node3. Each way delays by half of a round trip.
+Each port is connected to one end. A port has a queue for each other end, because netem delays all packets of a queue.
+Packets from node1 to node3 wait in the queue for node1 at the port of node3. Each direction delays by half of a round
+trip.
 """
 
 from __future__ import annotations

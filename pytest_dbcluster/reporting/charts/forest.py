@@ -21,7 +21,7 @@ from pytest_dbcluster.rounds import metrics
 LETTER = 0.072  # inches of a letter of a name
 MANY = 15  # claims: if there are more, the ticks are above the plot too
 MARKS = {Outcome.HOLDS: ("o", HOLDS), Outcome.FAILS: ("X", REFUTED), Outcome.INCONCLUSIVE: ("D", OPEN)}
-BESIDE = ("s", SOFT)  # a comparison that claims nothing
+BESIDE = ("s", SOFT)  # a comparison without a claim
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,7 +1,8 @@
 """What identifies a claim over many runs.
 
-A *claim id* is text that is the same in each run, on each release and on each machine: file and name of the test with
-its parameters, the claim, and the workload. It has neither the release nor directories, so a suite may move.
+A *claim id* is text that is the same in each run, on each release and on each machine. It has the file and the name of
+the test with its parameters, the claim, and the workload. It has neither the release nor directories, so a suite may
+move.
 The margin of a claim is left out too: a stricter claim continues the history of its ratio.
 
 Two claims of one run have the same id only on two releases. If two tests could break this, the run refuses them before

@@ -42,7 +42,7 @@ class FileLine:
 
 
 def read(text: bytes, kind: type[Document], where: str, known: Format) -> Document:
-    """The document in this JSON text. Raises ConfigError, which begins with ``where``, if the text is no such document.
+    """The document in this JSON text. Raises ConfigError, which begins with ``where``, if it is not such a document.
 
     The message distinguishes incomplete text, text that is not JSON, JSON of another program, a newer format, an older
     format, and wrong fields.

@@ -10,7 +10,7 @@ The outcome of a test is one word of OUTCOMES:
 - ``inconclusive``: a claim is neither, also if ``--db-strict`` made the test red.
 - ``broken``: an error in the test, in its fixtures or in its servers. It says nothing about speed.
 - ``skipped``: by a mark, by ``xfail``, or because the machine or the release lacks what it needs.
-- ``passed``: the test is green and claims nothing: a curve that was drawn, a comparison that is only printed, or a test
+- ``passed``: the test is green and makes no claim: a curve that was drawn, a comparison that is only printed, or a test
   that does not measure.
 - ``cut short``: it has begun and has not ended: the run was interrupted or killed, or is still running. Claims that it
   had made are in ``claims.jsonl``.

@@ -134,7 +134,7 @@ def test_a_large_artifact_is_not_fetched(comments):
     done = comments.run()
 
     assert done.red == [], done.text
-    said = f"no comment: the artifact of run {RUN} has 2000000000 bytes, which is no result of a comparison\n"
+    said = f"no comment: the artifact of run {RUN} has 2000000000 bytes, which is not a result of a comparison\n"
     assert done.steps["Comment"].stdout == said
     assert [words for words in comments.state["calls"] if "download" in words] == []
 

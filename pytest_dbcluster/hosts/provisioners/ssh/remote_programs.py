@@ -83,7 +83,7 @@ fi
 cd "$directory" || exit
 exec 3<&0
 export program="$(printf %s "$agent" | base64 -d)" mark beat fall
-shell="bash --posix -p"  # reads a file as a whole, and none of the user's when it begins
+shell="bash --posix -p"  # reads a file as a whole, and no file of the user when it begins
 $shell -c 'mapfile -t lines' </dev/null >/dev/null 2>&1 || shell=sh
 $inside $shell -c 'text=$program; unset program; eval "$text"' dbcluster-agent <&3 3<&- 9<&- &
 unset program
@@ -214,7 +214,7 @@ if [ ! -e "$root" ] && [ ! -L "$root" ]; then
     exit
 fi
 own "$root" && cd "$root" 2>/dev/null && [ -O . ] || {
-    say refused "$root belongs to another user, or is no directory: nothing in it was touched"
+    say refused "$root belongs to another user, or is not a directory: nothing in it was touched"
     say end
     exit
 }

@@ -197,9 +197,9 @@ class GuestHost(AgentHost, Pauses, Partitions, Falls, BlockDevice, ReplicationLi
     def kill(self) -> None:
         """Cut the guest's power and start it again. Raises ProvisionError.
 
-        The contents of its memory and unflushed writes to its disk are lost. Files in the shared directory stay, except
-        sockets and their lock files, as for files in /run: after a boot, another process can have the process id in a
-        lock file.
+        The contents of its memory and unflushed writes to its disk are lost. Files in the shared directory stay.
+        Sockets and their lock files do not, as for files in /run: after a boot, another process can have the process
+        id in a lock file.
         """
         self._cut = True
         self._guest.cut()

@@ -258,7 +258,7 @@ def test_no_link_leads_out(hosts, base):
     said(host, f"mv {base}/pytest-dbcluster-0 {base}/real && ln -s real {base}/pytest-dbcluster-0")
     leftovers = of(hosts, base)
     assert leftovers.reap() == []
-    assert "belongs to another user, or is no directory: nothing in it was touched" in leftovers.problems["host1"]
+    assert "belongs to another user, or is not a directory: nothing in it was touched" in leftovers.problems["host1"]
     assert said(host, f"ls {base}/real/{DEAD}/owner")
 
 
