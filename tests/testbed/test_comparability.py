@@ -12,8 +12,8 @@ from pytest_dbcluster.workloads.mysqlslap import MySQLSlap
 from pytest_dbcluster.workloads.sysbench import SysBench
 from pytest_dbcluster.workloads.tpcc import TPCC
 from tests.support import golden
-from tests.support.fakes import Idle
 from tests.support.facts import missing
+from tests.support.fakes import Idle
 
 GALERA = ClusterSpec("galera", nodes=3)
 
