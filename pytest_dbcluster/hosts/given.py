@@ -25,6 +25,7 @@ class HelpText(str):
     """The help of an option or of a command; ``dbcluster COMMAND --help`` prints its shorter form, ``brief``."""
 
     brief: str
+    """The shorter form."""
 
     def __new__(cls, whole: str, brief: str) -> HelpText:
         """A text that is ``whole``, with its shorter form."""

@@ -64,7 +64,7 @@ def html(docstring: str, shown: Sequence[Shown], why: str = "") -> str:
     why: why the test is inconclusive; empty for others. It is shown if there is no claim.
     """
     text = "".join(f"<p>{escape(part.strip())}</p>" for part in docstring.split("\n\n") if part.strip())
-    text += _unanswered(why) if why and not shown else ""
+    text += _reason_and_advice(why) if why and not shown else ""
     parts = [_claim(one.record) if isinstance(one.record, ClaimRecord) else _curve(one.record) for one in shown]
     charts = [_image(one.chart, number) for number, one in enumerate(shown, 1)]
     return text + "".join(part + chart for part, chart in zip(parts, charts, strict=True))
@@ -124,7 +124,7 @@ def _claim(record: ClaimRecord) -> str:
     return f"<h3>{escape(heading)}</h3>{_table((), rows)}{_table(view.medians.columns, view.medians.rows)}"
 
 
-def _unanswered(why: str) -> str:
+def _reason_and_advice(why: str) -> str:
     """Why a test without a claim is inconclusive, and what to do."""
     advice = reasons.advice(why)
     return f"<h3>{escape(why)}</h3>" + (f"<p>what to do: {escape(str(advice))}</p>" if advice else "")
