@@ -17,7 +17,7 @@ LEAST = 4  # words: shorter texts are parts of a sentence
 ROOMS = ("claims", "rounds", "measuring", "testbed")
 SAYS = re.compile(r"(Return why|Why|The reason|Say (that|which)|That|AWS's notice)\b")
 # functions of these names anywhere, functions that join several reasons, and calls of these errors.
-NAMES = {"void", "void_reason", "lost", "notice", "late_start", "run_over"}
+NAMES = {"void", "void_reason", "why_lost", "notice", "late_start", "run_over"}
 JOINING = {"_decide", "_too_close", "drain", "_judge", "over", "_run_and_read", "_on_path", "shared_cores"}
 ERRORS = {"Inconclusive", "SeriesVoid", "held_error", "LockHeld"}
 # Two refuse a claim before it draws a round, with what to write in the test; one says why a rate was lowered.
