@@ -23,7 +23,8 @@ FAR_TOO_MANY = "a different test: the ratio is so close to the bound that it wou
 LONGEST = 20  # times as long: rounds that a message advises
 LATENCY = "ms"  # a unit in which lower values are faster
 SPARE, STEP = 1.25, 10  # the budget of a claim / the seconds it is expected to take; seconds to which it is rounded up
-TIMED = {"sysbench": "SysBench", "tpcc": "TPCC"}  # by the first word of a workload's name: what a test writes
+# What a test writes, by the first word of a workload's name.
+TIMED = {"sql": "SQLFiles", "sysbench": "SysBench", "tpcc": "TPCC"}
 
 
 def state_count(word: str, number: int) -> str:

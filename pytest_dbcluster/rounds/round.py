@@ -7,6 +7,7 @@ import functools
 import math
 from collections.abc import Mapping
 
+from pytest_dbcluster.rounds.histogram import Histogram
 from pytest_dbcluster.rounds.ledger import Ledger
 
 # Properties of a Round in operations/s -> the same with the drain included.
@@ -90,6 +91,11 @@ class RunResult:
 
     figures: Mapping[str, float] = dataclasses.field(default_factory=dict)
     """More figures that a workload reports, such as tpmC."""
+
+    statements: Mapping[str, Histogram] = dataclasses.field(default_factory=dict)
+    """Latencies of each statement, if the workload keeps them; ``order:7`` is line 7 of order.sql. They have all
+    attempts, and no time between statements.
+    """
 
     resolution: float = 0.0
     """The step in which the tool prints the time, in seconds; 0 if the workload reads the clock."""

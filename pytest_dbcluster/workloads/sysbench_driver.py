@@ -74,6 +74,9 @@ class Call:
     prepared: bool = True
     """Whether the server prepares the statements."""
 
+    files: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    """Option of the script -> the text of a file. Each load host gets the file, and the option its path there."""
+
 
 def sysbench(setting: Setting) -> Release:
     """The sysbench to use. Raises Unsupported for an old one, and the errors of ``releases.find.find``."""
@@ -299,7 +302,10 @@ def _execute(call: Call, setting: Setting, host: Host, name: str, names: Mapping
         "events": 0,
         "verbosity": 0,
     }
-    options = [f"--{key}={_text(value)}" for key, value in {**general, **call.options}.items()]
+    pushed = {key: f"{host.directory}/{key}.lua" for key in call.files}
+    for key, path in pushed.items():
+        host.push_once(call.files[key].encode(), path)
+    options = [f"--{key}={_text(value)}" for key, value in {**general, **call.options, **pushed}.items()]
     line = [str(tool.program("sysbench")), *options, str(script), name]
     what = f"{call.name} {name if name != 'run' else ''}".strip()
     try:
@@ -395,8 +401,18 @@ def outcome(reports: Sequence[Mapping[str, Any]], rate: float | None = None) -> 
         offered=sum(report["offered"] for report in reports) if rate else None,
         delay=statistics.fmean(report.get("delay", 0.0) for report in reports) if rate else None,
         client_seconds=next(report["process_cpu"] for report in reports if report["id"] == 0),
+        statements=_statements(reports),
         busiest=_busiest(reports),
     )
+
+
+def _statements(reports: Sequence[Mapping[str, Any]]) -> dict[str, Histogram]:
+    """The latencies of each statement, from the parts of all threads."""
+    names = dict.fromkeys(name for report in reports for name in report.get("statements", ()))
+    return {
+        name: Histogram(_sum_by_key((key, times) for report in reports for key, times in report["statements"][name]))
+        for name in names
+    }
 
 
 def _busiest(reports: Sequence[Mapping[str, Any]]) -> float:

@@ -32,12 +32,14 @@ class SQLError(DBClusterError):
 
     - number: the server's or the client's error number; None if unknown.
     - statement: the statement's full text.
+    - reason: the server's or the client's text.
     - lost: the client could not connect, or lost the connection, so the server did not refuse the statement.
     """
 
     def __init__(self, where: str, statement: str, number: int | None, words: str) -> None:
         self.number = number
         self.statement = statement
+        self.reason = words
         self.lost = number is None or number < 0 or 2000 <= number < 3000  # 2000 to 2999: errors of the client
         super().__init__(f"{where}: {statement[:200]!r} failed: {number} {words}")
 

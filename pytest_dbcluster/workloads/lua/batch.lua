@@ -27,6 +27,7 @@ unsigned int mysql_warning_count(void *mysql);
 unsigned int mysql_errno(void *mysql);
 const char *mysql_error(void *mysql);
 unsigned long mysql_thread_id(void *mysql);
+uint64_t mysql_insert_id(void *mysql);
 ]]
 
 local C, concat = ffi.C, table.concat
@@ -107,6 +108,16 @@ end
 -- The number of warnings of the last statement.
 function batch.warnings()
    return C.mysql_warning_count(mysql)
+end
+
+-- The result of a statement, null without rows. It is there until the next batch is sent.
+function batch.result(number)
+   return results[number]
+end
+
+-- The AUTO_INCREMENT value that the last statement of the connection made, 0 for none; also one that sysbench executed.
+function batch.insert_id()
+   return tonumber(C.mysql_insert_id(mysql))
 end
 
 -- The number of rows in a statement's result.

@@ -11,6 +11,7 @@
 --    pause      optional, (t): seconds to wait before the next transaction of a closed loop
 --    done       optional, (t, kind, input, outcome): "committed", "rolled_back", "failed" or "unknown"
 --    report     optional, (t): more fields of the thread's report
+--    place      optional, (t): the name of the statement that runs, for the message of an error that ends the load
 --    conflicts  optional: error numbers of this workload after which a retry can succeed
 --
 -- t is the thread's terminal: t.id (0 is the first of all load hosts), t.con (sysbench's connection), t.node (which
@@ -102,6 +103,11 @@ local function sleep_until(t, moment)
    end
 end
 
+-- Waits so many seconds within a transaction.
+function terminal.sleep(t, seconds)
+   sleep_until(t, now() + seconds)
+end
+
 -- Gaps between starts have their own generator, so that inputs are the same at every arrival rate.
 local function gap(t)
    return -math.log(1 - t.gaps.unit()) * t.mean_gap
@@ -114,6 +120,12 @@ end
 local function bucket(seconds)
    local microseconds = math.max(1, seconds * 1e6)
    return math.min(TOP, math.floor(math.log(microseconds) * PER_E))
+end
+terminal.bucket = bucket
+
+-- An empty histogram: a count for each bucket.
+function terminal.histogram()
+   return ffi.new("int32_t[?]", TOP + 1)
 end
 
 -- ----------------------------------------------------------------------
@@ -131,7 +143,7 @@ local function ends(t, problem, committing)
    local query = type(problem.query) == "string" and problem.query or ""
    t.problem = {
       number = problem.sql_errno, message = problem.sql_errmsg, node = t.node or "", committing = committing or false,
-      statement = query:match("^%s*(%a+)") or "", kind = load.kinds[t.kind] or "",
+      statement = load.place and load.place(t) or query:match("^%s*(%a+)") or "", kind = load.kinds[t.kind] or "",
    }
    t.words = words(t, problem)
 end
@@ -394,7 +406,7 @@ local function begin_thread(thread)
    for kind in ipairs(load.kinds) do
       t.entries[kind] = {
          attempts = {}, committed = 0, rolled_back = 0, failed = 0, unknown = 0, aborted_seconds = 0,
-         latencies = ffi.new("int32_t[?]", TOP + 1),
+         latencies = terminal.histogram(),
       }
    end
    local ok, problem = pcall(connect, t)
@@ -450,6 +462,13 @@ local function pairs_of(counts)
    return found
 end
 
+-- The counts of a histogram, as pairs of bucket and count.
+function terminal.counts(histogram)
+   local found = {}
+   for key = 0, TOP do found[key] = histogram[key] > 0 and histogram[key] or nil end
+   return pairs_of(found)
+end
+
 local function reported(t)
    local found = {
       token = sysbench.opt.token, id = t.id, begun = t.begun, ended = t.ended, cpu = t.cpu, process_cpu = t.process_cpu,
@@ -467,9 +486,7 @@ local function reported(t)
    end
    for kind, name in ipairs(load.kinds) do
       local entry = t.entries[kind]
-      local latencies = {}
-      for key = 0, TOP do latencies[key] = entry.latencies[key] > 0 and entry.latencies[key] or nil end
-      entry.attempts, entry.latencies = pairs_of(entry.attempts), pairs_of(latencies)
+      entry.attempts, entry.latencies = pairs_of(entry.attempts), terminal.counts(entry.latencies)
       found.kinds[name] = entry
    end
    for name, value in pairs(load.report and load.report(t) or {}) do found[name] = value end

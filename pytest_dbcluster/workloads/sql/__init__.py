@@ -1,0 +1,12 @@
+"""SQL files: ``workload`` has the workload, ``language/`` the language of its transactions.
+
+- ``manifest``: workload.toml. ``directory``: all files of a directory, with digests.
+- ``schema``: the statements of files that make tables.
+- ``loading``: fills the tables. ``generated_rows``: rows of which only the number is given.
+- ``tables``: what the tables held after loading, and how new rows are removed.
+- ``statement_check``: the server checks statements before a round.
+"""
+
+from pytest_dbcluster.workloads.sql.workload import SQLFiles
+
+__all__ = ["SQLFiles"]

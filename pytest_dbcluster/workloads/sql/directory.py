@@ -1,0 +1,174 @@
+"""A directory of SQL files, read once: its scripts, its tables, and digests of its content."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from pytest_dbcluster.errors import ConfigError, WorkloadError
+from pytest_dbcluster.workloads.sql import manifest, schema
+from pytest_dbcluster.workloads.sql.language import scripts
+from pytest_dbcluster.workloads.sql.language.lexer import SQLText
+from pytest_dbcluster.workloads.sql.language.scripts import Script
+from pytest_dbcluster.workloads.sql.manifest import FILE, Manifest, Value, Weighted
+
+VERSION = 1  # of loading; raise it if equal files would make other tables
+DIGITS = 10
+KEPT = 64  # directories that are kept
+BYTES_A_ROW, GROWTH = 150, 2  # estimates: of a generated row, and of a table over its file
+Signature = tuple[tuple[str, int, int], ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class SQLDirectory:
+    """What is in a directory."""
+
+    path: Path
+    name: str
+    manifest: Manifest
+    scripts: tuple[tuple[Script, int], ...]
+    """The transactions with their weights."""
+
+    tables: tuple[str, ...]
+    """The tables that the schema and the data make."""
+
+    content: str
+    """A digest of all files of SQL and of the manifest, with the given transactions and variables."""
+
+    signature: Signature
+    """Names, times and sizes of the files that were read."""
+
+    @property
+    def data_digest(self) -> str:
+        """A digest of everything that decides what the tables hold."""
+        said = self.manifest
+        files = [said.schema, *said.after_load, *self.data_files]
+        variables = dict(said.variables) if said.data.endswith(".sql") or _uses_variables(self) else {}
+        key = json.dumps(
+            [VERSION, said.database, [[name, file_digest(self.path / name)] for name in files if name],
+             dict(said.rows), variables], sort_keys=True
+        )  # fmt: skip
+        return hashlib.sha256(key.encode()).hexdigest()[:DIGITS]
+
+    @property
+    def data_files(self) -> list[str]:
+        """The files with data, relative to the directory."""
+        return data_files(self.path, self.manifest.data)
+
+    @property
+    def data_bytes(self) -> int:
+        """An estimate of the tables' bytes on disk."""
+        sizes = sum((self.path / name).stat().st_size for name in self.data_files)
+        return GROWTH * sizes + BYTES_A_ROW * sum(self.manifest.rows.values())
+
+    def require_unchanged(self) -> None:
+        """Raise WorkloadError if a file is not as it was when it was read."""
+        now = {name: rest for name, *rest in signature(self.path, [name for name, _, _ in self.signature])}
+        for name, *rest in self.signature:
+            if now[name] != rest:
+                raise WorkloadError(
+                    f"{self.name}/{name} has changed since this run read it, so earlier and later rounds would differ: "
+                    "run again"
+                )
+
+
+def data_files(path: Path, data: str) -> list[str]:
+    """The files with data, relative to a directory."""
+    if not data or (path / data).is_file():
+        return [data] if data else []
+    return sorted(f"{data}/{each.name}" for each in (path / data).iterdir() if not each.name.startswith("."))
+
+
+def _uses_variables(directory: SQLDirectory) -> bool:
+    files = [name for name in (directory.manifest.schema, *directory.manifest.after_load) if name]
+    return any(
+        token.kind == "variable"
+        for name in files
+        for token in SQLText(name, (directory.path / name).read_text(encoding="utf-8")).tokens()
+    )
+
+
+def file_digest(path: Path) -> str:
+    """The SHA-256 of a file; computed once while the file does not change."""
+    found = path.stat()
+    return _digest(path, found.st_mtime_ns, found.st_size)
+
+
+@functools.lru_cache(1024)
+def _digest(path: Path, changed: int, size: int) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def signature(path: Path, names: Sequence[str]) -> Signature:
+    """Name, time of the last change in ns, and size of each file; -1 for a missing one."""
+    found = []
+    for name in names:
+        try:
+            one = (path / name).stat()
+            found.append((name, one.st_mtime_ns, one.st_size))
+        except FileNotFoundError:
+            found.append((name, -1, -1))
+    return tuple(found)
+
+
+def read(
+    given: str | os.PathLike[str], transactions: Sequence[str] | None, variables: Mapping[str, Value] | None
+) -> SQLDirectory:
+    """Read a directory. transactions and variables are in place of, and on top of, those of the manifest.
+
+    Raises ConfigError for the first mistake in any file, with its place.
+    """
+    path = Path(given)
+    place = f"SQLFiles({str(given)!r})"
+    said = manifest.read(path)
+    if transactions is not None:
+        said = dataclasses.replace(said, transactions=manifest.weighted(place, transactions))
+        for each in said.transactions:
+            if not (path / each.file).is_file():
+                known = sorted(one.name for one in path.glob("*.sql"))
+                raise manifest.unknown_file(place, each.file, known)
+    if variables is not None:
+        said = dataclasses.replace(said, variables={**said.variables, **manifest.values(place, variables)})
+    reset = said.reset if said.reset.endswith(".sql") else ""
+    others = [*said.after_load, reset, *(each.file for each in said.transactions)]
+    files = [FILE, said.schema, *data_files(path, said.data), *others]
+    return _read(path.resolve(), path.resolve().name, said, signature(path, [name for name in files if name]))
+
+
+def _read(path: Path, name: str, said: Manifest, signed: Signature) -> SQLDirectory:
+    found = [(_script(path, name, each), each.weight) for each in said.transactions]
+    tables: list[str] = []
+    for file in [said.schema, *([said.data] if said.data.endswith(".sql") else []), *said.after_load]:
+        if file:
+            source = SQLText(f"{name}/{file}", _text(path / file, f"{name}/{file}"))
+            tables += schema.created_tables(source)
+    if not tables:
+        raise ConfigError(f"{name}/{said.schema or said.data}: there is no CREATE TABLE in this file")
+    present = [file for file, changed, _ in signed if changed >= 0]
+    digests = [file_digest(path / file) for file in present if file.endswith((".sql", ".toml"))]
+    key = json.dumps([digests, [dataclasses.astuple(each) for each in said.transactions], dict(said.variables)])
+    content = hashlib.sha256(key.encode()).hexdigest()[:DIGITS]
+    return SQLDirectory(path, name, said, tuple(found), tuple(dict.fromkeys(tables)), content, signed)
+
+
+def _script(path: Path, name: str, each: Weighted) -> Script:
+    shown = f"{name}/{each.file}"
+    return _parsed(Path(each.file).stem, shown, _text(path / each.file, shown))
+
+
+@functools.lru_cache(1024)
+def _parsed(name: str, shown: str, text: str) -> Script:
+    return scripts.parse(name, shown, text)
+
+
+def _text(path: Path, shown: str) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{shown}: this file is not UTF-8: {error}") from None

@@ -1,0 +1,142 @@
+"""Tokens of SQL text, with their places in the file.
+
+A ``:name`` is a token of its own only outside of quotes and comments. ``:=`` and ``::`` are operators.
+"""
+
+from __future__ import annotations
+
+import bisect
+import dataclasses
+import re
+from collections.abc import Callable, Iterator
+
+from pytest_dbcluster.errors import ConfigError
+
+# MySQL's rules: a comment of two dashes needs a space after them, a backslash escapes a character in quotes.
+TOKEN = re.compile(
+    r"""
+    (?P<line_comment>--(?=\s|\Z)[^\n]*|\#[^\n]*)
+    |(?P<comment>/\*.*?(?:\*/|\Z))
+    |(?P<string>'(?:[^'\\]|\\.|'')*(?:'|\Z)|"(?:[^"\\]|\\.|"")*(?:"|\Z))
+    |(?P<quoted>`(?:[^`]|``)*(?:`|\Z))
+    |(?P<operator>:=|::)
+    |(?P<variable>:[A-Za-z_]\w*)
+    |(?P<meta>\\\w*)
+    |(?P<word>@*[^\W\d][\w$]*)
+    |(?P<number>\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?)
+    |(?P<end>;)
+    |(?P<space>\s+)
+    |(?P<other>.)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+WHOLE = {  # by the first character: what quotes or a comment with an end look like
+    "'": re.compile(r"'(?:[^'\\]|\\.|'')*'", re.DOTALL),
+    '"': re.compile(r'"(?:[^"\\]|\\.|"")*"', re.DOTALL),
+    "`": re.compile(r"`(?:[^`]|``)*`"),
+    "/": re.compile(r"/\*.*?\*/", re.DOTALL),
+}
+
+
+@dataclasses.dataclass(frozen=True, order=True)
+class Place:
+    """A place in a file of SQL, as messages show it: ``shop/order.sql:3:8``."""
+
+    file: str
+    """The name of the file in messages."""
+
+    line: int
+    """1-based."""
+
+    column: int
+    """1-based."""
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.column}"
+
+    def error(self, words: str) -> ConfigError:
+        """A ConfigError that begins with this place."""
+        return ConfigError(f"{self}: {words}")
+
+
+@dataclasses.dataclass(frozen=True)
+class Token:
+    """One token."""
+
+    kind: str
+    """The name of its group in ``TOKEN``."""
+
+    text: str
+    start: int
+    """Offset of its first character."""
+
+    @property
+    def word(self) -> str:
+        """The word in upper case; empty for any other token."""
+        return self.text.upper() if self.kind == "word" else ""
+
+    @property
+    def name(self) -> str:
+        """The name that it writes: a word, or text in backquotes; empty for any other token."""
+        if self.kind == "quoted":
+            return self.text[1:-1].replace("``", "`")
+        return self.text if self.kind == "word" else ""
+
+    @property
+    def end(self) -> int:
+        """Offset after its last character."""
+        return self.start + len(self.text)
+
+    @property
+    def silent(self) -> bool:
+        """Whether the server ignores it: space, and comments other than ``/*!`` and ``/*+``."""
+        if self.kind == "comment":
+            return not self.text.startswith(("/*!", "/*M!", "/*+"))
+        return self.kind in ("space", "line_comment")
+
+
+class SQLText:
+    """The text of one file."""
+
+    def __init__(self, file: str, text: str) -> None:
+        self.file = file
+        self.text = text
+        self._lines = [0, *(match.end() for match in re.finditer("\n", text))]
+
+    def place(self, offset: int) -> Place:
+        """The place of a character."""
+        line = bisect.bisect_right(self._lines, offset)
+        return Place(self.file, line, offset - self._lines[line - 1] + 1)
+
+    def token(self, offset: int) -> Token:
+        """The token that begins at this offset. Raises ConfigError for quotes or a comment without an end."""
+        match = TOKEN.match(self.text, offset)
+        assert match, "every character begins a token"
+        assert match.lastgroup
+        token = Token(match.lastgroup, match[0], offset)
+        if token.kind in ("comment", "string", "quoted") and not WHOLE[token.text[0]].fullmatch(token.text):
+            if token.kind == "comment":
+                raise self.place(offset).error("this comment has no end: write */ after it")
+            raise self.place(offset).error(f"these quotes have no end: write {token.text[0]} after them")
+        return token
+
+    def tokens(self, offset: int = 0) -> Iterator[Token]:
+        """All tokens from this offset on."""
+        while offset < len(self.text):
+            token = self.token(offset)
+            yield token
+            offset = token.end
+
+    def rest_of_line(self, offset: int) -> tuple[str, int]:
+        """The text from this offset to the end of its line, and the offset after it.
+
+        A backslash at the end of a line continues it; the backslash and the line break become spaces.
+        """
+        match = re.compile(r"(?:\\\r?\n|[^\n])*").match(self.text, offset)
+        assert match
+        return re.sub(r"\\(\r?)\n", lambda found: " " * len(found[0]), match[0]), match.end()
+
+
+def replace_variables(source: SQLText, value: Callable[[Token], str]) -> str:
+    """The text of a source with every ``:name`` outside of quotes and comments replaced by ``value(token)``."""
+    return "".join(value(token) if token.kind == "variable" else token.text for token in source.tokens())

@@ -1,0 +1,148 @@
+"""The tables of a workload on a running cluster: what they held after loading, and how a reset removes new rows.
+
+A table of ours in the database, ``LOADED``, keeps the number of rows of each table and the largest value of the first
+column of its primary key. It is part of the data set, so that clusters which start from a copy have it too.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING
+
+from pytest_dbcluster import wait
+from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.workloads.sql.generated_rows import WHOLE, text_literal
+
+if TYPE_CHECKING:
+    from pytest_dbcluster.clusters.cluster import Cluster
+    from pytest_dbcluster.clusters.servers.node import Node
+
+LOADED = "dbcluster_loaded"
+MOST_COUNTED = 1_000_000  # rows: larger tables are not counted in each round
+TRANSACTIONAL = ("INNODB", "ROCKSDB")
+KEYS = """\
+SELECT t.table_name, t.engine, c.column_name, c.data_type FROM information_schema.tables t
+LEFT JOIN information_schema.statistics s ON s.table_schema = t.table_schema AND s.table_name = t.table_name
+AND s.index_name = 'PRIMARY' AND s.seq_in_index = 1
+LEFT JOIN information_schema.columns c ON c.table_schema = t.table_schema AND c.table_name = t.table_name
+AND c.column_name = s.column_name
+WHERE t.table_schema = '{database}' AND t.table_type = 'BASE TABLE' ORDER BY t.table_name"""
+
+
+@dataclasses.dataclass(frozen=True)
+class UserTable:
+    """One table of a workload, as the server has it."""
+
+    name: str
+    engine: str
+    key: str
+    """The first column of its primary key; empty without one."""
+
+    whole: bool
+    """Whether this column has whole numbers."""
+
+
+@dataclasses.dataclass(frozen=True)
+class LoadedTable:
+    """What a table held after loading."""
+
+    name: str
+    rows: int
+    key: str
+    """The first column of its primary key, if it has whole numbers; otherwise empty."""
+
+    largest: int
+    """The largest value of this column; 0 for a table without rows."""
+
+
+def user_tables(node: Node, database: str) -> list[UserTable]:
+    """The tables in the database of a workload, without ours."""
+    return [
+        UserTable(str(name), str(engine), str(key or ""), str(kind).lower() in WHOLE)
+        for name, engine, key, kind in node.query(KEYS.format(database=database))
+        if not str(name).startswith("dbcluster_")
+    ]
+
+
+def refuse_unfit(cluster: Cluster, database: str) -> None:
+    """Raise ConfigError for a table that the topology of the cluster does not replicate."""
+    topology = cluster.spec.topology
+    if topology not in ("galera", "group_replication"):
+        return
+    for table in user_tables(cluster.writers[0], database):
+        if table.engine.upper() not in TRANSACTIONAL:
+            raise ConfigError(
+                f"table {table.name} has engine {table.engine}, and {topology} replicates InnoDB tables only: write "
+                "ENGINE=InnoDB in the schema, or leave ENGINE out"
+            )
+        if topology == "group_replication" and not table.key:
+            raise ConfigError(
+                f"table {table.name} has no primary key, and group_replication refuses writes to such a table: add one "
+                "to the schema"
+            )
+
+
+def keep_loaded(node: Node, database: str) -> None:
+    """Write what the tables hold now into ``LOADED``."""
+    place = f"`{database}`.{LOADED}"
+    node.query(f"DROP TABLE IF EXISTS {place}")
+    node.query(
+        f"CREATE TABLE {place} (name VARCHAR(64) PRIMARY KEY, loaded BIGINT NOT NULL, "
+        "first_column VARCHAR(64) NOT NULL, largest BIGINT NOT NULL)"
+    )
+    for table in user_tables(node, database):
+        key = table.key if table.whole else ""
+        largest = f"COALESCE(MAX(`{key}`), 0)" if key else "0"
+        node.query(
+            f"INSERT INTO {place} SELECT {text_literal(table.name)}, COUNT(*), {text_literal(key)}, {largest} "
+            f"FROM `{database}`.`{table.name}`",
+            wait.SLOW_SECONDS,
+        )
+
+
+def loaded_tables(node: Node, database: str) -> list[LoadedTable]:
+    """What ``keep_loaded`` wrote."""
+    rows = node.query(f"SELECT name, loaded, first_column, largest FROM `{database}`.{LOADED} ORDER BY name")
+    return [LoadedTable(str(name), int(loaded), str(key), int(largest)) for name, loaded, key, largest in rows]
+
+
+def refuse_unremovable(loaded: Sequence[LoadedTable], targets: Collection[str], place: str) -> None:
+    """Raise ConfigError if transactions insert into a table from which a reset cannot remove new rows."""
+    for table in loaded:
+        if table.name in targets and not table.key:
+            raise ConfigError(
+                f'{place}: reset = "surplus" removes rows above the largest loaded key, and table {table.name} has no '
+                'primary key that begins with a whole number: use reset = "none", or a file of SQL'
+            )
+
+
+def remove_surplus(node: Node, database: str, loaded: Sequence[LoadedTable]) -> None:
+    """Delete the rows above the largest loaded keys. It leaves updated rows as they are."""
+    deletes = [
+        f"DELETE FROM `{database}`.`{table.name}` WHERE `{table.key}` > {table.largest}"
+        for table in loaded
+        if table.key
+    ]
+    try:
+        node.batch(["SET SESSION foreign_key_checks = 0", *deletes], wait.SLOW_SECONDS)
+    finally:
+        node.query("SET SESSION foreign_key_checks = 1")
+
+
+def row_drift(node: Node, database: str, loaded: Sequence[LoadedTable]) -> dict[str, int]:
+    """By table, the rows that it has more than after loading. Tables of more than MOST_COUNTED rows are left out."""
+    counted = [table for table in loaded if table.rows <= MOST_COUNTED]
+    if not counted:
+        return {}
+    counts = node.batch([f"SELECT COUNT(*) FROM `{database}`.`{table.name}`" for table in counted], wait.SLOW_SECONDS)
+    return {table.name: int(rows[0][0]) - table.rows for table, rows in zip(counted, counts, strict=True)}
+
+
+def largest_key(node: Node, database: str) -> int:
+    """The largest first column of all primary keys of whole numbers; 0 if there is none."""
+    keyed = [table for table in user_tables(node, database) if table.key and table.whole]
+    if not keyed:
+        return 0
+    found = node.batch([f"SELECT MAX(`{table.key}`) FROM `{database}`.`{table.name}`" for table in keyed])
+    return max(int(rows[0][0] or 0) for rows in found)

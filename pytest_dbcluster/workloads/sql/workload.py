@@ -1,0 +1,294 @@
+"""``SQLFiles``: a directory with a schema, data and transactions in SQL, run by sysbench with retries and a ledger.
+
+Each transaction file is one type of transaction. A file may have several units, each of which is tried again alone
+after a conflict: transactions from BEGIN to COMMIT, and statements that commit by themselves (``language.flow``).
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from pytest_dbcluster import calls, registry, wait
+from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.rounds import open_loop
+from pytest_dbcluster.rounds.round import RunResult
+from pytest_dbcluster.rounds.round_length import USUAL
+from pytest_dbcluster.workloads import arguments
+from pytest_dbcluster.workloads.sql import directory as directories
+from pytest_dbcluster.workloads.sql.language import lua_code
+from pytest_dbcluster.workloads.sql.language.scripts import all_statements
+from pytest_dbcluster.workloads.workload import Setting, Workload
+
+if TYPE_CHECKING:
+    from pytest_dbcluster.clusters.servers.node import Node
+    from pytest_dbcluster.workloads.schema_mark import SchemaMark
+    from pytest_dbcluster.workloads.sql.directory import SQLDirectory
+    from pytest_dbcluster.workloads.sql.language.lua_code import Program
+    from pytest_dbcluster.workloads.sql.manifest import Value
+    from pytest_dbcluster.workloads.sysbench_driver import Call
+
+CHOICES = {
+    "to": (None, "all", "reader", "writer"),
+    "isolation": (None, "READ UNCOMMITTED", "READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"),
+}
+DRIFT = "row_drift"  # the figure with the rows that the tables have more than after loading
+
+
+@calls.check_arguments('SQLFiles("shop", threads=16)', instead={"concurrency": "threads", "retries": "attempts"})
+@dataclasses.dataclass(frozen=True)
+class SQLFiles(Workload):
+    """The transactions of a directory, drawn by their weights. ``workload.toml`` in it names its files."""
+
+    directory: str | os.PathLike[str]
+    """The directory, relative to the working directory."""
+
+    threads: int = 16
+    """Number of connections, over all endpoints."""
+
+    seconds: float | None = None
+    """Length of a round. None lets each claim choose .3 to 3 s from its warm-up; outside of a claim it is 2 s."""
+
+    rate: float | str | None = None
+    """Transactions per second of an open loop, or a share such as ``"70 %"`` of the slowest variant's capacity. None is
+    a closed loop.
+    """
+
+    transactions: Sequence[str] | None = None
+    """Files with weights, such as ``["browse.sql@9", "history.sql"]``; None for those of ``workload.toml``."""
+
+    variables: Mapping[str, Value] | Sequence[tuple[str, Value]] | None = None
+    """Values of variables, which replace those of ``workload.toml``."""
+
+    to: str | None = None
+    """``writer``, ``reader`` or ``all``. None is the proxy if the cluster has one, otherwise every node that can run
+    the transactions.
+    """
+
+    isolation: str | None = None
+    """Isolation level of the transactions; None is the server's default."""
+
+    prepared: bool = True
+    """Whether the server prepares the statements. Those whose row is read, or with a list, go as text."""
+
+    attempts: int | None = None
+    """Maximum number of attempts of one transaction, which then counts as failed; None for that of ``workload.toml``,
+    usually 100.
+    """
+
+    seed: int = 1
+    """Seed of the inputs; each block has other inputs."""
+
+    content: str = dataclasses.field(init=False)
+    """A digest of the files of SQL."""
+
+    read: SQLDirectory = dataclasses.field(init=False, repr=False, compare=False)
+    """What is in the directory."""
+
+    program: Program = dataclasses.field(init=False, repr=False, compare=False)
+    """The transactions as a program."""
+
+    metric: ClassVar[str] = "goodput"  # attempts that ended in a conflict do not count as work
+    divides: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        for name, choices in CHOICES.items():
+            if (given := getattr(self, name)) not in choices:
+                raise registry.unknown(f"sql {name}", str(given), [choice for choice in choices if choice])
+        arguments.whole("sql threads", self.threads, 1)
+        arguments.whole("sql seed", self.seed, 0)
+        arguments.truth("sql prepared", self.prepared)
+        if self.attempts is not None:
+            arguments.whole("sql attempts", self.attempts, 1)
+        if self.seconds is not None:
+            arguments.round_seconds("sql seconds", self.seconds)
+        if self.rate is not None:
+            open_loop.share_of(self.rate)
+        variables = dict(self.variables) if self.variables else None
+        found = directories.read(self.directory, self.transactions, variables)
+        program = lua_code.compile_scripts(found.scripts, found.manifest.variables, prepared=self.prepared)
+        fixed = {
+            "directory": os.fspath(self.directory),
+            "transactions": self.transactions and tuple(self.transactions),
+            "variables": variables and tuple(variables.items()),
+            "content": found.content,
+            "read": found,
+            "program": program,
+        }
+        for name, value in fixed.items():
+            object.__setattr__(self, name, value)
+
+    def __str__(self) -> str:
+        parts = [f"sql {self.read.name} t{self.threads}"]
+        if self.transactions:
+            parts.append(" of " + ",".join(each.removesuffix("@1").replace(".sql", "") for each in self.transactions))
+        parts += [f" {name}={value}" for name, value in dict(self.variables or {}).items()]
+        parts += [f" at {open_loop.text_of(self.rate)}"] if self.rate else []
+        parts += [f" to {self.to}"] if self.to else []
+        return "".join(parts) + ("" if self.prepared else " as text")
+
+    @property
+    def writes(self) -> bool:
+        """Whether a transaction changes tables."""
+        return any(statement.writes for script, _ in self.read.scripts for statement in all_statements(script.block))
+
+    @property
+    def tables(self) -> Sequence[str]:
+        """The tables that must be equal on all nodes afterwards."""
+        return tuple(f"{self.database}.{table}" for table in self.read.tables)
+
+    @property
+    def database(self) -> str:
+        """The database of the tables."""
+        return self.read.manifest.database
+
+    @property
+    def data_set(self) -> str:
+        """The name of the data set: a digest of the schema, the data and what else decides what the tables hold."""
+        return f"sql {self.read.name} {self.read.data_digest}"
+
+    @property
+    def data_set_bytes(self) -> int:
+        """Approximate bytes of the tables on disk, from the files of data and the numbers of rows; 0 if unknown."""
+        return self.read.data_bytes
+
+    @property
+    def round_seconds(self) -> float:
+        """The seconds in which a round starts transactions."""
+        return USUAL if self.seconds is None else self.seconds
+
+    @property
+    def clients(self) -> int:
+        """One connection for each thread."""
+        return self.threads
+
+    def with_seconds(self, seconds: float | None) -> SQLFiles:
+        """The same workload with rounds of this length in seconds; None lets the claim choose it."""
+        return self._with("seconds", seconds)
+
+    def at_rate(self, rate: float | None) -> SQLFiles:
+        """The same workload at this rate in transactions per second; None is a closed loop."""
+        return self._with("rate", rate)
+
+    def _with(self, name: str, value: object) -> SQLFiles:
+        """A copy with another value. The files are not read again, so a change of them shows in ``run``."""
+        made = copy.copy(self)
+        object.__setattr__(made, name, value)
+        return made
+
+    @property
+    def _mark(self) -> SchemaMark:
+        from pytest_dbcluster.workloads.schema_mark import SchemaMark
+
+        return SchemaMark(self.database, directories.VERSION, self.data_set)
+
+    def populate(self, setting: Setting) -> None:
+        """Make the database, load schema and data, and run what follows them. Raises ConfigError with file and line."""
+        from pytest_dbcluster.clusters.servers.connection import Connection
+        from pytest_dbcluster.workloads.sql import loading, tables
+
+        setting.progress(f"{self}: loading {self.read.path}")
+        self.read.require_unchanged()
+        self.clean(setting)
+        node = setting.cluster.writers[0]
+        node.query(f"CREATE DATABASE `{self.database}`")
+        connection = Connection(node.name, node.endpoint, look=node.look)
+        try:
+            loading.Loader(self.read.path, self.read.manifest, connection).load(self.read.tables)
+        finally:
+            connection.close()
+        tables.keep_loaded(node, self.database)
+        self._mark.write(node)
+
+    def prepare(self, setting: Setting) -> None:
+        """Load the tables unless the cluster has them, and let the server check each statement.
+
+        Raises ConfigError for tables that the topology does not replicate, for a statement that the server refuses, and
+        if an endpoint accepts no writes. Raises Unsupported for an old sysbench.
+        """
+        from pytest_dbcluster.workloads import sysbench_driver
+        from pytest_dbcluster.workloads.sql import statement_check, tables
+
+        sysbench_driver.sysbench(setting)
+        if self.writes:
+            to = sysbench_driver.endpoints(setting.cluster, self.to, writes=True)
+            setting.cluster.require_writers(to, str(self))
+        node = setting.cluster.writers[0]
+        if not self._mark.stands(node):
+            self.populate(setting)
+        tables.refuse_unfit(setting.cluster, self.database)
+        if self.read.manifest.reset == "surplus":
+            tables.refuse_unremovable(tables.loaded_tables(node, self.database), self._targets, self.read.name)
+        statement_check.check(node, self.database, self.read.scripts, self.read.manifest.variables)
+
+    @property
+    def _targets(self) -> set[str]:
+        """The tables into which transactions insert."""
+        statements = (each for script, _ in self.read.scripts for each in all_statements(script.block))
+        return {statement.target for statement in statements if statement.target}
+
+    def reset(self, setting: Setting) -> None:
+        """Remove new rows as ``reset`` of workload.toml says. Updated values stay."""
+        from pytest_dbcluster.clusters.servers.connection import Connection
+        from pytest_dbcluster.workloads.sql import loading, tables
+
+        node, reset = setting.cluster.writers[0], self.read.manifest.reset
+        if reset == "surplus":
+            tables.remove_surplus(node, self.database, tables.loaded_tables(node, self.database))
+        elif reset != "none":
+            connection = Connection(node.name, node.endpoint, look=node.look)
+            try:
+                loading.Loader(self.read.path, self.read.manifest, connection).run_file(reset)
+            finally:
+                connection.close()
+
+    def run(self, setting: Setting) -> RunResult:
+        """Run one round. Raises WorkloadError, NodeDied, and ConfigError for too many threads or an unknown rate."""
+        return self.observe(setting)[0]
+
+    def observe(self, setting: Setting) -> tuple[RunResult, list[dict[str, Any]]]:
+        """Run one round, and return its result and the report of each thread. Raises what ``run`` raises."""
+        from pytest_dbcluster.workloads import sysbench_driver
+        from pytest_dbcluster.workloads.sql import tables
+
+        if isinstance(self.rate, str):
+            raise ConfigError(f"{self}: measure the capacity of the variants first; only a claim does that")
+        self.read.require_unchanged()
+        node = setting.cluster.writers[0]
+        figures = {}
+        if self.writes:
+            figures = {DRIFT: self._drift(node)}
+        above = tables.largest_key(node, self.database) if self.program.unique else 0
+        result, reports = sysbench_driver.run(
+            self._call(setting, above), setting, seconds=self.round_seconds, rate=self.rate, seed=self.seed
+        )
+        commits = sum(report["commits"] for report in reports) if self.writes else None
+        found = {name: result.statements[name] for name in self.program.statements}
+        return dataclasses.replace(result, commits=commits, figures=figures, statements=found), reports
+
+    def _drift(self, node: Node) -> float:
+        """The rows that all tables have more at the begin of this round than after loading."""
+        from pytest_dbcluster.workloads.sql import tables
+
+        return float(sum(tables.row_drift(node, self.database, tables.loaded_tables(node, self.database)).values()))
+
+    def _call(self, setting: Setting, unique_from: int) -> Call:
+        from pytest_dbcluster.workloads import sysbench_driver
+
+        to = sysbench_driver.endpoints(setting.cluster, self.to, writes=self.writes)
+        own: dict[str, object] = {
+            "isolation": self.isolation or "",
+            "attempts": self.attempts or self.read.manifest.attempts,
+            "unique_from": unique_from,
+        }
+        files = {"program": self.program.text}
+        return sysbench_driver.Call(
+            str(self), "sql_files.lua", self.threads, self.database, to, own, self.prepared, files
+        )
+
+    def clean(self, setting: Setting) -> None:
+        """Drop the database."""
+        setting.cluster.writers[0].query(f"DROP DATABASE IF EXISTS `{self.database}`", wait.SLOW_SECONDS)
