@@ -15,7 +15,7 @@ from pytest_dbcluster.workloads.sql import manifest, schema
 from pytest_dbcluster.workloads.sql.language import scripts
 from pytest_dbcluster.workloads.sql.language.lexer import SQLText
 from pytest_dbcluster.workloads.sql.language.scripts import Script
-from pytest_dbcluster.workloads.sql.manifest import FILE, Manifest, Value, Weighted
+from pytest_dbcluster.workloads.sql.manifest import FILE, Value, Weighted, WorkloadManifest
 
 VERSION = 1  # of loading; raise it if equal files would make other tables
 DIGITS = 10
@@ -30,7 +30,7 @@ class SQLDirectory:
 
     path: Path
     name: str
-    manifest: Manifest
+    manifest: WorkloadManifest
     scripts: tuple[tuple[Script, int], ...]
     """The transactions with their weights."""
 
@@ -141,13 +141,15 @@ def read(
     return _read(path.resolve(), path.resolve().name, said, signature(path, [name for name in files if name]))
 
 
-def _read(path: Path, name: str, said: Manifest, signed: Signature) -> SQLDirectory:
+def _read(path: Path, name: str, said: WorkloadManifest, signed: Signature) -> SQLDirectory:
     found = [(_script(path, name, each), each.weight) for each in said.transactions]
     tables: list[str] = []
-    for file in [said.schema, *([said.data] if said.data.endswith(".sql") else []), *said.after_load]:
+    for file in [said.schema, *said.after_load]:
         if file:
-            source = SQLText(f"{name}/{file}", _text(path / file, f"{name}/{file}"))
-            tables += schema.created_tables(source)
+            tables += schema.created_tables(SQLText(f"{name}/{file}", _text(path / file, f"{name}/{file}")))
+    if said.data.endswith(".sql"):
+        with (path / said.data).open(encoding="utf-8", errors="replace") as lines:
+            tables += schema.dumped_tables(lines)
     if not tables:
         raise ConfigError(f"{name}/{said.schema or said.data}: there is no CREATE TABLE in this file")
     present = [file for file, changed, _ in signed if changed >= 0]

@@ -17,7 +17,7 @@ from pytest_dbcluster.clusters.servers.connection import Connection, SQLError
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.workloads.sql import generated_rows, schema
 from pytest_dbcluster.workloads.sql.language.lexer import SQLText
-from pytest_dbcluster.workloads.sql.manifest import Manifest
+from pytest_dbcluster.workloads.sql.manifest import WorkloadManifest
 
 MOST_BYTES = 512 * 1024  # of one INSERT; every release accepts 1 MiB
 MOST_ROWS = 5000
@@ -68,7 +68,7 @@ def table_files(directory: Path, data: str, tables: Sequence[str]) -> list[Table
 class Loader:
     """A session on one server, in the database of a workload."""
 
-    def __init__(self, directory: Path, manifest: Manifest, connection: Connection) -> None:
+    def __init__(self, directory: Path, manifest: WorkloadManifest, connection: Connection) -> None:
         self._directory, self._manifest, self._sql = directory, manifest, connection
         self._sql.query(f"USE `{manifest.database}`")
         self._sql.run(QUICKLY)

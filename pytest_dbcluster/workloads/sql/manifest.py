@@ -37,7 +37,7 @@ class Weighted:
 
 
 @dataclasses.dataclass(frozen=True)
-class Manifest:
+class WorkloadManifest:
     """What the directory says. All files are relative to it."""
 
     database: str
@@ -64,7 +64,7 @@ class Manifest:
     """Maximum number of attempts of one transaction."""
 
 
-def read(directory: Path) -> Manifest:
+def read(directory: Path) -> WorkloadManifest:
     """The manifest of a directory. Raises ConfigError for a file or key that is missing, unknown or of a wrong type."""
     if not directory.is_dir():
         raise ConfigError(f"SQLFiles({str(directory)!r}): there is no directory {directory.absolute()}")
@@ -129,9 +129,9 @@ class _Keys:
     def _error(self, words: str) -> ConfigError:
         return ConfigError(f"{self._place}: {words}")
 
-    def manifest(self) -> Manifest:
+    def manifest(self) -> WorkloadManifest:
         """The manifest."""
-        known = [field.name for field in dataclasses.fields(Manifest)]
+        known = [field.name for field in dataclasses.fields(WorkloadManifest)]
         for key in self._given:
             if key not in known:
                 meant = f"; did you mean {MEANT[key]}?" if key in MEANT else registry.suggestion("key", key, known)
@@ -142,7 +142,7 @@ class _Keys:
         others = {schema, data, *after_load, reset}
         if not schema and not data.endswith(".sql"):
             raise self._error(f"there is no {SCHEMA}: write CREATE TABLE statements into it")
-        return Manifest(
+        return WorkloadManifest(
             database=self._database(),
             schema=schema,
             data=data,

@@ -2,31 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from pytest_dbcluster import registry
-from pytest_dbcluster.workloads.sql.language.lexer import Place, SQLText, Token, replace_variables
+from pytest_dbcluster.workloads.sql.language.lexer import FilePlace, SQLText, Token, replace_variables
 from pytest_dbcluster.workloads.sql.language.lua_expressions import sql_literal
 
 DATABASES = ("DATABASE", "SCHEMA")
+CREATE = re.compile(r"\s*CREATE\s+TABLE\s+(?:IF\s+NOT\s+EXISTS\s+)?(?:`([^`]+)`|(\w+))", re.IGNORECASE)
 MODIFIERS = ("OR", "REPLACE", "IF", "NOT", "EXISTS")
 
 
-def split(source: SQLText) -> Iterator[tuple[Place, str]]:
+def split(source: SQLText) -> Iterator[tuple[FilePlace, str]]:
     """The statements of a file, each with its place. ``DELIMITER`` lines are obeyed.
 
     Raises ConfigError for USE and for statements about databases: all tables are in the workload's own.
     """
     for tokens in _statements(source):
         telling = [token for token in tokens if not token.silent]
-        if not telling:
-            continue
-        place = source.place(telling[0].start)
-        words = [token.word for token in telling[:3]]
-        if words[0] == "USE" or (words[0] in ("CREATE", "DROP", "ALTER") and words[1:] and words[1] in DATABASES):
-            raise place.error(f"{' '.join(words[:2]) if words[0] != 'USE' else 'USE'}: all tables are in one database, "
-                              "which `database` in workload.toml names; leave this statement out")  # fmt: skip
-        yield place, "".join(token.text for token in tokens).strip()
+        if telling:
+            _refuse_databases(source, telling)
+            yield source.place(telling[0].start), "".join(token.text for token in tokens).strip()
+
+
+def _refuse_databases(source: SQLText, telling: Sequence[Token]) -> None:
+    words = [token.word for token in telling[:2]]
+    if words[0] == "USE" or (words[0] in ("CREATE", "DROP", "ALTER") and words[1:] and words[1] in DATABASES):
+        name = "USE" if words[0] == "USE" else " ".join(words)
+        raise source.place(telling[0].start).error(
+            f"{name}: all tables are in one database, which `database` in workload.toml names; leave this statement out"
+        )
 
 
 def _statements(source: SQLText) -> Iterator[list[Token]]:
@@ -49,11 +55,16 @@ def _statements(source: SQLText) -> Iterator[list[Token]]:
 
 
 def created_tables(source: SQLText) -> list[str]:
-    """The tables that a file makes, in order. Temporary tables and views are left out."""
+    """The tables that a file makes, in order. Temporary tables and views are left out.
+
+    Raises ConfigError for statements about databases.
+    """
     found = []
     for tokens in _statements(source):
         telling = [token for token in tokens if not token.silent]
         words = [token.word for token in telling]
+        if telling:
+            _refuse_databases(source, telling)
         if words[:1] != ["CREATE"] or "TABLE" not in words[1:4] or "TEMPORARY" in words[1:4]:
             continue
         after = telling[words.index("TABLE") + 1 :]
@@ -62,6 +73,11 @@ def created_tables(source: SQLText) -> list[str]:
             raise source.place(names[0].start).error("a name of a table has no database here: write the table alone")
         found.append(names[0].name)
     return found
+
+
+def dumped_tables(lines: Iterable[str]) -> list[str]:
+    """The tables that a dump makes. Only lines that begin with CREATE TABLE count: a dump may be large."""
+    return [found[1] or found[2] for found in map(CREATE.match, lines) if found]
 
 
 def with_values(source: SQLText, constants: Mapping[str, int | float | str | bool]) -> SQLText:

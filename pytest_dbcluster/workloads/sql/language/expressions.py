@@ -15,7 +15,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from pytest_dbcluster import registry
-from pytest_dbcluster.workloads.sql.language.lexer import Place, SQLText
+from pytest_dbcluster.workloads.sql.language.lexer import FilePlace, SQLText
 
 LARGEST = 2**53  # numbers of Lua are doubles, which have whole numbers up to here
 PI = 3.14159265358979
@@ -43,7 +43,7 @@ TOKEN = re.compile(
 class Literal:
     """A constant."""
 
-    place: Place
+    place: FilePlace
     value: int | float | str | bool | None
 
     @property
@@ -56,7 +56,7 @@ class Literal:
 class VariableReference:
     """A variable: ``:name``."""
 
-    place: Place
+    place: FilePlace
     name: str
 
 
@@ -64,7 +64,7 @@ class VariableReference:
 class Operation:
     """An operator with one or two operands; ``is`` has the texts of what it tests in ``test``."""
 
-    place: Place
+    place: FilePlace
     operator: str
     operands: tuple[Expression, ...]
     test: str = ""
@@ -75,7 +75,7 @@ class Operation:
 class Choice:
     """``CASE WHEN condition THEN value ... ELSE value END``."""
 
-    place: Place
+    place: FilePlace
     branches: tuple[tuple[Expression, Expression], ...]
     otherwise: Expression
 
@@ -84,7 +84,7 @@ class Choice:
 class FunctionCall:
     """A function with its arguments."""
 
-    place: Place
+    place: FilePlace
     function: str
     arguments: tuple[Expression, ...]
 
@@ -176,7 +176,7 @@ class _Parser:
             raise self._place().error(f"unexpected {self._tokens[self._next][1]!r} after the expression")
         return found
 
-    def _place(self, back: int = 0) -> Place:
+    def _place(self, back: int = 0) -> FilePlace:
         number = self._next - back
         at = self._tokens[number][2] if number < len(self._tokens) else self._end
         return self._source.place(self._offset + at)
@@ -269,14 +269,14 @@ class _Parser:
             raise place.error("texts stand in single quotes, with an end in the same command: 'text'")
         raise place.error(f"unexpected {text!r}: a value is expected here")
 
-    def _number(self, place: Place, text: str) -> Literal:
+    def _number(self, place: FilePlace, text: str) -> Literal:
         if not text.isdigit():
             return Literal(place, float(text))
         if int(text) > LARGEST:
             raise place.error(f"{text} is too large: whole numbers go up to {LARGEST}")
         return Literal(place, int(text))
 
-    def _case(self, place: Place) -> Choice:
+    def _case(self, place: FilePlace) -> Choice:
         branches = []
         while self._take("when"):
             condition = self._level(0)
@@ -288,7 +288,7 @@ class _Parser:
         self._need("end", "CASE")
         return Choice(place, tuple(branches), otherwise)
 
-    def _call(self, place: Place, word: str) -> FunctionCall:
+    def _call(self, place: FilePlace, word: str) -> FunctionCall:
         name = word.lower()
         if self._peek() != "(":
             raise place.error(f"{word!r} is neither a number nor a function: write :{word} for a variable, '{word}' "
@@ -308,12 +308,12 @@ class _Parser:
         return _checked_call(place, name, arguments)
 
 
-def _tested(place: Place, operand: Expression, tested: str) -> Operation:
+def _tested(place: FilePlace, operand: Expression, tested: str) -> Operation:
     found = Operation(place, "is", (operand,), tested.removeprefix("not "))
     return Operation(place, "not", (found,)) if tested.startswith("not ") else found
 
 
-def _checked_call(place: Place, name: str, arguments: Sequence[Expression]) -> FunctionCall:
+def _checked_call(place: FilePlace, name: str, arguments: Sequence[Expression]) -> FunctionCall:
     """The call, with the right number of arguments."""
     known, count = FUNCTIONS[name], len(arguments)
     odd = name == "random_weighted" and count % 2

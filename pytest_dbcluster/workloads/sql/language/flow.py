@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable
 from pytest_dbcluster import registry
 from pytest_dbcluster.workloads.sql.language import expressions
 from pytest_dbcluster.workloads.sql.language.expressions import Expression, Literal
-from pytest_dbcluster.workloads.sql.language.lexer import Place
+from pytest_dbcluster.workloads.sql.language.lexer import FilePlace
 from pytest_dbcluster.workloads.sql.language.scripts import (
     Assignment,
     Block,
@@ -57,7 +57,7 @@ class _Balance:
     """Checks that each transaction has a beginning and an end in the same branch."""
 
     def __init__(self) -> None:
-        self._begun: Place | None = None
+        self._begun: FilePlace | None = None
 
     def whole(self, block: Block) -> None:
         """Raise ConfigError for the first transaction that does not."""
@@ -142,7 +142,7 @@ class _Assigned:
         for reference in references(expression):
             self._require(reference.place, reference.name, known)
 
-    def _require(self, place: Place, name: str, known: Collection[str]) -> None:
+    def _require(self, place: FilePlace, name: str, known: Collection[str]) -> None:
         if name in known:
             return
         if name in self._ever:

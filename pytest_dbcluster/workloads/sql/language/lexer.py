@@ -17,7 +17,7 @@ TOKEN = re.compile(
     r"""
     (?P<line_comment>--(?=\s|\Z)[^\n]*|\#[^\n]*)
     |(?P<comment>/\*.*?(?:\*/|\Z))
-    |(?P<string>'(?:[^'\\]|\\.|'')*(?:'|\Z)|"(?:[^"\\]|\\.|"")*(?:"|\Z))
+    |(?P<string>'(?:[^'\\]|\\.|'')*(?:'|\\?\Z)|"(?:[^"\\]|\\.|"")*(?:"|\\?\Z))
     |(?P<quoted>`(?:[^`]|``)*(?:`|\Z))
     |(?P<operator>:=|::)
     |(?P<variable>:[A-Za-z_]\w*)
@@ -39,7 +39,7 @@ WHOLE = {  # by the first character: what quotes or a comment with an end look l
 
 
 @dataclasses.dataclass(frozen=True, order=True)
-class Place:
+class FilePlace:
     """A place in a file of SQL, as messages show it: ``shop/order.sql:3:8``."""
 
     file: str
@@ -103,10 +103,10 @@ class SQLText:
         self.text = text
         self._lines = [0, *(match.end() for match in re.finditer("\n", text))]
 
-    def place(self, offset: int) -> Place:
+    def place(self, offset: int) -> FilePlace:
         """The place of a character."""
         line = bisect.bisect_right(self._lines, offset)
-        return Place(self.file, line, offset - self._lines[line - 1] + 1)
+        return FilePlace(self.file, line, offset - self._lines[line - 1] + 1)
 
     def token(self, offset: int) -> Token:
         """The token that begins at this offset. Raises ConfigError for quotes or a comment without an end."""

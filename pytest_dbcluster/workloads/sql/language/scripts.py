@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pytest_dbcluster import registry
 from pytest_dbcluster.workloads.sql.language import expressions, statements
 from pytest_dbcluster.workloads.sql.language.expressions import Expression, VariableReference
-from pytest_dbcluster.workloads.sql.language.lexer import Place, SQLText, Token
+from pytest_dbcluster.workloads.sql.language.lexer import FilePlace, SQLText, Token
 from pytest_dbcluster.workloads.sql.language.statements import Statement
 
 NAME = re.compile(r"[A-Za-z_]\w*")
@@ -21,8 +21,8 @@ SLEEP_USAGE = "\\sleep 10 ms, or \\sleep :name us; units: us, ms, s"
 META = ("elif", "else", "endif", "gset", "if", "insert_id", "set", "sleep")
 REFUSED = {
     "setrandom": "write \\set {name} random(low, high)",
-    "shell": "a load runs SQL only",
-    "setshell": "a load runs SQL only",
+    "shell": "a workload runs SQL only",
+    "setshell": "a workload runs SQL only",
     "startpipeline": "statements wait for their results",
     "aset": "\\gset reads one row",
     "cset": "\\gset reads one row",
@@ -34,7 +34,7 @@ REFUSED = {
 class Assignment:
     r"""``\set name expression``."""
 
-    place: Place
+    place: FilePlace
     name: str
     value: Expression
 
@@ -43,7 +43,7 @@ class Assignment:
 class Sleep:
     r"""``\sleep``: waits so long."""
 
-    place: Place
+    place: FilePlace
     value: Expression
     unit: float
     """Seconds of one unit."""
@@ -53,7 +53,7 @@ class Sleep:
 class Branching:
     r"""``\if`` ... ``\endif``."""
 
-    place: Place
+    place: FilePlace
     branches: tuple[tuple[Expression, Block], ...]
     r"""Conditions of \if and \elif, with what follows them."""
 
@@ -97,7 +97,7 @@ def parse(name: str, file: str, text: str) -> Script:
     """The transaction in a file. Raises ConfigError with file, line and column for the first mistake."""
     script = Script(name, file, _Reader(SQLText(file, text)).whole())
     if not all_statements(script.block):
-        raise Place(file, 1, 1).error(
+        raise FilePlace(file, 1, 1).error(
             "there is no SQL statement in this file: write one, or take it out of the transactions of workload.toml"
         )
     return script
@@ -107,7 +107,7 @@ def parse(name: str, file: str, text: str) -> Script:
 class _Open:
     r"""An \if whose \endif has not come yet."""
 
-    place: Place
+    place: FilePlace
     condition: Expression
     branches: list[tuple[Expression, Block]] = dataclasses.field(default_factory=list)
     in_else: bool = False
@@ -171,7 +171,7 @@ class _Reader:
         self._tokens, self._at = [], after
         getattr(self, f"_meta_{name}")(place, argument, begin)
 
-    def _gset(self, place: Place, prefix: str) -> None:
+    def _gset(self, place: FilePlace, prefix: str) -> None:
         if prefix and not NAME.fullmatch(prefix):
             raise place.error(f"\\gset {prefix}: it takes one prefix of names, such as \\gset buyer_")
         tokens = self._end_statement()
@@ -185,18 +185,18 @@ class _Reader:
                 raise where.error(f"\\gset: two columns are named {names[number]}: write AS name after one of them")
         self._blocks[-1][-1] = dataclasses.replace(last, reads_into=tuple(names))
 
-    def _name(self, place: Place, command: str, argument: str) -> str:
+    def _name(self, place: FilePlace, command: str, argument: str) -> str:
         match = NAME.match(argument)
         if not match:
             raise place.error(f"\\{command} needs the name of a variable after it")
         return match[0]
 
-    def _expression(self, place: Place, text: str, begin: int, usage: str) -> Expression:
+    def _expression(self, place: FilePlace, text: str, begin: int, usage: str) -> Expression:
         if not text.strip():
             raise place.error(f"a value is missing: write {usage}")
         return expressions.parse(self._source, text, begin)
 
-    def _meta_set(self, place: Place, argument: str, begin: int) -> None:
+    def _meta_set(self, place: FilePlace, argument: str, begin: int) -> None:
         name = self._name(place, "set", argument)
         value = argument[len(name) :]
         if value and not value[0].isspace():
@@ -205,7 +205,7 @@ class _Reader:
             )
         self._add(Assignment(place, name, self._expression(place, value, begin + len(name), f"\\set {name} value")))
 
-    def _meta_insert_id(self, place: Place, argument: str, _: int) -> None:
+    def _meta_insert_id(self, place: FilePlace, argument: str, _: int) -> None:
         name = self._name(place, "insert_id", argument)
         last = self._blocks[-1][-1] if self._blocks[-1] else None
         if name != argument:
@@ -214,7 +214,7 @@ class _Reader:
             raise place.error("\\insert_id has no INSERT before it: write it after the INSERT whose id it reads")
         self._blocks[-1][-1] = dataclasses.replace(last, insert_id=name)
 
-    def _meta_sleep(self, place: Place, argument: str, begin: int) -> None:
+    def _meta_sleep(self, place: FilePlace, argument: str, begin: int) -> None:
         match = re.fullmatch(r"(\d+|:[A-Za-z_]\w*)\s*([A-Za-z]*)", argument)
         if not match:
             raise place.error(f"\\sleep {argument}: write {SLEEP_USAGE}")
@@ -223,12 +223,12 @@ class _Reader:
             raise place.error(f"\\sleep: unknown unit {match[2]!r}: write {SLEEP_USAGE}")
         self._add(Sleep(place, expressions.parse(self._source, match[1], begin), SECONDS[unit]))
 
-    def _meta_if(self, place: Place, argument: str, begin: int) -> None:
+    def _meta_if(self, place: FilePlace, argument: str, begin: int) -> None:
         condition = self._expression(place, argument, begin, "\\if condition")
         self._open.append(_Open(place, condition))
         self._blocks.append([])
 
-    def _next_branch(self, place: Place, command: str) -> _Open:
+    def _next_branch(self, place: FilePlace, command: str) -> _Open:
         r"""End the branch before an \elif, \else or \endif."""
         if not self._open:
             raise place.error(f"\\{command} has no \\if before it")
@@ -240,15 +240,15 @@ class _Reader:
             self._blocks.append([])
         return current
 
-    def _meta_elif(self, place: Place, argument: str, begin: int) -> None:
+    def _meta_elif(self, place: FilePlace, argument: str, begin: int) -> None:
         current = self._next_branch(place, "elif")
         current.condition = self._expression(place, argument, begin, "\\elif condition")
 
-    def _meta_else(self, place: Place, argument: str, _: int) -> None:
+    def _meta_else(self, place: FilePlace, argument: str, _: int) -> None:
         _refuse_more(place, "else", argument)
         self._next_branch(place, "else").in_else = True
 
-    def _meta_endif(self, place: Place, argument: str, _: int) -> None:
+    def _meta_endif(self, place: FilePlace, argument: str, _: int) -> None:
         _refuse_more(place, "endif", argument)
         current = self._next_branch(place, "endif")
         otherwise = tuple(self._blocks.pop())
@@ -256,7 +256,7 @@ class _Reader:
         self._add(Branching(current.place, tuple(current.branches), otherwise))
 
 
-def _refuse_more(place: Place, command: str, argument: str) -> None:
+def _refuse_more(place: FilePlace, command: str, argument: str) -> None:
     if argument and not argument.startswith("--"):
         raise place.error(f"\\{command} {argument}: nothing stands after \\{command}")
 

@@ -10,7 +10,7 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 
 from pytest_dbcluster import registry
-from pytest_dbcluster.workloads.sql.language.lexer import Place, SQLText, Token
+from pytest_dbcluster.workloads.sql.language.lexer import FilePlace, SQLText, Token
 
 READING = ("DESC", "DESCRIBE", "DO", "EXPLAIN", "SELECT", "SET", "SHOW", "TABLE", "VALUES", "WITH")
 WRITING = ("CALL", "DELETE", "INSERT", "REPLACE", "UPDATE")
@@ -18,7 +18,7 @@ ENDING = ("COMMIT", "ROLLBACK")
 OTHER = ("BEGIN", "RELEASE", "SAVEPOINT", "START")
 KNOWN = (*READING, *WRITING, *ENDING, *OTHER)
 PREPARABLE = ("DELETE", "INSERT", "REPLACE", "SELECT", "UPDATE", "WITH", "CALL", "DO")
-SCHEMA = "it changes tables and commits the transaction: write it into schema.sql"
+SCHEMA = "it changes tables and commits the transaction; only schema.sql makes tables"
 SERVER = "it changes the server for all clients"
 REFUSED = {
     **dict.fromkeys(("ALTER", "CREATE", "DROP", "RENAME", "TRUNCATE"), SCHEMA),
@@ -39,7 +39,7 @@ BEGIN, COMMIT, ROLLBACK = "begin", "commit", "rollback"
 class Placeholder:
     """A variable in a statement."""
 
-    place: Place
+    place: FilePlace
     name: str
 
 
@@ -47,7 +47,7 @@ class Placeholder:
 class Statement:
     """One statement with its placeholders."""
 
-    place: Place
+    place: FilePlace
     parts: tuple[str | Placeholder, ...]
     """Its text, with placeholders in their places."""
 
@@ -113,7 +113,7 @@ def analyse(source: SQLText, tokens: Sequence[Token]) -> Statement | None:
     )
 
 
-def _role(place: Place, words: Sequence[str], verb: str) -> str:
+def _role(place: FilePlace, words: Sequence[str], verb: str) -> str:
     """Whether it begins or ends a transaction. Raises ConfigError for statements that a load must not send."""
     if reason := REFUSED.get(verb):
         raise place.error(f"{verb} is not possible in a transaction file: {reason}")
@@ -209,7 +209,7 @@ def _target(tokens: Sequence[Token]) -> str:
     return names[0].name if names else ""
 
 
-def columns(source: SQLText, tokens: Sequence[Token]) -> list[tuple[Place, str]]:
+def columns(source: SQLText, tokens: Sequence[Token]) -> list[tuple[FilePlace, str]]:
     """The names of the columns that a SELECT, or RETURNING, gives, each with its place; empty for a ``*``.
 
     Raises ConfigError for a statement without a result that can be named.
@@ -232,7 +232,7 @@ def columns(source: SQLText, tokens: Sequence[Token]) -> list[tuple[Place, str]]
     return [_column(source, telling[0], item) for item in items]
 
 
-def _column(source: SQLText, first: Token, item: Sequence[Token]) -> tuple[Place, str]:
+def _column(source: SQLText, first: Token, item: Sequence[Token]) -> tuple[FilePlace, str]:
     place = source.place(item[0].start if item else first.start)
     if not item or item[-1].text == "*":
         raise place.error("\\gset needs the names of the columns: write them in place of *")
