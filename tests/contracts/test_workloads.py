@@ -6,17 +6,21 @@ import dataclasses
 import importlib
 import inspect
 import pkgutil
+from pathlib import Path
 
 import pytest
 
 from pytest_dbcluster import workloads
 from pytest_dbcluster.workloads.mysqlslap import MODES, MySQLSlap
+from pytest_dbcluster.workloads.sql import SQLFiles
 from pytest_dbcluster.workloads.sysbench import SysBench
 from pytest_dbcluster.workloads.workload import Setting
 
+ITEMS = Path(__file__).parents[1] / "support" / "items"
 # Small enough for a test; a workload without an entry fails.
 LOADS = {
     "mysqlslap": [MySQLSlap(mode, concurrency=4, queries=40, quick_queries=40, rows=300) for mode in MODES],
+    "sqlfiles": [SQLFiles(ITEMS, threads=2, seconds=0.1)],
     "sysbench": [
         SysBench(f"oltp_{event}", table_count=2, size=300, threads=2, seconds=0.1)
         for event in ("insert", "delete", "update_index")
@@ -28,7 +32,7 @@ OTHERS = [
     SysBench("oltp_insert", size=200, threads=2, seconds=0.1),
 ]
 # A load that leaves what it updated, and returns its tables to the rows that they had.
-KEEPS_ROWS = (SysBench,)
+KEEPS_ROWS = (SQLFiles, SysBench)
 ALL = [load for loads in LOADS.values() for load in loads]
 
 

@@ -82,11 +82,13 @@ end
 
 function r.set(parameter, value, number)
    if type(value) == "boolean" then value = value and 1 or 0 end
+   if type(value) == "number" and value ~= math.floor(value) then value = r.double(value) end
    if type(value) == "string" then return r.set_text(parameter, value, number) end
    parameter:set(value)
 end
 
-local TYPES = {i = "BIGINT", d = "DOUBLE", s = "VARCHAR"}
+-- sysbench 1.0 crashes on a parameter of type DOUBLE, so fractions are texts.
+local TYPES = {i = "BIGINT", d = "VARCHAR", s = "VARCHAR"}
 
 -- types: a letter of TYPES for each parameter.
 local function prepare(con, number, types)

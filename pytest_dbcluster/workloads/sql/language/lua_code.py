@@ -219,7 +219,7 @@ class _File:
             if kind == "text":
                 sets.append(f"r.set_text(p[{place}], {code}, {number})")
             elif kind in ("int", "double"):
-                sets.append(f"p[{place}]:set({code})")
+                sets.append(f"p[{place}]:set({code if kind == 'int' else f'r.double({code})'})")
             else:
                 sets.append(f"r.set(p[{place}], {code}, {number})")
         picked = f"r.prepared_for({', '.join([str(number), *open_types])})" if open_types else f"r.prepared[{number}]"

@@ -1,0 +1,45 @@
+"""What tests of SQL files on servers share."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_dbcluster.spec import ClusterSpec
+from pytest_dbcluster.workloads.sql import SQLFiles
+from pytest_dbcluster.workloads.workload import Setting
+from tests.workloads.sql.directories import directory
+
+
+@pytest.fixture(scope="module")
+def client(provisioner):
+    """A host for the load."""
+    host = provisioner.acquire(ClusterSpec("standalone", name="client"))[0]
+    yield host
+    provisioner.give_back([host])
+
+
+@pytest.fixture
+def said():
+    """What was reported of the progress."""
+    return []
+
+
+@pytest.fixture
+def setting(standalone, client, said):
+    """The lone server."""
+    return Setting(standalone, client, standalone.nodes[0].release, "quick", said.append)
+
+
+@pytest.fixture
+def files(tmp_path, standalone):
+    """``files({"sell.sql": ...}, threads=2)``: a workload of the usual directory with these files."""
+    made = []
+
+    def files(changed, name="shop", **fields):
+        workload = SQLFiles(directory(tmp_path / name, changed), **{"threads": 2, "seconds": 0.2, **fields})
+        made.append(workload)
+        return workload
+
+    yield files
+    for workload in made:
+        standalone.nodes[0].query(f"DROP DATABASE IF EXISTS {workload.database}")
