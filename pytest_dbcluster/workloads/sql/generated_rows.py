@@ -20,7 +20,7 @@ from pytest_dbcluster.errors import ConfigError
 SEED = 35
 LONGEST = 32  # characters of a text that the schema allows to be longer
 FIRST = datetime.datetime(2020, 1, 1)
-SECONDS = 4 * 365 * 24 * 3600  # dates lie within these seconds from FIRST
+DAYS = 4 * 365  # dates lie within these days from FIRST
 SPREAD = 1000  # a number without an index has so many values at most
 WHOLE = {"tinyint": 7, "smallint": 15, "mediumint": 23, "int": 31, "bigint": 53}  # bits without a sign
 COLUMNS = """\
@@ -74,8 +74,16 @@ def ordered(connection: Connection, tables: Mapping[str, int]) -> list[str]:
 
 def rows_of(connection: Connection, table: str, counts: Mapping[str, int]) -> tuple[list[str], Iterator[Sequence[str]]]:
     """The columns of a table, and its generated rows with values as SQL text. Raises ConfigError for a column type."""
+    texts = _json_columns(connection, table)
     columns = [
-        Column(str(name), str(kind).lower(), str(declared), int(length or 0), int(precision or 0), int(scale or 0))
+        Column(
+            str(name),
+            "json" if name in texts else str(kind).lower(),
+            str(declared),
+            int(length or 0),
+            int(precision or 0),
+            int(scale or 0),
+        )
         for name, kind, declared, length, precision, scale, _ in connection.query(COLUMNS.format(table=table))
     ]
     uniques: dict[str, list[str]] = {}
@@ -87,6 +95,15 @@ def rows_of(connection: Connection, table: str, counts: Mapping[str, int]) -> tu
         if owner == table
     }
     return [column.name for column in columns], _rows(table, columns, list(uniques.values()), parents, counts[table])
+
+
+def _json_columns(connection: Connection, table: str) -> set[str]:
+    """The columns of type JSON on MariaDB, where they are texts with a check."""
+    checks = connection.records(
+        "SELECT * FROM information_schema.check_constraints WHERE constraint_schema = DATABASE()"
+    )
+    clauses = [check["check_clause"] for check in checks if check.get("table_name") == table]
+    return {name for clause in clauses for name in re.findall(r"^json_valid\(`([^`]+)`\)$", clause)}
 
 
 def _largest(connection: Connection, table: str, column: str) -> int:
@@ -155,8 +172,9 @@ def _maker(
     if column.length:
         return lambda number: text_literal(f"{column.name}{numbered(number)}"[-column.length :])
     if column.kind in ("datetime", "timestamp", "date"):
-        step = datetime.timedelta(days=1) if column.kind == "date" else datetime.timedelta(seconds=1)
-        return lambda number: f"'{FIRST + step * numbered(number)}'"[: 12 if column.kind == "date" else None]
+        if column.kind == "date":
+            return lambda number: f"'{FIRST.date() + datetime.timedelta(days=numbered(number))}'"
+        return lambda number: f"'{FIRST + datetime.timedelta(seconds=numbered(number))}'"
     return make
 
 
@@ -177,7 +195,8 @@ def _by_type(table: str, column: Column, drawn: random.Random, count: int) -> Ca
         return lambda _: f"'{drawn.choice(members)}'"
     if kind in ("date", "datetime", "timestamp"):
         size = 10 if kind == "date" else 19
-        return lambda _: f"'{str(FIRST + datetime.timedelta(seconds=drawn.randrange(SECONDS)))[:size]}'"
+        # From 6 o'clock on: some time zones have no hour 2 on one day of the year.
+        return lambda _: f"'{_moment(drawn)}'"[: size + 1] + "'"
     others = _others(drawn, kind)
     if others:
         return others
@@ -188,6 +207,10 @@ def _by_type(table: str, column: Column, drawn: random.Random, count: int) -> Ca
         f"rows: no values are generated for {table}.{column.name} of type {column.declared}: write "
         f"data/{table}.csv, or generate.sql"
     )
+
+
+def _moment(drawn: random.Random) -> datetime.datetime:
+    return FIRST + datetime.timedelta(days=drawn.randrange(DAYS), hours=6, seconds=drawn.randrange(18 * 3600))
 
 
 def _others(drawn: random.Random, kind: str) -> Callable[[int], str] | None:

@@ -1,0 +1,226 @@
+"""Data of SQL files: rows of CSV and TSV, dumps, generated rows; and data that do not fit the schema."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.workloads.sql import tables
+from tests.workloads.sql.directories import directory
+
+BROWSE = "SELECT 1;"
+NAMES = "CREATE TABLE names (id INT PRIMARY KEY, name VARCHAR(20), born DATE, score DECIMAL(5, 2));"
+SMALL = {"workload.toml": "", "schema.sql": NAMES, "browse.sql": BROWSE}
+
+
+@pytest.fixture
+def stored(setting, files):
+    """``stored({"data/names.csv": ...})``: the rows of the table ``names`` after loading."""
+
+    def stored(changed, statement="SELECT * FROM names ORDER BY id"):
+        workload = files({**SMALL, **changed}, name=f"{len(changed)}{abs(hash(str(changed)))}/shop")
+        workload.prepare(setting)
+        return setting.cluster.nodes[0].batch([f"USE {workload.database}", statement])[1]
+
+    return stored
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("names.csv", 'id,name,born,score\n1,Ann,2020-01-31,1.5\n2,"Bo, ""B""\n",\\N,\\N\n3,,\\N,0\n'),
+        ("names.csv", '1,Ann,2020-01-31,1.5\n\n2,"Bo, ""B""\n",\\N,\\N\n3,,\\N,0\n'),
+        ("names.csv", 'SCORE,id,name\n1.5,1,Ann\n\\N,2,"Bo, ""B""\n"\n0,3,\n'),
+        ("names.tsv", '1\tAnn\t2020-01-31\t1.5\r\n2\tBo, "B"\\n\t\\N\t\\N\r\n3\t\t\\N\t0\r\n'),
+    ],
+)
+def test_rows_of_files_are_those_of_the_table(stored, name, text):
+    r"""With a line of names or without, in quotes or with escapes; ``\N`` is NULL."""
+    rows = stored({f"data/{name}": text})
+
+    assert [(row[0], row[1], row[3] and float(row[3])) for row in rows] == [
+        (1, "Ann", 1.5),
+        (2, 'Bo, "B"\n', None),
+        (3, "", 0),
+    ]
+    assert str(rows[0][2]) in ("2020-01-31", "None")
+
+
+def test_files_may_be_compressed(setting, files, tmp_path):
+    """As TABLE.csv.gz."""
+    workload = files({**SMALL, "data/names.csv": "1,a,\\N,\\N\n"}, name="plain/shop")
+    path = directory(tmp_path / "packed" / "shop", {**SMALL, "data/empty": ""})
+    (path / "data" / "empty").unlink()
+    (path / "data" / "names.csv.gz").write_bytes(gzip.compress(b"5,b,\\N,\\N\n"))
+    packed = type(workload)(path, threads=1)
+    packed.prepare(setting)
+
+    assert setting.cluster.nodes[0].query(f"SELECT id, name FROM {packed.tables[0]}") == [(5, "b")]
+    assert packed.data_set != workload.data_set
+
+
+def test_more_rows_than_one_statement_takes_are_there(stored):
+    """All of them, once."""
+    text = "".join(f"{number},{'x' * (number % 20)},\\N,\\N\n" for number in range(12_000))
+
+    assert stored({"data/names.csv": text}, "SELECT COUNT(*), COUNT(DISTINCT id), SUM(LENGTH(name)) FROM names") == [
+        (12_000, 12_000, sum(number % 20 for number in range(12_000)))
+    ]
+
+
+def test_a_file_of_sql_makes_the_data(stored):
+    """With the variables of workload.toml. A dump makes its tables too, and what follows runs behind it."""
+    rows = stored(
+        {
+            "workload.toml": 'after_load = ["triggers.sql"]\n[variables]\nfirst = 5\nname = "it\'s"\n',
+            "schema.sql": None,
+            "generate.sql": f"/*!40101 SET NAMES utf8mb4 */;\n{NAMES}\nINSERT INTO names (id, name) VALUES\n"
+            "(:first, :name), (:first + 1, ':first');\n",
+            "triggers.sql": "DELIMITER //\nCREATE TRIGGER t BEFORE INSERT ON names FOR EACH ROW BEGIN\n"
+            "SET NEW.score = 7; END//\nDELIMITER ;\nINSERT INTO names (id) VALUES (9);\n",
+        },
+        "SELECT id, name, CAST(score AS INT) FROM names ORDER BY id",
+    )
+
+    assert rows == [(5, "it's", None), (6, ":first", None), (9, None, 7)]
+
+
+TYPES = """\
+CREATE TABLE parents (id INT PRIMARY KEY, code CHAR(8) UNIQUE, day DATE UNIQUE);
+CREATE TABLE kinds (
+    a BIGINT UNSIGNED AUTO_INCREMENT PRIMARY KEY, b TINYINT(1), c TINYINT, d SMALLINT, e DECIMAL(6, 2), f DOUBLE,
+    g CHAR(3), h TEXT, i DATE, j DATETIME(3), k TIMESTAMP NULL, l TIME, m YEAR, n ENUM('x', 'it''s'), o JSON, p BLOB,
+    q BIT(1), r VARBINARY(9), parent INT NOT NULL, s INT AS (d + 1), FOREIGN KEY (parent) REFERENCES parents (id)
+);
+CREATE TABLE pairs (parent INT, other INT, note VARCHAR(9), PRIMARY KEY (parent, other),
+    FOREIGN KEY (parent) REFERENCES parents (id), FOREIGN KEY (other) REFERENCES parents (id));
+"""
+
+
+def test_rows_are_generated_for_every_type(setting, files):
+    """Keys count from 1, unique columns and pairs differ, and parents are there; equal numbers give equal rows."""
+    changed = {
+        "schema.sql": TYPES,
+        "workload.toml": "rows = {pairs = 300, kinds = 200, parents = 50}\n",
+        "browse.sql": BROWSE,
+    }
+    workload, node = files(changed), setting.cluster.nodes[0]
+    workload.prepare(setting)
+    sums = [node.query(f"CHECKSUM TABLE {table}") for table in workload.tables]
+    kinds = node.query(
+        "SELECT COUNT(*), MAX(a), COUNT(DISTINCT n), MIN(parent) >= 1 AND MAX(parent) <= 50, COUNT(DISTINCT i) > 50 "
+        f"FROM {workload.database}.kinds"
+    )
+    pairs = node.query(f"SELECT COUNT(*), MAX(parent) <= 50 AND MAX(other) <= 50 FROM {workload.database}.pairs")
+    workload.populate(setting)
+
+    assert kinds == [(200, 200, 2, 1, 1)]
+    assert pairs == [(300, 1)]
+    assert sums == [node.query(f"CHECKSUM TABLE {table}") for table in workload.tables]
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"data/names.csv": "1,a,\\N\n"}, r"shop/data/names\.csv:1: 3 values, and 4 columns \(id, name, born, score\)"),
+        (
+            {"data/names.csv": "1,a,\\N,\\N\n2,b,\\N,\\N\n3,c,never,\\N\n"},
+            r"shop/data/names\.csv:3: the rows do not fit the table: error 1292: Incorrect date value: 'never'",
+        ),
+        (
+            {"data/names.csv": '1,"a\nb",\\N,\\N\n2,"c\nd",\\N,\\N\nx,c,\\N,\\N\n'},
+            r"shop/data/names\.csv:5: the rows do not fit the table: error 1366: Incorrect integer value: 'x'",
+        ),
+        (
+            {"data/names.csv": "1,a,\\N,\\N\n1,b,\\N,\\N\n"},
+            r"shop/data/names\.csv, lines 1 to 2: the rows do not fit the table: error 1062: Duplicate entry '1'",
+        ),
+        ({"data/names.csv": '1,"a,\\N,\\N\n'}, r"shop/data/names\.csv:1: unexpected end of data"),
+        ({"data/names.csv": ""}, r"shop/data/names\.csv: there is no row in this file"),
+        ({"data/nmes.csv": "1"}, r"shop/data/nmes\.csv: the schema has no table 'nmes'; did you mean names\?"),
+        ({"data/names.xls": "1"}, r"shop/data/names\.xls: files of data are TABLE\.csv or TABLE\.tsv"),
+        ({"workload.toml": "rows = {nmes = 5}"}, r"shop/workload\.toml: rows: .* table 'nmes'; did you mean names\?"),
+        ({"schema.sql": NAMES + "\nINSERT INTO nmes VALUES (1);"}, r"shop/schema\.sql:2:1: error 1146: Table '"),
+        ({"schema.sql": NAMES.replace("DATE", "DTE")}, r"shop/schema\.sql:1:1: error (1064|4161): "),
+        ({"generate.sql": "DELETE FROM names WHERE id = :nme;"}, r"shop/generate\.sql:1:30: unknown variable :nme"),
+        (
+            {"schema.sql": "CREATE TABLE names (id INT PRIMARY KEY, at POINT);", "workload.toml": "rows = {names = 5}"},
+            r"rows: no values are generated for names\.at of type point: write data/names\.csv, or generate\.sql",
+        ),
+    ],
+)  # fmt: skip
+def test_data_that_do_not_fit_name_file_and_line(setting, files, changed, words):
+    """And what the server says."""
+    workload = files({**SMALL, **changed})
+    with pytest.raises(ConfigError, match=words):
+        workload.prepare(setting)
+
+
+def cluster_of(setting, topology):
+    """The lone server as a cluster of another topology."""
+    return SimpleNamespace(spec=SimpleNamespace(topology=topology), writers=setting.cluster.writers)
+
+
+@pytest.mark.parametrize("engine", ["MyISAM", "MEMORY", "Aria"])
+def test_tables_that_are_not_replicated_are_refused(setting, files, engine):
+    """On one server they are usable."""
+    workload = files({**SMALL, "schema.sql": NAMES.replace(";", f" ENGINE={engine};")})
+    workload.prepare(setting)
+
+    for topology in ("galera", "group_replication"):
+        with pytest.raises(ConfigError, match=rf"table names has engine {engine}, and {topology} replicates InnoDB"):
+            tables.refuse_unfit(cluster_of(setting, topology), workload.database)
+    tables.refuse_unfit(cluster_of(setting, "async_replication"), workload.database)
+
+
+def test_group_replication_needs_primary_keys(setting, files):
+    """The table is named; other topologies take it."""
+    workload = files({**SMALL, "schema.sql": "CREATE TABLE names (id INT, name VARCHAR(9));"})
+    workload.prepare(setting)
+
+    with pytest.raises(ConfigError, match="table names has no primary key, and group_replication refuses writes"):
+        tables.refuse_unfit(cluster_of(setting, "group_replication"), workload.database)
+    tables.refuse_unfit(cluster_of(setting, "galera"), workload.database)
+
+
+def test_myisam_is_refused_on_real_galera_nodes(galera2, client, tmp_path):
+    """When the tables are there, and before a round."""
+    from pytest_dbcluster.workloads.sql import SQLFiles
+    from pytest_dbcluster.workloads.workload import Setting
+
+    path = directory(tmp_path / "shop", {**SMALL, "schema.sql": NAMES.replace(";", " ENGINE=MyISAM;")})
+    workload = SQLFiles(path, threads=1)
+    setting = Setting(galera2, client, galera2.nodes[0].release, "quick", lambda line: None)
+    try:
+        with pytest.raises(
+            ConfigError, match="table names has engine MyISAM, and galera replicates InnoDB tables only"
+        ):
+            workload.prepare(setting)
+    finally:
+        workload.clean(setting)
+
+
+def test_the_data_set_depends_on_what_fills_the_tables(tmp_path):
+    """On files, numbers of rows, and on variables only if they are used for the data."""
+    from pytest_dbcluster.workloads.sql import SQLFiles
+
+    def data_set(number, changed, **fields):
+        return SQLFiles(directory(Path(tmp_path) / str(number) / "shop", {**SMALL, **changed}), **fields).data_set
+
+    plain = data_set(0, {})
+    generated = {"generate.sql": "INSERT INTO names (id) VALUES (:id);", "workload.toml": "variables = {id = 1}"}
+    seen = [
+        plain,
+        data_set(1, {"data/names.csv": "1,a,\\N,\\N"}),
+        data_set(2, {"data/names.csv": "2,a,\\N,\\N"}),
+        data_set(3, {"workload.toml": "rows = {names = 5}"}),
+        data_set(4, {"workload.toml": 'database = "other"'}),
+        data_set(5, generated),
+        data_set(6, generated, variables={"id": 2}),
+    ]
+    assert len(set(seen)) == len(seen)
+    assert plain == data_set(7, {"browse.sql": "SELECT 2;", "workload.toml": "variables = {id = 1}\nattempts = 5"})
