@@ -152,6 +152,7 @@ PROXIES: Mapping[str, str] = {
 }
 WORKLOADS: Mapping[str, str] = {
     "MySQLSlap": 'MySQLSlap("write", concurrency=50)',
+    "SQLFiles": 'SQLFiles("shop", threads=16)',
     "SysBench": 'SysBench("oltp_read_write", threads=16)',
     "TPCC": "TPCC(warehouses=2, threads=16)",
 }

@@ -109,7 +109,7 @@ def workloads() -> str:
 def _workload(workload: type[Workload]) -> str:
     name = workload.__name__
     spread = "All load hosts share a round." if workload.divides else "The first load host runs the round."
-    fields = ", ".join(field.name for field in dataclasses.fields(workload))  # type: ignore[arg-type]
+    fields = ", ".join(field.name for field in dataclasses.fields(workload) if field.init)  # type: ignore[arg-type]
     return entry(
         "workload",
         name,

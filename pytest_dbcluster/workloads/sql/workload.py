@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from pytest_dbcluster.workloads.schema_mark import SchemaMark
     from pytest_dbcluster.workloads.sql.directory import SQLDirectory
     from pytest_dbcluster.workloads.sql.language.lua_code import Program
-    from pytest_dbcluster.workloads.sql.manifest import Value
     from pytest_dbcluster.workloads.sysbench_driver import Call
 
 CHOICES = {
@@ -60,7 +59,7 @@ class SQLFiles(Workload):
     transactions: Sequence[str] | None = None
     """Files with weights, such as ``["browse.sql@9", "history.sql"]``; None for those of ``workload.toml``."""
 
-    variables: Mapping[str, Value] | Sequence[tuple[str, Value]] | None = None
+    variables: Mapping[str, int | float | str | bool] | Sequence[tuple[str, int | float | str | bool]] | None = None
     """Values of variables, which replace those of ``workload.toml``."""
 
     to: str | None = None
