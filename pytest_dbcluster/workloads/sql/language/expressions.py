@@ -19,9 +19,12 @@ from pytest_dbcluster.workloads.sql.language.lexer import FilePlace, SQLText
 
 LARGEST = 2**53  # numbers of Lua are doubles, which have whole numbers up to here
 PI = 3.14159265358979
-# From the weakest to the strongest, as in pgbench.
-LEVELS = (("or",), ("and",), ("not",), ("is",), ("<", "<=", ">", ">=", "=", "==", "<>", "!="), ("|", "#", "&"),
-          ("<<", ">>"), ("+", "-"), ("*", "/", "%"))  # fmt: skip
+# From the weakest to the strongest, as in pgbench. ``not`` stands before its operand.
+LEVELS = (("or",), ("and",), ("not",), ("is", "isnull", "notnull"), ("<", "<=", ">", ">=", "=", "==", "<>", "!="),
+          ("|", "#", "&"), ("<<", ">>"), ("+", "-"), ("*", "/", "%"))  # fmt: skip
+NOT, IS = 2, 3
+LEVEL_OF = {operator: number for number, operators in enumerate(LEVELS) if number != NOT for operator in operators}
+PREFIXES = ("-", "+", "~", "not")
 COMPARISONS = {"<": "<", "<=": "<=", ">": ">", ">=": ">=", "=": "==", "==": "==", "<>": "~=", "!=": "~="}
 BITS = ("|", "#", "&", "<<", ">>")
 ARITHMETIC = ("+", "-", "*", "/", "%")
@@ -176,8 +179,10 @@ class _Parser:
             raise self._place().error(f"unexpected {self._tokens[self._next][1]!r} after the expression")
         return found
 
-    def _place(self, back: int = 0) -> FilePlace:
-        number = self._next - back
+    def _place(self) -> FilePlace:
+        return self._place_of(self._next)
+
+    def _place_of(self, number: int) -> FilePlace:
         at = self._tokens[number][2] if number < len(self._tokens) else self._end
         return self._source.place(self._offset + at)
 
@@ -201,40 +206,38 @@ class _Parser:
             raise self._place().error(f"{wanted} is missing after {after}")
 
     def _level(self, level: int) -> Expression:
-        if level == len(LEVELS):
-            return self._unary()
-        operators = LEVELS[level]
-        if operators == ("not",):
-            place = self._place()
-            return Operation(place, "not", (self._level(level),)) if self._take("not") else self._level(level + 1)
-        left = self._level(level + 1)
+        """An expression whose operators bind at least as strongly as those of ``LEVELS[level]``."""
+        left = self._unary()
         while True:
-            place = self._place()
-            if operators == ("is",):
-                if not (tested := self._test()):
-                    return left
-                left = _tested(place, left, tested)
-                continue
-            if not (operator := self._take(*operators)):
+            place_number, operator = self._next, self._peek()
+            found = LEVEL_OF.get(operator, -1)
+            if found < level:
                 return left
-            left = Operation(place, operator, (left, self._level(level + 1)))
+            if found == IS:
+                tested = self._test()
+                left = _tested(self._place_of(place_number), left, tested)
+                continue
+            self._next += 1
+            left = Operation(self._place_of(place_number), operator, (left, self._level(found + 1)))
 
     def _test(self) -> str:
-        """``null``, ``not null`` and the like, after IS; empty without a test."""
+        """``null``, ``not null`` and the like, from IS on."""
         if found := self._take("isnull", "notnull"):
             return {"isnull": "null", "notnull": "not null"}[found]
-        if not self._take("is"):
-            return ""
+        self._take("is")
         negated = "not " if self._take("not") else ""
         if not (what := self._take("null", "true", "false")):
             raise self._place().error("IS needs NULL, TRUE or FALSE after it, or NOT and one of them")
         return negated + what
 
     def _unary(self) -> Expression:
-        place = self._place()
-        operator = self._take("-", "+", "~")
-        if not operator:
+        operator = self._peek()
+        if operator not in PREFIXES:
             return self._primary()
+        place = self._place()
+        self._next += 1
+        if operator == "not":
+            return Operation(place, "not", (self._level(NOT),))
         operand = self._unary()
         if operator == "+":
             return operand

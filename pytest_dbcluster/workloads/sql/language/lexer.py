@@ -6,9 +6,9 @@ A ``:name`` is a token of its own only outside of quotes and comments. ``:=`` an
 from __future__ import annotations
 
 import bisect
-import dataclasses
 import re
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 from pytest_dbcluster.errors import ConfigError
 
@@ -38,8 +38,7 @@ WHOLE = {  # by the first character: what quotes or a comment with an end look l
 }
 
 
-@dataclasses.dataclass(frozen=True, order=True)
-class FilePlace:
+class FilePlace(NamedTuple):
     """A place in a file of SQL, as messages show it: ``shop/order.sql:3:8``."""
 
     file: str
@@ -59,8 +58,7 @@ class FilePlace:
         return ConfigError(f"{self}: {words}")
 
 
-@dataclasses.dataclass(frozen=True)
-class Token:
+class Token(NamedTuple):
     """One token."""
 
     kind: str

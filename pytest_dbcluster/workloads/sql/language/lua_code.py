@@ -45,7 +45,7 @@ class Program:
 
 def compile_scripts(scripts: Sequence[tuple[Script, int]], constants: Constants, *, prepared: bool) -> Program:
     """The program of these scripts, each with its weight. Raises ConfigError with the place of the first mistake."""
-    names: list[str] = []
+    names: dict[str, None] = {}  # in order
     prepares: list[str] = []
     files = [_File(script, weight, constants, prepared, names, prepares).lua() for script, weight in scripts]
     lines = ["local r, v, s, text = ...", "local files = {}", *files]
@@ -64,7 +64,7 @@ class _File:
         weight: int,
         constants: Constants,
         prepared: bool,
-        names: list[str],
+        names: dict[str, None],
         prepares: list[str],
     ) -> None:
         self._script, self._weight, self._prepared = script, weight, prepared
@@ -150,7 +150,7 @@ class _File:
     def _statement(self, statement: Statement) -> Iterable[str]:
         """Lua that sends a statement, and reads what it asks for."""
         name = f"{self._script.name}:{statement.place.line}"
-        self._names.append(f"{name}:{statement.place.column}" if name in self._names else name)
+        self._names[f"{name}:{statement.place.column}" if name in self._names else name] = None
         number, kinds = len(self._names), [self._kind(each.name) for each in statement.placeholders]
         prepared = self._prepared and statement.preparable and "list" not in kinds
         self._prepares.append(self._prepare(statement) if prepared else "false")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 from collections.abc import Mapping
 
 from pytest_dbcluster.workloads.sql.language.expressions import (
@@ -28,8 +29,13 @@ LEAST = {"random_zipfian": (0.0, True), "random_exponential": (0.0, True), "rand
 LUA_NAMES = {"double": "double_of", "int": "int_of"}  # those of SQL texts are taken
 
 
+PLAIN = re.compile(r"[ !#-\[\]-~]*")  # printable ASCII without " and \\
+
+
 def quoted(text: str) -> str:
     """A text as a string of Lua. Bytes that are not printable ASCII are written as numbers."""
+    if PLAIN.fullmatch(text):
+        return f'"{text}"'
     written = "".join(
         chr(byte) if 32 <= byte < 127 and byte not in b'"\\' else f"\\{byte:03d}" for byte in text.encode()
     )
