@@ -19,7 +19,7 @@ from pytest_dbcluster.workloads.sql.manifest import FILE, Value, Weighted, Workl
 
 VERSION = 1  # of loading; raise it if equal files would make other tables
 DIGITS = 10
-KEPT = 64  # directories that are kept
+LARGE = 256 * 2**20  # bytes
 BYTES_A_ROW, GROWTH = 150, 2  # estimates: of a generated row, and of a table over its file
 Signature = tuple[tuple[str, int, int], ...]
 
@@ -38,7 +38,9 @@ class SQLDirectory:
     """The tables that the schema and the data make."""
 
     content: str
-    """A digest of all files of SQL and of the manifest, with the given transactions and variables."""
+    """A digest of the manifest and of all files, with the given transactions and variables. Of files of data with more
+    than LARGE bytes it has name and size.
+    """
 
     signature: Signature
     """Names, times and sizes of the files that were read."""
@@ -49,8 +51,9 @@ class SQLDirectory:
         said = self.manifest
         files = [said.schema, *said.after_load, *self.data_files]
         variables = dict(said.variables) if said.data.endswith(".sql") or _uses_variables(self) else {}
+        copied = said.reset == "copy"
         key = json.dumps(
-            [VERSION, said.database, [[name, file_digest(self.path / name)] for name in files if name],
+            [VERSION, copied, said.database, [[name, file_digest(self.path / name)] for name in files if name],
              dict(said.rows), variables], sort_keys=True
         )  # fmt: skip
         return hashlib.sha256(key.encode()).hexdigest()[:DIGITS]
@@ -153,7 +156,9 @@ def _read(path: Path, name: str, said: WorkloadManifest, signed: Signature) -> S
     if not tables:
         raise ConfigError(f"{name}/{said.schema or said.data}: there is no CREATE TABLE in this file")
     present = [file for file, changed, _ in signed if changed >= 0]
-    digests = [file_digest(path / file) for file in present if file.endswith((".sql", ".toml"))]
+    digests = [
+        (file, size if size > LARGE else file_digest(path / file)) for file, _, size in signed if file in present
+    ]
     key = json.dumps([digests, [dataclasses.astuple(each) for each in said.transactions], dict(said.variables)])
     content = hashlib.sha256(key.encode()).hexdigest()[:DIGITS]
     return SQLDirectory(path, name, said, tuple(found), tuple(dict.fromkeys(tables)), content, signed)

@@ -18,7 +18,7 @@ from pytest_dbcluster.errors import ConfigError
 
 FILE = "workload.toml"
 SCHEMA, DATA, GENERATE = "schema.sql", "data", "generate.sql"
-RESETS = ("none", "surplus")
+RESETS = ("none", "surplus", "copy")
 MEANT = {"retries": "attempts", "scripts": "transactions", "queries": "transactions", "name": "database"}
 DATABASE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -57,7 +57,7 @@ class WorkloadManifest:
     """Files of SQL that run after the data are loaded, such as triggers."""
 
     reset: str
-    """``none``, ``surplus``, or a file of SQL."""
+    """``none``, ``surplus``, ``copy``, or a file of SQL."""
 
     variables: Mapping[str, Value]
     attempts: int

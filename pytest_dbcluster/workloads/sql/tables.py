@@ -1,7 +1,8 @@
 """The tables of a workload on a running cluster: what they held after loading, and how a reset removes new rows.
 
 A table of ours in the database, ``LOADED``, keeps the number of rows of each table and the largest value of the first
-column of its primary key. It is part of the data set, so that clusters which start from a copy have it too.
+column of its primary key. It is part of the data set, so that clusters which start from a copy have it too. So are the
+copies of the tables, which only the reset ``copy`` needs.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from pytest_dbcluster.clusters.servers.node import Node
 
 LOADED = "dbcluster_loaded"
+COPY = "dbcluster_copy_"  # begins the names of copies
 MOST_COUNTED = 1_000_000  # rows: larger tables are not counted in each round
 TRANSACTIONAL = ("INNODB", "ROCKSDB")
 KEYS = """\
@@ -124,10 +126,60 @@ def remove_surplus(node: Node, database: str, loaded: Sequence[LoadedTable]) -> 
         for table in loaded
         if table.key
     ]
+    _without_foreign_keys(node, deletes)
+
+
+def _without_foreign_keys(node: Node, statements: Sequence[str]) -> None:
+    """Run statements that change parents and children in any order."""
     try:
-        node.batch(["SET SESSION foreign_key_checks = 0", *deletes], wait.SLOW_SECONDS)
+        node.batch(["SET SESSION foreign_key_checks = 0", *statements], wait.SLOW_SECONDS)
     finally:
         node.query("SET SESSION foreign_key_checks = 1")
+
+
+def keep_copies(node: Node, database: str) -> None:
+    """Make a copy of each table, for ``copy_back``."""
+    for table in user_tables(node, database):
+        copy, columns = f"`{database}`.`{COPY}{table.name}`", _columns(node, database, table.name)
+        node.query(f"DROP TABLE IF EXISTS {copy}")
+        node.query(f"CREATE TABLE {copy} LIKE `{database}`.`{table.name}`")
+        insert = f"INSERT INTO {copy} ({columns}) SELECT {columns} FROM `{database}`.`{table.name}`"
+        node.query(insert, wait.SLOW_SECONDS)
+
+
+def copy_back(node: Node, database: str, loaded: Sequence[LoadedTable]) -> None:
+    """Give the tables that have changed the rows of their copies."""
+    pairs = ", ".join(f"`{database}`.`{name}`, `{database}`.`{COPY}{name}`" for name in (one.name for one in loaded))
+    sums = [checksum for _, checksum in node.query(f"CHECKSUM TABLE {pairs}", wait.SLOW_SECONDS)]
+    changed = [one.name for one, now, kept in zip(loaded, sums[::2], sums[1::2], strict=True) if now != kept]
+    statements = []
+    for name in changed:
+        columns, table = _columns(node, database, name), f"`{database}`.`{name}`"
+        copy = f"`{database}`.`{COPY}{name}`"
+        statements += [f"TRUNCATE TABLE {table}", f"INSERT INTO {table} ({columns}) SELECT {columns} FROM {copy}"]
+    if statements:
+        _without_foreign_keys(node, statements)
+
+
+def refuse_triggers(node: Node, database: str, place: str) -> None:
+    """Raise ConfigError if a table has triggers: they would fire while rows are copied back."""
+    found = node.query(
+        f"SELECT event_object_table FROM information_schema.triggers WHERE trigger_schema = '{database}' LIMIT 1"
+    )
+    if found:
+        raise ConfigError(
+            f'{place}: reset = "copy" would fire the triggers of table {found[0][0]}: use reset = "surplus", or a file '
+            "of SQL"
+        )
+
+
+def _columns(node: Node, database: str, table: str) -> str:
+    """The columns of a table that are not computed, as a list of SQL."""
+    rows = node.query(
+        f"SELECT column_name FROM information_schema.columns WHERE table_schema = '{database}' AND "
+        f"table_name = '{table}' AND extra NOT LIKE '%GENERATED%' ORDER BY ordinal_position"
+    )
+    return ", ".join(f"`{name}`" for (name,) in rows)
 
 
 def row_drift(node: Node, database: str, loaded: Sequence[LoadedTable]) -> dict[str, int]:

@@ -200,6 +200,8 @@ class SQLFiles(Workload):
         finally:
             connection.close()
         tables.keep_loaded(node, self.database)
+        if self.read.manifest.reset == "copy":
+            tables.keep_copies(node, self.database)
         self._mark.write(node)
 
     def prepare(self, setting: Setting) -> None:
@@ -221,6 +223,8 @@ class SQLFiles(Workload):
         tables.refuse_unfit(setting.cluster, self.database)
         if self.read.manifest.reset == "surplus":
             tables.refuse_unremovable(tables.loaded_tables(node, self.database), self._targets, self.read.name)
+        if self.read.manifest.reset == "copy":
+            tables.refuse_triggers(node, self.database, self.read.name)
         statement_check.check(node, self.database, self.read.scripts, self.read.manifest.variables)
 
     @property
@@ -230,13 +234,15 @@ class SQLFiles(Workload):
         return {statement.target for statement in statements if statement.target}
 
     def reset(self, setting: Setting) -> None:
-        """Remove new rows as ``reset`` of workload.toml says. Updated values stay."""
+        """Restore the tables as ``reset`` of workload.toml says."""
         from pytest_dbcluster.clusters.servers.connection import Connection
         from pytest_dbcluster.workloads.sql import loading, tables
 
         node, reset = setting.cluster.writers[0], self.read.manifest.reset
         if reset == "surplus":
             tables.remove_surplus(node, self.database, tables.loaded_tables(node, self.database))
+        elif reset == "copy":
+            tables.copy_back(node, self.database, tables.loaded_tables(node, self.database))
         elif reset != "none":
             connection = Connection(node.name, node.endpoint, look=node.look)
             try:

@@ -64,7 +64,7 @@ def run_lua(path, script, command="go"):
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout.splitlines()
+    return done.stdout.split("\n")
 
 
 def sent(path, text, constants=None, *, times=1, tries=1, answers=""):

@@ -15,7 +15,7 @@ from pytest_dbcluster.testbed import datasets
 from pytest_dbcluster.workloads.sql import SQLFiles
 from pytest_dbcluster.workloads.workload import HasDataSet, LoadEnded, OpenLoop, Setting, Timed
 from tests.support.clusters import bring_up
-from tests.workloads.sql.directories import directory
+from tests.workloads.sql.directories import SCHEMA, directory
 
 SHOP = Path(__file__).parents[3] / "suites" / "own" / "shop"
 SELL = """\
@@ -171,6 +171,35 @@ def test_the_drift_of_rows_is_reported(setting, files, reset, drifts):
 
     assert first.figures == {"row_drift": 0}
     assert second.figures == {"row_drift": first.commits if drifts else 0}
+
+
+def test_a_copy_brings_everything_back(setting, files):
+    """Also updated and deleted rows, and computed columns; a second reset finds nothing to do."""
+    changed = {
+        "schema.sql": SCHEMA.replace("stock INT NOT NULL", "stock INT NOT NULL, twice INT AS (stock * 2)"),
+        "workload.toml": 'reset = "copy"\nrows = {items = 100, sales = 10}\n',
+        "browse.sql": "\\set id random(1, 100)\nBEGIN;\nUPDATE items SET stock = stock + 1 WHERE id = :id;\n"
+        "DELETE FROM sales WHERE id = 5;\nINSERT INTO sales (item) VALUES (:id);\nCOMMIT;",
+    }
+    workload, node = files(changed), setting.cluster.nodes[0]
+    workload.prepare(setting)
+    loaded = [node.query(f"CHECKSUM TABLE {table}") for table in workload.tables]
+    workload.run(setting)
+    run = [node.query(f"CHECKSUM TABLE {table}") for table in workload.tables]
+    workload.reset(setting)
+    back = [node.query(f"CHECKSUM TABLE {table}") for table in workload.tables]
+    workload.reset(setting)
+
+    assert all(before != after for before, after in zip(loaded, run, strict=True))
+    assert back == loaded == [node.query(f"CHECKSUM TABLE {table}") for table in workload.tables]
+
+
+def test_a_copy_takes_no_triggers(setting, files):
+    """They would fire while rows are copied back."""
+    trigger = "CREATE TRIGGER t AFTER INSERT ON sales FOR EACH ROW SET @a = 1;"
+    manifest = 'reset = "copy"\nafter_load = ["triggers.sql"]\nrows = {items = 5}\nvariables = {items = 5}\n'
+    with pytest.raises(ConfigError, match='reset = "copy" would fire the triggers of table sales'):
+        files({"workload.toml": manifest, "triggers.sql": trigger}).prepare(setting)
 
 
 def test_unique_ids_are_unique(setting, files):

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pytest_dbcluster.workloads.sql.language import lua_code, scripts
-from tests.workloads.sql.lua_runs import run_lua, sent
+from tests.workloads.sql.lua_runs import sent
 
 DRAWS = """\
 \\set a random(1, 1000000)
@@ -155,4 +155,3 @@ def test_a_long_file_is_one_program(tmp_path):
     text = "".join(f"\\set v{number} {number} + 0\nSELECT :v{number};\n" for number in range(300))
 
     assert sent(tmp_path, text) == [f"SELECT {number}" for number in range(300)]
-    assert run_lua(tmp_path, 'sysbench.cmdline.commands = {go = {function() print("x") end}}') == ["x"]
