@@ -271,7 +271,7 @@ VERDICT = """
 ROUND = "variant block position outcome wall started settled counters samples void limited behind ledger_line"
 OUTCOME = """
     seconds operations commits least most good ledger by_second by_tenth rate offered delay span client_seconds busiest
-    figures resolution load_hosts void
+    figures statements resolution load_hosts void
 """
 
 

@@ -14,6 +14,7 @@ from pytest_dbcluster import (
     MySQLSlap,
     ReleaseName,
     Series,
+    SQLFiles,
     SysBench,
     fades,
     ordered,
@@ -51,6 +52,14 @@ def test_workloads_by_name_on_several_clusters(measure: Measure) -> None:
     assert few_flush_2.beats(few)
     assert_type(fades((few, few_flush_2), (many, many_flush_2), by=0.1), Answer)
     assert many_flush_2.beats(many)
+
+
+def test_own_sql(measure: Measure) -> None:
+    """Weights and variables replace those of the directory."""
+    orders = SQLFiles("shop", transactions=["order.sql@3", "browse.sql"], variables={"customers": 5, "name": "Ann"})
+    everywhere, one = measure({"all": orders, "writer": SQLFiles("shop", to="writer", rate="70 %")}, on=[GALERA])
+
+    assert one.no_slower_than(everywhere, by=0.1, metric="p95")
 
 
 def test_curves(measure: Measure) -> None:
