@@ -109,7 +109,7 @@ def row(
     found = ratios.ratio(mine, builtin)
     label = f"{script}, {threads} threads, {'prepared' if prepared else 'text'}"
     medians = " | ".join(f"{ratios.Figure.of(side).median:.1f}" for side in (builtin, mine))
-    return f"| {label} | {medians} | {found} | {ratios.met(found.median, TARGETS[prepared])} |"
+    return f"| {label} | {medians} | {found} | {ratios.target_text(found.median, TARGETS[prepared])} |"
 
 
 def main() -> None:
@@ -122,7 +122,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         times = [compile_seconds(Path(name) / f"files{number}") for number in range(arguments.runs)]
         taken = ratios.Figure.of([1000 * one for one in times])
-        print(f"{FILES} files compiled in ms: {taken} | {ratios.met(taken.median, 1000 * COMPILE)}\n")
+        print(f"{FILES} files compiled in ms: {taken} | {ratios.target_text(taken.median, 1000 * COMPILE)}\n")
         print("| transactions | sysbench's script, client CPU us | SQL files | ratio | |\n|---|---|---|---|---|")
         with tpcc_peers.servers(tpcc_peers.SERVER.with_options(innodb_flush_log_at_trx_commit="0")) as comparison:
             for script in arguments.scripts:

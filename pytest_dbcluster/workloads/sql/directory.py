@@ -131,7 +131,7 @@ def read(
     place = f"SQLFiles({str(given)!r})"
     said = manifest.read(path)
     if transactions is not None:
-        said = dataclasses.replace(said, transactions=manifest.weighted(place, transactions))
+        said = dataclasses.replace(said, transactions=manifest.transactions_of(place, transactions))
         for each in said.transactions:
             if not (path / each.file).is_file():
                 known = sorted(one.name for one in path.glob("*.sql"))
@@ -166,11 +166,11 @@ def _read(path: Path, name: str, said: WorkloadManifest, signed: Signature) -> S
 
 def _script(path: Path, name: str, each: Weighted) -> Script:
     shown = f"{name}/{each.file}"
-    return _parsed(Path(each.file).stem, shown, _text(path / each.file, shown))
+    return _parse(Path(each.file).stem, shown, _text(path / each.file, shown))
 
 
 @functools.lru_cache(1024)
-def _parsed(name: str, shown: str, text: str) -> Script:
+def _parse(name: str, shown: str, text: str) -> Script:
     return scripts.parse(name, shown, text)
 
 

@@ -59,7 +59,7 @@ def text_literal(value: str) -> str:
     return "'" + value.replace("\\", "\\\\").replace("'", "''").replace("\0", "\\0") + "'"
 
 
-def ordered(connection: Connection, tables: Mapping[str, int]) -> list[str]:
+def parents_first(connection: Connection, tables: Mapping[str, int]) -> list[str]:
     """The tables, those that others refer to first."""
     parents: dict[str, set[str]] = {table: set() for table in tables}
     for table, _, parent, _ in connection.query(REFERENCES):

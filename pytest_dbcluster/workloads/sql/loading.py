@@ -117,7 +117,7 @@ class Loader:
                 f"{self._directory.name}/workload.toml: rows: the schema has no table {missing[0]!r}"
                 f"{hint or '; known: ' + ', '.join(tables)}"
             )
-        for table in generated_rows.ordered(self._sql, counts):
+        for table in generated_rows.parents_first(self._sql, counts):
             columns, rows = generated_rows.rows_of(self._sql, table, counts)
             self._insert(table, columns, ((None, row) for row in rows), f"generated rows of {table}")
 
@@ -126,7 +126,7 @@ class Loader:
         opened = gzip.open if file.path.suffix == ".gz" else open
         with opened(file.path, "rt", encoding="utf-8", newline="") as text:
             reader = csv.reader(text, strict=True, **file.dialect)  # type: ignore[arg-type]
-            rows = _numbered(reader, file.shown)
+            rows = _with_line_numbers(reader, file.shown)
             first = next(rows, None)
             if first is None:
                 raise ConfigError(f"{file.shown}: there is no row in this file")
@@ -135,7 +135,7 @@ class Loader:
             if all(name in known for name in names):
                 columns = [known[name] for name in names]
             else:
-                rows = _chained(first, rows)
+                rows = _chain(first, rows)
             escaped = file.dialect["delimiter"] == "\t"
             self._insert(file.table, columns, _literals(rows, columns, file.shown, escaped), file.shown)
 
@@ -169,7 +169,7 @@ class Loader:
             raise ConfigError(f"{place}: the rows do not fit the table: error {error.number}: {error.reason}") from None
 
 
-def _numbered(reader: Iterator[list[str]], shown: str) -> Iterator[tuple[int, list[str]]]:
+def _with_line_numbers(reader: Iterator[list[str]], shown: str) -> Iterator[tuple[int, list[str]]]:
     """The rows of a file, each with its line."""
     line = 1
     while True:
@@ -184,7 +184,7 @@ def _numbered(reader: Iterator[list[str]], shown: str) -> Iterator[tuple[int, li
             yield begun, row
 
 
-def _chained(first: tuple[int, list[str]], rows: Iterator[tuple[int, list[str]]]) -> Iterator[tuple[int, list[str]]]:
+def _chain(first: tuple[int, list[str]], rows: Iterator[tuple[int, list[str]]]) -> Iterator[tuple[int, list[str]]]:
     yield first
     yield from rows
 

@@ -79,7 +79,7 @@ def read(directory: Path) -> WorkloadManifest:
     return _Keys(directory, place, given).manifest()
 
 
-def weighted(place: str, texts: object) -> tuple[Weighted, ...]:
+def transactions_of(place: str, texts: object) -> tuple[Weighted, ...]:
     """The files and weights of texts such as ``browse.sql@70``. Raises ConfigError, with ``place`` first."""
     if isinstance(texts, str) or not isinstance(texts, Sequence) or not texts:
         raise ConfigError(f"{place}: transactions={texts!r}: it accepts a list of files; {WEIGHTS}")
@@ -224,7 +224,7 @@ class _Keys:
 
     def _transactions(self, others: Collection[str]) -> tuple[Weighted, ...]:
         if "transactions" in self._given:
-            found = weighted(self._place, self._given["transactions"])
+            found = transactions_of(self._place, self._given["transactions"])
         else:
             names = sorted(path.name for path in self._directory.glob("*.sql") if path.name not in {*others, GENERATE})
             found = tuple(Weighted(name) for name in names)

@@ -215,7 +215,7 @@ class _Parser:
                 return left
             if found == IS:
                 tested = self._test()
-                left = _tested(self._place_of(place_number), left, tested)
+                left = _test(self._place_of(place_number), left, tested)
                 continue
             self._next += 1
             left = Operation(self._place_of(place_number), operator, (left, self._level(found + 1)))
@@ -311,7 +311,7 @@ class _Parser:
         return _checked_call(place, name, arguments)
 
 
-def _tested(place: FilePlace, operand: Expression, tested: str) -> Operation:
+def _test(place: FilePlace, operand: Expression, tested: str) -> Operation:
     found = Operation(place, "is", (operand,), tested.removeprefix("not "))
     return Operation(place, "not", (found,)) if tested.startswith("not ") else found
 

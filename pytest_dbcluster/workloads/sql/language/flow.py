@@ -239,6 +239,6 @@ def _parts(commands: Iterable[Command]) -> Iterable[Expression]:
                 yield from expressions.walk(condition)
 
 
-def assigned(commands: Iterable[Command]) -> set[str]:
+def assigned_names(commands: Iterable[Command]) -> set[str]:
     """The variables that commands set, those inside of branches too."""
     return {name for command in all_commands(tuple(commands)) for name in _sets(command)}

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pytest_dbcluster.workloads.sql.language import flow
 from pytest_dbcluster.workloads.sql.language.expressions import Expression, FunctionCall
 from pytest_dbcluster.workloads.sql.language.flow import Step
-from pytest_dbcluster.workloads.sql.language.lua_expressions import Variables, quoted, sql_literal
+from pytest_dbcluster.workloads.sql.language.lua_expressions import Variables, lua_text, sql_literal
 from pytest_dbcluster.workloads.sql.language.scripts import (
     Assignment,
     Block,
@@ -49,7 +49,7 @@ def compile_scripts(scripts: Sequence[tuple[Script, int]], constants: Constants,
     prepares: list[str] = []
     files = [_File(script, weight, constants, prepared, names, prepares).lua() for script, weight in scripts]
     lines = ["local r, v, s, text = ...", "local files = {}", *files]
-    listed = ",\n".join(f"  {quoted(name)}" for name in names)
+    listed = ",\n".join(f"  {lua_text(name)}" for name in names)
     text = "\n".join([*lines, f"return files, {{\n{listed}\n}}, {{\n{','.join(prepares)}\n}}", ""])
     unique = any(flow.uses(script.block, "unique_id") for script, _ in scripts)
     return Program(text, tuple(names), unique)
@@ -70,7 +70,7 @@ class _File:
         self._script, self._weight, self._prepared = script, weight, prepared
         self._steps = flow.steps_of(script, constants)
         types = variable_types(script.block, constants)
-        own = sorted(flow.assigned(script.block))
+        own = sorted(flow.assigned_names(script.block))
         self._given = {name: value for name, value in constants.items() if name in own}
         fixed = {name: value for name, value in constants.items() if name not in own}
         self._variables = Variables({name: number for number, name in enumerate(own, 1)}, types, fixed)
@@ -84,7 +84,7 @@ class _File:
             f"v[{self._variables.slots[name]}] = {self._constant(value)} " for name, value in self._given.items()
         )
         return (
-            f"files[#files + 1] = {{name = {quoted(self._script.name)}, weight = {self._weight}, "
+            f"files[#files + 1] = {{name = {lua_text(self._script.name)}, weight = {self._weight}, "
             f"begin = function() {given}end, steps = {{\n" + ",\n".join(steps) + "\n}}"
         )
 
@@ -92,7 +92,7 @@ class _File:
     def _constant(value: Constant) -> str:
         if isinstance(value, bool):
             return str(value).lower()
-        return quoted(value) if isinstance(value, str) else repr(value)
+        return lua_text(value) if isinstance(value, str) else repr(value)
 
     def _step(self, number: int, step: Step) -> str:
         """The lines of one step."""
@@ -114,8 +114,8 @@ class _File:
 
     def _restore(self, number: int, block: Block) -> Iterable[str]:
         """In a retry, variables that the step changes have the values that they had before it."""
-        earlier = set(self._given).union(*(flow.assigned(step.commands) for step in self._steps[: number - 1]))
-        slots = sorted(self._variables.slots[name] for name in flow.assigned(block) & earlier)
+        earlier = set(self._given).union(*(flow.assigned_names(step.commands) for step in self._steps[: number - 1]))
+        slots = sorted(self._variables.slots[name] for name in flow.assigned_names(block) & earlier)
         if flow.uses(block, "unique_id"):
             yield "r.restore_unique(again)"
         if slots:
@@ -172,11 +172,11 @@ class _File:
     def _results(self, statement: Statement) -> Iterable[str]:
         slots = self._variables.slots
         if statement.reads_into:
-            yield f"r.read_row({len(statement.reads_into)}, {quoted(str(statement.place))})"
+            yield f"r.read_row({len(statement.reads_into)}, {lua_text(str(statement.place))})"
             for column, name in enumerate(statement.reads_into):
                 yield f"v[{slots[name]}] = r.value({column})"
         if statement.insert_id:
-            yield f"v[{slots[statement.insert_id]}] = r.insert_id({quoted(str(statement.place))})"
+            yield f"v[{slots[statement.insert_id]}] = r.insert_id({lua_text(str(statement.place))})"
 
     def _send(self, number: int, statement: Statement) -> Iterable[str]:
         """A statement that goes to the server as text."""
@@ -187,7 +187,7 @@ class _File:
                 pieces[-1] = (pieces[-1][0] + piece[0], False)
             else:
                 pieces.append(piece)
-        codes = [code if lua else quoted(code) for code, lua in pieces]
+        codes = [code if lua else lua_text(code) for code, lua in pieces]
         yield " ".join([f"r.begin({number}, {codes[0]})", *(f"text({code})" for code in codes[1:]), "r.send()"])
 
     def _in_sql(self, name: str) -> tuple[str, bool]:
@@ -204,7 +204,7 @@ class _File:
             for part in statement.parts
         )  # fmt: skip
         types = "".join(PARAMETERS.get(self._kind(name), "?") for name in self._parameters(statement))
-        return f"  {{{quoted(text)}, {quoted(types)}, {quoted(str(statement.place))}}}"
+        return f"  {{{lua_text(text)}, {lua_text(types)}, {lua_text(str(statement.place))}}}"
 
     def _parameters(self, statement: Statement) -> list[str]:
         return [each.name for each in statement.placeholders if each.name not in self._variables.constants]

@@ -32,7 +32,7 @@ LUA_NAMES = {"double": "double_of", "int": "int_of"}  # those of SQL texts are t
 PLAIN = re.compile(r"[ !#-\[\]-~]*")  # printable ASCII without " and \\
 
 
-def quoted(text: str) -> str:
+def lua_text(text: str) -> str:
     """A text as a string of Lua. Bytes that are not printable ASCII are written as numbers."""
     if PLAIN.fullmatch(text):
         return f'"{text}"'
@@ -148,7 +148,7 @@ class Variables:
         if len(families) == 1 and families == {"bool"} and operator in ("==", "~="):
             return f"({left} {operator} {right})"
         if "any" in families:
-            return f"r.compare({_where(found)}, {quoted(operator)}, {left}, {right})"
+            return f"r.compare({_where(found)}, {lua_text(operator)}, {left}, {right})"
         raise found.place.error(
             f"{found.operator} compares a {_name(kinds[0])} with a {_name(kinds[1])}: compare equal types"
         )
@@ -193,11 +193,11 @@ def _literal(value: int | float | str | bool | None) -> str:
         return "nil"
     if isinstance(value, bool):
         return "true" if value else "false"
-    return quoted(value) if isinstance(value, str) else f"({value!r})" if value < 0 else repr(value)
+    return lua_text(value) if isinstance(value, str) else f"({value!r})" if value < 0 else repr(value)
 
 
 def _where(expression: Expression) -> str:
-    return quoted(str(expression.place))
+    return lua_text(str(expression.place))
 
 
 def _name(kind: str) -> str:

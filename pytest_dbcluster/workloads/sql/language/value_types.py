@@ -23,7 +23,7 @@ Types = Mapping[str, str]
 NONE = "none"  # of a variable that no command before has set
 
 
-def joined(types: Iterable[str]) -> str:
+def join_types(types: Iterable[str]) -> str:
     """The type of a value that has one of these types."""
     distinct = {each for each in types if each != NONE}
     if not distinct:
@@ -47,12 +47,12 @@ def type_of(expression: Expression, types: Types) -> str:
         return types.get(expression.name, NONE)
     if isinstance(expression, Choice):
         values = [*(value for _, value in expression.branches), expression.otherwise]
-        return joined(type_of(value, types) for value in values)
+        return join_types(type_of(value, types) for value in values)
     parts = [type_of(part, types) for part in expressions.children(expression)]
     if isinstance(expression, FunctionCall):
         result = FUNCTIONS[expression.function].result
         if result == "same":
-            return joined(parts[::2])
+            return join_types(parts[::2])
         return number(parts) if result == "number" else result
     if expression.operator in BITS or expression.operator == "~":
         return "int"
@@ -74,7 +74,7 @@ def variable_types(block: Block, constants: Mapping[str, int | float | str | boo
                     found.setdefault(name, []).append("any")
                 if command.insert_id:
                     found.setdefault(command.insert_id, []).append("int")
-        now = {name: joined(kinds) for name, kinds in found.items()}
+        now = {name: join_types(kinds) for name, kinds in found.items()}
         if now == types:
             return types
         types = now
