@@ -29,8 +29,14 @@ class SQLDirectory:
     """What is in a directory."""
 
     path: Path
+    """The directory as an absolute path."""
+
     name: str
+    """The last part of the path."""
+
     manifest: WorkloadManifest
+    """``workload.toml``, with the given transactions and variables."""
+
     scripts: tuple[tuple[Script, int], ...]
     """The transactions with their weights."""
 

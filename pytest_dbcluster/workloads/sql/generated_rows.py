@@ -41,6 +41,8 @@ class Column:
     """A column of a table, as information_schema has it."""
 
     name: str
+    """Name of the column."""
+
     kind: str
     """Data type in lower case, such as ``varchar``."""
 
@@ -51,7 +53,10 @@ class Column:
     """Characters or bytes of a text; 0 for other types."""
 
     precision: int
+    """Digits of a number, bits of a BIT; 0 for other types."""
+
     scale: int
+    """Digits after the decimal point; 0 if the type declares none."""
 
 
 def text_literal(value: str) -> str:

@@ -38,8 +38,13 @@ class TableFile:
     """A file with the rows of one table."""
 
     path: Path
+    """The file: ``TABLE.csv`` or ``TABLE.tsv``, or either with ``.gz``."""
+
     table: str
+    """Name of the table."""
+
     dialect: Mapping[str, object]
+    """Arguments of ``csv.reader`` for the format of the file."""
 
     @property
     def shown(self) -> str:

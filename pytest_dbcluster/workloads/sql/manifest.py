@@ -33,7 +33,10 @@ class Weighted:
     """A transaction file with its weight."""
 
     file: str
+    """The file, relative to the directory."""
+
     weight: int = 1
+    """1 or more. A transaction is of this file with the chance of this weight over the sum of all weights."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,6 +56,8 @@ class WorkloadManifest:
     """Tables that are filled with generated rows, each with their number."""
 
     transactions: tuple[Weighted, ...]
+    """The transaction files, at least one; their names differ without ``.sql``."""
+
     after_load: tuple[str, ...]
     """Files of SQL that run after the data are loaded, such as triggers."""
 
@@ -60,6 +65,8 @@ class WorkloadManifest:
     """``none``, ``surplus``, ``copy``, or a file of SQL."""
 
     variables: Mapping[str, Value]
+    """Values by name, which files of SQL read as ``:name``."""
+
     attempts: int
     """Maximum number of attempts of one transaction."""
 

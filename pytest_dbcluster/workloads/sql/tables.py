@@ -1,8 +1,8 @@
 """The tables of a workload on a running cluster: what they held after loading, and how a reset removes new rows.
 
-A table of ours in the database, ``LOADED``, keeps the number of rows of each table and the largest value of the first
-column of its primary key. It is part of the data set, so that clusters which start from a copy have it too. So are the
-copies of the tables, which only the reset ``copy`` needs.
+The table ``LOADED`` in the same database keeps two figures of each table: its number of rows, and the largest whole
+number in the first column of its primary key. It is part of the data set, so that clusters which start from a copy have
+it too. So are the copies of the tables, which only the reset ``copy`` needs.
 """
 
 from __future__ import annotations
@@ -37,7 +37,11 @@ class UserTable:
     """One table of a workload, as the server has it."""
 
     name: str
+    """Name of the table, without its database."""
+
     engine: str
+    """Storage engine, such as ``InnoDB``."""
+
     key: str
     """The first column of its primary key; empty without one."""
 
@@ -50,7 +54,11 @@ class LoadedTable:
     """What a table held after loading."""
 
     name: str
+    """Name of the table, without its database."""
+
     rows: int
+    """Number of rows."""
+
     key: str
     """The first column of its primary key, if it has whole numbers; otherwise empty."""
 

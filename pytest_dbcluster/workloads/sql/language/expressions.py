@@ -47,7 +47,10 @@ class Literal:
     """A constant."""
 
     place: FilePlace
+    """Where it begins. The NULL of a missing ELSE has the place of CASE."""
+
     value: int | float | str | bool | None
+    """The value; None is NULL. A whole number is 2^53 at most."""
 
     @property
     def type(self) -> str:
@@ -60,7 +63,10 @@ class VariableReference:
     """A variable: ``:name``."""
 
     place: FilePlace
+    """The place of its colon."""
+
     name: str
+    """The name without the colon."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,8 +74,14 @@ class Operation:
     """An operator with one or two operands; ``is`` has the texts of what it tests in ``test``."""
 
     place: FilePlace
+    """The place of the operator."""
+
     operator: str
+    """The operator in lower case: one of ``LEVELS`` or ``PREFIXES``."""
+
     operands: tuple[Expression, ...]
+    """One or two operands, in order."""
+
     test: str = ""
     """``null``, ``true`` or ``false``, for ``is``."""
 
@@ -79,8 +91,13 @@ class Choice:
     """``CASE WHEN condition THEN value ... ELSE value END``."""
 
     place: FilePlace
+    """The place of CASE."""
+
     branches: tuple[tuple[Expression, Expression], ...]
+    """Pairs of a condition and its value, at least one, in order."""
+
     otherwise: Expression
+    """The value of ELSE; NULL without it."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,8 +105,13 @@ class FunctionCall:
     """A function with its arguments."""
 
     place: FilePlace
+    """The place of its name."""
+
     function: str
+    """A name in ``FUNCTIONS``, in lower case."""
+
     arguments: tuple[Expression, ...]
+    """The arguments, in order."""
 
 
 Expression = Literal | VariableReference | Operation | Choice | FunctionCall
@@ -103,8 +125,10 @@ class Signature:
     """The call, for messages."""
 
     least: int
+    """Minimum number of arguments."""
+
     most: int | None
-    """Number of arguments; None: any number."""
+    """Maximum number of arguments; None: any number."""
 
     result: str
     """The type of the result; ``number``: int if all arguments are, ``same``: that of all arguments together."""

@@ -36,6 +36,8 @@ class Step:
     """Commands up to the end of one unit."""
 
     commands: list[Command]
+    """What it runs, in order."""
+
     branches: list[tuple[Expression, int]] = dataclasses.field(default_factory=list)
     """Conditions, each with the step that follows if it is the first to hold."""
 

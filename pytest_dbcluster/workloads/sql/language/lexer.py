@@ -65,6 +65,8 @@ class Token(NamedTuple):
     """The name of its group in ``TOKEN``."""
 
     text: str
+    """Its characters, as the file has them."""
+
     start: int
     """Offset of its first character."""
 

@@ -36,6 +36,8 @@ class Program:
     """A Lua program, and what is known of it."""
 
     text: str
+    """The source text in Lua."""
+
     statements: tuple[str, ...]
     """The names of its statements, in the order of their numbers: ``order:7`` is in line 7 of order.sql."""
 

@@ -59,6 +59,8 @@ class Variables:
     """The place of each variable in ``v``, 1-based."""
 
     types: Mapping[str, str]
+    """The type of each variable, such as ``int``; ``expressions`` lists the types."""
+
     constants: Mapping[str, int | float | str | bool]
     """Variables that no command sets, with their values."""
 

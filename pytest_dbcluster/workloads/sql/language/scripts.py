@@ -35,8 +35,13 @@ class Assignment:
     r"""``\set name expression``."""
 
     place: FilePlace
+    r"""The place of \set."""
+
     name: str
+    """The variable that it sets."""
+
     value: Expression
+    """The expression that gives the variable its value."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,7 +49,11 @@ class Sleep:
     r"""``\sleep``: waits so long."""
 
     place: FilePlace
+    r"""The place of \sleep."""
+
     value: Expression
+    """How long it waits, in units."""
+
     unit: float
     """Seconds of one unit."""
 
@@ -54,6 +63,8 @@ class Branching:
     r"""``\if`` ... ``\endif``."""
 
     place: FilePlace
+    r"""The place of \if."""
+
     branches: tuple[tuple[Expression, Block], ...]
     r"""Conditions of \if and \elif, with what follows them."""
 
@@ -76,6 +87,7 @@ class Script:
     """The file in messages, such as ``shop/order.sql``."""
 
     block: Block
+    """Its commands, in order."""
 
 
 def all_commands(block: Block) -> Iterator[Command]:

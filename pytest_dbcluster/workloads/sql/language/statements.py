@@ -40,7 +40,10 @@ class Placeholder:
     """A variable in a statement."""
 
     place: FilePlace
+    """The place of its colon."""
+
     name: str
+    """The variable, without the colon."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,6 +51,8 @@ class Statement:
     """One statement with its placeholders."""
 
     place: FilePlace
+    """Where it begins, after spaces and comments."""
+
     parts: tuple[str | Placeholder, ...]
     """Its text, with placeholders in their places."""
 
