@@ -9,6 +9,7 @@
 - ``cache``, ``doctor``: the commands ``cache`` and ``doctor``.
 - ``report``: the command ``report``.
 - ``ec2``: the command ``ec2``.
+- ``workload_option``: the option ``--workload`` of ``compare`` and ``calibrate``.
 - ``text``: progress lines, sizes and the option ``--wait``, for several commands.
 
 A new command is a line in ``main``, and a module here with a function ``add_COMMAND`` that adds its options.

@@ -20,8 +20,8 @@ from typing import Any, cast
 from pytest_dbcluster.claims.cluster_difference import LEAST_PAIRS, ONE_IN, percent
 from pytest_dbcluster.claims.critical_values import LOOKS
 from pytest_dbcluster.cli.clusters import add_cluster, add_where
-from pytest_dbcluster.cli.compare.workloads import add_workload, workload_of
 from pytest_dbcluster.cli.text import tell
+from pytest_dbcluster.cli.workload_option import add_workload, workload_of
 from pytest_dbcluster.clusters.topology import usual_nodes
 from pytest_dbcluster.errors import ConfigError, Inconclusive, ProvisionError, SeriesVoid, Unsupported
 from pytest_dbcluster.formatting import Report, duration, option_seconds
@@ -144,7 +144,8 @@ def _workload(text: str, threads: int | None, *, open_loop: bool) -> Workload:
     if not open_loop:
         return workload
     if not isinstance(workload, OpenLoop):
-        raise ConfigError(f"--open-loop: {text} has no arrival rate; measure latencies with sysbench:SCRIPT or tpcc")
+        others = "sysbench:SCRIPT, tpcc or SQL files"
+        raise ConfigError(f"--open-loop: {text} has no arrival rate; measure latencies with {others}")
     changed: Any = workload
     return cast("Workload", dataclasses.replace(changed, rate=OPEN_LOOP))
 

@@ -2,7 +2,7 @@
 
 - ``command``: its options and its output.
 - ``comparison``: its measurements with their results.
-- ``workloads``: its workloads, with their data; ``calibrate`` has the same ones.
+- ``workloads``: its workloads, with their data.
 """
 
 __all__ = []

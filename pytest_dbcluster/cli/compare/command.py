@@ -16,8 +16,9 @@ from pathlib import Path
 
 from pytest_dbcluster.cli.clusters import add_nodes, add_server_option, add_where, options_of
 from pytest_dbcluster.cli.compare.comparison import ROUNDS_SHARE, Comparison, ComparisonResults
-from pytest_dbcluster.cli.compare.workloads import DEFAULT_WORKLOADS, add_data, add_workload, fitting_line, workloads_of
+from pytest_dbcluster.cli.compare.workloads import DEFAULT_WORKLOADS, add_data, fitting_line, workloads_of
 from pytest_dbcluster.cli.text import add_wait, own_options, tell
+from pytest_dbcluster.cli.workload_option import add_workload
 from pytest_dbcluster.clusters.topology import usual_nodes
 from pytest_dbcluster.errors import ConfigError, Inconclusive, LockHeld, merge_names
 from pytest_dbcluster.formatting import duration, option_seconds

@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
 
 from pytest_dbcluster.claims import kinds
 from pytest_dbcluster.claims.claim import Claim
@@ -48,6 +47,7 @@ from pytest_dbcluster.reporting.tables.no_worse import MARGIN, WIDEST, ComparedW
 from pytest_dbcluster.reporting.unwritten import Unwritten
 from pytest_dbcluster.rounds import metrics
 from pytest_dbcluster.rounds.open_loop import ArrivalRate
+from pytest_dbcluster.testbed.comparability import with_seconds
 from pytest_dbcluster.testbed.pool import Pool
 from pytest_dbcluster.testbed.testbed import Testbed
 from pytest_dbcluster.testbed.variants import Variant
@@ -275,7 +275,7 @@ class Comparison:
                     f"p95 needs rounds of {length:.1f} s here, {needed:.0f} s in total, but {seconds:.0f} s are left; "
                     "use more --seconds, or more --threads"
                 )
-            tail: Any = dataclasses.replace(workload.at_rate(rate.rate), seconds=length)  # type: ignore[type-var]
+            tail = with_seconds(workload.at_rate(rate.rate), length)
             measurement = self._measurement(tail, test, seconds, rate)
             try:
                 return _no_slower(measurement, no_worse.TAIL)

@@ -1,4 +1,4 @@
-"""The workloads of ``dbcluster compare`` and ``calibrate``, from their options; and how much data they have."""
+"""The workloads of ``dbcluster compare``, from its options; and how much data they have."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import dataclasses
 import math
 from collections.abc import Sequence
 
-from pytest_dbcluster import registry
+from pytest_dbcluster.cli.workload_option import workload_of
 from pytest_dbcluster.clusters.servers.variables import as_number
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.formatting import whole_mebibytes
@@ -15,8 +15,8 @@ from pytest_dbcluster.hosts.given import Add, HelpText
 from pytest_dbcluster.spec import memory_bytes, memory_text
 from pytest_dbcluster.testbed.comparability import BUFFER_POOL
 from pytest_dbcluster.testbed.variants import Variant
-from pytest_dbcluster.workloads.mysqlslap import MODES, MySQLSlap
-from pytest_dbcluster.workloads.sysbench import BYTES, ONE_TABLE, SCRIPTS, SysBench
+from pytest_dbcluster.workloads.sql import SQLFiles
+from pytest_dbcluster.workloads.sysbench import BYTES, ONE_TABLE, SysBench
 from pytest_dbcluster.workloads.tpcc import TPCC
 from pytest_dbcluster.workloads.workload import Workload
 
@@ -25,20 +25,6 @@ TABLES = 8  # of sysbench with --size; it loads them in parallel
 LEAST_SIZE = 2**20  # bytes of --size
 USUAL_POOL = 2**27  # bytes of a server's buffer pool without the option
 MORE_DATA = 1.5  # suggested data / the buffer pool
-
-
-def add_workload(add: Add, usual: str, **more: object) -> None:
-    """Add the options of the workload. usual: the default, for the help. more: further arguments of ``add``."""
-    add(
-        "--workload",
-        metavar="NAME[:MODE]",
-        help=f"tpcc, sysbench:SCRIPT or mysqlslap:MODE{'; repeatable' * ('action' in more)} (default {usual})",
-        **more,
-    )
-    threads = HelpText(
-        "connections of each workload (default: that of the workload)", "connections (default: of the workload)"
-    )
-    add("--threads", type=int, metavar="N", help=threads)
 
 
 def add_data(add: Add) -> None:
@@ -60,32 +46,6 @@ def add_data(add: Add) -> None:
             f"data of tpcc, {warehouse} for each warehouse (default 1)", f"data of tpcc, {warehouse} each (default 1)"
         ),
     )
-
-
-def workload_of(text: str, threads: int | None) -> Workload:
-    """The workload of ``tpcc``, ``sysbench:oltp_read_write`` or ``mysqlslap:mixed``. Raises ConfigError."""
-    name, _, mode = text.partition(":")
-    workload: TPCC | SysBench | MySQLSlap
-    match name:
-        case "tpcc":
-            if mode:
-                raise ConfigError(f"--workload {text}: tpcc has no modes; write --workload tpcc")
-            workload = TPCC()
-        case "sysbench":
-            if mode not in SCRIPTS:
-                raise registry.unknown("script of sysbench", mode, SCRIPTS)
-            workload = SysBench(mode)
-        case "mysqlslap":
-            if mode not in MODES:
-                raise registry.unknown("mode of mysqlslap", mode, MODES)
-            workload = MySQLSlap(mode)
-        case _:
-            raise registry.unknown("workload", name, ("tpcc", "sysbench", "mysqlslap"))
-    if threads is None:
-        return workload
-    if isinstance(workload, MySQLSlap):
-        return dataclasses.replace(workload, concurrency=threads)
-    return dataclasses.replace(workload, threads=threads)
 
 
 def workloads_of(arguments: argparse.Namespace) -> list[Workload]:
@@ -136,15 +96,17 @@ def data_line(workloads: Sequence[Workload], pool: int) -> str:
     if not fitting:
         return ""
     wanted = math.ceil(MORE_DATA * pool / 2**20) * 2**20
-    options = [
-        f"--warehouses {math.ceil(wanted / TPCC().data_set_bytes)}"
-        if isinstance(workload, TPCC)
-        else f"--size {memory_text(wanted)}"
-        for workload in fitting
-    ]
+    options = [_more_data(workload, wanted) for workload in fitting]
     data = ", ".join(f"{workload} {whole_mebibytes(workload.data_set_bytes)}" for workload in fitting)
     more = " and ".join(dict.fromkeys(options))
     return (
         f"the data fit into a buffer pool of {whole_mebibytes(pool)}: {data}; for more data than that: {more}, and "
         "a longer --seconds, which includes the first load"
     )
+
+
+def _more_data(workload: Workload, wanted: int) -> str:
+    """What gives a workload ``wanted`` bytes of data: an option, or rows of the user."""
+    if isinstance(workload, TPCC):
+        return f"--warehouses {math.ceil(wanted / TPCC().data_set_bytes)}"
+    return f"more rows in {workload.read.name}" if isinstance(workload, SQLFiles) else f"--size {memory_text(wanted)}"

@@ -9,24 +9,11 @@ import pytest
 
 from pytest_dbcluster.cli.compare import workloads
 from pytest_dbcluster.errors import ConfigError
-from pytest_dbcluster.workloads.mysqlslap import MySQLSlap
+from pytest_dbcluster.workloads.sql import SQLFiles
 from pytest_dbcluster.workloads.sysbench import SysBench
 from pytest_dbcluster.workloads.tpcc import TPCC
 from tests.support.facts import missing
-
-
-@pytest.mark.parametrize(
-    ("text", "threads", "expected"),
-    [
-        ("tpcc", None, TPCC()),
-        ("tpcc", 8, TPCC(threads=8)),
-        ("sysbench:oltp_read_only", 4, SysBench("oltp_read_only", threads=4)),
-        ("mysqlslap:mixed", 20, MySQLSlap("mixed", concurrency=20)),
-    ],
-)
-def test_a_workload_is_written_with_its_mode(text, threads, expected):
-    """``--threads`` is the number of connections, whatever the workload calls it."""
-    assert workloads.workload_of(text, threads) == expected
+from tests.workloads.sql.directories import directory
 
 
 def scaled(*names, **changes):
@@ -94,6 +81,15 @@ def test_data_that_fit_into_the_buffer_pool_are_named_with_the_options_for_more(
     assert workloads.data_line(scaled("mysqlslap:key"), 2**27) == ""
 
 
+def test_own_data_that_fit_get_the_advice_to_add_rows(tmp_path):
+    """No option gives a directory of SQL files more data."""
+    own = SQLFiles(directory(tmp_path / "shop", {}))
+    line = workloads.data_line([own], 2**27)
+
+    assert line.startswith("the data fit into a buffer pool of 128 MiB: sql shop t16 ")
+    assert "for more data than that: more rows in shop, and a longer --seconds" in line
+
+
 @pytest.mark.parametrize(
     ("pools", "shown"), [(["64M", None], "128 MiB"), (["128M", "1G"], "1024 MiB"), (["16M", "8M"], "")]
 )
@@ -103,21 +99,3 @@ def test_the_larger_buffer_pool_of_both_variants_counts(pools, shown):
     line = workloads.fitting_line(scaled(), variants)
 
     assert (f"a buffer pool of {shown}:" in line) if shown else line == ""
-
-
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
-        ("tpcd", "unknown workload 'tpcd'; known: tpcc, sysbench, mysqlslap; did you mean tpcc?"),
-        ("sysbench", "unknown script of sysbench ''; known: oltp_delete"),
-        ("sysbench:oltp_readwrite", "did you mean oltp_read_write?"),
-        ("mysqlslap:writes", "did you mean write?"),
-        ("tpcc:mix", "tpcc has no modes"),
-    ],
-)
-def test_a_wrong_workload_is_answered_with_the_known_ones(text, sentence):
-    """A closed vocabulary lists itself."""
-    with pytest.raises(ConfigError) as error:
-        workloads.workload_of(text, None)
-
-    assert sentence in str(error.value)
