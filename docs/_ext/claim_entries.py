@@ -138,6 +138,8 @@ def _metric(name: str) -> str:
         notes.append(f"A round needs {least} good operations. Claims compare it as a speed: lower is faster.")
     if name in known_metrics.BY_TYPE:
         notes.append(f"For one type of transaction: {code(f'{name}:new_order')}.")
+    if name in known_metrics.BY_STATEMENT:
+        notes.append(f"For the statement in line 7 of `order.sql`: {code(f'{name}:order:7')}.")
     return entry("metric", name, known_metrics.MEANINGS[name], " ".join(notes), example(examples.METRICS[name]))
 
 

@@ -93,7 +93,8 @@ class Measurement:
 
     def check_metric(self, metric: str) -> None:
         """Raise ConfigError for a metric that claims about this workload cannot have, before any round is drawn."""
-        metrics.check(metric, self.source.arrival_rate, self.source.load)
+        source = self.source
+        metrics.check(metric, source.arrival_rate, source.load, source.parts)
 
     def take_over(self, question: Question) -> Answer | None:
         """The answer of an earlier run that this one continues; None if the claim has to be measured.

@@ -17,6 +17,7 @@ from pytest_dbcluster.rounds.ledger import Ledger, LedgerEntry
 from pytest_dbcluster.rounds.round import Round
 
 SHOWN = (0.5, 0.95, 0.99, 0.999)  # percentiles, as shares
+STATEMENTS = 4  # that took the most time, which a line lists for each variant
 ERRORS = 4  # most frequent errors that a line lists for each variant
 
 
@@ -41,6 +42,9 @@ class LedgerSummary:
 
     latencies: Mapping[str, Histogram]
     """Latencies by type of transaction, "" for all types; see ``metrics.latencies_with_losses``."""
+
+    statements: Mapping[str, Histogram]
+    """Latencies by statement, with all attempts; empty if the workload keeps none."""
 
     @property
     def total(self) -> LedgerEntry:
@@ -72,6 +76,7 @@ def lines(rounds: Mapping[str, Sequence[Round]]) -> list[str]:
         ),
         f"latency p50 / p95 / p99 / p99.9 in ms ({how}): {latencies}",
         *map(_types, filter(_has_types, summaries)),
+        *(_statements(summary) for summary in summaries if summary.statements),
     ]
 
 
@@ -97,7 +102,10 @@ def _summary(name: str, rounds: Sequence[Round]) -> LedgerSummary | None:
         ledger += done.outcome.ledger or Ledger()
     seconds, tried = sum(done.seconds for done in with_ledger), sum(done.outcome.operations for done in with_ledger)
     latencies = {kind: metrics.latencies(with_ledger, kind) for kind in ("", *ledger.entries)}
-    return LedgerSummary(name, ledger, seconds, tried, with_ledger[0].outcome.rate is not None, latencies)
+    statements: dict[str, Histogram] = {}
+    for statement, times in (item for done in with_ledger for item in done.outcome.statements.items()):
+        statements[statement] = statements.get(statement, Histogram()) + times
+    return LedgerSummary(name, ledger, seconds, tried, with_ledger[0].outcome.rate is not None, latencies, statements)
 
 
 def _goodput(summary: LedgerSummary) -> str:
@@ -152,3 +160,12 @@ def _types(summary: LedgerSummary) -> str:
         for kind, entry in summary.ledger.entries.items()
     ]
     return f"{summary.name} by type, goodput and latencies: {', '.join(by_type)}"
+
+
+def _statements(summary: LedgerSummary) -> str:
+    """One line with the statements of a variant that took the most time."""
+    seconds = {name: times.mean * times.total for name, times in summary.statements.items() if times.total}
+    total = sum(seconds.values())
+    first = sorted(seconds, key=lambda name: -seconds[name])[:STATEMENTS]
+    shown = [f"{name} {100 * seconds[name] / total:.0f} % {percentiles(summary.statements[name])}" for name in first]
+    return f"{summary.name} by statement, share of their time and latencies: {', '.join(shown) or 'none ran'}"

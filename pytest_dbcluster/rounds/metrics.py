@@ -6,6 +6,7 @@ in milliseconds and compared as a speed, 1 / seconds. So "faster" is a ratio abo
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import statistics
 from collections.abc import Mapping, Sequence
@@ -36,6 +37,7 @@ MEANINGS: Mapping[str, str] = MappingProxyType(
     }
 )
 BY_TYPE = ("goodput", *QUANTILES)  # metrics that can be limited to one type of transaction: "p95:new_order"
+BY_STATEMENT = tuple(QUANTILES)  # metrics that can be limited to one statement: "p95:order:7" is line 7 of order.sql
 LATENCY = "ms"
 BEYOND = 10  # operations that must lie beyond a percentile: 200 operations a round for p95, 1000 for p99
 ROOM = 1.2  # factor on the recommended seconds of a round
@@ -47,17 +49,27 @@ NO_DRAINED = (
 NO_LEDGER = "{load} keeps no ledger of its operations"
 
 
-def check(metric: str, arrival_rate: ArrivalRate | None, load: str) -> None:
+def check(metric: str, arrival_rate: ArrivalRate | None, load: str, parts: Sequence[str] = ()) -> None:
     """Raise ConfigError for an unknown metric, and for a latency that cannot be claimed at this arrival rate.
+
+    parts: the workload's types of transactions and its statements, to which a metric can be limited; empty if they are
+    known only from the rounds.
 
     A claim about latencies needs an open loop at 70 % of capacity or less. For a rate in operations/s the capacity is
     measured, and may differ in the next run. So a rate above 70 % makes that claim inconclusive; see ``near_capacity``.
     """
-    name, of_type, _ = str(metric).partition(":")
+    name, _, part = str(metric).partition(":")
     if name not in NAMES:
         raise registry.unknown("metric", metric, NAMES)
-    if of_type and name not in BY_TYPE:
+    if part and name not in BY_TYPE:
         raise ConfigError(f"metric {metric!r}: metrics of one type of transaction are {', '.join(BY_TYPE)}")
+    if ":" in part and name not in BY_STATEMENT:
+        raise ConfigError(
+            f"metric {metric!r}: metrics of one statement are {', '.join(BY_STATEMENT)}; "
+            f"write {name}:{type_of(part)} for its transaction"
+        )
+    if part and parts and part not in parts:
+        raise unknown_part(part, parts)
     if name not in QUANTILES:
         return
     if arrival_rate is None:
@@ -71,6 +83,18 @@ def check(metric: str, arrival_rate: ArrivalRate | None, load: str) -> None:
             f"metric {metric!r} of {load}: at {asked} of the slowest variant's capacity, a tail latency is mostly "
             f'queueing; claims about it need rate="{100 * CLAIMED_SHARE:.0f} %" or less'
         )
+
+
+def type_of(part: str) -> str:
+    """The type of transaction of a type or a statement: both ``order`` and ``order:7`` belong to ``order``."""
+    return part.partition(":")[0]
+
+
+def unknown_part(part: str, known: Sequence[str]) -> ConfigError:
+    """A ConfigError for a type of transaction, or a statement, that a workload does not have."""
+    alike = [one for one in known if (":" in one) == (":" in part)]
+    of_one = [one for one in alike if ":" in one and type_of(one) == type_of(part)]
+    return registry.unknown("statement" if ":" in part else "type of transaction", part, of_one or alike)
 
 
 def near_capacity(metric: str, arrival_rate: ArrivalRate | None) -> str:
@@ -122,7 +146,7 @@ def display_value(done: Round, metric: str, load: str) -> float:
     """
     name, _, kind = metric.partition(":")
     if name in QUANTILES:
-        return 1e3 * latencies_with_losses(done, entry(done, kind, metric, load), kind).percentile(QUANTILES[name])
+        return 1e3 * _latencies(done, kind, metric, load).percentile(QUANTILES[name])
     if kind:
         return entry(done, kind, metric, load).good / done.seconds
     if name in OF_DRAIN and done.outcome.span is not None:
@@ -141,6 +165,18 @@ def latencies(rounds: Sequence[Round], kind: str = "") -> Histogram:
                 done, ledger.entries.get(kind, LedgerEntry()) if kind else ledger.total, kind
             )
     return total
+
+
+def _latencies(done: Round, part: str, metric: str, load: str) -> Histogram:
+    """The latencies of a round: of one type of transaction, of one statement, or, for an empty part, of all types.
+
+    A statement has the lost operations of its transaction. Raises ConfigError as ``entry`` does.
+    """
+    transactions = entry(done, part, metric, load)
+    statement = done.outcome.statements.get(part)
+    if statement is not None:
+        transactions = dataclasses.replace(transactions, latencies=statement)
+    return latencies_with_losses(done, transactions, part)
 
 
 def latencies_with_losses(done: Round, transactions: LedgerEntry, kind: str) -> Histogram:
@@ -169,16 +205,16 @@ def ratio_value(done: Round, metric: str, load: str) -> float:
 
 
 def entry(done: Round, kind: str, metric: str, load: str) -> LedgerEntry:
-    """The transactions of one type in a round, or of all types for an empty kind.
+    """The transactions of one type in a round, of the type of a statement, or of all types for an empty kind.
 
-    Raises ConfigError for a round without a ledger, and for a type that the ledger does not have.
+    Raises ConfigError for a round without a ledger, and for a type or a statement that it does not have.
     """
-    ledger = done.outcome.ledger
+    ledger, statements = done.outcome.ledger, done.outcome.statements
     if ledger is None:
         raise ConfigError(f"metric {metric!r}: {NO_LEDGER.format(load=load)}")
-    if kind and kind not in ledger.entries:
-        raise registry.unknown("type of transaction", kind, sorted(ledger.entries))
-    return ledger.entries[kind] if kind else ledger.total
+    if kind and kind not in ledger.entries and kind not in statements:
+        raise unknown_part(kind, [*sorted(ledger.entries), *statements])
+    return ledger.entries.get(type_of(kind), LedgerEntry()) if kind else ledger.total
 
 
 class TooFewOperations(ConfigError):
@@ -217,5 +253,11 @@ def _operations(rounds: Sequence[Round], metric: str, load: str) -> tuple[int, f
     if not rounds or not (kind or name in QUANTILES):
         return 0, 0.0, 0.0
     minimum = math.ceil(BEYOND / (1 - QUANTILES[name]) - 1e-6) if name in QUANTILES else BEYOND
-    operations = statistics.median(entry(done, kind, metric, load).latencies.total for done in rounds)
+    operations = statistics.median(_measured(done, kind, metric, load) for done in rounds)
     return minimum, operations, statistics.median(done.seconds for done in rounds)
+
+
+def _measured(done: Round, part: str, metric: str, load: str) -> int:
+    """The number of latencies of a type of transaction or a statement in a round, without lost operations."""
+    transactions = entry(done, part, metric, load)
+    return done.outcome.statements.get(part, transactions.latencies).total

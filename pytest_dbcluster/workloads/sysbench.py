@@ -155,6 +155,11 @@ class SysBench(Workload):
         return tuple(f"{SCHEMA}.sbtest{number}" for number in range(1, self.table_count + 1))
 
     @property
+    def parts(self) -> Sequence[str]:
+        """The script: all events are of one type."""
+        return (self.script,)
+
+    @property
     def data_set(self) -> str:
         """The name of the data set: version of the schema, and scale."""
         return f"sysbench v{VERSION} {self.table_count}x{self.size}"

@@ -88,3 +88,15 @@ def test_what_a_load_is_known_by_comes_first():
 def test_a_load_without_a_ledger_has_no_lines():
     """It has nothing to tell."""
     assert ledger_summary.lines({"a": [Round("a", 0, 0, RunResult(1.0, 100), 0.0, 0.0)]}) == []
+
+
+def test_the_statements_that_take_the_most_time_are_named_first():
+    """Four of them, over all rounds; a workload without latencies of statements has no such line."""
+    times = {f"order:{line}": Histogram.of([line / 1000] * 10) for line in range(1, 7)}
+    done = one_round({"order": NEW_ORDER})
+    with_statements = dataclasses.replace(done, outcome=dataclasses.replace(done.outcome, statements=times))
+    *_, line = ledger_summary.lines({"a": [with_statements, with_statements]})
+
+    assert line.startswith("a by statement, share of their time and latencies: order:6 29 % 6.0")
+    assert [name for name in times if name in line] == ["order:3", "order:4", "order:5", "order:6"]
+    assert not any("by statement" in one for one in ledger_summary.lines({"a": [done]}))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
 
 import pytest
@@ -28,11 +29,12 @@ def entry(latencies, **fields):
     return LedgerEntry({1: len(latencies)}, committed=len(latencies), latencies=Histogram.of(latencies), **fields)
 
 
-def one_round(*, rate=None, **latencies):
-    """A round of 2 s whose types of transactions took these seconds."""
+def one_round(*, rate=None, statements=None, **latencies):
+    """A round of 2 s whose types of transactions, and statements, took these seconds."""
     entries = {kind: entry(many) for kind, many in latencies.items()}
     good = sum(one.good for one in entries.values())
-    outcome = RunResult(2.0, good + 10, good, good=good, ledger=Ledger(entries), rate=rate)
+    kept = {name: Histogram.of(many) for name, many in (statements or {}).items()}
+    outcome = RunResult(2.0, good + 10, good, good=good, ledger=Ledger(entries), rate=rate, statements=kept)
     return Round("a", 0, 0, outcome, wall=3.0, started=0.0, counters={"abort_share": 0.1})
 
 
@@ -91,6 +93,74 @@ def test_a_latency_is_shown_in_milliseconds_and_compared_as_a_speed():
     assert metrics.display_value(done, "p95:payment", "tpcc") == pytest.approx(10, rel=0.011)
     assert metrics.ratio_value(done, "p95", "tpcc") == pytest.approx(10, rel=0.011)
     assert metrics.unit("p95:payment") == "ms"
+
+
+PARTS = ("browse", "order", "browse:2", "order:4", "order:7")
+
+
+def test_a_latency_of_one_statement_has_its_own_times():
+    """All attempts of the statement count, whatever the transaction waited for between statements."""
+    done = one_round(order=[0.1] * 50, statements={"order:7": [0.02] * 55, "order:4": [0.001] * 50})
+
+    assert metrics.display_value(done, "p95:order:7", "shop") == pytest.approx(20, rel=0.011)
+    assert metrics.ratio_value(done, "p95:order:7", "shop") == pytest.approx(50, rel=0.011)
+    assert metrics.display_value(done, "p95:order", "shop") == pytest.approx(100, rel=0.011)
+    assert metrics.unit("p95:order:7") == "ms"
+
+
+def test_a_lost_transaction_makes_the_tails_of_its_statements_long():
+    """Otherwise a server that loses connections would look fast. Statements of other types have no loss."""
+    fast = one_round(rate=50.0, order=[0.1] * 50, browse=[0.1] * 50, statements={"order:7": [0.02], "browse:2": [0.02]})
+    entries = dict(fast.outcome.ledger.entries)
+    entries["order"] = entry([0.1] * 50, failed=9)
+    lossy = dataclasses.replace(fast, outcome=dataclasses.replace(fast.outcome, ledger=Ledger(entries)))
+
+    assert metrics.display_value(lossy, "p95:order:7", "shop") == pytest.approx(4000, rel=0.011)
+    assert metrics.display_value(lossy, "p95:browse:2", "shop") == pytest.approx(20, rel=0.011)
+
+
+def test_a_rare_statement_is_no_evidence():
+    """A percentile needs ten executions beyond it, as for transactions."""
+    few, enough = ([one_round(order=[0.1], statements={"order:7": [0.02] * number})] for number in (100, 200))
+
+    metrics.require_operations(enough, "p95:order:7", "shop")
+    with pytest.raises(ConfigError, match=r"it needs 200 good operations a round, 10 of them beyond it; rounds of 2 s"):
+        metrics.require_operations(few, "p95:order:7", "shop")
+
+
+@pytest.mark.parametrize(
+    ("metric", "words"),
+    [
+        ("p95:ordr", "unknown type of transaction 'ordr'; known: browse, order; did you mean order?"),
+        ("p95:order:8", "unknown statement 'order:8'; known: order:4, order:7; did you mean order:"),
+        ("p95:history:2", "unknown statement 'history:2'; known: browse:2, order:4, order:7"),
+        (
+            "goodput:order:7",
+            "metric 'goodput:order:7': metrics of one statement are p50, p95, p99, p999; write goodput:",
+        ),
+    ],
+)
+def test_an_unknown_part_of_a_workload_is_refused_before_a_round(metric, words):
+    """A workload that names its transactions and statements lists them."""
+    with pytest.raises(ConfigError) as caught:
+        metrics.check(metric, PACE, "shop", PARTS)
+    assert str(caught.value).startswith(words)
+
+
+@pytest.mark.parametrize("metric", ["p95", "p95:order", "p999:order:7", "goodput:browse"])
+def test_parts_of_a_workload_are_accepted(metric):
+    """They are its types of transactions, and its statements."""
+    metrics.check(metric, PACE, "shop", PARTS)
+
+
+def test_a_claim_about_an_unknown_statement_draws_no_round():
+    """The source names the parts of its workload."""
+    source = open_loop(1.0, 1.0, parts=PARTS)
+    slow, fast = series(source)
+
+    with pytest.raises(ConfigError, match="unknown statement 'order:8'"):
+        fast.beats(slow, metric="p95:order:8")
+    assert source.rounds == []
 
 
 @given(

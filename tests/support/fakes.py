@@ -36,6 +36,7 @@ class FakeSource(RoundSource):
     arrival_rate: ArrivalRate | None = None
     outcome: Callable[[int, float], RunResult] = lambda variant, seconds: RunResult(seconds, 100, 100)
     limited: Callable[[int], str] = lambda variant: ""
+    parts: tuple[str, ...] = ()
     rounds: list[tuple[int, int, int]] = dataclasses.field(default_factory=list)
     checks: int = 0
 

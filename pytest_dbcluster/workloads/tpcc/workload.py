@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pytest_dbcluster.workloads.tpcc.books import OrderBalance
 
 VERSION = 2  # of the tables; raise it if tpcc_schema.lua, tpcc_load.lua or digests.py make other tables
+TYPES = ("new_order", "payment", "order_status", "delivery", "stock_level")  # of transactions
 TABLES = ("warehouse", "district", "customer", "history", "new_order", "orders", "order_line", "item", "stock")
 TO = ("writer", "reader", "all")
 TERMINALS_ON = ("warehouse", "district")
@@ -116,6 +117,11 @@ class TPCC(Workload):
     def tables(self) -> Sequence[str]:
         """All nine tables. They must be equal on all nodes."""
         return tuple(f"{SCHEMA}.{table}" for table in TABLES)
+
+    @property
+    def parts(self) -> Sequence[str]:
+        """The types of transactions."""
+        return TYPES
 
     @property
     def data_set(self) -> str:
