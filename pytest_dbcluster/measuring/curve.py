@@ -227,8 +227,9 @@ class Every:
 def loads(load: object, given: Mapping[str, Sequence[object]]) -> tuple[str, list[tuple[object, Any]]]:
     """Return the field of a sweep, and pairs of (value, the workload with this value of the field).
 
-    ``threads`` and ``concurrency`` mean the same: a workload has one of these fields. Raises ConfigError for more or
-    less than one field, an unknown field, and values that are not a list or not distinct.
+    ``threads`` and ``concurrency`` mean the same: a workload has one of these fields. A mapping as the values is one
+    key of a field that is a mapping: ``variables={"customers": (1000, 100000)}``, whose name is that of the curve.
+    Raises ConfigError for more or less than one field, an unknown field, and values that are not a list or not distinct.
     """
     if len(given) != 1:
         fields = ", ".join(given) or "none"
@@ -241,10 +242,36 @@ def loads(load: object, given: Mapping[str, Sequence[object]]) -> tuple[str, lis
         name = next((other for other in SAME if other in known), name)
     if name not in known:
         raise registry.unknown(f"field of {load}", name, known)
+    key = ""
+    if isinstance(values, Mapping):
+        key, values = _one_key(load, name, values)
     is_list = isinstance(values, list | tuple | range) and len(values) > 0
     if not is_list or any(value in values[:number] for number, value in enumerate(values)):
-        raise ConfigError(f"measure.sweep(..., {name}={values!r}) accepts a list of values, each value once")
-    return name, [(value, dataclasses.replace(load, **{name: value})) for value in values]  # type: ignore[type-var]
+        raise ConfigError(f"measure.sweep(..., {key or name}={values!r}) accepts a list of values, each value once")
+    before = dict(getattr(load, name) or {}) if key else {}
+    return key or name, [
+        (value, dataclasses.replace(load, **{name: {**before, key: value} if key else value}))  # type: ignore[type-var]
+        for value in values
+    ]
+
+
+def _one_key(load: object, name: str, given: Mapping[Any, Any]) -> tuple[str, Any]:
+    """The key and the values of a mapping with one key. Raises ConfigError for others, and for a field that has none.
+
+    A workload whose ``names_in(field)`` lists the keys has no others.
+    """
+    names_in: Callable[[str], Sequence[str] | None] = getattr(load, "names_in", lambda field: None)
+    known = names_in(name)
+    if known is None:
+        raise ConfigError(f"measure.sweep(..., {name}={given!r}) accepts a list of values, each value once")
+    if len(given) != 1:
+        raise ConfigError(
+            f'measure.sweep(..., {name}={{"key": (1, 2)}}) accepts one key, got {", ".join(given) or "none"}'
+        )
+    [(key, values)] = given.items()
+    if key not in known:
+        raise registry.unknown(f"key of {name} of {load}", key, known)
+    return key, values
 
 
 def names(field: str, points: Sequence[tuple[object, object]]) -> list[str]:

@@ -273,6 +273,54 @@ def test_a_wrong_sweep_is_refused_before_anything_starts(given, words):
     assert str(caught.value).startswith(words)
 
 
+@dataclasses.dataclass(frozen=True)
+class Shop:
+    """A workload with two variables."""
+
+    variables: tuple[tuple[str, int], ...] = ()
+
+    def __post_init__(self):
+        object.__setattr__(self, "variables", tuple(dict(self.variables).items()))
+
+    def names_in(self, field):
+        """The keys of ``variables``."""
+        return ("customers", "products") if field == "variables" else None
+
+
+def test_a_sweep_can_go_over_one_variable_of_a_workload():
+    """The curve has the name of the variable; other given variables keep their values."""
+    field, loads = curve.loads(Shop({"products": 7}), {"variables": {"customers": (1000, 100000)}})
+
+    assert field == "customers"
+    assert [value for value, _ in loads] == [1000, 100000]
+    assert [dict(load.variables) for _, load in loads] == [
+        {"products": 7, "customers": 1000},
+        {"products": 7, "customers": 100000},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("load", "given", "words"),
+    [
+        (Shop(), {"customrs": (1, 2)}, "unknown key of variables of Shop(variables=()) 'customrs'; known: customers, "),
+        (Shop(), {"customers": 5}, "measure.sweep(..., customers=5) accepts a list of values, each value once"),
+        (Shop(), {}, 'measure.sweep(..., variables={"key": (1, 2)}) accepts one key, got none'),
+        (Shop(), {"a": (1,), "b": (1,)}, "accepts one key, got a, b"),
+    ],
+)
+def test_a_wrong_sweep_over_variables_is_refused(load, given, words):
+    """A mistyped variable would change nothing."""
+    with pytest.raises(ConfigError) as caught:
+        curve.loads(load, {"variables": given})
+    assert words in str(caught.value)
+
+
+def test_a_field_without_keys_has_no_sweep_over_one():
+    """Only a workload that names the keys of a field has one."""
+    with pytest.raises(ConfigError, match="accepts a list of values"):
+        curve.loads(SLAP, {"rows": {"a": (1, 2)}})
+
+
 def test_points_whose_loads_are_called_alike_say_their_value():
     """Rows are not part of a name, so claims about two tables would be told apart by nothing."""
     field, several = curve.loads(SLAP, {"rows": (100, 1000)})

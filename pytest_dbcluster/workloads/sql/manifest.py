@@ -71,8 +71,11 @@ class WorkloadManifest:
     """Maximum number of attempts of one transaction."""
 
 
-def read(directory: Path) -> WorkloadManifest:
-    """The manifest of a directory. Raises ConfigError for a file or key that is missing, unknown or of a wrong type."""
+def read(directory: Path, variables: Mapping[str, Value] | None = None) -> WorkloadManifest:
+    """The manifest of a directory. Raises ConfigError for a file or key that is missing, unknown or of a wrong type.
+
+    variables: values in place of those of the manifest. One that the manifest lacks is new.
+    """
     if not directory.is_dir():
         raise ConfigError(f"SQLFiles({str(directory)!r}): there is no directory {directory.absolute()}")
     path = directory / FILE
@@ -83,7 +86,7 @@ def read(directory: Path) -> WorkloadManifest:
             given = tomllib.loads(path.read_text(encoding="utf-8"))
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise ConfigError(f"{place}: {error}") from None
-    return _Keys(directory, place, given).manifest()
+    return _Keys(directory, place, given).manifest(variables or {})
 
 
 def transactions_of(place: str, texts: object) -> tuple[Weighted, ...]:
@@ -136,8 +139,8 @@ class _Keys:
     def _error(self, words: str) -> ConfigError:
         return ConfigError(f"{self._place}: {words}")
 
-    def manifest(self) -> WorkloadManifest:
-        """The manifest."""
+    def manifest(self, replaced: Mapping[str, Value]) -> WorkloadManifest:
+        """The manifest with these values of variables."""
         known = [field.name for field in dataclasses.fields(WorkloadManifest)]
         for key in self._given:
             if key not in known:
@@ -149,15 +152,16 @@ class _Keys:
         others = {schema, data, *after_load, reset}
         if not schema and not data.endswith(".sql"):
             raise self._error(f"there is no {SCHEMA}: write CREATE TABLE statements into it")
+        variables = {**values(self._place, self._given.get("variables", {})), **replaced}
         return WorkloadManifest(
             database=self._database(),
             schema=schema,
             data=data,
-            rows=self._rows(),
+            rows=self._rows(variables),
             transactions=self._transactions(others),
             after_load=after_load,
             reset=reset,
-            variables=values(self._place, self._given.get("variables", {})),
+            variables=variables,
             attempts=self._attempts(),
         )
 
@@ -205,14 +209,26 @@ class _Keys:
             raise self._error(f"database={name!r}: it accepts a name of letters, digits and _, and none of the server")
         return name
 
-    def _rows(self) -> Mapping[str, int]:
+    def _rows(self, variables: Mapping[str, Value]) -> Mapping[str, int]:
         given = self._given.get("rows", {})
         if not isinstance(given, dict):
             raise self._error(f"rows={given!r}: it accepts tables with numbers, such as {{customers = 20000}}")
-        for table, count in given.items():
-            if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-                raise self._error(f"rows: {table}={count!r}: it accepts a whole number, 1 or more")
-        return dict(given)
+        return {table: self._count(table, value, variables) for table, value in given.items()}
+
+    def _count(self, table: str, given: object, variables: Mapping[str, Value]) -> int:
+        """The rows of a table: a number, or the value of a variable such as ``:customers``."""
+        count = given
+        if isinstance(given, str) and given.startswith(":"):
+            if given[1:] not in variables:
+                known = [f":{name}" for name in variables]
+                raise self._error(f"rows: {table}={given!r}: {registry.unknown('variable', given, known)}")
+            count = variables[given[1:]]
+        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+            shown = f"{given!r}" if given is count else f"{given!r} is {count!r}"
+            raise self._error(
+                f'rows: {table}={shown}: it accepts a whole number, 1 or more, or a variable such as ":customers"'
+            )
+        return count
 
     def _reset(self) -> str:
         reset = self._text("reset", "surplus")

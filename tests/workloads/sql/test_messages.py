@@ -75,6 +75,8 @@ MANIFESTS = {
     "a variable that is no value": "[variables]\nitems = [1, 2]\n",
     "a variable with an odd name": '[variables]\n"my items" = 5\n',
     "a number of rows below 1": "rows = {items = 0}\n",
+    "a number of rows that is an unknown variable": 'rows = {items = ":itmes"}\nvariables = {items = 5}\n',
+    "a number of rows that is a variable with a text": 'rows = {items = ":items"}\nvariables = {items = "many"}\n',
     "a database of the server": 'database = "mysql"\n',
     "a file outside of the directory": 'schema = "../schema.sql"\n',
     "data that are no directory": 'data = "browse.txt"\n',
@@ -117,6 +119,7 @@ def test_messages_on_directories(tmp_path):
     seen["a given transaction has weight 0"] = golden.message_of(SQLFiles, whole, transactions=["browse.sql@0"])
     seen["transactions are a text"] = golden.message_of(SQLFiles, whole, transactions="browse.sql")
     seen["a given variable is no value"] = golden.message_of(SQLFiles, whole, variables={"items": None})
+    seen["a given variable is in no file"] = golden.message_of(SQLFiles, whole, variables={"itmes": 5})
     seen["an argument is unknown"] = golden.message_of(SQLFiles, whole, concurrency=4)
     seen["threads are a text"] = golden.message_of(SQLFiles, whole, threads="4")
     seen["an endpoint is unknown"] = golden.message_of(SQLFiles, whole, to="raeder")
