@@ -1,6 +1,7 @@
 """``dbcluster init``: write a first test, its my.cnf and a GitHub workflow into a directory.
 
-It overwrites no file. The texts are a small project that works without changes: one server, three claims.
+It overwrites no file. The texts are a small project that works without changes: one server, three claims. With
+``--workload`` it writes a test of a directory of SQL files, and the directory itself if it is missing.
 """
 
 from __future__ import annotations
@@ -8,6 +9,8 @@ from __future__ import annotations
 import argparse
 import importlib.metadata
 import json
+import os
+import re
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,6 +18,7 @@ from typing import Any
 
 from pytest_dbcluster.errors import ConfigError, ProvisionError
 from pytest_dbcluster.spec import DEFAULT_RELEASE
+from pytest_dbcluster.workloads.sql import SQLFiles, example
 
 PACKAGE = "pytest-dbcluster"
 TEST, CNF, WORKFLOW = "test_performance.py", "fixtures/mycnf/candidate.cnf", ".github/workflows/performance.yml"
@@ -44,6 +48,34 @@ def test_reads_are_no_slower(measure: Measure) -> None:
 
     assert candidate.no_slower_than(default, by=0.1)
 '''
+OWN_TEST_TEXT = '''\
+"""Does an option make the transactions of {name} faster? Put your own cluster and options here."""
+
+import dataclasses
+from pathlib import Path
+
+from pytest_dbcluster import ClusterSpec, Measure, SQLFiles
+
+WORKLOAD = SQLFiles(Path(__file__).parent / {path}, threads=8)
+DEFAULT = ClusterSpec("standalone", name="default")  # or, for example, ClusterSpec("galera", nodes=3, name="default")
+CANDIDATE = DEFAULT.with_options({option}).named("candidate")
+
+
+def test_all_transactions_are_no_slower(measure: Measure) -> None:
+    """All transactions, mixed by their weights, lose less than 10 %."""
+    default, candidate = measure(WORKLOAD, on=[DEFAULT, CANDIDATE])
+
+    assert candidate.no_slower_than(default, by=0.1)
+
+
+def test_{function}_waits_no_longer(measure: Measure) -> None:
+    """At a fixed rate, 95 % of the transactions of {transaction}.sql end as early, within 20 %."""
+    workload = dataclasses.replace(WORKLOAD, rate="70 %")
+    default, candidate = measure(workload, on=[DEFAULT, CANDIDATE])
+
+    assert candidate.no_slower_than(default, by=0.2, metric="p95:{transaction}")
+'''
+WRITING, READING = "innodb_flush_log_at_trx_commit=2", "innodb_adaptive_hash_index=1"  # options of the candidate
 CNF_TEXT = """\
 # The options that the tests compare with the server's defaults.
 [mysqld]
@@ -168,11 +200,18 @@ def add_init(init: argparse.ArgumentParser) -> None:
     """Add the options of ``dbcluster init`` to its parser."""
     init.set_defaults(run=run_init)
     init.add_argument("directory", nargs="?", default=".", metavar="DIRECTORY", help="default: this directory")
+    init.add_argument(
+        "--workload",
+        metavar="DIR",
+        help="a test of the SQL files in DIR, below DIRECTORY; if DIR is missing, it is written too, as an example",
+    )
 
 
 def run_init(arguments: argparse.Namespace) -> int:
     """``dbcluster init [DIRECTORY]``: write the files of a small project, and print the next steps."""
     directory = Path(arguments.directory)
+    if arguments.workload is not None:
+        return _init_workload(directory, arguments.workload)
     texts = files(directory)
     write(directory, texts)
     print(f"wrote into {directory.absolute()}:")
@@ -189,4 +228,51 @@ def run_init(arguments: argparse.Namespace) -> int:
     print(f"then:     put your options into {CNF}, and your cluster and workloads into {TEST}")
     if str(_origin().get("url", "")).startswith("file:"):
         print(f"on GitHub: a job there cannot install from this machine; set PYTEST_DBCLUSTER in {WORKFLOW} to a URL")
+    return 0
+
+
+def own_files(directory: Path, given: str) -> dict[str, str]:
+    """The files of ``--workload``, path -> text: the test, and those of the example if there is no such directory.
+
+    given: the directory of SQL files, below ``directory``. Raises ConfigError for a file, for a place outside of
+    ``directory``, and for the first mistake in an existing directory.
+    """
+    path = os.path.normpath(given)
+    place = directory / path
+    if Path(path).is_absolute() or Path(path).parts[:1] in ((), (os.pardir,)):
+        raise ConfigError(f"--workload {given}: it accepts a directory below {directory.absolute()}, such as shop/")
+    if place.exists() and not place.is_dir():
+        raise ConfigError(f"--workload {given}: this is a file; name a directory, such as shop/")
+    if place.is_dir() and any(place.iterdir()):
+        own, written = SQLFiles(place), {}
+        transactions, writes = [script.name for script, _ in own.read.scripts], own.writes
+    else:
+        transactions, writes = ["order"], True
+        written = {f"{path}/{name}": text for name, text in example.FILES.items()}
+    stem = re.sub(r"\W", "_", Path(path).name)
+    text = OWN_TEST_TEXT.format(
+        name=f"{Path(path).name}/",
+        path=json.dumps(path),
+        transaction=transactions[-1],
+        function=re.sub(r"\W", "_", transactions[-1]),
+        option=WRITING if writes else READING,
+    )
+    return {**written, f"test_{stem}.py": text}
+
+
+def _init_workload(directory: Path, given: str) -> int:
+    """Write the files of ``--workload``, and print the next steps; return 0."""
+    texts = own_files(directory, given)
+    write(directory, texts)
+    *others, test = texts
+    print(f"wrote into {directory.absolute()}:")
+    print("\n".join(f"  {name}" for name in texts))
+    path = os.path.normpath(given)
+    change = "" if directory.absolute() == Path.cwd() else f"cd {shlex.quote(str(directory))} && "
+    print(f"run it:   {change}pytest {test}      (downloads {DEFAULT_RELEASE} the first time, takes two minutes)")
+    print(f"compare:  {change}dbcluster compare --cnf current.cnf --cnf candidate.cnf --workload {shlex.quote(path)}/")
+    if others:
+        print(f"then:     put your own tables and transactions into {path}, and your options into {test}")
+    else:
+        print(f"then:     put your cluster and your options into {test}")
     return 0

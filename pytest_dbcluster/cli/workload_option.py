@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import os
 from pathlib import Path
 from typing import Any, cast
 
-import pytest_dbcluster
 from pytest_dbcluster import registry
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.hosts.given import Add, HelpText
@@ -18,7 +18,8 @@ from pytest_dbcluster.workloads.tpcc import TPCC
 from pytest_dbcluster.workloads.workload import Workload
 
 TOOLS = ("tpcc", "sysbench", "mysqlslap")
-LUA, LUA_CLASS = ".lua", "LuaScript"  # the ending of a script, and the public name of its workload
+LUA = ".lua"  # the ending of a script
+LUA_MODULE, LUA_CLASS = "pytest_dbcluster.workloads.script", "LuaScript"  # the workload that runs a script
 KINDS = (*TOOLS, "a directory with SQL files such as shop/")
 
 
@@ -91,12 +92,13 @@ def _sql_files(name: str, mode: str) -> SQLFiles:
 
 
 def _script(text: str) -> Workload:
-    """The workload of a script in Lua. Raises ConfigError without the file, and where no workload runs scripts."""
-    made = getattr(pytest_dbcluster, LUA_CLASS, None)
-    if made is None:
+    """The workload of a script in Lua. Raises ConfigError without the file, and if no workload runs scripts."""
+    try:
+        module = importlib.import_module(LUA_MODULE)
+    except ModuleNotFoundError:
         raise ConfigError(
             f"--workload {text}: a script in Lua cannot be a workload yet; name a directory with SQL files"
-        )
+        ) from None
     if not Path(text).is_file():
         raise ConfigError(f"--workload {text}: there is no such file")
-    return cast("Workload", made(text))
+    return cast("Workload", getattr(module, LUA_CLASS)(text))

@@ -12,8 +12,10 @@ import pytest
 
 from pytest_dbcluster.cli import init, main
 from pytest_dbcluster.clusters.servers import cnf_file
+from pytest_dbcluster.workloads.sql import SQLFiles, example
 from tests.support.command import ROOT
 from tests.support.facts import missing
+from tests.workloads.sql.directories import directory
 
 
 def written(directory: Path) -> dict[str, str]:
@@ -166,3 +168,65 @@ def test_the_workflow_runs_options_that_exist(project):
     assert set(re.findall(r"--db-[a-z]+(?:-[a-z]+)*", text)) == {"--db-release", "--db-budget", "--db-strict"}
     assert "path: ${{ env.XDG_CACHE_HOME }}/pytest-dbcluster/releases\n" in text
     assert re.findall(r"(?<!\$)\{\w", text) == []
+
+
+def collected(project):
+    """The tests that pytest finds in a directory."""
+    command = [sys.executable, "-W", "error", "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider"]
+    done = subprocess.run(command, cwd=project, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return [line.partition("::")[2] for line in done.stdout.splitlines() if "::" in line]
+
+
+def test_a_workload_that_is_not_there_is_written_as_an_example(tmp_path, capsys):
+    """A schema, generated rows and three transactions, with a test that uses them."""
+    assert main.main(["init", str(tmp_path), "--workload", "shop/"]) == 0
+    shop = SQLFiles(tmp_path / "shop")
+
+    assert sorted(written(tmp_path)) == sorted([*(f"shop/{name}" for name in example.FILES), "test_shop.py"])
+    assert shop.parts[:3] == ("browse", "history", "order")
+    assert shop.read.manifest.rows == {"customers": 20000, "products": 1000, "orders": 50000}
+    assert collected(tmp_path) == ["test_all_transactions_are_no_slower", "test_order_waits_no_longer"]
+    said = capsys.readouterr().out
+    assert f"cd {tmp_path} && pytest test_shop.py " in said
+    assert "dbcluster compare --cnf current.cnf --cnf candidate.cnf --workload shop/" in said
+
+
+def test_of_a_workload_that_is_there_only_a_test_is_written(tmp_path, capsys):
+    """The test claims the latency of one of its transactions; reads get an option for reads."""
+    own = directory(
+        tmp_path / "bench" / "my shop", {"browse.sql": None, "top-ten.sql": "SELECT * FROM items LIMIT 10;"}
+    )
+    before = written(own)
+
+    assert main.main(["init", str(tmp_path), "--workload", "bench/my shop"]) == 0
+    assert written(own) == before
+    assert {name for name in written(tmp_path) if not name.startswith("bench/")} == {"test_my_shop.py"}
+    text = (tmp_path / "test_my_shop.py").read_text()
+    assert [
+        part for part in ('/ "bench/my shop"', "innodb_adaptive_hash_index=1", '"p95:top-ten"') if part not in text
+    ] == []
+    assert collected(tmp_path) == ["test_all_transactions_are_no_slower", "test_top_ten_waits_no_longer"]
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ("broken", "broken/browse.sql:1:"),
+        ("../shop", "--workload ../shop: it accepts a directory below"),
+        ("/shop", "--workload /shop: it accepts a directory below"),
+        (".", "--workload .: it accepts a directory below"),
+        ("a.lua", "--workload a.lua: this is a file; name a directory, such as shop/"),
+        ("there", "already has test_there.py"),
+    ],
+)
+def test_a_workload_that_cannot_be_tested_is_refused(tmp_path, capsys, given, words):
+    """Nothing is written."""
+    directory(tmp_path / "broken", {"browse.sql": "SELECT :unknown;"})
+    (tmp_path / "a.lua").write_text("")
+    (tmp_path / "test_there.py").write_text("")
+    before = written(tmp_path)
+
+    assert main.main(["init", str(tmp_path), "--workload", given]) == 2
+    assert words in capsys.readouterr().err
+    assert written(tmp_path) == before

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
+import types
+
 import pytest
 
-import pytest_dbcluster
 from pytest_dbcluster.cli import workload_option
 from pytest_dbcluster.cli.workload_option import workload_of
 from pytest_dbcluster.errors import ConfigError
@@ -61,9 +63,11 @@ def test_a_tool_wins_over_a_directory_of_its_name(shop):
 
 
 def test_a_script_is_a_workload_as_soon_as_a_class_runs_scripts(tmp_path, monkeypatch):
-    """The command finds the class by its public name."""
-    monkeypatch.setattr(pytest_dbcluster, workload_option.LUA_CLASS, lambda path: ("script", path), raising=False)
+    """The command finds the class by its name."""
     script = tmp_path / "own.lua"
+    module = types.ModuleType(workload_option.LUA_MODULE)
+    setattr(module, workload_option.LUA_CLASS, lambda path: ("script", path))
+    monkeypatch.setitem(sys.modules, workload_option.LUA_MODULE, module)
 
     with pytest.raises(ConfigError, match=r"own\.lua: there is no such file"):
         workload_of(str(script), None)

@@ -4,9 +4,10 @@
 - ``schema``: the statements of files that make tables.
 - ``loading``: fills the tables. ``generated_rows``: rows of which only the number is given.
 - ``tables``: what the tables held after loading, and how new rows are removed.
+- ``example``: a small shop, which ``dbcluster init`` writes.
 - ``statement_check``: the server checks statements before a round.
 """
 
 from pytest_dbcluster.workloads.sql.workload import SQLFiles
 
-__all__ = ["SQLFiles"]
+__all__ = ["SQLFiles", "example"]
