@@ -80,6 +80,9 @@ class Answer:
     seed: int
     """The seed of the order of rounds."""
 
+    content: str = ""
+    """The digest of the workload's files; empty without files."""
+
     instances: int = 1
     """The instances of each variant, which the blocks use in turn."""
 

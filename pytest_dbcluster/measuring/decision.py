@@ -185,6 +185,7 @@ def _answer(question: Question, decided: Verdict, measurement: Measurement) -> A
         usual=source.metric,
         load=source.load,
         seed=measurement.rules.seed,
+        content=source.content,
         instances=measurement.drawing.instances,
         arrival_rate=source.arrival_rate,
         asserted=question.asserted,

@@ -85,6 +85,9 @@ class Evidence:
     data: Mapping[str, str] = dataclasses.field(default_factory=dict)
     """By variant, the size of its workload's tables when they are loaded; without workloads that do not know it."""
 
+    files: Mapping[str, Mapping[str, str]] = dataclasses.field(default_factory=dict)
+    """By variant, the SHA-256 of each file of its workload; without workloads that have no files."""
+
     delays: Mapping[str, tuple[Delay, ...]] = dataclasses.field(default_factory=dict)
     """By variant, the round trips of its network; without the variants that ask for none."""
 

@@ -69,6 +69,7 @@ def claim_record(answer: Answer, published: Published | None, asked: Asked, wall
         profile=asked.profile,
         durability=evidence.durability,
         data=evidence.data,
+        files=evidence.files,
         differences=evidence.differences.get((candidate.name, baseline.name), {}),
         fingerprint=fingerprint(evidence.environment),
         repeat=asked.repeat,
@@ -101,8 +102,9 @@ def _remarks(answer: Answer) -> dict[str, Any]:
 def _identity(answer: Answer, asked: Asked) -> dict[str, Any]:
     """The fields of a record that identify its claim and its clusters."""
     specs = {name: resolved.document for name, resolved in answer.evidence.specs.items()}
+    releases = [spec.release for spec in specs.values()]
     return {
-        "claim_id": claim_id(asked.test, [spec.release for spec in specs.values()], answer.identity, answer.load),
+        "claim_id": claim_id(asked.test, releases, answer.identity, answer.load, answer.content),
         "kind": answer.claim.kind,
         "provisioner": asked.provisioner,
         "storage": join_distinct(spec.storage for spec in specs.values()),
@@ -229,6 +231,7 @@ def curve_record(curve: Curve, about: About, depends_on: Mapping[str, str], numb
         depends_on=depends_on,
         baseline=curve.baseline,
         number=number,
+        files=_files(curve),
         **dataclasses.asdict(about),
     )
 
@@ -244,6 +247,12 @@ def _points(point: Point) -> list[CurvePoint]:
             median, size = statistics.median(values), data.get(series.name, "")
             measured.append(CurvePoint(point.value, series.name, rounds, median, low, high, size))
     return measured
+
+
+def _files(curve: Curve) -> dict[str, str]:
+    """The digests of the files of all workloads of a curve."""
+    sources = [point.measurement.source for point in curve.points]
+    return {name: digest for source in sources for files in source.files.values() for name, digest in files.items()}
 
 
 def _not_comparable(curve: Curve) -> list[str]:

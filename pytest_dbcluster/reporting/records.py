@@ -176,6 +176,12 @@ class ClaimRecord(ClaimSubject):
     It is no part of ``load`` or ``claim_id``. Empty in older results.
     """
 
+    content: str = ""
+    """The digest of the files of the workload, which ``claim_id`` has too; empty without files."""
+
+    files: Mapping[str, Mapping[str, str]] = dataclasses.field(default_factory=dict)
+    """By variant, the SHA-256 of each file of its workload, such as ``shop/order.sql``."""
+
 
 @dataclasses.dataclass(frozen=True)
 class CurvePoint:
@@ -248,6 +254,9 @@ class CurveRecord:
 
     number: int = 0
     """The number of the curve in its test, from 0."""
+
+    files: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    """The SHA-256 of each file of its workloads; empty without files."""
 
     @property
     def parameters(self) -> str:

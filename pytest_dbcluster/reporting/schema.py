@@ -125,7 +125,9 @@ def _round_documents(rounds: Iterable[Round], numbers: Mapping[int, int]) -> tup
 
 
 def _round_document(measured: Round, numbers: Mapping[int, int]) -> RoundDocument:
-    outcome = dataclasses.replace(measured.outcome, ledger=None)
+    outcome = measured.outcome
+    if outcome.ledger:  # its line has the latencies of statements too
+        outcome = dataclasses.replace(outcome, ledger=None, statements={})
     return RoundDocument(**fields_of(Round, measured, outcome=outcome), ledger_line=numbers.get(id(measured)))
 
 
@@ -142,6 +144,7 @@ def _ledger_document(measured: Round, ledger: Ledger) -> LedgerDocument:
             name: TypeDocument(**fields_of(LedgerEntry, entry, latencies=entry.latencies.counts))
             for name, entry in ledger.entries.items()
         },
+        statements={name: latencies.counts for name, latencies in measured.outcome.statements.items()},
     )
 
 
@@ -209,11 +212,11 @@ def curve_of(directory: Path, document: CurveDocument) -> CurveRecord:
 class _Ledgers:
     """The ledgers of a claim or curve, by line number."""
 
-    def __init__(self, path: Path | None, ledgers: Sequence[Ledger]) -> None:
+    def __init__(self, path: Path | None, ledgers: Sequence[LedgerDocument]) -> None:
         self._path = path
         self._ledgers = ledgers
 
-    def on(self, line: int) -> Ledger:
+    def on(self, line: int) -> LedgerDocument:
         """The ledger on this line, 1-based. Raises ConfigError if there is no such line."""
         if not 0 < line <= len(self._ledgers):
             problem = f"{self._path} has {len(self._ledgers)} lines" if self._path else "it names no file of ledgers"
@@ -227,7 +230,7 @@ def _ledgers(directory: Path, name: str | None) -> _Ledgers:
     if not (directory / name).exists():
         raise ConfigError(f"{directory / name}: the ledgers of a claim or curve are missing; copy whole directories")
     lines = _lines(directory, name)
-    return _Ledgers(directory / name, [_ledger_of(_document(text, LedgerDocument, where)) for where, text in lines])
+    return _Ledgers(directory / name, [_document(text, LedgerDocument, where) for where, text in lines])
 
 
 def _ledger_of(document: LedgerDocument) -> Ledger:
@@ -243,8 +246,12 @@ def _rounds_of(documents: Iterable[RoundDocument], ledgers: _Ledgers) -> tuple[R
 
 
 def _round_of(document: RoundDocument, ledgers: _Ledgers) -> Round:
-    ledger = None if document.ledger_line is None else ledgers.on(document.ledger_line)
-    return Round(**fields_of(Round, document, outcome=dataclasses.replace(document.outcome, ledger=ledger)))
+    outcome = document.outcome
+    if document.ledger_line is not None:
+        found = ledgers.on(document.ledger_line)
+        statements = {name: Histogram(counts) for name, counts in found.statements.items()}
+        outcome = dataclasses.replace(outcome, ledger=_ledger_of(found), statements=statements)
+    return Round(**fields_of(Round, document, outcome=outcome))
 
 
 def _lines(directory: Path, name: str, *, whole: bool = True) -> Iterator[tuple[str, bytes]]:

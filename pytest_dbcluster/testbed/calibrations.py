@@ -16,6 +16,7 @@ import json
 import math
 import os
 import re
+import shlex
 import statistics
 import time
 from collections.abc import Mapping, Sequence
@@ -191,13 +192,16 @@ class CalibrationKey:
         name = f"{self.topology}{self.nodes}-{re.sub(r'[^a-z0-9_]+', '-', self.kind)}"
         return cache.root() / FOLDER / f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:16]}.json"
 
-    @property
-    def command(self) -> str:
-        """The command that calibrates it; empty for a workload that the command does not accept."""
+    def command(self, option: str = "") -> str:
+        """The command that calibrates it; empty for a workload that the command does not accept.
+
+        option: ``Workload.option``, the value of ``--workload`` for files of the user.
+        """
         workload = self.kind.removesuffix(OPEN_LOOP)
-        if workload.partition(":")[0] not in CALIBRATED:
+        if not option and workload.partition(":")[0] not in CALIBRATED:
             return ""
-        options = {"nodes": str(self.nodes), "release": self.release, "workload": workload, "proxy": self.proxy}
+        accepted = shlex.quote(option) if option else workload
+        options = {"nodes": str(self.nodes), "release": self.release, "workload": accepted, "proxy": self.proxy}
         if self.provisioner != LOCAL:
             options["provisioner"] = self.provisioner
         given = " ".join(f"--{name} {value}" for name, value in options.items() if value)
@@ -304,8 +308,10 @@ def _metrics_of(done: Round) -> list[str]:
     speeds = [name for name in SPEEDS if done.outcome.span is None or name in DRAINED]
     ledger = done.outcome.ledger
     types = list(ledger.entries) if ledger else []
+    statements = list(done.outcome.statements)
     quantiles = list(metrics.QUANTILES) if ledger and done.outcome.rate is not None else []
     of_types = [f"{name}:{kind}" for name in ("goodput", *quantiles) for kind in types]
+    of_types += [f"{name}:{statement}" for name in quantiles for statement in statements]
     counted = [name for name in done.counters if name in counters.NAMES and not counters.not_across(name)]
     return [*speeds, *quantiles, *of_types, *counted]
 
@@ -361,13 +367,16 @@ def learn(rounds: Sequence[Sequence[Round]], instances: int, given: Setup, used:
 
 def of(variant: Variant, workload: Workload, provisioner: Provisioner, metric: str) -> ClusterDifference:
     """How far two fresh clusters of this variant can differ under a workload: from a calibration, or the default."""
-    return look_up(CalibrationKey.of(variant, workload, provisioner), provisioner.offers, metric)
+    return look_up(CalibrationKey.of(variant, workload, provisioner), provisioner.offers, metric, workload.option)
 
 
-def look_up(key: CalibrationKey, offers: frozenset[str], metric: str) -> ClusterDifference:
-    """The difference for a key on hosts with these powers: from a calibration, or the default."""
+def look_up(key: CalibrationKey, offers: frozenset[str], metric: str, option: str = "") -> ClusterDifference:
+    """The difference for a key on hosts with these powers: from a calibration, or the default.
+
+    option: as in ``CalibrationKey.command``.
+    """
     calibrated = read(key).difference(metric)
-    return calibrated or dataclasses.replace(default(key.kind, offers, metric), command=key.command)
+    return calibrated or dataclasses.replace(default(key.kind, offers, metric), command=key.command(option))
 
 
 def default(kind: str, offers: frozenset[str], metric: str) -> ClusterDifference:
@@ -392,9 +401,11 @@ def family_of(metric: str) -> str:
 def kind_of(workload: Workload) -> str:
     """The kind of a workload, as ``dbcluster calibrate --workload`` accepts it: ``mysqlslap:write``, ``tpcc``.
 
+    Files of the user have their name and digest: ``sqlfiles:shop@0b813aadf6``. Values of variables are not a part.
     With an arrival rate it ends with ``OPEN_LOOP``: latencies of an open and a closed loop have little in common.
     """
-    mode = workload.mode_name or str(getattr(workload, "script", ""))
+    own = f"{workload.own_name}@{workload.content_hash}" if workload.content_hash else ""
+    mode = own or workload.mode_name or str(getattr(workload, "script", ""))
     tool = type(workload).__name__.lower()
     loop = OPEN_LOOP if isinstance(workload, OpenLoop) and workload.rate is not None else ""
     return f"{tool}:{mode}{loop}" if mode else f"{tool}{loop}"

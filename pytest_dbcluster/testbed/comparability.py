@@ -44,6 +44,15 @@ def metric(workloads: Sequence[Workload]) -> str:
     return _common(workloads, "metric", [workload.metric for workload in workloads])
 
 
+def parts(workloads: Sequence[Workload]) -> tuple[str, ...]:
+    """The types of transactions and the statements that all workloads have; empty if one of them does not know its own.
+
+    A claim compares the same part of two workloads.
+    """
+    known = [workload.parts for workload in workloads]
+    return tuple(name for name in known[0] if all(name in other for other in known)) if all(known) else ()
+
+
 def rate(workloads: Sequence[Workload]) -> float | str | None:
     """The arrival rate that all compared workloads share, as ``OpenLoop.rate``. Raises ConfigError if it differs."""
     return _common(
@@ -157,6 +166,11 @@ def data_fits_line(differ: Mapping[str, tuple[str, str]], names: tuple[str, str]
 def data_texts(names: Sequence[str], workloads: Sequence[Workload]) -> dict[str, str]:
     """By name of a variant, the size of its workload's tables; without workloads that do not know it."""
     return {name: text for name, workload in zip(names, workloads, strict=True) if (text := workload.data_text)}
+
+
+def files(names: Sequence[str], workloads: Sequence[Workload]) -> dict[str, Mapping[str, str]]:
+    """By name of a variant, the digests of its workload's files; without workloads that have no files."""
+    return {name: workload.files for name, workload in zip(names, workloads, strict=True) if workload.files}
 
 
 def differences_line(baseline: str, candidate: str, differ: Mapping[str, tuple[str, str]]) -> str:

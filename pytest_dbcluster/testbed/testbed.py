@@ -76,7 +76,7 @@ class Testbed(RoundSource):
     ) -> None:
         self._workloads, self.names = names.pairs(workload, variants)
         self.mode = "" if isinstance(workload, Mapping) else workload.mode_name
-        self.data = comparability.data_texts(self.names, self._workloads)
+        self._describe_workloads()
         self.load = " and ".join(dict.fromkeys(map(str, self._workloads)))
         self.metric = comparability.metric(self._workloads)
         self.arrival_rate = open_loop.ArrivalRate.of(comparability.rate(self._workloads))
@@ -101,6 +101,13 @@ class Testbed(RoundSource):
         self._excused: set[Cluster] = set()
         self._used: Cluster | None = None  # the cluster of the last round
         durability.compare_promises(self.names, self.variants, pool.resolution.defaults, allowed=across_durability)
+
+    def _describe_workloads(self) -> None:
+        """Set what claims, records and ids have of the workloads besides their names."""
+        self.data = comparability.data_texts(self.names, self._workloads)
+        self.files = comparability.files(self.names, self._workloads)
+        self.content = "-".join(dict.fromkeys(one.content_hash for one in self._workloads if one.content_hash))
+        self.parts = comparability.parts(self._workloads)
 
     def _compare_labels(self, variant: int) -> None:
         """Compare all durability labels before the first round; one at a time, before each variant's first round."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 
 from pytest_dbcluster import formatting
@@ -16,6 +17,8 @@ if TYPE_CHECKING:  # these imports would slow down the collection of tests
     from pytest_dbcluster.formatting import Report
     from pytest_dbcluster.hosts.host import Host
     from pytest_dbcluster.releases.release import Release
+
+DIGITS = 10  # of the digest of a workload's files
 
 
 @dataclasses.dataclass(frozen=True)
@@ -103,6 +106,18 @@ class Workload(abc.ABC):
         return ""
 
     @property
+    def parts(self) -> Sequence[str]:
+        """The types of transactions in the ledger, then the statements whose latencies are kept, such as ``order:7``.
+
+        A metric can be limited to one of them: ``p95:order``. Empty if they are known only from the rounds.
+        """
+        return ()
+
+    def names_in(self, field: str) -> Sequence[str] | None:
+        """The keys of a field that is a mapping, over which a sweep may vary one; None for another field."""
+        return None
+
+    @property
     def round_seconds(self) -> float | None:
         """The seconds in which a round starts operations; None if a fixed number of operations ends the round."""
         return None
@@ -111,6 +126,33 @@ class Workload(abc.ABC):
     def clients(self) -> int:
         """Number of connections of a round; 0 if it is not known."""
         return 0
+
+    @property
+    def files(self) -> Mapping[str, str]:
+        """The SHA-256 of each file of the user that decides what this workload does; empty without such files.
+
+        A name is relative, such as ``shop/order.sql``. A large file may have its size in place of it.
+        """
+        return {}
+
+    @property
+    def content_hash(self) -> str:
+        """A digest of ``files``: another content is another workload, whose results no history continues."""
+        files = sorted(self.files.items())
+        return hashlib.sha256(repr(files).encode()).hexdigest()[:DIGITS] if files else ""
+
+    @property
+    def own_name(self) -> str:
+        """The name of what the user wrote, such as ``shop`` of a directory; empty for a workload without ``files``.
+
+        With ``content_hash`` it says what a calibration is valid for.
+        """
+        return ""
+
+    @property
+    def option(self) -> str:
+        """The value of ``dbcluster calibrate --workload`` for what the user wrote, such as ``shop/``; empty if none."""
+        return ""
 
     @property
     def data_set_bytes(self) -> int:

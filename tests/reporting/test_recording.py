@@ -34,9 +34,26 @@ class RoundSource(FakeSource):
             differences={(fast, slow): {"which": (slow, fast)} for fast, slow in steps},
             specs={name: resolved(name) for name in names},
             data=dict(self.data),
+            files=dict(self.files),
             environment={"guests": "user-mode Linux 7.2.7"},
             others_before=self.others_before,
         )
+
+
+SHOP = {"shop/order.sql": "e3b0c442", "shop/schema.sql": "98fc1c14"}
+
+
+def test_records_have_the_digests_of_all_files():
+    """Of each variant's workload, and of all workloads of a curve."""
+    source = RoundSource(("slow", "fast"), noisy(1.0, 0.5), load="sql shop t8")
+    source.files, source.content = {"slow": SHOP, "fast": SHOP}, "0b813aadf6"
+    slow, fast = series_of(measurement := Measurement(source, Rules(seed=3)))
+    record = claim_record(fast.beats(slow), None, Asked("test_a", "quick", ""), 1.0)
+    curve = Curve(None, "threads", [Point(1, measurement)])
+
+    assert (record.content, record.files) == ("0b813aadf6", {"slow": SHOP, "fast": SHOP})
+    assert record.claim_id == 'test_a | fast.beats(slow, metric="throughput") | sql shop t8 0b813aadf6'
+    assert curve_record(curve, About("quick", 3, {}), {}).files == SHOP
 
 
 class Published:

@@ -81,6 +81,7 @@ RESULTS = st.builds(
     client_seconds=maybe(NUMBER),
     busiest=maybe(NUMBER),
     figures=COUNTERS,
+    statements=st.dictionaries(TEXT, HISTOGRAMS, max_size=2),
     resolution=NUMBER,
 )
 ROUNDS = st.builds(
@@ -154,6 +155,8 @@ CLAIMS = st.builds(
     carry_over=maybe(st.builds(CarryOver, NUMBER, NUMBER, NUMBER, NUMBER)),
     **dict.fromkeys(("claim_id", "kind", "provisioner", "storage", "parity", "sweep_field", "data_fits"), TEXT),
     data=st.dictionaries(TEXT, TEXT, max_size=2),
+    content=TEXT,
+    files=st.dictionaries(TEXT, st.dictionaries(TEXT, TEXT, max_size=2), max_size=2),
     specs=st.dictionaries(TEXT, SPECS, max_size=2),
     sweep_value=SWEPT,
     round_trips=maybe(st.builds(RoundTripsTaken, NUMBER, maybe(NUMBER), maybe(NUMBER), COUNT, tuples(NUMBER))),
@@ -175,6 +178,7 @@ CURVES = st.builds(
     fingerprint=st.dictionaries(TEXT, TEXT, max_size=2),
     points=tuples(POINTS),
     notes=tuples(TEXT),
+    files=st.dictionaries(TEXT, TEXT, max_size=2),
 )
 
 
@@ -263,6 +267,7 @@ NAMES = """
     carry_over
     claim_id kind provisioner storage parity specs sweep_field sweep_value timeline_file
     depends_on run_id data_fits network round_trips tries others data
+    content files
 """
 VERDICT = """
     outcome claim pairs ratio low high decided_low decided_high reason detectable needed_pairs pair_sd halves
@@ -298,13 +303,30 @@ WHOLE = line()
 def test_a_line_without_the_newest_names_is_read(tmp_path):
     """Names were added to the format; a line that was written before has none of them."""
     names = ("claim_id", "kind", "provisioner", "storage", "parity", "specs", "sweep_field", "sweep_value", "data_fits")
-    names += ("data",)
+    names += ("data", "content", "files")
     old = {name: value for name, value in json.loads(WHOLE).items() if name not in names}
     (tmp_path / "claims.jsonl").write_text(json.dumps(old) + "\n")
 
     (read,) = schema.read_claims(tmp_path)
 
     assert (read.claim_id, read.specs, read.sweep_value, read.data_fits, read.data) == ("", {}, None, "", {})
+    assert (read.content, read.files) == ("", {})
+
+
+def test_latencies_of_statements_are_on_the_lines_of_the_ledgers(tmp_path):
+    """They are as large as a ledger. Rounds without a ledger keep them."""
+    statements = {"order:7": Histogram({640: 3})}
+    made = record()
+    with_ledger, without = (
+        dataclasses.replace(one, outcome=dataclasses.replace(one.outcome, ledger=ledger, statements=statements))
+        for one, ledger in zip(made.rounds["flush_2"][:2], (Ledger(), None), strict=True)
+    )
+    made = dataclasses.replace(made, rounds={"flush_2": (with_ledger, without)}, candidate="flush_2", baseline="none")
+    [back] = schema.read_claims(kept(tmp_path, [made]))
+    stored = json.loads((tmp_path / "claims.jsonl").read_text())["rounds"]["flush_2"]
+
+    assert [one["outcome"]["statements"] for one in stored] == [{}, {"order:7": {"counts": {"640": 3}}}]
+    assert [one.outcome.statements for one in back.rounds["flush_2"]] == [statements, statements]
 
 
 @pytest.mark.parametrize(

@@ -14,23 +14,28 @@ import pytest
 
 from pytest_dbcluster.claims import kinds
 from pytest_dbcluster.claims.cluster_difference import upper
+from pytest_dbcluster.cli.workload_option import workload_of
 from pytest_dbcluster.hosts.provisioners.fake import FakeProvisioner
 from pytest_dbcluster.hosts.provisioners.local import LocalProvisioner
 from pytest_dbcluster.measuring.drawing.rules import Rules
 from pytest_dbcluster.measuring.measurement import Measurement
 from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.rounds import busy_machine, counters, metrics
+from pytest_dbcluster.rounds.histogram import Histogram
+from pytest_dbcluster.rounds.ledger import Ledger, LedgerEntry
 from pytest_dbcluster.rounds.round import Round, RunResult
 from pytest_dbcluster.spec import ClusterSpec
 from pytest_dbcluster.testbed import calibrations
 from pytest_dbcluster.testbed.calibrations import DEFAULTS, Calibration, CalibrationKey, Default
 from pytest_dbcluster.testbed.testbed import Testbed
 from pytest_dbcluster.workloads.mysqlslap import MySQLSlap
+from pytest_dbcluster.workloads.sql import SQLFiles
 from pytest_dbcluster.workloads.sysbench import SysBench
 from pytest_dbcluster.workloads.tpcc import TPCC
 from tests.support.clusters import variant_of
 from tests.support.command import ROOT
 from tests.support.facts import missing
+from tests.workloads.sql.directories import directory
 
 RELEASE = Release("mariadb:10.11", "mariadb", "10.11.19", Path("/usr/bin"))
 GALERA = variant_of(ClusterSpec("galera", nodes=3), RELEASE)
@@ -205,10 +210,39 @@ def test_the_command_of_a_key_calibrates_that_key(here):
         ("mysqlslap:key", "--workload mysqlslap:key"),
     ):
         key = dataclasses.replace(here, kind=kind)
-        assert key.command == f"dbcluster calibrate galera --nodes 3 --release mariadb:10.11 {options}"
+        assert key.command() == f"dbcluster calibrate galera --nodes 3 --release mariadb:10.11 {options}"
     behind = dataclasses.replace(here, proxy="haproxy", provisioner="container")
-    assert behind.command.endswith(" --proxy haproxy --provisioner container")
-    assert dataclasses.replace(here, kind="own:load").command == ""
+    assert behind.command().endswith(" --proxy haproxy --provisioner container")
+    assert dataclasses.replace(here, kind="own:load").command() == ""
+
+
+def test_a_calibration_is_of_the_content_of_files(tmp_path, monkeypatch, local):
+    """A changed file needs another one; variables and threads do not. The command names the directory."""
+    monkeypatch.chdir(tmp_path)
+    path = directory(tmp_path / "bench" / "shop", {})
+    whole, many = SQLFiles(path), SQLFiles(path, threads=64, variables={"items": 50})
+    some = SQLFiles("bench/shop", transactions=["browse.sql@2"])
+    kinds = [calibrations.kind_of(one) for one in (whole, many, some)]
+    (path / "browse.sql").write_text("SELECT 1;")
+    changed = SQLFiles(path)
+    commands = [calibrations.of(GALERA, one, local, "throughput").command for one in (whole, some)]
+
+    assert kinds == [f"sqlfiles:shop{given}@{whole.content_hash}" for given in ("", "", ":browse.sql@2")]
+    assert calibrations.kind_of(changed) != kinds[0]
+    assert [command.partition("--workload ")[2] for command in commands] == ["bench/shop/", "bench/shop/:browse.sql@2"]
+    assert workload_of(whole.option, None).content_hash == changed.content_hash
+
+
+def test_the_difference_in_the_latency_of_a_statement_is_measured_too():
+    """Only in an open loop, as for transactions."""
+    statements = {"order:7": Histogram.of([0.01] * 300)}
+    ledger = Ledger({"order": LedgerEntry({1: 300}, committed=300, latencies=Histogram.of([0.1] * 300))})
+    outcome = RunResult(1.0, 300, good=300, ledger=ledger, rate=300.0, statements=statements)
+    rounds = [Round("a", number, 0, outcome, 1.0, 0.0) for number in range(8)]
+    closed = [dataclasses.replace(one, outcome=dataclasses.replace(outcome, rate=None)) for one in rounds]
+
+    assert calibrations.rounds_difference(rounds, rounds, "shop")["p95:order:7"] == (0.0, 0.0)
+    assert "p95:order:7" not in calibrations.rounds_difference(closed, closed, "shop")
 
 
 def compared(pool, *options, instances=None, **how):

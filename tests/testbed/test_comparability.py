@@ -9,11 +9,13 @@ from pytest_dbcluster.hosts.provisioners.fake import FakeHost
 from pytest_dbcluster.spec import ClusterSpec
 from pytest_dbcluster.testbed import comparability
 from pytest_dbcluster.workloads.mysqlslap import MySQLSlap
+from pytest_dbcluster.workloads.sql import SQLFiles
 from pytest_dbcluster.workloads.sysbench import SysBench
 from pytest_dbcluster.workloads.tpcc import TPCC
 from tests.support import golden
 from tests.support.facts import missing
 from tests.support.fakes import Idle
+from tests.workloads.sql.directories import directory
 
 GALERA = ClusterSpec("galera", nodes=3)
 
@@ -27,6 +29,26 @@ def test_many_variables_that_differ_are_cut():
         "variables that differ (a -> b): v00: 0 -> 1, v01: 0 -> 1"
     )
     assert comparability.differences_line("a", "b", differ).endswith(", v19: 0 -> 1, and 3 more")
+
+
+def test_a_metric_can_be_limited_to_what_all_workloads_have(tmp_path):
+    """A claim compares the same transaction, or statement, of both. One that does not know its own leaves all open."""
+    both = directory(tmp_path / "shop", {"order.sql": "\n\nINSERT INTO sales (item) VALUES (1);"})
+    whole, orders = SQLFiles(both), SQLFiles(both, transactions=["order.sql"])
+
+    assert comparability.parts((whole,)) == ("browse", "order", "browse:2", "order:3")
+    assert comparability.parts((whole, orders)) == ("order", "order:3")
+    assert comparability.parts((TPCC(), TPCC(threads=9)))[:2] == ("new_order", "payment")
+    assert comparability.parts((SysBench("oltp_insert"),)) == ("oltp_insert",)
+    assert comparability.parts((whole, Idle())) == ()
+
+
+def test_files_are_those_of_each_variant(tmp_path):
+    """A workload without files has no entry."""
+    own = SQLFiles(directory(tmp_path / "shop", {}))
+
+    assert comparability.files(("own", "tpcc"), (own, TPCC())) == {"own": own.files}
+    assert sorted(own.files) == ["shop/browse.sql", "shop/schema.sql", "shop/workload.toml"]
 
 
 SMALL, LARGE = str(128 * 2**20), str(2**30)

@@ -28,11 +28,20 @@ class RoundSource(abc.ABC):
     data: Mapping[str, str] = MappingProxyType({})
     """By name of a variant, the size of its workload's tables, as in Evidence."""
 
+    files: Mapping[str, Mapping[str, str]] = MappingProxyType({})
+    """By name of a variant, the SHA-256 of each file of its workload; without workloads that have no files."""
+
+    content: str = ""
+    """The digest of the files of all workloads; empty without files."""
+
     metric: str
     """The default metric of claims."""
 
     arrival_rate: ArrivalRate | None
     """The rate of an open loop; None for a closed loop."""
+
+    parts: Sequence[str] = ()
+    """The types of transactions and the statements to which a metric can be limited, as in ``Workload.parts``."""
 
     round_seconds: float | None = None
     """The seconds of a round, if the test gives them; else None, also for a fixed amount of work."""

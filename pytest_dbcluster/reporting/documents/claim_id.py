@@ -1,8 +1,8 @@
 """What identifies a claim over many runs.
 
 A *claim id* is text that is the same in each run, on each release and on each machine. It has the file and the name of
-the test with its parameters, the claim, and the workload. It has neither the release nor directories, so a suite may
-move.
+the test with its parameters, the claim, and the workload. A workload of files has their digest in it, so changed files
+begin another history. It has neither the release nor directories, so a suite may move.
 The margin of a claim is left out too: a stricter claim continues the history of its ratio.
 
 Two claims of one run have the same id only on two releases. If two tests could break this, the run refuses them before
@@ -19,13 +19,13 @@ SEPARATOR = " | "
 NO_LIMIT = "no limit"
 
 
-def claim_id(test: str, releases: Iterable[str], claim: str, load: str) -> str:
+def claim_id(test: str, releases: Iterable[str], claim: str, load: str, content: str = "") -> str:
     """The id of a claim.
 
     test: node id. releases: on which the test may have run, such as ``mariadb:10.11``. claim: the claim without
-    its margin (``Claim.identity``). load: the workload's name.
+    its margin (``Claim.identity``). load: the workload's name. content: the digest of its files; empty without files.
     """
-    return SEPARATOR.join([key_of_test(test, *releases), claim, load])
+    return SEPARATOR.join([key_of_test(test, *releases), claim, f"{load} {content}".strip()])
 
 
 def key_of_test(test: str, *releases: str) -> str:

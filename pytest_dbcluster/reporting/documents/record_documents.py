@@ -30,7 +30,7 @@ KNOWN = Format(FORMAT, OLDER)
 
 @dataclasses.dataclass(frozen=True)
 class RoundDocument(Round):
-    """A Round without its ledger."""
+    """A Round without its ledger, and without the latencies of statements, which are on the line of its ledger."""
 
     ledger_line: int | None = None
     """The line of the round's ledger in ``ledgers_file``, 1-based; None without a ledger."""
@@ -178,3 +178,6 @@ class LedgerDocument(FileLine):
 
     types: Mapping[str, TypeDocument]
     """By name of the type, its transactions."""
+
+    statements: Mapping[str, Mapping[int, int]] = dataclasses.field(default_factory=dict)
+    """By name of the statement, its latencies as counts by bucket; missing in older lines."""

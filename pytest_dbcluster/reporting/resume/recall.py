@@ -68,7 +68,8 @@ class Recall:
     def id_of(self, question: Question) -> str:
         """The id of the claim, as in results and history."""
         releases = [self.source.resolved[number].document.release for number in question.variants]
-        return claim_id(self.asked.test, releases, question.identity(self.source.names), self.source.load)
+        source = self.source
+        return claim_id(self.asked.test, releases, question.identity(source.names), source.load, source.content)
 
     def of_answer(self, answer: Answer) -> Mapping[str, str]:
         """What an answer depends on. An interrupted one also depends on its rounds, so its claim is measured again."""

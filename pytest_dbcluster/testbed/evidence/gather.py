@@ -77,6 +77,7 @@ class Gatherer:
             differences=differ,
             data_fits=fits,
             data=data,
+            files=comparability.files([names[n] for n in numbers], [workloads[n] for n in numbers]),
             delays={names[n]: tuple(delays) for n in numbers if (delays := self.network.of(names[n]))},
             specs={names[number]: self.resolved[number] for number in numbers},
             environment=self._pool.environment,

@@ -7,9 +7,11 @@ import functools
 import hashlib
 import json
 import os
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from pytest_dbcluster import registry
 from pytest_dbcluster.errors import ConfigError, WorkloadError
 from pytest_dbcluster.workloads.sql import manifest, schema
 from pytest_dbcluster.workloads.sql.language import scripts
@@ -44,9 +46,10 @@ class SQLDirectory:
     """The tables that the schema and the data make."""
 
     content: str
-    """A digest of the manifest and of all files, with the given transactions and variables. Of files of data with more
-    than LARGE bytes it has name and size.
-    """
+    """A digest of the manifest and of all files, with the given transactions and variables."""
+
+    digests: Mapping[str, str]
+    """The SHA-256 of each file, by its name relative to the directory; the size of a file of more than LARGE bytes."""
 
     signature: Signature
     """Names, times and sizes of the files that were read."""
@@ -135,19 +138,31 @@ def read(
     """
     path = Path(given)
     place = f"SQLFiles({str(given)!r})"
-    said = manifest.read(path)
+    replaced = manifest.values(place, variables) if variables is not None else {}
+    said = manifest.read(path, replaced)
     if transactions is not None:
         said = dataclasses.replace(said, transactions=manifest.transactions_of(place, transactions))
         for each in said.transactions:
             if not (path / each.file).is_file():
                 known = sorted(one.name for one in path.glob("*.sql"))
                 raise manifest.unknown_file(place, each.file, known)
-    if variables is not None:
-        said = dataclasses.replace(said, variables={**said.variables, **manifest.values(place, variables)})
     reset = said.reset if said.reset.endswith(".sql") else ""
     others = [*said.after_load, reset, *(each.file for each in said.transactions)]
     files = [FILE, said.schema, *data_files(path, said.data), *others]
-    return _read(path.resolve(), path.resolve().name, said, signature(path, [name for name in files if name]))
+    found = _read(path.resolve(), path.resolve().name, said, signature(path, [name for name in files if name]))
+    _refuse_unused(place, found, replaced)
+    return found
+
+
+def _refuse_unused(place: str, found: SQLDirectory, replaced: Mapping[str, Value]) -> None:
+    """Raise ConfigError for a given variable that no file has: its value would change nothing."""
+    names = [name for name, _, size in found.signature if 0 <= size <= LARGE]
+    texts = [_text(found.path / name, name) for name in names if replaced and name.endswith((".sql", ".toml"))]
+    for name in replaced:
+        if not any(re.search(rf":{name}\b", text) for text in texts):
+            known = [f":{other}" for other in found.manifest.variables if other not in replaced]
+            hint = registry.suggestion("variable", f":{name}", known)
+            raise ConfigError(f"{place}: no file has the variable :{name}{hint or '; known: ' + ', '.join(known)}")
 
 
 def _read(path: Path, name: str, said: WorkloadManifest, signed: Signature) -> SQLDirectory:
@@ -161,13 +176,14 @@ def _read(path: Path, name: str, said: WorkloadManifest, signed: Signature) -> S
             tables += schema.dumped_tables(lines)
     if not tables:
         raise ConfigError(f"{name}/{said.schema or said.data}: there is no CREATE TABLE in this file")
-    present = [file for file, changed, _ in signed if changed >= 0]
-    digests = [
-        (file, size if size > LARGE else file_digest(path / file)) for file, _, size in signed if file in present
-    ]
+    digests = {
+        file: f"{size} bytes" if size > LARGE else file_digest(path / file)
+        for file, changed, size in signed
+        if changed >= 0
+    }
     key = json.dumps([digests, [dataclasses.astuple(each) for each in said.transactions], dict(said.variables)])
     content = hashlib.sha256(key.encode()).hexdigest()[:DIGITS]
-    return SQLDirectory(path, name, said, tuple(found), tuple(dict.fromkeys(tables)), content, signed)
+    return SQLDirectory(path, name, said, tuple(found), tuple(dict.fromkeys(tables)), content, digests, signed)
 
 
 def _script(path: Path, name: str, each: Weighted) -> Script:

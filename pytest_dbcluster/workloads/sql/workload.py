@@ -10,6 +10,7 @@ import copy
 import dataclasses
 import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pytest_dbcluster import calls, registry, wait
@@ -82,7 +83,7 @@ class SQLFiles(Workload):
     """Seed of the inputs; each block has other inputs."""
 
     content: str = dataclasses.field(init=False)
-    """A digest of the files of SQL."""
+    """A digest of the files, and of the given transactions and variables."""
 
     read: SQLDirectory = dataclasses.field(init=False, repr=False, compare=False)
     """What is in the directory."""
@@ -138,6 +139,36 @@ class SQLFiles(Workload):
     def tables(self) -> Sequence[str]:
         """The tables that must be equal on all nodes afterwards."""
         return tuple(f"{self.database}.{table}" for table in self.read.tables)
+
+    @property
+    def files(self) -> Mapping[str, str]:
+        """The SHA-256 of each file, such as ``shop/order.sql``, when it was read; of large files the size."""
+        return {f"{self.read.name}/{name}": digest for name, digest in self.read.digests.items()}
+
+    @property
+    def own_name(self) -> str:
+        """The name of the directory, with the given transactions."""
+        return self.read.name + self._given_transactions
+
+    @property
+    def option(self) -> str:
+        """The directory with a slash, relative to the working directory if it is below it, and its transactions."""
+        path = self.read.path
+        shown = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+        return f"{shown}/{self._given_transactions}"
+
+    @property
+    def _given_transactions(self) -> str:
+        return f":{','.join(self.transactions)}" if self.transactions else ""
+
+    @property
+    def parts(self) -> Sequence[str]:
+        """The names of the transactions, then those of their statements."""
+        return (*(script.name for script, _ in self.read.scripts), *self.program.statements)
+
+    def names_in(self, field: str) -> Sequence[str] | None:
+        """The variables that the workload has."""
+        return tuple(self.read.manifest.variables) if field == "variables" else None
 
     @property
     def database(self) -> str:

@@ -26,6 +26,13 @@ def test_the_release_is_taken_out_of_a_test(test, release, left):
     assert claim_id.bare(test, release) == left
 
 
+def test_changed_files_of_a_workload_make_another_id():
+    """So a history never continues with another load; a workload without files has only its name."""
+    ids = [claim_id.claim_id("t.py::test", [], "a.beats(b)", "sql shop t8", content) for content in ("", "1a", "2b")]
+
+    assert ids == [f"t::test | a.beats(b) | {load}" for load in ("sql shop t8", "sql shop t8 1a", "sql shop t8 2b")]
+
+
 def test_an_id_is_the_same_on_every_release_and_in_every_directory():
     """It can be read."""
     claim = kinds.beats().identity(("flush_2", "galera3"), "throughput")

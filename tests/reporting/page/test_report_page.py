@@ -125,6 +125,15 @@ def test_contents_fold_many_claims_that_hold(tmp_path):
     assert len(shown[1][2]) == 9
 
 
+def test_a_claim_on_files_names_their_content(tmp_path):
+    """Two runs with other files have other digests. A workload without files has none."""
+    made = [record(load="sql shop t8", content="0b813aadf6"), record(load="tpcc w1 t4")]
+    shown = report_page.html(sources.read_all([results(tmp_path / "run", made)]))
+
+    assert "on sql shop t8, files 0b813aadf6" in shown
+    assert "on tpcc w1 t4, files" not in shown
+
+
 def test_a_page_of_few_claims_folds_none(tmp_path):
     """Three claims need no contents."""
     made = [record(load=f"load {number}") for number in range(3)]
