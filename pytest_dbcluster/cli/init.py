@@ -58,7 +58,7 @@ from pytest_dbcluster import ClusterSpec, Measure, SQLFiles
 
 WORKLOAD = SQLFiles(Path(__file__).parent / {path}, threads=8)
 DEFAULT = ClusterSpec("standalone", name="default")  # or, for example, ClusterSpec("galera", nodes=3, name="default")
-CANDIDATE = DEFAULT.with_options({option}).named("candidate")
+CANDIDATE = DEFAULT.with_options(innodb_adaptive_hash_index=1).named("candidate")
 
 
 def test_all_transactions_are_no_slower(measure: Measure) -> None:
@@ -75,7 +75,6 @@ def test_{function}_waits_no_longer(measure: Measure) -> None:
 
     assert candidate.no_slower_than(default, by=0.2, metric="p95:{transaction}")
 '''
-WRITING, READING = "innodb_flush_log_at_trx_commit=2", "innodb_adaptive_hash_index=1"  # options of the candidate
 CNF_TEXT = """\
 # The options that the tests compare with the server's defaults.
 [mysqld]
@@ -244,18 +243,17 @@ def own_files(directory: Path, given: str) -> dict[str, str]:
     if place.exists() and not place.is_dir():
         raise ConfigError(f"--workload {given}: this is a file; name a directory, such as shop/")
     if place.is_dir() and any(place.iterdir()):
-        own, written = SQLFiles(place), {}
-        transactions, writes = [script.name for script, _ in own.read.scripts], own.writes
+        *_, (last, _) = SQLFiles(place).read.scripts
+        transaction, written = last.name, {}
     else:
-        transactions, writes = ["order"], True
+        transaction = "order"
         written = {f"{path}/{name}": text for name, text in example.FILES.items()}
     stem = re.sub(r"\W", "_", Path(path).name)
     text = OWN_TEST_TEXT.format(
         name=f"{Path(path).name}/",
         path=json.dumps(path),
-        transaction=transactions[-1],
-        function=re.sub(r"\W", "_", transactions[-1]),
-        option=WRITING if writes else READING,
+        transaction=transaction,
+        function=re.sub(r"\W", "_", transaction),
     )
     return {**written, f"test_{stem}.py": text}
 

@@ -1,0 +1,61 @@
+"""``dbcluster init --workload`` and ``compare --workload`` on real servers, as a new user runs them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from pytest_dbcluster.cli import main
+from pytest_dbcluster.reporting import schema
+from tests.support import conftests
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory):
+    """What ``init --workload`` writes, with fewer rows, more orders and shorter rounds."""
+    made = tmp_path_factory.mktemp("own") / "my_project"
+    assert main.main(["init", str(made), "--workload", "shop/"]) == 0
+    manifest = made / "shop" / "workload.toml"
+    manifest.write_text(manifest.read_text().replace("000", "00").replace("browse.sql@70", "browse.sql@7"))
+    test = made / "test_shop.py"
+    test.write_text(test.read_text().replace("threads=8", "threads=8, seconds=1.0"))
+    (made / "conftest.py").write_text(conftests.OWN_MACHINE + conftests.NO_CHARTS)
+    return made
+
+
+def test_the_example_measures_one_transaction(project, monkeypatch):
+    """The test that ``init`` writes claims the latency of an order, and its record has the digests of all files."""
+    monkeypatch.setenv("DBCLUSTER_DATA_DIR", str(project / "runs"))
+    plain = ["-p", "no:cacheprovider", "-p", "no:hypothesispytest"]
+    words = ["test_shop.py", "-k", "order", "--db-max-pairs", "12"]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *plain, *words], cwd=project, capture_output=True, text=True, check=False
+    )
+    [record] = schema.read_claims(project / "reports" / "latest")
+    waited = record.rounds["candidate"][0].outcome
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (record.metric, record.load) == ("p95:order", "sql shop t8 at 70 %")
+    assert record.claim_id.endswith(f" | sql shop t8 at 70 % {record.content}")
+    assert sorted(record.files["default"]) == [
+        "shop/browse.sql", "shop/history.sql", "shop/order.sql", "shop/schema.sql", "shop/workload.toml"
+    ]  # fmt: skip
+    assert {"browse:3", "order:4", "order:7"} <= waited.statements.keys()
+    assert waited.statements["order:7"].total >= waited.ledger.entries["order"].committed > 0
+
+
+def test_compare_runs_a_directory(project, monkeypatch, capsys):
+    """It loads the tables of the directory and answers for its transactions, even if the answer is open."""
+    monkeypatch.chdir(project)
+    monkeypatch.setenv("DBCLUSTER_DATA_DIR", str(project / "runs"))
+    for name, value in (("current", 1), ("candidate", 2)):
+        (project / f"{name}.cnf").write_text(f"[mysqld]\ninnodb_flush_log_at_trx_commit = {value}\n")
+    files = ["--cnf", "current.cnf", "--cnf", "candidate.cnf"]
+    code = main.main(["compare", *files, "--workload", "shop/:order.sql", "--threads", "4", "--seconds", "20"])
+    out, lines = capsys.readouterr()
+
+    assert code in (0, 3, 4)
+    assert "with data set sql shop " in lines
+    assert "\nsql shop t4 of order " in out
