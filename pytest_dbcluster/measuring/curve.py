@@ -229,7 +229,9 @@ def loads(load: object, given: Mapping[str, Sequence[object]]) -> tuple[str, lis
 
     ``threads`` and ``concurrency`` mean the same: a workload has one of these fields. A mapping as the values is one
     key of a field that is a mapping: ``variables={"customers": (1000, 100000)}``, whose name is that of the curve.
-    Raises ConfigError for more or less than one field, an unknown field, and values that are not a list or not distinct.
+
+    Raises ConfigError for more or less than one field, an unknown field, and values that are not a list or not
+    distinct.
     """
     if len(given) != 1:
         fields = ", ".join(given) or "none"
