@@ -77,8 +77,8 @@ class Series:
 
         metric: by default the metric of the workload, throughput or goodput. ``drained_throughput`` and
         ``drained_goodput`` include the time until all nodes are equal. In an open loop also the latencies ``p50``,
-        ``p95``, ``p99`` and ``p999``, of all transactions, of one type (``p95:new_order``), or of one statement
-        (``p95:order:7``, line 7 of order.sql): the lower latency is the faster.
+        ``p95``, ``p99`` and ``p999``: the lower latency is the faster. A latency can be that of one type of transaction
+        (``p95:new_order``), or of one statement: ``p95:order:7`` is line 7 of order.sql.
         """
         return self._claim(kinds.beats(by), other, metric)
 

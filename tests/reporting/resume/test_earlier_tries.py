@@ -44,7 +44,8 @@ class FakeRecall:
     @property
     def source(self):
         """Its names, load and releases."""
-        return types.SimpleNamespace(names=["old", "new"], load="write", resolved=[resolved("old"), resolved("new")])
+        both = [resolved("old"), resolved("new")]
+        return types.SimpleNamespace(names=["old", "new"], load="write", content="", resolved=both)
 
     def id_of(self, question):
         """The id of the claim."""
