@@ -210,7 +210,7 @@ def test_a_trace_of_something_else_is_not_continued(tmp_path):
     with pytest.raises(ConfigError, match="workload mysqlslap write c50 and not mysqlslap key c50"):
         record_noise.open_trace(path, "mysqlslap key c50", MACHINE)
     path.write_text("[]")
-    with pytest.raises(ConfigError, match="no trace of rounds"):
+    with pytest.raises(ConfigError, match="is not a trace of rounds"):
         record_noise.open_trace(path, "mysqlslap write c50", MACHINE)
 
 
