@@ -253,11 +253,11 @@ def _operations(rounds: Sequence[Round], metric: str, load: str) -> tuple[int, f
     if not rounds or not (kind or name in QUANTILES):
         return 0, 0.0, 0.0
     minimum = math.ceil(BEYOND / (1 - QUANTILES[name]) - 1e-6) if name in QUANTILES else BEYOND
-    operations = statistics.median(_latencies(done, kind, metric, load) for done in rounds)
+    operations = statistics.median(_count_latencies(done, kind, metric, load) for done in rounds)
     return minimum, operations, statistics.median(done.seconds for done in rounds)
 
 
-def _latencies(done: Round, part: str, metric: str, load: str) -> int:
+def _count_latencies(done: Round, part: str, metric: str, load: str) -> int:
     """The number of latencies of a type of transaction or a statement in a round, without lost operations."""
     transactions = entry(done, part, metric, load)
     return done.outcome.statements.get(part, transactions.latencies).total
