@@ -60,17 +60,21 @@ def test_each_step_ends_as_the_tutorial_says(project, title, code, outcomes, dif
     program, *words = shlex.split(block(text, "sh"))
     words += [] if saved else ["test_performance.py"]  # the other steps have written theirs beside it
     plain = ["-p", "no:cacheprovider", "-p", "no:hypothesispytest"]
-    done = subprocess.run(
-        [sys.executable, "-m", program, *plain, *words],
-        cwd=project,
-        env={**os.environ, "DBCLUSTER_DATA_DIR": str(project / "runs")},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    for again in ([], ["--db-resume"], ["--db-resume"]):  # on a busy machine a reader repeats an open claim
+        done = subprocess.run(
+            [sys.executable, "-m", program, *plain, *words, *again],
+            cwd=project,
+            env={**os.environ, "DBCLUSTER_DATA_DIR": str(project / "runs")},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        found = {test.outcome for test in read_run(project / "reports" / "latest").tests}
+        if found == outcomes or "inconclusive" not in found:
+            break
 
     assert done.returncode == code, done.stdout + done.stderr
-    assert {test.outcome for test in read_run(project / "reports" / "latest").tests} == outcomes
+    assert found == outcomes
     assert differs in (project / "reports" / "latest" / "claims.jsonl").read_text()
 
 
