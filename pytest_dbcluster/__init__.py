@@ -4,7 +4,7 @@ The names below are the public interface; everything else may change. Each name 
 the plugin stays cheap in projects that measure nothing.
 
 - ``ClusterSpec``, ``HostNeeds``, ``ReleaseName``: the cluster that a test asks for.
-- ``MySQLSlap``, ``SQLFiles``, ``SysBench``, ``TPCC``: workloads.
+- ``LuaScript``, ``MySQLSlap``, ``SQLFiles``, ``SysBench``, ``TPCC``: workloads.
 - ``Measure``: the type of the fixture ``measure``. It returns ``Series`` and ``Curve``; a claim returns an ``Answer``.
 - ``ordered``: the claim that each series is faster than the series before it.
 - ``fades``: the claim that what slows one pair of series slows another pair less.
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pytest_dbcluster.spec import ClusterSpec, HostNeeds, ReleaseName
     from pytest_dbcluster.version import __version__ as __version__
     from pytest_dbcluster.workloads.mysqlslap import MySQLSlap
+    from pytest_dbcluster.workloads.script import LuaScript
     from pytest_dbcluster.workloads.sql import SQLFiles
     from pytest_dbcluster.workloads.sysbench import SysBench
     from pytest_dbcluster.workloads.tpcc import TPCC
@@ -40,6 +41,7 @@ __all__ = [
     "DBClusterError",
     "HostNeeds",
     "Inconclusive",
+    "LuaScript",
     "Measure",
     "MySQLSlap",
     "ReleaseName",
@@ -60,6 +62,7 @@ _HOMES = {
     "spec": ("ClusterSpec", "HostNeeds", "ReleaseName"),
     "version": ("__version__",),
     "workloads.mysqlslap": ("MySQLSlap",),
+    "workloads.script": ("LuaScript",),
     "workloads.sql": ("SQLFiles",),
     "workloads.sysbench": ("SysBench",),
     "workloads.tpcc": ("TPCC",),

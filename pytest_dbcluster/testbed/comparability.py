@@ -34,7 +34,10 @@ def check_workloads(workloads: Sequence[object]) -> None:
 
 
 def check_client(workloads: Iterable[Workload], release: Release) -> None:
-    """Raise ConfigError for a release without the load generator of these workloads. Starts nothing."""
+    """Raise ConfigError for workloads that cannot run, or not with a client of this release. Starts nothing."""
+    workloads = list(workloads)
+    for workload in workloads:
+        workload.check()
     if lacking := next(filter(None, (workload.lacks(release) for workload in workloads)), ""):
         raise ConfigError(lacking)
 

@@ -1,14 +1,15 @@
 """Workloads: load generators that run against a cluster.
 
-A *workload* is a frozen value with its sizes, threads and seed: ``MySQLSlap``, ``SQLFiles``, ``SysBench``, ``TPCC``. It
-prepares its tables, runs one round, and resets its tables before the next round. It reports the seconds of its run. A
-*setting* is its environment: the cluster, the host of the load generator, the client release.
+A *workload* is a frozen value with its sizes, threads and seed: ``LuaScript``, ``MySQLSlap``, ``SQLFiles``,
+``SysBench``, ``TPCC``. It prepares its tables, runs one round, and resets its tables before the next round. It reports
+the seconds of its run. A *setting* is its environment: the cluster, the host of the load generator, the client release.
 ``testbed/round_runner.py`` calls it.
 
 - ``workload``: the base class ``Workload``, ``Setting``, the error ``LoadEnded``, and the optional protocols
   ``HasDataSet``, ``OpenLoop`` and ``Timed``.
-- ``mysqlslap``, ``sql/``, ``sysbench``, ``tpcc/``: the workloads.
+- ``mysqlslap``, ``script/``, ``sql/``, ``sysbench``, ``tpcc/``: the workloads.
 - ``sysbench_driver``: starts sysbench, and reads the reports of its threads. ``lua/`` has the scripts it runs.
+- ``lua_tree``: a user's script with the files beside it.
 - ``load_hosts``: a workload on several load hosts: their terminals, their clocks, and their common start.
 - ``schema_mark``: a table with the version and scale of a workload's tables.
 - ``arguments``: checks of the numbers that users pass.
@@ -16,4 +17,4 @@ prepares its tables, runs one round, and resets its tables before the next round
 A new workload is a module here, named in ``pytest_dbcluster/__init__.py``. ``tests/contracts`` runs it.
 """
 
-__all__ = ["mysqlslap", "sql", "sysbench", "tpcc", "workload"]
+__all__ = ["mysqlslap", "script", "sql", "sysbench", "tpcc", "workload"]

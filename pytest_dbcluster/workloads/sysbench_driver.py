@@ -33,6 +33,7 @@ from pytest_dbcluster.rounds.ledger import Ledger, LedgerEntry
 from pytest_dbcluster.rounds.round import LoadHost, RunResult
 from pytest_dbcluster.workloads import load_hosts
 from pytest_dbcluster.workloads.load_hosts import Share, Signals
+from pytest_dbcluster.workloads.lua_tree import LuaTree
 from pytest_dbcluster.workloads.workload import LoadEnded, Setting
 
 if TYPE_CHECKING:
@@ -76,6 +77,16 @@ class Call:
 
     files: Mapping[str, str] = dataclasses.field(default_factory=dict)
     """Option of the script -> the text of a file. Each load host gets the file, and the option its path there."""
+
+    prefix: str = ""
+    """Begins the names of the options of terminal.lua."""
+
+    tree: LuaTree | None = None
+    """A user's script. Each load host gets its files, and the option ``script`` of ours its path there."""
+
+    def own(self, options: Mapping[str, object]) -> dict[str, object]:
+        """Options of terminal.lua by the names that the script gives them."""
+        return {f"{self.prefix}{name}": value for name, value in options.items()}
 
 
 def sysbench(setting: Setting) -> Release:
@@ -211,7 +222,7 @@ def _run_share(
     """Run sysbench on one host and return the reports of its threads. One of them may have ended the run."""
     host, directory = share.host, _reports_directory(share.host)
     host.push(b"", f"{directory}/begun")  # makes the directory
-    call = dataclasses.replace(call, options={**call.options, **own, "reports": directory})
+    call = dataclasses.replace(call, options={**call.options, **call.own({**own, "reports": directory})})
     paths = [f"{directory}/report-{number}.json" for number in range(call.threads)]
 
     def reports() -> list[dict[str, Any]]:
@@ -302,20 +313,22 @@ def _execute(call: Call, setting: Setting, host: Host, name: str, names: Mapping
         "events": 0,
         "verbosity": 0,
     }
-    pushed = {key: f"{host.directory}/{key}.lua" for key in call.files}
+    pushed: dict[str, object] = {key: f"{host.directory}/{key}.lua" for key in call.files}
     for key, path in pushed.items():
-        host.push_once(call.files[key].encode(), path)
+        host.push_once(call.files[key].encode(), str(path))
+    if call.tree:
+        pushed |= call.own({"script": call.tree.push(host), "scripts": tool.scripts})
     options = [f"--{key}={_text(value)}" for key, value in {**general, **call.options, **pushed}.items()]
     line = [str(tool.program("sysbench")), *options, str(script), name]
     what = f"{call.name} {name if name != 'run' else ''}".strip()
     try:
         done = host.run(line, seconds=seconds, environment=environment)
     except CommandFailed as error:
-        message = _shorten(error.stderr.strip() or error.stdout, names)
+        message = _shorten(call, error.stderr.strip() or error.stdout, names)
         raise setting.cluster.load_failure(f"{what} {error.ended} on {setting.cluster.spec}", message) from error
     fatal = [line for line in f"{done.stdout}\n{done.stderr}".splitlines() if line.startswith("FATAL: ")]
     if fatal and name != "run":  # sysbench exits with 0 even if threads failed; in a run the other threads go on
-        message = _shorten("\n".join(fatal), names)
+        message = _shorten(call, "\n".join(fatal), names)
         raise setting.cluster.load_failure(f"{what} lost threads on {setting.cluster.spec}", message)
     return done.stdout
 
@@ -326,8 +339,9 @@ def _text(value: object) -> str:
     return str(value)
 
 
-def _shorten(message: str, names: Mapping[str, str]) -> str:
+def _shorten(call: Call, message: str, names: Mapping[str, str]) -> str:
     """Replace addresses by the names of nodes in sysbench's message, and cut its lines to LINE characters."""
+    message = call.tree.readable(message) if call.tree else message
     for address, name in names.items():
         message = message.replace(address, name)
     lines = [line.removeprefix("FATAL: ")[:LINE] for line in message.splitlines() if not NOISE.match(line)]

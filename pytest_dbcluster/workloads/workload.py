@@ -170,6 +170,9 @@ class Workload(abc.ABC):
         size = f"about {formatting.whole_mebibytes(self.data_set_bytes)}" if self.data_set_bytes else ""
         return ", ".join(filter(None, [self.data_scale, size]))
 
+    def check(self) -> None:  # noqa: B027  (most workloads check their parameters when they are made)
+        """Raise ConfigError for a workload that cannot run. It is called before anything starts, and starts nothing."""
+
     def lacks(self, release: Release) -> str:
         """Why this release cannot run the load generator, and what to do; empty if it can. Does not start anything."""
         return ""

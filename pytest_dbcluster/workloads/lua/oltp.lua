@@ -4,6 +4,7 @@
 -- sends the same statements, and a run with the same seed sends the same transactions.
 
 local ffi = require("ffi")
+local distributions = require("distributions")
 local seeded = require("seeded")
 local terminal = require("terminal")
 require("oltp_common")
@@ -12,8 +13,6 @@ local TWO_31 = 2147483648 -- what oltp_insert takes off a unique number, to make
 local DUPLICATE = 1062 -- without a transaction two threads may delete and insert one row
 local GROUPS = 11 -- digits of a group in sysbench's templates, which dashes part
 local DASH, ZERO = 45, 48
--- sysbench's defaults of --rand-spec-iter, --rand-spec-pct, --rand-spec-res and --rand-pareto-h
-local ITERATIONS, HOT_SHARE, HOT_REQUESTS, PARETO_H = 12, 0.01, 0.75, 0.2
 
 local drawn = seeded.generator() -- seeded anew for each attempt
 local unit = drawn.unit
@@ -32,29 +31,7 @@ options.random_points = {"points of select_random_points", 10}
 options.number_of_ranges = {"ranges of select_random_ranges", 10}
 options.delta = {"size of the ranges of select_random_ranges", 5}
 
--- ----------------------------------------------------------------------
--- sysbench's distributions (sb_rand.c) over our generator
--- ----------------------------------------------------------------------
-
-local function irwin_hall() -- the mean of uniform numbers, close to a normal one
-   local sum = 0
-   for _ = 1, ITERATIONS do sum = sum + unit() end
-   return sum / ITERATIONS
-end
-
-local distributions = {
-   uniform = drawn.range,
-   gaussian = function(low, high) return low + math.floor(irwin_hall() * (high - low + 1)) end,
-   pareto = function(low, high)
-      local power = math.log(PARETO_H) / math.log(1 - PARETO_H)
-      return low + math.floor((high - low + 1) * unit() ^ power)
-   end,
-   special = function(low, high)
-      local width, at = high - low, unit()
-      if at < 1 - HOT_REQUESTS then return low + math.floor(irwin_hall() * width) end
-      return low + math.floor(at * (width * HOT_SHARE + 1) + width / 2 - width * HOT_SHARE / 2)
-   end,
-}
+local by_name = distributions.over(drawn, distributions.usual)
 
 -- The text of a template, "###########-###########...", into a buffer. One random number gives eight digits.
 local function write_digits(buffer, length)
@@ -89,8 +66,8 @@ end
 local fresh -- an id beyond those of the preload that no other transaction inserts
 
 local function take_over(t)
-   sysbench.rand.uniform = distributions.uniform
-   sysbench.rand.default = distributions[sysbench.opt.distribution]
+   sysbench.rand.uniform = by_name.uniform
+   sysbench.rand.default = by_name[sysbench.opt.distribution]
    sysbench.rand.string = digits
    sysbench.rand.unique = function() return fresh + TWO_31 end
    sb_rand = sysbench.rand.default

@@ -13,21 +13,28 @@
 --    report     optional, (t): more fields of the thread's report
 --    place      optional, (t): the name of the statement that runs, for the message of an error that ends the load
 --    conflicts  optional: error numbers of this workload after which a retry can succeed
+--    retries    optional, (problem): whether a retry can succeed after an error that no list has
+--    leave      optional, (t): once, after the last transaction; its error is reported like that of a statement
+--    prefix     optional: begins the names of our options, so that those of a user's script can have the same
 --
 -- t is the thread's terminal: t.id (0 is the first of all load hosts), t.con (sysbench's connection), t.node (which
 -- server it is, by WHICH), t.random(low, high). A workload sets t.committing while COMMIT or
--- a statement that commits by itself is on its way.
+-- a statement that commits by itself is on its way. terminal.stop(t) ends the transactions of this thread.
 
 local ffi = require("ffi")
 local seeded = require("seeded")
 
 ffi.cdef[[
 typedef struct { long seconds; long nanoseconds; } terminal_time;
-int clock_gettime(int clock, terminal_time *now);
-int clock_nanosleep(int clock, int flags, const terminal_time *wake, terminal_time *left);
-int prctl(int option, unsigned long value);
-extern int optind, optopt;
+// The names here are ours, because a user's script may declare the functions of libc otherwise.
+int terminal_clock(int clock, terminal_time *now) __asm__("clock_gettime");
+int terminal_sleep(int clock, int flags, const terminal_time *wake, terminal_time *left) __asm__("clock_nanosleep");
+int terminal_prctl(int option, unsigned long value) __asm__("prctl");
+extern int terminal_turn __asm__("optind");
+extern int terminal_start __asm__("optopt");
 ]]
+
+local C = ffi.C -- a user's script may get another one
 
 -- Linux, <time.h> and <sys/prctl.h>
 local REALTIME, MONOTONIC, PROCESS_CPU, THREAD_CPU, ABSOLUTE, SET_TIMERSLACK = 0, 1, 2, 3, 1, 29
@@ -67,6 +74,7 @@ local WHICH = "SELECT CONCAT(@@hostname, ':', @@port, ':', CRC32(@@datadir))"
 local terminal = {}
 
 local load -- what terminal.load was given
+local terminals -- number of all load hosts
 local driver = sysbench.sql.driver
 local mine -- this thread's terminal: each thread has a Lua state of its own
 local box = ffi.new("terminal_time[1]")
@@ -82,7 +90,7 @@ end
 local lost, conflicts, unsure = set(LOST), set(CONFLICTS), set(UNSURE)
 
 local function clock(which)
-   ffi.C.clock_gettime(which, box)
+   C.terminal_clock(which, box)
    return tonumber(box[0].seconds) + tonumber(box[0].nanoseconds) * 1e-9
 end
 
@@ -98,8 +106,8 @@ local function sleep_until(t, moment)
       if wake >= moment and now() >= moment then return true end
       box[0].seconds = math.floor(wake)
       box[0].nanoseconds = (wake - math.floor(wake)) * 1e9
-      ffi.C.clock_nanosleep(MONOTONIC, ABSOLUTE, box, nil)
-      if not ffi.C.sb_more_events(t.thread) then return false end
+      C.terminal_sleep(MONOTONIC, ABSOLUTE, box, nil)
+      if not C.sb_more_events(t.thread) then return false end
    end
 end
 
@@ -155,14 +163,14 @@ local function drop(t)
 end
 
 -- Threads get endpoints in the order in which they connect. They connect one after the other, so each thread has the
--- same endpoint in every run. optind and optopt are integers of libc that all Lua states of the process see, and
--- sysbench does not use.
+-- same endpoint in every run. terminal_turn and terminal_start are integers of libc (optind and optopt) that all Lua
+-- states of the process see, and sysbench does not use.
 local function wait_for_turn(turn) -- it begins as 1
-   while ffi.C.optind ~= turn do
-      local before = math.max(1, turn - ffi.C.optind)
+   while C.terminal_turn ~= turn do
+      local before = math.max(1, turn - C.terminal_turn)
       box[0].seconds = 0
       box[0].nanoseconds = math.min(before * 1e5, 5e7)
-      ffi.C.clock_nanosleep(MONOTONIC, 0, box, nil)
+      C.terminal_sleep(MONOTONIC, 0, box, nil)
    end
 end
 
@@ -170,7 +178,7 @@ local function connect_in_turn(t)
    local turn = t.thread + 1
    wait_for_turn(turn)
    local ok, con = pcall(t.driver.connect, t.driver)
-   ffi.C.optind = turn + 1
+   C.terminal_turn = turn + 1
    t.had_turn = true
    if not ok then error(con, 0) end
    return con
@@ -202,7 +210,7 @@ end
 -- Returns false when there is no connection until the end, or an error that no retry can solve: see ends.
 local function connected(t)
    while not t.con do
-      if now() >= t.limit or not ffi.C.sb_more_events(t.thread) then return false end
+      if now() >= t.limit or not C.sb_more_events(t.thread) then return false end
       local ok, problem = pcall(connect, t)
       if not ok then
          if not again(problem) then
@@ -253,7 +261,7 @@ local function settle(t, problem, tries)
       drop(t)
       return committing and "unknown" or "retry"
    end
-   if not conflicts[number] then
+   if not conflicts[number] and not (load.retries and load.retries(problem)) then
       ends(t, problem, committing)
       return committing and "unknown" or "failed"
    end
@@ -292,7 +300,7 @@ local function attempts(t, entry, kind, input, began)
       local what = settle(t, result, tries)
       began = lose(entry, began)
       if what ~= "retry" then return what, tries end
-      if tries >= t.attempts or began >= t.limit or not ffi.C.sb_more_events(t.thread) then return "failed", tries end
+      if tries >= t.attempts or began >= t.limit or not C.sb_more_events(t.thread) then return "failed", tries end
    end
 end
 
@@ -319,7 +327,7 @@ local function transaction(t, start, begins)
 end
 
 local function closed_loop(t)
-   while ffi.C.sb_more_events(t.thread) do
+   while C.sb_more_events(t.thread) do
       if load.pause and not sleep_until(t, math.min(now() + load.pause(t), t.deadline)) then return end
       local start = now()
       if start >= t.deadline or not transaction(t, start, start) then return end
@@ -347,9 +355,18 @@ end
 -- What sysbench calls in each thread
 -- ----------------------------------------------------------------------
 
+-- The value of one of our options.
+local function option(name)
+   return sysbench.opt[(load.prefix or "") .. name]
+end
+
 -- The number of terminals of all load hosts.
 function terminal.count()
-   return sysbench.opt.terminals > 0 and sysbench.opt.terminals or sysbench.opt.threads
+   return terminals
+end
+
+function terminal.stop(t)
+   t.deadline, t.going = 0, false
 end
 
 -- The time at which the first thread began, to a tenth of a millisecond, for all threads: with hundreds of threads the
@@ -357,14 +374,14 @@ end
 local UNSET, TICKS, ROUND = 63, 1e4, 2147483648
 local function set_start(moment)
    local ticks = math.floor(moment * TICKS) % ROUND
-   ffi.C.optopt = ticks == UNSET and UNSET + 1 or ticks
+   C.terminal_start = ticks == UNSET and UNSET + 1 or ticks
 end
 
 local function common_start()
    local moment = now()
    local ticks = math.floor(moment * TICKS)
-   if ffi.C.optopt == UNSET then set_start(moment) end
-   local since = (ticks - ffi.C.optopt) % ROUND
+   if C.terminal_start == UNSET then set_start(moment) end
+   local since = (ticks - C.terminal_start) % ROUND
    -- Another thread may have read the clock later, but written first.
    return moment - (since < ROUND / 2 and since or since - ROUND) / TICKS
 end
@@ -372,15 +389,15 @@ end
 -- One of several load hosts: says that all threads are connected, and waits for the time, by this host's clock, at
 -- which all hosts begin. Then sysbench lets the threads run.
 local function begin_with_other_hosts(t)
-   local options = sysbench.opt
-   assert(assert(io.open(options.ready, "w")):close())
-   while ffi.C.sb_more_events(t.thread) do
-      local file = io.open(options.go)
+   local ready, go = option("ready"), option("go")
+   assert(assert(io.open(ready, "w")):close())
+   while C.sb_more_events(t.thread) do
+      local file = io.open(go)
       local said = file and file:read("*a"):match("^(%S+)\n")
       if file then file:close() end
       if said then
-         os.remove(options.ready)
-         os.remove(options.go)
+         os.remove(ready)
+         os.remove(go)
          local start = now() + assert(tonumber(said), "the load ended before its begin") - clock(REALTIME)
          set_start(start)
          sleep_until(t, start)
@@ -391,15 +408,16 @@ local function begin_with_other_hosts(t)
 end
 
 local function begin_thread(thread)
-   local options = sysbench.opt
-   local id = options.first + thread
+   local threads, seed = sysbench.opt.threads, option("seed")
+   terminals = option("terminals") > 0 and option("terminals") or threads
+   local id = option("first") + thread
    local t = {
-      id = id, thread = thread, attempts = options.attempts, seconds = tonumber(options.seconds), nodes = {},
-      errors = {}, lost = 0, by_tenth = {}, offered = 0, going = true, entries = {}, keeps = options.ledger,
-      random = seeded.generator(options.seed, id, 0).range, gaps = seeded.generator(options.seed, id, 1),
+      id = id, thread = thread, attempts = option("attempts"), seconds = tonumber(option("seconds")), nodes = {},
+      errors = {}, lost = 0, by_tenth = {}, offered = 0, going = true, entries = {}, keeps = option("ledger"),
+      random = seeded.generator(seed, id, 0).range, gaps = seeded.generator(seed, id, 1),
    }
-   local rate = tonumber(options.arrival_rate)
-   t.mean_gap = rate > 0 and terminal.count() / rate or 0
+   local rate = tonumber(option("arrival_rate"))
+   t.mean_gap = rate > 0 and terminals / rate or 0
    t.driver = driver()
    if load.start then load.start(t) end
    conflicts = set(CONFLICTS, load.conflicts or {}) -- start may have changed them
@@ -410,10 +428,10 @@ local function begin_thread(thread)
       }
    end
    local ok, problem = pcall(connect, t)
-   if options.go ~= "" then -- a second turn, which the last thread has when all others are connected
-      wait_for_turn(options.threads + thread + 1)
-      ffi.C.optind = options.threads + thread + 2
-      if ok and thread == options.threads - 1 then begin_with_other_hosts(t) end
+   if option("go") ~= "" then -- a second turn, which the last thread has when all others are connected
+      wait_for_turn(threads + thread + 1)
+      C.terminal_turn = threads + thread + 2
+      if ok and thread == threads - 1 then begin_with_other_hosts(t) end
    end
    if not ok then error(words(t, problem), 0) end
    mine = t
@@ -424,7 +442,7 @@ local end_thread -- below
 local function run_thread(id)
    local t = mine
    local paced = t.mean_gap > 0
-   ffi.C.prctl(SET_TIMERSLACK, 1) -- 50 us otherwise, which every latency from an intended start would contain
+   C.terminal_prctl(SET_TIMERSLACK, 1) -- 50 us otherwise, which every latency from an intended start would contain
    local cpu, process = clock(THREAD_CPU), clock(PROCESS_CPU)
    t.begun = common_start()
    t.late = now() - t.begun
@@ -454,6 +472,7 @@ local function json(value)
    for name, item in pairs(value) do parts[#parts + 1] = json(tostring(name)) .. ":" .. json(item) end
    return "{" .. table.concat(parts, ",") .. "}"
 end
+terminal.json = json
 
 -- Counts by number as pairs: {[3] = 5} is [[3, 5]].
 local function pairs_of(counts)
@@ -471,7 +490,7 @@ end
 
 local function reported(t)
    local found = {
-      token = sysbench.opt.token, id = t.id, begun = t.begun, ended = t.ended, cpu = t.cpu, process_cpu = t.process_cpu,
+      token = option("token"), id = t.id, begun = t.begun, ended = t.ended, cpu = t.cpu, process_cpu = t.process_cpu,
       late = t.late, lost = t.lost, offered = t.offered, delay = t.delay, by_second = {}, by_tenth = {}, nodes = {},
       errors = {}, kinds = {}, problem = t.problem,
    }
@@ -495,12 +514,34 @@ end
 
 function end_thread(id)
    local t = mine
-   local path = string.format("%s/report-%d.json", sysbench.opt.reports, id)
+   if load.leave then
+      local ok, problem = pcall(load.leave, t)
+      if not ok and not t.problem then
+         if type(problem) ~= "table" or not problem.sql_errno then error(problem, 0) end
+         ends(t, problem, true)
+      end
+   end
+   local path = string.format("%s/report-%d.json", option("reports"), id)
    local file = assert(io.open(path, "w"))
    assert(file:write(json(reported(t))))
    assert(file:close())
    drop(t)
 end
+
+-- Name of each of our options -> description and default.
+terminal.options = {
+   seconds = {"how long new transactions start", "2"},
+   arrival_rate = {"transactions a second over all threads, 0 for a closed loop", "0"},
+   attempts = {"tries of one transaction", 100},
+   seed = {"of the inputs", 1},
+   first = {"number of the first terminal, where several hosts divide them", 0},
+   terminals = {"terminals of all load hosts, 0 for the threads of this one", 0},
+   ready = {"file that says that all threads are connected, with go", ""},
+   go = {"file with the time to begin (seconds since 1970), empty to begin at once", ""},
+   reports = {"directory of the reports", "."},
+   token = {"goes into the reports", ""},
+   ledger = {"whether more is kept than outcomes; off only to measure what keeping it takes", true},
+}
 
 -- Runs the threads of this script for a workload, given as the table described above.
 function terminal.load(given)
@@ -511,19 +552,9 @@ function terminal.load(given)
    local quiet = {}
    for number in pairs(conflicts) do quiet[#quiet + 1] = number end
    local options = sysbench.cmdline.options or {}
-   options["mysql-ignore-errors"] = {"errors that are retried", table.concat(quiet, ","), sysbench.cmdline.ARG_LIST}
-   options.seconds = {"how long new transactions start", "2"}
-   options.arrival_rate = {"transactions a second over all threads, 0 for a closed loop", "0"}
-   options.attempts = {"tries of one transaction", 100}
-   options.seed = {"of the inputs", 1}
-   options.first = {"number of the first terminal, where several hosts divide them", 0}
-   options.terminals = {"terminals of all load hosts, 0 for the threads of this one", 0}
-   options.ready = {"file that says that all threads are connected, with go", ""}
-   options.go = {"file with the time to begin (seconds since 1970), empty to begin at once", ""}
-   options.reports = {"directory of the reports", "."}
-   options.token = {"goes into the reports", ""}
-   options.ledger = {"whether more is kept than outcomes; off only to measure what keeping it takes", true}
    sysbench.cmdline.options = options
+   options["mysql-ignore-errors"] = {"errors that are retried", table.concat(quiet, ","), sysbench.cmdline.ARG_LIST}
+   for name, value in pairs(terminal.options) do options[(load.prefix or "") .. name] = value end
    thread_init, thread_run, thread_done = begin_thread, run_thread, end_thread
    event = event or function() end -- sysbench wants one
 end

@@ -48,7 +48,7 @@ sysbench.cmdline.commands = {
 -- A number that is unique for each session: milliseconds since 1970 and the thread.
 local function session(t)
    local now = ffi.new("terminal_time[1]")
-   ffi.C.clock_gettime(REALTIME, now)
+   ffi.C.terminal_clock(REALTIME, now)
    return (tonumber(now[0].seconds) * 1000 + math.floor(tonumber(now[0].nanoseconds) / 1e6)) * 4096 + t.id
 end
 

@@ -31,7 +31,7 @@ local terminal = require("terminal")
 terminal.load {
    kinds = {"nothing"},
    -- as if another thread had looked at the clock 5 ms later, and had been the first to say when the run begins
-   start = function() ffi.C.optopt = math.floor((terminal.now() + 0.005) * 1e4) % 2147483648 end,
+   start = function() ffi.C.terminal_start = math.floor((terminal.now() + 0.005) * 1e4) % 2147483648 end,
    draw = function() return 1 end,
    execute = function(t) t.con:query("DO 0") end,
 }

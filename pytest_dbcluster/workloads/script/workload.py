@@ -1,0 +1,337 @@
+"""``LuaScript``: a user's sysbench script, run by sysbench with retries, a ledger, and an arrival rate."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import hashlib
+import json
+import math
+import os
+import re
+import weakref
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from pytest_dbcluster import calls, registry, wait
+from pytest_dbcluster.errors import ConfigError, WorkloadError
+from pytest_dbcluster.rounds import open_loop
+from pytest_dbcluster.rounds.round import RunResult
+from pytest_dbcluster.rounds.round_length import USUAL
+from pytest_dbcluster.workloads import arguments, lua_tree
+from pytest_dbcluster.workloads.workload import Setting, Workload
+
+if TYPE_CHECKING:
+    from pytest_dbcluster.clusters.cluster import Cluster
+    from pytest_dbcluster.workloads.lua_tree import LuaTree
+    from pytest_dbcluster.workloads.schema_mark import SchemaMark
+    from pytest_dbcluster.workloads.script.inspection import ScriptFacts
+    from pytest_dbcluster.workloads.sysbench_driver import Call
+
+VERSION = 1  # of prepare; raise it if equal scripts and options would make other tables
+DIGITS = 10
+CHOICES = {
+    "to": (None, "all", "reader", "writer"),
+    "isolation": (None, "READ UNCOMMITTED", "READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"),
+}
+PREPARE_SECONDS = 7200.0
+UNIQUE_STEP = 2**20  # a round begins its unique numbers at a multiple of this
+UNIQUE_END = 2**31
+Option = str | int | float | bool | Sequence[str]
+
+_TABLES: dict[str, tuple[str, ...]] = {}  # by data set, once it is known what prepare makes
+_UNIQUE: weakref.WeakKeyDictionary[Cluster, int] = weakref.WeakKeyDictionary()  # where the next round begins
+_WARNED: set[tuple[str, str]] = set()
+
+
+@calls.check_arguments(
+    'LuaScript("bench/mine.lua", options={"scale": 1}, threads=16)', instead={"concurrency": "threads"}
+)
+@dataclasses.dataclass(frozen=True)
+class LuaScript(Workload):
+    """A sysbench script of yours. One event counts as one transaction."""
+
+    script: str | os.PathLike[str]
+    """The path of the script, relative to the working directory."""
+
+    options: Mapping[str, Option] | Sequence[tuple[str, Option]] | None = None
+    """Options that the script declares, and those of sysbench such as ``rand_type``."""
+
+    threads: int = 16
+    """Number of connections, over all endpoints."""
+
+    seconds: float | None = None
+    """Length of a round. None lets each claim choose .3 to 3 s from its warm-up; outside of a claim it is 2 s."""
+
+    rate: float | str | None = None
+    """Events per second of an open loop, or a share such as ``"70 %"`` of the slowest variant's capacity. None is a
+    closed loop.
+    """
+
+    writes: bool = True
+    """Whether events change tables. False lets the script run on all nodes, also on those that are read-only."""
+
+    restore: bool = False
+    """Whether the tables of prepare are restored from copies before each round. Otherwise rows that events add stay."""
+
+    files: Sequence[str] = ()
+    """Files that the script reads and that are not named ``*.lua``, relative to its directory."""
+
+    to: str | None = None
+    """``writer``, ``reader`` or ``all``. None is the proxy if the cluster has one, otherwise every node that can run
+    the script.
+    """
+
+    isolation: str | None = None
+    """Isolation level of the sessions; None is the server's default."""
+
+    prepared: bool = True
+    """Whether the server prepares the statements that the script prepares."""
+
+    attempts: int = 100
+    """Maximum number of attempts of one event, which then counts as failed."""
+
+    database: str = "sbtest"
+    """The database of the tables."""
+
+    prepare_threads: int | None = None
+    """Number of threads of prepare; None for ``threads``. Set it in a sweep of threads, which then has one data set."""
+
+    seed: int = 1
+    """Seed of the inputs; each block has other inputs."""
+
+    content: str = dataclasses.field(init=False)
+    """A digest of all files of the script."""
+
+    tree: LuaTree = dataclasses.field(init=False, repr=False, compare=False)
+    """The files of the script."""
+
+    metric: ClassVar[str] = "goodput"  # attempts that ended in a conflict do not count as work
+    divides: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        for name, choices in CHOICES.items():
+            if (given := getattr(self, name)) not in choices:
+                raise registry.unknown(f"script {name}", str(given), [choice for choice in choices if choice])
+        for name, least in {"threads": 1, "attempts": 1, "seed": 0}.items():
+            arguments.whole(f"script {name}", getattr(self, name), least)
+        for name in ("writes", "restore", "prepared"):
+            arguments.truth(f"script {name}", getattr(self, name))
+        if self.prepare_threads is not None:
+            arguments.whole("script prepare_threads", self.prepare_threads, 1)
+        if self.seconds is not None:
+            arguments.round_seconds("script seconds", self.seconds)
+        if self.rate is not None:
+            open_loop.share_of(self.rate)
+        if not re.fullmatch(r"[A-Za-z_]\w{0,40}", self.database):
+            raise ConfigError(f"script database={self.database!r}: it accepts a name of letters, digits and _")
+        tree = lua_tree.read(self.script, self.files)
+        fixed = {
+            "script": os.fspath(self.script),
+            "options": tuple(
+                (name.replace("-", "_"), _fixed(value)) for name, value in dict(self.options or ()).items()
+            ),
+            "files": tuple(self.files),
+            "content": tree.digest,
+            "tree": tree,
+        }
+        for name, value in fixed.items():
+            object.__setattr__(self, name, value)
+
+    def __str__(self) -> str:
+        parts = [f"script {self.tree.name} t{self.threads}"]
+        parts += [f" {name}={_text(value)}" for name, value in self._options.items()]
+        parts += [f" at {open_loop.text_of(self.rate)}"] if self.rate else []
+        parts += [f" to {self.to}"] if self.to else []
+        return "".join(parts) + ("" if self.prepared else " as text")
+
+    @property
+    def _options(self) -> dict[str, Option]:
+        return dict(self.options or ())
+
+    @property
+    def tables(self) -> Sequence[str]:
+        """The tables that must be equal on all nodes afterwards; none until the script's prepare has made them."""
+        return _TABLES.get(self.data_set, ())
+
+    @property
+    def data_set(self) -> str:
+        """The name of the data set: a digest of the files, the options, and what else decides what prepare makes."""
+        key = json.dumps(
+            [VERSION, self.content, sorted(self._options.items()), self.database, self._prepare_threads, self.restore]
+        )
+        return f"script {self.tree.name} {hashlib.sha256(key.encode()).hexdigest()[:DIGITS]}"
+
+    @property
+    def _prepare_threads(self) -> int:
+        return self.threads if self.prepare_threads is None else self.prepare_threads
+
+    @property
+    def round_seconds(self) -> float:
+        """The seconds in which a round starts events."""
+        return USUAL if self.seconds is None else self.seconds
+
+    @property
+    def clients(self) -> int:
+        """One connection for each thread."""
+        return self.threads
+
+    def with_seconds(self, seconds: float | None) -> LuaScript:
+        """The same workload with rounds of this length in seconds; None lets the claim choose it."""
+        return self._with("seconds", seconds)
+
+    def at_rate(self, rate: float | None) -> LuaScript:
+        """The same workload at this rate in events per second; None is a closed loop."""
+        return self._with("rate", rate)
+
+    def _with(self, name: str, value: object) -> LuaScript:
+        """A copy with another value, and with the files that were read before."""
+        made = copy.copy(self)
+        object.__setattr__(made, name, value)
+        return made
+
+    def check(self) -> None:
+        """Load the script in sysbench. Raises ConfigError for a mistake in it, and for an option that it lacks."""
+        self._facts()
+
+    def _facts(self) -> ScriptFacts:
+        from pytest_dbcluster.workloads.script import inspection
+
+        facts = inspection.inspect(self.tree)
+        inspection.check(self.tree, facts, self._options)
+        return facts
+
+    @property
+    def _mark(self) -> SchemaMark:
+        from pytest_dbcluster.workloads.schema_mark import SchemaMark
+
+        return SchemaMark(self.database, VERSION, self.data_set)
+
+    def populate(self, setting: Setting) -> None:
+        """Make the database, and run the script's prepare. Raises WorkloadError with the script's message."""
+        from pytest_dbcluster.workloads import sysbench_driver
+        from pytest_dbcluster.workloads.script import restoring
+
+        setting.progress(f"{self}: prepare of {self.tree.shown}")
+        node = setting.cluster.writers[0]
+        self._drop(setting)
+        node.query(f"CREATE DATABASE `{self.database}`")
+        if "prepare" in self._facts().commands:
+            sysbench_driver.command(self._command(setting), setting, "prepare", seconds=PREPARE_SECONDS)
+        if self.restore:
+            restoring.copy_tables(node, self.database)
+        self._mark.write(node)
+
+    def prepare(self, setting: Setting) -> None:
+        """Run the script's prepare, unless the cluster has its tables.
+
+        Raises Unsupported for an old sysbench. Raises ConfigError if the script writes and an endpoint accepts no
+        writes, and for tables that the topology does not replicate.
+        """
+        from pytest_dbcluster.workloads import sysbench_driver
+        from pytest_dbcluster.workloads.script import restoring
+
+        self.check()
+        if self.writes:
+            to = sysbench_driver.endpoints(setting.cluster, self.to, writes=True)
+            setting.cluster.require_writers(to, str(self))
+        sysbench_driver.sysbench(setting)
+        node = setting.cluster.writers[0]
+        if not self._mark.stands(node):
+            self.populate(setting)
+        restoring.refuse_unreplicated(setting.cluster, self.database)
+        _TABLES[self.data_set] = tuple(f"{self.database}.{name}" for name in restoring.tables(node, self.database))
+
+    def reset(self, setting: Setting) -> None:
+        """Restore the tables of prepare, if ``restore`` is set. Otherwise do nothing."""
+        from pytest_dbcluster.workloads.script import restoring
+
+        if self.restore:
+            restoring.restore(setting.cluster.writers[0], self.database)
+
+    def run(self, setting: Setting) -> RunResult:
+        """Run one round. Raises WorkloadError, NodeDied, and ConfigError for too many threads or an unknown rate."""
+        return self.observe(setting)[0]
+
+    def observe(self, setting: Setting) -> tuple[RunResult, list[dict[str, Any]]]:
+        """Run one round, and return its result and the report of each thread. Raises what ``run`` raises."""
+        from pytest_dbcluster.workloads import sysbench_driver
+
+        if isinstance(self.rate, str):
+            raise ConfigError(f"{self}: measure the capacity of the variants first; only a claim does that")
+        begin = 0 if self.restore else _UNIQUE.get(setting.cluster, 0)
+        call = self._call(setting, begin)
+        result, reports = sysbench_driver.run(call, setting, seconds=self.round_seconds, rate=self.rate, seed=self.seed)
+        used = self.threads * max(report["unique"] for report in reports)
+        _UNIQUE[setting.cluster] = (begin + UNIQUE_STEP * math.ceil(used / UNIQUE_STEP)) % UNIQUE_END
+        self._warn(setting, sum(report["repeated"] for report in reports))
+        commits = sum(report["commits"] for report in reports)
+        if not self.writes and commits:
+            raise WorkloadError(f"{self} has writes=False, and its events made {commits} commits: set writes=True")
+        counted = self.writes and not any(report["bulk"] for report in reports)
+        return dataclasses.replace(result, commits=commits if counted else None), reports
+
+    def _warn(self, setting: Setting, repeated: int) -> None:
+        """Say once that retries repeat committed work."""
+        if repeated and (str(self), self.content) not in _WARNED:
+            _WARNED.add((str(self), self.content))
+            setting.progress(
+                f"{self}: an event commits more than once, so {repeated} retries repeated committed work; attempts=1 "
+                "counts such an event as failed instead"
+            )
+
+    def _command(self, setting: Setting) -> Call:
+        """The call of a command such as prepare, which connects to the writer."""
+        call = self._call(setting, 0)
+        return dataclasses.replace(call, threads=self._prepare_threads, endpoints=[setting.cluster.writer()])
+
+    def _call(self, setting: Setting, unique_from: int) -> Call:
+        from pytest_dbcluster.workloads import sysbench_driver
+        from pytest_dbcluster.workloads.script import inspection
+
+        to = sysbench_driver.endpoints(setting.cluster, self.to, writes=self.writes)
+        given, facts = {name: _text(value) for name, value in self._options.items()}, self._facts()
+        own = {
+            "isolation": self.isolation or "",
+            "attempts": self.attempts,
+            "unique_from": unique_from,
+            "ignored": given.pop("mysql_ignore_errors", ""),  # terminal.lua has a list of its own
+            "given": ",".join(name for name in given if name not in facts.every),
+        }
+        options = {**given, **{f"{inspection.PREFIX}{name}": value for name, value in own.items()}}
+        return sysbench_driver.Call(
+            str(self), inspection.ENTRY, self.threads, self.database, to, options, self.prepared,
+            prefix=inspection.PREFIX, tree=self.tree,
+        )  # fmt: skip
+
+    def clean(self, setting: Setting) -> None:
+        """Run the script's cleanup, and drop the database."""
+        from pytest_dbcluster.workloads import sysbench_driver
+
+        if not setting.cluster.writers[0].query(f"SHOW DATABASES LIKE '{self.database}'"):
+            return
+        if "cleanup" in self._facts().commands:
+            sysbench_driver.command(self._command(setting), setting, "cleanup", seconds=PREPARE_SECONDS)
+        self._drop(setting)
+
+    def _drop(self, setting: Setting) -> None:
+        from pytest_dbcluster.workloads.script.restoring import COPIES
+
+        for database in (self.database, COPIES.format(self.database)):
+            setting.cluster.writers[0].query(f"DROP DATABASE IF EXISTS `{database}`", wait.SLOW_SECONDS)
+
+
+def _fixed(value: Option) -> Option:
+    """A value of an option that can be hashed. Raises ConfigError for another type."""
+    if isinstance(value, list | tuple):
+        return tuple(map(str, value))
+    if isinstance(value, str | bool | int | float):
+        return value
+    raise ConfigError(f"script options: {value!r} is not a text, a number, True, False or a list of texts")
+
+
+def _text(value: Option) -> str:
+    """A value as sysbench reads it."""
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return ",".join(value) if isinstance(value, tuple) else str(value)
