@@ -151,6 +151,7 @@ PROXIES: Mapping[str, str] = {
     "mysql_router": 'ClusterSpec("group_replication", nodes=3, release="mysql:9.7", proxy="mysql_router")',
 }
 WORKLOADS: Mapping[str, str] = {
+    "LuaScript": 'LuaScript("bench/visits.lua", options={"pages": 5000}, threads=16)',
     "MySQLSlap": 'MySQLSlap("write", concurrency=50)',
     "SQLFiles": 'SQLFiles("shop", threads=16)',
     "SysBench": 'SysBench("oltp_read_write", threads=16)',

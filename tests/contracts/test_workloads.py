@@ -12,13 +12,16 @@ import pytest
 
 from pytest_dbcluster import workloads
 from pytest_dbcluster.workloads.mysqlslap import MODES, MySQLSlap
+from pytest_dbcluster.workloads.script import LuaScript
 from pytest_dbcluster.workloads.sql import SQLFiles
 from pytest_dbcluster.workloads.sysbench import SysBench
 from pytest_dbcluster.workloads.workload import Setting
 
 ITEMS = Path(__file__).parents[1] / "support" / "items"
+SCRIPTS = Path(__file__).parents[1] / "workloads" / "script" / "scripts"
 # Small enough for a test; a workload without an entry fails.
 LOADS = {
+    "luascript": [LuaScript(SCRIPTS / "counter.lua", threads=2, seconds=0.1, restore=True)],
     "mysqlslap": [MySQLSlap(mode, concurrency=4, queries=40, quick_queries=40, rows=300) for mode in MODES],
     "sqlfiles": [SQLFiles(ITEMS, threads=2, seconds=0.1)],
     "sysbench": [

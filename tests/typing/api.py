@@ -10,6 +10,7 @@ from pytest_dbcluster import (
     ClusterSpec,
     Curve,
     HostNeeds,
+    LuaScript,
     Measure,
     MySQLSlap,
     ReleaseName,
@@ -60,6 +61,14 @@ def test_own_sql(measure: Measure) -> None:
     everywhere, one = measure({"all": orders, "writer": SQLFiles("shop", to="writer", rate="70 %")}, on=[GALERA])
 
     assert one.no_slower_than(everywhere, by=0.1, metric="p95")
+
+
+def test_own_lua(measure: Measure) -> None:
+    """Options have the types of the script."""
+    mine = LuaScript("bench/mine.lua", options={"scale": 1, "use_fk": False, "words": ["a", "b"]}, restore=True)
+    default, flush_2 = measure(mine, on=[GALERA, FLUSH_2])
+
+    assert flush_2.beats(default)
 
 
 def test_curves(measure: Measure) -> None:

@@ -161,8 +161,9 @@ function load.execute(t)
    local again = number == tried
    tried = number
    random.seed(seed, t.id, number)
-   random.keep_unique(again)
-   if sessions.begin_event(again) then repeated = repeated + 1 end
+   local repeats = sessions.begin_event(again)
+   if repeats then repeated = repeated + 1 end
+   random.keep_unique(again and not repeats) -- numbers that were committed are used up
    local problem = failed
    failed = nil
    if again and problem and sysbench.hooks.before_restart_event then

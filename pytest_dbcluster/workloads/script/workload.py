@@ -37,7 +37,7 @@ CHOICES = {
 PREPARE_SECONDS = 7200.0
 UNIQUE_STEP = 2**20  # a round begins its unique numbers at a multiple of this
 UNIQUE_END = 2**31
-Option = str | int | float | bool | Sequence[str]
+Option = str | float | bool | tuple[str, ...]
 
 _TABLES: dict[str, tuple[str, ...]] = {}  # by data set, once it is known what prepare makes
 _UNIQUE: weakref.WeakKeyDictionary[Cluster, int] = weakref.WeakKeyDictionary()  # where the next round begins
@@ -54,7 +54,7 @@ class LuaScript(Workload):
     script: str | os.PathLike[str]
     """The path of the script, relative to the working directory."""
 
-    options: Mapping[str, Option] | Sequence[tuple[str, Option]] | None = None
+    options: Mapping[str, str | float | bool | Sequence[str]] | Sequence[tuple[str, object]] | None = None
     """Options that the script declares, and those of sysbench such as ``rand_type``."""
 
     threads: int = 16
@@ -147,7 +147,8 @@ class LuaScript(Workload):
 
     @property
     def _options(self) -> dict[str, Option]:
-        return dict(self.options or ())
+        given: Any = self.options  # __post_init__ has made pairs of names and fixed values
+        return dict(given)
 
     @property
     def tables(self) -> Sequence[str]:
@@ -321,7 +322,7 @@ class LuaScript(Workload):
             setting.cluster.writers[0].query(f"DROP DATABASE IF EXISTS `{database}`", wait.SLOW_SECONDS)
 
 
-def _fixed(value: Option) -> Option:
+def _fixed(value: object) -> Option:
     """A value of an option that can be hashed. Raises ConfigError for another type."""
     if isinstance(value, list | tuple):
         return tuple(map(str, value))
