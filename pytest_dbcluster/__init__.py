@@ -5,6 +5,8 @@ the plugin stays cheap in projects that measure nothing.
 
 - ``ClusterSpec``, ``HostNeeds``, ``ReleaseName``: the cluster that a test asks for.
 - ``LuaScript``, ``MySQLSlap``, ``SQLFiles``, ``SysBench``, ``TPCC``: workloads.
+- ``Workload``, ``Setting``, ``RunResult``, and the protocols ``HasDataSet``, ``OpenLoop`` and ``Timed``: for a workload
+  that you write in Python. ``pytest_dbcluster.testing`` has its tests.
 - ``Measure``: the type of the fixture ``measure``. It returns ``Series`` and ``Curve``; a claim returns an ``Answer``.
 - ``ordered``: the claim that each series is faster than the series before it.
 - ``fades``: the claim that what slows one pair of series slows another pair less.
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from pytest_dbcluster.measuring.curve import Curve
     from pytest_dbcluster.measuring.series import Series, fades, ordered
     from pytest_dbcluster.plugin.fixture import Measure
+    from pytest_dbcluster.rounds.round import RunResult
     from pytest_dbcluster.spec import ClusterSpec, HostNeeds, ReleaseName
     from pytest_dbcluster.version import __version__ as __version__
     from pytest_dbcluster.workloads.mysqlslap import MySQLSlap
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
     from pytest_dbcluster.workloads.sql import SQLFiles
     from pytest_dbcluster.workloads.sysbench import SysBench
     from pytest_dbcluster.workloads.tpcc import TPCC
+    from pytest_dbcluster.workloads.workload import HasDataSet, OpenLoop, Setting, Timed, Workload
 
 __all__ = [
     "TPCC",
@@ -39,16 +43,22 @@ __all__ = [
     "ConfigError",
     "Curve",
     "DBClusterError",
+    "HasDataSet",
     "HostNeeds",
     "Inconclusive",
     "LuaScript",
     "Measure",
     "MySQLSlap",
+    "OpenLoop",
     "ReleaseName",
+    "RunResult",
     "SQLFiles",
     "Series",
+    "Setting",
     "SysBench",
+    "Timed",
     "Unsupported",
+    "Workload",
     "fades",
     "ordered",
 ]
@@ -59,6 +69,7 @@ _HOMES = {
     "measuring.curve": ("Curve",),
     "measuring.series": ("Series", "fades", "ordered"),
     "plugin.fixture": ("Measure",),
+    "rounds.round": ("RunResult",),
     "spec": ("ClusterSpec", "HostNeeds", "ReleaseName"),
     "version": ("__version__",),
     "workloads.mysqlslap": ("MySQLSlap",),
@@ -66,6 +77,7 @@ _HOMES = {
     "workloads.sql": ("SQLFiles",),
     "workloads.sysbench": ("SysBench",),
     "workloads.tpcc": ("TPCC",),
+    "workloads.workload": ("HasDataSet", "OpenLoop", "Setting", "Timed", "Workload"),
 }
 
 

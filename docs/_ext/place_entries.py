@@ -98,7 +98,7 @@ def storage() -> str:
 def workload_classes() -> list[type[Workload]]:
     """The public workloads."""
     public = [getattr(pytest_dbcluster, name) for name in pytest_dbcluster.__all__]
-    return [one for one in public if inspect.isclass(one) and issubclass(one, Workload)]
+    return [one for one in public if inspect.isclass(one) and issubclass(one, Workload) and one is not Workload]
 
 
 def workloads() -> str:

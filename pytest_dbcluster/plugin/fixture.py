@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from pytest_dbcluster import calls
 from pytest_dbcluster.errors import ConfigError, Inconclusive
@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from pytest_dbcluster.reporting.resume.earlier import Earlier
     from pytest_dbcluster.workloads.tpcc import TPCC
     from pytest_dbcluster.workloads.tpcc.failover import LoadedFailover
-    from pytest_dbcluster.workloads.workload import Workload
+    from pytest_dbcluster.workloads.workload import Setting, Workload
 
+Done = TypeVar("Done")
 VARIANTS = 2  # minimum for a claim
 ALONE = (
     "measure(workload, on=[{spec}]) has one variant, but a claim needs two. Compare two clusters: "
@@ -78,6 +79,9 @@ class MeasureSession(Protocol):
 
     def failover(self, load: TPCC, spec: ClusterSpec, release: ReleaseName) -> LoadedFailover:
         """As ``DBSession.failover``."""
+
+    def use(self, load: Workload, spec: ClusterSpec, release: ReleaseName, does: Callable[[Setting], Done]) -> Done:
+        """As ``DBSession.use``."""
 
     def curve_begins(self, curve: Curve) -> None:
         """As ``DBSession.curve_begins``."""
@@ -178,6 +182,13 @@ class Measure:
         if why := self._session.settings.rules().run_over():
             raise Inconclusive(f"{why}; nothing was started")
         return self._session.failover(workload, on, self._release)
+
+    def use(self, workload: Workload, on: ClusterSpec, does: Callable[[Setting], Done]) -> Done:
+        """Call ``does`` on a cluster with the tables of a workload, and return its result; this is not a claim.
+
+        ``pytest_dbcluster.testing`` tests workloads with it.
+        """
+        return self._session.use(workload, on, self._release, does)
 
     def _check_reach(self, workload: Workload | Mapping[str, Workload]) -> None:
         """End a test whose rounds are too long for any claim, before the run fetches or starts anything.

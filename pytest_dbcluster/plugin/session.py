@@ -22,7 +22,7 @@ from pytest_dbcluster.measuring.measurement import Measurement
 from pytest_dbcluster.plugin import run_file
 from pytest_dbcluster.plugin import settings as run_settings
 from pytest_dbcluster.plugin.collection import budgets
-from pytest_dbcluster.plugin.fixture import MeasureCall
+from pytest_dbcluster.plugin.fixture import Done, MeasureCall
 from pytest_dbcluster.plugin.settings import Settings
 from pytest_dbcluster.reporting import report, results_directory, schema, sinks
 from pytest_dbcluster.reporting.documents.machine import machine
@@ -40,7 +40,7 @@ from pytest_dbcluster.testbed.pool import LEAVE_SECONDS, open_pool
 from pytest_dbcluster.testbed.resolution import ReleaseLacks
 from pytest_dbcluster.testbed.testbed import Testbed
 from pytest_dbcluster.testbed.variants import Variant
-from pytest_dbcluster.workloads.workload import Workload
+from pytest_dbcluster.workloads.workload import Setting, Workload
 
 if TYPE_CHECKING:
     from pytest_dbcluster.workloads.tpcc import TPCC
@@ -195,6 +195,12 @@ class DBSession:
         done = testbed.use(functools.partial(failover.fail_over, load))
         self.report.line(str(done))
         return done
+
+    def use(self, load: Workload, spec: ClusterSpec, release: ReleaseName, does: Callable[[Setting], Done]) -> Done:
+        """Call ``does`` on a cluster with the tables of a workload, and return its result."""
+        testbed = self.testbed(load, [spec], release)
+        self._testbeds.append(testbed)
+        return testbed.use(does)
 
     def curve_begins(self, curve: Curve) -> None:
         """Note a curve that the test declares, and its points from the run that this one continues."""

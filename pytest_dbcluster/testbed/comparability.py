@@ -29,8 +29,29 @@ def check_workloads(workloads: Sequence[object]) -> None:
             raise ConfigError(
                 f'measure(workload, on=[...]) accepts a workload, such as MySQLSlap("write"); got {workload!r}'
             )
+        _refuse_unnamed(workload)
         if isinstance(workload, OpenLoop):
             open_loop.ArrivalRate.of(workload.rate)
+
+
+def _refuse_unnamed(workload: Workload) -> None:
+    """Raise ConfigError for a workload that is not a value with a name of its own."""
+    name = type(workload).__name__
+    parameters = getattr(workload, "__dataclass_params__", None)
+    if parameters is None or not parameters.frozen:
+        raise ConfigError(
+            f"{name} is not a frozen dataclass: write @dataclasses.dataclass(frozen=True) above class {name}, since "
+            "equal workloads share their tables"
+        )
+    if type(workload).__str__ is object.__str__:
+        raise ConfigError(
+            f"{name} has no __str__: add one that returns a short name with the parameters, such as "
+            f'"{name.lower()} t16", since results and history have the workload under this name'
+        )
+    try:
+        hash(workload)
+    except TypeError as error:
+        raise ConfigError(f"{name} cannot be hashed ({error}): use a tuple for each list or mapping in it") from None
 
 
 def check_client(workloads: Iterable[Workload], release: Release) -> None:

@@ -20,7 +20,7 @@ from pytest_dbcluster import wait
 from pytest_dbcluster.clusters.cluster import Cluster
 from pytest_dbcluster.clusters.servers.connection import SQLError
 from pytest_dbcluster.clusters.servers.node import Node
-from pytest_dbcluster.errors import NotReady, WorkloadError
+from pytest_dbcluster.errors import CommandFailed, NotReady, WorkloadError
 from pytest_dbcluster.hosts.host import ask_both
 from pytest_dbcluster.rounds import counters, load_generator, open_loop, turned_away
 from pytest_dbcluster.rounds.counters import Reading
@@ -71,7 +71,7 @@ def _run_and_read(workload: Workload, setting: Setting, variant: str, block: int
     started, began = time.time(), time.monotonic()
     with cluster.ending_loads(setting.clients):
         try:
-            result = workload.run(setting)
+            result = _run(workload, setting)
         except WorkloadError as error:
             with contextlib.suppress(SQLError):  # a node does not answer; the error raised below (NodeDied) says more
                 after = sampler.read_counters(cluster.nodes)
@@ -98,6 +98,15 @@ def _run_and_read(workload: Workload, setting: Setting, variant: str, block: int
     )
     late_by = open_loop.is_behind(result, workload.round_seconds)
     return dataclasses.replace(done, limited=load_generator.limit(done), behind=late_by)
+
+
+def _run(workload: Workload, setting: Setting) -> RunResult:
+    """Run the workload once. If a command that it ran failed, raises WorkloadError with the command's output."""
+    try:
+        return workload.run(setting)
+    except CommandFailed as error:
+        said = error.stderr.strip() or error.stdout
+        raise setting.cluster.load_failure(f"{workload} {error.ended} on {setting.cluster.spec}", said) from error
 
 
 def refusal(workload: Workload, cluster: Cluster, before: Reading, after: Reading, said: str = "") -> str:

@@ -1,4 +1,7 @@
-"""``Workload``: the base class of all workloads. ``Setting``: the cluster and the hosts that a workload uses."""
+"""``Workload``: the base class of all workloads. ``Setting``: the cluster and the hosts that a workload uses.
+
+These are public, and users write workloads with them: see docs/how-to/own-workload.md for the members that stay.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +22,7 @@ if TYPE_CHECKING:  # these imports would slow down the collection of tests
     from pytest_dbcluster.releases.release import Release
 
 DIGITS = 10  # of the digest of a workload's files
+SEEDS = 2**31 - 1  # of blocks; a warm-up has blocks below 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,6 +60,11 @@ class Setting:
         """All load hosts; ``client`` is the first."""
         return (self.client, *self.others)
 
+    @property
+    def seed(self) -> int:
+        """The seed of the inputs, from 1: equal for all variants of a block, and different for the next block."""
+        return 1 + self.block % SEEDS
+
 
 class LoadEnded(WorkloadError):
     """An error of a server ended a workload. result: what the workload had done until then."""
@@ -66,7 +75,10 @@ class LoadEnded(WorkloadError):
 
 
 class Workload(abc.ABC):
-    """A workload: frozen and hashable. Equal workloads on one cluster share their prepared tables."""
+    """A workload: a frozen dataclass with its own ``__str__``, which is its name in results and history.
+
+    Equal workloads on one cluster share their prepared tables.
+    """
 
     metric: ClassVar[str] = USUAL
     """The default metric of claims."""

@@ -31,6 +31,7 @@ KNOWS_PYTEST = {
     "plugin.hooks",
     "plugin.signals",
     "plugin.xdist",
+    "testing",
 }
 MODULE_LINES = 500
 FOLDER_MODULES = 12

@@ -74,7 +74,7 @@ def own(kind):
 def workloads():
     """The public workloads."""
     public = {name: getattr(pytest_dbcluster, name) for name in pytest_dbcluster.__all__}
-    return {name for name, one in public.items() if inspect.isclass(one) and issubclass(one, Workload)}
+    return {name for name, one in public.items() if inspect.isclass(one) and issubclass(one, Workload)} - {"Workload"}
 
 
 def claims():

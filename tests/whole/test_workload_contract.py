@@ -1,0 +1,147 @@
+"""The kit that tests workloads: our own workloads pass it, and each mistake in a user's workload fails one test."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support import conftests
+
+SUPPORT = Path(__file__).parents[1] / "support"
+SCRIPTS = Path(__file__).parents[1] / "workloads" / "script" / "scripts"
+IMPORTS = """\
+import dataclasses
+import random
+import time
+
+from pytest_dbcluster import (
+    TPCC, ClusterSpec, LuaScript, MySQLSlap, RunResult, SQLFiles, Setting, SysBench, Workload
+)
+from pytest_dbcluster.testing import WorkloadContract
+"""
+OWN = f"""
+class TestMySQLSlap(WorkloadContract):
+    workload = MySQLSlap("mixed", concurrency=4, queries=40, quick_queries=40, rows=300)
+
+
+class TestSysBench(WorkloadContract):
+    workload = SysBench("oltp_insert", table_count=2, size=300, threads=2, seconds=0.1)
+
+
+class TestSQLFiles(WorkloadContract):
+    workload = SQLFiles({str(SUPPORT / "items")!r}, threads=2, seconds=0.1)
+    restores = "rows"
+
+
+class TestLuaScript(WorkloadContract):
+    workload = LuaScript({str(SCRIPTS / "counter.lua")!r}, threads=2, seconds=0.1, restore=True)
+
+
+class TestTPCC(WorkloadContract):
+    workload = TPCC(threads=2, seconds=0.3)
+    restores = "nothing"
+    statements = 0  # orders get their numbers from the tables
+"""
+GOOD = '''
+@dataclasses.dataclass(frozen=True)
+class Mine(Workload):
+    """Rows that one connection inserts."""
+
+    rows: int = 100
+    writes = True
+    tables = ("mine.items",)
+
+    def __str__(self):
+        return f"mine {self.rows}"
+
+    def prepare(self, setting):
+        node = setting.cluster.writers[0]
+        node.query("CREATE DATABASE IF NOT EXISTS mine")
+        node.query("CREATE TABLE IF NOT EXISTS mine.items (id INT PRIMARY KEY, value INT NOT NULL)")
+        node.query("REPLACE INTO mine.items VALUES (0, 0)")
+
+    def reset(self, setting):
+        setting.cluster.writers[0].query("DELETE FROM mine.items WHERE id > 0")
+
+    def run(self, setting):
+        inputs, node = random.Random(setting.seed), setting.cluster.writers[0]
+        began = time.monotonic()
+        for number in range(1, self.rows + 1):
+            node.query(f"INSERT INTO mine.items VALUES ({number}, {inputs.randrange(10**9)})")
+        return RunResult(time.monotonic() - began, operations=self.rows, commits=self.rows)
+
+    def clean(self, setting):
+        setting.cluster.writers[0].query("DROP DATABASE IF EXISTS mine")
+
+
+class TestMine(WorkloadContract):
+    workload = Mine()
+'''
+# What is wrong -> the text that is replaced, its replacement, the test that fails, and its message.
+WRONG = {
+    "not frozen": ("(frozen=True)", "", "its_name", "Mine is not a frozen dataclass: write @dataclasses.dataclass"),
+    "no dataclass": ("@dataclasses.dataclass(frozen=True)", "", "its_name", "Mine is not a frozen dataclass"),
+    "no name": ("def __str__", "def named", "its_name", "Mine has no __str__: add one that returns a short name"),
+    "not hashable": ("Mine()", "Mine(rows=[1])", "its_name", "Mine cannot be hashed (unhashable type: 'list')"),
+    "an address as its name": ('f"mine {self.rows}"', "object.__repr__(self)", "its_name", "has an address in memory"),
+    "a name with a separator": ('"mine {', '"mine | {', "its_name", "which separates the parts of a claim's id"),
+    "other inputs each time": ("random.Random(setting.seed)", "random.Random()", "equal_blocks", "setting.seed"),
+    "no reset": ("DELETE FROM mine.items WHERE id > 0", "DO 0", "reset", "Duplicate entry"),
+    "a reset that forgets a row": ("WHERE id > 0", "WHERE id > 1", "reset", "Duplicate entry"),
+    "a reset that takes too much": (" WHERE id > 0", "", "reset", "after a reset the tables differ from those of"),
+    "it says that it only reads": ("writes = True", "writes = False", "reset", "set writes to True"),
+    "no operations": ("operations=self.rows", "operations=0", "reports", "a run reports 0 operations"),
+    "rows that it makes again": ("(0, 0)", "(0, RAND() * 1e9)", "second", "a second prepare changed the tables"),
+    "tables stay": ("DROP DATABASE IF EXISTS mine", "DO 0", "clean", "clean leaves tables behind"),
+}
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    """``run(text)``: the outcomes of the tests of a file, by name, and what pytest printed."""
+    monkeypatch.setenv("DBCLUSTER_DATA_DIR", str(tmp_path / "runs"))
+    (tmp_path / "conftest.py").write_text(conftests.OWN_MACHINE + conftests.NO_CHARTS)
+
+    def run(text, *words):
+        (tmp_path / "test_mine.py").write_text(IMPORTS + text)
+        plain = ["-p", "no:cacheprovider", "-p", "no:hypothesispytest", "-v", *words]
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", *plain], cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+        found = re.findall(r"::(Test\w+::test_\w+)\S* (PASSED|FAILED|ERROR|SKIPPED|INCONCLUSIVE)", done.stdout)
+        return dict(found), done.stdout + done.stderr
+
+    return run
+
+
+def test_our_workloads_pass_their_contract(run):
+    """Names, inputs, resets, and claims on a real server."""
+    outcomes, text = run(OWN)
+
+    assert {name.partition("::")[0] for name in outcomes} == set(re.findall(r"class (Test\w+)", OWN))
+    skipped = {"TestTPCC::test_equal_blocks_have_equal_inputs"}
+    wrong = {name: outcome for name, outcome in outcomes.items() if outcome not in ("PASSED", "INCONCLUSIVE")}
+    assert set(wrong) == skipped, text
+
+
+def test_a_workload_of_a_user_passes(run):
+    """A class of thirty lines, whose statements go over the connection of the plugin."""
+    outcomes, text = run(GOOD)
+
+    assert len(outcomes) == 8
+    assert {outcome for outcome in outcomes.values()} <= {"PASSED", "INCONCLUSIVE"}, text
+
+
+@pytest.mark.parametrize("mistake", WRONG)
+def test_a_mistake_fails_a_test_that_says_what_is_wrong(run, mistake):
+    """The test of the kit is called after what is wrong."""
+    old, new, test, message = WRONG[mistake]
+    assert old in GOOD
+    outcomes, text = run(GOOD.replace(old, new), "-k", test)
+
+    assert "FAILED" in outcomes.values(), text
+    assert message in " ".join(text.split()), text
