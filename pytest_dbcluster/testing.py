@@ -62,15 +62,15 @@ class WorkloadContract:
         return lambda does: measure.use(self.workload, self.spec, does)
 
     def test_its_name_is_stable(self) -> None:
-        """It is a frozen dataclass with its own ``__str__``, so equal workloads have one name in results and history."""
+        """It is a frozen dataclass with its own ``__str__``, so equal workloads have one name in all results."""
         comparability.check_workloads([self.workload])
         name, again = str(self.workload), copy.copy(self.workload)
 
         assert again == self.workload, "a copy is not equal: let the dataclass compare all fields"
         assert hash(again) == hash(self.workload), "equal workloads have different hashes"
-        assert str(again) == name, f"equal workloads have different names: {name!r} and {str(again)!r}"
         assert name.strip() == name != "", f"the name {name!r} is empty, or has spaces around it"
         assert not ADDRESS.search(name), f"the name {name!r} has an address in memory, which differs in each run"
+        assert str(again) == name, f"equal workloads have different names: {name!r} and {str(again)!r}"
         assert "\n" not in name, f"the name {name!r} has several lines"
         assert SEPARATOR not in name, f"the name {name!r} has {SEPARATOR!r}, which separates the parts of a claim's id"
 
@@ -106,7 +106,8 @@ class WorkloadContract:
         """On all nodes. A run changes the tables if, and only if, it says so."""
 
         def there_and_back(setting: Setting) -> tuple[Rows, Rows, Rows, Rows, Rows]:
-            self.workload.reset(setting)
+            self.workload.clean(setting)
+            self.workload.prepare(setting)
             prepared = self._rows(setting), self._sums(setting)
             self.workload.run(setting)
             changed = self._sums(setting)

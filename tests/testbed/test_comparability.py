@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from pytest_dbcluster.errors import ConfigError
@@ -126,6 +128,40 @@ def test_one_load_by_name_is_refused(on, advice):
     assert str(caught.value).endswith(f"got 1: {advice}")
 
 
+class Loose(Idle):
+    """A workload that is no value."""
+
+    def __str__(self):
+        return "loose"
+
+
+@dataclasses.dataclass(frozen=True)
+class Unnamed(Idle):
+    """A workload that every claim would know by its address."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Listed(Idle):
+    """A workload with a list in it."""
+
+    rows: list[int]
+
+    def __str__(self):
+        return "listed"
+
+
+@dataclasses.dataclass(frozen=True)
+class Quick(SysBench):
+    """A workload of ours with another default."""
+
+    seconds: float | None = 0.1
+
+
+def test_a_workload_may_inherit_its_name():
+    """From one of ours, with or without further fields."""
+    comparability.check_workloads([Quick(), type("Renamed", (SysBench,), {})()])
+
+
 def test_golden_messages_about_comparability():
     """They are those of the golden file."""
     sizes, hosts = {"innodb_buffer_pool_size": (SMALL, LARGE)}, [FakeHost("a"), FakeHost("b")]
@@ -139,6 +175,9 @@ def test_golden_messages_about_comparability():
             "shapes": comparability.shapes_line({"group": GALERA, "alone": alone})[0],
             "differences": comparability.differences_line("one", "other", {"sync_binlog": ("0", "1")}),
             "not a workload": error(comparability.check_workloads, ["write"]),
+            "not frozen": error(comparability.check_workloads, [Loose()]),
+            "without a name": error(comparability.check_workloads, [Unnamed()]),
+            "not hashable": error(comparability.check_workloads, [Listed([1])]),
             "one workload": error(comparability.check_loads, {"few": "load"}, [GALERA]),
             "one workload on two specs": error(comparability.check_loads, {"few": "load"}, [GALERA] * 2),
             "a number as name": error(comparability.check_loads, {1: "a", 16: "b"}, [GALERA]),

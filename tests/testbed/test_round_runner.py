@@ -10,7 +10,7 @@ import pytest
 from pytest_dbcluster import wait
 from pytest_dbcluster.clusters.servers.connection import SQLError
 from pytest_dbcluster.clusters.topology import Topology
-from pytest_dbcluster.errors import NodeDied, WorkloadError
+from pytest_dbcluster.errors import CommandFailed, NodeDied, WorkloadError
 from pytest_dbcluster.releases import find
 from pytest_dbcluster.rounds.ledger import Ledger, LedgerEntry
 from pytest_dbcluster.rounds.round import Round, RunResult
@@ -227,6 +227,19 @@ def test_a_load_that_fails_by_itself_is_an_error(play, error):
     with pytest.raises(type(error)) as caught:
         play(Form(), Load(error))
     assert caught.value is error
+
+
+def test_a_command_that_fails_is_a_load_that_fails(play):
+    """A workload in Python may run any command: its output is the error, or the reason of a void round."""
+    error = CommandFailed(["go-tpc", "--password=x"], 3, "starting", "1290: read-only\n")
+    with pytest.raises(WorkloadError) as caught:
+        play(Form(), Load(error))
+    void = play(Form(readings=["n1", "n2", "n2"]), Load(error)).void
+
+    assert "ended with 3 on standalone1: 1290: read-only" in str(caught.value)
+    assert "--password" not in str(caught.value)
+    assert void.startswith("the primary went from n1 to n2; the workload failed: ")
+    assert void.endswith("ended with 3 on standalone1: 1290: read-only")
 
 
 def test_the_drain_is_the_time_until_nothing_is_left(play):
