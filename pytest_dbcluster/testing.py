@@ -161,14 +161,14 @@ class WorkloadContract:
     def test_clean_leaves_nothing(self, at_work: AtWork) -> None:
         """The tables are dropped. A second call is no error."""
 
-        def cleaned(setting: Setting) -> list[str]:
+        def clean_twice(setting: Setting) -> list[str]:
             self.workload.clean(setting)
             self.workload.clean(setting)
             left = [table for table in self.workload.tables if _exists(setting.cluster.nodes[0], table)]
             self.workload.prepare(setting)
             return left
 
-        assert at_work(cleaned) == [], "clean leaves tables behind"
+        assert at_work(clean_twice) == [], "clean leaves tables behind"
 
     @pytest.mark.expected_seconds(30)
     def test_claims_work(self, measure: Measure) -> None:

@@ -26,7 +26,7 @@ from pytest_dbcluster.measuring.drawing.rules import Rules
 from pytest_dbcluster.measuring.evidence import ResolvedSpec, SpecDocument
 from pytest_dbcluster.measuring.measurement import Measurement
 from pytest_dbcluster.measuring.question import Question
-from pytest_dbcluster.plugin.fixture import Measure, MeasureCall
+from pytest_dbcluster.plugin.fixture import Done, Measure, MeasureCall
 from pytest_dbcluster.reporting.documents.claim_id import bare, claim_id
 from pytest_dbcluster.reporting.published import Published
 from pytest_dbcluster.rounds import open_loop
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from pytest_dbcluster.reporting.resume.earlier import Earlier
     from pytest_dbcluster.workloads.tpcc import TPCC
     from pytest_dbcluster.workloads.tpcc.failover import LoadedFailover
+    from pytest_dbcluster.workloads.workload import Setting, Workload
 
 ROOT = Path(__file__).parents[2]
 MARK = "published"
@@ -151,6 +152,10 @@ class _NoSession:
     def failover(self, load: TPCC, spec: ClusterSpec, release: ReleaseName) -> LoadedFailover:
         """Raise AssertionError: nothing is measured here."""
         raise AssertionError(f"{load}: a test of a published measurement fails a cluster over")
+
+    def use(self, load: Workload, spec: ClusterSpec, release: ReleaseName, does: Callable[[Setting], Done]) -> Done:
+        """Raise AssertionError: nothing runs here."""
+        raise AssertionError(f"{load}: a test of a published measurement uses {spec} without a claim")
 
     def curve_begins(self, curve: Curve) -> None:
         """Do nothing: its points are noted when they are claimed."""

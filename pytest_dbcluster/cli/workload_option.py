@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib
 import os
 from pathlib import Path
 from typing import Any, cast
@@ -12,6 +11,7 @@ from pytest_dbcluster import registry
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.hosts.given import Add, HelpText
 from pytest_dbcluster.workloads.mysqlslap import MODES, MySQLSlap
+from pytest_dbcluster.workloads.script import LuaScript
 from pytest_dbcluster.workloads.sql import SQLFiles
 from pytest_dbcluster.workloads.sysbench import SCRIPTS, SysBench
 from pytest_dbcluster.workloads.tpcc import TPCC
@@ -19,8 +19,7 @@ from pytest_dbcluster.workloads.workload import Workload
 
 TOOLS = ("tpcc", "sysbench", "mysqlslap")
 LUA = ".lua"  # the ending of a script
-LUA_MODULE, LUA_CLASS = "pytest_dbcluster.workloads.script", "LuaScript"  # the workload that runs a script
-KINDS = (*TOOLS, "a directory with SQL files such as shop/")
+KINDS = (*TOOLS, "a directory with SQL files such as shop/", "a script such as bench/mine.lua")
 
 
 def add_workload(add: Add, usual: str, **more: object) -> None:
@@ -30,9 +29,10 @@ def add_workload(add: Add, usual: str, **more: object) -> None:
         "--workload",
         metavar="NAME[:MODE]",
         help=HelpText(
-            "tpcc, sysbench:SCRIPT, mysqlslap:MODE, or a directory with SQL files such as shop/, of which "
-            f"shop/:order.sql@2,browse.sql runs only these transactions{repeatable} (default {usual})",
-            f"tpcc, sysbench:SCRIPT, mysqlslap:MODE or shop/{repeatable} (default {usual})",
+            "tpcc, sysbench:SCRIPT, mysqlslap:MODE, a script of yours such as bench/mine.lua, or a directory with SQL "
+            f"files such as shop/, of which shop/:order.sql@2,browse.sql runs only these transactions{repeatable} "
+            f"(default {usual})",
+            f"tpcc, sysbench:SCRIPT, mysqlslap:MODE, mine.lua or shop/{repeatable} (default {usual})",
         ),
         **more,
     )
@@ -45,8 +45,9 @@ def add_workload(add: Add, usual: str, **more: object) -> None:
 def workload_of(text: str, threads: int | None) -> Workload:
     """The workload of a value of ``--workload``. Raises ConfigError for an unknown one.
 
-    It is ``tpcc``, ``sysbench:oltp_read_write``, ``mysqlslap:mixed``, a directory such as ``shop/``, or one with some
-    of its transactions: ``shop/:browse.sql@9,history.sql``. A tool wins over a directory of the same name.
+    It is ``tpcc``, ``sysbench:oltp_read_write``, ``mysqlslap:mixed``, a script such as ``bench/mine.lua``, or a
+    directory such as ``shop/``. A directory may have some of its transactions: ``shop/:browse.sql@9,history.sql``. A
+    tool wins over a directory of the same name.
     """
     workload = _usual(text)
     if threads is None:
@@ -91,14 +92,8 @@ def _sql_files(name: str, mode: str) -> SQLFiles:
     return SQLFiles(os.path.normpath(name), transactions=mode.split(",") if mode else None)
 
 
-def _script(text: str) -> Workload:
-    """The workload of a script in Lua. Raises ConfigError without the file, and if no workload runs scripts."""
-    try:
-        module = importlib.import_module(LUA_MODULE)
-    except ModuleNotFoundError:
-        raise ConfigError(
-            f"--workload {text}: a script in Lua cannot be a workload yet; name a directory with SQL files"
-        ) from None
+def _script(text: str) -> LuaScript:
+    """The workload of a script in Lua. Raises ConfigError for a file that is missing."""
     if not Path(text).is_file():
         raise ConfigError(f"--workload {text}: there is no such file")
-    return cast("Workload", getattr(module, LUA_CLASS)(text))
+    return LuaScript(text)

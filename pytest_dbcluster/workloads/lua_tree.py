@@ -28,6 +28,9 @@ class LuaTree:
     shown: str
     """The path of the script as the test writes it."""
 
+    path: str
+    """The absolute path of the script."""
+
     name: str
     """The name of the script without ``.lua``."""
 
@@ -36,6 +39,12 @@ class LuaTree:
 
     files: Mapping[str, bytes] = dataclasses.field(repr=False)
     """Path relative to the script's directory -> content."""
+
+    @functools.cached_property
+    def digests(self) -> Mapping[str, str]:
+        """The SHA-256 of each file, by its path from the parent of the script's directory."""
+        directory = Path(self.path).parent.name
+        return {f"{directory}/{name}": hashlib.sha256(content).hexdigest() for name, content in self.files.items()}
 
     @functools.cached_property
     def digest(self) -> str:
@@ -84,7 +93,7 @@ def read(script: str | os.PathLike[str], more: Sequence[str]) -> LuaTree:
     names = {path.resolve().name, *(each.relative_to(directory).as_posix() for each in _lua_files(directory, shown))}
     for name in more:
         if not (directory / name).is_file():
-            raise ConfigError(f"LuaScript({shown!r}, files={list(more)!r}): there is no file {directory / name}")
+            raise ConfigError(f"LuaScript({shown!r}, data_files={list(more)!r}): there is no file {directory / name}")
         names.add(Path(name).as_posix())
     size = sum((directory / name).stat().st_size for name in names)
     if size > MOST_BYTES:
@@ -93,7 +102,7 @@ def read(script: str | os.PathLike[str], more: Sequence[str]) -> LuaTree:
             f"{OWN_DIRECTORY}, and write rows in prepare"
         )
     contents = {name: (directory / name).read_bytes() for name in sorted(names)}
-    return LuaTree(shown, path.resolve().stem, path.resolve().name, contents)
+    return LuaTree(shown, str(path.resolve()), path.resolve().stem, path.resolve().name, contents)
 
 
 def _lua_files(directory: Path, shown: str = "") -> Iterator[Path]:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-import types
-
 import pytest
 
-from pytest_dbcluster.cli import workload_option
 from pytest_dbcluster.cli.workload_option import workload_of
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.workloads.mysqlslap import MySQLSlap
+from pytest_dbcluster.workloads.script import LuaScript
 from pytest_dbcluster.workloads.sql import SQLFiles
 from pytest_dbcluster.workloads.sysbench import SysBench
 from pytest_dbcluster.workloads.tpcc import TPCC
@@ -62,17 +59,15 @@ def test_a_tool_wins_over_a_directory_of_its_name(shop):
     assert workload_of("tpcc/", None) == SQLFiles("tpcc")
 
 
-def test_a_script_is_a_workload_as_soon_as_a_class_runs_scripts(tmp_path, monkeypatch):
-    """The command finds the class by its name."""
-    script = tmp_path / "own.lua"
-    module = types.ModuleType(workload_option.LUA_MODULE)
-    setattr(module, workload_option.LUA_CLASS, lambda path: ("script", path))
-    monkeypatch.setitem(sys.modules, workload_option.LUA_MODULE, module)
-
+def test_a_script_is_a_workload(tmp_path, monkeypatch):
+    """Its path ends with .lua; it may have a number of threads."""
+    monkeypatch.chdir(tmp_path)
     with pytest.raises(ConfigError, match=r"own\.lua: there is no such file"):
-        workload_of(str(script), None)
-    script.write_text("function event() end")
-    assert workload_of(str(script), None) == ("script", str(script))
+        workload_of("own.lua", None)
+    (tmp_path / "own.lua").write_text("function event() end")
+
+    assert workload_of("own.lua", 3) == LuaScript("own.lua", threads=3)
+    assert workload_of(str(tmp_path / "own.lua"), None).option == "own.lua"
 
 
 @pytest.mark.parametrize(

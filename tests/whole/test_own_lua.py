@@ -40,8 +40,9 @@ def test_the_guide_ends_as_it_says(project, monkeypatch):
     assert done.returncode == 0, done.stdout + done.stderr
     assert {test.outcome for test in read_run(project / "reports" / "latest").tests} == {"holds"}
     [claim] = map(json.loads, (project / "reports" / "latest" / "claims.jsonl").read_text().splitlines())
-    content = LuaScript("bench/visits.lua").content
-    assert claim["claim_id"].endswith(f" | script visits t8 pages=5000 | {content}")
+    visits = LuaScript("bench/visits.lua")
+    assert claim["claim_id"].endswith(f" | script visits t8 pages=5000 {visits.content_hash}")
+    assert claim["files"]["default"] == visits.files
 
 
 def test_a_message_of_the_guide_is_the_message(project):

@@ -11,6 +11,7 @@ import os
 import re
 import weakref
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pytest_dbcluster import calls, registry, wait
@@ -74,7 +75,7 @@ class LuaScript(Workload):
     restore: bool = False
     """Whether the tables of prepare are restored from copies before each round. Otherwise rows that events add stay."""
 
-    files: Sequence[str] = ()
+    data_files: Sequence[str] = ()
     """Files that the script reads and that are not named ``*.lua``, relative to its directory."""
 
     to: str | None = None
@@ -125,13 +126,13 @@ class LuaScript(Workload):
             open_loop.share_of(self.rate)
         if not re.fullmatch(r"[A-Za-z_]\w{0,40}", self.database):
             raise ConfigError(f"script database={self.database!r}: it accepts a name of letters, digits and _")
-        tree = lua_tree.read(self.script, self.files)
+        tree = lua_tree.read(self.script, self.data_files)
         fixed = {
             "script": os.fspath(self.script),
             "options": tuple(
-                (name.replace("-", "_"), _fixed(value)) for name, value in dict(self.options or ()).items()
+                (name.replace("-", "_"), _hashable(value)) for name, value in dict(self.options or ()).items()
             ),
-            "files": tuple(self.files),
+            "data_files": tuple(self.data_files),
             "content": tree.digest,
             "tree": tree,
         }
@@ -154,6 +155,26 @@ class LuaScript(Workload):
     def tables(self) -> Sequence[str]:
         """The tables that must be equal on all nodes afterwards; none until the script's prepare has made them."""
         return _TABLES.get(self.data_set, ())
+
+    @property
+    def files(self) -> Mapping[str, str]:
+        """The SHA-256 of each file of the script, such as ``bench/visits.lua``."""
+        return self.tree.digests
+
+    @property
+    def own_name(self) -> str:
+        """The name of the script without ``.lua``."""
+        return self.tree.name
+
+    @property
+    def option(self) -> str:
+        """The path of the script, relative to the working directory if it is below it; empty with options.
+
+        ``--workload`` accepts no options of a script.
+        """
+        path = Path(self.tree.path)
+        shown = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+        return "" if self.options or self.data_files else str(shown)
 
     @property
     def data_set(self) -> str:
@@ -322,7 +343,7 @@ class LuaScript(Workload):
             setting.cluster.writers[0].query(f"DROP DATABASE IF EXISTS `{database}`", wait.SLOW_SECONDS)
 
 
-def _fixed(value: object) -> Option:
+def _hashable(value: object) -> Option:
     """A value of an option that can be hashed. Raises ConfigError for another type."""
     if isinstance(value, list | tuple):
         return tuple(map(str, value))

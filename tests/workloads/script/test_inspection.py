@@ -33,7 +33,7 @@ CONSTRUCTED = {
     "the file is missing": lambda: LuaScript("bench/mine.lua"),
     "a file of a name like it is there": lambda: LuaScript("scripts/order.lua"),
     "it is a script of sysbench": lambda: LuaScript("oltp_read_write.lua"),
-    "a file that it reads is missing": lambda: LuaScript("scripts/orders.lua", files=["word.txt"]),
+    "a file that it reads is missing": lambda: LuaScript("scripts/orders.lua", data_files=["word.txt"]),
     "threads are a text": lambda: LuaScript("scripts/orders.lua", threads="4"),
     "an endpoint is unknown": lambda: LuaScript("scripts/orders.lua", to="master"),
     "a database has a strange name": lambda: LuaScript("scripts/orders.lua", database="my-db"),
@@ -65,7 +65,7 @@ def test_a_script_says_what_it_defines():
     assert (facts.event, facts.thread_run, facts.declares, facts.commands) == (True, "", True, ("prepare", "cleanup"))
     assert sorted(facts.options) == ["attempts", "customers", "items", "rollbacks", "scale", "seconds", "seed"]
     assert {"rand_type", "scale"} <= set(facts.every)
-    LuaScript(SCRIPTS / "orders.lua", files=["words.txt"], options={"rand-type": "uniform", "scale": 2}).check()
+    LuaScript(SCRIPTS / "orders.lua", data_files=["words.txt"], options={"rand-type": "uniform", "scale": 2}).check()
 
 
 def test_a_script_without_declared_options_accepts_any():
@@ -115,7 +115,7 @@ def test_the_content_belongs_to_the_workload(tmp_path):
     assert other != one
     assert other.data_set != one.data_set
     assert str(other) == str(one) == "script mine t16"
-    assert LuaScript(tmp_path / "mine.lua", files=["words.txt"]).content not in (one.content, other.content)
+    assert LuaScript(tmp_path / "mine.lua", data_files=["words.txt"]).content not in (one.content, other.content)
 
 
 def test_rounds_run_the_files_that_were_read(tmp_path):
@@ -152,7 +152,9 @@ def test_a_directory_with_too_much_in_it_is_refused(tmp_path, monkeypatch, limit
 
 def test_messages_of_lua_name_the_file_as_the_test_does():
     """Whether Lua shows it with ./ or not; other words stay."""
-    tree = lua_tree.LuaTree("bench/mine.lua", "mine", "mine.lua", {"mine.lua": b"", "lib/mine.lua": b""})
+    tree = lua_tree.LuaTree(
+        "bench/mine.lua", "/b/bench/mine.lua", "mine", "mine.lua", {"mine.lua": b"", "lib/mine.lua": b""}
+    )
 
     said = "mine.lua:3: in ./lib/mine.lua:4: and /other/mine.lua:5: or yours_mine.lua:6:"
     assert (

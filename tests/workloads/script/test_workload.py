@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections import defaultdict
 from pathlib import Path
 
 import pytest
 
+from pytest_dbcluster.clusters.servers.connection import SQLError
 from pytest_dbcluster.clusters.servers.node import LOAD
 from pytest_dbcluster.errors import ConfigError, WorkloadError
 from pytest_dbcluster.releases import find
@@ -33,7 +35,7 @@ BUNDLED = {
     "select_random_points": ({"table_size": 500}, False),
     "select_random_ranges": ({"table_size": 500}, False),
 }
-ORDERS = LuaScript(SCRIPTS / "orders.lua", options={"rollbacks": 10}, files=["words.txt"], threads=4, seconds=0.4)
+ORDERS = LuaScript(SCRIPTS / "orders.lua", options={"rollbacks": 10}, data_files=["words.txt"], threads=4, seconds=0.4)
 
 
 def bundled(name, **given):
@@ -229,9 +231,10 @@ def connections(node):
 
 
 def kill_all(node):
-    """End every connection of the load."""
+    """End every connection of the load; one may have ended meanwhile."""
     for one in connections(node):
-        node.query(f"KILL {one}")
+        with contextlib.suppress(SQLError):
+            node.query(f"KILL {one}")
 
 
 HOT = """
