@@ -15,7 +15,7 @@ from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.rounds import open_loop
 from pytest_dbcluster.rounds.round import RunResult
 from pytest_dbcluster.rounds.round_length import USUAL
-from pytest_dbcluster.workloads import arguments
+from pytest_dbcluster.workloads import arguments, connections
 from pytest_dbcluster.workloads.workload import Setting, Workload
 
 if TYPE_CHECKING:
@@ -120,6 +120,18 @@ class SysBench(Workload):
     seed: int = 1
     """Seed of the inputs; each block has other inputs."""
 
+    reconnect: bool = False
+    """Whether each transaction has a new connection, which is made in the transaction's time."""
+
+    idle: int = 0
+    """Number of connections beside the load that stay idle in each round."""
+
+    pause: float | None = None
+    """Mean seconds that each connection waits before a transaction of a closed loop, exponentially distributed."""
+
+    tls: bool = False
+    """Whether the connections use TLS, which the servers must offer."""
+
     metric: ClassVar[str] = "goodput"  # attempts that ended in a conflict do not count as work
     divides: ClassVar[bool] = True
 
@@ -139,10 +151,12 @@ class SysBench(Workload):
             raise ConfigError(f"sysbench table_count={self.table_count}: {self.script} reads one table")
         if self.rate is not None:
             open_loop.share_of(self.rate)
+        connections.check("sysbench", self)
 
     def __str__(self) -> str:
         rate = f" at {open_loop.text_of(self.rate)}" if self.rate else ""
-        return f"sysbench {self.script} t{self.threads}{rate}" + (f" to {self.to}" if self.to else "")
+        name = f"sysbench {self.script} t{self.threads}{rate}" + (f" to {self.to}" if self.to else "")
+        return name + connections.words(self)
 
     @property
     def writes(self) -> bool:
@@ -181,8 +195,8 @@ class SysBench(Workload):
 
     @property
     def clients(self) -> int:
-        """One connection for each thread."""
-        return self.threads
+        """One connection for each thread, and the idle ones."""
+        return self.threads + self.idle
 
     def with_seconds(self, seconds: float | None) -> SysBench:
         """The same workload with rounds of this length in seconds; None lets the claim choose it."""
@@ -214,15 +228,18 @@ class SysBench(Workload):
     def prepare(self, setting: Setting) -> None:
         """Make the tables, or restore their ids if another workload used them.
 
-        Raises WorkloadError if another version of this program made the tables, and Unsupported for an old sysbench.
-        Raises ConfigError if the script writes and an endpoint accepts no writes.
+        Raises WorkloadError if another version of this program made the tables. Raises Unsupported for an old sysbench,
+        and with ``tls`` if a server does not offer it. Raises ConfigError if the script writes and an endpoint accepts
+        no writes.
         """
-        from pytest_dbcluster.workloads import sysbench_driver
+        from pytest_dbcluster.workloads import sysbench_driver, tls_files
 
         if self.writes:
             to = sysbench_driver.endpoints(setting.cluster, self.to, writes=True)
             setting.cluster.require_writers(to, str(self))
         sysbench_driver.sysbench(setting)
+        if self.tls:
+            tls_files.read(setting.cluster, sysbench_driver.endpoints(setting.cluster, self.to, writes=self.writes))
         node = setting.cluster.writers[0]
         present = (
             {f"{SCHEMA}.{name}" for (name,) in node.query(f"SHOW TABLES FROM {SCHEMA}")}
@@ -288,10 +305,12 @@ class SysBench(Workload):
 
         to: Sequence[Endpoint] = sysbench_driver.endpoints(setting.cluster, self.to, writes=self.writes)
         own: dict[str, object] = {option: getattr(self, field) for option, field in OPTIONS.items()}
-        own |= {"auto_inc": False, "isolation": self.isolation or ""}
+        own |= {"auto_inc": False, "isolation": self.isolation or "", **connections.options(self)}
         if self.writes and self._commits_per_event > 1:
             own["attempts"] = 1  # a retry would repeat committed statements
-        return sysbench_driver.Call(str(self), "oltp.lua", self.threads, SCHEMA, to, own, self.prepared)
+        return sysbench_driver.Call(
+            str(self), "oltp.lua", self.threads, SCHEMA, to, own, self.prepared, idle=self.idle, tls=self.tls
+        )
 
     @property
     def _commits_per_event(self) -> int:

@@ -31,7 +31,7 @@ from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.rounds.histogram import Histogram
 from pytest_dbcluster.rounds.ledger import Ledger, LedgerEntry
 from pytest_dbcluster.rounds.round import LoadHost, RunResult
-from pytest_dbcluster.workloads import load_hosts
+from pytest_dbcluster.workloads import load_hosts, tls_files
 from pytest_dbcluster.workloads.load_hosts import Share, Signals
 from pytest_dbcluster.workloads.lua_tree import LuaTree
 from pytest_dbcluster.workloads.workload import LoadEnded, Setting
@@ -77,6 +77,12 @@ class Call:
 
     files: Mapping[str, str] = dataclasses.field(default_factory=dict)
     """Option of the script -> the text of a file. Each load host gets the file, and the option its path there."""
+
+    idle: int = 0
+    """Number of further connections, which stay idle."""
+
+    tls: bool = False
+    """Whether the connections use TLS."""
 
     prefix: str = ""
     """Begins the names of the options of terminal.lua."""
@@ -295,31 +301,14 @@ def command(call: Call, setting: Setting, name: str, *, seconds: float) -> str:
 
 def _execute(call: Call, setting: Setting, host: Host, name: str, names: Mapping[str, str], seconds: float) -> str:
     tool = _bring(setting, [host])
-    secret = f"{host.directory}/sysbench.cnf"
-    user, password = call.endpoints[0].user, call.endpoints[0].password
-    host.push_once(f"mysql-user={user}\nmysql-password={password}\n".encode(), secret)
     script = LUA / call.script
     if not script.exists():
         script = (tool.scripts or LUA) / call.script
     environment = {**tool.environment, "LUA_PATH": f"{LUA}/?.lua;{tool.scripts}/?.lua;;"}
-    general = {
-        "config-file": secret,
-        **_addresses(call),
-        "mysql-db": call.schema,
-        "threads": call.threads,
-        "db-ps-mode": "auto" if call.prepared else "disable",
-        "thread-stack-size": "256K",  # the default, 64K, is too small for a TLS handshake
-        "time": 0,
-        "events": 0,
-        "verbosity": 0,
-    }
-    pushed: dict[str, object] = {key: f"{host.directory}/{key}.lua" for key in call.files}
-    for key, path in pushed.items():
-        host.push_once(call.files[key].encode(), str(path))
-    if call.tree:
-        pushed |= call.own({"script": call.tree.push(host), "scripts": tool.scripts})
-    options = [f"--{key}={_text(value)}" for key, value in {**general, **call.options, **pushed}.items()]
+    options = [f"--{key}={_text(value)}" for key, value in _options(call, host, tool).items()]
     line = [str(tool.program("sysbench")), *options, str(script), name]
+    if call.tls:  # sysbench reads its certificates from the working directory
+        line = ["env", "-C", tls_files.push(setting.cluster, call.endpoints, host), *line]
     what = f"{call.name} {name if name != 'run' else ''}".strip()
     try:
         done = host.run(line, seconds=seconds, environment=environment)
@@ -331,6 +320,31 @@ def _execute(call: Call, setting: Setting, host: Host, name: str, names: Mapping
         message = _shorten(call, "\n".join(fatal), names)
         raise setting.cluster.load_failure(f"{what} lost threads on {setting.cluster.spec}", message)
     return done.stdout
+
+
+def _options(call: Call, host: Host, tool: Release) -> dict[str, object]:
+    """All options of sysbench, with the paths of the files that this writes to the host."""
+    secret = f"{host.directory}/sysbench.cnf"
+    user, password = call.endpoints[0].user, call.endpoints[0].password
+    host.push_once(f"mysql-user={user}\nmysql-password={password}\n".encode(), secret)
+    general = {
+        "config-file": secret,
+        **_addresses(call),
+        "mysql-db": call.schema,
+        "threads": call.threads,
+        "db-ps-mode": "auto" if call.prepared else "disable",
+        "thread-stack-size": "256K",  # the default, 64K, is too small for a TLS handshake
+        "time": 0,
+        "events": 0,
+        "verbosity": 0,
+    }
+    general |= {"mysql-ssl": True} if call.tls else {}
+    pushed: dict[str, object] = {key: f"{host.directory}/{key}.lua" for key in call.files}
+    for key, path in pushed.items():
+        host.push_once(call.files[key].encode(), str(path))
+    if call.tree:
+        pushed |= call.own({"script": call.tree.push(host), "scripts": tool.scripts})
+    return {**general, **call.options, **pushed}
 
 
 def _text(value: object) -> str:
@@ -367,10 +381,11 @@ def _require_room(call: Call, cluster: Cluster) -> None:
     """Raise ConfigError for more threads than a node has free connections, or than a proxy allows."""
     direct = {(node.endpoint.host, node.endpoint.port) for node in cluster.nodes}
     for number, endpoint in enumerate(call.endpoints):
-        threads = len(range(number, call.threads, len(call.endpoints)))
+        threads = len(range(number, call.threads, len(call.endpoints))) + math.ceil(call.idle / len(call.endpoints))
+        load = f"{call.threads} threads" + (f" beside {call.idle} idle connections" if call.idle else "")
         if (endpoint.host, endpoint.port) not in direct and threads > MOST_CONNECTIONS:
             raise ConfigError(
-                f"{call.name}: {call.threads} threads are {threads} connections to a proxy, which accepts "
+                f"{call.name}: {load} are {threads} connections to a proxy, which accepts "
                 f"{MOST_CONNECTIONS}: use fewer threads, or a cluster with proxy=None"
             )
         for node in (node for node in cluster.nodes if node.name in endpoint.nodes):
@@ -379,7 +394,7 @@ def _require_room(call: Call, cluster: Cluster) -> None:
             needed = math.ceil(threads / len(endpoint.nodes)) + used
             if needed > maximum:
                 raise ConfigError(
-                    f"{call.name}: {call.threads} threads are {needed - used} connections to {node.name}, which "
+                    f"{call.name}: {load} are {needed - used} connections to {node.name}, which "
                     f"accepts {maximum}, {used} of them in use: set max_connections={needed} or more there, or "
                     "use fewer threads"
                 )

@@ -152,6 +152,12 @@ class Connection:
         for statement in statements:
             self.query(statement, seconds)
 
+    def certificate(self) -> bytes:
+        """The certificate of the server in DER, if the connection uses TLS; empty if the server does not offer it."""
+        self.query("DO 0")
+        show = getattr(self._connection._socket.sock, "getpeercert", None)
+        return show(binary_form=True) or b"" if show else b""
+
     def close(self) -> None:
         """Close the connection; the next statement opens it again.
 

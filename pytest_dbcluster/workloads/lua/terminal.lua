@@ -30,13 +30,16 @@ typedef struct { long seconds; long nanoseconds; } terminal_time;
 int terminal_clock(int clock, terminal_time *now) __asm__("clock_gettime");
 int terminal_sleep(int clock, int flags, const terminal_time *wake, terminal_time *left) __asm__("clock_nanosleep");
 int terminal_prctl(int option, unsigned long value) __asm__("prctl");
+typedef struct { unsigned long soft, hard; } terminal_limit;
+int terminal_get_limit(int resource, terminal_limit *limit) __asm__("getrlimit");
+int terminal_set_limit(int resource, const terminal_limit *limit) __asm__("setrlimit");
 extern int terminal_turn __asm__("optind");
 extern int terminal_start __asm__("optopt");
 ]]
 
 local C = ffi.C -- a user's script may get another one
 
--- Linux, <time.h> and <sys/prctl.h>
+-- Linux, <time.h>, <sys/prctl.h> and <sys/resource.h>
 local REALTIME, MONOTONIC, PROCESS_CPU, THREAD_CPU, ABSOLUTE, SET_TIMERSLACK = 0, 1, 2, 3, 1, 29
 
 -- Buckets of latencies as in pytest_dbcluster/rounds/histogram.py.
@@ -62,6 +65,8 @@ local LOST = {
    2002, 2003, 2006, 2011, 2012, 2013, 2026, 2027, 2055,
 }
 local ROLLBACKS = 3 -- tries of one
+local OPEN_FILES = 7 -- the resource of getrlimit
+local MOST_PAUSE = 10 -- times the mean of pauses, as for the terminals of TPC-C
 local PAUSE = 0.05 -- seconds before the next attempt, where an immediate one cannot succeed
 -- The first retry is immediate. Later ones wait, since they would fail while another node's writeset is applied.
 local STEP, LONGEST = 0.0005, 0.01 -- seconds by which each further retry waits longer
@@ -288,7 +293,7 @@ local function lose(entry, since)
 end
 
 local function attempts(t, entry, kind, input, began)
-   local tries, without = 0, not t.con and t.lost > 0
+   local tries, without = 0, not t.con and t.lost > 0 and not t.reconnects
    while true do
       local there = connected(t)
       if tries > 0 or without then began = lose(entry, began) end -- a lost connection takes until there is another
@@ -323,12 +328,19 @@ local function transaction(t, start, begins)
       end
    end
    if load.done then load.done(t, kind, input, outcome) end
+   if t.reconnects then drop(t) end
    return not t.problem
+end
+
+-- Seconds before the next transaction of a closed loop: those of the workload, or exponential around a mean.
+local function pause(t)
+   if load.pause then return load.pause(t) end
+   return t.mean_pause * math.min(MOST_PAUSE, -math.log(1 - t.waits.unit()))
 end
 
 local function closed_loop(t)
    while C.sb_more_events(t.thread) do
-      if load.pause and not sleep_until(t, math.min(now() + load.pause(t), t.deadline)) then return end
+      if t.pauses and not sleep_until(t, math.min(now() + pause(t), t.deadline)) then return end
       local start = now()
       if start >= t.deadline or not transaction(t, start, start) then return end
    end
@@ -407,6 +419,20 @@ local function begin_with_other_hosts(t)
    end
 end
 
+-- Opens this thread's share of the connections that stay idle, after all threads have their own ones.
+local function open_idle(t)
+   local limit = ffi.new("terminal_limit[1]")
+   if C.terminal_get_limit(OPEN_FILES, limit) == 0 then
+      limit[0].soft = limit[0].hard
+      C.terminal_set_limit(OPEN_FILES, limit)
+   end
+   for number = t.id + 1, option("idle"), terminals do
+      local ok, con = pcall(t.driver.connect, t.driver)
+      if not ok then error(("idle connection %d of %d: %s"):format(number, option("idle"), tostring(con)), 0) end
+      t.idle[#t.idle + 1] = con
+   end
+end
+
 local function begin_thread(thread)
    local threads, seed = sysbench.opt.threads, option("seed")
    terminals = option("terminals") > 0 and option("terminals") or threads
@@ -415,6 +441,8 @@ local function begin_thread(thread)
       id = id, thread = thread, attempts = option("attempts"), seconds = tonumber(option("seconds")), nodes = {},
       errors = {}, lost = 0, by_tenth = {}, offered = 0, going = true, entries = {}, keeps = option("ledger"),
       random = seeded.generator(seed, id, 0).range, gaps = seeded.generator(seed, id, 1),
+      waits = seeded.generator(seed, id, 2), mean_pause = tonumber(option("pause")), reconnects = option("reconnect"),
+      idle = {},
    }
    local rate = tonumber(option("arrival_rate"))
    t.mean_gap = rate > 0 and terminals / rate or 0
@@ -428,12 +456,19 @@ local function begin_thread(thread)
       }
    end
    local ok, problem = pcall(connect, t)
-   if option("go") ~= "" then -- a second turn, which the last thread has when all others are connected
+   if option("idle") > 0 then -- a second turn, which begins when all threads are connected
       wait_for_turn(threads + thread + 1)
       C.terminal_turn = threads + thread + 2
+      if ok then ok, problem = pcall(open_idle, t) end
+   end
+   if option("go") ~= "" then -- one more turn, which the last thread has when all others have done all this
+      local begin = (option("idle") > 0 and 2 or 1) * threads + thread + 1
+      wait_for_turn(begin)
+      C.terminal_turn = begin + 1
       if ok and thread == threads - 1 then begin_with_other_hosts(t) end
    end
    if not ok then error(words(t, problem), 0) end
+   t.pauses = load.pause ~= nil or t.mean_pause > 0
    mine = t
 end
 
@@ -526,6 +561,7 @@ function end_thread(id)
    assert(file:write(json(reported(t))))
    assert(file:close())
    drop(t)
+   for _, con in ipairs(t.idle) do pcall(con.disconnect, con) end
 end
 
 -- Name of each of our options -> description and default.
@@ -533,6 +569,9 @@ terminal.options = {
    seconds = {"how long new transactions start", "2"},
    arrival_rate = {"transactions a second over all threads, 0 for a closed loop", "0"},
    attempts = {"tries of one transaction", 100},
+   pause = {"mean seconds before each transaction of a closed loop", "0"},
+   reconnect = {"whether each transaction has a connection of its own", false},
+   idle = {"connections of all load hosts that stay idle", 0},
    seed = {"of the inputs", 1},
    first = {"number of the first terminal, where several hosts divide them", 0},
    terminals = {"terminals of all load hosts, 0 for the threads of this one", 0},

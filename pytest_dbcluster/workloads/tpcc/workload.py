@@ -16,7 +16,7 @@ from pytest_dbcluster.errors import ConfigError, WorkloadError
 from pytest_dbcluster.rounds import open_loop
 from pytest_dbcluster.rounds.round import RunResult
 from pytest_dbcluster.rounds.round_length import USUAL
-from pytest_dbcluster.workloads import arguments
+from pytest_dbcluster.workloads import arguments, connections
 from pytest_dbcluster.workloads.tpcc.conditions import SCHEMA
 from pytest_dbcluster.workloads.workload import Setting, Workload
 
@@ -82,6 +82,18 @@ class TPCC(Workload):
     seed: int = 1
     """Seed of the inputs; each block has other inputs."""
 
+    reconnect: bool = False
+    """Whether each transaction has a new connection, which is made in the transaction's time."""
+
+    idle: int = 0
+    """Number of connections beside the load that stay idle in each round."""
+
+    pause: float | None = None
+    """Mean seconds that each connection waits before a transaction of a closed loop, exponentially distributed."""
+
+    tls: bool = False
+    """Whether the connections use TLS, which the servers must offer."""
+
     metric: ClassVar[str] = "goodput"  # attempts that ended in a conflict do not count as work
     divides: ClassVar[bool] = True
 
@@ -97,16 +109,19 @@ class TPCC(Workload):
             arguments.round_seconds("tpcc seconds", self.seconds)
         if self.thinking and self.rate is not None:
             raise ConfigError(f"tpcc thinking=True and rate={self.rate!r}: both set the arrival rate; use one of them")
+        if self.thinking and self.pause is not None:
+            raise ConfigError(f"tpcc thinking=True and pause={self.pause!r}: both let terminals wait; use one of them")
         if self.partitioned and self.to != "all":
             raise ConfigError(f"tpcc partitioned=True and to={self.to!r}: use to='all'")
         if self.rate is not None:
             open_loop.share_of(self.rate)
+        connections.check("tpcc", self)
 
     def __str__(self) -> str:
         rate = f" at {open_loop.text_of(self.rate)}" if self.rate else ""
         endpoint = f" to {self.to}{' partitioned' if self.partitioned else ''}" if self.to != "writer" else ""
         district = " on one district" if self.terminals_on == "district" else ""
-        return f"tpcc w{self.warehouses} t{self.threads}{rate}{endpoint}{district}"
+        return f"tpcc w{self.warehouses} t{self.threads}{rate}{endpoint}{district}{connections.words(self)}"
 
     @property
     def writes(self) -> bool:
@@ -146,8 +161,8 @@ class TPCC(Workload):
 
     @property
     def clients(self) -> int:
-        """One connection for each thread."""
-        return self.threads
+        """One connection for each thread, and the idle ones."""
+        return self.threads + self.idle
 
     def with_seconds(self, seconds: float | None) -> TPCC:
         """The same workload with rounds of this length in seconds; None lets the claim choose it."""
@@ -184,14 +199,17 @@ class TPCC(Workload):
     def prepare(self, setting: Setting) -> None:
         """Load the tables unless the cluster has them.
 
-        Raises WorkloadError for tables of another version or scale, Unsupported for an old sysbench, ConfigError if an
-        endpoint accepts no writes.
+        Raises WorkloadError for tables of another version or scale, and ConfigError if an endpoint accepts no writes.
+        Raises Unsupported for an old sysbench, and with ``tls`` if a server does not offer it.
         """
-        from pytest_dbcluster.workloads import sysbench_driver
+        from pytest_dbcluster.workloads import sysbench_driver, tls_files
         from pytest_dbcluster.workloads.tpcc import digests
 
         sysbench_driver.sysbench(setting)
-        setting.cluster.require_writers(sysbench_driver.endpoints(setting.cluster, self.to, writes=True), str(self))
+        to = sysbench_driver.endpoints(setting.cluster, self.to, writes=True)
+        setting.cluster.require_writers(to, str(self))
+        if self.tls:
+            tls_files.read(setting.cluster, to)
         node = setting.cluster.writers[0]
         if not self._mark.stands(node):
             self._refuse_another(node)
@@ -232,6 +250,8 @@ class TPCC(Workload):
         if isinstance(self.rate, str):
             raise ConfigError(f"{self}: measure the capacity of the variants first; only a claim does that")
         call = self._call(setting, self.to, threads=self.threads)
+        options = {**call.options, **connections.options(self)}
+        call = dataclasses.replace(call, options=options, idle=self.idle, tls=self.tls)
         with books.book_of(setting.cluster).round() as heard:
             result, reports = sysbench_driver.run(
                 call, setting, seconds=self.round_seconds, rate=self.rate, seed=self.seed, outlive=outlive, heard=heard
