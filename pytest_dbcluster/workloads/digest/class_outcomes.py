@@ -1,0 +1,145 @@
+"""What becomes of each class of a log: a transaction file, or a reason why there is none."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Mapping, Sequence
+
+from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.formatting import some
+from pytest_dbcluster.workloads.digest.class_layout import layout
+from pytest_dbcluster.workloads.digest.links import find_links
+from pytest_dbcluster.workloads.digest.log.sessions import COMMIT, ROLLBACK
+from pytest_dbcluster.workloads.digest.log.transaction_classes import TransactionClass
+from pytest_dbcluster.workloads.digest.schema_tables import SchemaTables
+from pytest_dbcluster.workloads.digest.statement_roles import StatementRoles
+from pytest_dbcluster.workloads.digest.value_domains import ClassFacts
+from pytest_dbcluster.workloads.sql.language.statements import KNOWN, WRITING
+
+SYSTEM = ("information_schema", "mysql", "performance_schema", "sys")
+WRITTEN, UNEXPLAINED, CONFLICT = "written", "unexplained", "ended by a conflict"
+RARE = "rare"
+MOST_FILES = 60
+RARE_SHARE = 0.0005  # of time and of transactions; rarer classes are not written
+LACKING_SHARE = 0.01  # of time or transactions, from which a lacking table is an error
+
+
+@dataclasses.dataclass
+class ClassOutcome:
+    """One class, and what became of it."""
+
+    of: TransactionClass
+    status: str
+    """One of the constants, or the reason why no file is written."""
+
+    facts: ClassFacts | None = None
+    file: str = ""
+    notes: list[str] = dataclasses.field(default_factory=list)
+    weight: int = 0
+
+
+def choose_schema(classes: Sequence[TransactionClass], roles: Mapping[int, StatementRoles]) -> str:
+    """The database with the most transactions whose tables are all in the schema."""
+    counts: dict[str, int] = {}
+    for one in classes:
+        tables = [roles[shape] for unit in one.runs for shape in unit]
+        if any(each.tables for each in tables) and not any(each.unknown for each in tables):
+            counts[one.schema] = counts.get(one.schema, 0) + one.count
+    return max(counts, key=lambda name: counts[name]) if counts else ""
+
+
+def outcomes(
+    classes: Sequence[TransactionClass], roles: Mapping[int, StatementRoles], texts: Mapping[int, str], schema: SchemaTables
+) -> tuple[str, list[ClassOutcome]]:
+    """The database of the workload, and its classes, those with the most time first.
+
+    Raises ConfigError if the schema lacks tables of many transactions.
+    """
+    chosen = choose_schema(classes, roles)
+    committed = [one for one in classes if one.ending == COMMIT]
+    found = [ClassOutcome(one, _reason(one, chosen, roles, texts, committed)) for one in classes]
+    _refuse_lacking([one.of for one in found if one.status.startswith("the schema lacks")], classes, roles)
+    seconds, count = sum(one.seconds for one in classes) or 1.0, sum(one.count for one in classes)
+    found.sort(key=lambda one: (-max(one.of.seconds / seconds, one.of.count / count), one.of.runs))
+    kept = 0
+    for one in found:
+        if one.status:
+            continue
+        share = max(one.of.seconds / seconds, one.of.count / count)
+        if kept == MOST_FILES or (share < RARE_SHARE and kept):
+            one.status = RARE
+            continue
+        kept += 1
+        one.status = WRITTEN
+        placed = layout(one.of)
+        one.facts = ClassFacts(placed, roles, find_links(placed, roles, schema))
+    _name_files(found, roles)
+    return chosen, found
+
+
+def _reason(
+    one: TransactionClass,
+    chosen: str,
+    roles: Mapping[int, StatementRoles],
+    texts: Mapping[int, str],
+    committed: Sequence[TransactionClass],
+) -> str:
+    """Why a class becomes no file; empty if it becomes one."""
+    shapes = [shape for unit in one.runs for shape in unit]
+    statements = [roles[shape] for shape in shapes]
+    unknown = list(dict.fromkeys(name for each in statements for name in each.unknown))
+    if unknown and (one.schema in SYSTEM or any(_of_system(texts[shape]) for shape in shapes)):
+        return "tables of the server"
+    if one.schema and one.schema != chosen and chosen:
+        return "another database"
+    if unknown:
+        return f"the schema lacks {some(unknown)}"
+    if any(each.several for each in statements):
+        return "several statements in one"
+    verb = next((each.verb for each in statements if each.verb not in KNOWN or each.verb == "CALL"), "")
+    if verb:
+        return f"{verb} statements"
+    writes = any(each.verb in WRITING for each in statements)
+    if one.ending == ROLLBACK and writes and any(_begins(one, other) for other in committed):
+        return CONFLICT
+    return ""
+
+
+def _of_system(text: str) -> bool:
+    return bool(re.search(rf"\b(?:{'|'.join(SYSTEM)})`?\s*\.", text, re.I))
+
+
+def _begins(one: TransactionClass, committed: TransactionClass) -> bool:
+    """Whether a transaction that was rolled back is the begin of a more frequent one that commits."""
+    return one.count < committed.count and committed.runs[: len(one.runs)] == one.runs
+
+
+def _refuse_lacking(
+    lacking: Sequence[TransactionClass], classes: Sequence[TransactionClass], roles: Mapping[int, StatementRoles]
+) -> None:
+    seconds, count = sum(one.seconds for one in classes) or 1.0, sum(one.count for one in classes)
+    many = [one for one in lacking if max(one.seconds / seconds, one.count / count) >= LACKING_SHARE]
+    names = list(dict.fromkeys(n for one in many for unit in one.runs for shape in unit for n in roles[shape].unknown))
+    if names:
+        raise ConfigError(
+            f"the schema has no table {some(names)}, and {100 * sum(one.count for one in many) / count:.0f} % of the "
+            "log's transactions use it: write the whole schema with mysqldump --no-data DATABASE > schema.sql"
+        )
+
+
+def _name_files(found: Sequence[ClassOutcome], roles: Mapping[int, StatementRoles]) -> None:
+    """Name the files after their first statement that writes, or their first statement."""
+    taken: set[str] = set()
+    for one in found:
+        if one.status != WRITTEN:
+            continue
+        statements = [roles[shape] for unit in one.of.runs for shape in unit]
+        first = next((each for each in statements if each.verb in WRITING), statements[0])
+        table = first.target or (first.tables[0] if first.tables else "")
+        base = re.sub(r"\W", "_", f"{first.verb}_{table}".lower().strip("_"), flags=re.ASCII)
+        name, number = base, 2
+        while name in taken or name in ("schema", "generate", "fit"):
+            name, number = f"{base}_{number}", number + 1
+        taken.add(name)
+        one.file = f"{name}.sql"

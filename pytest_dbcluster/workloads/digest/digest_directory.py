@@ -1,0 +1,180 @@
+"""From a log and a schema to a workload directory: the files of ``dbcluster init --workload --from``."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.formatting import Report, quantity
+from pytest_dbcluster.workloads.digest import class_outcomes, digest_report
+from pytest_dbcluster.workloads.digest.class_outcomes import UNEXPLAINED, WRITTEN, ClassOutcome
+from pytest_dbcluster.workloads.digest.digest_report import Digest
+from pytest_dbcluster.workloads.digest.log.log_files import SLOW, LogFile, open_log
+from pytest_dbcluster.workloads.digest.log.sessions import LogTotals, Sessions
+from pytest_dbcluster.workloads.digest.schema_tables import SchemaTables, read_schema
+from pytest_dbcluster.workloads.digest.stand_ins import StandIns
+from pytest_dbcluster.workloads.digest.statement_roles import StatementRoles, roles_of
+from pytest_dbcluster.workloads.digest.transaction_text import Inputs, ScriptText, script_of
+from pytest_dbcluster.workloads.digest.value_domains import ValueDomains
+from pytest_dbcluster.workloads.sql.language import lua_code, scripts
+
+GAP = 0.001  # seconds: with long_query_time = 0, some statement is faster
+FEW_STATEMENTS = 50
+WEIGHTS = 10_000
+FIT = "fit.sql"
+MANIFEST, REPORT, SCHEMA = "workload.toml", "digest.md", "schema.sql"
+
+
+@dataclasses.dataclass
+class ReadLog:
+    """A log that was read to its end, with the schema of its tables."""
+
+    log: LogFile
+    sessions: Sessions
+    schema: SchemaTables
+    roles: dict[int, StatementRoles]
+    texts: dict[int, str]
+
+
+def read_log(log: Path, schema: SchemaTables) -> ReadLog:
+    """Read a whole log. Raises ConfigError for a log without statements, or with gaps."""
+    file = open_log(log)
+    sessions = Sessions()
+    sessions.read(file.entries())
+    refuse_gaps(file, sessions.totals)
+    texts = sessions.shapes.texts()
+    roles = {number: roles_of(text, schema) for number, text in texts.items()}
+    return ReadLog(file, sessions, schema, roles, texts)
+
+
+def refuse_gaps(log: LogFile, totals: LogTotals) -> None:
+    """Raise ConfigError for a log without statements, or one that lacks the fast ones."""
+    if not totals.statements:
+        raise ConfigError(
+            f"{log.path} has no statement: set slow_query_log = ON and long_query_time = 0 for new connections, let the "
+            "application run, and take the log again"
+        )
+    if log.kind == SLOW and totals.statements and totals.shortest >= GAP:
+        raise ConfigError(
+            f"{log.path} lacks fast statements: the fastest took {1000 * totals.shortest:.3g} ms, so long_query_time was "
+            "above 0. Set long_query_time = 0 and min_examined_row_limit = 0, on MariaDB also log_slow_filter = '' and "
+            "log_slow_rate_limit = 1, reconnect the application, and take the log again"
+        )
+
+
+def write_digest(
+    log: Path, schema: Path, directory: Path, *, keep_literals: bool, progress: Report
+) -> tuple[Digest, dict[str, str]]:
+    """Digest a log; return what became of it, and the files of the directory, name -> text.
+
+    Raises ConfigError for a log or a schema that cannot be used.
+    """
+    tables, schema_text = read_schema(schema)
+    progress(f"reading {log}")
+    read = read_log(log, tables)
+    progress(f"{quantity(read.sessions.totals.statements, 'statement')}: finding classes, links and distributions")
+    classes = list(read.sessions.classes.found.values())
+    database, found = class_outcomes.outcomes(classes, read.roles, read.texts, tables)
+    facts = [one.facts for one in found if one.facts]
+    if not facts:
+        reasons = list(dict.fromkeys(one.status for one in found))
+        raise ConfigError(f"{log} has no transaction that a workload can have: {', '.join(reasons) or 'no statements'}")
+    domains = ValueDomains(facts, tables)
+    stand_ins = StandIns(domains, keep=keep_literals)
+    texts = {number: _without_database(text, database) for number, text in read.texts.items()}
+    inputs = Inputs(texts, domains, stand_ins, {name: _variable(name) for name in tables.tables})
+    made = {one.file: script_of(one.facts, inputs) for one in found if one.facts}
+    variables = {inputs.rows[name]: rows for name, rows in domains.rows.items()} | stand_ins.variables
+    for one in found:
+        if one.facts:
+            _judge(one, made[one.file], variables, directory.name)
+    fit = stand_ins.fit()
+    _weigh(found)
+    digest = Digest(
+        read.log, read.sessions.totals, found, read.sessions.classes.rare, read.sessions.classes.rare_seconds, domains.rows,
+        domains.reasons, stand_ins.variables, keep_literals, database
+    )  # fmt: skip
+    files = {one.file: _script_text(one, made[one.file], digest) for one in found if one.facts}
+    files[SCHEMA] = schema_text
+    if fit:
+        files[FIT] = "-- Generated rows get the values by which transactions search.\n" + "\n".join(fit) + "\n"
+    files[MANIFEST] = _manifest(digest, inputs, fit)
+    files[REPORT] = digest_report.markdown(digest)
+    return digest, files
+
+
+def _variable(table: str) -> str:
+    name = re.sub(r"\W", "_", table, flags=re.ASCII)
+    return f"t_{name}" if name[:1].isdigit() else name
+
+
+def _without_database(text: str, database: str) -> str:
+    """The text of a shape without the name of its database before tables."""
+    if not database or database not in text:
+        return text
+    return re.sub(rf"(?<![\w.`])(?:`{re.escape(database)}`|{re.escape(database)})\s*\.\s*(?=[\w`])", "", text)
+
+
+def _judge(one: ClassOutcome, script: ScriptText, variables: Mapping[str, object], name: str) -> None:
+    """Decide whether a class can run, from its unexplained keys and the language of files."""
+    if script.unexplained:
+        one.status, one.notes = UNEXPLAINED, list(dict.fromkeys(script.unexplained))
+        return
+    one.notes = script.notes
+    try:
+        parsed = scripts.parse(one.file.removesuffix(".sql"), f"{name}/{one.file}", "\n".join(script.lines))
+        lua_code.compile_scripts([(parsed, 1)], dict(variables), prepared=True)  # type: ignore[arg-type]
+    except ConfigError as error:
+        one.status, one.notes = UNEXPLAINED, [f"the language of transaction files refuses it: {error}"]
+
+
+def _weigh(found: Sequence[ClassOutcome]) -> None:
+    written = [one for one in found if one.status == WRITTEN]
+    total = sum(one.of.count for one in written)
+    for one in written:
+        one.weight = one.of.count if total <= WEIGHTS else max(1, round(WEIGHTS * one.of.count / total))
+
+
+def _script_text(one: ClassOutcome, script: ScriptText, digest: Digest) -> str:
+    share = digest.share(one.of.seconds, one.of.statements + (2 * one.of.count if one.of.ending else 0))
+    total = sum(each.of.count for each in digest.classes)
+    head = [
+        f"-- {digest_report.percent(share)} of the log's {digest.measure}, {digest_report.percent(one.of.count / total)} of "
+        f"its transactions ({one.of.count})."
+    ]
+    head += [f"-- {note}" for note in dict.fromkeys(script.notes)]
+    return "\n".join([*head, *script.lines]) + "\n"
+
+
+def _manifest(digest: Digest, inputs: Inputs, fit: Sequence[str]) -> str:
+    """workload.toml."""
+    lines = [f"# Made from {digest.log.path.name}; digest.md says what it covers.", "transactions = ["]
+    lines += [f'    "{one.file}@{one.weight}",' for one in digest.written]
+    lines += [f'    # "{one.file}": unexplained, see digest.md' for one in digest.classes if one.status == UNEXPLAINED]
+    lines.append("]")
+    if fit:
+        lines.append(f'after_load = ["{FIT}"]')
+    lines += ["", "# Rows that are generated, by table.", "[rows]"]
+    lines += [f"{_key(name)} = {rows}" for name, rows in digest.rows.items()]
+    lines += ["", "[variables]"]
+    lines += [f"{inputs.rows[name]} = {rows}" for name, rows in digest.rows.items()]
+    if digest.stand_ins:
+        words = "texts of the log" if digest.kept_literals else "stand-ins for texts of the log: fill them in"
+        lines += [f"# {words[0].upper()}{words[1:]}."]
+        lines += [f"{name} = {_toml(value)}" for name, value in digest.stand_ins.items()]
+    return "\n".join(lines) + "\n"
+
+
+def _key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _toml(name)
+
+
+def _toml(value: str) -> str:
+    escaped = "".join(
+        f"\\u{ord(each):04x}" if ord(each) < 32 or ord(each) == 127 else each
+        for each in value.replace("\\", "\\\\").replace('"', '\\"')
+    )
+    return f'"{escaped.encode("utf-8", "replace").decode()}"'

@@ -1,0 +1,150 @@
+"""The report of a digest: ``digest.md``, and its short form for the terminal."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+from pytest_dbcluster.formatting import duration, quantity, size
+from pytest_dbcluster.workloads.digest.class_outcomes import CONFLICT, RARE, UNEXPLAINED, WRITTEN, ClassOutcome
+from pytest_dbcluster.workloads.digest.log.log_files import GENERAL, LogFile
+from pytest_dbcluster.workloads.digest.log.sessions import LogTotals
+
+NOTHING = "-"
+
+
+@dataclasses.dataclass
+class Digest:
+    """What became of a log."""
+
+    log: LogFile
+    totals: LogTotals
+    classes: list[ClassOutcome]
+    rare: int
+    """Transactions of classes that were too many to keep."""
+
+    rare_seconds: float
+    rows: Mapping[str, int]
+    row_reasons: Mapping[str, str]
+    stand_ins: Mapping[str, str]
+    kept_literals: bool
+    schema: str
+    """The database in the log; empty if the log tells none."""
+
+    @property
+    def written(self) -> list[ClassOutcome]:
+        """The classes that became a file which can run."""
+        return [one for one in self.classes if one.status == WRITTEN]
+
+    @property
+    def timed(self) -> bool:
+        """Whether the log has the times of statements."""
+        return self.log.kind != GENERAL and self.totals.seconds > 0
+
+    @property
+    def measure(self) -> str:
+        """What the coverage is a share of."""
+        return "time" if self.timed else "statements"
+
+    def share(self, seconds: float, statements: int) -> float:
+        """A part of the log, 0 to 1, in time or in statements."""
+        return seconds / self.totals.seconds if self.timed else statements / max(1, self.totals.statements)
+
+    @property
+    def coverage(self) -> float:
+        """The part of the log that the workload covers."""
+        return sum(self.share(one.of.seconds, _statements(one)) for one in self.written)
+
+
+def _statements(one: ClassOutcome) -> int:
+    """The statements of a class, with BEGIN and COMMIT."""
+    return one.of.statements + (2 * one.of.count if one.of.ending else 0)
+
+
+def percent(share: float) -> str:
+    """A share as text: ``12 %``, ``0.3 %``."""
+    return f"{100 * share:.0f} %" if share >= 0.0995 or not share else f"{100 * share:.2g} %"
+
+
+def parts(digest: Digest) -> list[tuple[str, int, float]]:
+    """What the log consists of: a name, transactions, and the share of its time."""
+    found: collections.Counter[str] = collections.Counter()
+    shares: collections.Counter[str] = collections.Counter()
+    for one in digest.classes:
+        found[one.status] += one.of.count
+        shares[one.status] += digest.share(one.of.seconds, _statements(one))  # type: ignore[assignment]
+    if digest.rare:
+        found[RARE] += digest.rare
+        shares[RARE] += digest.share(digest.rare_seconds, digest.rare)  # type: ignore[assignment]
+    totals = digest.totals
+    lines = [(name, found[name], float(shares[name])) for name in sorted(found, key=lambda name: (name != WRITTEN, -shares[name]))]
+    if totals.setup:
+        lines.append(("statements that set up a session", 0, digest.share(totals.setup_seconds, totals.setup)))
+    if totals.unfinished:
+        share = digest.share(totals.unfinished_seconds, totals.unfinished)
+        lines.append(("transactions without an end in the log", 0, share))
+    if totals.too_long:
+        lines.append(("transactions of more than 1000 statements", totals.too_long, digest.share(totals.too_long_seconds, 0)))
+    return lines
+
+
+def terminal(digest: Digest, directory: str) -> list[str]:
+    """The report for a terminal."""
+    totals = digest.totals
+    refused = [one for one in digest.classes if one.status == UNEXPLAINED]
+    span = totals.last - totals.first
+    lines = [
+        f"read {quantity(totals.statements, 'statement')} of {quantity(totals.connections, 'connection')} in a "
+        f"{digest.log.kind} of {size(digest.log.bytes)}" + (f", over {duration(span)}" if span > 0 else ""),
+        f"wrote {quantity(len(digest.written), 'transaction')} into {directory}/; they cover "
+        f"{percent(digest.coverage)} of the log's {digest.measure}",
+    ]
+    lines += [f"  {percent(share):>6}  {name}" for name, _, share in parts(digest) if name != WRITTEN and share >= 0.0005]
+    for one in refused:
+        lines.append(f"refused: {one.file}, {percent(digest.share(one.of.seconds, _statements(one)))}: {one.notes[0]}")
+    if digest.stand_ins and not digest.kept_literals:
+        lines.append(
+            f"fill in {quantity(len(digest.stand_ins), 'text')} in {directory}/workload.toml, or keep the stand-ins; no "
+            "text of the log is in a file"
+        )
+    if digest.totals.seconds and digest.log.unread:
+        lines.append(f"{quantity(digest.log.unread, 'entry')} of the log could not be read")
+    return lines
+
+
+def markdown(digest: Digest) -> str:
+    """``digest.md``."""
+    lines = [f"# Digest of {digest.log.path.name}", "", "Experimental. What became of the log, and what did not.", ""]
+    totals = digest.totals
+    lines += [f"- {digest.log.kind}, {size(digest.log.bytes)}, {totals.statements} statements, "
+              f"{totals.connections} connections"]  # fmt: skip
+    lines += [f"- database in the log: {digest.schema}"] if digest.schema else []
+    lines += [f"- covered: {percent(digest.coverage)} of the log's {digest.measure}", ""]
+    lines += _table(("part", "transactions", f"share of {digest.measure}"),
+                    [(name, str(count or NOTHING), percent(share)) for name, count, share in parts(digest)])  # fmt: skip
+    lines += ["", "## Transactions", ""]
+    lines += _table(("file", "weight", f"share of {digest.measure}", "transactions", "statements each"), [
+        (one.file, str(one.weight or NOTHING), percent(digest.share(one.of.seconds, _statements(one))), str(one.of.count),
+         f"{_statements(one) / one.of.count:.3g}")
+        for one in digest.classes if one.status in (WRITTEN, UNEXPLAINED)
+    ])  # fmt: skip
+    refused = [one for one in digest.classes if one.status == UNEXPLAINED]
+    if refused:
+        lines += ["", "## Unexplained", "", "These files are not in workload.toml, and do not run until you edit them.", ""]
+        lines += [f"- {one.file}: {note}" for one in refused for note in one.notes]
+    lines += ["", "## Rows", ""]
+    lines += _table(("table", "rows", "from"), [(name, str(rows), digest.row_reasons[name])
+                                                for name, rows in digest.rows.items()])  # fmt: skip
+    notes = [(one.file, note) for one in digest.written for note in dict.fromkeys(one.notes)]
+    if notes:
+        lines += ["", "## Notes", "", *(f"- {file}: {note}" for file, note in notes)]
+    conflicts = sum(one.of.count for one in digest.classes if one.status == CONFLICT)
+    if conflicts:
+        lines += ["", f"{conflicts} transactions were rolled back before their end. Conflicts come from the load itself, "
+                      "so no file repeats them."]  # fmt: skip
+    return "\n".join(lines) + "\n"
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    return ["| " + " | ".join(cells) + " |" for cells in [head, ["---"] * len(head), *rows]]

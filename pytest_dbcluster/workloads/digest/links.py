@@ -1,0 +1,211 @@
+"""Links between the parameters of a class: equal, a constant difference, a new AUTO_INCREMENT value, a value read.
+
+A link holds in all samples. The log has no results of queries, so a link to a value that was read is accepted only if
+the schema allows it and no two samples contradict it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+from pytest_dbcluster.workloads.digest.class_layout import ClassLayout, Place, RunLayout, Value
+from pytest_dbcluster.workloads.digest.schema_tables import SchemaTables
+from pytest_dbcluster.workloads.digest.statement_roles import EQUAL, INSERTED, Role, StatementRoles
+
+SAME, DIFFERENCE, STEP, NEW_ID, READ = "same", "difference", "step", "new id", "read"
+FEWEST = 3  # distinct values of parameters that can be linked
+MOST_DIFFERENCE = 1000
+DISTINCT = 0.95  # share of samples with distinct values, for a new id
+ORDERED = 0.99  # share of pairs of samples in which the later one has the larger new id
+PAIRS = 5  # pairs of samples that are compared at least
+
+
+@dataclasses.dataclass(frozen=True)
+class ValueLink:
+    """How a parameter follows from something before it."""
+
+    kind: str
+    source: Place
+    """The parameter; for NEW_ID and READ the statement, whose ``parameter`` does not count."""
+
+    difference: int = 0
+    column: str = ""
+    """Of READ: the column whose value it is."""
+
+
+def whole(value: Value) -> int | None:
+    """The value as a whole number; None for any other."""
+    if not isinstance(value, str):
+        return None
+    text = value.strip("'\"") if value[:1] in "'\"" else value
+    if not text or len(text) > 18 or not (text[1:] if text[0] == "-" else text).isdecimal() or not text.isascii():
+        return None
+    return int(text)
+
+
+def find_links(
+    layout: ClassLayout, roles: Mapping[int, StatementRoles], schema: SchemaTables
+) -> dict[Place, ValueLink]:
+    """The links of a class. A parameter without one is not in the result."""
+    return _Finder(layout, roles, schema).all()
+
+
+class _Finder:
+    """Goes through the parameters of a class in their order."""
+
+    def __init__(self, layout: ClassLayout, roles: Mapping[int, StatementRoles], schema: SchemaTables) -> None:
+        self._layout, self._roles, self._schema = layout, roles, schema
+        self._found: dict[Place, ValueLink] = {}
+        self._columns = {place: layout.column(place) for place in layout.places()}
+
+    def all(self) -> dict[Place, ValueLink]:
+        """All links."""
+        for number, run in enumerate(self._layout.runs):
+            self._of_run(number, run)
+        return self._found
+
+    def role(self, place: Place) -> Role:
+        """The role of a parameter."""
+        return self._statement(place).roles[place.parameter]
+
+    def _statement(self, place: Place) -> StatementRoles:
+        return self._roles[self._layout.runs[place.run].unit[place.statement]]
+
+    def _of_run(self, number: int, run: RunLayout) -> None:
+        equal: dict[tuple[Value, ...], Place] = {}
+        apart: dict[tuple[int, ...], tuple[Place, int]] = {}
+        for place, column in self._columns.items():
+            if place.run < number and self._layout.runs[place.run].single:
+                _remember(place, [column[owner] for owner in run.owners], equal, apart)
+        for place, column in self._columns.items():
+            if place.run != number:
+                continue
+            link = self._direct(place, column, equal, apart) or self._by_schema(place, run, column)
+            if link:
+                self._found[place] = link
+            elif any(run.numbers) and (step := _step(run, column)):
+                self._found[place] = ValueLink(STEP, place, step)
+            _remember(place, column, equal, apart)
+
+    def _direct(
+        self,
+        place: Place,
+        column: Sequence[Value],
+        equal: Mapping[tuple[Value, ...], Place],
+        apart: Mapping[tuple[int, ...], tuple[Place, int]],
+    ) -> ValueLink | None:
+        distinct = set(column)
+        if len(distinct) < FEWEST or not all(isinstance(value, str) for value in distinct):
+            return None
+        if source := equal.get(tuple(column)):
+            return ValueLink(SAME, source)
+        numbers = [whole(value) for value in column]
+        if None in numbers:
+            return None
+        first = numbers[0]
+        assert first is not None
+        found = apart.get(tuple(number - first for number in numbers if number is not None))
+        if found and abs(first - found[1]) <= MOST_DIFFERENCE:
+            return ValueLink(DIFFERENCE, found[0], first - found[1])
+        return None
+
+    def _by_schema(self, place: Place, run: RunLayout, column: Sequence[Value]) -> ValueLink | None:
+        role = self.role(place)
+        if not role.column or not all(isinstance(value, str) for value in column):
+            return None
+        numbers = [whole(value) for value in column]
+        for source in reversed(self._statements_before(place)):
+            statement = self._statement(source)
+            if statement.target and None not in numbers and self._new_id(place, role, statement, run, numbers):
+                return ValueLink(NEW_ID, source)
+            if statement.selected and (name := self._read(source, place, role, run, column)):
+                return ValueLink(READ, source, column=name)
+        return None
+
+    def _statements_before(self, place: Place) -> list[Place]:
+        """The statements before a parameter whose result it may use: of single runs, and of its own copy."""
+        found = []
+        for number, run in enumerate(self._layout.runs[: place.run + 1]):
+            own = number == place.run
+            if own or run.single:
+                found += [Place(number, one, -1) for one in range(place.statement if own else len(run.unit))]
+        return found
+
+    def _new_id(
+        self, place: Place, role: Role, statement: StatementRoles, run: RunLayout, numbers: Sequence[int | None]
+    ) -> bool:
+        """Whether the values are those that an INSERT before made."""
+        table = self._schema.get(statement.target)
+        if not table or not table.auto_increment or table.auto_increment in statement.written:
+            return False
+        key = self._schema.key_of(role.table, role.column) if role.table else None
+        first: dict[int, int] = {}
+        for owner, number in zip(run.owners, numbers, strict=True):
+            assert number is not None
+            if first.setdefault(owner, number) != number:
+                return False
+        if len(set(first.values())) < max(FEWEST, DISTINCT * len(first)):
+            return False
+        if key and key[0].name == table.name and key[1] == table.auto_increment:
+            return True
+        known = self._schema.get(role.table)
+        if known and role.use == INSERTED and known.auto_increment == role.column:
+            return False
+        return not key and _grows([self._layout.times[owner] for owner in first], list(first.values()))
+
+    def _read(self, source: Place, place: Place, role: Role, run: RunLayout, column: Sequence[Value]) -> str:
+        """The column of a SELECT before whose value this is; empty if it is none."""
+        statement = self._statement(source)
+        single = self._layout.runs[source.run]
+        figures = single.figures[source.statement]
+        key = self._schema.key_of(role.table, role.column) if role.table else None
+        names = [name for table, name in statement.selected if key and (key[0].name, key[1]) == (table, name)]
+        keys = [one for one, each in enumerate(statement.roles) if each.use == EQUAL]
+        if not names or not keys or any(each.sent != 1 for each in figures):
+            return ""
+        if any(each.column == names[0] for each in statement.roles):
+            return ""
+        seen: dict[object, Value] = {}
+        owners = range(len(column)) if source.run == place.run else run.owners
+        for owner, value in zip(owners, column, strict=True):
+            given = tuple(single.values[source.statement][owner][one] for one in keys)
+            if seen.setdefault(given, value) != value:
+                return ""
+        return names[0] if len(set(seen.values())) >= FEWEST else ""
+
+
+def _remember(
+    place: Place,
+    column: Sequence[Value],
+    equal: dict[tuple[Value, ...], Place],
+    apart: dict[tuple[int, ...], tuple[Place, int]],
+) -> None:
+    if len(set(column)) < FEWEST:
+        return
+    equal.setdefault(tuple(column), place)
+    numbers = [whole(value) for value in column]
+    if numbers and None not in numbers:
+        first = numbers[0]
+        assert first is not None
+        apart.setdefault(tuple(number - first for number in numbers if number is not None), (place, first))
+
+
+def _step(run: RunLayout, column: Sequence[Value]) -> int:
+    """The constant difference between a copy and the one before it; 0 if there is none."""
+    numbers = [whole(value) for value in column]
+    if None in numbers:
+        return 0
+    steps = {
+        number - before  # type: ignore[operator]
+        for before, number, copy in zip(numbers, numbers[1:], run.numbers[1:], strict=False)
+        if copy > 0
+    }
+    return steps.pop() if len(steps) == 1 and max(run.numbers) > 0 and len(column) >= FEWEST else 0
+
+
+def _grows(times: Sequence[int], values: Sequence[int]) -> bool:
+    """Whether later samples have larger values."""
+    ordered = sorted(zip(times, values, strict=True))
+    pairs = [(a, b) for (time, a), (later, b) in zip(ordered, ordered[1:], strict=False) if later > time]
+    return len(pairs) >= PAIRS and sum(b > a for a, b in pairs) >= ORDERED * len(pairs)

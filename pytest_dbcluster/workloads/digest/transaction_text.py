@@ -1,0 +1,253 @@
+r"""The file of a class: its statements, with \set lines that draw their parameters again."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import re
+from collections.abc import Callable, Mapping, Sequence
+
+from pytest_dbcluster.workloads.digest import distributions
+from pytest_dbcluster.workloads.digest.class_layout import Place, RunLayout
+from pytest_dbcluster.workloads.digest.distributions import Drawing
+from pytest_dbcluster.workloads.digest.key_rules import KeyRules
+from pytest_dbcluster.workloads.digest.links import DIFFERENCE, NEW_ID, READ, SAME, STEP
+from pytest_dbcluster.workloads.digest.schema_tables import TEXTS, TableColumn
+from pytest_dbcluster.workloads.digest.stand_ins import StandIns
+from pytest_dbcluster.workloads.digest.statement_roles import LIKE, SEARCHING, Role
+from pytest_dbcluster.workloads.digest.value_domains import ClassFacts, ValueDomains, flat
+
+MOST_COPIES = 40
+MARK = re.compile(r"(`[^`]*`)|\?")
+
+
+@dataclasses.dataclass
+class ScriptText:
+    """A transaction file."""
+
+    lines: list[str]
+    unexplained: list[str] = dataclasses.field(default_factory=list)
+    """Unique keys that nothing explains."""
+
+    notes: list[str] = dataclasses.field(default_factory=list)
+
+
+@dataclasses.dataclass(frozen=True)
+class Inputs:
+    """What all files share."""
+
+    texts: Mapping[int, str]
+    """Texts of the shapes."""
+
+    domains: ValueDomains
+    stand_ins: StandIns
+    rows: Mapping[str, str]
+    """Table -> the variable with its number of rows."""
+
+
+def script_of(facts: ClassFacts, inputs: Inputs) -> ScriptText:
+    """The file of a class."""
+    return _Writer(facts, inputs).script()
+
+
+class _Writer:
+    """Writes one file."""
+
+    def __init__(self, facts: ClassFacts, inputs: Inputs) -> None:
+        self._facts, self._inputs = facts, inputs
+        self._rules = KeyRules(facts, inputs.domains.schema)
+        self._names: dict[object, str] = {}
+        self._script = ScriptText([])
+        self._drawings: dict[Place, Drawing] = {}
+        self._used = {link.source for link in facts.links.values() if link.kind in (SAME, DIFFERENCE)}
+        self._used |= {place for place, link in facts.links.items() if link.kind == STEP}
+
+    def script(self) -> ScriptText:
+        """The whole file."""
+        script, ending = self._script, self._facts.layout.of.ending
+        if ending:
+            script.lines.append("BEGIN;")
+        for number, run in enumerate(self._facts.layout.runs):
+            self._run(number, run)
+        if ending:
+            script.lines.append(f"{ending};")
+        return script
+
+    def _run(self, number: int, run: RunLayout) -> None:
+        counts = collections.Counter(run.counts)
+        least, most = min(counts), min(MOST_COPIES, max(counts))
+        if max(counts) > MOST_COPIES:
+            self._script.notes.append(f"a loop has up to {max(counts)} turns in the log, and {MOST_COPIES} here")
+        lines, name = self._script.lines, ""
+        if least < most:
+            name = self._name(("copies", number), "copies")
+            shares = {str(min(count, most)): 0.0 for count in sorted(counts)}
+            for count, times in counts.items():
+                shares[str(min(count, most))] += times
+            lines.append(f"\\set {name} {distributions.weighted(shares)}")
+        for copy in range(most):
+            if copy >= least:
+                lines.append(f"\\if :{name} >= {copy + 1}")
+            for statement in range(len(run.unit)):
+                self._statement(number, run, statement, copy)
+            if copy >= least:
+                lines.append("\\endif")
+
+    def _statement(self, number: int, run: RunLayout, statement: int, copy: int) -> None:
+        place = Place(number, statement, -1)
+        shape = run.unit[statement]
+        roles = self._facts.roles[shape]
+        pieces = [
+            self._parameter(Place(number, statement, parameter), copy) for parameter in range(len(roles.roles))
+        ]
+        given = iter(pieces)
+        text = MARK.sub(lambda found: found[1] or next(given), self._inputs.texts[shape])
+        links = self._facts.links
+        if any(link.kind == READ and link.source == place for link in links.values()):
+            self._script.lines.append(f"{text} \\gset {self._prefix(place)}")
+        else:
+            self._script.lines.append(f"{text};")
+        if any(link.kind == NEW_ID and link.source == place for link in links.values()):
+            self._script.lines.append(f"\\insert_id {self._id(place)}")
+
+    def _prefix(self, place: Place) -> str:
+        table = self._facts.statement(place).selected[0][0]
+        return self._name(("read", place), table) + "_"
+
+    def _id(self, place: Place) -> str:
+        return self._name(("id", place), f"{self._facts.statement(place).target}_id")
+
+    def _parameter(self, place: Place, copy: int) -> str:
+        r"""The text in place of a parameter, after its \set lines are written."""
+        link = self._facts.links.get(place)
+        if link and link.kind == NEW_ID:
+            return self._kept(place, f":{self._id(link.source)}")
+        if link and link.kind == READ:
+            return self._kept(place, f":{self._prefix(link.source)}{link.column}")
+        if link and link.kind == SAME:
+            return self._kept(place, self._texts[link.source])
+        if link and link.kind == DIFFERENCE:
+            sign = "+" if link.difference >= 0 else "-"
+            return self._set(place, f"{self._texts[link.source]} {sign} {abs(link.difference)}")
+        if link and link.kind == STEP and copy > 0:
+            return self._set(place, f"{self._texts[place]} {'+' if link.difference > 0 else '-'} {abs(link.difference)}")
+        drawing = self._drawing(place)
+        if link and link.kind == STEP and not drawing.expression:
+            return self._set(place, drawing.inline)
+        if not drawing.expression:
+            return self._kept(place, drawing.inline)
+        if drawing.inline == "{}" and re.fullmatch(r":\w+", drawing.expression):
+            return self._kept(place, drawing.expression)
+        return drawing.inline.format(self._set(place, drawing.expression))
+
+    @property
+    def _texts(self) -> dict[Place, str]:
+        """What other parameters read of each parameter."""
+        return self.__dict__.setdefault("_written", {})
+
+    def _kept(self, place: Place, text: str) -> str:
+        self._texts[place] = text
+        return text
+
+    def _set(self, place: Place, expression: str) -> str:
+        role = self._facts.role(place)
+        name = self._name(place, role.column or {"limit": "count", "delta": "step"}.get(role.use, "value"))
+        self._script.lines.append(f"\\set {name} {expression}")
+        return self._kept(place, f":{name}")
+
+    def _name(self, key: object, wanted: str) -> str:
+        """A name of a variable that no other one has."""
+        if key not in self._names:
+            base = re.sub(r"\W", "_", wanted, flags=re.ASCII)
+            base = f"v_{base}" if base[:1].isdigit() else base
+            taken = {*self._names.values(), *self._inputs.rows.values(), *self._inputs.stand_ins.variables}
+            number, name = 2, base
+            while name in taken:
+                name, number = f"{base}_{number}", number + 1
+            self._names[key] = name
+        return self._names[key]
+
+    def _drawing(self, place: Place) -> Drawing:
+        if place not in self._drawings:
+            drawing = self._drawings[place] = self._new_drawing(place)
+            if drawing.note:
+                self._script.notes.append(f"{self._facts.role(place).column or 'a value'}: {drawing.note}")
+        return self._drawings[place]
+
+    def _new_drawing(self, place: Place) -> Drawing:
+        role = self._facts.role(place)
+        column = self._facts.layout.column(place)
+        values = flat(column)
+        if reason := self._rules.unexplained(place):
+            self._script.unexplained.append(reason)
+            self._script.lines.append(f"-- unexplained: {reason}")
+            return Drawing(f":unexplained_{role.column}")
+        present = [value for value in values if value != "NULL"]
+        if not present:
+            return Drawing("", "NULL")
+        drawing = self._rules.new_key(place) or self._present(place, role, present)
+        if any(not isinstance(value, str) for value in column):
+            return self._list([len(value) for value in column], drawing)
+        return distributions.with_null(drawing, values)
+
+    def _list(self, counts: Sequence[int], drawing: Drawing) -> Drawing:
+        """A list of values for IN."""
+        drawn = distributions.number(counts)
+        number = drawn.expression or drawn.inline
+        if drawing.inline != "{}" and drawing.expression:  # dates
+            return Drawing("", ", ".join(["NOW()"] * max(1, min(counts))), "dates in IN are the time of the statement")
+        return Drawing(f"list({number}, {drawing.expression or drawing.inline})")
+
+    def _present(self, place: Place, role: Role, values: Sequence[str]) -> Drawing:
+        """The drawing of values without NULL."""
+        domains = self._inputs.domains
+        table = domains.schema.get(role.table)
+        column = table.columns.get(role.column) if table else None
+        numbers = distributions.all_whole(values)
+        quoted = any(value[0] in "'\"" for value in values)
+        if numbers is not None and not (quoted and (not column or column.kind in TEXTS)):
+            return self._whole(role, numbers)
+        if not quoted and all(distributions.DECIMAL.fullmatch(value) or value.isdecimal() for value in values):
+            return distributions.decimal(values)
+        times = [self._facts.layout.times[owner] for owner in self._facts.layout.runs[place.run].owners]
+        if len(times) == len(values) and (found := distributions.dates(values, times, searched=role.use in SEARCHING)):
+            return found
+        return self._text(role, values, column)
+
+    def _whole(self, role: Role, numbers: Sequence[int]) -> Drawing:
+        key = self._inputs.domains.key(role)
+        if not key or min(numbers) < 0:
+            return distributions.number(numbers)
+        name = key[0].name
+        count = self._inputs.domains.rows[name]
+        constant = len(set(numbers)) == 1
+        if constant and numbers[0] > distributions.SMALL:
+            return Drawing(f":{self._inputs.rows[name]} / 2", note="one key in all samples, another one here")
+        if len(set(numbers)) * 3 <= len(numbers) and max(numbers) <= distributions.SMALL and len(set(numbers)) <= 20:
+            return distributions.number(numbers)
+        return Drawing(distributions.keys(numbers, f":{self._inputs.rows[name]}", count))
+
+    def _text(self, role: Role, values: Sequence[str], column: TableColumn | None) -> Drawing:
+        domains = self._inputs.domains
+        key = domains.key(role)
+        if key and role.use in SEARCHING and role.use != LIKE:
+            name = key[0].name
+            ranks = {value: number for number, value in enumerate(sorted(set(values)), 1)}
+            exponent = distributions.zipf_exponent([ranks[value] for value in values], domains.rows[name])
+            rows = f":{self._inputs.rows[name]}"
+            drawn = f"permute(random_zipfian(1, {rows}, {exponent:.2f}), {rows}) + 1" if exponent else f"random(1, {rows})"
+            return Drawing(f"concat('{key[1]}', {drawn})")
+        few = domains.of(role).few if role.column else _few(values)
+        if few and set(values) <= set(few):
+            counts = collections.Counter(values)
+            named: Callable[[str], str] = lambda value: f":{self._inputs.stand_ins.name(role.table, role.column, value)}"
+            return Drawing(distributions.weighted({named(value): count for value, count in counts.most_common()}))
+        if role.use == LIKE:
+            return distributions.pattern(values)
+        return distributions.text(values, column.length if column and column.kind in TEXTS else 0)
+
+
+def _few(values: Sequence[str]) -> list[str]:
+    """The values of a parameter without a column, if they are few."""
+    counts = collections.Counter(values)
+    return list(counts) if len(counts) <= 20 and len(values) >= 3 * len(counts) else []

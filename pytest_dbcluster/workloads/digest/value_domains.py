@@ -1,0 +1,191 @@
+"""The values of each column over all classes, and from them the number of rows of each table.
+
+Values are weighed by the transactions for which a sample stands.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import math
+from collections.abc import Iterable, Mapping, Sequence
+
+from pytest_dbcluster.workloads.digest.class_layout import ClassLayout, Place, Value
+from pytest_dbcluster.workloads.digest.links import NEW_ID, READ, ValueLink, whole
+from pytest_dbcluster.workloads.digest.log.sessions import Figures
+from pytest_dbcluster.workloads.digest.schema_tables import WHOLE, SchemaTable, SchemaTables
+from pytest_dbcluster.workloads.digest.statement_roles import EQUAL, INSERTED, SEARCHING, Role, StatementRoles
+
+FEW = 20  # values of a column that are drawn by their frequencies
+SMALL = 1000  # larger whole numbers are literals, which stay in the log
+MOST_KEPT = 2000  # distinct values of a column that are counted
+MOST_ROWS = 2_000_000
+USUAL_ROWS = 1000
+
+
+@dataclasses.dataclass
+class ClassFacts:
+    """A class with what is known of its parameters."""
+
+    layout: ClassLayout
+    roles: Mapping[int, StatementRoles]
+    links: Mapping[Place, ValueLink]
+
+    def statement(self, place: Place) -> StatementRoles:
+        """The statement of a parameter."""
+        return self.roles[self.layout.runs[place.run].unit[place.statement]]
+
+    def role(self, place: Place) -> Role:
+        """The role of a parameter."""
+        return self.statement(place).roles[place.parameter]
+
+    @property
+    def weight(self) -> float:
+        """The transactions for which a sample stands."""
+        return self.layout.of.count / len(self.layout.of.samples)
+
+
+@dataclasses.dataclass
+class ColumnValues:
+    """The values of one column in statements."""
+
+    texts: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
+    """Quoted values, with their frequencies."""
+
+    numbers: collections.Counter[int] = dataclasses.field(default_factory=collections.Counter)
+    inserted: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
+    """Values that statements insert."""
+
+    searched: bool = False
+    """Whether a statement searches by it."""
+
+    @property
+    def few(self) -> list[str]:
+        """The quoted values, the most frequent first, if they are few; otherwise none."""
+        total = sum(self.texts.values())
+        if not self.texts or len(self.texts) > FEW or total < 3 * len(self.texts):
+            return []
+        return [text for text, _ in self.texts.most_common()]
+
+
+def flat(column: Iterable[Value]) -> list[str]:
+    """The values of a parameter, with those of lists one after the other."""
+    return [each for value in column for each in ((value,) if isinstance(value, str) else value)]
+
+
+class ValueDomains:
+    """The values of all columns, and the sizes of all tables."""
+
+    def __init__(self, facts: Sequence[ClassFacts], schema: SchemaTables) -> None:
+        self.schema = schema
+        self.columns: dict[tuple[str, str], ColumnValues] = {}
+        self.rows: dict[str, int] = {}
+        self.reasons: dict[str, str] = {}
+        """By table, where its number of rows comes from."""
+
+        self._largest: dict[str, int] = {}
+        self._first_new: dict[str, int] = {}
+        self._inserts: collections.Counter[str] = collections.Counter()
+        self._examined: dict[tuple[str, str], list[float]] = {}
+        for one in facts:
+            self._read(one)
+        self._decide()
+
+    def of(self, role: Role) -> ColumnValues:
+        """The values of the column of a role."""
+        return self.columns.get((role.table, role.column)) or ColumnValues()
+
+    def key(self, role: Role) -> tuple[SchemaTable, str] | None:
+        """The table whose rows the column of a role counts, and its key."""
+        return self.schema.key_of(role.table, role.column) if role.table else None
+
+    def _read(self, one: ClassFacts) -> None:
+        for run in one.layout.runs:
+            for number, shape in enumerate(run.unit):
+                roles = one.roles[shape]
+                if roles.target:
+                    rows = 1 + max((role.row for role in roles.roles), default=0)
+                    self._inserts[roles.target] += round(rows * len(run.owners) * one.weight)
+                self._examine(roles, run.figures[number])
+        for place in one.layout.places():
+            role = one.role(place)
+            if not role.column:
+                continue
+            values = flat(one.layout.column(place))
+            link = one.links.get(place)
+            if link and link.kind in (NEW_ID, READ):
+                if link.kind == NEW_ID:
+                    target = one.statement(link.source).target
+                    numbers = [number for value in values if (number := whole(value)) is not None]
+                    self._first_new[target] = min([*numbers, self._first_new.get(target, 2**62)])
+                continue
+            self._count(role, values, one.weight)
+
+    def _count(self, role: Role, values: Sequence[str], weight: float) -> None:
+        found = self.columns.setdefault((role.table, role.column), ColumnValues())
+        found.searched = found.searched or role.use in SEARCHING
+        table = self.schema.get(role.table)
+        column = table.columns.get(role.column) if table else None
+        key = self.key(role)
+        for value in values:
+            number = whole(value)
+            if number is not None and (value[0] not in "'\"" or (column and column.kind in WHOLE)):
+                if len(found.numbers) < MOST_KEPT:
+                    found.numbers[number] += weight  # type: ignore[assignment]
+                own_new = role.use == INSERTED and table and key and key[0] is table
+                if key and not own_new:
+                    self._largest[key[0].name] = max(number, self._largest.get(key[0].name, 0))
+            elif value[0] in "'\"" and len(found.texts) < MOST_KEPT:
+                found.texts[value] += weight  # type: ignore[assignment]
+            if role.use == INSERTED and len(found.inserted) < MOST_KEPT:
+                found.inserted[value] += weight  # type: ignore[assignment]
+
+    def _examine(self, roles: StatementRoles, figures: Sequence[Figures]) -> None:
+        """Keep the rows that searches by one column of one table examined."""
+        searched = [role for role in roles.roles if role.use in SEARCHING]
+        if len(roles.tables) != 1 or len(searched) != 1 or searched[0].use != EQUAL or not searched[0].column:
+            return
+        kept = self._examined.setdefault((searched[0].table, searched[0].column), [])
+        kept += [float(figure.examined) for figure in figures[:MOST_KEPT] if figure.examined >= 0]
+
+    def _decide(self) -> None:
+        for name, table in self.schema.tables.items():
+            if self._first_new.get(name, 0) > 1:
+                self._set(name, self._first_new[name] - 1, "the first new AUTO_INCREMENT value")
+            elif table.next_id > 1:
+                self._set(name, table.next_id - 1, "AUTO_INCREMENT= in the schema")
+            elif name in self._largest:
+                self._set(name, self._largest[name], "the largest key in the log")
+        for _ in range(3):  # a table may follow from one that follows from another
+            for name, table in self.schema.tables.items():
+                if name not in self.rows:
+                    self._by_others(name, table)
+        for name in self.schema.tables:
+            if name not in self.rows:
+                self._set(name, USUAL_ROWS, "assumed, the log does not tell it")
+
+    def _by_others(self, name: str, table: SchemaTable) -> None:
+        """Decide the rows of a table from another table's."""
+        for column, (parent, _) in table.references.items():
+            examined = self._examined.get((name, column))
+            if parent in self.rows and examined:
+                self._set(name, int(self.rows[parent] * sum(examined) / len(examined)), f"the rows of each {column}")
+                return
+        for parent, _ in table.references.values():
+            if parent in self.rows and self._inserts[name] and self._inserts[parent]:
+                share = self._inserts[name] / self._inserts[parent]
+                self._set(name, int(self.rows[parent] * share), f"the INSERTs for each one into {parent}")
+                return
+
+    def _set(self, name: str, rows: int, reason: str) -> None:
+        rows = round_up(max(1, rows))
+        if rows > MOST_ROWS:
+            reason += f", {rows} cut to {MOST_ROWS}"
+        self.rows[name] = min(rows, MOST_ROWS)
+        self.reasons[name] = reason
+
+
+def round_up(number: int) -> int:
+    """The next whole number with two significant digits."""
+    step = 10 ** max(0, len(str(number)) - 2)
+    return math.ceil(number / step) * step
