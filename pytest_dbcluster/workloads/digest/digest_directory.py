@@ -15,7 +15,7 @@ from pytest_dbcluster.workloads.digest.digest_report import Digest
 from pytest_dbcluster.workloads.digest.log.log_files import SLOW, LogFile, open_log
 from pytest_dbcluster.workloads.digest.log.sessions import LogTotals, Sessions
 from pytest_dbcluster.workloads.digest.schema_tables import SchemaTables, read_schema
-from pytest_dbcluster.workloads.digest.stand_ins import StandIns
+from pytest_dbcluster.workloads.digest.stand_ins import StandIns, quoted
 from pytest_dbcluster.workloads.digest.statement_roles import StatementRoles, roles_of
 from pytest_dbcluster.workloads.digest.transaction_text import Inputs, ScriptText, script_of
 from pytest_dbcluster.workloads.digest.value_domains import ValueDomains
@@ -99,9 +99,8 @@ def write_digest(
     )  # fmt: skip
     files = {one.file: _script_text(one, made[one.file], digest) for one in found if one.facts}
     files[SCHEMA] = schema_text
-    if fit:
-        files[FIT] = "-- Generated rows get the values by which transactions search.\n" + "\n".join(fit) + "\n"
-    files[MANIFEST] = _manifest(digest, inputs, fit)
+    files[FIT] = _fit_text(fit, tables)
+    files[MANIFEST] = _manifest(digest, inputs)
     files[REPORT] = digest_report.markdown(digest)
     return digest, files
 
@@ -149,14 +148,22 @@ def _script_text(one: ClassOutcome, script: ScriptText, digest: Digest) -> str:
     return "\n".join([*head, *script.lines]) + "\n"
 
 
-def _manifest(digest: Digest, inputs: Inputs, fit: Sequence[str]) -> str:
+def _fit_text(fit: Sequence[str], tables: SchemaTables) -> str:
+    """fit.sql."""
+    lines = ["-- Runs after the rows are generated."]
+    lines += ["-- Rows get the values by which transactions search.", *fit] if fit else []
+    lines += ["-- Plans of queries use statistics of the whole tables."]
+    lines += [f"ANALYZE TABLE {quoted(name)};" for name in tables.tables]
+    return "\n".join(lines) + "\n"
+
+
+def _manifest(digest: Digest, inputs: Inputs) -> str:
     """workload.toml."""
     lines = [f"# Made from {digest.log.path.name}; digest.md says what it covers.", "transactions = ["]
     lines += [f'    "{one.file}@{one.weight}",' for one in digest.written]
     lines += [f'    # "{one.file}": unexplained, see digest.md' for one in digest.classes if one.status == UNEXPLAINED]
     lines.append("]")
-    if fit:
-        lines.append(f'after_load = ["{FIT}"]')
+    lines.append(f'after_load = ["{FIT}"]')
     lines += ["", "# Rows that are generated, by table.", "[rows]"]
     lines += [f"{_key(name)} = {rows}" for name, rows in digest.rows.items()]
     lines += ["", "[variables]"]

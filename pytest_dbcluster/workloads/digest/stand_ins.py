@@ -6,6 +6,7 @@ A text of the log is in no file unless ``keep`` is set. The values of an ENUM ar
 from __future__ import annotations
 
 import collections
+import re
 from collections.abc import Mapping
 
 from pytest_dbcluster.workloads.digest.links import whole
@@ -13,11 +14,18 @@ from pytest_dbcluster.workloads.digest.schema_tables import DATES, SchemaTable, 
 from pytest_dbcluster.workloads.digest.value_domains import FEW, SMALL, ColumnValues, ValueDomains
 
 PARTS = 1000
+RESERVED = ("CONDITION", "DESC", "GROUP", "GROUPS", "INDEX", "KEY", "KEYS", "OPTION", "ORDER", "RANGE", "RANK", "READ",
+            "TABLE", "USAGE", "USE", "WRITE")  # fmt: skip
 
 
 def unquoted(literal: str) -> str:
     """The text of a quoted literal."""
     return literal[1:-1].replace("''", "'").replace("\\'", "'").replace('\\"', '"').replace("\\\\", "\\")
+
+
+def quoted(name: str) -> str:
+    """A name of a table or a column in statements."""
+    return name if re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII) and name.upper() not in RESERVED else f"`{name}`"
 
 
 class StandIns:
@@ -64,9 +72,9 @@ class StandIns:
             for name, column in table.columns.items():
                 values = self._domains.columns.get((table.name, name))
                 if values and (chosen := self._chosen(table, column, values)):
-                    settings.append(f"{name} = {_choice(table, name, chosen)}")
+                    settings.append(f"{quoted(column.name)} = {_choice(table, name, chosen)}")
             if settings and table.primary:
-                found.append(f"UPDATE {table.name} SET {', '.join(settings)};")
+                found.append(f"UPDATE {quoted(table.name)} SET {', '.join(settings)};")
         return found
 
     def _chosen(self, table: SchemaTable, column: TableColumn, values: ColumnValues) -> Mapping[str, float]:
@@ -97,7 +105,7 @@ def _choice(table: SchemaTable, column: str, chosen: Mapping[str, float]) -> str
     if len(chosen) == 1:
         return next(iter(chosen))
     total, reached, parts = sum(chosen.values()), 0.0, []
-    drawn = f"CRC32(CONCAT('{column}', {', '.join(table.primary)})) % {PARTS}"
+    drawn = f"CRC32(CONCAT('{column}', {', '.join(map(quoted, table.primary))})) % {PARTS}"
     *first, last = chosen.items()
     for value, count in first:
         reached += count
