@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from pytest_dbcluster.cli.log_digest import add_digest, refuse_without_log, run_digest
 from pytest_dbcluster.errors import ConfigError, ProvisionError
 from pytest_dbcluster.spec import DEFAULT_RELEASE
 from pytest_dbcluster.workloads.sql import SQLFiles, example
@@ -204,10 +205,17 @@ def add_init(init: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="a test of the SQL files in DIR, below DIRECTORY; if DIR is missing, it is written too, as an example",
     )
+    add_digest(init)
 
 
 def run_init(arguments: argparse.Namespace) -> int:
-    """``dbcluster init [DIRECTORY]``: write the files of a small project, and print the next steps."""
+    """``dbcluster init [DIRECTORY]``: write the files of a small project, and print the next steps.
+
+    With ``--workload`` it writes a test of SQL files, and with ``--from`` the SQL files of a log.
+    """
+    if arguments.from_log is not None:
+        return run_digest(arguments, write)
+    refuse_without_log(arguments)
     directory = Path(arguments.directory)
     if arguments.workload is not None:
         return _init_workload(directory, arguments.workload)

@@ -67,8 +67,8 @@ def refuse_gaps(log: LogFile, totals: LogTotals) -> None:
 
 def write_digest(
     log: Path, schema: Path, directory: Path, *, keep_literals: bool, progress: Report
-) -> tuple[Digest, dict[str, str]]:
-    """Digest a log; return what became of it, and the files of the directory, name -> text.
+) -> tuple[Digest, ReadLog, dict[str, str]]:
+    """Digest a log; return what became of it, the log, and the files of the directory, name -> text.
 
     Raises ConfigError for a log or a schema that cannot be used.
     """
@@ -102,7 +102,7 @@ def write_digest(
     files[FIT] = _fit_text(fit, tables)
     files[MANIFEST] = _manifest(digest, inputs)
     files[REPORT] = digest_report.markdown(digest)
-    return digest, files
+    return digest, read, files
 
 
 def _variable(table: str) -> str:
@@ -122,7 +122,7 @@ def _judge(one: ClassOutcome, script: ScriptText, variables: Mapping[str, object
     if script.unexplained:
         one.status, one.notes = UNEXPLAINED, list(dict.fromkeys(script.unexplained))
         return
-    one.notes = script.notes
+    one.notes, one.statements = script.notes, script.statements
     try:
         parsed = scripts.parse(one.file.removesuffix(".sql"), f"{name}/{one.file}", "\n".join(script.lines))
         lua_code.compile_scripts([(parsed, 1)], dict(variables), prepared=True)  # type: ignore[arg-type]

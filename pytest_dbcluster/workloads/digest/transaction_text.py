@@ -30,6 +30,8 @@ class ScriptText:
     """Unique keys that nothing explains."""
 
     notes: list[str] = dataclasses.field(default_factory=list)
+    statements: dict[int, str] = dataclasses.field(default_factory=dict)
+    """By number of the shape, the first statement of this shape."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,6 +104,7 @@ class _Writer:
         ]
         given = iter(pieces)
         text = MARK.sub(lambda found: found[1] or next(given), self._inputs.texts[shape])
+        self._script.statements.setdefault(shape, text)
         links = self._facts.links
         if any(link.kind == READ and link.source == place for link in links.values()):
             self._script.lines.append(f"{text} \\gset {self._prefix(place)}")

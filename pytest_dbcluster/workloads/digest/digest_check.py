@@ -1,0 +1,146 @@
+"""Run a digested workload on a server, with its slow log on, and compare both logs transaction by transaction."""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import dataclasses
+import math
+import os
+import re
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_dbcluster.errors import WorkloadError
+from pytest_dbcluster.workloads.digest.digest_directory import ReadLog, read_log
+from pytest_dbcluster.workloads.digest.digest_report import Digest
+from pytest_dbcluster.workloads.digest.log.statement_shapes import Shapes
+from pytest_dbcluster.workloads.digest.log.transaction_classes import TransactionClass
+
+if TYPE_CHECKING:
+    from pytest_dbcluster.clusters.servers.node import Node
+    from pytest_dbcluster.workloads.sql.workload import SQLFiles
+    from pytest_dbcluster.workloads.workload import Setting
+
+WITHIN = 0.1
+PROBE_SECONDS, LONGEST_SECONDS, SHORTEST_SECONDS = 1.0, 30.0, 1.0
+MOST_THREADS = 16
+LEAST = 0.01  # of a figure a transaction; smaller ones are not compared
+VARIABLES = ("slow_query_log", "slow_query_log_file", "long_query_time", "min_examined_row_limit", "log_output")
+OF_MARIADB = ("log_slow_filter", "log_slow_rate_limit")
+VARIABLE = re.compile(r"(?<!:):[A-Za-z_]\w*")
+Key = tuple[str, tuple[tuple[str, ...], ...]]  # ending, and the texts of the statements of each run
+
+
+@dataclasses.dataclass(frozen=True)
+class CheckedFigure:
+    """One figure of a transaction, in both logs."""
+
+    name: str
+    in_log: float
+    in_run: float
+
+    @property
+    def difference(self) -> float:
+        """The relative difference of the run."""
+        return self.in_run / self.in_log - 1 if self.in_log else math.inf
+
+    @property
+    def fits(self) -> bool:
+        """Whether the difference is at most WITHIN."""
+        return abs(self.difference) <= WITHIN
+
+
+def check(digest: Digest, given: ReadLog, workload: SQLFiles, setting: Setting) -> list[CheckedFigure]:
+    """Run the workload for about as many transactions as the log has, and compare the figures of a transaction.
+
+    Raises WorkloadError if the run leaves no log.
+    """
+    workload.prepare(setting)
+    count = sum(one.of.count for one in digest.written)
+    probe = workload.with_seconds(PROBE_SECONDS).run(setting)
+    workload.reset(setting)
+    rate = max(1.0, probe.operations / PROBE_SECONDS)
+    seconds = min(LONGEST_SECONDS, max(SHORTEST_SECONDS, count / rate))
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / "slow.log"
+        path.touch()
+        os.chmod(directory, 0o755)  # noqa: PTH101  # the server may have another user
+        path.chmod(0o666)
+        node = setting.cluster.nodes[0]
+        with logging_everything(node, path):
+            workload.with_seconds(seconds).run(setting)
+        if not path.stat().st_size:
+            raise WorkloadError("the server wrote no slow log of the check")
+        run = read_log(path, given.schema)
+    return compare(digest, given, run)
+
+
+@contextlib.contextmanager
+def logging_everything(node: Node, path: Path) -> Iterator[None]:
+    """While the context lasts, new sessions write all statements to the slow log at ``path``."""
+    names = (*VARIABLES, *(OF_MARIADB if node.release.product == "mariadb" else ()))
+    before = {name: value for name, value in node.variables().items() if name in names}
+    wanted = {"slow_query_log_file": str(path), "long_query_time": "0", "min_examined_row_limit": "0",
+              "log_output": "FILE", "log_slow_filter": "", "log_slow_rate_limit": "1", "slow_query_log": "1"}  # fmt: skip
+    node.batch([_assignment(name, value) for name, value in wanted.items() if name in names])
+    try:
+        yield
+    finally:
+        node.batch(["SET GLOBAL slow_query_log = 0"])
+        node.batch([_assignment(name, before[name]) for name in names if name in before])
+
+
+def _assignment(name: str, value: str) -> str:
+    plain = value.replace(".", "", 1).isdigit()
+    return f"SET GLOBAL {name} = {value if plain else repr(value)}"
+
+
+def compare(digest: Digest, given: ReadLog, run: ReadLog) -> list[CheckedFigure]:
+    """The figures of a transaction in the log and in the run, over the classes that the workload has."""
+    shapes = Shapes()
+    classes: dict[Key, TransactionClass] = {}
+    for each in digest.written:
+        texts = {shape: shapes.of(VARIABLE.sub("0", text))[0].text for shape, text in each.statements.items()}
+        classes[_key(each.of, texts)] = each.of
+    found = {key: one for one in run.sessions.classes.found.values() if (key := _key(one, run.texts)) in classes}
+    first, second = _figures(list(classes.values()), given), _figures(list(found.values()), run)
+    names = [name for name in first if max(first[name], second.get(name, 0.0)) >= LEAST]
+    known = [name for name in names if first[name] >= 0 and second.get(name, 0.0) >= 0]
+    return [CheckedFigure(name, first[name], second.get(name, 0.0)) for name in known]
+
+
+def _key(one: TransactionClass, texts: Mapping[int, str]) -> Key:
+    return one.ending, tuple(tuple(texts[shape] for shape in unit) for unit in one.runs)
+
+
+def _figures(classes: Sequence[TransactionClass], read: ReadLog) -> dict[str, float]:
+    """Figures of a mean transaction; -1 for rows that the log does not tell."""
+    count = sum(one.count for one in classes) or 1
+    found: collections.Counter[str] = collections.Counter()
+    for one in classes:
+        weight = one.count / len(one.samples)
+        for sample in one.samples:
+            for run, copies in enumerate(sample.copies):
+                for shape in one.runs[run]:
+                    found[f"Com_{read.roles[shape].verb.lower()}"] += copies * weight  # type: ignore[assignment]
+    figures = {name: value / count for name, value in sorted(found.items())}
+    for name in ("sent", "examined", "affected"):
+        values = [getattr(one, name) for one in classes]
+        known = read.log.kind == "slow log" and all(value >= 0 for value in values)
+        figures[f"Rows_{name}"] = sum(values) / count if known else -1.0
+    return figures
+
+
+def lines(figures: list[CheckedFigure]) -> list[str]:
+    """The comparison as text."""
+    width = max(len(figure.name) for figure in figures) if figures else 0
+    found = [f"{'a transaction':{width}}  {'log':>9}  {'run':>9}"]
+    for figure in figures:
+        mark = "" if figure.fits else "  more than 10 % apart"
+        found.append(
+            f"{figure.name:{width}}  {figure.in_log:9.3f}  {figure.in_run:9.3f}  {100 * figure.difference:+6.1f} %{mark}"
+        )
+    return found
