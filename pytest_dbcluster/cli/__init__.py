@@ -2,6 +2,7 @@
 
 - ``main``: the list of commands, and the parser.
 - ``init``: the command ``init``, with the texts that it writes.
+- ``log_digest``: ``init --workload --from``: a log becomes a workload directory.
 - ``clusters``: the commands ``up``, ``ps``, ``down`` and ``reap``.
 - ``compare``: the command ``compare``.
 - ``calibrate``: the command ``calibrate``: how far fresh equal clusters differ.

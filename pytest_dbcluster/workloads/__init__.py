@@ -8,6 +8,7 @@ the seconds of its run. A *setting* is its environment: the cluster, the host of
 - ``workload``: the base class ``Workload``, ``Setting``, the error ``LoadEnded``, and the optional protocols
   ``HasDataSet``, ``OpenLoop`` and ``Timed``.
 - ``mysqlslap``, ``script/``, ``sql/``, ``sysbench``, ``tpcc/``: the workloads.
+- ``digest/``: a log of a server becomes a directory of SQL files.
 - ``sysbench_driver``: starts sysbench, and reads the reports of its threads. ``lua/`` has the scripts it runs.
 - ``lua_tree``: a user's script with the files beside it.
 - ``load_hosts``: a workload on several load hosts: their terminals, their clocks, and their common start.
@@ -18,4 +19,4 @@ the seconds of its run. A *setting* is its environment: the cluster, the host of
 A new workload is a module here, named in ``pytest_dbcluster/__init__.py``. ``tests/contracts`` runs it.
 """
 
-__all__ = ["mysqlslap", "script", "sql", "sysbench", "tpcc", "workload"]
+__all__ = ["digest", "mysqlslap", "script", "sql", "sysbench", "tpcc", "workload"]

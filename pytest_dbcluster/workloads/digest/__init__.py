@@ -1,6 +1,7 @@
 """A digest: a log of a server becomes a workload directory that ``SQLFiles`` runs. Experimental.
 
 - ``digest_directory``: the whole way, and the files of the directory. ``digest_report``: what the log's parts became.
+- ``digest_check``: runs the directory on a server, and compares both logs.
 - ``log/``: reads a log, from lines to classes of transactions.
 - ``schema_tables``, ``statement_roles``: the tables, and which columns the parameters of a statement are for.
 - ``class_outcomes``: which classes become files. ``class_layout``: the values of a class by their place.
@@ -9,4 +10,4 @@
 - ``transaction_text``: the file of a class.
 """
 
-__all__ = ["digest_directory", "digest_report"]
+__all__ = ["digest_check", "digest_directory", "digest_report"]

@@ -9,9 +9,8 @@ from __future__ import annotations
 import dataclasses
 from typing import NamedTuple
 
-from pytest_dbcluster.workloads.digest.log.sessions import Figures
 from pytest_dbcluster.workloads.digest.log.statement_shapes import Literals
-from pytest_dbcluster.workloads.digest.log.transaction_classes import TransactionClass, Unit
+from pytest_dbcluster.workloads.digest.log.transaction_classes import Figures, TransactionClass, Unit
 
 WRITTEN_OUT = 8  # statements of a run with a constant number of copies
 

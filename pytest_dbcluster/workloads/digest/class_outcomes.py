@@ -52,7 +52,10 @@ def choose_schema(classes: Sequence[TransactionClass], roles: Mapping[int, State
 
 
 def outcomes(
-    classes: Sequence[TransactionClass], roles: Mapping[int, StatementRoles], texts: Mapping[int, str], schema: SchemaTables
+    classes: Sequence[TransactionClass],
+    roles: Mapping[int, StatementRoles],
+    texts: Mapping[int, str],
+    schema: SchemaTables,
 ) -> tuple[str, list[ClassOutcome]]:
     """The database of the workload, and its classes, those with the most time first.
 
@@ -141,7 +144,7 @@ def _name_files(found: Sequence[ClassOutcome], roles: Mapping[int, StatementRole
         table = first.target or (first.tables[0] if first.tables else "")
         base = re.sub(r"\W", "_", f"{first.verb}_{table}".lower().strip("_"), flags=re.ASCII)
         name, number = base, 2
-        while name in taken or name in ("schema", "generate", "fit"):
+        while name in taken or name in ("schema", "generate", "fit", "reset"):
             name, number = f"{base}_{number}", number + 1
         taken.add(name)
         one.file = f"{name}.sql"

@@ -12,9 +12,10 @@ from pytest_dbcluster.formatting import Report, quantity
 from pytest_dbcluster.workloads.digest import class_outcomes, digest_report
 from pytest_dbcluster.workloads.digest.class_outcomes import UNEXPLAINED, WRITTEN, ClassOutcome
 from pytest_dbcluster.workloads.digest.digest_report import Digest
+from pytest_dbcluster.workloads.digest.key_rules import NEW
 from pytest_dbcluster.workloads.digest.log.log_files import SLOW, LogFile, open_log
 from pytest_dbcluster.workloads.digest.log.sessions import LogTotals, Sessions
-from pytest_dbcluster.workloads.digest.schema_tables import SchemaTables, read_schema
+from pytest_dbcluster.workloads.digest.schema_tables import WHOLE, SchemaTables, read_schema
 from pytest_dbcluster.workloads.digest.stand_ins import StandIns, quoted
 from pytest_dbcluster.workloads.digest.statement_roles import StatementRoles, roles_of
 from pytest_dbcluster.workloads.digest.transaction_text import Inputs, ScriptText, script_of
@@ -24,7 +25,7 @@ from pytest_dbcluster.workloads.sql.language import lua_code, scripts
 GAP = 0.001  # seconds: with long_query_time = 0, some statement is faster
 FEW_STATEMENTS = 50
 WEIGHTS = 10_000
-FIT = "fit.sql"
+FIT, RESET = "fit.sql", "reset.sql"
 MANIFEST, REPORT, SCHEMA = "workload.toml", "digest.md", "schema.sql"
 
 
@@ -87,20 +88,24 @@ def write_digest(
     texts = {number: _without_database(text, database) for number, text in read.texts.items()}
     inputs = Inputs(texts, domains, stand_ins, {name: _variable(name) for name in tables.tables})
     made = {one.file: script_of(one.facts, inputs) for one in found if one.facts}
-    variables = {inputs.rows[name]: rows for name, rows in domains.rows.items()} | stand_ins.variables
+    variables = {inputs.rows[name]: rows for name, rows in domains.rows.items() if rows} | stand_ins.variables
     for one in found:
         if one.facts:
             _judge(one, made[one.file], variables, directory.name)
     fit = stand_ins.fit()
+    used = set(re.findall(r":(\w+)", "\n".join([*fit, *(line for script in made.values() for line in script.lines)])))
+    texts_of_log = {name: value for name, value in stand_ins.variables.items() if name in used}
     _weigh(found)
     digest = Digest(
         read.log, read.sessions.totals, found, read.sessions.classes.rare, read.sessions.classes.rare_seconds, domains.rows,
-        domains.reasons, stand_ins.variables, keep_literals, database
+        domains.reasons, texts_of_log, keep_literals, database
     )  # fmt: skip
     files = {one.file: _script_text(one, made[one.file], digest) for one in found if one.facts}
     files[SCHEMA] = schema_text
     files[FIT] = _fit_text(fit, tables)
-    files[MANIFEST] = _manifest(digest, inputs)
+    reset, files_of_reset = _reset(found, made, digest.rows, tables)
+    files |= files_of_reset
+    files[MANIFEST] = _manifest(digest, inputs, reset)
     files[REPORT] = digest_report.markdown(digest)
     return digest, read, files
 
@@ -138,7 +143,7 @@ def _weigh(found: Sequence[ClassOutcome]) -> None:
 
 
 def _script_text(one: ClassOutcome, script: ScriptText, digest: Digest) -> str:
-    share = digest.share(one.of.seconds, one.of.statements + (2 * one.of.count if one.of.ending else 0))
+    share = digest.share(one.of.seconds, one.of.statements + one.of.controls)
     total = sum(each.of.count for each in digest.classes)
     head = [
         f"-- {digest_report.percent(share)} of the log's {digest.measure}, {digest_report.percent(one.of.count / total)} of "
@@ -157,17 +162,45 @@ def _fit_text(fit: Sequence[str], tables: SchemaTables) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _manifest(digest: Digest, inputs: Inputs) -> str:
+def _reset(
+    found: Sequence[ClassOutcome], made: Mapping[str, ScriptText], rows: Mapping[str, int], tables: SchemaTables
+) -> tuple[str, dict[str, str]]:
+    """``reset`` of workload.toml, and its file if new rows need one.
+
+    Keys of generated rows are 1 to their number, so new rows have larger ones; new texts begin with ``NEW``.
+    """
+    runnable = [one for one in found if one.status == WRITTEN and one.facts]
+    targets = {roles.target for one in runnable for run in one.facts.layout.runs  # type: ignore[union-attr]
+               for shape in run.unit if (roles := one.facts.roles[shape]).target}  # type: ignore[union-attr]  # fmt: skip
+    texts = {table: column for one in runnable for table, column in made[one.file].new_texts}
+    lines, own = [], False
+    for name in sorted(targets):
+        table = tables.get(name)
+        key = table.columns.get(table.primary[0]) if table and table.primary else None
+        if key and key.kind in WHOLE:
+            lines.append(f"DELETE FROM {quoted(name)} WHERE {quoted(key.name)} > {rows[name]};")
+        elif name in texts:
+            lines.append(f"DELETE FROM {quoted(name)} WHERE {quoted(texts[name])} LIKE '{NEW}%';")
+            own = True
+        else:
+            return "none", {}
+    if not own:
+        return "surplus", {}
+    head = ["-- Removes the rows that transactions added.", "SET SESSION foreign_key_checks = 0;"]
+    return RESET, {RESET: "\n".join([*head, *lines]) + "\n"}
+
+
+def _manifest(digest: Digest, inputs: Inputs, reset: str) -> str:
     """workload.toml."""
     lines = [f"# Made from {digest.log.path.name}; digest.md says what it covers.", "transactions = ["]
     lines += [f'    "{one.file}@{one.weight}",' for one in digest.written]
     lines += [f'    # "{one.file}": unexplained, see digest.md' for one in digest.classes if one.status == UNEXPLAINED]
     lines.append("]")
-    lines.append(f'after_load = ["{FIT}"]')
+    lines += [f'after_load = ["{FIT}"]', f'reset = "{reset}"']
     lines += ["", "# Rows that are generated, by table.", "[rows]"]
-    lines += [f"{_key(name)} = {rows}" for name, rows in digest.rows.items()]
+    lines += [f"{_key(name)} = {rows}" for name, rows in digest.rows.items() if rows]
     lines += ["", "[variables]"]
-    lines += [f"{inputs.rows[name]} = {rows}" for name, rows in digest.rows.items()]
+    lines += [f"{inputs.rows[name]} = {rows}" for name, rows in digest.rows.items() if rows]
     if digest.stand_ins:
         words = "texts of the log" if digest.kept_literals else "stand-ins for texts of the log: fill them in"
         lines += [f"# {words[0].upper()}{words[1:]}."]

@@ -59,7 +59,7 @@ class Digest:
 
 def _statements(one: ClassOutcome) -> int:
     """The statements of a class, with BEGIN and COMMIT."""
-    return one.of.statements + (2 * one.of.count if one.of.ending else 0)
+    return one.of.statements + one.of.controls
 
 
 def percent(share: float) -> str:
@@ -78,14 +78,19 @@ def parts(digest: Digest) -> list[tuple[str, int, float]]:
         found[RARE] += digest.rare
         shares[RARE] += digest.share(digest.rare_seconds, digest.rare)  # type: ignore[assignment]
     totals = digest.totals
-    lines = [(name, found[name], float(shares[name])) for name in sorted(found, key=lambda name: (name != WRITTEN, -shares[name]))]
+    lines = [
+        (name, found[name], float(shares[name]))
+        for name in sorted(found, key=lambda name: (name != WRITTEN, -shares[name]))
+    ]
     if totals.setup:
         lines.append(("statements that set up a session", 0, digest.share(totals.setup_seconds, totals.setup)))
     if totals.unfinished:
         share = digest.share(totals.unfinished_seconds, totals.unfinished)
         lines.append(("transactions without an end in the log", 0, share))
     if totals.too_long:
-        lines.append(("transactions of more than 1000 statements", totals.too_long, digest.share(totals.too_long_seconds, 0)))
+        lines.append(
+            ("transactions of more than 1000 statements", totals.too_long, digest.share(totals.too_long_seconds, 0))
+        )
     return lines
 
 
@@ -100,7 +105,9 @@ def terminal(digest: Digest, directory: str) -> list[str]:
         f"wrote {quantity(len(digest.written), 'transaction')} into {directory}/; they cover "
         f"{percent(digest.coverage)} of the log's {digest.measure}",
     ]
-    lines += [f"  {percent(share):>6}  {name}" for name, _, share in parts(digest) if name != WRITTEN and share >= 0.0005]
+    lines += [
+        f"  {percent(share):>6}  {name}" for name, _, share in parts(digest) if name != WRITTEN and share >= 0.0005
+    ]
     for one in refused:
         lines.append(f"refused: {one.file}, {percent(digest.share(one.of.seconds, _statements(one)))}: {one.notes[0]}")
     if digest.stand_ins and not digest.kept_literals:
@@ -131,11 +138,17 @@ def markdown(digest: Digest) -> str:
     ])  # fmt: skip
     refused = [one for one in digest.classes if one.status == UNEXPLAINED]
     if refused:
-        lines += ["", "## Unexplained", "", "These files are not in workload.toml, and do not run until you edit them.", ""]
+        lines += [
+            "",
+            "## Unexplained",
+            "",
+            "These files are not in workload.toml, and do not run until you edit them.",
+            "",
+        ]
         lines += [f"- {one.file}: {note}" for one in refused for note in one.notes]
     lines += ["", "## Rows", ""]
     lines += _table(("table", "rows", "from"), [(name, str(rows), digest.row_reasons[name])
-                                                for name, rows in digest.rows.items()])  # fmt: skip
+                                                for name, rows in digest.rows.items() if rows])  # fmt: skip
     notes = [(one.file, note) for one in digest.written for note in dict.fromkeys(one.notes)]
     if notes:
         lines += ["", "## Notes", "", *(f"- {file}: {note}" for file, note in notes)]

@@ -149,9 +149,7 @@ def dates(values: Sequence[str], times: Sequence[int], *, searched: bool) -> Dra
 
 def _zone(seconds: Sequence[int], times: Sequence[int]) -> int:
     """The difference of the application's clock to UTC, if most values are the time of their statement."""
-    offsets = collections.Counter(
-        round((each - time) / 900) * 900 for each, time in zip(seconds, times, strict=True)
-    )
+    offsets = collections.Counter(round((each - time) / 900) * 900 for each, time in zip(seconds, times, strict=True))
     offset, count = offsets.most_common(1)[0]
     return offset if count * 2 > len(seconds) and abs(offset) <= 14 * 3600 else 0
 

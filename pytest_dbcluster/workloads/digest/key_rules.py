@@ -9,6 +9,7 @@ from pytest_dbcluster.workloads.digest.schema_tables import SchemaTable, SchemaT
 from pytest_dbcluster.workloads.digest.statement_roles import EQUAL, INSERTED
 from pytest_dbcluster.workloads.digest.value_domains import ClassFacts
 
+NEW = "new"  # the begin of new texts, by which a reset finds their rows
 DISTINCT = 0.95  # share of distinct values of a key that the application makes anew each time
 
 
@@ -19,6 +20,9 @@ class KeyRules:
         self._facts, self._schema = facts, schema
         self._reasons: dict[Place, str] = {}
         self._new: set[Place] = set()
+        self.new_texts: set[tuple[str, str]] = set()
+        """Table and column of each key that is a new text."""
+
         for number, run in enumerate(facts.layout.runs):
             for statement in range(len(run.unit)):
                 self._insert(Place(number, statement, -1))
@@ -35,7 +39,8 @@ class KeyRules:
         values = self._facts.layout.column(place)
         if all(isinstance(value, str) and whole(value) is not None and value[0] not in "'\"" for value in values):
             return Drawing("unique_id()")
-        return Drawing(f"concat('{role.column}', unique_id())")
+        self.new_texts.add((role.table, role.column))
+        return Drawing(f"concat('{NEW}', unique_id())")
 
     def _insert(self, place: Place) -> None:
         statement = self._facts.statement(place)

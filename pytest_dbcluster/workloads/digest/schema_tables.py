@@ -46,6 +46,9 @@ class SchemaTable:
     uniques: list[tuple[str, ...]] = dataclasses.field(default_factory=list)
     """The columns of each unique key, the primary key too."""
 
+    indexed: set[str] = dataclasses.field(default_factory=set)
+    """The first column of each index that is not unique."""
+
     references: dict[str, tuple[str, str]] = dataclasses.field(default_factory=dict)
     """Column -> table and column that it refers to."""
 
@@ -72,6 +75,13 @@ class SchemaTables:
     def get(self, name: str) -> SchemaTable | None:
         """A table by its name, in any case."""
         return self._by_name.get(name.lower())
+
+    def indexed(self, table: str, column: str) -> bool:
+        """Whether an index begins with a column."""
+        found = self.get(table)
+        if not found:
+            return False
+        return column in found.indexed or column in found.references or any(key[0] == column for key in found.uniques)
 
     def key_of(self, table: str, column: str) -> tuple[SchemaTable, str] | None:
         """The table whose rows a column counts: that of its own unique key, or the one that it refers to."""
@@ -211,6 +221,8 @@ def _key(table: SchemaTable, item: Sequence[Token]) -> None:
             table.references[own] = (name, other)
     elif "UNIQUE" in words[:3]:
         table.uniques.append(_names(item))
+    elif words[0] in ("KEY", "INDEX") and (names := _names(item)):
+        table.indexed.add(names[0])
 
 
 def _column(table: SchemaTable, item: Sequence[Token]) -> None:

@@ -37,6 +37,9 @@ class StandIns:
         """Name -> value of each stand-in."""
 
         self._names: dict[tuple[str, str, str], str] = {}
+        for (table, column), values in domains.columns.items():
+            for literal in values.few:  # here, so that no file uses one of these names for another variable
+                self.name(table, column, literal)
 
     def name(self, table: str, column: str, literal: str) -> str:
         """The variable in place of a text."""
@@ -61,8 +64,8 @@ class StandIns:
         if column and column.members:
             return column.members[(number - 1) % len(column.members)]
         if column and column.length and len(name) > column.length:
-            return str(number)[-column.length :]
-        return name
+            name = str(number)[-column.length :]
+        return "%" * text.startswith("%") + name + "%" * text.endswith("%")
 
     def fit(self) -> list[str]:
         """Statements that give generated rows the few values by which transactions search."""
@@ -93,9 +96,7 @@ class StandIns:
             return {f":{self.name(table.name, name, each)}": count for each, count in (inserted or counts).items()}
         numbers = values.numbers
         if numbers and len(numbers) <= FEW and all(abs(number) <= SMALL for number in numbers):
-            given = {
-                number: count for each, count in values.inserted.items() if (number := whole(each)) is not None
-            }
+            given = {number: count for each, count in values.inserted.items() if (number := whole(each)) is not None}
             return {str(number): count for number, count in (given or numbers).items()}
         return {}
 

@@ -104,7 +104,11 @@ class _Statement:
         """Find tables and aliases after FROM, JOIN, INTO and UPDATE."""
         words = self._words
         at = 0
-        ctes = {words[number - 1].lower() for number, word in enumerate(words) if word == "AS" and number and words[0] == "WITH"}
+        ctes = {
+            words[number - 1].lower()
+            for number, word in enumerate(words)
+            if word == "AS" and number and words[0] == "WITH"
+        }
         while at < len(words):
             word = words[at]
             begins = word in ("JOIN", "INTO", "STRAIGHT_JOIN") or (word == "FROM" and not self._in_function(at))

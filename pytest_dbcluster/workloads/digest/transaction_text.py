@@ -15,7 +15,7 @@ from pytest_dbcluster.workloads.digest.links import DIFFERENCE, NEW_ID, READ, SA
 from pytest_dbcluster.workloads.digest.schema_tables import TEXTS, TableColumn
 from pytest_dbcluster.workloads.digest.stand_ins import StandIns
 from pytest_dbcluster.workloads.digest.statement_roles import LIKE, SEARCHING, Role
-from pytest_dbcluster.workloads.digest.value_domains import ClassFacts, ValueDomains, flat
+from pytest_dbcluster.workloads.digest.value_domains import FEW, ClassFacts, ValueDomains, flat
 
 MOST_COPIES = 40
 MARK = re.compile(r"(`[^`]*`)|\?")
@@ -32,6 +32,9 @@ class ScriptText:
     notes: list[str] = dataclasses.field(default_factory=list)
     statements: dict[int, str] = dataclasses.field(default_factory=dict)
     """By number of the shape, the first statement of this shape."""
+
+    new_texts: set[tuple[str, str]] = dataclasses.field(default_factory=set)
+    """Table and column of each key that is a new text in each transaction."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,6 +76,7 @@ class _Writer:
             self._run(number, run)
         if ending:
             script.lines.append(f"{ending};")
+        script.new_texts = self._rules.new_texts
         return script
 
     def _run(self, number: int, run: RunLayout) -> None:
@@ -99,25 +103,30 @@ class _Writer:
         place = Place(number, statement, -1)
         shape = run.unit[statement]
         roles = self._facts.roles[shape]
-        pieces = [
-            self._parameter(Place(number, statement, parameter), copy) for parameter in range(len(roles.roles))
-        ]
+        pieces = [self._parameter(Place(number, statement, parameter), copy) for parameter in range(len(roles.roles))]
         given = iter(pieces)
         text = MARK.sub(lambda found: found[1] or next(given), self._inputs.texts[shape])
         self._script.statements.setdefault(shape, text)
         links = self._facts.links
-        if any(link.kind == READ and link.source == place for link in links.values()):
+        new_id = any(link.kind == NEW_ID and link.source == place for link in links.values())
+        if new_id and _returned(text):
+            self._script.lines.append(f"{text} \\gset {self._id(place).removesuffix(_returned(text))}")
+        elif any(link.kind == READ and link.source == place for link in links.values()):
             self._script.lines.append(f"{text} \\gset {self._prefix(place)}")
         else:
             self._script.lines.append(f"{text};")
-        if any(link.kind == NEW_ID and link.source == place for link in links.values()):
-            self._script.lines.append(f"\\insert_id {self._id(place)}")
+            if new_id:
+                self._script.lines.append(f"\\insert_id {self._id(place)}")
 
     def _prefix(self, place: Place) -> str:
         table = self._facts.statement(place).selected[0][0]
         return self._name(("read", place), table) + "_"
 
     def _id(self, place: Place) -> str:
+        shape = self._facts.layout.runs[place.run].unit[place.statement]
+        returned = _returned(self._inputs.texts[shape])
+        if returned:  # \gset makes the name from a prefix and the column
+            return self._name(("id", place), f"{self._facts.statement(place).target}") + f"_{returned}"
         return self._name(("id", place), f"{self._facts.statement(place).target}_id")
 
     def _parameter(self, place: Place, copy: int) -> str:
@@ -133,7 +142,9 @@ class _Writer:
             sign = "+" if link.difference >= 0 else "-"
             return self._set(place, f"{self._texts[link.source]} {sign} {abs(link.difference)}")
         if link and link.kind == STEP and copy > 0:
-            return self._set(place, f"{self._texts[place]} {'+' if link.difference > 0 else '-'} {abs(link.difference)}")
+            return self._set(
+                place, f"{self._texts[place]} {'+' if link.difference > 0 else '-'} {abs(link.difference)}"
+            )
         drawing = self._drawing(place)
         if link and link.kind == STEP and not drawing.expression:
             return self._set(place, drawing.inline)
@@ -219,38 +230,59 @@ class _Writer:
 
     def _whole(self, role: Role, numbers: Sequence[int]) -> Drawing:
         key = self._inputs.domains.key(role)
-        if not key or min(numbers) < 0:
+        if not key or min(numbers) < 0 or not self._inputs.domains.rows[key[0].name]:
             return distributions.number(numbers)
         name = key[0].name
         count = self._inputs.domains.rows[name]
         constant = len(set(numbers)) == 1
         if constant and numbers[0] > distributions.SMALL:
             return Drawing(f":{self._inputs.rows[name]} / 2", note="one key in all samples, another one here")
-        if len(set(numbers)) * 3 <= len(numbers) and max(numbers) <= distributions.SMALL and len(set(numbers)) <= 20:
+        if len(set(numbers)) * 3 <= len(numbers) and max(numbers) <= distributions.SMALL and len(set(numbers)) <= FEW:
             return distributions.number(numbers)
         return Drawing(distributions.keys(numbers, f":{self._inputs.rows[name]}", count))
 
     def _text(self, role: Role, values: Sequence[str], column: TableColumn | None) -> Drawing:
         domains = self._inputs.domains
         key = domains.key(role)
-        if key and role.use in SEARCHING and role.use != LIKE:
+        table = domains.schema.get(role.table)
+        refers = table and role.column in table.references
+        if key and domains.rows[key[0].name] and ((role.use in SEARCHING and role.use != LIKE) or refers):
             name = key[0].name
             ranks = {value: number for number, value in enumerate(sorted(set(values)), 1)}
             exponent = distributions.zipf_exponent([ranks[value] for value in values], domains.rows[name])
             rows = f":{self._inputs.rows[name]}"
-            drawn = f"permute(random_zipfian(1, {rows}, {exponent:.2f}), {rows}) + 1" if exponent else f"random(1, {rows})"
-            return Drawing(f"concat('{key[1]}', {drawn})")
+            drawn = (
+                f"permute(random_zipfian(1, {rows}, {exponent:.2f}), {rows}) + 1" if exponent else f"random(1, {rows})"
+            )
+            return Drawing(f"concat('{generated_prefix(key[0].columns.get(key[1]))}', {drawn})")
         few = domains.of(role).few if role.column else _few(values)
         if few and set(values) <= set(few):
             counts = collections.Counter(values)
-            named: Callable[[str], str] = lambda value: f":{self._inputs.stand_ins.name(role.table, role.column, value)}"
+            named: Callable[[str], str] = lambda value: (
+                f":{self._inputs.stand_ins.name(role.table, role.column, value)}"
+            )
             return Drawing(distributions.weighted({named(value): count for value, count in counts.most_common()}))
         if role.use == LIKE:
             return distributions.pattern(values)
         return distributions.text(values, column.length if column and column.kind in TEXTS else 0)
 
 
+def _returned(text: str) -> str:
+    """The only column that an INSERT ... RETURNING returns; empty without one."""
+    found = re.search(r" RETURNING (?:`?\w+`?\s*\.\s*)?`?(\w+)`?\Z", text, re.I)
+    return found[1] if found else ""
+
+
+def generated_prefix(column: TableColumn | None) -> str:
+    """The text before the number in generated rows of a unique column, which are cut to its length from the left."""
+    if not column:
+        return ""
+    room = column.length - len(column.name)
+    return column.name if not column.length or room > 0 else column.name[len(column.name) + 1 - column.length :]
+
+
 def _few(values: Sequence[str]) -> list[str]:
     """The values of a parameter without a column, if they are few."""
     counts = collections.Counter(values)
-    return list(counts) if len(counts) <= 20 and len(values) >= 3 * len(counts) else []
+    few = len(counts) <= FEW and len(values) >= 3 * len(counts) and not any("\0" in value for value in counts)
+    return list(counts) if few else []

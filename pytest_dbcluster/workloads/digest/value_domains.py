@@ -12,15 +12,15 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from pytest_dbcluster.workloads.digest.class_layout import ClassLayout, Place, Value
 from pytest_dbcluster.workloads.digest.links import NEW_ID, READ, ValueLink, whole
-from pytest_dbcluster.workloads.digest.log.sessions import Figures
-from pytest_dbcluster.workloads.digest.schema_tables import WHOLE, SchemaTable, SchemaTables
+from pytest_dbcluster.workloads.digest.log.transaction_classes import Figures
+from pytest_dbcluster.workloads.digest.schema_tables import TEXTS, WHOLE, SchemaTable, SchemaTables
 from pytest_dbcluster.workloads.digest.statement_roles import EQUAL, INSERTED, SEARCHING, Role, StatementRoles
 
 FEW = 20  # values of a column that are drawn by their frequencies
 SMALL = 1000  # larger whole numbers are literals, which stay in the log
 MOST_KEPT = 2000  # distinct values of a column that are counted
 MOST_ROWS = 2_000_000
-USUAL_ROWS = 1000
+USUAL_ROWS = 100
 
 
 @dataclasses.dataclass
@@ -63,7 +63,12 @@ class ColumnValues:
     def few(self) -> list[str]:
         """The quoted values, the most frequent first, if they are few; otherwise none."""
         total = sum(self.texts.values())
-        if not self.texts or len(self.texts) > FEW or total < 3 * len(self.texts):
+        if (
+            not self.texts
+            or len(self.texts) > FEW
+            or total < 3 * len(self.texts)
+            or any("\0" in each for each in self.texts)
+        ):
             return []
         return [text for text, _ in self.texts.most_common()]
 
@@ -87,6 +92,9 @@ class ValueDomains:
         self._first_new: dict[str, int] = {}
         self._inserts: collections.Counter[str] = collections.Counter()
         self._examined: dict[tuple[str, str], list[float]] = {}
+        self._scanned: dict[str, list[int]] = {}
+        self._used: set[str] = set()
+        self._touched: dict[str, tuple[int, int]] = {}  # table -> statements, and rows that they examined at most
         for one in facts:
             self._read(one)
         self._decide()
@@ -103,6 +111,7 @@ class ValueDomains:
         for run in one.layout.runs:
             for number, shape in enumerate(run.unit):
                 roles = one.roles[shape]
+                self._used |= set(roles.tables)
                 if roles.target:
                     rows = 1 + max((role.row for role in roles.roles), default=0)
                     self._inserts[roles.target] += round(rows * len(run.owners) * one.weight)
@@ -143,26 +152,48 @@ class ValueDomains:
     def _examine(self, roles: StatementRoles, figures: Sequence[Figures]) -> None:
         """Keep the rows that searches by one column of one table examined."""
         searched = [role for role in roles.roles if role.use in SEARCHING]
-        if len(roles.tables) != 1 or len(searched) != 1 or searched[0].use != EQUAL or not searched[0].column:
+        known = [figure.examined for figure in figures[:MOST_KEPT] if figure.examined >= 0]
+        for name in () if roles.target or not known else roles.tables:
+            count, most = self._touched.get(name, (0, 0))
+            self._touched[name] = count + len(known), max(most, *known)
+        if len(roles.tables) != 1 or roles.target or not known:
             return
-        kept = self._examined.setdefault((searched[0].table, searched[0].column), [])
-        kept += [float(figure.examined) for figure in figures[:MOST_KEPT] if figure.examined >= 0]
+        keyed = [role for role in searched if self.schema.indexed(role.table, role.column)]
+        if not keyed:
+            self._scanned.setdefault(roles.tables[0], []).extend(known)
+        if len(searched) == 1 and searched[0].use == EQUAL and searched[0].column:
+            self._examined.setdefault((searched[0].table, searched[0].column), []).extend(map(float, known))
 
     def _decide(self) -> None:
         for name, table in self.schema.tables.items():
-            if self._first_new.get(name, 0) > 1:
+            count, most = self._touched.get(name, (0, 1))
+            if count >= FEW and most == 0 and name not in self._inserts:
+                self.rows[name], self.reasons[name] = 0, "no statement found a row"
+            elif self._first_new.get(name, 0) > 1:
                 self._set(name, self._first_new[name] - 1, "the first new AUTO_INCREMENT value")
-            elif table.next_id > 1:
-                self._set(name, table.next_id - 1, "AUTO_INCREMENT= in the schema")
             elif name in self._largest:
                 self._set(name, self._largest[name], "the largest key in the log")
+            elif scanned := sorted(self._scanned.get(name, ())):
+                middle = scanned[len(scanned) // 2]
+                self._set(name, middle, "the rows that reads of the whole table examined", exact=True)
+            elif table.next_id > 1 and name in self._used:
+                self._set(name, table.next_id - 1, "AUTO_INCREMENT= in the schema")
         for _ in range(3):  # a table may follow from one that follows from another
             for name, table in self.schema.tables.items():
                 if name not in self.rows:
                     self._by_others(name, table)
         for name in self.schema.tables:
-            if name not in self.rows:
+            if name not in self.rows and name in self._used:
                 self._set(name, USUAL_ROWS, "assumed, the log does not tell it")
+        for name, table in self.schema.tables.items():
+            for column, (parent, _) in table.references.items():
+                values = self.columns.get((name, column))
+                found = self.schema.get(parent)
+                if found and values and set(values.inserted) - {"NULL"} and not self.rows.get(found.name):
+                    self._set(found.name, FEW, f"INSERTs into {name} refer to it")
+        for name in self.schema.tables:
+            if name not in self.rows:
+                self.rows[name], self.reasons[name] = 0, "no statement uses it"
 
     def _by_others(self, name: str, table: SchemaTable) -> None:
         """Decide the rows of a table from another table's."""
@@ -177,12 +208,24 @@ class ValueDomains:
                 self._set(name, int(self.rows[parent] * share), f"the INSERTs for each one into {parent}")
                 return
 
-    def _set(self, name: str, rows: int, reason: str) -> None:
-        rows = round_up(max(1, rows))
-        if rows > MOST_ROWS:
-            reason += f", {rows} cut to {MOST_ROWS}"
-        self.rows[name] = min(rows, MOST_ROWS)
+    def _set(self, name: str, rows: int, reason: str, *, exact: bool = False) -> None:
+        rows = rows if exact else round_up(max(1, rows))
+        most = min([MOST_ROWS, *self._most(self.schema.tables[name])])
+        if rows > most:
+            reason += f", {rows} cut to {most}"
+        self.rows[name] = min(rows, most)
         self.reasons[name] = reason
+
+    def _most(self, table: SchemaTable) -> list[int]:
+        """The numbers of generated rows for which unique columns have different values."""
+        found = []
+        for name, *others in table.uniques:
+            column = table.columns.get(name)
+            if others or not column or column.kind not in TEXTS or not column.length:
+                continue
+            room = column.length - len(column.name)
+            found.append(10**room - 1 if room > 0 else 9)
+        return found
 
 
 def round_up(number: int) -> int:

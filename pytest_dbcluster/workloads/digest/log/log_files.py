@@ -6,12 +6,13 @@ A statement keeps its lines as they are. Files that end in ``.gz`` are decompres
 from __future__ import annotations
 
 import calendar
+import contextlib
 import dataclasses
 import gzip
 import io
 import re
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, NamedTuple
 
@@ -35,7 +36,7 @@ HEAD = re.compile(
     re.VERBOSE,
 )
 # The lines that a server writes between two entries.
-BETWEEN = re.compile(r"(?:\n\# Time: [^\n]*|\n[^\n]*started with:\nTcp port:[^\n]*\nTime [^\n]*)+\n?\Z")
+BETWEEN = re.compile(r"(?:\n\# Time: [^\n;']*|\n[^\n]*started with:\nTcp port:[^\n]*\nTime [^\n]*)+\n?\Z")
 COMMAND = "# administrator command: "
 LINE = re.compile(
     r"(?:(?P<short>\d{6}[ ]+\d?\d:\d\d:\d\d)|(?P<iso>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)[\d.]*(?:Z|[+-]\d\d:\d\d))?"
@@ -183,19 +184,20 @@ def blocks(file: IO[str]) -> Iterator[str]:
         yield rest.rpartition(MARK)[2] if not begun else rest
 
 
-def opened(path: Path) -> IO[str]:
+@contextlib.contextmanager
+def opened(path: Path) -> Iterator[IO[str]]:
     """The text of a log. Bytes that are not UTF-8 become lone surrogates."""
-    try:
-        binary = path.open("rb")
-    except OSError as error:
-        raise ConfigError(f"cannot read the log {path}: {error.strerror}") from error
-    if binary.read(2) == b"\x1f\x8b":
+    with contextlib.ExitStack() as stack:
+        try:
+            binary: IO[bytes] = stack.enter_context(path.open("rb"))
+        except OSError as error:
+            raise ConfigError(f"cannot read the log {path}: {error.strerror}") from error
+        packed = binary.read(2) == b"\x1f\x8b"
         binary.seek(0)
-        whole: IO[bytes] = io.BufferedReader(gzip.GzipFile(fileobj=binary), CHUNK)  # type: ignore[arg-type]
-    else:
-        binary.seek(0)
-        whole = binary
-    return io.TextIOWrapper(whole, encoding="utf-8", errors="surrogateescape", newline="\n")
+        if packed:
+            binary = stack.enter_context(gzip.GzipFile(fileobj=binary))  # type: ignore[arg-type]
+        with io.TextIOWrapper(binary, encoding="utf-8", errors="surrogateescape", newline="\n") as text:
+            yield text
 
 
 def open_log(path: Path) -> LogFile:
@@ -219,6 +221,3 @@ def open_log(path: Path) -> LogFile:
             "application run, and take the log again"
         )
     raise ConfigError(NO_LOG.format(path=path))
-
-
-Progress = Callable[[int], None]

@@ -5,17 +5,18 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from pytest_dbcluster.workloads.digest.log.log_files import LogEntry
 from pytest_dbcluster.workloads.digest.log.statement_shapes import Literals, Shape, Shapes
-from pytest_dbcluster.workloads.digest.log.transaction_classes import Classes
+from pytest_dbcluster.workloads.digest.log.transaction_classes import Classes, Figures
 
 SINGLE, COMMIT, ROLLBACK = "", "COMMIT", "ROLLBACK"
 MOST_SESSIONS = 50_000
 MOST_STATEMENTS = 1000  # of one transaction; longer ones are counted, not kept
 CLOSING = ("Quit", "Connect", "Change user", "Reset connection")
-AUTOCOMMIT = re.compile(r"SET (?:SESSION |LOCAL |@@(?:SESSION\.|LOCAL\.)?)?autocommit ?:?= ?(\?|ON|OFF|TRUE|FALSE)", re.I)
+AUTOCOMMIT = re.compile(
+    r"SET (?:SESSION |LOCAL |@@(?:SESSION\.|LOCAL\.)?)?autocommit ?:?= ?(\?|ON|OFF|TRUE|FALSE)", re.I
+)
 SETS_UP = re.compile(
     r"SET (?!@\w)|USE |SHOW (?!.*\bFROM\b)|KILL |SELECT (?!.*\bFROM\b).*"
     r"(?:@@|\b(?:CONNECTION_ID|DATABASE|SCHEMA|VERSION|USER|CURRENT_USER|LAST_INSERT_ID)\(\))",
@@ -23,17 +24,6 @@ SETS_UP = re.compile(
 )
 SAVEPOINT = re.compile(r"(SAVEPOINT|RELEASE SAVEPOINT|ROLLBACK(?: WORK)? TO(?: SAVEPOINT)?) (\S+)", re.I)
 SETUP, BEGIN, AUTO, MARK, STATEMENT = "setup", "begin", "autocommit", "savepoint", "statement"
-
-
-class Figures(NamedTuple):
-    """What a log tells of one statement."""
-
-    seconds: float
-    sent: int
-    """Rows that the client got; -1 if unknown."""
-
-    examined: int
-    affected: int
 
 
 @dataclasses.dataclass(slots=True)
@@ -209,16 +199,16 @@ class Sessions:
             session.literals.append(literals)
             session.figures.append(figures)
             return
-        self.classes.add(session.schema, SINGLE, (shape.number,), [literals], [figures], session.time, 0.0)
+        self.classes.add(session.schema, SINGLE, (shape.number,), [literals], [figures], session.time, [])
 
     def _end(self, session: Session, ending: str) -> None:
         if session.cut:
             self.totals.too_long += 1
             self.totals.too_long_seconds += _seconds(session)
         elif session.shapes:
-            sequence, control = tuple(session.shapes), sum(session.control)
+            sequence = tuple(session.shapes)
             self.classes.add(
-                session.schema, ending, sequence, session.literals, session.figures, session.time, control
+                session.schema, ending, sequence, session.literals, session.figures, session.time, session.control
             )
         else:
             self.totals.setup += len(session.control)

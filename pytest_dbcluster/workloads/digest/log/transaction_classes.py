@@ -9,12 +9,9 @@ from __future__ import annotations
 import dataclasses
 import random
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 from pytest_dbcluster.workloads.digest.log.statement_shapes import Literals
-
-if TYPE_CHECKING:
-    from pytest_dbcluster.workloads.digest.log.sessions import Figures
 
 Unit = tuple[int, ...]  # numbers of the shapes of one turn of a loop
 LONGEST_UNIT = 12  # statements of one turn
@@ -24,6 +21,17 @@ MOST_SAMPLES, FEWEST_SAMPLES = 1000, 100
 VALUES = 30_000  # values of all samples of a class, as a goal
 ALL_VALUES = 3_000_000  # values of all samples of all classes
 LONG_TEXT = 300  # characters of a literal that a sample keeps
+
+
+class Figures(NamedTuple):
+    """What a log tells of one statement."""
+
+    seconds: float
+    sent: int
+    """Rows that the client got; -1 if unknown."""
+
+    examined: int
+    affected: int
 
 
 @dataclasses.dataclass
@@ -58,6 +66,9 @@ class TransactionClass:
     affected: int = 0
     statements: int = 0
     """Number of statements of all its transactions, without BEGIN and COMMIT."""
+
+    controls: int = 0
+    """Number of their BEGIN, COMMIT and ROLLBACK statements."""
 
     samples: list[TransactionSample] = dataclasses.field(default_factory=list)
 
@@ -102,7 +113,7 @@ class Classes:
         literals: list[Literals],
         figures: Sequence[Figures],
         time: int,
-        control: float,
+        control: Sequence[float],
     ) -> None:
         """Count one transaction. control: the seconds of its BEGIN and COMMIT."""
         known = self._known.get(sequence)
@@ -114,7 +125,8 @@ class Classes:
         one = self.found.get((schema, ending, runs)) or self._make(schema, ending, runs, literals)
         one.count += 1
         one.statements += len(sequence)
-        one.seconds += control
+        one.seconds += sum(control)
+        one.controls += len(control)
         for seconds, sent, examined, affected in figures:
             one.seconds += seconds
             one.sent += sent
@@ -152,8 +164,6 @@ def _short(literals: list[Literals]) -> list[Literals]:
     if all(len(value) <= LONG_TEXT for each in literals for value in each if isinstance(value, str)):
         return literals
     return [
-        tuple(
-            f"'\0{len(value) - 2}" if isinstance(value, str) and len(value) > LONG_TEXT else value for value in each
-        )
+        tuple(f"'\0{len(value) - 2}" if isinstance(value, str) and len(value) > LONG_TEXT else value for value in each)
         for each in literals
     ]

@@ -1,0 +1,172 @@
+"""Entries of slow logs and general logs of both vendors."""
+
+from __future__ import annotations
+
+import gzip
+
+import pytest
+
+from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.workloads.digest.log import log_files
+from pytest_dbcluster.workloads.digest.log.log_files import GENERAL, SLOW, open_log
+from tests.workloads.digest.logs import BEGIN, COLUMNS, HEAD, entry, slow, write
+
+OLD_GENERAL = (
+    HEAD + COLUMNS + "231114 22:13:20\t     8 Connect\tapp@localhost on shop using Socket\n\t\t     8 Query\tSELECT 1\n"
+    "\t\t     9 Init DB\tother\n231114  2:13:21\t     8 Execute\tSELECT\n  2\n\t\t     8 Prepare\tSELECT ?\n\t\t     8 Quit\t\n"
+)
+NEW_GENERAL = (
+    HEAD + COLUMNS + "2023-11-14T22:13:20.000001Z\t    8 Connect\tapp@localhost on shop using TCP/IP\n"
+    "2023-11-14T22:13:20.000001Z\t    8 Query\tSELECT 1\n2023-11-14T22:13:20.000002Z\t    9 Init DB\tother\n"
+    "2023-11-14T22:13:21.000003Z\t    8 Execute\tSELECT\n  2\n2023-11-14T22:13:21.000003Z\t    8 Quit\t\n"
+)
+
+
+def entries(path, text):
+    """The entries of a log with this text."""
+    return list(open_log(write(path / "log", text)).entries())
+
+
+@pytest.mark.parametrize("vendor", ["mariadb", "mysql"])
+def test_an_entry_of_a_slow_log_has_its_figures(tmp_path, vendor):
+    """Thread, time, seconds, and rows; those that MySQL does not write are unknown."""
+    (one,) = entries(
+        tmp_path, slow([("SELECT 1", {"thread": 7, "seconds": 0.5, "sent": 3, "examined": 9})], vendor=vendor)
+    )
+
+    assert (one.thread, one.command, one.text, one.seconds, one.sent, one.examined) == (
+        7,
+        "Query",
+        "SELECT 1",
+        0.5,
+        3,
+        9,
+    )
+    assert one.time == BEGIN
+    assert one.affected == (0 if vendor == "mariadb" else -1)
+
+
+def test_a_statement_keeps_its_lines(tmp_path):
+    """Lines that look like a comment of the log, or like a time, stay too."""
+    text = "SELECT 1, -- one\n# two\n  'a;\n# Time: never' "
+    first, second = entries(tmp_path, slow([text, "SELECT 2"]))
+
+    assert first.text == text
+    assert second.text == "SELECT 2"
+
+
+def test_use_holds_until_the_next_one(tmp_path):
+    """MySQL writes it only where the database changes."""
+    text = slow([("SELECT 1", {"use": "shop"}), "SELECT 2", ("SELECT 3", {"use": "`other`"})], vendor="mysql")
+
+    assert [one.schema for one in entries(tmp_path, text)] == ["shop", "shop", "other"]
+
+
+def test_a_command_of_a_client_is_no_statement(tmp_path):
+    """Its name is the command of the entry."""
+    (one,) = entries(tmp_path, slow(["# administrator command: Quit"]))
+
+    assert (one.command, one.text) == ("Quit", "")
+
+
+def test_a_restart_of_the_server_is_no_part_of_a_statement(tmp_path):
+    """Its lines stand between two entries."""
+    text = slow(["SELECT 1"]) + HEAD + COLUMNS + entry("SELECT 2")
+
+    assert [one.text for one in entries(tmp_path, text)] == ["SELECT 1", "SELECT 2"]
+
+
+def test_an_entry_of_an_unknown_form_is_counted(tmp_path):
+    """And the others are read."""
+    log = open_log(write(tmp_path / "log", slow(["SELECT 1"]) + "# User@Host: x\nnothing\n" + entry("SELECT 2")))
+
+    assert [one.text for one in log.entries()] == ["SELECT 1", "SELECT 2"]
+    assert log.unread == 1
+
+
+@pytest.mark.parametrize("text", [OLD_GENERAL, NEW_GENERAL], ids=["mariadb", "mysql"])
+def test_a_general_log_has_statements_without_figures(tmp_path, text):
+    """An executed prepared statement is a statement; preparing it is not."""
+    log = open_log(write(tmp_path / "log", text))
+    found = [one for one in log.entries() if one.command != "Prepare"]
+
+    assert log.kind == GENERAL
+    assert [(one.thread, one.command, one.text) for one in found[1:]] == [
+        (8, "Query", "SELECT 1"), (9, "Init DB", "other"), (8, "Query", "SELECT\n  2"), (8, "Quit", "")
+    ]  # fmt: skip
+    assert (found[0].schema, found[2].schema) == ("shop", "other")
+    assert found[1].time == BEGIN
+    assert {one.sent for one in found} == {-1}
+
+
+def test_a_gzip_file_is_read_as_it_is(tmp_path):
+    """Whatever its name is."""
+    path = tmp_path / "slow.log.gz"
+    path.write_bytes(gzip.compress(slow(["SELECT 1"]).encode()))
+
+    assert [one.text for one in open_log(path).entries()] == ["SELECT 1"]
+
+
+def test_a_cut_gzip_file_is_an_error(tmp_path):
+    """It says to copy the log again."""
+    path = tmp_path / "slow.log.gz"
+    path.write_bytes(gzip.compress(slow([f"SELECT {number}" for number in range(500)]).encode())[:-500])
+
+    with pytest.raises(ConfigError, match="damaged gzip file"):
+        list(open_log(path).entries())
+
+
+def test_entries_over_the_borders_of_chunks_are_whole(tmp_path, monkeypatch):
+    """For every size of a chunk."""
+    text = slow([f"SELECT '{'x' * number}'" for number in range(30)])
+    whole = entries(tmp_path, text)
+    for size in (7, 50, 333):
+        monkeypatch.setattr(log_files, "CHUNK", size)
+        with log_files.opened(tmp_path / "log") as file:
+            assert len(list(log_files.blocks(file))) == len(whole) == 30
+
+
+def test_a_statement_that_is_too_long_is_cut(tmp_path, monkeypatch):
+    """The next entry is whole, and memory stays small."""
+    monkeypatch.setattr(log_files, "CHUNK", 100)
+    monkeypatch.setattr(log_files, "LONGEST", 1000)
+    with log_files.opened(write(tmp_path / "log", slow([f"SELECT '{'x' * 50_000}'", "SELECT 2"]))) as file:
+        first, second = log_files.blocks(file)
+
+    assert len(first) < 1200
+    assert second.endswith("SELECT 2;\n")
+
+
+def test_bytes_that_are_no_utf8_are_no_error(tmp_path):
+    """Clients send any character set."""
+    path = tmp_path / "log"
+    path.write_bytes(slow(["SELECT 'X'"]).encode().replace(b"X", b"\xff\xfe"))
+
+    (one,) = open_log(path).entries()
+    assert one.text == "SELECT '\udcff\udcfe'"
+
+
+def test_a_slow_log_is_known_by_its_first_entries(tmp_path):
+    """Without the lines of a start of the server too."""
+    assert open_log(write(tmp_path / "log", entry("SELECT 1"))).kind == SLOW
+
+
+@pytest.mark.parametrize("text", ["", "\n\n", HEAD + COLUMNS], ids=["empty", "blank", "only a head"])
+def test_an_empty_log_says_how_to_get_one(tmp_path, text):
+    """With the options of the server."""
+    with pytest.raises(ConfigError, match="has no statement: set slow_query_log = ON and long_query_time = 0"):
+        open_log(write(tmp_path / "log", text))
+
+
+def test_a_file_that_is_no_log_is_refused(tmp_path):
+    """The message names what a log has."""
+    with pytest.raises(ConfigError, match="is neither a slow log nor a general log"):
+        open_log(write(tmp_path / "log", "CREATE TABLE t (id INT);\n"))
+
+
+def test_a_missing_file_is_refused(tmp_path):
+    """With the system's reason; a directory too."""
+    with pytest.raises(ConfigError, match="cannot read the log .*: No such file"):
+        open_log(tmp_path / "nothing")
+    with pytest.raises(ConfigError, match="is a directory: name the file"):
+        open_log(tmp_path)

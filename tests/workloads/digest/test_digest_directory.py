@@ -1,0 +1,213 @@
+"""A whole digest: the files that it writes, what they hide, and what it refuses."""
+
+from __future__ import annotations
+
+import random
+import re
+import tomllib
+
+import pytest
+
+from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.workloads.digest import digest_report
+from pytest_dbcluster.workloads.digest.digest_directory import write_digest
+from pytest_dbcluster.workloads.sql import SQLFiles
+from tests.support import golden
+from tests.workloads.digest.logs import BEGIN, COLUMNS, HEAD, SCHEMA, shop, slow, write
+
+
+@pytest.fixture
+def digest(tmp_path):
+    """``digest(log, schema)``: what became of a log, and the files of its directory, which is written."""
+
+    def digest(text, schema=SCHEMA, **how):
+        log, tables = write(tmp_path / "slow.log", text), write(tmp_path / "given.sql", schema)
+        directory = tmp_path / "shop"
+        found, _, files = write_digest(
+            log, tables, directory, **{"keep_literals": False, "progress": lambda line: None, **how}
+        )
+        directory.mkdir()
+        for name, content in files.items():
+            write(directory / name, content)
+        return found, files
+
+    return digest
+
+
+def orders(statement, values, count=100):
+    """A log with transactions of one INSERT, each with other values."""
+    drawn = random.Random(1)
+    return slow([text for _ in range(count) for text in ("BEGIN", statement.format(*values(drawn)), "COMMIT")])
+
+
+def test_a_log_becomes_a_directory_that_sqlfiles_reads(digest, tmp_path):
+    """One file for each class of transactions, with its share, and weights as in the log."""
+    found, files = digest(slow(shop()))
+    workload = SQLFiles(tmp_path / "shop")
+
+    assert sorted(files) == [
+        "digest.md", "fit.sql", "insert_orders.sql", "schema.sql", "select_customers.sql", "select_orders.sql",
+        "workload.toml",
+    ]  # fmt: skip
+    assert {script.name: weight for script, weight in workload.read.scripts} == {
+        "select_customers": 200,
+        "insert_orders": 100,
+        "select_orders": 40,
+    }
+    assert found.coverage == pytest.approx(1)
+    assert re.match(r"-- \d+ % of the log's time, 29 % of its transactions \(100\)\.\n", files["insert_orders.sql"])
+
+
+def test_an_order_has_its_items(digest):
+    """The new AUTO_INCREMENT value is the key of a loop of items whose lines count up."""
+    text = digest(slow(shop()))[1]["insert_orders.sql"]
+
+    assert "\\insert_id orders_id" in text
+    assert re.search(r"\\set copies random_weighted\(1, \d+, 2, \d+, 3, \d+\)", text)
+    assert text.count("INSERT INTO items VALUES (:orders_id, :line, :product);") == 3
+    assert text.count("\\set line :line + 1") == 2
+    assert text.count("\\if :copies >= ") == 2
+
+
+def test_rows_come_from_the_log(digest):
+    """Keys, new AUTO_INCREMENT values, and the INSERTs for each row of another table."""
+    manifest = tomllib.loads(digest(slow(shop()))[1]["workload.toml"])
+
+    assert manifest["rows"]["customers"] == 100
+    assert manifest["rows"]["orders"] == 500
+
+
+@pytest.mark.parametrize("form", ["mariadb", "mysql"])
+def test_no_text_of_the_log_is_in_a_file(digest, form):
+    """Emails, statuses and products become drawings and stand-ins."""
+    _, files = digest(slow(shop(), vendor=form))
+    words = "".join(text for name, text in files.items() if name != "schema.sql")
+
+    for secret in ("secret", "ann", "paid", "hold", "lamp"):
+        assert secret not in words
+    assert "concat('email', " in files["select_customers.sql"]
+    assert 'status_1 = "status_1"' in files["workload.toml"]
+
+
+def test_literals_stay_if_the_user_wants_them(digest):
+    """The stand-ins have the texts of the log as their values."""
+    _, files = digest(slow(shop()), keep_literals=True)
+    variables = tomllib.loads(files["workload.toml"])["variables"]
+
+    assert {variables["status_1"], variables["status_2"]} == {"paid-in-full", "on-hold"}
+
+
+def test_generated_rows_get_the_values_that_are_searched(digest):
+    """By the frequencies of the INSERTs."""
+    fit = digest(slow(shop()))[1]["fit.sql"]
+
+    assert re.search(r"UPDATE orders SET status = CASE WHEN CRC32\(CONCAT\('status', id\)\) % 1000 < \d+ THEN :status_1 ELSE "
+                     r":status_2 END;", fit)  # fmt: skip
+    assert "ANALYZE TABLE orders;" in fit
+
+
+def test_a_large_constant_does_not_leave(digest):
+    """A key that is equal in all samples is a literal too."""
+    statement = "UPDATE orders SET status = 'done' WHERE id = 987654 AND customer_id = {}"
+    _, files = digest(orders(statement, lambda drawn: (drawn.randint(1, 500),)))
+
+    assert "987654" not in "".join(files.values())
+    assert "id = :id" in files["update_orders.sql"]
+
+
+def test_a_key_that_nothing_explains_is_refused(digest, tmp_path):
+    """Its file says so and is not in workload.toml; it does not run if the user adds it."""
+    insert = "INSERT INTO items VALUES ({}, {}, 'lamp')"
+    text = orders(insert, lambda drawn: (drawn.randint(1, 9), drawn.randint(1, 9))) + slow(
+        ["SELECT id FROM orders"] * 50
+    )
+    found, files = digest(text)
+
+    assert "-- unexplained: items.line is part of the unique key (order_id, line)" in files["insert_items.sql"]
+    assert tomllib.loads(files["workload.toml"])["transactions"] == ["select_orders.sql@50"]
+    assert "- insert_items.sql: items.line is part of the unique key" in files["digest.md"]
+    assert any(line.startswith("refused: insert_items.sql, ") for line in digest_report.terminal(found, "shop"))
+    with pytest.raises(ConfigError, match="unknown variable :unexplained_line"):
+        SQLFiles(tmp_path / "shop", transactions=["insert_items.sql"])
+
+
+def test_a_row_that_is_deleted_before_can_come_back(digest):
+    """As sysbench does it."""
+    drawn = random.Random(1)
+    text = slow([each for _ in range(100) for one in [drawn.randint(1, 500)] for each in (
+        "BEGIN", f"DELETE FROM customers WHERE id = {one}",
+        f"INSERT INTO customers (id, email, country) VALUES ({one}, 'x{drawn.random()}', 'AT')", "COMMIT",
+    )])  # fmt: skip
+    _, files = digest(text)
+
+    assert "(:id, :email, " in files["delete_customers.sql"]
+    assert "concat('new', unique_id())" in files["delete_customers.sql"]
+    assert "unexplained" not in files["delete_customers.sql"]
+
+
+def test_a_rolled_back_begin_of_a_transaction_is_a_conflict(digest):
+    """The load makes conflicts itself."""
+    drawn = random.Random(1)
+    begin = [("BEGIN", f"UPDATE orders SET status = 'a' WHERE id = {drawn.randint(1, 500)}") for _ in range(100)]
+    text = slow(
+        [each for number, one in enumerate(begin) for each in (*one, "ROLLBACK" if number % 10 == 0 else "COMMIT")]
+    )
+    found, files = digest(text)
+
+    assert [one.file for one in found.classes if one.file] == ["update_orders.sql"]
+    assert "10 transactions were rolled back before their end" in files["digest.md"]
+
+
+def test_every_part_of_the_log_is_named(digest):
+    """The shares of all parts together are the whole log."""
+    text = slow([*shop(), "SET NAMES utf8", "SELECT 1 FROM mysql.user", "BEGIN", "SELECT id FROM orders"])
+    found, files = digest(text)
+    parts = {name: share for name, _, share in digest_report.parts(found)}
+
+    assert sum(parts.values()) == pytest.approx(1)
+    assert {"written", "tables of the server", "statements that set up a session"} < set(parts)
+    assert "transactions without an end in the log" in files["digest.md"]
+
+
+def test_a_general_log_is_covered_in_statements(digest):
+    """It has no times."""
+    lines = "".join(
+        f"2023-11-14T22:13:{number % 60:02}.000001Z\t    8 Query\tSELECT id FROM orders WHERE id = {number + 1}\n"
+        for number in range(100)
+    )
+    found, files = digest(HEAD + COLUMNS + lines)
+
+    assert (found.measure, found.coverage) == ("statements", 1)
+    assert files["select_orders.sql"].startswith("-- 100 % of the log's statements, 100 % of its transactions (100).\n")
+
+
+def test_the_name_of_the_database_leaves_statements(digest):
+    """A workload has a database of its own."""
+    _, files = digest(slow([f"SELECT id FROM `shop`.`orders` WHERE id = {number + 1}" for number in range(100)]))
+
+    assert "SELECT id FROM `orders` WHERE id = :id;" in files["select_orders.sql"]
+
+
+def test_times_of_the_application_are_the_time_of_the_run(digest):
+    """So rows are as new as in production."""
+    statements = [(f"INSERT INTO orders (customer_id, status, created) VALUES ({number % 50 + 1}, 'a', '2023-11-14 22:13:20')",
+                   {"time": BEGIN}) for number in range(60)]  # fmt: skip
+
+    assert ", NOW());" in digest(slow(statements))[1]["insert_orders.sql"]
+
+
+def test_messages_say_what_to_do(digest, tmp_path):
+    """For each log and schema that cannot be used."""
+    fast = slow(["SELECT id FROM orders"])
+    cases = {
+        "a log has no fast statement": (slow([("SELECT id FROM orders", {"seconds": 0.02})] * 9), SCHEMA),
+        "a schema lacks tables": (slow(["SELECT id FROM orders", "SELECT 1 FROM payments JOIN refunds"]), SCHEMA),
+        "a schema has no table": (fast, "SET NAMES utf8;"),
+        "a log has no statement": (slow(["# administrator command: Ping"]), SCHEMA),
+        "no transaction can be written": (slow(["CALL refresh(1)"]), SCHEMA),
+        "a log is empty": ("", SCHEMA),
+        "a file is no log": ("SELECT 1;\n", SCHEMA),
+    }
+    messages = {title: golden.message_of(digest, *case) for title, case in cases.items()}
+
+    golden.compare("log_digest", messages, {tmp_path: "LOGS"})

@@ -1,0 +1,102 @@
+"""Logs of real servers: what ran before comes back, by the counters of the server."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pytest_dbcluster.spec import ClusterSpec
+from pytest_dbcluster.workloads.digest import digest_check
+from pytest_dbcluster.workloads.digest.digest_directory import write_digest
+from pytest_dbcluster.workloads.sql import SQLFiles
+from pytest_dbcluster.workloads.sysbench import SCHEMA, SysBench
+from pytest_dbcluster.workloads.workload import Setting
+
+SHOP = Path(__file__).parents[3] / "suites" / "own" / "shop"
+COUNTED = ("com_", "handler_", "innodb_rows_")
+# Not of a transaction: prepared statements, and conflicts, whose number differs from run to run.
+LEFT_OUT = ("com_stmt_", "com_show_", "com_rollback", "handler_rollback", "handler_read_first")
+WITHIN, LEAST = 0.1, 0.02
+
+
+@pytest.fixture(params=["mariadb", "mysql"])
+def setting(request, provisioner, bring):
+    """A lone server of each vendor."""
+    cluster = bring("standalone", 1, request.getfixturevalue(request.param))
+    client = provisioner.acquire(ClusterSpec("standalone", name="client"))[0]
+    yield Setting(cluster, client, cluster.nodes[0].release, "quick", lambda line: None)
+    provisioner.give_back([client])
+    cluster.close()
+    provisioner.give_back(cluster.hosts)
+
+
+def counted(node, action):
+    """What an action returns, and the counters that it moved."""
+    before = node.status()
+    result = action()
+    after = node.status()
+    names = [name for name in after if name.startswith(COUNTED) and not name.startswith(LEFT_OUT)]
+    return result, {name: int(after[name]) - int(before.get(name, 0)) for name in names}
+
+
+def log_of(setting, workload, database, path):
+    """The counters of a round, with its slow log at ``path``."""
+    node = setting.cluster.nodes[0]
+    workload.prepare(setting)
+    for (table,) in node.query(f"SELECT table_name FROM information_schema.tables WHERE table_schema = '{database}'"):
+        node.query(f"ANALYZE TABLE `{database}`.`{table}`")
+    path.touch()
+    path.chmod(0o666)
+    for parent in list(path.parents)[:3]:
+        parent.chmod(0o755)
+    with digest_check.logging_everything(node, path):
+        return counted(node, lambda: workload.run(setting))[1]
+
+
+def digested(setting, log, schema, directory):
+    """The number of transactions in a log, those of the digest's run, and the counters of this run."""
+    found, _, files = write_digest(log, schema, directory, keep_literals=False, progress=lambda line: None)
+    directory.mkdir()
+    for name, text in files.items():
+        (directory / name).write_text(text)
+    count = sum(one.of.count for one in found.written)
+    workload = SQLFiles(directory, threads=4, seconds=2, rate=count / 2)
+    workload.prepare(setting)
+    result, counters = counted(setting.cluster.nodes[0], lambda: workload.run(setting))
+    workload.clean(setting)
+    return count, result.operations, counters
+
+
+def apart(first, count, second, operations):
+    """The counters of a transaction that differ by more than WITHIN."""
+    shares = {name: (first[name] / count, second.get(name, 0) / operations) for name in first}
+    return {
+        name: (round(a, 3), round(b, 3))
+        for name, (a, b) in shares.items()
+        if max(a, b) >= LEAST and abs(b / a - 1 if a else 1) > WITHIN
+    }
+
+
+def test_sysbench_comes_back_from_its_log(setting, tmp_path):
+    """One transaction of twenty statements; every counter of it agrees within 10 %."""
+    workload = SysBench("oltp_read_write", threads=4, size=10_000, seconds=2, distribution="uniform")
+    first = log_of(setting, workload, SCHEMA, tmp_path / "slow.log")
+    ((_, table),) = setting.cluster.nodes[0].query(f"SHOW CREATE TABLE {SCHEMA}.sbtest1")
+    (tmp_path / "schema.sql").write_text(table + ";\n")
+    workload.clean(setting)
+    count, operations, second = digested(setting, tmp_path / "slow.log", tmp_path / "schema.sql", tmp_path / "bench")
+
+    assert (tmp_path / "bench" / "update_sbtest1.sql").exists()
+    assert apart(first, count, second, operations) == {}
+
+
+@pytest.mark.parametrize("prepared", [True, False])
+def test_a_shop_comes_back_from_its_log(setting, tmp_path, prepared):
+    """Five classes with skewed keys, new ids and loops; every counter agrees within 10 %."""
+    workload = SQLFiles(SHOP, threads=4, seconds=2, prepared=prepared)
+    first = log_of(setting, workload, workload.database, tmp_path / "slow.log")
+    workload.clean(setting)
+    count, operations, second = digested(setting, tmp_path / "slow.log", SHOP / "schema.sql", tmp_path / "again")
+
+    assert apart(first, count, second, operations) == {}
