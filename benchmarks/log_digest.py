@@ -69,7 +69,7 @@ def transaction(drawn: random.Random) -> list[str]:
         f"UPDATE sbtest1 SET k=k+1 WHERE id={ids[14]}",
         f"UPDATE sbtest1 SET c='{text()}' WHERE id={ids[15]}",
         f"DELETE FROM sbtest1 WHERE id={ids[16]}",
-        f"INSERT INTO sbtest1 (id, k, c, pad) VALUES ({ids[16]}, {drawn.randint(1, 100_000)}, '{text()}', '{text()[:59]}')",
+        f"INSERT INTO sbtest1 (id, k, c, pad) VALUES ({ids[16]}, {ids[0]}, '{text()}', '{text()[:59]}')",
         "COMMIT",
     ]
 

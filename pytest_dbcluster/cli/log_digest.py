@@ -42,8 +42,8 @@ def add_digest(init: argparse.ArgumentParser) -> None:
 def run_digest(arguments: argparse.Namespace, write: Callable[[Path, Mapping[str, str]], None]) -> int:
     """Write the directory and print the report; with ``--check`` run it too.
 
-    write: writes files below a directory. Returns 0, or 1 if a figure of the check is more than 10 % apart. Raises ConfigError for missing options, and for a
-    log or a schema that cannot be used.
+    write: writes files below a directory. Returns 0, or 1 if a figure of the check is more than 10 % apart. Raises
+    ConfigError for missing options, and for a log or a schema that cannot be used.
     """
     from pytest_dbcluster.workloads.digest import digest_directory, digest_report
 

@@ -55,13 +55,13 @@ def refuse_gaps(log: LogFile, totals: LogTotals) -> None:
     """Raise ConfigError for a log without statements, or one that lacks the fast ones."""
     if not totals.statements:
         raise ConfigError(
-            f"{log.path} has no statement: set slow_query_log = ON and long_query_time = 0 for new connections, let the "
-            "application run, and take the log again"
+            f"{log.path} has no statement: set slow_query_log = ON and long_query_time = 0 for new connections, let "
+            "the application run, and take the log again"
         )
     if log.kind == SLOW and totals.statements and totals.shortest >= GAP:
         raise ConfigError(
-            f"{log.path} lacks fast statements: the fastest took {1000 * totals.shortest:.3g} ms, so long_query_time was "
-            "above 0. Set long_query_time = 0 and min_examined_row_limit = 0, on MariaDB also log_slow_filter = '' and "
+            f"{log.path} lacks fast statements: the fastest took {1000 * totals.shortest:.3g} ms, so "
+            "long_query_time was above 0. Set long_query_time = 0 and min_examined_row_limit = 0, on MariaDB also log_slow_filter = '' and "
             "log_slow_rate_limit = 1, reconnect the application, and take the log again"
         )
 
@@ -97,8 +97,8 @@ def write_digest(
     texts_of_log = {name: value for name, value in stand_ins.variables.items() if name in used}
     _weigh(found)
     digest = Digest(
-        read.log, read.sessions.totals, found, read.sessions.classes.rare, read.sessions.classes.rare_seconds, domains.rows,
-        domains.reasons, texts_of_log, keep_literals, database
+        read.log, read.sessions.totals, found, read.sessions.classes.rare, read.sessions.classes.rare_seconds,
+        domains.rows, domains.reasons, texts_of_log, keep_literals, database
     )  # fmt: skip
     files = {one.file: _script_text(one, made[one.file], digest) for one in found if one.facts}
     files[SCHEMA] = schema_text
@@ -146,8 +146,8 @@ def _script_text(one: ClassOutcome, script: ScriptText, digest: Digest) -> str:
     share = digest.share(one.of.seconds, one.of.statements + one.of.controls)
     total = sum(each.of.count for each in digest.classes)
     head = [
-        f"-- {digest_report.percent(share)} of the log's {digest.measure}, {digest_report.percent(one.of.count / total)} of "
-        f"its transactions ({one.of.count})."
+        f"-- {digest_report.percent(share)} of the log's {digest.measure}, "
+        f"{digest_report.percent(one.of.count / total)} of its transactions ({one.of.count})."
     ]
     head += [f"-- {note}" for note in dict.fromkeys(script.notes)]
     return "\n".join([*head, *script.lines]) + "\n"

@@ -112,8 +112,8 @@ def terminal(digest: Digest, directory: str) -> list[str]:
         lines.append(f"refused: {one.file}, {percent(digest.share(one.of.seconds, _statements(one)))}: {one.notes[0]}")
     if digest.stand_ins and not digest.kept_literals:
         lines.append(
-            f"fill in {quantity(len(digest.stand_ins), 'text')} in {directory}/workload.toml, or keep the stand-ins; no "
-            "text of the log is in a file"
+            f"fill in {quantity(len(digest.stand_ins), 'text')} in {directory}/workload.toml, or keep the stand-ins; "
+            "no text of the log is in a file"
         )
     if digest.totals.seconds and digest.log.unread:
         lines.append(f"{quantity(digest.log.unread, 'entry')} of the log could not be read")
@@ -122,41 +122,39 @@ def terminal(digest: Digest, directory: str) -> list[str]:
 
 def markdown(digest: Digest) -> str:
     """``digest.md``."""
-    lines = [f"# Digest of {digest.log.path.name}", "", "Experimental. What became of the log, and what did not.", ""]
     totals = digest.totals
-    lines += [f"- {digest.log.kind}, {size(digest.log.bytes)}, {totals.statements} statements, "
-              f"{totals.connections} connections"]  # fmt: skip
+    lines = [f"# Digest of {digest.log.path.name}", "", "Experimental. What became of the log, and what did not.", ""]
+    counts = f"{totals.statements} statements, {totals.connections} connections"
+    lines.append(f"- {digest.log.kind}, {size(digest.log.bytes)}, {counts}")
     lines += [f"- database in the log: {digest.schema}"] if digest.schema else []
     lines += [f"- covered: {percent(digest.coverage)} of the log's {digest.measure}", ""]
-    lines += _table(("part", "transactions", f"share of {digest.measure}"),
-                    [(name, str(count or NOTHING), percent(share)) for name, count, share in parts(digest)])  # fmt: skip
+    covered = [(name, str(count or NOTHING), percent(share)) for name, count, share in parts(digest)]
+    lines += _table(("part", "transactions", f"share of {digest.measure}"), covered)
     lines += ["", "## Transactions", ""]
-    lines += _table(("file", "weight", f"share of {digest.measure}", "transactions", "statements each"), [
-        (one.file, str(one.weight or NOTHING), percent(digest.share(one.of.seconds, _statements(one))), str(one.of.count),
-         f"{_statements(one) / one.of.count:.3g}")
-        for one in digest.classes if one.status in (WRITTEN, UNEXPLAINED)
-    ])  # fmt: skip
+    files = [_file_row(digest, one) for one in digest.classes if one.status in (WRITTEN, UNEXPLAINED)]
+    lines += _table(("file", "weight", f"share of {digest.measure}", "transactions", "statements each"), files)
     refused = [one for one in digest.classes if one.status == UNEXPLAINED]
     if refused:
-        lines += [
-            "",
-            "## Unexplained",
-            "",
-            "These files are not in workload.toml, and do not run until you edit them.",
-            "",
-        ]
+        lines += ["", "## Unexplained", ""]
+        lines += ["These files are not in workload.toml, and do not run until you edit them.", ""]
         lines += [f"- {one.file}: {note}" for one in refused for note in one.notes]
     lines += ["", "## Rows", ""]
-    lines += _table(("table", "rows", "from"), [(name, str(rows), digest.row_reasons[name])
-                                                for name, rows in digest.rows.items() if rows])  # fmt: skip
+    rows = [(name, str(rows), digest.row_reasons[name]) for name, rows in digest.rows.items() if rows]
+    lines += _table(("table", "rows", "from"), rows)
     notes = [(one.file, note) for one in digest.written for note in dict.fromkeys(one.notes)]
     if notes:
         lines += ["", "## Notes", "", *(f"- {file}: {note}" for file, note in notes)]
     conflicts = sum(one.of.count for one in digest.classes if one.status == CONFLICT)
     if conflicts:
-        lines += ["", f"{conflicts} transactions were rolled back before their end. Conflicts come from the load itself, "
-                      "so no file repeats them."]  # fmt: skip
+        lines += ["", f"{conflicts} transactions were rolled back before their end."]
+        lines += ["Conflicts come from the load itself, so no file repeats them."]
     return "\n".join(lines) + "\n"
+
+
+def _file_row(digest: Digest, one: ClassOutcome) -> tuple[str, ...]:
+    share = percent(digest.share(one.of.seconds, _statements(one)))
+    each = f"{_statements(one) / one.of.count:.3g}"
+    return one.file, str(one.weight or NOTHING), share, str(one.of.count), each
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

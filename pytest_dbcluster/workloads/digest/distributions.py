@@ -160,7 +160,7 @@ def _seconds(value: str) -> int | None:
         return None
     try:
         parts = [int(part or 0) for part in found.groups()]
-        return int(datetime.datetime(*parts, tzinfo=datetime.timezone.utc).timestamp())  # type: ignore[arg-type, misc]
+        return int(datetime.datetime(*parts, tzinfo=datetime.UTC).timestamp())  # type: ignore[arg-type, misc]
     except ValueError:
         return None
 
@@ -174,7 +174,7 @@ def _length(value: str) -> int:
 
 
 def _rounded(value: int) -> int:
-    step = 10 ** (len(str(abs(value))) - 1)
+    step = int(10 ** (len(str(abs(value))) - 1))
     return round(value / step) * step
 
 
@@ -209,7 +209,7 @@ def zipf_exponent(numbers: Sequence[int], size: int) -> float:
 def _harmonic(size: int, exponent: float) -> float:
     """The sum of 1 / i ** exponent for i from 1 to size; above 1000 by an integral."""
     first = min(size, 1000)
-    total = sum(each**-exponent for each in range(1, first + 1))
+    total = float(sum(each**-exponent for each in range(1, first + 1)))
     if size > first:
         begin, end = first + 0.5, size + 0.5
         total += (

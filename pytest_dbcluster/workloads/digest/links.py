@@ -7,6 +7,7 @@ the schema allows it and no two samples contradict it.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Mapping, Sequence
 
 from pytest_dbcluster.workloads.digest.class_layout import ClassLayout, Place, RunLayout, Value
@@ -207,5 +208,5 @@ def _step(run: RunLayout, column: Sequence[Value]) -> int:
 def _grows(times: Sequence[int], values: Sequence[int]) -> bool:
     """Whether later samples have larger values."""
     ordered = sorted(zip(times, values, strict=True))
-    pairs = [(a, b) for (time, a), (later, b) in zip(ordered, ordered[1:], strict=False) if later > time]
+    pairs = [(a, b) for (time, a), (later, b) in itertools.pairwise(ordered) if later > time]
     return len(pairs) >= PAIRS and sum(b > a for a, b in pairs) >= ORDERED * len(pairs)

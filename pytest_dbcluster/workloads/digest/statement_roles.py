@@ -97,7 +97,7 @@ class _Statement:
             written,
             any(word in FEATURE_WORDS for word in words[:2]) or "DUPLICATE" in words,
             self._selected() if verb == "SELECT" else (),
-            ";" in [word for word in words[:-1]],
+            ";" in words[:-1],
         )
 
     def _read_tables(self) -> None:
@@ -178,11 +178,11 @@ class _Statement:
         if before in ("LIMIT", "OFFSET", "INTERVAL") or words[place - 3 : place - 1] == ["LIMIT", "?"]:
             return Role(LIMIT)
         if before == "(" and place > 1 and words[place - 2] == "IN":
-            column = place - 4 if words[place - 3] == "NOT" else place - 3
-            return Role(LIST, *self._column_before(column))
+            at = place - 4 if words[place - 3] == "NOT" else place - 3
+            return Role(LIST, *self._column_before(at))
         if before == "BETWEEN" or (before == "AND" and words[place - 3 : place - 1] == ["BETWEEN", "?"]):
-            column = place - 2 if before == "BETWEEN" else place - 4
-            return Role(RANGE, *self._column_before(column))
+            at = place - 2 if before == "BETWEEN" else place - 4
+            return Role(RANGE, *self._column_before(at))
         if before in ("+", "-", "*", "/", "%"):
             return Role(DELTA)
         if before in OPERATORS or before == "BINARY":

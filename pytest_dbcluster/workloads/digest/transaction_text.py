@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections
 import dataclasses
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from pytest_dbcluster.workloads.digest import distributions
 from pytest_dbcluster.workloads.digest.class_layout import Place, RunLayout
@@ -15,7 +15,7 @@ from pytest_dbcluster.workloads.digest.links import DIFFERENCE, NEW_ID, READ, SA
 from pytest_dbcluster.workloads.digest.schema_tables import TEXTS, TableColumn
 from pytest_dbcluster.workloads.digest.stand_ins import StandIns
 from pytest_dbcluster.workloads.digest.statement_roles import LIKE, SEARCHING, Role
-from pytest_dbcluster.workloads.digest.value_domains import FEW, ClassFacts, ValueDomains, flat
+from pytest_dbcluster.workloads.digest.value_domains import FEW, SMALL, ClassFacts, ValueDomains, flat
 
 MOST_COPIES = 40
 MARK = re.compile(r"(`[^`]*`)|\?")
@@ -64,8 +64,7 @@ class _Writer:
         self._names: dict[object, str] = {}
         self._script = ScriptText([])
         self._drawings: dict[Place, Drawing] = {}
-        self._used = {link.source for link in facts.links.values() if link.kind in (SAME, DIFFERENCE)}
-        self._used |= {place for place, link in facts.links.items() if link.kind == STEP}
+        self._texts: dict[Place, str] = {}  # what other parameters read of each parameter
 
     def script(self) -> ScriptText:
         """The whole file."""
@@ -154,11 +153,6 @@ class _Writer:
             return self._kept(place, drawing.expression)
         return drawing.inline.format(self._set(place, drawing.expression))
 
-    @property
-    def _texts(self) -> dict[Place, str]:
-        """What other parameters read of each parameter."""
-        return self.__dict__.setdefault("_written", {})
-
     def _kept(self, place: Place, text: str) -> str:
         self._texts[place] = text
         return text
@@ -235,9 +229,9 @@ class _Writer:
         name = key[0].name
         count = self._inputs.domains.rows[name]
         constant = len(set(numbers)) == 1
-        if constant and numbers[0] > distributions.SMALL:
+        if constant and numbers[0] > SMALL:
             return Drawing(f":{self._inputs.rows[name]} / 2", note="one key in all samples, another one here")
-        if len(set(numbers)) * 3 <= len(numbers) and max(numbers) <= distributions.SMALL and len(set(numbers)) <= FEW:
+        if len(set(numbers)) * 3 <= len(numbers) and max(numbers) <= SMALL and len(set(numbers)) <= FEW:
             return distributions.number(numbers)
         return Drawing(distributions.keys(numbers, f":{self._inputs.rows[name]}", count))
 
@@ -258,10 +252,8 @@ class _Writer:
         few = domains.of(role).few if role.column else _few(values)
         if few and set(values) <= set(few):
             counts = collections.Counter(values)
-            named: Callable[[str], str] = lambda value: (
-                f":{self._inputs.stand_ins.name(role.table, role.column, value)}"
-            )
-            return Drawing(distributions.weighted({named(value): count for value, count in counts.most_common()}))
+            named = {f":{self._inputs.stand_ins.name(role.table, role.column, one)}": counts[one] for one in counts}
+            return Drawing(distributions.weighted(dict(sorted(named.items(), key=lambda item: -item[1]))))
         if role.use == LIKE:
             return distributions.pattern(values)
         return distributions.text(values, column.length if column and column.kind in TEXTS else 0)

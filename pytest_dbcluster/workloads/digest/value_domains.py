@@ -14,7 +14,7 @@ from pytest_dbcluster.workloads.digest.class_layout import ClassLayout, Place, V
 from pytest_dbcluster.workloads.digest.links import NEW_ID, READ, ValueLink, whole
 from pytest_dbcluster.workloads.digest.log.transaction_classes import Figures
 from pytest_dbcluster.workloads.digest.schema_tables import TEXTS, WHOLE, SchemaTable, SchemaTables
-from pytest_dbcluster.workloads.digest.statement_roles import EQUAL, INSERTED, SEARCHING, Role, StatementRoles
+from pytest_dbcluster.workloads.digest.statement_roles import EQUAL, INSERTED, LIMIT, SEARCHING, Role, StatementRoles
 
 FEW = 20  # values of a column that are drawn by their frequencies
 SMALL = 1000  # larger whole numbers are literals, which stay in the log
@@ -125,7 +125,7 @@ class ValueDomains:
             if link and link.kind in (NEW_ID, READ):
                 if link.kind == NEW_ID:
                     target = one.statement(link.source).target
-                    numbers = [number for value in values if (number := whole(value)) is not None]
+                    numbers = [each for value in values if (each := whole(value)) is not None]
                     self._first_new[target] = min([*numbers, self._first_new.get(target, 2**62)])
                 continue
             self._count(role, values, one.weight)
@@ -159,25 +159,14 @@ class ValueDomains:
         if len(roles.tables) != 1 or roles.target or not known:
             return
         keyed = [role for role in searched if self.schema.indexed(role.table, role.column)]
-        if not keyed:
+        if not keyed and all(role.use != LIMIT for role in roles.roles):
             self._scanned.setdefault(roles.tables[0], []).extend(known)
         if len(searched) == 1 and searched[0].use == EQUAL and searched[0].column:
             self._examined.setdefault((searched[0].table, searched[0].column), []).extend(map(float, known))
 
     def _decide(self) -> None:
         for name, table in self.schema.tables.items():
-            count, most = self._touched.get(name, (0, 1))
-            if count >= FEW and most == 0 and name not in self._inserts:
-                self.rows[name], self.reasons[name] = 0, "no statement found a row"
-            elif self._first_new.get(name, 0) > 1:
-                self._set(name, self._first_new[name] - 1, "the first new AUTO_INCREMENT value")
-            elif name in self._largest:
-                self._set(name, self._largest[name], "the largest key in the log")
-            elif scanned := sorted(self._scanned.get(name, ())):
-                middle = scanned[len(scanned) // 2]
-                self._set(name, middle, "the rows that reads of the whole table examined", exact=True)
-            elif table.next_id > 1 and name in self._used:
-                self._set(name, table.next_id - 1, "AUTO_INCREMENT= in the schema")
+            self._by_log(name, table)
         for _ in range(3):  # a table may follow from one that follows from another
             for name, table in self.schema.tables.items():
                 if name not in self.rows:
@@ -185,15 +174,33 @@ class ValueDomains:
         for name in self.schema.tables:
             if name not in self.rows and name in self._used:
                 self._set(name, USUAL_ROWS, "assumed, the log does not tell it")
-        for name, table in self.schema.tables.items():
-            for column, (parent, _) in table.references.items():
-                values = self.columns.get((name, column))
-                found = self.schema.get(parent)
-                if found and values and set(values.inserted) - {"NULL"} and not self.rows.get(found.name):
-                    self._set(found.name, FEW, f"INSERTs into {name} refer to it")
+        for table in self.schema.tables.values():
+            self._refer(table)
         for name in self.schema.tables:
             if name not in self.rows:
                 self.rows[name], self.reasons[name] = 0, "no statement uses it"
+
+    def _by_log(self, name: str, table: SchemaTable) -> None:
+        """Decide the rows of a table from its own statements, if they tell it."""
+        count, most = self._touched.get(name, (0, 1))
+        if count >= FEW and most == 0 and name not in self._inserts:
+            self.rows[name], self.reasons[name] = 0, "no statement found a row"
+        elif self._first_new.get(name, 0) > 1:
+            self._set(name, self._first_new[name] - 1, "the first new AUTO_INCREMENT value")
+        elif name in self._largest:
+            self._set(name, self._largest[name], "the largest key in the log")
+        elif scanned := sorted(self._scanned.get(name, ())):
+            middle = scanned[len(scanned) // 2]
+            self._set(name, middle, "the rows that reads of the whole table examined", exact=True)
+        elif table.next_id > 1 and name in self._used:
+            self._set(name, table.next_id - 1, "AUTO_INCREMENT= in the schema")
+
+    def _refer(self, table: SchemaTable) -> None:
+        """Give rows to the tables to which INSERTs refer."""
+        for column, (parent, _) in table.references.items():
+            values, found = self.columns.get((table.name, column)), self.schema.get(parent)
+            if found and values and set(values.inserted) - {"NULL"} and not self.rows.get(found.name):
+                self._set(found.name, FEW, f"INSERTs into {table.name} refer to it")
 
     def _by_others(self, name: str, table: SchemaTable) -> None:
         """Decide the rows of a table from another table's."""
@@ -230,5 +237,5 @@ class ValueDomains:
 
 def round_up(number: int) -> int:
     """The next whole number with two significant digits."""
-    step = 10 ** max(0, len(str(number)) - 2)
+    step = int(10 ** max(0, len(str(number)) - 2))
     return math.ceil(number / step) * step

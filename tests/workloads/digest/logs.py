@@ -18,7 +18,7 @@ BEGIN = 1_700_000_000
 
 def entry(statement, *, thread=1, time=BEGIN, seconds=0.0001, sent=1, examined=1, affected=0, vendor="mariadb", use=""):
     """One entry of a slow log."""
-    stamp = datetime.datetime.fromtimestamp(time, datetime.timezone.utc)
+    stamp = datetime.datetime.fromtimestamp(time, datetime.UTC)
     begin = f"use {use};\n" if use else ""
     if vendor == "mariadb":
         return (

@@ -101,8 +101,8 @@ def test_generated_rows_get_the_values_that_are_searched(digest):
     """By the frequencies of the INSERTs."""
     fit = digest(slow(shop()))[1]["fit.sql"]
 
-    assert re.search(r"UPDATE orders SET status = CASE WHEN CRC32\(CONCAT\('status', id\)\) % 1000 < \d+ THEN :status_1 ELSE "
-                     r":status_2 END;", fit)  # fmt: skip
+    assert re.search(r"UPDATE orders SET status = CASE WHEN CRC32\(CONCAT\('status', id\)\) % 1000 < \d+ THEN ", fit)
+    assert re.search(r"THEN :status_[12] ELSE :status_[12] END;", fit)
     assert "ANALYZE TABLE orders;" in fit
 
 
@@ -190,8 +190,8 @@ def test_the_name_of_the_database_leaves_statements(digest):
 
 def test_times_of_the_application_are_the_time_of_the_run(digest):
     """So rows are as new as in production."""
-    statements = [(f"INSERT INTO orders (customer_id, status, created) VALUES ({number % 50 + 1}, 'a', '2023-11-14 22:13:20')",
-                   {"time": BEGIN}) for number in range(60)]  # fmt: skip
+    insert = "INSERT INTO orders (customer_id, status, created) VALUES ({}, 'a', '2023-11-14 22:13:20')"
+    statements = [(insert.format(number % 50 + 1), {"time": BEGIN}) for number in range(60)]
 
     assert ", NOW());" in digest(slow(statements))[1]["insert_orders.sql"]
 

@@ -26,7 +26,8 @@ def roles(tmp_path):
          "list orders.status, list orders.id"),
         ("SELECT id FROM orders WHERE id BETWEEN ? AND ? AND created >= ? AND id <> ?",
          "range orders.id, range orders.id, compared orders.created, compared orders.id"),
-        ("SELECT id FROM customers WHERE email = BINARY ? OR email LIKE BINARY ?", "equal customers.email, like customers.email"),
+        ("SELECT id FROM customers WHERE email = BINARY ? OR email LIKE BINARY ?",
+         "equal customers.email, like customers.email"),
         ("UPDATE orders SET status = ?, customer_id = customer_id + ? WHERE id = ?",
          "assigned orders.status, delta, equal orders.id"),
         ("DELETE FROM items WHERE order_id = ? AND line = ?", "equal items.order_id, equal items.line"),
@@ -61,7 +62,8 @@ def test_tables_that_the_schema_lacks_are_named(roles):
 def test_an_insert_that_accepts_existing_keys_is_forgiving(roles):
     """IGNORE, REPLACE and ON DUPLICATE KEY UPDATE."""
     texts = ["INSERT IGNORE INTO items VALUES (?, ?, ?)", "REPLACE INTO items VALUES (?, ?, ?)",
-             "INSERT INTO items VALUES (?, ?, ?) ON DUPLICATE KEY UPDATE line = 1", "INSERT INTO items VALUES (?, ?, ?)"]  # fmt: skip
+             "INSERT INTO items VALUES (?, ?, ?) ON DUPLICATE KEY UPDATE line = 1",
+             "INSERT INTO items VALUES (?, ?, ?)"]  # fmt: skip
 
     assert [roles(text).forgiving for text in texts] == [True, True, True, False]
     assert {roles(text).target for text in texts} == {"items"}

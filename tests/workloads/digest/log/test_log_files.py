@@ -13,7 +13,8 @@ from tests.workloads.digest.logs import BEGIN, COLUMNS, HEAD, entry, slow, write
 
 OLD_GENERAL = (
     HEAD + COLUMNS + "231114 22:13:20\t     8 Connect\tapp@localhost on shop using Socket\n\t\t     8 Query\tSELECT 1\n"
-    "\t\t     9 Init DB\tother\n231114  2:13:21\t     8 Execute\tSELECT\n  2\n\t\t     8 Prepare\tSELECT ?\n\t\t     8 Quit\t\n"
+    "\t\t     9 Init DB\tother\n231114  2:13:21\t     8 Execute\tSELECT\n  2\n"
+    "\t\t     8 Prepare\tSELECT ?\n\t\t     8 Quit\t\n"
 )
 NEW_GENERAL = (
     HEAD + COLUMNS + "2023-11-14T22:13:20.000001Z\t    8 Connect\tapp@localhost on shop using TCP/IP\n"
@@ -166,7 +167,7 @@ def test_a_file_that_is_no_log_is_refused(tmp_path):
 
 def test_a_missing_file_is_refused(tmp_path):
     """With the system's reason; a directory too."""
-    with pytest.raises(ConfigError, match="cannot read the log .*: No such file"):
+    with pytest.raises(ConfigError, match=r"cannot read the log .*: No such file"):
         open_log(tmp_path / "nothing")
     with pytest.raises(ConfigError, match="is a directory: name the file"):
         open_log(tmp_path)

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from pytest_dbcluster.workloads.digest.log import statement_shapes
 from pytest_dbcluster.workloads.digest.log.statement_shapes import Shapes, split
 
-PIECES = ["SELECT ", "'", '"', "`", "\\", "''", "--", "-- ", "#", "/*", "*/", "/*!", "1", "0x1F", "1e5", "1.5", ".5", "-", "-5",
-          "NULL", "IS NULL", " IN (", ", ", ")", "(", "t1", "é", "\n", "?", ":a", "@x", "=", "e", "\ud800", ";", "\0", "$"]  # fmt: skip
+PIECES = ["SELECT ", "'", '"', "`", "\\", "''", "--", "-- ", "#", "/*", "*/", "/*!", "1", "0x1F", "1e5", "1.5",
+          ".5", "-", "-5", "NULL", "IS NULL", " IN (", ", ", ")", "(", "t1", "é", "\n", "?", ":a", "@x", "=", "e",
+          "\ud800", ";", "\0", "$"]  # fmt: skip
 
 
 def joined(text):
