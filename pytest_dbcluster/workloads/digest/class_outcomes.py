@@ -22,6 +22,7 @@ WRITTEN, UNEXPLAINED, CONFLICT = "written", "unexplained", "ended by a conflict"
 RARE = "rare"
 MOST_FILES = 60
 RARE_SHARE = 0.0005  # of time and of transactions; rarer classes are not written
+FEWEST = 10  # transactions of a class; links in fewer samples are chance
 LACKING_SHARE = 0.01  # of time or transactions, from which a lacking table is an error
 
 
@@ -72,7 +73,7 @@ def outcomes(
         if one.status:
             continue
         share = max(one.of.seconds / seconds, one.of.count / count)
-        if kept == MOST_FILES or (share < RARE_SHARE and kept):
+        if kept == MOST_FILES or (kept and (share < RARE_SHARE or one.of.count < FEWEST)):
             one.status = RARE
             continue
         kept += 1

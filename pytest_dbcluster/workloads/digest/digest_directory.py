@@ -60,9 +60,9 @@ def refuse_gaps(log: LogFile, totals: LogTotals) -> None:
         )
     if log.kind == SLOW and totals.statements and totals.shortest >= GAP:
         raise ConfigError(
-            f"{log.path} lacks fast statements: the fastest took {1000 * totals.shortest:.3g} ms, so "
-            "long_query_time was above 0. Set long_query_time = 0 and min_examined_row_limit = 0, on MariaDB also log_slow_filter = '' and "
-            "log_slow_rate_limit = 1, reconnect the application, and take the log again"
+            f"{log.path} lacks fast statements: the fastest took {1000 * totals.shortest:.3g} ms, "
+            "so long_query_time was above 0. Set long_query_time = 0 and min_examined_row_limit = 0, on MariaDB also "
+            "log_slow_filter = '' and log_slow_rate_limit = 1, reconnect the application, and take the log again"
         )
 
 

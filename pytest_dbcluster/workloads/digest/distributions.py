@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from pytest_dbcluster.workloads.digest.links import whole
 from pytest_dbcluster.workloads.digest.value_domains import FEW, SMALL
 
-DECIMAL = re.compile(r"-?\d*\.\d+")
+NUMBER = re.compile(r"-?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
 DATE = re.compile(r"'(\d{4})-(\d\d)-(\d\d)(?:[ T](\d\d):(\d\d):(\d\d)(?:\.\d+)?)?'")
 FIRST = "'2020-01-01'"  # generated rows have dates of four years from here
 SPAN = 4 * 365 * 24 * 3600
@@ -90,9 +90,12 @@ def number(numbers: Sequence[int]) -> Drawing:
 
 
 def decimal(values: Sequence[str]) -> Drawing:
-    """A drawing of numbers with a point."""
-    digits = min(4, max(len(value.partition(".")[2]) for value in values))
-    scaled = [round(float(value) * 10**digits) for value in values]
+    """A drawing of numbers with a point or an exponent."""
+    numbers = [max(-1e14, min(1e14, float(value))) for value in values]
+    digits = max(len(f"{value:.4f}".rstrip("0").partition(".")[2]) for value in numbers)
+    scaled = [round(value * 10**digits) for value in numbers]
+    if not digits:
+        return number(scaled)
     low, high = outward(min(scaled), max(scaled))
     return Drawing(f"random({low}, {high}) / {10.0**digits}")
 

@@ -67,7 +67,7 @@ class KeyRules:
             return
         fresh = [each for each in places.values() if self._fresh(table, each)]
         if fresh:
-            self._new.add(fresh[0])
+            self._new.add(self._root(fresh[0]))
             return
         column, last = list(places.items())[-1]
         self._reasons[last] = (
@@ -106,11 +106,17 @@ class KeyRules:
                     return True
         return False
 
+    def _root(self, place: Place) -> Place:
+        """The first parameter with this value, such as that of a search for the key before its INSERT."""
+        while (link := self._facts.links.get(place)) and link.kind == SAME:
+            place = link.source
+        return place
+
     def _fresh(self, table: SchemaTable, place: Place) -> bool:
         """Whether the values are new ones: distinct, and no values of another table."""
         role = self._facts.role(place)
-        link = self._facts.links.get(place)
-        if role.column in table.references or (link and link.kind in (READ, SAME, DIFFERENCE)):
+        link = self._facts.links.get(self._root(place))
+        if role.column in table.references or (link and link.kind in (READ, DIFFERENCE)):
             return False
         values = self._facts.layout.column(place)
         alone = table.unique_alone(role.column)

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 
 from pytest_dbcluster.workloads.digest.class_layout import ClassLayout, Place, RunLayout, Value
 from pytest_dbcluster.workloads.digest.schema_tables import SchemaTables
-from pytest_dbcluster.workloads.digest.statement_roles import EQUAL, INSERTED, Role, StatementRoles
+from pytest_dbcluster.workloads.digest.statement_roles import EQUAL, INSERTED, SEARCHING, Role, StatementRoles
 
 SAME, DIFFERENCE, STEP, NEW_ID, READ = "same", "difference", "step", "new id", "read"
 FEWEST = 3  # distinct values of parameters that can be linked
@@ -155,6 +155,13 @@ class _Finder:
             return False
         return not key and _grows([self._layout.times[owner] for owner in first], list(first.values()))
 
+    def _finds_one(self, statement: StatementRoles) -> bool:
+        """Whether a SELECT searches by a whole unique key and by nothing else, so that it finds one row again."""
+        table = self._schema.get(statement.tables[0])
+        searched = {role.column for role in statement.roles if role.use in SEARCHING}
+        equal = {role.column for role in statement.roles if role.use == EQUAL}
+        return table is not None and searched == equal and any(set(key) == equal for key in table.uniques)
+
     def _read(self, source: Place, place: Place, role: Role, run: RunLayout, column: Sequence[Value]) -> str:
         """The column of a SELECT before whose value this is; empty if it is none."""
         statement = self._statement(source)
@@ -163,7 +170,7 @@ class _Finder:
         key = self._schema.key_of(role.table, role.column) if role.table else None
         names = [name for table, name in statement.selected if key and (key[0].name, key[1]) == (table, name)]
         keys = [one for one, each in enumerate(statement.roles) if each.use == EQUAL]
-        if not names or not keys or any(each.sent != 1 for each in figures):
+        if not names or not self._finds_one(statement) or any(each.sent != 1 for each in figures):
             return ""
         if any(each.column == names[0] for each in statement.roles):
             return ""

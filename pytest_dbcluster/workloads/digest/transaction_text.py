@@ -12,7 +12,7 @@ from pytest_dbcluster.workloads.digest.class_layout import Place, RunLayout
 from pytest_dbcluster.workloads.digest.distributions import Drawing
 from pytest_dbcluster.workloads.digest.key_rules import KeyRules
 from pytest_dbcluster.workloads.digest.links import DIFFERENCE, NEW_ID, READ, SAME, STEP
-from pytest_dbcluster.workloads.digest.schema_tables import TEXTS, TableColumn
+from pytest_dbcluster.workloads.digest.schema_tables import FRACTIONS, TEXTS, TableColumn
 from pytest_dbcluster.workloads.digest.stand_ins import StandIns
 from pytest_dbcluster.workloads.digest.statement_roles import LIKE, SEARCHING, Role
 from pytest_dbcluster.workloads.digest.value_domains import FEW, SMALL, ClassFacts, ValueDomains, flat
@@ -108,7 +108,7 @@ class _Writer:
         self._script.statements.setdefault(shape, text)
         links = self._facts.links
         new_id = any(link.kind == NEW_ID and link.source == place for link in links.values())
-        if new_id and _returned(text):
+        if _returned(text):  # its row must be read, whether another statement uses it or not
             self._script.lines.append(f"{text} \\gset {self._id(place).removesuffix(_returned(text))}")
         elif any(link.kind == READ and link.source == place for link in links.values()):
             self._script.lines.append(f"{text} \\gset {self._prefix(place)}")
@@ -130,7 +130,7 @@ class _Writer:
 
     def _parameter(self, place: Place, copy: int) -> str:
         r"""The text in place of a parameter, after its \set lines are written."""
-        link = self._facts.links.get(place)
+        link = None if self._rules.unexplained(place) else self._facts.links.get(place)
         if link and link.kind == NEW_ID:
             return self._kept(place, f":{self._id(link.source)}")
         if link and link.kind == READ:
@@ -215,8 +215,10 @@ class _Writer:
         quoted = any(value[0] in "'\"" for value in values)
         if numbers is not None and not (quoted and (not column or column.kind in TEXTS)):
             return self._whole(role, numbers)
-        if not quoted and all(distributions.DECIMAL.fullmatch(value) or value.isdecimal() for value in values):
-            return distributions.decimal(values)
+        if not quoted or (column and column.kind in FRACTIONS):
+            plain = [value.strip("'\"") for value in values]
+            if all(distributions.NUMBER.fullmatch(value) for value in plain):
+                return distributions.decimal(plain)
         times = [self._facts.layout.times[owner] for owner in self._facts.layout.runs[place.run].owners]
         if len(times) == len(values) and (found := distributions.dates(values, times, searched=role.use in SEARCHING)):
             return found

@@ -65,6 +65,8 @@ def test_a_range_is_rounded_outward():
 def test_numbers_with_a_point_keep_their_digits():
     """As whole numbers that are divided."""
     assert distributions.decimal(["1.50", "99.99", "7"]).expression == "random(100, 10000) / 100.0"
+    assert distributions.decimal(["3e0", "1.5E0"]).expression == "random(15, 30) / 10.0"
+    assert distributions.decimal(["3e0", "3e0"]).inline == "3"
 
 
 @pytest.mark.parametrize(
