@@ -38,8 +38,8 @@ class ClassOutcome:
     file: str = ""
     notes: list[str] = dataclasses.field(default_factory=list)
     weight: int = 0
-    statements: Mapping[int, str] = dataclasses.field(default_factory=dict)
-    """By number of the shape, a statement of its file."""
+    statements: Sequence[str] = ()
+    """The statements of its file, without BEGIN and COMMIT."""
 
 
 def choose_schema(classes: Sequence[TransactionClass], roles: Mapping[int, StatementRoles]) -> str:

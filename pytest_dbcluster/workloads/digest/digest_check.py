@@ -9,7 +9,7 @@ import math
 import os
 import re
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,7 +31,7 @@ LEAST = 0.01  # of a figure a transaction; smaller ones are not compared
 VARIABLES = ("slow_query_log", "slow_query_log_file", "long_query_time", "min_examined_row_limit", "log_output")
 OF_MARIADB = ("log_slow_filter", "log_slow_rate_limit")
 VARIABLE = re.compile(r"(?<!:):[A-Za-z_]\w*")
-Key = tuple[str, tuple[tuple[str, ...], ...]]  # ending, and the texts of the statements of each run
+Key = tuple[str, tuple[str, ...]]  # ending, and the texts of the statements
 
 
 @dataclasses.dataclass(frozen=True)
@@ -108,19 +108,24 @@ def _assignment(name: str, value: str) -> str:
 def compare(digest: Digest, given: ReadLog, run: ReadLog) -> list[CheckedFigure]:
     """The figures of a transaction in the log and in the run, over the classes that the workload has."""
     shapes = Shapes()
-    classes: dict[Key, TransactionClass] = {}
+    wanted: dict[Key, list[TransactionClass]] = {}
     for each in digest.written:
-        texts = {shape: shapes.of(VARIABLE.sub("0", text))[0].text for shape, text in each.statements.items()}
-        classes[_key(each.of, texts)] = each.of
-    found = {key: one for one in run.sessions.classes.found.values() if (key := _key(one, run.texts)) in classes}
-    first, second = _figures(list(classes.values()), given), _figures(list(found.values()), run)
+        texts = [shapes.of(VARIABLE.sub("0", text))[0].text for text in each.statements]
+        wanted.setdefault(_key(each.of.ending, texts), []).append(each.of)
+    found = [one for one in run.sessions.classes.found.values() if _key(one.ending, _texts(one, run)) in wanted]
+    first, second = _figures([one for classes in wanted.values() for one in classes], given), _figures(found, run)
     names = [name for name in first if max(first[name], second.get(name, 0.0)) >= LEAST]
     known = [name for name in names if first[name] >= 0 and second.get(name, 0.0) >= 0]
     return [CheckedFigure(name, first[name], second.get(name, 0.0)) for name in known]
 
 
-def _key(one: TransactionClass, texts: Mapping[int, str]) -> Key:
-    return one.ending, tuple(tuple(texts[shape] for shape in unit) for unit in one.runs)
+def _key(ending: str, texts: Iterable[str]) -> Key:
+    """The statements of a class, each once: loops inside of loops have other runs for other numbers of turns."""
+    return ending, tuple(dict.fromkeys(texts))
+
+
+def _texts(one: TransactionClass, read: ReadLog) -> list[str]:
+    return [read.texts[shape] for unit in one.runs for shape in unit]
 
 
 def _figures(classes: Sequence[TransactionClass], read: ReadLog) -> dict[str, float]:

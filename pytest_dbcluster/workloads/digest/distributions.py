@@ -147,6 +147,8 @@ def dates(values: Sequence[str], times: Sequence[int], *, searched: bool) -> Dra
     low, high = outward(min(ages) // size, max(ages) // size)
     if abs(low) > MOST_AGE or abs(high) > MOST_AGE:
         low, high = 0, SPAN // size
+    if high < 0:
+        return Drawing(f"random({-high}, {-low})", f"{today} + INTERVAL {{}} {unit}")
     return Drawing(f"random({low}, {high})", f"{today} - INTERVAL {{}} {unit}")
 
 

@@ -15,6 +15,8 @@ from pytest_dbcluster.workloads.digest.schema_tables import SchemaTables
 from pytest_dbcluster.workloads.digest.statement_roles import EQUAL, INSERTED, SEARCHING, Role, StatementRoles
 
 SAME, DIFFERENCE, STEP, NEW_ID, READ = "same", "difference", "step", "new id", "read"
+Equal = dict[tuple[Value, ...], list[Place]]  # values -> the parameters that have them
+Apart = dict[tuple[int, ...], list[tuple[Place, int]]]  # differences to the first value -> parameters, first values
 FEWEST = 3  # distinct values of parameters that can be linked
 MOST_DIFFERENCE = 1000
 DISTINCT = 0.95  # share of samples with distinct values, for a new id
@@ -74,8 +76,8 @@ class _Finder:
         return self._roles[self._layout.runs[place.run].unit[place.statement]]
 
     def _of_run(self, number: int, run: RunLayout) -> None:
-        equal: dict[tuple[Value, ...], Place] = {}
-        apart: dict[tuple[int, ...], tuple[Place, int]] = {}
+        equal: Equal = {}
+        apart: Apart = {}
         for place, column in self._columns.items():
             if place.run < number and self._layout.runs[place.run].single:
                 _remember(place, [column[owner] for owner in run.owners], equal, apart)
@@ -93,23 +95,30 @@ class _Finder:
         self,
         place: Place,
         column: Sequence[Value],
-        equal: Mapping[tuple[Value, ...], Place],
-        apart: Mapping[tuple[int, ...], tuple[Place, int]],
+        equal: Equal,
+        apart: Apart,
     ) -> ValueLink | None:
         distinct = set(column)
         if len(distinct) < FEWEST or not all(isinstance(value, str) for value in distinct):
             return None
-        if source := equal.get(tuple(column)):
-            return ValueLink(SAME, source)
+        for source in equal.get(tuple(column), ()):
+            if self._fit(place, source):
+                return ValueLink(SAME, source)
         numbers = [whole(value) for value in column]
         if None in numbers:
             return None
         first = numbers[0]
         assert first is not None
-        found = apart.get(tuple(number - first for number in numbers if number is not None))
-        if found and abs(first - found[1]) <= MOST_DIFFERENCE:
-            return ValueLink(DIFFERENCE, found[0], first - found[1])
+        for source, other in apart.get(tuple(number - first for number in numbers if number is not None), ()):
+            if abs(first - other) <= MOST_DIFFERENCE and self._fit(place, source):
+                return ValueLink(DIFFERENCE, source, first - other)
         return None
+
+    def _fit(self, place: Place, source: Place) -> bool:
+        """Whether both may have one value: keys of different tables are equal by chance."""
+        keys = [self._schema.key_of(role.table, role.column) for role in map(self.role, (place, source)) if role.table]
+        tables = {found[0].name for found in keys if found}
+        return len(tables) < 2
 
     def _by_schema(self, place: Place, run: RunLayout, column: Sequence[Value]) -> ValueLink | None:
         role = self.role(place)
@@ -118,7 +127,9 @@ class _Finder:
         numbers = [whole(value) for value in column]
         for source in reversed(self._statements_before(place)):
             statement = self._statement(source)
-            if statement.target and None not in numbers and self._new_id(place, role, statement, run, numbers):
+            owners = list(range(len(numbers))) if source.run == place.run else run.owners
+            times = [self._layout.times[owner] for owner in run.owners]
+            if statement.target and None not in numbers and self._new_id(role, statement, owners, times, numbers):
                 return ValueLink(NEW_ID, source)
             if statement.selected and (name := self._read(source, place, role, run, column)):
                 return ValueLink(READ, source, column=name)
@@ -134,16 +145,23 @@ class _Finder:
         return found
 
     def _new_id(
-        self, place: Place, role: Role, statement: StatementRoles, run: RunLayout, numbers: Sequence[int | None]
+        self,
+        role: Role,
+        statement: StatementRoles,
+        owners: Sequence[int],
+        times: Sequence[int],
+        numbers: Sequence[int | None],
     ) -> bool:
-        """Whether the values are those that an INSERT before made."""
+        """Whether the values are those that an INSERT before made. owners: the turn of the INSERT for each value."""
         table = self._schema.get(statement.target)
         if not table or not table.auto_increment or table.auto_increment in statement.written:
             return False
         key = self._schema.key_of(role.table, role.column) if role.table else None
         first: dict[int, int] = {}
-        for owner, number in zip(run.owners, numbers, strict=True):
+        begun: dict[int, int] = {}
+        for owner, number, time in zip(owners, numbers, times, strict=True):
             assert number is not None
+            begun[owner] = time
             if first.setdefault(owner, number) != number:
                 return False
         if len(set(first.values())) < max(FEWEST, DISTINCT * len(first)):
@@ -153,7 +171,7 @@ class _Finder:
         known = self._schema.get(role.table)
         if known and role.use == INSERTED and known.auto_increment == role.column:
             return False
-        return not key and _grows([self._layout.times[owner] for owner in first], list(first.values()))
+        return not key and _grows(list(begun.values()), list(first.values()))
 
     def _finds_one(self, statement: StatementRoles) -> bool:
         """Whether a SELECT searches by a whole unique key and by nothing else, so that it finds one row again."""
@@ -186,17 +204,18 @@ class _Finder:
 def _remember(
     place: Place,
     column: Sequence[Value],
-    equal: dict[tuple[Value, ...], Place],
-    apart: dict[tuple[int, ...], tuple[Place, int]],
+    equal: Equal,
+    apart: Apart,
 ) -> None:
     if len(set(column)) < FEWEST:
         return
-    equal.setdefault(tuple(column), place)
+    equal.setdefault(tuple(column), []).append(place)
     numbers = [whole(value) for value in column]
     if numbers and None not in numbers:
         first = numbers[0]
         assert first is not None
-        apart.setdefault(tuple(number - first for number in numbers if number is not None), (place, first))
+        moved = tuple(number - first for number in numbers if number is not None)
+        apart.setdefault(moved, []).append((place, first))
 
 
 def _step(run: RunLayout, column: Sequence[Value]) -> int:

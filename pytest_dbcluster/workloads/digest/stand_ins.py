@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 
 from pytest_dbcluster.workloads.digest.links import whole
-from pytest_dbcluster.workloads.digest.schema_tables import DATES, SchemaTable, TableColumn
+from pytest_dbcluster.workloads.digest.schema_tables import DATES, WHOLE, SchemaTable, TableColumn
 from pytest_dbcluster.workloads.digest.value_domains import FEW, SMALL, ColumnValues, ValueDomains
 
 PARTS = 1000
@@ -74,7 +74,10 @@ class StandIns:
             settings = []
             for name, column in table.columns.items():
                 values = self._domains.columns.get((table.name, name))
-                if values and (chosen := self._chosen(table, column, values)):
+                key = table.columns[table.primary[0]] if len(table.primary) == 1 else None
+                if key and key.kind in WHOLE and (rows := self._domains.even(table, name)):
+                    settings.append(f"{quoted(column.name)} = 1 + ({quoted(key.name)} - 1) % {rows}")
+                elif values and (chosen := self._chosen(table, column, values)):
                     settings.append(f"{quoted(column.name)} = {_choice(table, name, chosen)}")
             if settings and table.primary:
                 found.append(f"UPDATE {quoted(table.name)} SET {', '.join(settings)};")

@@ -30,8 +30,8 @@ class ScriptText:
     """Unique keys that nothing explains."""
 
     notes: list[str] = dataclasses.field(default_factory=list)
-    statements: dict[int, str] = dataclasses.field(default_factory=dict)
-    """By number of the shape, the first statement of this shape."""
+    statements: list[str] = dataclasses.field(default_factory=list)
+    """Its statements, without BEGIN and COMMIT."""
 
     new_texts: set[tuple[str, str]] = dataclasses.field(default_factory=set)
     """Table and column of each key that is a new text in each transaction."""
@@ -105,7 +105,7 @@ class _Writer:
         pieces = [self._parameter(Place(number, statement, parameter), copy) for parameter in range(len(roles.roles))]
         given = iter(pieces)
         text = MARK.sub(lambda found: found[1] or next(given), self._inputs.texts[shape])
-        self._script.statements.setdefault(shape, text)
+        self._script.statements.append(text)
         links = self._facts.links
         new_id = any(link.kind == NEW_ID and link.source == place for link in links.values())
         if _returned(text):  # its row must be read, whether another statement uses it or not

@@ -99,6 +99,13 @@ class ValueDomains:
             self._read(one)
         self._decide()
 
+    def even(self, table: SchemaTable, column: str) -> int:
+        """The rows of the table to which a column refers, if a search by it always finds equally many; otherwise 0."""
+        found = self.schema.key_of(table.name, column) if column in table.references else None
+        examined = self._examined.get((table.name, column), [])
+        constant = len(examined) >= FEW and len(set(examined)) == 1 and examined[0] > 0
+        return self.rows[found[0].name] if found and constant else 0
+
     def of(self, role: Role) -> ColumnValues:
         """The values of the column of a role."""
         return self.columns.get((role.table, role.column)) or ColumnValues()

@@ -106,6 +106,15 @@ def test_generated_rows_get_the_values_that_are_searched(digest):
     assert "ANALYZE TABLE orders;" in fit
 
 
+def test_rows_are_spread_evenly_if_each_search_finds_equally_many(digest):
+    """Otherwise generated rows refer to their parents by chance."""
+    search = "SELECT id FROM orders WHERE customer_id = {}"
+    even = [(search.format(number % 50 + 1), {"sent": 2, "examined": 2}) for number in range(100)]
+    _, files = digest(slow(even))
+
+    assert "UPDATE orders SET customer_id = 1 + (id - 1) % 50;" in files["fit.sql"]
+
+
 def test_a_large_constant_does_not_leave(digest):
     """A key that is equal in all samples is a literal too."""
     statement = "UPDATE orders SET status = 'done' WHERE id = 987654 AND customer_id = {}"

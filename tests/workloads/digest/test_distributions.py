@@ -117,6 +117,13 @@ def test_other_times_are_an_age_or_a_place_in_generated_rows():
     assert searched.inline == "'2020-01-01' + INTERVAL {} SECOND"
 
 
+def test_times_to_come_are_after_now():
+    """Such as the end of a session."""
+    drawing = distributions.dates(["'2023-11-28 22:13:20'", "'2023-11-28 22:13:21'"], [BEGIN] * 2, searched=False)
+
+    assert (drawing.expression, drawing.inline) == ("random(1200000, 1300000)", "NOW() + INTERVAL {} SECOND")
+
+
 def test_texts_that_are_no_dates_are_none():
     """Impossible dates too."""
     assert distributions.dates(["'abc'"], [0], searched=False) is None
