@@ -21,6 +21,7 @@ from pytest_dbcluster.workloads.digest.log.transaction_classes import Transactio
 
 if TYPE_CHECKING:
     from pytest_dbcluster.clusters.servers.node import Node
+    from pytest_dbcluster.rounds.round import RunResult
     from pytest_dbcluster.workloads.sql.workload import SQLFiles
     from pytest_dbcluster.workloads.workload import Setting
 
@@ -60,22 +61,26 @@ def check(digest: Digest, given: ReadLog, workload: SQLFiles, setting: Setting) 
     """
     workload.prepare(setting)
     count = sum(one.of.count for one in digest.written)
-    probe = workload.with_seconds(PROBE_SECONDS).run(setting)
-    workload.reset(setting)
-    rate = max(1.0, probe.operations / PROBE_SECONDS)
-    seconds = min(LONGEST_SECONDS, max(SHORTEST_SECONDS, count / rate))
     with tempfile.TemporaryDirectory() as directory:
-        path = Path(directory) / "slow.log"
-        path.touch()
         os.chmod(directory, 0o755)  # noqa: PTH101  # the server may have another user
-        path.chmod(0o666)
-        node = setting.cluster.nodes[0]
-        with logging_everything(node, path):
-            workload.with_seconds(seconds).run(setting)
+        probe = _logged(workload.with_seconds(PROBE_SECONDS), setting, Path(directory) / "probe.log")
+        workload.reset(setting)
+        rate = max(1.0, probe.operations / PROBE_SECONDS)
+        seconds = min(LONGEST_SECONDS, max(SHORTEST_SECONDS, count / rate))
+        path = Path(directory) / "slow.log"
+        _logged(workload.with_seconds(seconds), setting, path)
         if not path.stat().st_size:
             raise WorkloadError("the server wrote no slow log of the check")
         run = read_log(path, given.schema)
     return compare(digest, given, run)
+
+
+def _logged(workload: SQLFiles, setting: Setting, path: Path) -> RunResult:
+    """Run a round with the slow log at ``path``."""
+    path.touch()
+    path.chmod(0o666)
+    with logging_everything(setting.cluster.nodes[0], path):
+        return workload.run(setting)
 
 
 @contextlib.contextmanager
