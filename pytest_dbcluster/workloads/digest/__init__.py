@@ -3,7 +3,7 @@
 - ``digest_directory``: the whole way, and the files of the directory. ``digest_report``: what the log's parts became.
 - ``digest_check``: runs the directory on a server, and compares both logs.
 - ``log/``: reads a log, from lines to classes of transactions.
-- ``schema_tables``, ``statement_roles``: the tables, and which columns the parameters of a statement are for.
+- ``schema/``: the tables, and which columns the parameters of a statement are for.
 - ``class_outcomes``: which classes become files. ``class_layout``: the values of a class by their place.
 - ``links``, ``key_rules``: how values follow from each other, and what makes new keys unique.
 - ``value_domains``, ``distributions``, ``stand_ins``: how values are drawn again without texts of the log.

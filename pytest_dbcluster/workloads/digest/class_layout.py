@@ -17,7 +17,7 @@ WRITTEN_OUT = 8  # statements of a run with a constant number of copies
 Value = str | tuple[str, ...]
 
 
-class Place(NamedTuple):
+class ValuePlace(NamedTuple):
     """Where a parameter stands in a class."""
 
     run: int
@@ -62,14 +62,14 @@ class ClassLayout:
     times: list[int]
     """Seconds since 1970 of each sample."""
 
-    def column(self, place: Place) -> list[Value]:
+    def column(self, place: ValuePlace) -> list[Value]:
         """The values of a parameter, one for each row of its run."""
         return [values[place.parameter] for values in self.runs[place.run].values[place.statement]]
 
-    def places(self) -> list[Place]:
+    def places(self) -> list[ValuePlace]:
         """All parameters, in order."""
         return [
-            Place(number, statement, parameter)
+            ValuePlace(number, statement, parameter)
             for number, run in enumerate(self.runs)
             for statement, rows in enumerate(run.values)
             for parameter in range(len(rows[0]) if rows else 0)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from pytest_dbcluster.errors import WorkloadError
 from pytest_dbcluster.workloads.digest.digest_directory import ReadLog, read_log
-from pytest_dbcluster.workloads.digest.digest_report import Digest
+from pytest_dbcluster.workloads.digest.digest_report import LogDigest
 from pytest_dbcluster.workloads.digest.log.statement_shapes import Shapes
 from pytest_dbcluster.workloads.digest.log.transaction_classes import TransactionClass
 
@@ -54,7 +54,7 @@ class CheckedFigure:
         return abs(self.difference) <= WITHIN
 
 
-def check(digest: Digest, given: ReadLog, workload: SQLFiles, setting: Setting) -> list[CheckedFigure]:
+def check(digest: LogDigest, given: ReadLog, workload: SQLFiles, setting: Setting) -> list[CheckedFigure]:
     """Run the workload for about as many transactions as the log has, and compare the figures of a transaction.
 
     Raises WorkloadError if the run leaves no log.
@@ -110,7 +110,7 @@ def _assignment(name: str, value: str) -> str:
     return f"SET GLOBAL {name} = {value if plain else repr(value)}"
 
 
-def compare(digest: Digest, given: ReadLog, run: ReadLog) -> list[CheckedFigure]:
+def compare(digest: LogDigest, given: ReadLog, run: ReadLog) -> list[CheckedFigure]:
     """The figures of a transaction in the log and in the run, over the classes that the workload has."""
     shapes = Shapes()
     wanted: dict[Key, list[TransactionClass]] = {}

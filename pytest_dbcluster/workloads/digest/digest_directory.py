@@ -11,13 +11,13 @@ from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.formatting import Report, quantity
 from pytest_dbcluster.workloads.digest import class_outcomes, digest_report
 from pytest_dbcluster.workloads.digest.class_outcomes import UNEXPLAINED, WRITTEN, ClassOutcome
-from pytest_dbcluster.workloads.digest.digest_report import Digest
+from pytest_dbcluster.workloads.digest.digest_report import LogDigest
 from pytest_dbcluster.workloads.digest.key_rules import NEW
 from pytest_dbcluster.workloads.digest.log.log_files import SLOW, LogFile, open_log
 from pytest_dbcluster.workloads.digest.log.sessions import LogTotals, Sessions
-from pytest_dbcluster.workloads.digest.schema_tables import WHOLE, SchemaTables, read_schema
+from pytest_dbcluster.workloads.digest.schema.schema_tables import WHOLE, SchemaTables, read_schema
+from pytest_dbcluster.workloads.digest.schema.statement_roles import StatementRoles, roles_of
 from pytest_dbcluster.workloads.digest.stand_ins import StandIns, quoted
-from pytest_dbcluster.workloads.digest.statement_roles import StatementRoles, roles_of
 from pytest_dbcluster.workloads.digest.transaction_text import Inputs, ScriptText, script_of
 from pytest_dbcluster.workloads.digest.value_domains import ValueDomains
 from pytest_dbcluster.workloads.sql.language import lua_code, scripts
@@ -68,7 +68,7 @@ def refuse_gaps(log: LogFile, totals: LogTotals) -> None:
 
 def write_digest(
     log: Path, schema: Path, directory: Path, *, keep_literals: bool, progress: Report
-) -> tuple[Digest, ReadLog, dict[str, str]]:
+) -> tuple[LogDigest, ReadLog, dict[str, str]]:
     """Digest a log; return what became of it, the log, and the files of the directory, name -> text.
 
     Raises ConfigError for a log or a schema that cannot be used.
@@ -96,7 +96,7 @@ def write_digest(
     used = set(re.findall(r":(\w+)", "\n".join([*fit, *(line for script in made.values() for line in script.lines)])))
     texts_of_log = {name: value for name, value in stand_ins.variables.items() if name in used}
     _weigh(found)
-    digest = Digest(
+    digest = LogDigest(
         read.log, read.sessions.totals, found, read.sessions.classes.rare, read.sessions.classes.rare_seconds,
         domains.rows, domains.reasons, texts_of_log, keep_literals, database
     )  # fmt: skip
@@ -142,7 +142,7 @@ def _weigh(found: Sequence[ClassOutcome]) -> None:
         one.weight = one.of.count if total <= WEIGHTS else max(1, round(WEIGHTS * one.of.count / total))
 
 
-def _script_text(one: ClassOutcome, script: ScriptText, digest: Digest) -> str:
+def _script_text(one: ClassOutcome, script: ScriptText, digest: LogDigest) -> str:
     share = digest.share(one.of.seconds, one.of.statements + one.of.controls)
     total = sum(each.of.count for each in digest.classes)
     head = [
@@ -190,7 +190,7 @@ def _reset(
     return RESET, {RESET: "\n".join([*head, *lines]) + "\n"}
 
 
-def _manifest(digest: Digest, inputs: Inputs, reset: str) -> str:
+def _manifest(digest: LogDigest, inputs: Inputs, reset: str) -> str:
     """workload.toml."""
     lines = [f"# Made from {digest.log.path.name}; digest.md says what it covers.", "transactions = ["]
     lines += [f'    "{one.file}@{one.weight}",' for one in digest.written]

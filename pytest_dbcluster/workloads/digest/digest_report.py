@@ -15,7 +15,7 @@ NOTHING = "-"
 
 
 @dataclasses.dataclass
-class Digest:
+class LogDigest:
     """What became of a log."""
 
     log: LogFile
@@ -67,7 +67,7 @@ def percent(share: float) -> str:
     return f"{100 * share:.0f} %" if share >= 0.0995 or not share else f"{100 * share:.2g} %"
 
 
-def parts(digest: Digest) -> list[tuple[str, int, float]]:
+def parts(digest: LogDigest) -> list[tuple[str, int, float]]:
     """What the log consists of: a name, transactions, and the share of its time."""
     found: collections.Counter[str] = collections.Counter()
     shares: collections.Counter[str] = collections.Counter()
@@ -94,7 +94,7 @@ def parts(digest: Digest) -> list[tuple[str, int, float]]:
     return lines
 
 
-def terminal(digest: Digest, directory: str) -> list[str]:
+def terminal(digest: LogDigest, directory: str) -> list[str]:
     """The report for a terminal."""
     totals = digest.totals
     refused = [one for one in digest.classes if one.status == UNEXPLAINED]
@@ -120,10 +120,15 @@ def terminal(digest: Digest, directory: str) -> list[str]:
     return lines
 
 
-def markdown(digest: Digest) -> str:
+def markdown(digest: LogDigest) -> str:
     """``digest.md``."""
     totals = digest.totals
-    lines = [f"# Digest of {digest.log.path.name}", "", "Experimental. What became of the log, and what did not.", ""]
+    lines = [
+        f"# Digest of {digest.log.path.name}",
+        "",
+        "Experimental. What became of the log, and what did not.",
+        "",
+    ]
     counts = f"{totals.statements} statements, {totals.connections} connections"
     lines.append(f"- {digest.log.kind}, {size(digest.log.bytes)}, {counts}")
     lines += [f"- database in the log: {digest.schema}"] if digest.schema else []
@@ -151,7 +156,7 @@ def markdown(digest: Digest) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _file_row(digest: Digest, one: ClassOutcome) -> tuple[str, ...]:
+def _file_row(digest: LogDigest, one: ClassOutcome) -> tuple[str, ...]:
     share = percent(digest.share(one.of.seconds, _statements(one)))
     each = f"{_statements(one) / one.of.count:.3g}"
     return one.file, str(one.weight or NOTHING), share, str(one.of.count), each

@@ -29,7 +29,7 @@ LEAST_WEIGHT = 1
 
 
 @dataclasses.dataclass(frozen=True)
-class Drawing:
+class ValueDrawing:
     r"""How to draw a parameter."""
 
     expression: str
@@ -51,7 +51,7 @@ def weighted(counts: Mapping[str, float]) -> str:
     return f"random_weighted({', '.join(parts)})"
 
 
-def with_null(drawing: Drawing, values: Sequence[str]) -> Drawing:
+def with_null(drawing: ValueDrawing, values: Sequence[str]) -> ValueDrawing:
     """The same drawing, with NULL as often as the values have it."""
     share = round(100 * sum(value == "NULL" for value in values) / len(values))
     if not share:
@@ -75,21 +75,21 @@ def keys(numbers: Sequence[int], rows: str, count: int) -> str:
     return f"permute({drawn}, {rows}) + 1"
 
 
-def number(numbers: Sequence[int]) -> Drawing:
+def number(numbers: Sequence[int]) -> ValueDrawing:
     """A drawing of whole numbers that are no keys."""
     counts = collections.Counter(numbers)
     low, high = min(counts), max(counts)
     small = all(abs(each) <= SMALL for each in counts)
     if len(counts) == 1:
-        return Drawing("", str(low) if small else str(_rounded(low)), "" if small else "a constant, rounded")
+        return ValueDrawing("", str(low) if small else str(_rounded(low)), "" if small else "a constant, rounded")
     if small and len(counts) <= FEW and len(numbers) >= 3 * len(counts):
-        return Drawing(weighted({str(value): count for value, count in counts.most_common()}))
+        return ValueDrawing(weighted({str(value): count for value, count in counts.most_common()}))
     low, high = outward(low, high)
     exponent = zipf_exponent(numbers, high - low + 1)
-    return Drawing(f"random_zipfian({low}, {high}, {exponent:.2f})" if exponent else f"random({low}, {high})")
+    return ValueDrawing(f"random_zipfian({low}, {high}, {exponent:.2f})" if exponent else f"random({low}, {high})")
 
 
-def decimal(values: Sequence[str]) -> Drawing:
+def decimal(values: Sequence[str]) -> ValueDrawing:
     """A drawing of numbers with a point or an exponent."""
     numbers = [max(-1e14, min(1e14, float(value))) for value in values]
     digits = max(len(f"{value:.4f}".rstrip("0").partition(".")[2]) for value in numbers)
@@ -97,15 +97,15 @@ def decimal(values: Sequence[str]) -> Drawing:
     if not digits:
         return number(scaled)
     low, high = outward(min(scaled), max(scaled))
-    return Drawing(f"random({low}, {high}) / {10.0**digits}")
+    return ValueDrawing(f"random({low}, {high}) / {10.0**digits}")
 
 
-def text(values: Sequence[str], longest: int) -> Drawing:
+def text(values: Sequence[str], longest: int) -> ValueDrawing:
     """A drawing of quoted texts by their shape. longest: characters that the column takes; 0 if unknown."""
     shapes = {re.sub(r"\d", "#", value[1:-1]) for value in values}
     shape = shapes.pop() if len(shapes) == 1 else ""
     if shape.count("#") >= 2 and not re.search(r"[^\W_]|[^\x20-\x7e]|['\\]", shape):
-        return Drawing(f"random_digits('{shape}')")
+        return ValueDrawing(f"random_digits('{shape}')")
     lengths = sorted(_length(value) for value in values)
     most = min(LONGEST, longest or LONGEST)
     low, high = min(most, max(1, lengths[len(lengths) // 50])), min(most, max(1, lengths[-1 - len(lengths) // 50]))
@@ -113,21 +113,21 @@ def text(values: Sequence[str], longest: int) -> Drawing:
     drawn = f"random_text({low})" if low == high else f"random_text({low}, {high})"
     note = f"texts up to {lengths[-1]} characters are cut to {most}" if lengths[-1] > LONGEST else ""
     if empty == len(lengths):
-        return Drawing("''", note=note)
-    return Drawing(drawn, note=note)
+        return ValueDrawing("''", note=note)
+    return ValueDrawing(drawn, note=note)
 
 
-def pattern(values: Sequence[str]) -> Drawing:
+def pattern(values: Sequence[str]) -> ValueDrawing:
     """A drawing of patterns of LIKE: their wildcards stay at the begin and the end."""
     begins = sum(value[1:2] == "%" for value in values) * 2 > len(values)
     ends = sum(value[-2:-1] == "%" for value in values) * 2 > len(values)
     inner = [f"'{value[1:-1].strip('%')}'" for value in values]
     drawn = text(inner, 0).expression
     parts = ["'%'"] * begins + [drawn] + ["'%'"] * ends
-    return Drawing(f"concat({', '.join(parts)})" if len(parts) > 1 else drawn)
+    return ValueDrawing(f"concat({', '.join(parts)})" if len(parts) > 1 else drawn)
 
 
-def dates(values: Sequence[str], times: Sequence[int], *, searched: bool) -> Drawing | None:
+def dates(values: Sequence[str], times: Sequence[int], *, searched: bool) -> ValueDrawing | None:
     """A drawing of dates and times; None if a value is none. times: of the statements, in seconds since 1970."""
     found = [_seconds(value) for value in values]
     seconds = [each for each in found if each is not None]
@@ -138,18 +138,18 @@ def dates(values: Sequence[str], times: Sequence[int], *, searched: bool) -> Dra
     ages = [time + zone - each for each, time in zip(seconds, times, strict=True)]
     today = "CURDATE()" if only else "NOW()"
     if all(abs(age) <= (86400 if only else NOW) for age in ages):
-        return Drawing("", today)
+        return ValueDrawing("", today)
     unit, size = ("DAY", 86400) if only else ("SECOND", 1)
     if searched:
         low, high = min(seconds), max(seconds)
         share = SPAN // size
-        return Drawing(f"random(0, {share})" if high > low else str(share // 2), f"{FIRST} + INTERVAL {{}} {unit}")
+        return ValueDrawing(f"random(0, {share})" if high > low else str(share // 2), f"{FIRST} + INTERVAL {{}} {unit}")
     low, high = outward(min(ages) // size, max(ages) // size)
     if abs(low) > MOST_AGE or abs(high) > MOST_AGE:
         low, high = 0, SPAN // size
     if high < 0:
-        return Drawing(f"random({-high}, {-low})", f"{today} + INTERVAL {{}} {unit}")
-    return Drawing(f"random({low}, {high})", f"{today} - INTERVAL {{}} {unit}")
+        return ValueDrawing(f"random({-high}, {-low})", f"{today} + INTERVAL {{}} {unit}")
+    return ValueDrawing(f"random({low}, {high})", f"{today} - INTERVAL {{}} {unit}")
 
 
 def _zone(seconds: Sequence[int], times: Sequence[int]) -> int:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pytest_dbcluster.workloads.digest.class_layout import Place
-from pytest_dbcluster.workloads.digest.distributions import Drawing
+from pytest_dbcluster.workloads.digest.class_layout import ValuePlace
+from pytest_dbcluster.workloads.digest.distributions import ValueDrawing
 from pytest_dbcluster.workloads.digest.links import DIFFERENCE, NEW_ID, READ, SAME, STEP, whole
-from pytest_dbcluster.workloads.digest.schema_tables import SchemaTable, SchemaTables
-from pytest_dbcluster.workloads.digest.statement_roles import EQUAL, INSERTED
+from pytest_dbcluster.workloads.digest.schema.schema_tables import SchemaTable, SchemaTables
+from pytest_dbcluster.workloads.digest.schema.statement_roles import EQUAL, INSERTED
 from pytest_dbcluster.workloads.digest.value_domains import ClassFacts
 
 NEW = "new"  # the begin of new texts, by which a reset finds their rows
@@ -18,36 +18,36 @@ class KeyRules:
 
     def __init__(self, facts: ClassFacts, schema: SchemaTables) -> None:
         self._facts, self._schema = facts, schema
-        self._reasons: dict[Place, str] = {}
-        self._new: set[Place] = set()
+        self._reasons: dict[ValuePlace, str] = {}
+        self._new: set[ValuePlace] = set()
         self.new_texts: set[tuple[str, str]] = set()
         """Table and column of each key that is a new text."""
 
         for number, run in enumerate(facts.layout.runs):
             for statement in range(len(run.unit)):
-                self._insert(Place(number, statement, -1))
+                self._insert(ValuePlace(number, statement, -1))
 
-    def unexplained(self, place: Place) -> str:
+    def unexplained(self, place: ValuePlace) -> str:
         """Why a parameter has no explanation; empty if it has one."""
         return self._reasons.get(place, "")
 
-    def new_key(self, place: Place) -> Drawing | None:
+    def new_key(self, place: ValuePlace) -> ValueDrawing | None:
         """The drawing of a key that the application makes anew; None for any other parameter."""
         if place not in self._new:
             return None
         role = self._facts.role(place)
         values = self._facts.layout.column(place)
         if all(isinstance(value, str) and whole(value) is not None and value[0] not in "'\"" for value in values):
-            return Drawing("unique_id()")
+            return ValueDrawing("unique_id()")
         self.new_texts.add((role.table, role.column))
-        return Drawing(f"concat('{NEW}', unique_id())")
+        return ValueDrawing(f"concat('{NEW}', unique_id())")
 
-    def _insert(self, place: Place) -> None:
+    def _insert(self, place: ValuePlace) -> None:
         statement = self._facts.statement(place)
         table = self._schema.get(statement.target) if statement.target else None
         if not table or statement.forgiving:
             return
-        by_row: dict[int, dict[str, Place]] = {}
+        by_row: dict[int, dict[str, ValuePlace]] = {}
         for parameter, role in enumerate(statement.roles):
             if role.use == INSERTED:
                 by_row.setdefault(role.row, {})[role.column] = place._replace(parameter=parameter)
@@ -57,7 +57,7 @@ class KeyRules:
             for places in by_row.values():
                 self._key(table, key, {column: places[column] for column in key if column in places})
 
-    def _key(self, table: SchemaTable, key: tuple[str, ...], places: dict[str, Place]) -> None:
+    def _key(self, table: SchemaTable, key: tuple[str, ...], places: dict[str, ValuePlace]) -> None:
         """Explain one unique key of one row, or keep why nothing does."""
         if not places or any(self._explained(each) for each in places.values()):
             return
@@ -75,7 +75,7 @@ class KeyRules:
             "value comes from"
         )
 
-    def _explained(self, place: Place) -> bool:
+    def _explained(self, place: ValuePlace) -> bool:
         """Whether a parameter has another value in each transaction by its link."""
         link = self._facts.links.get(place)
         if place in self._new or (link and link.kind in (NEW_ID, STEP)):
@@ -84,7 +84,7 @@ class KeyRules:
             return self._explained(link.source)
         return False
 
-    def _deleted(self, table: SchemaTable, column: str, place: Place) -> bool:
+    def _deleted(self, table: SchemaTable, column: str, place: ValuePlace) -> bool:
         """Whether the same transaction has deleted the row with this value before."""
         link = self._facts.links.get(place)
         while link and link.kind == SAME:
@@ -97,7 +97,7 @@ class KeyRules:
             link = self._facts.links.get(source)
         return False
 
-    def _also_deleted(self, table: SchemaTable, column: str, source: Place) -> bool:
+    def _also_deleted(self, table: SchemaTable, column: str, source: ValuePlace) -> bool:
         """Whether a DELETE has a parameter that is equal to this one."""
         for place, link in self._facts.links.items():
             if link.kind == SAME and link.source == source and self._facts.statement(place).verb == "DELETE":
@@ -106,13 +106,13 @@ class KeyRules:
                     return True
         return False
 
-    def _root(self, place: Place) -> Place:
+    def _root(self, place: ValuePlace) -> ValuePlace:
         """The first parameter with this value, such as that of a search for the key before its INSERT."""
         while (link := self._facts.links.get(place)) and link.kind == SAME:
             place = link.source
         return place
 
-    def _fresh(self, table: SchemaTable, place: Place) -> bool:
+    def _fresh(self, table: SchemaTable, place: ValuePlace) -> bool:
         """Whether the values are new ones: distinct, and no values of another table."""
         role = self._facts.role(place)
         link = self._facts.links.get(self._root(place))

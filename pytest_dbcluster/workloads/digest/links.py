@@ -10,13 +10,15 @@ import dataclasses
 import itertools
 from collections.abc import Mapping, Sequence
 
-from pytest_dbcluster.workloads.digest.class_layout import ClassLayout, Place, RunLayout, Value
-from pytest_dbcluster.workloads.digest.schema_tables import SchemaTables
-from pytest_dbcluster.workloads.digest.statement_roles import EQUAL, INSERTED, SEARCHING, Role, StatementRoles
+from pytest_dbcluster.workloads.digest.class_layout import ClassLayout, RunLayout, Value, ValuePlace
+from pytest_dbcluster.workloads.digest.schema.schema_tables import SchemaTables
+from pytest_dbcluster.workloads.digest.schema.statement_roles import EQUAL, INSERTED, SEARCHING, Role, StatementRoles
 
 SAME, DIFFERENCE, STEP, NEW_ID, READ = "same", "difference", "step", "new id", "read"
-Equal = dict[tuple[Value, ...], list[Place]]  # values -> the parameters that have them
-Apart = dict[tuple[int, ...], list[tuple[Place, int]]]  # differences to the first value -> parameters, first values
+Equal = dict[tuple[Value, ...], list[ValuePlace]]  # values -> the parameters that have them
+Apart = dict[
+    tuple[int, ...], list[tuple[ValuePlace, int]]
+]  # differences to the first value -> parameters, first values
 FEWEST = 3  # distinct values of parameters that can be linked
 MOST_DIFFERENCE = 1000
 DISTINCT = 0.95  # share of samples with distinct values, for a new id
@@ -29,7 +31,7 @@ class ValueLink:
     """How a parameter follows from something before it."""
 
     kind: str
-    source: Place
+    source: ValuePlace
     """The parameter; for NEW_ID and READ the statement, whose ``parameter`` does not count."""
 
     difference: int = 0
@@ -49,7 +51,7 @@ def whole(value: Value) -> int | None:
 
 def find_links(
     layout: ClassLayout, roles: Mapping[int, StatementRoles], schema: SchemaTables
-) -> dict[Place, ValueLink]:
+) -> dict[ValuePlace, ValueLink]:
     """The links of a class. A parameter without one is not in the result."""
     return _Finder(layout, roles, schema).all()
 
@@ -59,20 +61,20 @@ class _Finder:
 
     def __init__(self, layout: ClassLayout, roles: Mapping[int, StatementRoles], schema: SchemaTables) -> None:
         self._layout, self._roles, self._schema = layout, roles, schema
-        self._found: dict[Place, ValueLink] = {}
+        self._found: dict[ValuePlace, ValueLink] = {}
         self._columns = {place: layout.column(place) for place in layout.places()}
 
-    def all(self) -> dict[Place, ValueLink]:
+    def all(self) -> dict[ValuePlace, ValueLink]:
         """All links."""
         for number, run in enumerate(self._layout.runs):
             self._of_run(number, run)
         return self._found
 
-    def role(self, place: Place) -> Role:
+    def role(self, place: ValuePlace) -> Role:
         """The role of a parameter."""
         return self._statement(place).roles[place.parameter]
 
-    def _statement(self, place: Place) -> StatementRoles:
+    def _statement(self, place: ValuePlace) -> StatementRoles:
         return self._roles[self._layout.runs[place.run].unit[place.statement]]
 
     def _of_run(self, number: int, run: RunLayout) -> None:
@@ -93,7 +95,7 @@ class _Finder:
 
     def _direct(
         self,
-        place: Place,
+        place: ValuePlace,
         column: Sequence[Value],
         equal: Equal,
         apart: Apart,
@@ -114,13 +116,13 @@ class _Finder:
                 return ValueLink(DIFFERENCE, source, first - other)
         return None
 
-    def _fit(self, place: Place, source: Place) -> bool:
+    def _fit(self, place: ValuePlace, source: ValuePlace) -> bool:
         """Whether both may have one value: keys of different tables are equal by chance."""
         keys = [self._schema.key_of(role.table, role.column) for role in map(self.role, (place, source)) if role.table]
         tables = {found[0].name for found in keys if found}
         return len(tables) < 2
 
-    def _by_schema(self, place: Place, run: RunLayout, column: Sequence[Value]) -> ValueLink | None:
+    def _by_schema(self, place: ValuePlace, run: RunLayout, column: Sequence[Value]) -> ValueLink | None:
         role = self.role(place)
         if not role.column or not all(isinstance(value, str) for value in column):
             return None
@@ -135,13 +137,13 @@ class _Finder:
                 return ValueLink(READ, source, column=name)
         return None
 
-    def _statements_before(self, place: Place) -> list[Place]:
+    def _statements_before(self, place: ValuePlace) -> list[ValuePlace]:
         """The statements before a parameter whose result it may use: of single runs, and of its own copy."""
         found = []
         for number, run in enumerate(self._layout.runs[: place.run + 1]):
             own = number == place.run
             if own or run.single:
-                found += [Place(number, one, -1) for one in range(place.statement if own else len(run.unit))]
+                found += [ValuePlace(number, one, -1) for one in range(place.statement if own else len(run.unit))]
         return found
 
     def _new_id(
@@ -180,7 +182,7 @@ class _Finder:
         equal = {role.column for role in statement.roles if role.use == EQUAL}
         return table is not None and searched == equal and any(set(key) == equal for key in table.uniques)
 
-    def _read(self, source: Place, place: Place, role: Role, run: RunLayout, column: Sequence[Value]) -> str:
+    def _read(self, source: ValuePlace, place: ValuePlace, role: Role, run: RunLayout, column: Sequence[Value]) -> str:
         """The column of a SELECT before whose value this is; empty if it is none."""
         statement = self._statement(source)
         single = self._layout.runs[source.run]
@@ -202,7 +204,7 @@ class _Finder:
 
 
 def _remember(
-    place: Place,
+    place: ValuePlace,
     column: Sequence[Value],
     equal: Equal,
     apart: Apart,

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 
 from pytest_dbcluster.workloads.digest.links import whole
-from pytest_dbcluster.workloads.digest.schema_tables import DATES, WHOLE, SchemaTable, TableColumn
+from pytest_dbcluster.workloads.digest.schema.schema_tables import DATES, WHOLE, SchemaTable, TableColumn
 from pytest_dbcluster.workloads.digest.value_domains import FEW, SMALL, ColumnValues, ValueDomains
 
 PARTS = 1000

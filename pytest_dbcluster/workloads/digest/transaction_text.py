@@ -8,13 +8,13 @@ import re
 from collections.abc import Mapping, Sequence
 
 from pytest_dbcluster.workloads.digest import distributions
-from pytest_dbcluster.workloads.digest.class_layout import Place, RunLayout
-from pytest_dbcluster.workloads.digest.distributions import Drawing
+from pytest_dbcluster.workloads.digest.class_layout import RunLayout, ValuePlace
+from pytest_dbcluster.workloads.digest.distributions import ValueDrawing
 from pytest_dbcluster.workloads.digest.key_rules import KeyRules
 from pytest_dbcluster.workloads.digest.links import DIFFERENCE, NEW_ID, READ, SAME, STEP
-from pytest_dbcluster.workloads.digest.schema_tables import FRACTIONS, TEXTS, TableColumn
+from pytest_dbcluster.workloads.digest.schema.schema_tables import FRACTIONS, TEXTS, TableColumn
+from pytest_dbcluster.workloads.digest.schema.statement_roles import LIKE, SEARCHING, Role
 from pytest_dbcluster.workloads.digest.stand_ins import StandIns
-from pytest_dbcluster.workloads.digest.statement_roles import LIKE, SEARCHING, Role
 from pytest_dbcluster.workloads.digest.value_domains import FEW, SMALL, ClassFacts, ValueDomains, flat
 
 MOST_COPIES = 40
@@ -63,8 +63,8 @@ class _Writer:
         self._rules = KeyRules(facts, inputs.domains.schema)
         self._names: dict[object, str] = {}
         self._script = ScriptText([])
-        self._drawings: dict[Place, Drawing] = {}
-        self._texts: dict[Place, str] = {}  # what other parameters read of each parameter
+        self._drawings: dict[ValuePlace, ValueDrawing] = {}
+        self._texts: dict[ValuePlace, str] = {}  # what other parameters read of each parameter
 
     def script(self) -> ScriptText:
         """The whole file."""
@@ -99,10 +99,12 @@ class _Writer:
                 lines.append("\\endif")
 
     def _statement(self, number: int, run: RunLayout, statement: int, copy: int) -> None:
-        place = Place(number, statement, -1)
+        place = ValuePlace(number, statement, -1)
         shape = run.unit[statement]
         roles = self._facts.roles[shape]
-        pieces = [self._parameter(Place(number, statement, parameter), copy) for parameter in range(len(roles.roles))]
+        pieces = [
+            self._parameter(ValuePlace(number, statement, parameter), copy) for parameter in range(len(roles.roles))
+        ]
         given = iter(pieces)
         text = MARK.sub(lambda found: found[1] or next(given), self._inputs.texts[shape])
         self._script.statements.append(text)
@@ -117,18 +119,18 @@ class _Writer:
             if new_id:
                 self._script.lines.append(f"\\insert_id {self._id(place)}")
 
-    def _prefix(self, place: Place) -> str:
+    def _prefix(self, place: ValuePlace) -> str:
         table = self._facts.statement(place).selected[0][0]
         return self._name(("read", place), table) + "_"
 
-    def _id(self, place: Place) -> str:
+    def _id(self, place: ValuePlace) -> str:
         shape = self._facts.layout.runs[place.run].unit[place.statement]
         returned = _returned(self._inputs.texts[shape])
         if returned:  # \gset makes the name from a prefix and the column
             return self._name(("id", place), f"{self._facts.statement(place).target}") + f"_{returned}"
         return self._name(("id", place), f"{self._facts.statement(place).target}_id")
 
-    def _parameter(self, place: Place, copy: int) -> str:
+    def _parameter(self, place: ValuePlace, copy: int) -> str:
         r"""The text in place of a parameter, after its \set lines are written."""
         link = None if self._rules.unexplained(place) else self._facts.links.get(place)
         if link and link.kind == NEW_ID:
@@ -153,11 +155,11 @@ class _Writer:
             return self._kept(place, drawing.expression)
         return drawing.inline.format(self._set(place, drawing.expression))
 
-    def _kept(self, place: Place, text: str) -> str:
+    def _kept(self, place: ValuePlace, text: str) -> str:
         self._texts[place] = text
         return text
 
-    def _set(self, place: Place, expression: str) -> str:
+    def _set(self, place: ValuePlace, expression: str) -> str:
         role = self._facts.role(place)
         name = self._name(place, role.column or {"limit": "count", "delta": "step"}.get(role.use, "value"))
         self._script.lines.append(f"\\set {name} {expression}")
@@ -175,38 +177,40 @@ class _Writer:
             self._names[key] = name
         return self._names[key]
 
-    def _drawing(self, place: Place) -> Drawing:
+    def _drawing(self, place: ValuePlace) -> ValueDrawing:
         if place not in self._drawings:
             drawing = self._drawings[place] = self._new_drawing(place)
             if drawing.note:
                 self._script.notes.append(f"{self._facts.role(place).column or 'a value'}: {drawing.note}")
         return self._drawings[place]
 
-    def _new_drawing(self, place: Place) -> Drawing:
+    def _new_drawing(self, place: ValuePlace) -> ValueDrawing:
         role = self._facts.role(place)
         column = self._facts.layout.column(place)
         values = flat(column)
         if reason := self._rules.unexplained(place):
             self._script.unexplained.append(reason)
             self._script.lines.append(f"-- unexplained: {reason}")
-            return Drawing(f":unexplained_{role.column}")
+            return ValueDrawing(f":unexplained_{role.column}")
         present = [value for value in values if value != "NULL"]
         if not present:
-            return Drawing("", "NULL")
+            return ValueDrawing("", "NULL")
         drawing = self._rules.new_key(place) or self._present(place, role, present)
         if any(not isinstance(value, str) for value in column):
             return self._list([len(value) for value in column], drawing)
         return distributions.with_null(drawing, values)
 
-    def _list(self, counts: Sequence[int], drawing: Drawing) -> Drawing:
+    def _list(self, counts: Sequence[int], drawing: ValueDrawing) -> ValueDrawing:
         """A list of values for IN."""
         drawn = distributions.number(counts)
         number = drawn.expression or drawn.inline
         if drawing.inline != "{}" and drawing.expression:  # dates
-            return Drawing("", ", ".join(["NOW()"] * max(1, min(counts))), "dates in IN are the time of the statement")
-        return Drawing(f"list({number}, {drawing.expression or drawing.inline})")
+            return ValueDrawing(
+                "", ", ".join(["NOW()"] * max(1, min(counts))), "dates in IN are the time of the statement"
+            )
+        return ValueDrawing(f"list({number}, {drawing.expression or drawing.inline})")
 
-    def _present(self, place: Place, role: Role, values: Sequence[str]) -> Drawing:
+    def _present(self, place: ValuePlace, role: Role, values: Sequence[str]) -> ValueDrawing:
         """The drawing of values without NULL."""
         domains = self._inputs.domains
         table = domains.schema.get(role.table)
@@ -224,7 +228,7 @@ class _Writer:
             return found
         return self._text(role, values, column)
 
-    def _whole(self, role: Role, numbers: Sequence[int]) -> Drawing:
+    def _whole(self, role: Role, numbers: Sequence[int]) -> ValueDrawing:
         key = self._inputs.domains.key(role)
         if not key or min(numbers) < 0 or not self._inputs.domains.rows[key[0].name]:
             return distributions.number(numbers)
@@ -232,12 +236,12 @@ class _Writer:
         count = self._inputs.domains.rows[name]
         constant = len(set(numbers)) == 1
         if constant and numbers[0] > SMALL:
-            return Drawing(f":{self._inputs.rows[name]} / 2", note="one key in all samples, another one here")
+            return ValueDrawing(f":{self._inputs.rows[name]} / 2", note="one key in all samples, another one here")
         if len(set(numbers)) * 3 <= len(numbers) and max(numbers) <= SMALL and len(set(numbers)) <= FEW:
             return distributions.number(numbers)
-        return Drawing(distributions.keys(numbers, f":{self._inputs.rows[name]}", count))
+        return ValueDrawing(distributions.keys(numbers, f":{self._inputs.rows[name]}", count))
 
-    def _text(self, role: Role, values: Sequence[str], column: TableColumn | None) -> Drawing:
+    def _text(self, role: Role, values: Sequence[str], column: TableColumn | None) -> ValueDrawing:
         domains = self._inputs.domains
         key = domains.key(role)
         table = domains.schema.get(role.table)
@@ -250,12 +254,12 @@ class _Writer:
             drawn = (
                 f"permute(random_zipfian(1, {rows}, {exponent:.2f}), {rows}) + 1" if exponent else f"random(1, {rows})"
             )
-            return Drawing(f"concat('{generated_prefix(key[0].columns.get(key[1]))}', {drawn})")
+            return ValueDrawing(f"concat('{generated_prefix(key[0].columns.get(key[1]))}', {drawn})")
         few = domains.of(role).few if role.column else _few(values)
         if few and set(values) <= set(few):
             counts = collections.Counter(values)
             named = {f":{self._inputs.stand_ins.name(role.table, role.column, one)}": counts[one] for one in counts}
-            return Drawing(distributions.weighted(dict(sorted(named.items(), key=lambda item: -item[1]))))
+            return ValueDrawing(distributions.weighted(dict(sorted(named.items(), key=lambda item: -item[1]))))
         if role.use == LIKE:
             return distributions.pattern(values)
         return distributions.text(values, column.length if column and column.kind in TEXTS else 0)

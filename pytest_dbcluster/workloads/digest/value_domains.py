@@ -10,11 +10,18 @@ import dataclasses
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
-from pytest_dbcluster.workloads.digest.class_layout import ClassLayout, Place, Value
+from pytest_dbcluster.workloads.digest.class_layout import ClassLayout, Value, ValuePlace
 from pytest_dbcluster.workloads.digest.links import NEW_ID, READ, ValueLink, whole
 from pytest_dbcluster.workloads.digest.log.transaction_classes import Figures
-from pytest_dbcluster.workloads.digest.schema_tables import TEXTS, WHOLE, SchemaTable, SchemaTables
-from pytest_dbcluster.workloads.digest.statement_roles import EQUAL, INSERTED, LIMIT, SEARCHING, Role, StatementRoles
+from pytest_dbcluster.workloads.digest.schema.schema_tables import TEXTS, WHOLE, SchemaTable, SchemaTables
+from pytest_dbcluster.workloads.digest.schema.statement_roles import (
+    EQUAL,
+    INSERTED,
+    LIMIT,
+    SEARCHING,
+    Role,
+    StatementRoles,
+)
 
 FEW = 20  # values of a column that are drawn by their frequencies
 SMALL = 1000  # larger whole numbers are literals, which stay in the log
@@ -29,13 +36,13 @@ class ClassFacts:
 
     layout: ClassLayout
     roles: Mapping[int, StatementRoles]
-    links: Mapping[Place, ValueLink]
+    links: Mapping[ValuePlace, ValueLink]
 
-    def statement(self, place: Place) -> StatementRoles:
+    def statement(self, place: ValuePlace) -> StatementRoles:
         """The statement of a parameter."""
         return self.roles[self.layout.runs[place.run].unit[place.statement]]
 
-    def role(self, place: Place) -> Role:
+    def role(self, place: ValuePlace) -> Role:
         """The role of a parameter."""
         return self.statement(place).roles[place.parameter]
 

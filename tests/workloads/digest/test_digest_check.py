@@ -5,7 +5,7 @@ from __future__ import annotations
 from pytest_dbcluster.workloads.digest import digest_check
 from pytest_dbcluster.workloads.digest.digest_check import CheckedFigure
 from pytest_dbcluster.workloads.digest.digest_directory import read_log, write_digest
-from pytest_dbcluster.workloads.digest.schema_tables import read_schema
+from pytest_dbcluster.workloads.digest.schema.schema_tables import read_schema
 from tests.workloads.digest.logs import SCHEMA, shop, slow, write
 
 

@@ -138,6 +138,6 @@ def test_patterns_keep_their_wildcards():
 
 def test_null_is_as_frequent_as_in_the_log():
     """In percent."""
-    drawing = distributions.with_null(distributions.Drawing("random(1, 9)"), ["NULL", "1", "2", "3"])
+    drawing = distributions.with_null(distributions.ValueDrawing("random(1, 9)"), ["NULL", "1", "2", "3"])
 
     assert drawing.expression == "CASE WHEN random(1, 100) <= 25 THEN null ELSE random(1, 9) END"

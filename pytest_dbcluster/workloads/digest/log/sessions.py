@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 
 from pytest_dbcluster.workloads.digest.log.log_files import LogEntry
-from pytest_dbcluster.workloads.digest.log.statement_shapes import Literals, Shape, Shapes
+from pytest_dbcluster.workloads.digest.log.statement_shapes import Literals, Shapes, StatementShape
 from pytest_dbcluster.workloads.digest.log.transaction_classes import Classes, Figures
 
 SINGLE, COMMIT, ROLLBACK = "", "COMMIT", "ROLLBACK"
@@ -27,7 +27,7 @@ SETUP, BEGIN, AUTO, MARK, STATEMENT = "setup", "begin", "autocommit", "savepoint
 
 
 @dataclasses.dataclass(slots=True)
-class Session:
+class LogSession:
     """One connection."""
 
     schema: str = ""
@@ -83,7 +83,7 @@ class Sessions:
         self.shapes = Shapes()
         self.classes = Classes()
         self.totals = LogTotals()
-        self._sessions: dict[int, Session] = {}
+        self._sessions: dict[int, LogSession] = {}
         self._kinds: dict[int, str] = {}
 
     def read(self, entries: Iterable[LogEntry]) -> None:
@@ -124,15 +124,15 @@ class Sessions:
         else:
             self._control(session, kind, shape, literals, entry)
 
-    def _open(self, thread: int) -> Session:
+    def _open(self, thread: int) -> LogSession:
         if len(self._sessions) >= MOST_SESSIONS:  # a connection of a log without Quit
             oldest = next(iter(self._sessions))
             self._drop(self._sessions.pop(oldest))
         self.totals.connections += 1
-        session = self._sessions[thread] = Session()
+        session = self._sessions[thread] = LogSession()
         return session
 
-    def _kind(self, shape: Shape) -> str:
+    def _kind(self, shape: StatementShape) -> str:
         text = shape.text
         if shape.verb == "BEGIN" or (shape.verb == "START" and "TRANSACTION" in text.upper()):
             kind = BEGIN
@@ -147,7 +147,9 @@ class Sessions:
         self._kinds[shape.number] = kind
         return kind
 
-    def _control(self, session: Session, kind: str, shape: Shape, literals: Literals, entry: LogEntry) -> None:
+    def _control(
+        self, session: LogSession, kind: str, shape: StatementShape, literals: Literals, entry: LogEntry
+    ) -> None:
         totals = self.totals
         if kind == MARK:
             self._statement(session, self._savepoint(session, shape), (), entry)
@@ -174,7 +176,7 @@ class Sessions:
             totals.setup += 1
             totals.setup_seconds += entry.seconds
 
-    def _savepoint(self, session: Session, shape: Shape) -> Shape:
+    def _savepoint(self, session: LogSession, shape: StatementShape) -> StatementShape:
         """The statement with a name that is equal in all transactions."""
         found = SAVEPOINT.match(shape.text)
         assert found
@@ -186,7 +188,7 @@ class Sessions:
             del session.savepoints[session.savepoints.index(name) :]
         return made
 
-    def _statement(self, session: Session, shape: Shape, literals: Literals, entry: LogEntry) -> None:
+    def _statement(self, session: LogSession, shape: StatementShape, literals: Literals, entry: LogEntry) -> None:
         if not session.shapes and not session.explicit:
             session.time = entry.time
         figures = Figures(entry.seconds, entry.sent, entry.examined, entry.affected)
@@ -201,7 +203,7 @@ class Sessions:
             return
         self.classes.add(session.schema, SINGLE, (shape.number,), [literals], [figures], session.time, [])
 
-    def _end(self, session: Session, ending: str) -> None:
+    def _end(self, session: LogSession, ending: str) -> None:
         if session.cut:
             self.totals.too_long += 1
             self.totals.too_long_seconds += _seconds(session)
@@ -217,11 +219,11 @@ class Sessions:
         session.explicit = session.cut = False
         session.savepoints.clear()
 
-    def _drop(self, session: Session) -> None:
+    def _drop(self, session: LogSession) -> None:
         """Count a transaction without an end. The server has rolled it back, or the log ends before it."""
         self.totals.unfinished += len(session.figures) + len(session.control)
         self.totals.unfinished_seconds += _seconds(session)
 
 
-def _seconds(session: Session) -> float:
+def _seconds(session: LogSession) -> float:
     return sum(figures.seconds for figures in session.figures) + sum(session.control)

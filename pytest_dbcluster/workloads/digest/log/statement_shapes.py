@@ -62,7 +62,7 @@ def split(text: str) -> tuple[list[str], list[str]]:
 
 
 @dataclasses.dataclass(frozen=True)
-class Shape:
+class StatementShape:
     """Statements that differ in literals only."""
 
     number: int
@@ -79,7 +79,7 @@ class Shape:
 class Form:
     """A shape with the places of its literals in one form of the statement."""
 
-    shape: Shape
+    shape: StatementShape
     groups: tuple[tuple[int, int, bool], ...] | None
     """For each parameter: its first literal, the one after its last, and whether it is a list. None if each literal is
     a parameter.
@@ -99,12 +99,12 @@ class Shapes:
 
     def __init__(self) -> None:
         self._forms: dict[str, Form] = {}
-        self._shapes: dict[str, Shape] = {}
+        self._shapes: dict[str, StatementShape] = {}
 
     def __len__(self) -> int:
         return len(self._shapes)
 
-    def of(self, text: str) -> tuple[Shape, Literals]:
+    def of(self, text: str) -> tuple[StatementShape, Literals]:
         """The shape of a statement, and the values of its parameters."""
         pairs = PIECES.findall(text)
         key = "\0".join([part for part, _ in pairs])
@@ -121,13 +121,13 @@ class Shapes:
         """The text of each shape, by its number."""
         return {shape.number: text for text, shape in self._shapes.items()}
 
-    def named(self, text: str) -> Shape:
+    def named(self, text: str) -> StatementShape:
         """The shape with this text."""
         found = self._shapes.get(text)
         if found is None:
             words = re.match(r"[(\s]*(\w*)", text)
             assert words
-            found = self._shapes[text] = Shape(len(self._shapes), text, words[1].upper())
+            found = self._shapes[text] = StatementShape(len(self._shapes), text, words[1].upper())
         return found
 
     def _form(self, text: str) -> Form:

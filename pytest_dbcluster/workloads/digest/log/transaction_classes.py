@@ -17,8 +17,8 @@ Unit = tuple[int, ...]  # numbers of the shapes of one turn of a loop
 LONGEST_UNIT = 12  # statements of one turn
 MOST_CLASSES = 5000
 MOST_KNOWN = 50_000  # sequences whose runs are kept
-MOST_SAMPLES, FEWEST_SAMPLES = 1000, 100
-VALUES = 30_000  # values of all samples of a class, as a goal
+MOST_SAMPLES, FEWEST_SAMPLES = 4000, 100
+VALUES = 60_000  # values of all samples of a class, as a goal
 ALL_VALUES = 3_000_000  # values of all samples of all classes
 LONG_TEXT = 300  # characters of a literal that a sample keeps
 

@@ -49,14 +49,14 @@ def test_a_loop_is_one_class_whatever_its_turns_are():
 def test_samples_are_drawn_from_all_transactions():
     """Their number is bounded, and late transactions are among them."""
     classes = Classes()
-    for number in range(20_000):
+    for number in range(80_000):
         add(classes, 0, value=str(number))
     (one,) = classes.found.values()
-    late = sum(int(sample.literals[0][0]) >= 10_000 for sample in one.samples)
+    late = sum(int(sample.literals[0][0]) >= 40_000 for sample in one.samples)
 
-    assert one.count == 20_000
+    assert one.count == 80_000
     assert len(one.samples) == transaction_classes.MOST_SAMPLES
-    assert 400 < late < 600
+    assert 1800 < late < 2200
 
 
 def test_rare_classes_are_dropped_and_counted(monkeypatch):

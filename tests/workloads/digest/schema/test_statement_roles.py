@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_dbcluster.workloads.digest.schema_tables import read_schema
-from pytest_dbcluster.workloads.digest.statement_roles import roles_of
+from pytest_dbcluster.workloads.digest.schema.schema_tables import read_schema
+from pytest_dbcluster.workloads.digest.schema.statement_roles import roles_of
 from tests.workloads.digest.logs import SCHEMA, write
 
 

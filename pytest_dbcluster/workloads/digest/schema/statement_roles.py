@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from pytest_dbcluster.workloads.digest.schema_tables import SchemaTables
+from pytest_dbcluster.workloads.digest.schema.schema_tables import SchemaTables
 from pytest_dbcluster.workloads.sql.language.lexer import SQLText, Token
 
 EQUAL, RANGE, COMPARED, LIST, LIKE = "equal", "range", "compared", "list", "like"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_dbcluster.errors import ConfigError
-from pytest_dbcluster.workloads.digest.schema_tables import read_schema
+from pytest_dbcluster.workloads.digest.schema.schema_tables import read_schema
 from tests.workloads.digest.logs import SCHEMA, write
 
 DUMP = """\
