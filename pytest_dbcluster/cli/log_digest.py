@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import shlex
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,18 +17,18 @@ if TYPE_CHECKING:
     from pytest_dbcluster.workloads.workload import Setting
 
 APART = 1  # exit code of --check if a figure is more than 10 % apart
-OPTIONS = {"from_log": "--from", "schema": "--schema", "keep_literals": "--keep-literals", "check": "--check"}
+OPTIONS = {"schema": "--schema", "keep_literals": "--keep-literals", "check": "--check", "release": "--release"}
 
 
 def add_digest(init: argparse.ArgumentParser) -> None:
     """Add the options of a digest to the parser of ``dbcluster init``."""
     add = init.add_argument_group("a workload from a production log (experimental)").add_argument
-    add("--workload", metavar="DIR", help="write a workload for SQLFiles into this directory, and no test")
     add(
         "--from",
         dest="from_log",
         metavar="LOG",
-        help="a slow log with long_query_time=0, or a general log, of MariaDB or MySQL; also .gz",
+        help="write the SQL files of --workload from this log, and no test: a slow log with long_query_time=0, or a "
+        "general log, of MariaDB or MySQL; also .gz",
     )
     add("--schema", metavar="FILE", help="the CREATE TABLE statements of its tables, such as of mysqldump --no-data")
     add("--keep-literals", action="store_true", help="write texts of the log into the directory (default: stand-ins)")
@@ -47,11 +48,11 @@ def run_digest(arguments: argparse.Namespace, write: Callable[[Path, Mapping[str
     """
     from pytest_dbcluster.workloads.digest import digest_directory, digest_report
 
-    if not arguments.from_log or not arguments.schema:
+    if arguments.workload is None or not arguments.from_log or not arguments.schema:
         raise ConfigError(
-            "--workload needs a log and a schema: dbcluster init --workload shop/ --from slow.log --schema schema.sql"
+            "--from needs a directory and a schema: dbcluster init --workload shop/ --from slow.log --schema schema.sql"
         )
-    directory = Path(arguments.workload)
+    directory = Path(arguments.directory) / arguments.workload
     if directory.exists() and not directory.is_dir():
         raise ConfigError(f"--workload {directory} is a file: name a directory")
     tell("dbcluster init --from is experimental: read digest.md before you trust the workload")
@@ -62,23 +63,27 @@ def run_digest(arguments: argparse.Namespace, write: Callable[[Path, Mapping[str
         keep_literals=arguments.keep_literals,
         progress=tell,
     )
-    write(directory, files)
+    if arguments.check and (directory / digest_directory.MANIFEST).exists():
+        tell(f"checking {directory} as it is; nothing is written")
+    else:
+        write(directory, files)
     shown = str(directory)
     for line in digest_report.terminal(digest, shown):
         print(line)
     if not digest.written:
         raise ConfigError(f"no transaction of {arguments.from_log} can run: {shown}/digest.md says why")
     if not arguments.check:
-        print(f"check:    dbcluster init --check runs it and compares counters; a test uses SQLFiles({shown!r})")
+        print("check:    the same command with --check runs it, and compares its counters with the log")
+        print(f"then:     dbcluster init --workload {shlex.quote(arguments.workload)} writes a test of it")
         return 0
     return _check(arguments, digest, read, shown)
 
 
-def refuse_without_workload(arguments: argparse.Namespace) -> None:
-    """Raise ConfigError if an option of a digest is given without --workload."""
+def refuse_without_log(arguments: argparse.Namespace) -> None:
+    """Raise ConfigError if an option of a digest is given without --from."""
     for name, option in OPTIONS.items():
         if getattr(arguments, name):
-            raise ConfigError(f"{option} belongs to --workload DIR, the directory to write")
+            raise ConfigError(f"{option} belongs to --from LOG, which makes a workload from a log")
 
 
 def _check(arguments: argparse.Namespace, digest: object, read: object, directory: str) -> int:

@@ -37,8 +37,8 @@ def test_an_existing_file_stays(words, tmp_path, capsys):
     assert [path.name for path in (tmp_path / "shop").iterdir()] == ["schema.sql"]
 
 
-@pytest.mark.parametrize("missing", ["--from", "--schema"])
-def test_a_log_and_a_schema_are_needed(words, missing, capsys):
+@pytest.mark.parametrize("missing", ["--workload", "--schema"])
+def test_a_directory_and_a_schema_are_needed(words, missing, capsys):
     """The message has the whole command."""
     at = words.index(missing)
 
@@ -46,11 +46,11 @@ def test_a_log_and_a_schema_are_needed(words, missing, capsys):
     assert "dbcluster init --workload shop/ --from slow.log --schema schema.sql" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("option", [["--from", "x"], ["--schema", "x"], ["--check"], ["--keep-literals"]])
-def test_options_of_a_digest_belong_to_a_workload(option, tmp_path, capsys):
+@pytest.mark.parametrize("option", [["--schema", "x"], ["--check"], ["--keep-literals"], ["--release", "mysql:9.7"]])
+def test_options_of_a_digest_belong_to_a_log(option, tmp_path, capsys):
     """A first test is not written then."""
     assert main.main(["init", str(tmp_path / "mine"), *option]) == 2
-    assert f"{option[0]} belongs to --workload DIR" in capsys.readouterr().err
+    assert f"{option[0]} belongs to --from LOG" in capsys.readouterr().err
     assert not (tmp_path / "mine").exists()
 
 
