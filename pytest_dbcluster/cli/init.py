@@ -199,7 +199,9 @@ def write(directory: Path, texts: Mapping[str, str]) -> None:
 def add_init(init: argparse.ArgumentParser) -> None:
     """Add the options of ``dbcluster init`` to its parser."""
     init.set_defaults(run=run_init)
-    init.usage = "%(prog)s [--workload DIR] [DIRECTORY]\n       %(prog)s --workload DIR --from LOG --schema FILE [options]"
+    init.usage = (
+        "%(prog)s [--workload DIR] [DIRECTORY]\n       %(prog)s --workload DIR --from LOG --schema FILE [options]"
+    )
     init.add_argument("directory", nargs="?", default=".", metavar="DIRECTORY", help="default: this directory")
     init.add_argument(
         "--workload",

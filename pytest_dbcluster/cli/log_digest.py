@@ -70,7 +70,7 @@ def run_digest(arguments: argparse.Namespace, write: Callable[[Path, Mapping[str
     shown = str(directory)
     for line in digest_report.terminal(digest, shown):
         print(line)
-    if not digest.written:
+    if not digest.runnable:
         raise ConfigError(f"no transaction of {arguments.from_log} can run: {shown}/digest.md says why")
     if not arguments.check:
         print("check:    the same command with --check runs it, and compares its counters with the log")

@@ -21,10 +21,13 @@ class ValuePlace(NamedTuple):
     """Where a parameter stands in a class."""
 
     run: int
+    """The number of the run, from 0."""
+
     statement: int
     """In the unit of the run."""
 
     parameter: int
+    """In the statement."""
 
 
 @dataclasses.dataclass
@@ -32,6 +35,8 @@ class RunLayout:
     """One run, with a row for each copy in each sample."""
 
     unit: Unit
+    """The shapes of one copy."""
+
     counts: list[int]
     """The number of copies in each sample."""
 
@@ -58,7 +63,11 @@ class ClassLayout:
     """A class with its runs."""
 
     of: TransactionClass
+    """The class."""
+
     runs: list[RunLayout]
+    """Its runs, in order."""
+
     times: list[int]
     """Seconds since 1970 of each sample."""
 

@@ -31,13 +31,23 @@ class ClassOutcome:
     """One class, and what became of it."""
 
     of: TransactionClass
+    """The class."""
+
     status: str
     """One of the constants, or the reason why no file is written."""
 
     facts: ClassFacts | None = None
+    """What is known of its parameters; None without a file."""
+
     file: str = ""
+    """The name of its file; empty without one."""
+
     notes: list[str] = dataclasses.field(default_factory=list)
+    """What a reader must know, or why nothing explains its keys."""
+
     weight: int = 0
+    """Its weight in workload.toml; 0 if it is not there."""
+
     statements: Sequence[str] = ()
     """The statements of its file, without BEGIN and COMMIT."""
 

@@ -40,8 +40,13 @@ class CheckedFigure:
     """One figure of a transaction, in both logs."""
 
     name: str
+    """Its name, such as ``Com_select``."""
+
     in_log: float
+    """Its mean for a transaction of the log."""
+
     in_run: float
+    """Its mean for a transaction of the run."""
 
     @property
     def difference(self) -> float:
@@ -60,22 +65,22 @@ def check(digest: LogDigest, given: ReadLog, workload: SQLFiles, setting: Settin
     Raises WorkloadError if the run leaves no log.
     """
     workload.prepare(setting)
-    count = sum(one.of.count for one in digest.written)
+    count = sum(one.of.count for one in digest.runnable)
     with tempfile.TemporaryDirectory() as directory:
         os.chmod(directory, 0o755)  # noqa: PTH101  # the server may have another user
-        probe = _logged(workload.with_seconds(PROBE_SECONDS), setting, Path(directory) / "probe.log")
+        probe = _run_logged(workload.with_seconds(PROBE_SECONDS), setting, Path(directory) / "probe.log")
         workload.reset(setting)
         rate = max(1.0, probe.operations / PROBE_SECONDS)
         seconds = min(LONGEST_SECONDS, max(SHORTEST_SECONDS, count / rate))
         path = Path(directory) / "slow.log"
-        _logged(workload.with_seconds(seconds), setting, path)
+        _run_logged(workload.with_seconds(seconds), setting, path)
         if not path.stat().st_size:
             raise WorkloadError("the server wrote no slow log of the check")
         run = read_log(path, given.schema)
     return compare(digest, given, run)
 
 
-def _logged(workload: SQLFiles, setting: Setting, path: Path) -> RunResult:
+def _run_logged(workload: SQLFiles, setting: Setting, path: Path) -> RunResult:
     """Run a round with the slow log at ``path``."""
     path.touch()
     path.chmod(0o666)
@@ -114,7 +119,7 @@ def compare(digest: LogDigest, given: ReadLog, run: ReadLog) -> list[CheckedFigu
     """The figures of a transaction in the log and in the run, over the classes that the workload has."""
     shapes = Shapes()
     wanted: dict[Key, list[TransactionClass]] = {}
-    for each in digest.written:
+    for each in digest.runnable:
         texts = [shapes.of(VARIABLE.sub("0", text))[0].text for text in each.statements]
         wanted.setdefault(_key(each.of.ending, texts), []).append(each.of)
     found = [one for one in run.sessions.classes.found.values() if _key(one.ending, _texts(one, run)) in wanted]

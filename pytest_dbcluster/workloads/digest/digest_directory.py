@@ -17,7 +17,7 @@ from pytest_dbcluster.workloads.digest.log.log_files import SLOW, LogFile, open_
 from pytest_dbcluster.workloads.digest.log.sessions import LogTotals, Sessions
 from pytest_dbcluster.workloads.digest.schema.schema_tables import WHOLE, SchemaTables, read_schema
 from pytest_dbcluster.workloads.digest.schema.statement_roles import StatementRoles, roles_of
-from pytest_dbcluster.workloads.digest.stand_ins import StandIns, quoted
+from pytest_dbcluster.workloads.digest.stand_ins import StandIns, quote
 from pytest_dbcluster.workloads.digest.transaction_text import Inputs, ScriptText, script_of
 from pytest_dbcluster.workloads.digest.value_domains import ValueDomains
 from pytest_dbcluster.workloads.sql.language import lua_code, scripts
@@ -34,10 +34,19 @@ class ReadLog:
     """A log that was read to its end, with the schema of its tables."""
 
     log: LogFile
+    """The file."""
+
     sessions: Sessions
+    """What was read of it."""
+
     schema: SchemaTables
+    """The tables of its database."""
+
     roles: dict[int, StatementRoles]
+    """The roles of the parameters, by number of the shape."""
+
     texts: dict[int, str]
+    """The text of each shape, by its number."""
 
 
 def read_log(log: Path, schema: SchemaTables) -> ReadLog:
@@ -158,7 +167,7 @@ def _fit_text(fit: Sequence[str], tables: SchemaTables) -> str:
     lines = ["-- Runs after the rows are generated."]
     lines += ["-- Rows get the values by which transactions search.", *fit] if fit else []
     lines += ["-- Plans of queries use statistics of the whole tables."]
-    lines += [f"ANALYZE TABLE {quoted(name)};" for name in tables.tables]
+    lines += [f"ANALYZE TABLE {quote(name)};" for name in tables.tables]
     return "\n".join(lines) + "\n"
 
 
@@ -178,9 +187,9 @@ def _reset(
         table = tables.get(name)
         key = table.columns.get(table.primary[0]) if table and table.primary else None
         if key and key.kind in WHOLE:
-            lines.append(f"DELETE FROM {quoted(name)} WHERE {quoted(key.name)} > {rows[name]};")
+            lines.append(f"DELETE FROM {quote(name)} WHERE {quote(key.name)} > {rows[name]};")
         elif name in texts:
-            lines.append(f"DELETE FROM {quoted(name)} WHERE {quoted(texts[name])} LIKE '{NEW}%';")
+            lines.append(f"DELETE FROM {quote(name)} WHERE {quote(texts[name])} LIKE '{NEW}%';")
             own = True
         else:
             return "none", {}
@@ -193,7 +202,7 @@ def _reset(
 def _manifest(digest: LogDigest, inputs: Inputs, reset: str) -> str:
     """workload.toml."""
     lines = [f"# Made from {digest.log.path.name}; digest.md says what it covers.", "transactions = ["]
-    lines += [f'    "{one.file}@{one.weight}",' for one in digest.written]
+    lines += [f'    "{one.file}@{one.weight}",' for one in digest.runnable]
     lines += [f'    # "{one.file}": unexplained, see digest.md' for one in digest.classes if one.status == UNEXPLAINED]
     lines.append("]")
     lines += [f'after_load = ["{FIT}"]', f'reset = "{reset}"']

@@ -19,42 +19,58 @@ class LogDigest:
     """What became of a log."""
 
     log: LogFile
+    """The file."""
+
     totals: LogTotals
+    """What it has in all."""
+
     classes: list[ClassOutcome]
+    """Its classes, and what became of each."""
+
     rare: int
     """Transactions of classes that were too many to keep."""
 
     rare_seconds: float
+    """The seconds of these transactions."""
+
     rows: Mapping[str, int]
+    """The generated rows of each table; 0 for an empty one."""
+
     row_reasons: Mapping[str, str]
+    """Where the number of rows comes from, by table."""
+
     stand_ins: Mapping[str, str]
+    """The variables in place of texts of the log, with their values."""
+
     kept_literals: bool
+    """Whether these values are the texts of the log."""
+
     schema: str
     """The database in the log; empty if the log tells none."""
 
     @property
-    def written(self) -> list[ClassOutcome]:
+    def runnable(self) -> list[ClassOutcome]:
         """The classes that became a file which can run."""
         return [one for one in self.classes if one.status == WRITTEN]
 
     @property
-    def timed(self) -> bool:
+    def has_times(self) -> bool:
         """Whether the log has the times of statements."""
         return self.log.kind != GENERAL and self.totals.seconds > 0
 
     @property
     def measure(self) -> str:
         """What the coverage is a share of."""
-        return "time" if self.timed else "statements"
+        return "time" if self.has_times else "statements"
 
     def share(self, seconds: float, statements: int) -> float:
         """A part of the log, 0 to 1, in time or in statements."""
-        return seconds / self.totals.seconds if self.timed else statements / max(1, self.totals.statements)
+        return seconds / self.totals.seconds if self.has_times else statements / max(1, self.totals.statements)
 
     @property
     def coverage(self) -> float:
         """The part of the log that the workload covers."""
-        return sum(self.share(one.of.seconds, _statements(one)) for one in self.written)
+        return sum(self.share(one.of.seconds, _statements(one)) for one in self.runnable)
 
 
 def _statements(one: ClassOutcome) -> int:
@@ -102,7 +118,7 @@ def terminal(digest: LogDigest, directory: str) -> list[str]:
     lines = [
         f"read {quantity(totals.statements, 'statement')} of {quantity(totals.connections, 'connection')} in a "
         f"{digest.log.kind} of {size(digest.log.bytes)}" + (f", over {duration(span)}" if span > 0 else ""),
-        f"wrote {quantity(len(digest.written), 'transaction')} into {directory}/; they cover "
+        f"wrote {quantity(len(digest.runnable), 'transaction')} into {directory}/; they cover "
         f"{percent(digest.coverage)} of the log's {digest.measure}",
     ]
     lines += [
@@ -146,7 +162,7 @@ def markdown(digest: LogDigest) -> str:
     lines += ["", "## Rows", ""]
     rows = [(name, str(rows), digest.row_reasons[name]) for name, rows in digest.rows.items() if rows]
     lines += _table(("table", "rows", "from"), rows)
-    notes = [(one.file, note) for one in digest.written for note in dict.fromkeys(one.notes)]
+    notes = [(one.file, note) for one in digest.runnable for note in dict.fromkeys(one.notes)]
     if notes:
         lines += ["", "## Notes", "", *(f"- {file}: {note}" for file, note in notes)]
     conflicts = sum(one.of.count for one in digest.classes if one.status == CONFLICT)

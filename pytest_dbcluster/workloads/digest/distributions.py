@@ -42,7 +42,7 @@ class ValueDrawing:
     """What a reader must know; empty without."""
 
 
-def weighted(counts: Mapping[str, float]) -> str:
+def draw_weighted(counts: Mapping[str, float]) -> str:
     """``random_weighted`` over these values by their frequencies; the value itself if it is the only one."""
     total = sum(counts.values())
     if len(counts) == 1:
@@ -81,9 +81,11 @@ def number(numbers: Sequence[int]) -> ValueDrawing:
     low, high = min(counts), max(counts)
     small = all(abs(each) <= SMALL for each in counts)
     if len(counts) == 1:
-        return ValueDrawing("", str(low) if small else str(_rounded(low)), "" if small else "a constant, rounded")
+        return ValueDrawing(
+            "", str(low) if small else str(_round_constant(low)), "" if small else "a constant, rounded"
+        )
     if small and len(counts) <= FEW and len(numbers) >= 3 * len(counts):
-        return ValueDrawing(weighted({str(value): count for value, count in counts.most_common()}))
+        return ValueDrawing(draw_weighted({str(value): count for value, count in counts.most_common()}))
     low, high = outward(low, high)
     exponent = zipf_exponent(numbers, high - low + 1)
     return ValueDrawing(f"random_zipfian({low}, {high}, {exponent:.2f})" if exponent else f"random({low}, {high})")
@@ -178,7 +180,7 @@ def _length(value: str) -> int:
     return len(re.sub(r"\\.|''", "x", value[1:-1]))
 
 
-def _rounded(value: int) -> int:
+def _round_constant(value: int) -> int:
     step = int(10 ** (len(str(abs(value))) - 1))
     return round(value / step) * step
 

@@ -27,7 +27,7 @@ class KeyRules:
             for statement in range(len(run.unit)):
                 self._insert(ValuePlace(number, statement, -1))
 
-    def unexplained(self, place: ValuePlace) -> str:
+    def reason(self, place: ValuePlace) -> str:
         """Why a parameter has no explanation; empty if it has one."""
         return self._reasons.get(place, "")
 
@@ -59,9 +59,9 @@ class KeyRules:
 
     def _key(self, table: SchemaTable, key: tuple[str, ...], places: dict[str, ValuePlace]) -> None:
         """Explain one unique key of one row, or keep why nothing does."""
-        if not places or any(self._explained(each) for each in places.values()):
+        if not places or any(self._is_explained(each) for each in places.values()):
             return
-        if len(places) == len(key) and all(self._deleted(table, column, each) for column, each in places.items()):
+        if len(places) == len(key) and all(self._was_deleted(table, column, each) for column, each in places.items()):
             return
         if all("NULL" in self._facts.layout.column(each) for each in places.values()):
             return
@@ -75,16 +75,16 @@ class KeyRules:
             "value comes from"
         )
 
-    def _explained(self, place: ValuePlace) -> bool:
+    def _is_explained(self, place: ValuePlace) -> bool:
         """Whether a parameter has another value in each transaction by its link."""
         link = self._facts.links.get(place)
         if place in self._new or (link and link.kind in (NEW_ID, STEP)):
             return True
         if link and link.kind in (SAME, DIFFERENCE):
-            return self._explained(link.source)
+            return self._is_explained(link.source)
         return False
 
-    def _deleted(self, table: SchemaTable, column: str, place: ValuePlace) -> bool:
+    def _was_deleted(self, table: SchemaTable, column: str, place: ValuePlace) -> bool:
         """Whether the same transaction has deleted the row with this value before."""
         link = self._facts.links.get(place)
         while link and link.kind == SAME:

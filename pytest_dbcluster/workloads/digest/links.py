@@ -31,10 +31,14 @@ class ValueLink:
     """How a parameter follows from something before it."""
 
     kind: str
+    """One of the constants of this module."""
+
     source: ValuePlace
     """The parameter; for NEW_ID and READ the statement, whose ``parameter`` does not count."""
 
     difference: int = 0
+    """What is added to the source."""
+
     column: str = ""
     """Of READ: the column whose value it is."""
 

@@ -18,12 +18,12 @@ RESERVED = ("CONDITION", "DESC", "GROUP", "GROUPS", "INDEX", "KEY", "KEYS", "OPT
             "TABLE", "USAGE", "USE", "WRITE")  # fmt: skip
 
 
-def unquoted(literal: str) -> str:
+def text_of_literal(literal: str) -> str:
     """The text of a quoted literal."""
     return literal[1:-1].replace("''", "'").replace("\\'", "'").replace('\\"', '"').replace("\\\\", "\\")
 
 
-def quoted(name: str) -> str:
+def quote(name: str) -> str:
     """A name of a table or a column in statements."""
     return name if re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII) and name.upper() not in RESERVED else f"`{name}`"
 
@@ -58,7 +58,7 @@ class StandIns:
         return self._names[key]
 
     def _value(self, name: str, number: int, literal: str, column: TableColumn | None) -> str:
-        text = unquoted(literal)
+        text = text_of_literal(literal)
         if self._keep or not text or (column and text in column.members):
             return text
         if column and column.members:
@@ -76,14 +76,14 @@ class StandIns:
                 values = self._domains.columns.get((table.name, name))
                 key = table.columns[table.primary[0]] if len(table.primary) == 1 else None
                 if key and key.kind in WHOLE and (rows := self._domains.even(table, name)):
-                    settings.append(f"{quoted(column.name)} = 1 + ({quoted(key.name)} - 1) % {rows}")
-                elif values and (chosen := self._chosen(table, column, values)):
-                    settings.append(f"{quoted(column.name)} = {_choice(table, name, chosen)}")
+                    settings.append(f"{quote(column.name)} = 1 + ({quote(key.name)} - 1) % {rows}")
+                elif values and (chosen := self._frequencies(table, column, values)):
+                    settings.append(f"{quote(column.name)} = {_choice(table, name, chosen)}")
             if settings and table.primary:
-                found.append(f"UPDATE {quoted(table.name)} SET {', '.join(settings)};")
+                found.append(f"UPDATE {quote(table.name)} SET {', '.join(settings)};")
         return found
 
-    def _chosen(self, table: SchemaTable, column: TableColumn, values: ColumnValues) -> Mapping[str, float]:
+    def _frequencies(self, table: SchemaTable, column: TableColumn, values: ColumnValues) -> Mapping[str, float]:
         """The values of a column with their frequencies; empty if its generated rows stay."""
         name = column.name.lower()
         if (
@@ -109,7 +109,7 @@ def _choice(table: SchemaTable, column: str, chosen: Mapping[str, float]) -> str
     if len(chosen) == 1:
         return next(iter(chosen))
     total, reached, parts = sum(chosen.values()), 0.0, []
-    drawn = f"CRC32(CONCAT('{column}', {', '.join(map(quoted, table.primary))})) % {PARTS}"
+    drawn = f"CRC32(CONCAT('{column}', {', '.join(map(quote, table.primary))})) % {PARTS}"
     *first, last = chosen.items()
     for value, count in first:
         reached += count

@@ -26,10 +26,14 @@ class ScriptText:
     """A transaction file."""
 
     lines: list[str]
+    """The lines of the file, without its head."""
+
     unexplained: list[str] = dataclasses.field(default_factory=list)
     """Unique keys that nothing explains."""
 
     notes: list[str] = dataclasses.field(default_factory=list)
+    """What a reader must know."""
+
     statements: list[str] = dataclasses.field(default_factory=list)
     """Its statements, without BEGIN and COMMIT."""
 
@@ -45,7 +49,11 @@ class Inputs:
     """Texts of the shapes."""
 
     domains: ValueDomains
+    """The values of all columns."""
+
     stand_ins: StandIns
+    """The variables in place of texts."""
+
     rows: Mapping[str, str]
     """Table -> the variable with its number of rows."""
 
@@ -89,7 +97,7 @@ class _Writer:
             shares = {str(min(count, most)): 0.0 for count in sorted(counts)}
             for count, times in counts.items():
                 shares[str(min(count, most))] += times
-            lines.append(f"\\set {name} {distributions.weighted(shares)}")
+            lines.append(f"\\set {name} {distributions.draw_weighted(shares)}")
         for copy in range(most):
             if copy >= least:
                 lines.append(f"\\if :{name} >= {copy + 1}")
@@ -110,8 +118,8 @@ class _Writer:
         self._script.statements.append(text)
         links = self._facts.links
         new_id = any(link.kind == NEW_ID and link.source == place for link in links.values())
-        if _returned(text):  # its row must be read, whether another statement uses it or not
-            self._script.lines.append(f"{text} \\gset {self._id(place).removesuffix(_returned(text))}")
+        if _returned_column(text):  # its row must be read, whether another statement uses it or not
+            self._script.lines.append(f"{text} \\gset {self._id(place).removesuffix(_returned_column(text))}")
         elif any(link.kind == READ and link.source == place for link in links.values()):
             self._script.lines.append(f"{text} \\gset {self._prefix(place)}")
         else:
@@ -125,14 +133,14 @@ class _Writer:
 
     def _id(self, place: ValuePlace) -> str:
         shape = self._facts.layout.runs[place.run].unit[place.statement]
-        returned = _returned(self._inputs.texts[shape])
+        returned = _returned_column(self._inputs.texts[shape])
         if returned:  # \gset makes the name from a prefix and the column
             return self._name(("id", place), f"{self._facts.statement(place).target}") + f"_{returned}"
         return self._name(("id", place), f"{self._facts.statement(place).target}_id")
 
     def _parameter(self, place: ValuePlace, copy: int) -> str:
         r"""The text in place of a parameter, after its \set lines are written."""
-        link = None if self._rules.unexplained(place) else self._facts.links.get(place)
+        link = None if self._rules.reason(place) else self._facts.links.get(place)
         if link and link.kind == NEW_ID:
             return self._kept(place, f":{self._id(link.source)}")
         if link and link.kind == READ:
@@ -188,7 +196,7 @@ class _Writer:
         role = self._facts.role(place)
         column = self._facts.layout.column(place)
         values = flat(column)
-        if reason := self._rules.unexplained(place):
+        if reason := self._rules.reason(place):
             self._script.unexplained.append(reason)
             self._script.lines.append(f"-- unexplained: {reason}")
             return ValueDrawing(f":unexplained_{role.column}")
@@ -259,13 +267,13 @@ class _Writer:
         if few and set(values) <= set(few):
             counts = collections.Counter(values)
             named = {f":{self._inputs.stand_ins.name(role.table, role.column, one)}": counts[one] for one in counts}
-            return ValueDrawing(distributions.weighted(dict(sorted(named.items(), key=lambda item: -item[1]))))
+            return ValueDrawing(distributions.draw_weighted(dict(sorted(named.items(), key=lambda item: -item[1]))))
         if role.use == LIKE:
             return distributions.pattern(values)
         return distributions.text(values, column.length if column and column.kind in TEXTS else 0)
 
 
-def _returned(text: str) -> str:
+def _returned_column(text: str) -> str:
     """The only column that an INSERT ... RETURNING returns; empty without one."""
     found = re.search(r" RETURNING (?:`?\w+`?\s*\.\s*)?`?(\w+)`?\Z", text, re.I)
     return found[1] if found else ""

@@ -35,8 +35,13 @@ class ClassFacts:
     """A class with what is known of its parameters."""
 
     layout: ClassLayout
+    """Its values by their place."""
+
     roles: Mapping[int, StatementRoles]
+    """The roles of the parameters, by number of the shape."""
+
     links: Mapping[ValuePlace, ValueLink]
+    """How parameters follow from others."""
 
     def statement(self, place: ValuePlace) -> StatementRoles:
         """The statement of a parameter."""
@@ -60,6 +65,8 @@ class ColumnValues:
     """Quoted values, with their frequencies."""
 
     numbers: collections.Counter[int] = dataclasses.field(default_factory=collections.Counter)
+    """Whole numbers, with their frequencies."""
+
     inserted: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
     """Values that statements insert."""
 
@@ -172,7 +179,7 @@ class ValueDomains:
             self._touched[name] = count + len(known), max(most, *known)
         if len(roles.tables) != 1 or roles.target or not known:
             return
-        keyed = [role for role in searched if self.schema.indexed(role.table, role.column)]
+        keyed = [role for role in searched if self.schema.has_index(role.table, role.column)]
         if not keyed and all(role.use != LIMIT for role in roles.roles):
             self._scanned.setdefault(roles.tables[0], []).extend(known)
         if len(searched) == 1 and searched[0].use == EQUAL and searched[0].column:

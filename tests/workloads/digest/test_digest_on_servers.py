@@ -60,7 +60,7 @@ def digested(setting, log, schema, directory):
     directory.mkdir()
     for name, text in files.items():
         (directory / name).write_text(text)
-    count = sum(one.of.count for one in found.written)
+    count = sum(one.of.count for one in found.runnable)
     workload = SQLFiles(directory, threads=2, seconds=3, rate=count / 3)
     workload.prepare(setting)
     result, counters = counted(setting.cluster.nodes[0], lambda: workload.run(setting))

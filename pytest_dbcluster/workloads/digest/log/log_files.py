@@ -71,7 +71,11 @@ class LogEntry(NamedTuple):
     """Rows that the client got; -1 if unknown."""
 
     examined: int
+    """Rows that the server read; -1 if unknown."""
+
     affected: int
+    """Rows that it changed; -1 if unknown."""
+
     time: int
     """Seconds since 1970, on the clock of the log; 0 if unknown."""
 
@@ -81,6 +85,8 @@ class LogFile:
     """One log that can be read."""
 
     path: Path
+    """The file."""
+
     kind: str
     """``SLOW`` or ``GENERAL``."""
 
@@ -92,7 +98,7 @@ class LogFile:
 
     def entries(self) -> Iterator[LogEntry]:
         """The entries, from the first to the last. Raises ConfigError for a file that cannot be read to its end."""
-        with opened(self.path) as file:
+        with open_text(self.path) as file:
             try:
                 yield from self._slow(file) if self.kind == SLOW else self._general(file)
             except (EOFError, zlib.error, gzip.BadGzipFile) as error:
@@ -185,7 +191,7 @@ def blocks(file: IO[str]) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def opened(path: Path) -> Iterator[IO[str]]:
+def open_text(path: Path) -> Iterator[IO[str]]:
     """The text of a log. Bytes that are not UTF-8 become lone surrogates."""
     with contextlib.ExitStack() as stack:
         try:
@@ -204,7 +210,7 @@ def open_log(path: Path) -> LogFile:
     """The log in a file, with its kind. Raises ConfigError for a file that is no log, or has no entry."""
     if path.is_dir():
         raise ConfigError(f"{path} is a directory: name the file of the log")
-    with opened(path) as file:
+    with open_text(path) as file:
         try:
             begin = file.read(CHUNK)
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:

@@ -31,18 +31,32 @@ class LogSession:
     """One connection."""
 
     schema: str = ""
+    """The database of the connection."""
+
     explicit: bool = False
     """Whether a BEGIN has no end yet."""
 
     autocommit: bool = True
+    """Whether a statement outside of BEGIN commits by itself."""
+
     cut: bool = False
     """Whether its transaction has more than MOST_STATEMENTS statements."""
 
     savepoints: list[str] = dataclasses.field(default_factory=list)
+    """The names of the savepoints of the transaction, in order."""
+
     time: int = 0
+    """When the transaction began, in seconds since 1970."""
+
     shapes: list[int] = dataclasses.field(default_factory=list)
+    """The number of the shape of each statement of the transaction."""
+
     literals: list[Literals] = dataclasses.field(default_factory=list)
+    """The values of each of these statements."""
+
     figures: list[Figures] = dataclasses.field(default_factory=list)
+    """What the log tells of each of these statements."""
+
     control: list[float] = dataclasses.field(default_factory=list)
     """Seconds of its BEGIN and COMMIT."""
 
@@ -52,28 +66,49 @@ class LogTotals:
     """What a log has in all."""
 
     entries: int = 0
+    """Number of entries."""
+
     statements: int = 0
+    """Number of statements, with those that set up sessions."""
+
     seconds: float = 0.0
+    """Time of all statements."""
+
     setup: int = 0
     """Number of statements that set up a session, such as SET NAMES."""
 
     setup_seconds: float = 0.0
+    """Time of the statements that set up a session."""
+
     unfinished: int = 0
     """Number of statements of transactions whose end is not in the log."""
 
     unfinished_seconds: float = 0.0
+    """Time of the statements without an end."""
+
     too_long: int = 0
     """Number of transactions with more than MOST_STATEMENTS statements."""
 
     too_long_seconds: float = 0.0
+    """Time of the transactions that are too long."""
+
     shortest: float = float("inf")
     """Seconds of the fastest statement."""
 
     begins: int = 0
+    """Number of BEGIN statements."""
+
     ends: int = 0
+    """Number of COMMIT and ROLLBACK statements."""
+
     first: int = 0
+    """Time of the first entry, in seconds since 1970; 0 if unknown."""
+
     last: int = 0
+    """Time of the last entry."""
+
     connections: int = 0
+    """Number of connections."""
 
 
 class Sessions:
@@ -183,7 +218,7 @@ class Sessions:
         words, name = found[1].upper(), found[2].strip("`")
         if name not in session.savepoints:
             session.savepoints.append(name)
-        made = self.shapes.named(f"{words} s{session.savepoints.index(name) + 1}")
+        made = self.shapes.shape_of(f"{words} s{session.savepoints.index(name) + 1}")
         if words == "RELEASE SAVEPOINT":
             del session.savepoints[session.savepoints.index(name) :]
         return made

@@ -80,6 +80,8 @@ class Form:
     """A shape with the places of its literals in one form of the statement."""
 
     shape: StatementShape
+    """The shape."""
+
     groups: tuple[tuple[int, int, bool], ...] | None
     """For each parameter: its first literal, the one after its last, and whether it is a list. None if each literal is
     a parameter.
@@ -121,7 +123,7 @@ class Shapes:
         """The text of each shape, by its number."""
         return {shape.number: text for text, shape in self._shapes.items()}
 
-    def named(self, text: str) -> StatementShape:
+    def shape_of(self, text: str) -> StatementShape:
         """The shape with this text."""
         found = self._shapes.get(text)
         if found is None:
@@ -136,7 +138,7 @@ class Shapes:
         joined = re.sub(r" +", " ", "?".join(pieces)).strip()
         lists = [match.span() for match in LIST.finditer(joined)]
         if not lists:
-            return Form(self.named(joined), None)
+            return Form(self.shape_of(joined), None)
         groups, shown, at, number = [], "", 0, 0
         for begin, end in [*lists, (len(joined), len(joined))]:
             before = joined[at:begin].count("?")
@@ -150,8 +152,8 @@ class Shapes:
             number += count
             at = end
         if number != len(literals):  # a "?" in backquotes
-            return Form(self.named(joined), None)
-        return Form(self.named(shown), tuple(groups))
+            return Form(self.shape_of(joined), None)
+        return Form(self.shape_of(shown), tuple(groups))
 
 
 def _plain(part: str) -> str:

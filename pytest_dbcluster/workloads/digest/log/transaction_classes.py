@@ -27,11 +27,16 @@ class Figures(NamedTuple):
     """What a log tells of one statement."""
 
     seconds: float
+    """Time of the statement; 0 in a general log."""
+
     sent: int
     """Rows that the client got; -1 if unknown."""
 
     examined: int
+    """Rows that the server read; -1 if unknown."""
+
     affected: int
+    """Rows that it changed; -1 if unknown."""
 
 
 @dataclasses.dataclass
@@ -39,6 +44,8 @@ class TransactionSample:
     """One transaction of a log."""
 
     time: int
+    """When it began, in seconds since 1970."""
+
     copies: tuple[int, ...]
     """The number of copies of each run."""
 
@@ -54,16 +61,32 @@ class TransactionClass:
     """Transactions with the same runs."""
 
     schema: str
+    """The database."""
+
     ending: str
     """``COMMIT`` or ``ROLLBACK``; empty for a statement that commits by itself."""
 
     runs: tuple[Unit, ...]
+    """Its runs, each with the shapes of one copy."""
+
     most_samples: int
+    """Number of samples that it keeps at most."""
+
     count: int = 0
+    """Number of transactions."""
+
     seconds: float = 0.0
+    """Time of all its statements."""
+
     sent: int = 0
+    """Rows that the clients got; negative if unknown."""
+
     examined: int = 0
+    """Rows that the server read; negative if unknown."""
+
     affected: int = 0
+    """Rows that it changed; negative if unknown."""
+
     statements: int = 0
     """Number of statements of all its transactions, without BEGIN and COMMIT."""
 
@@ -71,6 +94,7 @@ class TransactionClass:
     """Number of their BEGIN, COMMIT and ROLLBACK statements."""
 
     samples: list[TransactionSample] = dataclasses.field(default_factory=list)
+    """Some of the transactions, drawn from all."""
 
 
 def runs_of(sequence: Sequence[int]) -> tuple[tuple[Unit, ...], tuple[int, ...]]:

@@ -23,6 +23,8 @@ class TableColumn:
     """One column."""
 
     name: str
+    """As the schema writes it."""
+
     kind: str
     """Its type in upper case, such as ``VARCHAR``."""
 
@@ -33,6 +35,7 @@ class TableColumn:
     """The values of an ENUM."""
 
     auto_increment: bool
+    """Whether the server makes its values."""
 
 
 @dataclasses.dataclass
@@ -40,10 +43,14 @@ class SchemaTable:
     """One table. Names of columns in keys are in lower case."""
 
     name: str
+    """As the schema writes it."""
+
     columns: dict[str, TableColumn] = dataclasses.field(default_factory=dict)
     """By name in lower case, in the order of the table."""
 
     primary: tuple[str, ...] = ()
+    """The columns of the primary key; empty without one."""
+
     uniques: list[tuple[str, ...]] = dataclasses.field(default_factory=list)
     """The columns of each unique key, the primary key too."""
 
@@ -77,7 +84,7 @@ class SchemaTables:
         """A table by its name, in any case."""
         return self._by_name.get(name.lower())
 
-    def indexed(self, table: str, column: str) -> bool:
+    def has_index(self, table: str, column: str) -> bool:
         """Whether an index begins with a column."""
         found = self.get(table)
         if not found:

@@ -40,6 +40,8 @@ class StatementRoles:
     """What a digest knows of one statement."""
 
     verb: str
+    """Its first word, in upper case."""
+
     tables: tuple[str, ...]
     """The tables that it names, as the schema or the statement writes them."""
 
@@ -87,7 +89,7 @@ class _Statement:
         verb = next((word for word in words if word != "("), "")
         target, written = self._insert() if verb in ("INSERT", "REPLACE") else ("", ())
         places = [number for number, token in enumerate(self._tokens) if token.text == "?"]
-        inserted = self._inserted(target, written) if target else {}
+        inserted = self._insert_roles(target, written) if target else {}
         return StatementRoles(
             verb,
             tuple(dict.fromkeys(self._tables)),
@@ -96,7 +98,7 @@ class _Statement:
             target,
             written,
             any(word in FEATURE_WORDS for word in words[:2]) or "DUPLICATE" in words,
-            self._selected() if verb == "SELECT" else (),
+            self._plain_columns() if verb == "SELECT" else (),
             ";" in words[:-1],
         )
 
@@ -231,7 +233,7 @@ class _Statement:
         found = self._schema.get(target)
         return target, tuple(found.columns) if found else ()
 
-    def _inserted(self, target: str, written: Sequence[str]) -> dict[int, Role]:
+    def _insert_roles(self, target: str, written: Sequence[str]) -> dict[int, Role]:
         """The roles of the parameters that are a whole value in VALUES."""
         words, found = self._words, dict[int, Role]()
         at = next((number for number, word in enumerate(words) if word in ("VALUES", "VALUE")), len(words)) + 1
@@ -250,7 +252,7 @@ class _Statement:
             at += words[at : at + 1] == [","]
         return found
 
-    def _selected(self) -> tuple[tuple[str, str], ...]:
+    def _plain_columns(self) -> tuple[tuple[str, str], ...]:
         """The plain columns that a SELECT of one table returns."""
         if "FROM" not in self._words or len(self._tables) != 1 or "SELECT" in self._words[1:]:
             return ()

@@ -123,7 +123,7 @@ def test_entries_over_the_borders_of_chunks_are_whole(tmp_path, monkeypatch):
     whole = entries(tmp_path, text)
     for size in (7, 50, 333):
         monkeypatch.setattr(log_files, "CHUNK", size)
-        with log_files.opened(tmp_path / "log") as file:
+        with log_files.open_text(tmp_path / "log") as file:
             assert len(list(log_files.blocks(file))) == len(whole) == 30
 
 
@@ -131,7 +131,7 @@ def test_a_statement_that_is_too_long_is_cut(tmp_path, monkeypatch):
     """The next entry is whole, and memory stays small."""
     monkeypatch.setattr(log_files, "CHUNK", 100)
     monkeypatch.setattr(log_files, "LONGEST", 1000)
-    with log_files.opened(write(tmp_path / "log", slow([f"SELECT '{'x' * 50_000}'", "SELECT 2"]))) as file:
+    with log_files.open_text(write(tmp_path / "log", slow([f"SELECT '{'x' * 50_000}'", "SELECT 2"]))) as file:
         first, second = log_files.blocks(file)
 
     assert len(first) < 1200
