@@ -44,6 +44,7 @@ hypothesis.settings.load_profile("untimed")
 
 # What takes longest, begun first: whoever has nothing left to do at the end waits for a short one then.
 LONG = (
+    "whole/test_tutorial.py",
     "contracts/test_topologies.py",
     "workloads/tpcc/test_workload_population.py",
     "workloads/tpcc/test_workload.py",
@@ -53,6 +54,11 @@ LONG = (
     "clusters/topologies/group_replication/test_topology_members.py",
     "whole/test_leaks.py",
     "whole/test_end_to_end.py",
+    "workloads/sql/test_workload.py",
+    "whole/test_own_sql.py",
+    "whole/test_own_workload_commands.py",
+    "workloads/script/test_workload.py",
+    "workloads/digest/test_digest_on_servers.py",
     "cli/compare/test_command.py",
     "whole/test_workflow_jobs.py",
     "whole/test_gate.py",
