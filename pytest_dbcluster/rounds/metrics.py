@@ -156,14 +156,16 @@ def display_value(done: Round, metric: str, load: str) -> float:
     return counters.value(done.counters, metric, load=load)
 
 
-def latencies(rounds: Sequence[Round], kind: str = "") -> Histogram:
-    """The latencies of these rounds in one histogram, of one type of transaction or, for an empty kind, of all."""
+def latencies(rounds: Sequence[Round], part: str = "") -> Histogram:
+    """The latencies of these rounds in one histogram: of a type of transaction, of a statement, or of all types.
+
+    An empty part means all types. Rounds without the part add nothing.
+    """
     total = Histogram()
     for done in rounds:
         if ledger := done.outcome.ledger:
-            total += latencies_with_losses(
-                done, ledger.entries.get(kind, LedgerEntry()) if kind else ledger.total, kind
-            )
+            transactions = ledger.entries.get(type_of(part), LedgerEntry()) if part else ledger.total
+            total += latencies_with_losses(done, _with_latencies_of(done, transactions, part), part)
     return total
 
 
@@ -173,10 +175,13 @@ def _latencies(done: Round, part: str, metric: str, load: str) -> Histogram:
     A statement has the lost operations of its transaction. Raises ConfigError as ``entry`` does.
     """
     transactions = entry(done, part, metric, load)
+    return latencies_with_losses(done, _with_latencies_of(done, transactions, part), part)
+
+
+def _with_latencies_of(done: Round, transactions: LedgerEntry, part: str) -> LedgerEntry:
+    """These transactions; of a statement with its latencies in place of theirs."""
     statement = done.outcome.statements.get(part)
-    if statement is not None:
-        transactions = dataclasses.replace(transactions, latencies=statement)
-    return latencies_with_losses(done, transactions, part)
+    return transactions if statement is None else dataclasses.replace(transactions, latencies=statement)
 
 
 def latencies_with_losses(done: Round, transactions: LedgerEntry, kind: str) -> Histogram:
@@ -252,9 +257,15 @@ def _operations(rounds: Sequence[Round], metric: str, load: str) -> tuple[int, f
     name, _, kind = metric.partition(":")
     if not rounds or not (kind or name in QUANTILES):
         return 0, 0.0, 0.0
-    minimum = math.ceil(BEYOND / (1 - QUANTILES[name]) - 1e-6) if name in QUANTILES else BEYOND
+    minimum = operations_needed(metric)
     operations = statistics.median(_count_latencies(done, kind, metric, load) for done in rounds)
     return minimum, operations, statistics.median(done.seconds for done in rounds)
+
+
+def operations_needed(metric: str) -> int:
+    """The good operations that a latency needs, or the goodput of one type: 200 for p95, 1000 for p99."""
+    name = metric.partition(":")[0]
+    return math.ceil(BEYOND / (1 - QUANTILES[name]) - 1e-6) if name in QUANTILES else BEYOND
 
 
 def _count_latencies(done: Round, part: str, metric: str, load: str) -> int:

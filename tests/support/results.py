@@ -134,6 +134,28 @@ def compared_records(*, faster=1.3, spread=0.02):
     return [*found, with_latencies(record(guard, faster=1.1, pairs=12, **first))]
 
 
+def with_transactions(made, statements=True, **counts):
+    """The claim about rounds with so many transactions of each type, and with the statement of their third line."""
+
+    def timed(one):
+        entries, kept = {}, {}
+        for number, (name, count) in enumerate(counts.items(), 1):
+            times = Histogram.of([number * one.seconds / 100 * (1 + place / count) for place in range(count)])
+            entries[name] = LedgerEntry({1: count}, committed=count, latencies=times)
+            kept[f"{name}:3"] = Histogram.of([one.seconds / 1000] * count)
+        outcome = dataclasses.replace(one.outcome, ledger=Ledger(entries), statements=kept if statements else {})
+        return dataclasses.replace(one, outcome=outcome)
+
+    return dataclasses.replace(made, rounds={name: tuple(map(timed, rounds)) for name, rounds in made.rounds.items()})
+
+
+def compared_shop(**counts):
+    """The answers of ``dbcluster compare`` on a directory with SQL; its p95 has so many transactions of each type."""
+    closed, closer, *_, tail = compared_records()
+    named = {"load": "sql shop t8", "test": "dbcluster compare::sql shop t8", "content": "0123456789"}
+    return [dataclasses.replace(one, **named) for one in (closed, closer, with_transactions(tail, **counts))]
+
+
 def compared_run(claims, outcome="holds", reason="p95 needs rounds of 14.2 s here"):
     """The fields of ``run.json`` of a comparison with these answers; ``reason``: why the last workload has no p95."""
     names = list(dict.fromkeys(one.test for one in claims))

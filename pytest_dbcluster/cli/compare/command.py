@@ -290,7 +290,7 @@ def differences(evidence: Evidence, names: tuple[str, ...]) -> list[str]:
 def table(compared: Sequence[ComparedWorkload], names: tuple[str, ...]) -> list[str]:
     """The lines of the table: a workload is named in its first row; then remarks."""
     cells = [
-        ("" if row.metric == no_worse.TAIL else row.workload, row.metric, *row.figures, row.text)
+        ("" if row.claimed == no_worse.TAIL else row.workload, row.metric, *row.figures, row.text)
         for row in no_worse.rows(compared)
     ]
     return ["", *layout.plain(no_worse.columns(names), cells).splitlines(), *no_worse.remarks(compared), ""]

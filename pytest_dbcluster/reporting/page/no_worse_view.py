@@ -29,7 +29,7 @@ class NoWorseView:
     """The heading of each column of ``rows``."""
 
     rows: tuple[tuple[ComparedRow, str], ...]
-    """One row for each workload and metric, with the address of its details in the page; empty without details."""
+    """The rows of ``no_worse.rows``, each with the address of its claim in the page; empty without details."""
 
     remarks: tuple[str, ...]
     """The remarks below the rows."""
@@ -53,7 +53,7 @@ def view(source: Source, keys: Mapping[tuple[str, str], str]) -> NoWorseView | N
         sentence=no_worse.sentence(compared, names),
         columns=tuple(column or name for column, name in zip(no_worse.columns(names), COLUMNS, strict=True)),
         rows=tuple(
-            (row, keys.get((no_worse.test_of(row.workload), row.metric), "")) for row in no_worse.rows(compared)
+            (row, keys.get((no_worse.test_of(row.workload), row.claimed), "")) for row in no_worse.rows(compared)
         ),
         remarks=tuple(no_worse.remarks(compared)),
         differences=no_worse.differences(known.differences, known.durability, names),

@@ -6,8 +6,20 @@
 - ``matrix``: claims by release, for a run on several releases.
 - ``curves``: the table and the CSV of a curve.
 - ``no_worse``: the sentence and the rows of ``dbcluster compare``.
+- ``parts``: the transactions and statements of a workload, in the rounds of a claim.
 - ``joint_error``: the chance that any claim of a run is wrong.
 - ``layout``: aligns and wraps a ``TableBlock`` for a terminal, or writes it as Markdown.
 """
 
-__all__ = ["closing", "curves", "entries", "interval_bar", "joint_error", "layout", "matrix", "no_worse", "states"]
+__all__ = [
+    "closing",
+    "curves",
+    "entries",
+    "interval_bar",
+    "joint_error",
+    "layout",
+    "matrix",
+    "no_worse",
+    "parts",
+    "states",
+]

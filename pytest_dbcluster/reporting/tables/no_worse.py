@@ -9,17 +9,16 @@ from __future__ import annotations
 import dataclasses
 import enum
 import math
-import statistics
 from collections.abc import Mapping, Sequence
 
 from pytest_dbcluster import formatting
 from pytest_dbcluster.claims import wording
 from pytest_dbcluster.claims.claim import STATES, Outcome, Verdict
-from pytest_dbcluster.formatting import NOTHING, amount, quantity
+from pytest_dbcluster.formatting import NOTHING, quantity
 from pytest_dbcluster.measuring.answer import Answer
 from pytest_dbcluster.reporting.records import ClaimRecord
-from pytest_dbcluster.rounds import metrics
-from pytest_dbcluster.rounds.round import Round
+from pytest_dbcluster.reporting.tables import parts, states
+from pytest_dbcluster.reporting.tables.parts import ComparedTransaction, Sides
 
 MARGIN = 0.05  # "no worse": slower by less than this
 WIDEST = 0.10  # the widest margin that still counts as "no worse" if MARGIN is not certain
@@ -60,25 +59,27 @@ class MetricAnswer:
     interrupted: bool = False
     """Whether the run ended while the rounds were drawn."""
 
+    transactions: tuple[ComparedTransaction, ...] = ()
+    """The types of transactions of a workload with files, by this metric if it is p95. They have no claim."""
+
 
 def of_answer(answer: Answer) -> MetricAnswer:
     """The answer of a running comparison. Raises nothing, whatever its verdict is."""
     candidate, baseline = answer.contrast
-    medians = _medians(answer.metric, answer.load, baseline.rounds, candidate.rounds)
-    return MetricAnswer(answer.verdict, answer.metric, medians, answer.interrupted)
+    return _of(answer, (baseline.rounds, candidate.rounds), interrupted=answer.interrupted)
 
 
 def of_record(record: ClaimRecord) -> MetricAnswer:
     """The answer in the results of a comparison."""
-    sides = record.rounds[record.baseline], record.rounds[record.candidate]
-    return MetricAnswer(record.verdict, record.metric, _medians(record.metric, record.load, *sides))
+    return _of(record, (record.rounds[record.baseline], record.rounds[record.candidate]))
 
 
-def _medians(metric: str, load: str, baseline: Sequence[Round], candidate: Sequence[Round]) -> tuple[str, str]:
-    sides = [[metrics.display_value(done, metric, load) for done in rounds] for rounds in (baseline, candidate)]
-    unit = metrics.unit(metric)
-    first, second = (f"{amount(statistics.median(values))} {unit}".rstrip() if values else NOTHING for values in sides)
-    return first, second
+def _of(claim: Answer | ClaimRecord, sides: Sides, *, interrupted: bool = False) -> MetricAnswer:
+    verdict, metric, load = claim.verdict, claim.metric, claim.load
+    found: tuple[ComparedTransaction, ...] = ()
+    if claim.content and metric == TAIL:
+        found = parts.compare_transactions(sides, metric, load, instances=claim.instances, alpha=verdict.alpha)
+    return MetricAnswer(verdict, metric, parts.median_texts(metric, load, sides), interrupted, found)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -182,8 +183,8 @@ class ComparedRow:
     figures: tuple[str, str, str]
     """The medians of baseline and candidate, and the ratio with its interval."""
 
-    result: Result
-    """The result of this metric."""
+    result: Result | None
+    """The result of this metric; None for a comparison without a claim."""
 
     verdict: str
     """The verdict in one to three words."""
@@ -192,16 +193,22 @@ class ComparedRow:
     """The certain margin, or why there is no verdict; empty for neither."""
 
     @property
+    def claimed(self) -> str:
+        """The metric of the claim whose rounds the row shows: ``p95`` of ``p95:order``."""
+        return self.metric.partition(":")[0]
+
+    @property
     def state(self) -> str:
         """The result as a word of ``states.SYMBOLS``."""
-        return STATES[OUTCOMES[self.result]]
+        return states.COMPARED if self.result is None else STATES[OUTCOMES[self.result]]
 
     @property
     def text(self) -> str:
         """Verdict and detail."""
         if not self.detail:
             return self.verdict
-        return f"{self.verdict} ({self.detail})" if self.result is Result.NO_WORSE else f"{self.verdict}: {self.detail}"
+        open_or_worse = self.result in (Result.WORSE, Result.UNKNOWN)
+        return f"{self.verdict}: {self.detail}" if open_or_worse else f"{self.verdict} ({self.detail})"
 
 
 def columns(names: tuple[str, ...]) -> tuple[str, ...]:
@@ -210,7 +217,10 @@ def columns(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def rows(compared: Sequence[ComparedWorkload]) -> list[ComparedRow]:
-    """One row for each workload and metric. A ratio above 1 means that the candidate is faster."""
+    """One row for each workload and metric, and below p95 one for each type of transaction.
+
+    A ratio above 1 means that the candidate is faster.
+    """
     made = []
     for item in compared:
         if item.throughput is None:
@@ -219,6 +229,7 @@ def rows(compared: Sequence[ComparedWorkload]) -> list[ComparedRow]:
         made.append(_row(item.workload, item.throughput, item.closer))
         if item.p95 is not None:
             made.append(_row(item.workload, item.p95))
+            made += [_row_without_claim(item.workload, one) for one in item.p95.transactions]
         elif item.reason:
             made.append(_row_without_answer(item, TAIL))
     return made
@@ -226,6 +237,11 @@ def rows(compared: Sequence[ComparedWorkload]) -> list[ComparedRow]:
 
 def _row_without_answer(item: ComparedWorkload, metric: str) -> ComparedRow:
     return ComparedRow(item.workload, metric, (NOTHING, NOTHING, NOTHING), Result.UNKNOWN, "no answer", item.reason)
+
+
+def _row_without_claim(workload: str, compared: ComparedTransaction) -> ComparedRow:
+    figures = (*compared.medians, compared.ratio)
+    return ComparedRow(workload, compared.metric, figures, None, states.COMPARED, compared.remark)
 
 
 def _row(workload: str, answer: MetricAnswer, closer: MetricAnswer | None = None) -> ComparedRow:

@@ -31,6 +31,7 @@ from pytest_dbcluster.workloads.tpcc import TPCC
 from tests.reporting.resume.test_earlier_tries import FakeRecall
 from tests.support.facts import missing
 from tests.support.fakes import FakeSource, noisy
+from tests.support.results import compared_shop
 
 
 @pytest.mark.parametrize(("percent", "margin"), [(None, 0.05), (3.9, 0.05), (5.5, 0.10)])
@@ -173,6 +174,17 @@ def test_a_candidate_that_is_certainly_faster_is_called_that():
         r"new is no worse than old: 1\.2\dx as fast on tpcc",
         no_worse.sentence([ComparedWorkload("tpcc", throughput, closer)], ("old", "new")),
     )
+
+
+def test_transactions_have_rows_below_p95():
+    """The workload is named once, and each transaction by its metric."""
+    throughput, closer, p95 = map(no_worse.of_record, compared_shop(browse=700, order=300))
+    _, head, *lines = compare.table([ComparedWorkload("sql shop t8", throughput, closer, p95)], ("old", "new"))
+
+    assert head.split() == ["workload", "old", "new", "ratio", "(99.9", "%)"]
+    assert [line.split("  ")[0] for line in lines if "shop" in line] == ["sql shop t8"]
+    assert [line.split()[0] for line in lines if " ms " in line] == ["p95", "p95:browse", "p95:order"]
+    assert lines[2].endswith("compared (70 % of the transactions)")
 
 
 class Made(Comparison):

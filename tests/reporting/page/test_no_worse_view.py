@@ -13,7 +13,7 @@ from pytest_dbcluster.reporting.tables.no_worse import ComparedWorkload
 from tests.reporting.page.test_report_page import Texts
 from tests.support import golden
 from tests.support.records import record
-from tests.support.results import compared_records, comparison
+from tests.support.results import compared_records, compared_shop, comparison
 from tests.support.run_documents import CUT_SHORT
 
 SYSBENCH, TPCC = "dbcluster compare::sysbench oltp_read_write t4", "dbcluster compare::tpcc w1 t4"
@@ -46,6 +46,7 @@ def test_the_answers_of_a_page(read):
         "could not tell": read(compared_records(spread=0.5)),
         "a second try on data that fit": read(again),
         "killed before its last workload": read(ended=None, selected=3),
+        "transactions of a directory": read(compared_shop(browse=700, history=200, order=98)),
     }
 
     golden.compare("page_comparison", {case: shown(no_worse_view.view(source, {})) for case, source in cases.items()})
@@ -97,6 +98,22 @@ def test_a_workload_without_its_throughput_has_a_reason(read):
         "inconclusive",
         "no answer: it began, and did not end",
     )
+
+
+def test_transactions_lead_to_the_claim_about_p95(read):
+    """Their figures are from its rounds."""
+    keys = {
+        ("dbcluster compare::sql shop t8", "goodput"): "claim1",
+        ("dbcluster compare::sql shop t8", "p95"): "claim2",
+    }
+    view = no_worse_view.view(read(compared_shop(browse=700, order=300)), keys)
+
+    assert [(row.metric, row.state, key) for row, key in view.rows] == [
+        ("goodput", "holds", "claim1"),
+        ("p95", "holds", "claim2"),
+        ("p95:browse", "compared", "claim2"),
+        ("p95:order", "compared", "claim2"),
+    ]
 
 
 @pytest.fixture(scope="module")
