@@ -21,7 +21,7 @@ from pytest_dbcluster.reporting.charts import latency as latency_chart
 from pytest_dbcluster.reporting.charts.timeline import Samples
 from pytest_dbcluster.reporting.page import causes, words
 from pytest_dbcluster.reporting.records import ClaimRecord
-from pytest_dbcluster.reporting.tables import closing
+from pytest_dbcluster.reporting.tables import closing, parts
 from pytest_dbcluster.rounds import metrics
 
 
@@ -166,6 +166,15 @@ class ClaimView:
         found = latency_chart.percentiles(self.shown.rounds)
         rows = tuple((name, *map(words.figure, values.values())) for name, values in found.items())
         return Table(("latency, ms", *latency_chart.SHARES), rows) if rows else None
+
+    @functools.cached_property
+    def parts(self) -> Table | None:
+        """By transaction and statement, the latencies of each variant; None if the workload has a single part."""
+        rows = tuple(
+            (one.part, one.variant, str(one.count), *map(words.figure, one.milliseconds))
+            for one in parts.latencies(self.shown.rounds)
+        )
+        return Table(("latency, ms", "variant", "count", *parts.SHOWN), rows) if rows else None
 
     @functools.cached_property
     def why(self) -> Table | None:

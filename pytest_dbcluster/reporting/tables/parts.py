@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import statistics
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from pytest_dbcluster import formatting
 from pytest_dbcluster.claims import estimators, intervals
@@ -18,6 +18,7 @@ from pytest_dbcluster.formatting import NOTHING, amount
 from pytest_dbcluster.rounds import metrics, pairing
 from pytest_dbcluster.rounds.round import Round
 
+SHOWN = ("p50", "p95", "p99")
 Sides = tuple[Sequence[Round], Sequence[Round]]  # the rounds of baseline and candidate
 
 
@@ -82,6 +83,43 @@ def _over_all_rounds(metric: str, sides: Sides, share: str) -> ComparedTransacti
     medians = _with_unit(1e3 * first, metric), _with_unit(1e3 * second, metric)
     ratio = f"{formatting.ratio(first / second, EQUAL)} (no interval)"
     return ComparedTransaction(metric, medians, ratio, f"{share}, too few a round for an interval")
+
+
+@dataclasses.dataclass(frozen=True)
+class PartLatencies:
+    """The latencies of one transaction or statement, over all rounds of one variant."""
+
+    part: str
+    """A type of transaction such as ``order``, or a statement: ``order:7`` is line 7 of order.sql."""
+
+    variant: str
+    """The variant's name."""
+
+    count: int
+    """The number of latencies; of a statement with all its attempts. Lost operations of an open loop count."""
+
+    milliseconds: tuple[float, ...]
+    """The latency of each percentile of SHOWN."""
+
+
+def latencies(rounds: Mapping[str, Sequence[Round]]) -> list[PartLatencies]:
+    """The latencies of each type of transaction, each followed by its statements; the most frequent type comes first.
+
+    rounds: by variant. Empty for a workload with a single type and no statements.
+    """
+    every = [done for many in rounds.values() for done in many]
+    kinds = [kind for kind, _ in _good(every).most_common()]
+    statements = list(dict.fromkeys(name for done in every for name in done.outcome.statements))
+    if len(kinds) < 2 and not statements:
+        return []
+    names = [name for kind in kinds for name in (kind, *(one for one in statements if metrics.type_of(one) == kind))]
+    return [_latencies(name, variant, many) for name in names for variant, many in rounds.items()]
+
+
+def _latencies(part: str, variant: str, rounds: Sequence[Round]) -> PartLatencies:
+    found = metrics.latencies(rounds, part)
+    milliseconds = tuple(1e3 * found.percentile(metrics.QUANTILES[name]) for name in SHOWN)
+    return PartLatencies(part, variant, found.total, milliseconds)
 
 
 def median_texts(metric: str, load: str, sides: Sides) -> tuple[str, str]:

@@ -5,7 +5,7 @@ from pytest_dbcluster.claims import kinds
 from pytest_dbcluster.measuring.round_trips import RoundTripsTaken
 from pytest_dbcluster.reporting.page import claim_view
 from tests.support.records import failed, record, undecided
-from tests.support.results import with_counters
+from tests.support.results import with_counters, with_transactions
 
 
 def test_a_guard_that_holds_shows_the_interval_by_which_it_does():
@@ -58,3 +58,14 @@ def test_an_inconclusive_claim_says_what_to_do():
     assert advice == reasons.advice(reason)
     assert advice.address == reasons.address(reasons.find(reason))
     assert claim_view.ClaimView(failed()).advice is None
+
+
+def test_the_parts_of_a_workload_have_a_table():
+    """Each transaction comes before its statements, with a row for each variant; a claim without parts has no table."""
+    rows = claim_view.view(with_transactions(record(), browse=70, order=30), "claim1").parts.rows
+
+    assert [(part, variant) for part, variant, *_ in rows] == [
+        (part, variant) for part in ("browse", "browse:3", "order", "order:3") for variant in ("flush_2", "galera3")
+    ]
+    assert {count for part, _, count, *_ in rows if part.startswith("order")} == {"360"}
+    assert claim_view.view(record(), "claim1").parts is None

@@ -6,6 +6,8 @@ import pytest
 
 from pytest_dbcluster.claims import wording
 from pytest_dbcluster.reporting.tables import no_worse, parts
+from pytest_dbcluster.rounds import metrics
+from pytest_dbcluster.rounds.ledger import Ledger
 from tests.support.facts import missing
 from tests.support.records import record
 from tests.support.results import compared_shop, with_transactions
@@ -103,3 +105,35 @@ def test_only_p95_of_own_files_is_divided():
 
     assert no_worse.of_record(with_transactions(closed, browse=700, order=300)).transactions == ()
     assert no_worse.of_record(without_files).transactions == ()
+
+
+def test_latencies_of_parts_are_those_of_the_metrics():
+    """A lost transaction of an open loop counts for its statements too, as in a claim."""
+    made = with_transactions(record(pairs=3), browse=300, order=200)
+    [lossy, *rest] = made.rounds[made.candidate]
+    entries = dict(lossy.outcome.ledger.entries)
+    entries["order"] = dataclasses.replace(entries["order"], failed=20)
+    outcome = dataclasses.replace(lossy.outcome, ledger=Ledger(entries), rate=1000.0)
+    rounds = (dataclasses.replace(lossy, outcome=outcome), *rest)
+    found = {one.part: one for one in parts.latencies({"a": rounds})}
+
+    assert {part: one.count for part, one in found.items()} == {
+        "browse": 900,
+        "browse:3": 900,
+        "order": 620,
+        "order:3": 620,
+    }
+    for part, one in found.items():
+        assert one.milliseconds[1] == 1e3 * metrics.latencies(rounds, part).percentile(0.95)
+    assert found["order:3"].milliseconds[2] == pytest.approx(2e3 * lossy.seconds, rel=0.02)
+
+
+@pytest.mark.parametrize(("counts", "statements", "rows"), [({"x": 9}, False, 0), ({"x": 9}, True, 2)])
+def test_a_single_type_is_shown_with_statements(counts, statements, rows):
+    """Without statements its latencies are those of the workload."""
+    assert len(parts.latencies({"a": with_transactions(record(), statements, **counts).rounds["galera3"]})) == rows
+
+
+def test_rounds_without_a_ledger_have_no_parts():
+    """A load that keeps no latencies has no types."""
+    assert parts.latencies(record().rounds) == []
