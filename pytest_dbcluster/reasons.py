@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import importlib.metadata
+import os
 import re
 import urllib.parse
 from collections.abc import Sequence
@@ -16,7 +17,10 @@ from pathlib import Path
 
 DOCS = Path(__file__).parents[1] / "docs"  # of a checkout
 PAGE, LABEL = "reference/messages.html", "Documentation"  # the page on the site, whose address has this label
-IN_CHECKOUT = (f"_build/html/{PAGE}", "how-to/inconclusive.md")  # the built page, or the text that names every reason
+GUIDE = "how-to/inconclusive.md"  # the text that names every reason
+IN_CHECKOUT = (f"_build/html/{PAGE}", GUIDE)  # the built page comes first
+NAME = f"docs/{GUIDE} of pytest-dbcluster"  # the name of the page for readers who have neither a file nor a site
+CI = ("CI", "BUILD_NUMBER")  # variables of CI services, as pytest knows them
 URI = "%/:?#[]@!$&()*+,;="  # what a URI may have beside letters, digits and -._~
 
 
@@ -79,21 +83,30 @@ def find(text: str) -> list[Reason]:
 
 
 def address(found: Sequence[Reason]) -> str:
-    """The page that says what to do about these reasons: a file of a checkout, or a URL of the site.
+    """The page that says what to do about these reasons: a file of a checkout, a URL of the site, or the page's name.
 
-    The URL has the anchor of a single reason. Empty without reasons, and if the package has no site.
+    The readers of a CI job have another machine, so it shows no file. The URL has the anchor of a single reason. Empty
+    without reasons.
     """
     if not found:
         return ""
-    if known := [DOCS / name for name in IN_CHECKOUT if (DOCS / name).is_file()]:
+    on_ci = any(os.environ.get(name) for name in CI)
+    if not on_ci and (known := [DOCS / name for name in IN_CHECKOUT if (DOCS / name).is_file()]):
         return str(known[0])
+    if not (site := _site()):
+        return NAME
+    anchor = f"#reason-{found[0].name}" if len(found) == 1 else ""
+    return f"{site}/{PAGE}{anchor}"
+
+
+def _site() -> str:
+    """The URL of the documentation, without a slash at its end; empty if the package has no site."""
     try:
         links = importlib.metadata.metadata("pytest-dbcluster").get_all("Project-URL") or []
     except importlib.metadata.PackageNotFoundError:
         return ""
-    site = dict(link.split(", ", 1) for link in links).get(LABEL, "")
-    anchor = f"#reason-{found[0].name}" if len(found) == 1 else ""
-    return f"{site.rstrip('/')}/{PAGE}{anchor}" if site else ""
+    site: str = dict(link.split(", ", 1) for link in links).get(LABEL, "")
+    return site.rstrip("/")
 
 
 def advice(text: str) -> Advice | None:

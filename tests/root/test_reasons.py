@@ -131,6 +131,14 @@ def test_reasons_have_distinct_names_and_full_sentences():
     assert {reason.effect for reason in REASONS} == set(Effect)
 
 
+@pytest.fixture
+def at_home(monkeypatch):
+    """The environment of a run that is not a CI job."""
+    for name in reasons.CI:
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.mark.usefixtures("at_home")
 def test_a_checkout_has_the_page_as_a_file(tmp_path, monkeypatch):
     """It is the built page, or the guide that names every reason."""
     assert (reasons.DOCS / reasons.IN_CHECKOUT[1]).is_file()
@@ -145,7 +153,7 @@ def test_a_checkout_has_the_page_as_a_file(tmp_path, monkeypatch):
 
 
 def test_an_installed_package_has_the_page_on_its_site(monkeypatch):
-    """The address has the anchor of a single reason; without a site there is no address."""
+    """The address has the anchor of a single reason; without a site it is the name of the page."""
     links = ["Source, https://example.org/code", "Documentation, https://example.org/docs/"]
     monkeypatch.setattr(reasons, "DOCS", Path("/nowhere"))
     monkeypatch.setattr(reasons.importlib.metadata, "metadata", lambda name: Links(links))
@@ -153,7 +161,23 @@ def test_an_installed_package_has_the_page_on_its_site(monkeypatch):
     assert reasons.address(REASONS[:1]) == "https://example.org/docs/reference/messages.html#reason-budget-used"
     assert reasons.address(REASONS[:2]) == "https://example.org/docs/reference/messages.html"
     links.clear()
-    assert reasons.address(REASONS[:2]) == ""
+    assert reasons.address(REASONS[:2]) == "docs/how-to/inconclusive.md of pytest-dbcluster"
+
+
+@pytest.mark.parametrize("variable", reasons.CI)
+@pytest.mark.usefixtures("at_home")
+def test_a_ci_job_shows_no_path_of_its_machine(monkeypatch, variable):
+    """Its page is read elsewhere: it has the address of the site, or the name of the page, which is no link."""
+    links = ["Documentation, https://example.org/docs/"]
+    monkeypatch.setattr(reasons.importlib.metadata, "metadata", lambda name: Links(links))
+    monkeypatch.setenv(variable, "true")
+    text = REASONS[0].example
+
+    assert reasons.advice(text).link == "https://example.org/docs/reference/messages.html#reason-budget-used"
+    links.clear()
+    assert (reasons.advice(text).address, reasons.advice(text).link) == (reasons.NAME, "")
+    monkeypatch.setenv(variable, "")
+    assert Path(reasons.address(REASONS[:1])).is_file()
 
 
 @pytest.mark.parametrize(

@@ -126,7 +126,7 @@ def test_an_entry_has_a_meaning_and_an_example(entries, kind):
 def test_every_variable_of_the_environment_has_an_entry(entries):
     """Those of the plugin, and those of other programs that it reads."""
     assert variables() <= set(entries["envvar"])
-    assert {"XDG_CACHE_HOME", "DOCKER_HOST", "TMPDIR", "GITHUB_ACTIONS"} <= set(entries["envvar"])
+    assert {"XDG_CACHE_HOME", "DOCKER_HOST", "TMPDIR", "GITHUB_ACTIONS", "CI"} <= set(entries["envvar"])
 
 
 def test_every_exit_code_has_a_row():

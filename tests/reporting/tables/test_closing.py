@@ -237,6 +237,7 @@ def test_the_reasons_of_a_run_lead_to_their_page(tmp_path, monkeypatch):
     guide.parent.mkdir()
     guide.touch()
     monkeypatch.setattr(reasons, "DOCS", tmp_path)
+    monkeypatch.setattr(reasons, "CI", ())
 
     (line,) = closing.guide_lines(open_claims, [broken])
     assert missing(line, "what to do", "(budget-used, failed-before-round)", f": {guide}") == []
