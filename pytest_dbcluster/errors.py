@@ -133,7 +133,7 @@ class UnreadableOutput(WorkloadError):
         self.tool = tool
         self.output = output
         lines, end = len(output.splitlines()), output.strip()[-1000:]
-        super().__init__(f"{tool} printed no {missing} in {lines} lines of output: {end!r}")
+        super().__init__(f"{tool} printed no {missing}; lines of its output: {lines}, with the end {end!r}")
 
 
 class SeriesVoid(DBClusterError):

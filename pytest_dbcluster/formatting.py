@@ -144,10 +144,17 @@ def milliseconds(seconds: float) -> str:
     return f"{text.removeprefix('-') if float(text) == 0 else text} ms"
 
 
-def quantity(number: int, noun: str) -> str:
-    """A number with its noun: ``1 node``, ``3 nodes``, ``2 processes``."""
-    plural = "es" if noun.endswith("s") else "s"
-    return f"{number} {noun}{'' if number == 1 else plural}"
+def quantity(number: float, noun: str) -> str:
+    """A number with its noun: ``1 node``, ``3 nodes``, ``1.5 cores``, ``2 processes``, ``2 queries``."""
+    shown = f"{number:g}" if isinstance(number, float) else number
+    return f"{shown} {noun if number == 1 else _plural(noun)}"
+
+
+def _plural(noun: str) -> str:
+    """The regular plural of a noun."""
+    if noun.endswith("y") and noun[-2] not in "aeiou":
+        return f"{noun[:-1]}ies"
+    return f"{noun}es" if noun.endswith(("s", "x", "sh", "ch")) else f"{noun}s"
 
 
 def elide(text: str, width: int) -> str:

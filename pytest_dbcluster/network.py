@@ -13,7 +13,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from pytest_dbcluster.errors import ConfigError
-from pytest_dbcluster.formatting import milliseconds
+from pytest_dbcluster.formatting import milliseconds, quantity
 
 CLIENT, PROXY = "client", "proxy"
 BESIDE_NODES = (CLIENT, PROXY)  # the ends that are not nodes
@@ -80,7 +80,7 @@ class NetworkNeeds:
         known = [*(f"node{number + 1}" for number in range(nodes)), *([PROXY] if proxy else []), CLIENT]
         for pair, _ in self.links:
             if lacking := next((end for end in pair if end not in known), ""):
-                what = "has no proxy" if lacking == PROXY else f"has {nodes} node{'s' * (nodes > 1)}"
+                what = "has no proxy" if lacking == PROXY else f"has {quantity(nodes, 'node')}"
                 return f"a link between {' and '.join(pair)}, but the cluster {what}; its ends: {', '.join(known)}"
         return ""
 

@@ -266,7 +266,7 @@ REASONS: tuple[Reason, ...] = (
     ),
     _inconclusive(
         "shared-cores",
-        "nodes share {cores} cores: a claim about node scaling means nothing here",
+        "nodes share {cores}: a claim about node scaling means nothing here",
         "use separate hosts, or cores= if the provisioner offers it",
         means="All nodes run on the cores of one machine, so more nodes get no more cores.",
         do="Use separate hosts (--db-provisioner ssh or ec2), or with_needs(cores=...) if the machine has enough.",
@@ -291,7 +291,7 @@ REASONS: tuple[Reason, ...] = (
         "the load generator is the bottleneck: {variants}",
         "the load generator runs inside pytest, which used {cores} of the one core",
         "a thread of the load generator{place} was on a CPU for {share} % of the time",
-        "the load generator{place} used {used} of its {cores} cores",
+        "the load generator{place} used {used} of its {cores}",
         "this may hide the difference that decides the claim",
         means="The load generator was at its limit in most rounds, so the round measured it and not the servers.",
         do="Give it a machine (--db-load-host), fewer threads, or a workload with less work for the client.",
@@ -300,7 +300,7 @@ REASONS: tuple[Reason, ...] = (
     _inconclusive(
         "busy-machine",
         "the machine was busy: in the median round",
-        "other programs take {used} of {cores} cores",
+        "other programs take {used} of {cores}",
         means="Other programs used a tenth of the cores or more, so the rounds scatter more.",
         do="End the other programs, or measure later.",
         example="the machine was busy: in the median round other programs take 1.5 of 2 cores",

@@ -21,6 +21,13 @@ newest() {
     fi
 }
 
+# How many lines the standard input has, as `1 line` or `3 lines`.
+count_lines() {
+    local number
+    number=$(wc -l)
+    echo "$number line$([[ $number -eq 1 ]] || echo s)"
+}
+
 if [[ $what == get ]]; then
     commit=$(newest)
     if [[ -z $commit ]]; then
@@ -29,7 +36,7 @@ if [[ $what == get ]]; then
     fi
     mkdir -p "$(dirname "$file")"
     git show "$commit:$NAME" >"$file"
-    echo "$file: $(wc -l <"$file") lines of branch $branch"
+    echo "$file: $(count_lines <"$file") of branch $branch"
     exit 0
 fi
 
@@ -46,7 +53,7 @@ for _ in {1..10}; do
     tree=$(printf '100644 blob %s\t%s\n' "$blob" "$NAME" | git mktree)
     added=$(git commit-tree "$tree" ${commit:+-p "$commit"} -m "history: $(git rev-parse --short HEAD)")
     why=$(git push --quiet "$remote" "$added:refs/heads/$branch" 2>&1) && {
-        echo "branch $branch: $(git cat-file blob "$blob" | wc -l) lines"
+        echo "branch $branch: $(git cat-file blob "$blob" | count_lines)"
         exit 0
     }
     [[ $(newest) != "$commit" ]] || break # nobody else has pushed, so it is not a race

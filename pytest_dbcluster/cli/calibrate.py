@@ -24,7 +24,7 @@ from pytest_dbcluster.cli.text import tell
 from pytest_dbcluster.cli.workload_option import add_workload, workload_of
 from pytest_dbcluster.clusters.topology import usual_nodes
 from pytest_dbcluster.errors import ConfigError, Inconclusive, ProvisionError, SeriesVoid, Unsupported
-from pytest_dbcluster.formatting import Report, duration, option_seconds
+from pytest_dbcluster.formatting import Report, duration, option_seconds, quantity
 from pytest_dbcluster.hosts.given import HelpText, remote_arguments
 from pytest_dbcluster.hosts.provisioner import parse_images
 from pytest_dbcluster.measuring.drawing.round_source import RoundSource
@@ -229,7 +229,7 @@ def run_plan(
     known, failures, began, pairs = calibrations.read(key), 0, time.monotonic(), plan.pairs
     had = len(known.pairs)
     if had:
-        progress(f"{key}: continuing with {had} pairs of clusters from {known.date}")
+        progress(f"{key}: continuing with {quantity(had, 'pair')} of clusters from {known.date}")
     number = 0
     try:
         while len(known.pairs) < pairs:
@@ -307,7 +307,7 @@ def summary(known: Calibration, pairs: int, metric: str) -> Sequence[str]:
     shown = [f"{name} {percent(one.bound)}" for name in others if (one := known.difference(name)) and ":" not in name]
     return [
         f"{known.key}: equal clusters differ by {percent(found.bound)} at most in {metric} (1 in {ONE_IN}), from "
-        f"{done} pairs of clusters",
+        f"{quantity(done, 'pair')} of clusters",
         f"half of the pairs differed by less than {percent(statistics.median(sizes))}, the largest by "
         f"{percent(sizes[-1])}; the noise of the rounds, a standard deviation of {percent(own)}, is subtracted",
         f"in other metrics: {', '.join(shown)}",

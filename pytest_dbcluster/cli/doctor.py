@@ -19,7 +19,7 @@ from pathlib import Path
 from pytest_dbcluster.cli.clusters import add_elsewhere
 from pytest_dbcluster.clusters.servers import connection
 from pytest_dbcluster.errors import ConfigError, ProvisionError, Unsupported
-from pytest_dbcluster.formatting import gibibytes, printable
+from pytest_dbcluster.formatting import gibibytes, printable, quantity
 from pytest_dbcluster.hosts import runs
 from pytest_dbcluster.hosts.given import EC2_TITLE, add_ec2_options, remote_arguments
 from pytest_dbcluster.hosts.guests import guest, network, user_namespace
@@ -146,7 +146,7 @@ def load(began: probes.CpuReading) -> Finding:
     busy = busy_machine.busy(others, usable)
     return Finding(
         "load",
-        f"{os.getloadavg()[0]:.1f}; other programs took {others:.1f} of {usable:g} cores",
+        f"{os.getloadavg()[0]:.1f}; other programs took {others:.1f} of {quantity(usable, 'core')}",
         f"busy: rounds vary more, so claims need more pairs or stay inconclusive; {busy_machine.WHAT_HELPS}"
         if busy
         else "",
@@ -252,7 +252,7 @@ def port_range(kernel: tuple[int, int] | None = None) -> Finding:
     left = sum(1 for port in range(ports.LOWEST, ports.HIGHEST) if not low <= port <= high)
     return Finding(
         "ip_local_port_range",
-        f"{low} to {high}, {left} ports left for servers",
+        f"{low} to {high}, {quantity(left, 'port')} left for servers",
         "servers may not find a free port; narrow net.ipv4.ip_local_port_range" if left < 200 else "",
     )
 

@@ -16,6 +16,7 @@ from pytest_dbcluster.clusters.servers.connection import Connection, Endpoint, S
 from pytest_dbcluster.clusters.servers.node import Node
 from pytest_dbcluster.clusters.topology import Topology
 from pytest_dbcluster.errors import DBClusterError, ProvisionError
+from pytest_dbcluster.formatting import quantity
 from pytest_dbcluster.hosts.host import Host, Process
 from pytest_dbcluster.hosts.network.path import path_of
 from pytest_dbcluster.hosts.provisioner import Provisioner
@@ -141,7 +142,7 @@ class Proxy(abc.ABC):
             if status is not None:
                 output = self.places[name].pull(self.log(name)).decode("utf-8", "replace").strip()
                 raise ProvisionError(
-                    f"{name} in front of {len(self.nodes)} node{'s' * (len(self.nodes) > 1)} ended with {status}; the "
+                    f"{name} in front of {quantity(len(self.nodes), 'node')} ended with {status}; the "
                     f"end of its log ({self.log(name)}): {output[-1500:] or '(empty)'}"
                 )
 

@@ -15,6 +15,7 @@ from typing import Protocol, Self, runtime_checkable
 from pytest_dbcluster import registry, wait
 from pytest_dbcluster.clusters.servers.health import Health
 from pytest_dbcluster.clusters.servers.node import Node
+from pytest_dbcluster.formatting import quantity
 from pytest_dbcluster.releases.release import Release
 
 PLANNED: tuple[str, ...] = ()
@@ -114,7 +115,7 @@ class Topology(abc.ABC):
         """Return why this topology cannot have this number of nodes; empty if it can."""
         if nodes >= self.minimum_nodes:
             return ""
-        return f"this topology has {self.minimum_nodes} nodes or more, not {nodes}"
+        return f"this topology has {quantity(self.minimum_nodes, 'node')} or more, not {nodes}"
 
     def apply(self, settings: Mapping[str, str], nodes: Sequence[Node]) -> None:  # noqa: B027 (most have no settings)
         """Change the running cluster to these settings; missing ones get their default.

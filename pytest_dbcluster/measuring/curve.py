@@ -15,6 +15,7 @@ from pytest_dbcluster import calls, registry
 from pytest_dbcluster.claims import wording
 from pytest_dbcluster.claims.claim import STATES, Outcome
 from pytest_dbcluster.errors import ClaimFailed, ConfigError, Inconclusive
+from pytest_dbcluster.formatting import quantity
 from pytest_dbcluster.measuring.answer import Answer
 from pytest_dbcluster.measuring.measurement import Measurement
 from pytest_dbcluster.measuring.series import series_of
@@ -211,7 +212,7 @@ class Every:
         counts = [
             wording.state_count(STATES[outcome], outcomes.count(outcome)) for outcome in Outcome if outcome in outcomes
         ]
-        head = f"{self.curve.load} at {len(outcomes)} values of {self.curve.field}: {', '.join(counts)}"
+        head = f"{self.curve.load} at {quantity(len(outcomes), 'value')} of {self.curve.field}: {', '.join(counts)}"
         return "\n".join([head, *(f"{self.curve.field}={value}: {message}" for value, message in messages)])
 
     def _outcomes(self) -> list[tuple[object, Outcome]]:

@@ -164,7 +164,7 @@ def try_line(number: int, alpha: float) -> list[str]:
 
 def dropped_line(pairs: int) -> list[str]:
     """One line on the pairs that were dropped when the arrival rate was lowered; none without any."""
-    return [f"{pairs} pairs were dropped, because their arrival rate was too high"] if pairs else []
+    return [f"dropped {formatting.quantity(pairs, 'pair')}, because the arrival rate was too high"] if pairs else []
 
 
 def round_lines(rounds: Rounds, rate: ArrivalRate | None) -> list[str]:

@@ -16,6 +16,7 @@ from pytest_dbcluster.claims import kinds
 from pytest_dbcluster.claims.claim import KINDS, Claim, Kind
 from pytest_dbcluster.claims.critical_values import MAX_STEPS
 from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.formatting import quantity
 from pytest_dbcluster.measuring import decision
 from pytest_dbcluster.measuring.answer import Answer
 from pytest_dbcluster.measuring.measurement import Measurement
@@ -65,7 +66,7 @@ class Series:
         return self.measurement.source.names[self.number]
 
     def __repr__(self) -> str:
-        return f"<{self.name}: {len(self.rounds)} rounds>"
+        return f"<{self.name}: {quantity(len(self.rounds), 'round')}>"
 
     @calls.check_arguments("fast.beats(slow, by=0.1)")
     def beats(self, other: Series, by: float = 0.0, *, metric: str | None = None) -> Answer:

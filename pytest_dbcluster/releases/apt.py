@@ -131,7 +131,9 @@ def _fetch(
     packages = private.plan(wanted)
     _check_version(name, candidate, packages)
     size = sum(package.size for package in packages)
-    progress(f"fetching {name} from {suite}: {formatting.size(size)} in {len(packages)} packages")
+    progress(
+        f"fetching {name} from {suite}: {formatting.size(size)} in {formatting.quantity(len(packages), 'package')}"
+    )
     start = time.monotonic()
     unpack(private.download(wanted, packages, progress), into)
     progress(f"{name}: unpacked, {time.monotonic() - start:.1f} s")
@@ -309,10 +311,11 @@ def out_of_date(output: str) -> list[str]:
     remarks, limit = [], max_age()
     for file, how, duration in dict.fromkeys(_OUT_OF_DATE.findall(output)):
         age = sum(float(number) * _UNITS[unit] for number, unit in re.findall(r"(\d+)(d|h|min|s)", duration))
-        days = f"{age:.0f} day{'s' * (round(age) != 1)}"
+        days = formatting.quantity(round(age), "day")
         if age > limit:
+            allowed = formatting.quantity(limit, "day")
             raise ProvisionError(
-                f"the mirror's file {file} has been {how} for {days}, and {MAX_AGE_VARIABLE} allows {limit:g} days: an "
+                f"the mirror's file {file} has been {how} for {days}, and {MAX_AGE_VARIABLE} allows {allowed}: an "
                 f"old file may hide newer packages. Choose another mirror with DBCLUSTER_MIRROR=URL, or accept this "
                 f"one with {MAX_AGE_VARIABLE}={int(age) + 1}"
             )

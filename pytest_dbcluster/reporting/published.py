@@ -11,6 +11,7 @@ from typing import Any
 
 from pytest_dbcluster import registry
 from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.formatting import quantity
 from pytest_dbcluster.measuring.evidence import ResolvedSpec
 
 DIRECTORY = Path("fixtures") / "published"
@@ -126,8 +127,8 @@ def _sentence(document: Mapping[str, Any], number: int | None, file: str) -> str
     texts = document.get("findings", {}).get("text", [])
     if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < len(texts):
         raise ConfigError(
-            f"published measurement {file!r} has {len(texts)} sentences in [findings] text, and sentence={number!r} is "
-            "not one of them; they are numbered from 0"
+            f"published measurement {file!r} has {quantity(len(texts), 'sentence')} in [findings] text, and "
+            f"sentence={number!r} is not one of them; they are numbered from 0"
         )
     return str(texts[number])
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from pytest_dbcluster.claims import critical_values
 from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.formatting import quantity
 from pytest_dbcluster.measuring import remarks
 from pytest_dbcluster.reporting import rounds_csv
 from pytest_dbcluster.reporting.documents import json_text
@@ -219,7 +220,8 @@ class _Ledgers:
     def on(self, line: int) -> LedgerDocument:
         """The ledger on this line, 1-based. Raises ConfigError if there is no such line."""
         if not 0 < line <= len(self._ledgers):
-            problem = f"{self._path} has {len(self._ledgers)} lines" if self._path else "it names no file of ledgers"
+            lines = quantity(len(self._ledgers), "line")
+            problem = f"{self._path} has {lines}" if self._path else "it names no file of ledgers"
             raise ConfigError(f"a claim or curve has a ledger on line {line}, but {problem}; measure again")
         return self._ledgers[line - 1]
 

@@ -7,6 +7,7 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 
 from pytest_dbcluster.claims.claim import Outcome, Verdict
+from pytest_dbcluster.formatting import quantity
 from pytest_dbcluster.rounds.round import Round
 
 OTHERS = "cpu_others"  # sample: usable cores that other programs took
@@ -17,7 +18,7 @@ WHAT_HELPS = "end the other programs, or measure later"
 
 def busy(others: float, usable: float) -> str:
     """Say how many of the usable cores other programs take; empty below SHARE of them."""
-    return f"other programs take {others:.1f} of {usable:g} cores" if others >= SHARE * usable else ""
+    return f"other programs take {others:.1f} of {quantity(usable, 'core')}" if others >= SHARE * usable else ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,7 +51,7 @@ class OthersLoad:
             parts.append(f"{self.before:.1f} before the first round")
         if self.load is not None:
             parts.append(f"load average {self.load:.1f}")
-        return f"{', '.join(parts)}; {self.usable:g} usable cores"
+        return f"{', '.join(parts)}; {quantity(self.usable, 'usable core')}"
 
 
 def others_load(rounds: Mapping[str, Sequence[Round]], before: OthersLoad | None) -> OthersLoad | None:

@@ -10,7 +10,7 @@ import dataclasses
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 
-from pytest_dbcluster.formatting import amount
+from pytest_dbcluster.formatting import amount, quantity
 from pytest_dbcluster.rounds import metrics
 from pytest_dbcluster.rounds.histogram import Histogram
 from pytest_dbcluster.rounds.ledger import Ledger, LedgerEntry
@@ -126,7 +126,7 @@ def _errors(summary: LedgerSummary) -> str:
     by_count = sorted(summary.ledger.errors.items(), key=lambda item: (-item[1], item[0]))
     listed = [f"{code} on {node} x {count}" for (code, node), count in by_count[:ERRORS]]
     others = sum(count for _, count in by_count[ERRORS:])
-    return ", ".join([*listed, *([f"{others} others"] if others else [])])
+    return ", ".join([*listed, *([quantity(others, "other")] if others else [])])
 
 
 def _outcomes(summary: LedgerSummary) -> str:

@@ -13,6 +13,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 
 from pytest_dbcluster.claims.claim import Outcome, Verdict
+from pytest_dbcluster.formatting import quantity
 from pytest_dbcluster.rounds.round import LoadHost, Round, RunResult
 
 BUSY = 0.9  # share of the measured time that a thread is on a CPU; above it the thread delays its next operation
@@ -38,7 +39,7 @@ def limit(done: Round) -> str:
         if busiest >= BUSY:
             return f"a thread of the load generator{where} was on a CPU for {100 * busiest:.0f} % of the time"
         if used >= SHARE * cores:
-            return f"the load generator{where} used {used:.2g} of its {cores:g} cores"
+            return f"the load generator{where} used {used:.2g} of its {quantity(cores, 'core')}"
     return ""
 
 
@@ -84,10 +85,10 @@ def _usage(rounds: Sequence[Round]) -> str:
     if not used or not cores:
         return ""
     if len(own := [count for done in rounds if (count := _inside_of_pytest(done)) is not None]) > len(rounds) / 2:
-        return f"inside pytest, which used {statistics.median(own):.2f} of {statistics.median(cores):g} cores"
+        return f"inside pytest, which used {statistics.median(own):.2f} of {quantity(statistics.median(cores), 'core')}"
     busiest = [done.outcome.busiest for done in rounds if done.outcome.busiest is not None]
     thread = f", busiest thread {100 * statistics.median(busiest):.0f} %" if busiest else ""
-    return f"{statistics.median(used):.2f} of {statistics.median(cores):g} cores{thread}"
+    return f"{statistics.median(used):.2f} of {quantity(statistics.median(cores), 'core')}{thread}"
 
 
 def used_cores(done: Round) -> float | None:

@@ -64,6 +64,6 @@ def reason(before: Reading, after: Reading, limits: Sequence[ConnectionLimits], 
     if refused:
         nodes = ", ".join(f"{count} by {limit}" for limit, count in refused.items())
         text = f"{quantity(sum(refused.values()), 'connection')} turned away ({nodes})"
-    opens = f"; the workload has {clients} clients" if clients else ""
+    opens = f"; the workload has {quantity(clients, 'client')}" if clients else ""
     value = f"max_connections={clients + ROOM} or more" if clients else "a larger max_connections"
     return f"{text}{opens}: set {value} and no lower max_user_connections, or use fewer clients"

@@ -301,7 +301,7 @@ def _damage(entry: Path, manifest: str) -> str:
         # Older versions recorded the size of all files together.
         total, wanted = size(entry) - len(content), document.get("size", 0)
         if total != wanted:
-            return f"its files have {total} bytes instead of {wanted}"
+            return f"its files have {formatting.quantity(total, 'byte')} instead of {wanted}"
     return entry_files.damage(entry)
 
 

@@ -17,6 +17,8 @@ import stat
 from collections.abc import Mapping
 from pathlib import Path
 
+from pytest_dbcluster.formatting import quantity
+
 RECORD = ".files.json"  # path -> [size in bytes, SHA-256 digest]
 COMPARED = ".compared.json"  # path -> state of the file at the last comparison of its contents
 OWN = (RECORD, COMPARED, f"{RECORD}.new", f"{COMPARED}.new")
@@ -54,7 +56,7 @@ def damage(entry: Path) -> str:
         except FileNotFoundError:
             return f"{name} is missing"
         if status.st_size != size:
-            return f"{name} has {status.st_size} bytes instead of {size}"
+            return f"{name} has {quantity(status.st_size, 'byte')} instead of {size}"
         states[name] = _state(status)
     touched = [name for name, state in states.items() if compared.get(name) != state]
     changed = [name for name in touched if digest(entry / name) != recorded[name][1]]

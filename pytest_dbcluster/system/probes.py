@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.formatting import quantity
 from pytest_dbcluster.system import cgroups, processes
 
 BLIND_FSYNC = 50e-6  # seconds; no disk is faster, so a shorter fsync did not reach a disk
@@ -88,7 +89,7 @@ def busy_seconds() -> float:
 
 def shared_cores(usable: float) -> str:
     """A note on claims that are meaningless when all nodes share ``usable`` cores."""
-    return f"nodes share {usable:g} cores: a claim about node scaling means nothing here"
+    return f"nodes share {quantity(usable, 'core')}: a claim about node scaling means nothing here"
 
 
 def cpu_model() -> str:

@@ -140,7 +140,7 @@ def check_loads(workloads: Mapping[str, Workload], on: Sequence[ClusterSpec]) ->
     if wrong := [name for name in workloads if not isinstance(name, str) or not name.strip()]:
         raise ConfigError(
             f"measure({{name: workload, ...}}, on=[spec, ...]): a name is a text, got {', '.join(map(repr, wrong))}; "
-            f'write a text, such as "{wrong[0] or 16} clients"'
+            f'write a text, such as "threads {wrong[0] or 16}"'
         )
 
 

@@ -22,7 +22,7 @@ from pytest_dbcluster.clusters.servers.cnf_file import CnfFile
 from pytest_dbcluster.clusters.servers.data_template import Template
 from pytest_dbcluster.clusters.startup import bring_up
 from pytest_dbcluster.errors import ProvisionError, Unsupported
-from pytest_dbcluster.formatting import Report, some
+from pytest_dbcluster.formatting import Report, quantity, some
 from pytest_dbcluster.hosts.host import Host
 from pytest_dbcluster.hosts.provisioner import provisioner_class
 from pytest_dbcluster.releases import find
@@ -198,7 +198,7 @@ class Pool:
         wanted, nodes = sum(map(_memory, missing)), sum(variant.spec.nodes for variant in missing)
         if (free := self._make_free(lambda: self.provisioner.memory().available, wanted, needed)) < wanted:
             raise Unsupported(
-                f"not enough memory for {nodes} more servers: {free / 2**20:.0f} MiB available, "
+                f"not enough memory for {quantity(nodes, 'more server')}: {free / 2**20:.0f} MiB available, "
                 f"{wanted / 2**20:.0f} MiB needed; free some, or compare fewer variants with separate servers"
             )
 
@@ -220,7 +220,7 @@ class Pool:
                 if (free := disk.host.free_bytes()) < disk.needed:
                     other = "set DBCLUSTER_DATA_DIR to a directory on another disk"
                     raise Unsupported(
-                        f"no room on {disk} for {disk.copies} temporary copies of data sets: "
+                        f"no room on {disk} for {quantity(disk.copies, 'temporary copy')} of data sets: "
                         f"{free / 2**20:.0f} MiB free, {disk.needed / 2**20:.0f} MiB needed; free some, or "
                         f"{'use a host with more room' if disk.host.machine else other}"
                     )

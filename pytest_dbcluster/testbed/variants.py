@@ -375,7 +375,7 @@ class Switch:
             ]
         ) or must_write:
             if wrong and time.monotonic() > limit:
-                raise NotReady(f"{wanted} appliers on each node", seconds, wrong)
+                raise NotReady(f"{formatting.quantity(wanted, 'applier')} on each node", seconds, wrong)
             self._write(first=not wrote)
             wrote, must_write = True, False
 

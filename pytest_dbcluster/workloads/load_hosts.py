@@ -158,7 +158,7 @@ def _wait_connected(
         if over:
             future.result()
             raise WorkloadError(f"the load on {share.name} ended before the other load hosts had connected")
-        return f"{share.name}: not all {share.count} connections are open"
+        return f"{share.name}: not every connection of {share.count} is open"
 
     items = list(zip(divided, running, strict=True))
     hosts = [share.host for share in divided]

@@ -109,7 +109,8 @@ class MySQLSlap(Workload):
         queries = min(self.queries, self.quick_queries or 0)
         if queries < self.concurrency:
             raise ConfigError(
-                f"mysqlslap: {self.concurrency} clients need at least one query each, got {queries} queries"
+                f"mysqlslap: {self.concurrency} clients need at least one query each, got "
+                f"{formatting.quantity(queries, 'query')}"
             )
 
     def __str__(self) -> str:
@@ -329,7 +330,7 @@ def parse(text: str, *, clients: int) -> RunResult:
     if len(reports) != 1:
         raise UnreadableOutput("mysqlslap", "report of one benchmark", text)
     if int(reports[0]["clients"]) != clients:
-        raise UnreadableOutput("mysqlslap", f"report of {clients} clients", text)
+        raise UnreadableOutput("mysqlslap", f"report of {formatting.quantity(clients, 'client')}", text)
     seconds, least, most = (float(reports[0][name]) for name in ("average", "least", "most"))
     if seconds <= 0:
         raise UnreadableOutput("mysqlslap", "time above 0: the round was too short to be measured", text)

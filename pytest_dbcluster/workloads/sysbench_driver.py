@@ -25,6 +25,7 @@ from pytest_dbcluster.clusters.proxy import MOST_CONNECTIONS
 from pytest_dbcluster.clusters.servers.connection import Endpoint
 from pytest_dbcluster.clusters.servers.node import LOAD
 from pytest_dbcluster.errors import CommandFailed, ConfigError, Unsupported, WorkloadError
+from pytest_dbcluster.formatting import quantity
 from pytest_dbcluster.hosts.host import Host, at_once
 from pytest_dbcluster.releases import find
 from pytest_dbcluster.releases.release import Release
@@ -382,7 +383,8 @@ def _require_room(call: Call, cluster: Cluster) -> None:
     direct = {(node.endpoint.host, node.endpoint.port) for node in cluster.nodes}
     for number, endpoint in enumerate(call.endpoints):
         threads = len(range(number, call.threads, len(call.endpoints))) + math.ceil(call.idle / len(call.endpoints))
-        load = f"{call.threads} threads" + (f" beside {call.idle} idle connections" if call.idle else "")
+        idle = f" beside {quantity(call.idle, 'idle connection')}" if call.idle else ""
+        load = f"{quantity(call.threads, 'thread')}{idle}"
         if (endpoint.host, endpoint.port) not in direct and threads > MOST_CONNECTIONS:
             raise ConfigError(
                 f"{call.name}: {load} are {threads} connections to a proxy, which accepts "
@@ -394,8 +396,8 @@ def _require_room(call: Call, cluster: Cluster) -> None:
             needed = math.ceil(threads / len(endpoint.nodes)) + used
             if needed > maximum:
                 raise ConfigError(
-                    f"{call.name}: {load} are {needed - used} connections to {node.name}, which "
-                    f"accepts {maximum}, {used} of them in use: set max_connections={needed} or more there, or "
+                    f"{call.name}: {load} are {quantity(needed - used, 'connection')} to {node.name}, "
+                    f"which accepts {maximum}, {used} of them in use: set max_connections={needed} or more there, or "
                     "use fewer threads"
                 )
 

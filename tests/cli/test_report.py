@@ -106,7 +106,7 @@ def test_the_page_of_a_killed_run_is_made(run, capsys):
     told = capsys.readouterr()
     assert told.out == f"report: {directory}/index.html (1 claim)\n"
     assert f"{directory}: the last line of claims.jsonl is incomplete" in told.err
-    assert f"{directory}: the run was killed, or is still running: 6 of 9 tests have ended" in told.err
+    assert f"{directory}: the run was killed, or is still running: 6 of 9 tests ended" in told.err
 
 
 def test_two_runs_have_one_page_and_one_table(run, tmp_path, capsys):

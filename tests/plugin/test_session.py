@@ -202,7 +202,7 @@ def test_loads_without_texts_for_names_are_refused_before_anything_starts(sessio
     """They would be drawn until decided, and their table would then be none."""
     monkeypatch.setattr(session, "testbed", lambda *_, **__: pytest.fail("started"))
 
-    with pytest.raises(ConfigError, match=r"a name is a text, got 1, 16; write a text, such as \"1 clients\"$"):
+    with pytest.raises(ConfigError, match=r"a name is a text, got 1, 16; write a text, such as \"threads 1\"$"):
         session.measurement(
             MeasureCall(workload={1: "a", 16: "b"}, on=[ClusterSpec("galera", nodes=3)], release=None, item=None)
         )

@@ -61,7 +61,7 @@ def test_the_first_night_has_no_history(clone):
     assert (got.returncode, put.returncode) == (0, 0), got.stderr + put.stderr
     assert missing(got.stdout, "origin has no branch history", "begins with this run\n") == []
     assert not (one / "before.jsonl").exists()
-    assert put.stdout == "branch history: 1 lines\n"
+    assert put.stdout == "branch history: 1 line\n"
     assert git(clone.remote, "ls-tree", "--name-only", "history") == "history.jsonl"
     assert git(clone.remote, "rev-list", "--count", "history") == "1"
     assert git(one, "status", "--porcelain", "--untracked-files=no") == ""
@@ -76,7 +76,7 @@ def test_a_later_night_goes_on_from_it(clone):
         file.write('{"run": "two"}\n{"run": "to')  # a torn line stays one, and ends
     run(two, "put", "reports/history.jsonl")
 
-    assert missing(got.stdout, "reports/history.jsonl: 1 line", "branch history\n") == []
+    assert missing(got.stdout, "reports/history.jsonl: 1 line of branch history\n") == []
     assert kept(clone) == ['{"run": "one"}', '{"run": "two"}', '{"run": "to']
 
 

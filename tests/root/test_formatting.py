@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+from pathlib import Path
 
 import pytest
 from hypothesis import example, given
@@ -160,9 +162,36 @@ def test_one_alone_has_no_plural(number, shown):
     assert formatting.quantity(number, "node") == shown
 
 
-def test_a_noun_that_ends_in_s_has_its_plural():
-    """A second s would be wrong."""
-    assert (formatting.quantity(1, "process"), formatting.quantity(2, "process")) == ("1 process", "2 processes")
+@pytest.mark.parametrize(
+    ("number", "noun", "shown"),
+    [
+        (1, "process", "1 process"),
+        (2, "process", "2 processes"),
+        (1, "flush", "1 flush"),
+        (3, "flush", "3 flushes"),
+        (1, "temporary copy", "1 temporary copy"),
+        (2, "temporary copy", "2 temporary copies"),
+        (2, "day", "2 days"),
+    ],
+)
+def test_a_noun_has_its_own_plural(number, noun, shown):
+    """It depends on the end of the noun."""
+    assert formatting.quantity(number, noun) == shown
+
+
+def test_a_share_of_something_has_the_plural():
+    """Whole numbers have no decimals, and a float of 1 is one."""
+    assert [formatting.quantity(number, "core") for number in (1.0, 1.5, 2.0)] == ["1 core", "1.5 cores", "2 cores"]
+
+
+def test_no_message_makes_its_own_plural():
+    """``quantity`` is the only place that decides between one and many."""
+    own = re.compile(r"""(['"])(e?s)?\1 if [^\n]*1\)? else (['"])(e?s)?\3|(['"])s\5 \* \(""")
+    package = Path(formatting.__file__).parent
+
+    assert own.search("""f"{n} node{'' if n == 1 else 's'}" """)
+    assert own.search("""f"{n} node{'s' * (n > 1)}" """)
+    assert [str(path) for path in package.rglob("*.py") if own.search(path.read_text())] == []
 
 
 @pytest.mark.parametrize(

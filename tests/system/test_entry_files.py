@@ -88,4 +88,4 @@ def test_an_entry_without_a_record_gets_one(entry):
     assert entry_files.damage(entry) == ""
     assert entry_files.is_recorded(entry)
     os.truncate(entry / "mariadbd", 1)
-    assert missing(entry_files.damage(entry), "mariadbd", "1 bytes instead of 9") == []
+    assert missing(entry_files.damage(entry), "mariadbd", "1 byte instead of 9") == []

@@ -229,7 +229,7 @@ def test_too_little_memory_is_said_before_a_server_is_started(pool, monkeypatch,
     memory = types.SimpleNamespace(available=10 * 2**20, total=2**34)
     monkeypatch.setattr(psutil, "virtual_memory", lambda: memory)
 
-    with pytest.raises(Unsupported, match=r"memory for 1 more servers: 10 MiB available, "):
+    with pytest.raises(Unsupported, match=r"memory for 1 more server: 10 MiB available, "):
         pool.running([variant])
     assert not any(line.startswith("starting") for line in said)
 

@@ -142,15 +142,15 @@ def test_a_time_is_as_exact_as_its_last_digit(printed, step):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("", "mysqlslap printed no report of one benchmark in 0 lines of output: ''"),
-        (REPORT + REPORT, "mysqlslap printed no report of one benchmark in 16 lines of output: "),
+        ("", "mysqlslap printed no report of one benchmark; lines of its output: 0, with the end ''"),
+        (REPORT + REPORT, "mysqlslap printed no report of one benchmark; lines of its output: 16, with the end "),
         (
             REPORT.replace("Average number of seconds", "Mean"),
-            "mysqlslap printed no report of one benchmark in 8 lines",
+            "mysqlslap printed no report of one benchmark; lines of its output: 8",
         ),
         (
             REPORT.replace("queries: 50", "queries: 49"),
-            "mysqlslap printed no report of 50 clients in 8 lines of output",
+            "mysqlslap printed no report of 50 clients; lines of its output: 8",
         ),
         (REPORT.replace("0.417", "0.000"), "mysqlslap printed no time above 0: the round was too short to be measured"),
         (REPORT.replace("0.417", "0,417"), "mysqlslap printed no report of one benchmark"),

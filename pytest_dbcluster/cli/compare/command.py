@@ -21,7 +21,7 @@ from pytest_dbcluster.cli.text import add_wait, own_options, tell
 from pytest_dbcluster.cli.workload_option import add_workload
 from pytest_dbcluster.clusters.topology import usual_nodes
 from pytest_dbcluster.errors import ConfigError, Inconclusive, LockHeld, merge_names
-from pytest_dbcluster.formatting import duration, option_seconds
+from pytest_dbcluster.formatting import duration, option_seconds, quantity
 from pytest_dbcluster.hosts.given import HelpText, add_common, remote_arguments
 from pytest_dbcluster.hosts.provisioner import module_of, parse_images
 from pytest_dbcluster.measuring.evidence import Evidence
@@ -247,8 +247,8 @@ def specs_of(arguments: argparse.Namespace) -> list[ClusterSpec]:
     if len(files) > 2 or len(releases) > 2 or max(len(files), len(releases)) < 2:
         raise ConfigError(
             "dbcluster compare needs two my.cnf files (--cnf current.cnf --cnf candidate.cnf), two releases "
-            f"(--release {DEFAULT_RELEASE} --release mariadb:11.8), or both; got {len(files)} files and "
-            f"{len(arguments.release)} releases"
+            f"(--release {DEFAULT_RELEASE} --release mariadb:11.8), or both; got "
+            f"{quantity(len(files), 'file')} and {quantity(len(arguments.release), 'release')}"
         )
     nodes = usual_nodes(arguments.topology) if arguments.nodes is None else arguments.nodes
     both, specs = options_of(arguments.option), []

@@ -18,6 +18,7 @@ from pytest_dbcluster.clusters.servers.data_template import plugin_directory
 from pytest_dbcluster.clusters.servers.node import Node
 from pytest_dbcluster.clusters.topologies.async_replication import LATER, PrimaryAndReplicas
 from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.formatting import quantity
 from pytest_dbcluster.releases.release import Release
 
 
@@ -57,7 +58,7 @@ class SemiSync(PrimaryAndReplicas):
         given = nodes[0].options.get(wanted, "1")
         if given.isdigit() and int(given) > replicas:
             raise ConfigError(
-                f"option {wanted}={given} with {replicas} replica{'s' * (replicas > 1)}: commits would never get "
+                f"option {wanted}={given} with {quantity(replicas, 'replica')}: commits would never get "
                 f"enough acknowledgements; use nodes={int(given) + 1} or more"
             )
 
@@ -105,7 +106,7 @@ class SemiSync(PrimaryAndReplicas):
         if variables.get(semisync.primary) == "OFF":
             return LATER
         number = int(variables.get(semisync.wanted, "1"))
-        return f"received by {number} replica{'s' * (number > 1)} ({variables[semisync.wait_point]})"
+        return f"received by {quantity(number, 'replica')} ({variables[semisync.wait_point]})"
 
 
 _SEMISYNC = (MARIADB.semisync, MYSQL.semisync)

@@ -90,6 +90,7 @@ def lines(found: Sequence[JudgedClaim]) -> list[str]:
     if few:
         claims = sum(item.subject == RATIO for item in found)
         warnings.append(
-            f"history: {few} of {claims} claims have fewer than {LEAST} earlier runs, too few to detect drift"
+            f"history: {few} of {formatting.quantity(claims, 'claim')} cannot show drift yet, with fewer than {LEAST} "
+            "earlier runs"
         )
     return warnings

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import IO
 
 from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.formatting import quantity
 from pytest_dbcluster.reporting import unwritten
 from pytest_dbcluster.reporting.documents import json_text
 from pytest_dbcluster.reporting.history.entry import ACCEPTED, CLAIM, FORMAT, KNOWN, Acceptance, Entry, SeriesKey
@@ -74,7 +75,7 @@ def read(path: Path) -> History:
         else:
             accepted.append(found)
     if len(problems) > SHOWN:
-        problems = [*problems[:SHOWN], f"{path}: {len(problems) - SHOWN} more lines cannot be read"]
+        problems = [*problems[:SHOWN], f"{path}: cannot read {quantity(len(problems) - SHOWN, 'more line')}"]
     return History(tuple(entries), tuple(accepted), tuple(problems))
 
 

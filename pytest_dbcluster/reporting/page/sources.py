@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.formatting import quantity
 from pytest_dbcluster.reporting import schema
 from pytest_dbcluster.reporting.charts.timeline import Samples
 from pytest_dbcluster.reporting.documents.run_document import CUT_SHORT, FILE, RunDocument, TestDocument, read_run
@@ -106,7 +107,7 @@ def _about(run: RunDocument | None) -> list[str]:
     """Sentences about a run that was cut short. ``run`` is None for results of an older version."""
     if run is None:
         return ["the file run.json is missing: broken and skipped tests, the machine and the commit are unknown"]
-    ended = f"{run.ended_tests} of {run.selected} tests have ended"
+    ended = f"{run.ended_tests} of {quantity(run.selected, 'test')} ended"
     if run.cut_short:
         return [f"the run was cut short ({run.cut_short}): {ended}"]
     if run.ended is None:

@@ -167,7 +167,7 @@ def one_line(record: ClaimRecord) -> str:
     guard = f", 90 % ({interval})" if (interval := guard_interval(record)) else ""
     return (
         f"{word(record)}  {record.text}  {record.load}  {wording.estimate(verdict)}{guard}{published}, "
-        f"{verdict.pairs} pairs, {record.measured_seconds:.0f} s{reason}"
+        f"{formatting.quantity(verdict.pairs, 'pair')}, {record.measured_seconds:.0f} s{reason}"
     )
 
 

@@ -145,7 +145,7 @@ def markdown(digest: LogDigest) -> str:
         "Experimental. What became of the log, and what did not.",
         "",
     ]
-    counts = f"{totals.statements} statements, {totals.connections} connections"
+    counts = f"{quantity(totals.statements, 'statement')}, {quantity(totals.connections, 'connection')}"
     lines.append(f"- {digest.log.kind}, {size(digest.log.bytes)}, {counts}")
     lines += [f"- database in the log: {digest.schema}"] if digest.schema else []
     lines += [f"- covered: {percent(digest.coverage)} of the log's {digest.measure}", ""]
@@ -167,7 +167,7 @@ def markdown(digest: LogDigest) -> str:
         lines += ["", "## Notes", "", *(f"- {file}: {note}" for file, note in notes)]
     conflicts = sum(one.of.count for one in digest.classes if one.status == CONFLICT)
     if conflicts:
-        lines += ["", f"{conflicts} transactions were rolled back before their end."]
+        lines += ["", f"Rolled back before their end: {quantity(conflicts, 'transaction')}."]
         lines += ["Conflicts come from the load itself, so no file repeats them."]
     return "\n".join(lines) + "\n"
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pytest_dbcluster import calls, registry, wait
 from pytest_dbcluster.errors import ConfigError, WorkloadError
+from pytest_dbcluster.formatting import quantity
 from pytest_dbcluster.rounds import open_loop
 from pytest_dbcluster.rounds.round import RunResult
 from pytest_dbcluster.rounds.round_length import USUAL
@@ -289,7 +290,9 @@ class LuaScript(Workload):
         self._warn(setting, sum(report["repeated"] for report in reports))
         commits = sum(report["commits"] for report in reports)
         if not self.writes and commits:
-            raise WorkloadError(f"{self} has writes=False, and its events made {commits} commits: set writes=True")
+            raise WorkloadError(
+                f"{self} has writes=False, and its events made {quantity(commits, 'commit')}: set writes=True"
+            )
         counted = self.writes and not any(report["bulk"] for report in reports)
         return dataclasses.replace(result, commits=commits if counted else None), reports
 
@@ -298,8 +301,8 @@ class LuaScript(Workload):
         if repeated and (str(self), self.content) not in _WARNED:
             _WARNED.add((str(self), self.content))
             setting.progress(
-                f"{self}: an event commits more than once, so {repeated} retries repeated committed work; attempts=1 "
-                "counts such an event as failed instead"
+                f"{self}: an event commits more than once, so {quantity(repeated, 'retry')} repeated committed work; "
+                "attempts=1 counts such an event as failed instead"
             )
 
     def _command(self, setting: Setting) -> Call:

@@ -15,6 +15,7 @@ from pathlib import Path
 from pytest_dbcluster import registry, wait
 from pytest_dbcluster.clusters.servers.connection import Connection, SQLError
 from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.formatting import quantity
 from pytest_dbcluster.workloads.sql import generated_rows, schema
 from pytest_dbcluster.workloads.sql.language.lexer import SQLText
 from pytest_dbcluster.workloads.sql.manifest import WorkloadManifest
@@ -199,7 +200,10 @@ def _literals(
 ) -> Iterator[tuple[int, list[str]]]:
     for line, row in rows:
         if len(row) != len(columns):
-            raise ConfigError(f"{shown}:{line}: {len(row)} values, and {len(columns)} columns ({', '.join(columns)})")
+            raise ConfigError(
+                f"{shown}:{line}: {quantity(len(row), 'value')}, and {quantity(len(columns), 'column')} "
+                f"({', '.join(columns)})"
+            )
         yield line, [_literal(value, escaped) for value in row]
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from pytest_dbcluster import wait
 from pytest_dbcluster.clusters.topology import FailedOver, FailsOver, Rejoins, Topology
 from pytest_dbcluster.errors import ConfigError, WorkloadError
+from pytest_dbcluster.formatting import quantity
 from pytest_dbcluster.spec import ClusterSpec
 from pytest_dbcluster.workloads.tpcc import books, conditions, orders
 from pytest_dbcluster.workloads.tpcc.books import OrderBook
@@ -138,9 +139,9 @@ def _wait_for_orders(load: TPCC, cluster: Cluster, running: concurrent.futures.F
         if there < ORDERS and running.done():
             running.result()
             raise WorkloadError(
-                f"{load} made {there} orders in {load.round_seconds:g} s, and needs {ORDERS} before we kill a server: "
-                "use more seconds= or threads="
+                f"{load} made {quantity(there, 'order')} in {load.round_seconds:g} s, and needs {ORDERS} before we "
+                "kill a server: use more seconds= or threads="
             )
-        return [] if there >= ORDERS else [f"{there} orders"]
+        return [] if there >= ORDERS else [quantity(there, "order")]
 
     wait.until(problems, f"the first orders of {load}", seconds=READY_SECONDS)

@@ -91,7 +91,7 @@ def of(data):
     [
         ("template.json", b"", "template.json is empty"),
         ("template.json", b'{"password": "ne', "template.json is not JSON"),
-        ("data/ibdata1", b"x", "data/ibdata1 has 1 bytes instead of 3"),
+        ("data/ibdata1", b"x", "data/ibdata1 has 1 byte instead of 3"),
         ("data/ibdata1", b"xyz", "data/ibdata1 has other contents than when it was made"),
     ],
 )

@@ -115,7 +115,7 @@ def test_a_rate_that_is_too_high_is_lowered_once_for_all_and_begun_again():
     assert paced.lowered == ["slow fell behind in 4 of 4 rounds"]
     assert {round(done.outcome.rate) for done in (*slow.rounds, *fast.rounds)} == {420}
     assert "\n  open loop: 420/s, lowered from 700/s: slow fell behind in 4 of 4 rounds" in answer.message
-    assert "\n  4 pairs were dropped" in answer.message
+    assert "\n  dropped 4 pairs" in answer.message
     assert [done.block for done in slow.rounds[:8]] == [0] * 4 + [1] * 4  # opening blocks again
     assert asked.pairs == len(slow.rounds) == answer.verdict.pairs
 

@@ -157,7 +157,7 @@ def test_a_killed_run_says_so(run, allure):
     [(environments, metadata)] = allure
 
     assert line == f"Allure report: {directory}/allure.html"
-    assert "The run was killed, or is still running: 6 of 9 tests have ended." in metadata.replace("\\", "")
+    assert "The run was killed, or is still running: 6 of 9 tests ended." in metadata.replace("\\", "")
     assert environments == {"mariadb:10.11": "mariadb:10.11"}
 
 

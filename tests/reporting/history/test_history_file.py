@@ -99,7 +99,7 @@ def test_many_lines_that_cannot_be_read_are_counted(tmp_path):
     problems = history_file.read(path).problems
 
     assert len(problems) == 4
-    assert missing(problems[-1], f"{path}: ", "6 more lines", "cannot be read") == []
+    assert missing(problems[-1], f"{path}: ", "cannot read", "6 more lines") == []
 
 
 def _add(path, number):

@@ -200,4 +200,4 @@ def test_a_run_that_was_cut_short_says_so(browser, page):
     browser.open(page)
     note = browser.script("document.querySelector('.note').innerText")
 
-    assert note == "The run was cut short (SIGTERM): 6 of 9 tests have ended."
+    assert note == "The run was cut short (SIGTERM): 6 of 9 tests ended."

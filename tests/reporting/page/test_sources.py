@@ -53,8 +53,8 @@ def test_a_run_without_its_document_is_read(run):
 @pytest.mark.parametrize(
     ("changes", "note"),
     [
-        ({"cut_short": "SIGTERM", "selected": 9}, "the run was cut short (SIGTERM): 6 of 9 tests have ended"),
-        ({"ended": None, "selected": 9}, "the run was killed, or is still running: 6 of 9 tests have ended"),
+        ({"cut_short": "SIGTERM", "selected": 9}, "the run was cut short (SIGTERM): 6 of 9 tests ended"),
+        ({"ended": None, "selected": 9}, "the run was killed, or is still running: 6 of 9 tests ended"),
     ],
 )
 def test_a_run_that_was_cut_short_says_so(tmp_path, changes, note):

@@ -90,7 +90,7 @@ def test_a_damaged_data_set_is_populated_again(keep, said):
     assert again == kept
     assert (kept / "ibdata1").stat().st_size > 1
     assert populated(said) == 1
-    assert any(line.startswith(f"{kept.parent} is damaged: data/ibdata1 has 1 bytes instead of ") for line in said)
+    assert any(line.startswith(f"{kept.parent} is damaged: data/ibdata1 has 1 byte instead of ") for line in said)
 
 
 def test_a_testbed_starts_from_what_is_kept(pool):
@@ -155,7 +155,7 @@ def test_a_disk_without_room_for_the_copies_is_named_before_a_server_starts(pool
     with pytest.raises(Unsupported) as caught:
         started(pool, ONE, Words())
     assert str(caught.value).startswith("no room on the disk of /")
-    assert " for 1 temporary copies of data sets: 5 MiB free, " in str(caught.value)
+    assert " for 1 temporary copy of data sets: 5 MiB free, " in str(caught.value)
     assert said == []
 
 

@@ -164,7 +164,7 @@ def test_a_rolled_back_begin_of_a_transaction_is_a_conflict(digest):
     found, files = digest(text)
 
     assert [one.file for one in found.classes if one.file] == ["update_orders.sql"]
-    assert "10 transactions were rolled back before their end" in files["digest.md"]
+    assert "Rolled back before their end: 10 transactions." in files["digest.md"]
 
 
 def test_every_part_of_the_log_is_named(digest):

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from pytest_dbcluster import wait
 from pytest_dbcluster.errors import CommandFailed, ProvisionError, Unsupported
-from pytest_dbcluster.formatting import size
+from pytest_dbcluster.formatting import quantity, size
 from pytest_dbcluster.hosts.host import BlockDevice, Host, replication_address
 
 T = TypeVar("T")
@@ -236,7 +236,7 @@ class Resource:
         if len(known) < len(states):
             return []
         return [
-            f"{host.name}: DRBD has {state.pending} requests pending and {size(state.out_of_sync)} to copy"
+            f"{host.name}: DRBD has {quantity(state.pending, 'request')} pending and {size(state.out_of_sync)} to copy"
             for host, state in zip(self.hosts, known, strict=True)
             if state.pending or state.out_of_sync
         ]

@@ -22,6 +22,7 @@ from pytest_dbcluster.clusters.servers.variables import same
 from pytest_dbcluster.clusters.topologies.group_replication import members
 from pytest_dbcluster.clusters.topology import Pulse, Topology
 from pytest_dbcluster.errors import ConfigError, ProvisionError
+from pytest_dbcluster.formatting import quantity
 from pytest_dbcluster.releases.release import Release
 
 PULSE = {
@@ -284,7 +285,7 @@ class GroupReplication(Topology):
             members.check_applier(node, state)
             executed[node] = members.split_gtids(gtids, self._names(node))[0]
             if int(certifying) + int(applying):
-                lines.append(f"{node.name}: {certifying} transactions to certify, {applying} to apply")
+                lines.append(f"{node.name}: {quantity(int(certifying), 'transaction')} to certify, {applying} to apply")
         missing = members.missing_gtids(executed)
         return lines + [f"{node.name} must still apply {gtids}" for node, gtids in missing.items()]
 

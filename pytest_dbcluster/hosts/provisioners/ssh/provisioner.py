@@ -252,8 +252,9 @@ class SshProvisioner(Provisioner):
             if more > 0 and (busy := self._try_take(more, load=not self._machines)):
                 if self._machines:
                     raise Unsupported(
-                        f"a cluster of {nodes} nodes needs {quantity(more, 'more machine')} than this process has, and "
-                        f"others use {', '.join(busy)}: name more machines with --db-host, or take fewer workers (-n)"
+                        f"a cluster of {quantity(nodes, 'node')} needs {quantity(more, 'more machine')} than this "
+                        f"process has, and others use {', '.join(busy)}: name more machines with --db-host, or take "
+                        "fewer workers (-n)"
                     )
                 with machine_lock.this().waiting():
                     self._wait(more, busy)

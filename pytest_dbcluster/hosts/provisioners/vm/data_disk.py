@@ -13,7 +13,7 @@ import statistics
 from pathlib import Path
 
 from pytest_dbcluster.errors import CommandFailed, ProvisionError
-from pytest_dbcluster.formatting import size
+from pytest_dbcluster.formatting import quantity, size
 from pytest_dbcluster.hosts.guests.disk import ServedDisk
 from pytest_dbcluster.hosts.guests.guest import DIRECTORY, PATH
 from pytest_dbcluster.hosts.host import DATA, Host
@@ -200,7 +200,7 @@ class DataDisk:
             if (flushes := after.flushes - before.flushes) < FLUSHES:
                 file = self._served.disk.path
                 raise ProvisionError(
-                    f"{FLUSHES} flushes in {self._host.name} caused {flushes} flushes of its disk {file}"
+                    f"{FLUSHES} flushes in {self._host.name} caused {quantity(flushes, 'flush')} of its disk {file}"
                 )
             self._flush_seconds = statistics.median(after.latest[-flushes:])
         return self._flush_seconds

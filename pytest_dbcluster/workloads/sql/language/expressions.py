@@ -15,6 +15,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from pytest_dbcluster import registry
+from pytest_dbcluster.formatting import quantity
 from pytest_dbcluster.workloads.sql.language.lexer import FilePlace, SQLText
 
 LARGEST = 2**53  # numbers of Lua are doubles, which have whole numbers up to here
@@ -345,7 +346,7 @@ def _checked_call(place: FilePlace, name: str, arguments: Sequence[Expression]) 
     known, count = FUNCTIONS[name], len(arguments)
     odd = name == "random_weighted" and count % 2
     if count < known.least or (known.most is not None and count > known.most) or odd:
-        raise place.error(f"{name} has {count} argument{'s' * (count != 1)}: write {known.usage}")
+        raise place.error(f"{name} has {quantity(count, 'argument')}: write {known.usage}")
     return FunctionCall(place, name, tuple(arguments))
 
 

@@ -91,7 +91,7 @@ class PriceTable(msgspec.Struct, frozen=True):
         if odd := [name for name in rows if name not in PRICED and not TYPE.fullmatch(name)]:
             return f"{odd[0]!r} is not an instance type"
         if odd := [name for name, row in rows.items() if len(row) != len(self.regions)]:
-            return f"{odd[0]} has {len(rows[odd[0]])} prices for {quantity(len(self.regions), 'region')}"
+            return f"{odd[0]} has {quantity(len(rows[odd[0]]), 'price')} for {quantity(len(self.regions), 'region')}"
         wrong = [name for name, row in rows.items() for one in row if one is not None and not 0 < one < math.inf]
         return f"a price of {wrong[0]} is not above 0" if wrong else ""
 

@@ -140,7 +140,7 @@ def test_a_price_of_something_else_is_no_instance_type():
     [
         ({"format": 2}, "it has format 2, not 1"),
         ({"sources": {}}, "it names no source of instances and others"),
-        ({"instances": {"r6i.large": [0.5]}}, "r6i.large has 1 prices for 2 regions"),
+        ({"instances": {"r6i.large": [0.5]}}, "r6i.large has 1 price for 2 regions"),
         ({"instances": {"r6i.large": [0.0, None]}}, "a price of r6i.large is not above 0"),
         ({"instances": {"r6i.large": [-0.1, None]}}, "a price of r6i.large is not above 0"),
         ({"others": {"disk": [1, 1]}}, "'disk' is not an instance type"),
