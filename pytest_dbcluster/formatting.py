@@ -189,8 +189,8 @@ def fit_terminal(text: str, before: str = "") -> str:
 class ShownMessage:
     """The message of a test as pytest shows it: only among the failures, in lines that fit.
 
-    It is not a ``str``, because pytest repeats all lines of a ``str`` in its short summary, in GitHub Actions and with
-    ``-vv``. ``str`` of it is the text.
+    It is not a ``str``. pytest repeats all lines of a ``str`` in its short summary, in GitHub Actions and with ``-vv``.
+    ``str`` of it is the text.
     """
 
     text: str

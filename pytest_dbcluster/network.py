@@ -76,7 +76,7 @@ class NetworkNeeds:
         return LinkShape(rtt, self.loss, self.jitter, self.rate) if peers else LinkShape(rtt)
 
     def unknown_end(self, nodes: int, *, proxy: bool) -> str:
-        """Which end of a link a cluster with this number of nodes does not have, as a sentence; empty if it has all."""
+        """Which end of a link a cluster with this number of nodes lacks, as a sentence; empty for none."""
         known = [*(f"node{number + 1}" for number in range(nodes)), *([PROXY] if proxy else []), CLIENT]
         for pair, _ in self.links:
             if lacking := next((end for end in pair if end not in known), ""):

@@ -1,4 +1,4 @@
-"""Reasons: why a claim has no verdict, why a round is void, and why a measurement stops; with what to do about each.
+"""Reasons: why a claim has no verdict, a round is void, or a measurement stops; with what to do about each.
 
 The texts are made where the reason is found, with its figures. This module has their form, so that a text leads to its
 meaning. The page reference/messages of the documentation has one entry for each reason.

@@ -79,7 +79,7 @@ def block_orders(variants: int, seed: int) -> Iterator[Order]:
 def seed_of(run: int, *names: object) -> int:
     """The seed of one measurement, 64 bits: the run's seed, mixed with the names of the measurement (SHA-256).
 
-    So the orders of two measurements of a run have nothing in common, and a repeated run repeats all of them.
+    So the orders of two measurements have nothing in common, and a repeated run repeats all of them.
     """
     text = "\0".join(map(str, (run, *names)))
     return int.from_bytes(hashlib.sha256(text.encode("utf-8", "surrogateescape")).digest()[:8], "big")

@@ -8,10 +8,10 @@ their log ratios. Opening blocks are fitted apart from later blocks, because a d
 
 What chance does is known from the draw of the order (``block_order``), as it is for claims. Without carry-over the log
 times less the variant's part are fixed numbers, whatever the noise is. Every other order that could have been drawn
-meets the same numbers. So t of the order that ran is compared with t of other orders (a randomisation test, p as in
-Phipson and Smyth 2010). The variant's part itself is not known: every value is tried, and the one with which chance
-does the most counts. So the level holds for any ratio of the variants and any noise that is the same for both. It takes
-for granted that a variant changes every log time by the same.
+meets the same numbers. So t of the order that ran is compared with t of other orders. This is a randomisation test,
+with p as in Phipson and Smyth 2010. The variant's part itself is not known: every value is tried, and the one with
+which chance does the most counts. So the level holds for any ratio of the variants and any noise that is the same for
+both. It takes for granted that a variant changes every log time by the same.
 
 No verdict rests on carry-over: it is shown beside the estimate, and it warns.
 """
@@ -138,7 +138,8 @@ class _Score(NamedTuple):
     ``part`` is subtracted from the log time of each round of the first variant. Then:
 
     - the predecessor's part is (time - part x label) / weight
-    - the square of its t is (time - part x label)^2 / (times - 2 x part x mixed + part^2 x labels)
+    - the square of its t is a ratio with two terms: (time - part x label)^2 over (times - 2 x part x mixed + part^2 x
+      labels)
     """
 
     weight: float
@@ -296,7 +297,7 @@ def _score(fits: Sequence[_Fit], sums: Sequence[Values]) -> _Score | None:
 
 
 def _first_variant(sums: Sequence[Values]) -> float:
-    """By how much (log time) a round of the first variant is slower than one of the second, after the same variant."""
+    """By how much (log time) a round of the first variant is slower than the second's, after the same variant."""
     weights, times = 0.0, 0.0
     for uu, up, pp, u_time, _, p_time, _ in map(_of_two, sums):
         if uu > SINGULAR and pp > SINGULAR and (weight := uu - up * up / pp) > SINGULAR:
@@ -306,7 +307,7 @@ def _first_variant(sums: Sequence[Values]) -> float:
 
 
 def _of_two(sums: Values) -> tuple[float, ...]:
-    """The sums uu, up, pp, u x time, u x variant, p x time, p x variant, without what third variants explain."""
+    """The sums uu, up, pp, then those of u and p with time and variant, without what third variants explain."""
     uu, up, pp, *crossed = sums
     u, p = crossed[: len(crossed) // 2], crossed[len(crossed) // 2 :]
     third = u[2:], p[2:]
@@ -316,9 +317,9 @@ def _of_two(sums: Values) -> tuple[float, ...]:
 
 
 def _critical(ran: _Score, variant: float, orders: Iterator[_Score | None]) -> float:
-    """The square of t that, with any part of the first variant, less than 1 of 100 orders reach; inf if there is none.
+    """The square of t that less than 1 of 100 orders reach, with any part of the first variant.
 
-    ran: the order that ran. variant: the first variant's part, as it is estimated.
+    Infinite if there is none. ran: the order that ran. variant: the first variant's part, as it is estimated.
     """
     few, many = DRAWN
     scores = [*itertools.islice(orders, few)]
@@ -344,7 +345,7 @@ def _critical(ran: _Score, variant: float, orders: Iterator[_Score | None]) -> f
 
 
 def _most(scores: Sequence[_Score], square: float) -> int:
-    """How many of these have at least this square of t, with the part of the first variant for which most have."""
+    """How many of these have at least this square of t, with the first variant's part that has most."""
     reached = [interval for score in scores for interval in score.reaches(square)]
     ends = sorted([(low, 0) for low, _ in reached] + [(high, 1) for _, high in reached])
     return max(itertools.accumulate(-1 if ended else 1 for _, ended in ends), default=0)

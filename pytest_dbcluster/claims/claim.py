@@ -3,13 +3,13 @@
 A log ratio is log(candidate / baseline) of one pair of rounds. It compares speeds, where higher is better; for
 ``lower`` it compares the counter that the claim names. Theta is the true log ratio.
 
-Every claim makes the same promise. The chance of a wrong verdict is at most ``alpha`` towards each side, over all
-looks together: .0005 (1 in 2000), or .0001 with ``--db-alpha``. The promise rests only on the random order of the
-rounds. So it holds for any noise that is the same for both variants. It also holds for independent rounds with the same
-centre and different spreads, if their log differences are symmetric about the bound.
+Every claim makes the same promise. The chance of a wrong verdict is at most ``alpha`` towards each side, over all looks
+together: .0005 (1 in 2000), or .0001 with ``--db-alpha``. The promise rests only on the random order of the rounds. So
+it holds for any noise that is the same for both variants. It also holds for independent rounds with one centre and
+different spreads, if log differences are symmetric about the bound.
 
-A guard (``no_slower_than``, ``same_as``) also fails at ``alpha``. It may hold wrongly at .05 if rounds are independent,
-and at .1 if they are not and both variants have the same noise.
+A guard (``no_slower_than``, ``same_as``) also fails at ``alpha``. It may hold wrongly at .05 if rounds are independent.
+If they are not and both variants have the same noise, it may at .1.
 
 The order cannot distinguish an effect from an autocorrelation or a drift of only one variant, or from carry-over. A
 verdict is about the running instances under the given workload, in the time of the measurement. ``verdict`` decides: it
@@ -241,7 +241,7 @@ class Claim:
     def limits(self) -> tuple[float, ...]:
         """The ratios at which the answer changes: the finite ends of the three ranges above, in rising order.
 
-        The text of a ratio must show on which side of them it lies, so no number is rounded across one.
+        The text of a ratio must show on which side of them it lies, so no rounding crosses one.
         """
         ranges = (self.bounds, self.hold_bounds, self.fail_bounds)
         ends = {math.exp(end) for some in ranges for end in some if math.isfinite(end)}
@@ -264,9 +264,9 @@ class Claim:
     def call(self, names: tuple[str, ...], metric: str, usual: str = "throughput") -> str:
         """The claim as a test writes it: ``flush_2.beats(default, by=0.1)``.
 
-        names: candidate and baseline, all variants of an order, slowest first, or the two pairs of ``fades``, each with
-        its baseline first. usual: the default metric of the workload, which the text leaves out. A comparison without a
-        claim (``differs``) gets its name in the table.
+        names: candidate and baseline, or all variants of an order, slowest first. For ``fades`` the two pairs, each
+        with its baseline first. usual: the default metric of the workload, which the text leaves out. A comparison
+        without a claim (``differs``) gets its name in the table.
         """
         return self.of_kind.call(self, names, metric, usual)
 

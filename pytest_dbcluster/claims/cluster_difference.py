@@ -2,9 +2,9 @@
 
 Two servers with the same release and options differ: their memory and files lie elsewhere. Such a difference stays as
 long as the servers run, so more rounds do not remove it. So a claim between separate clusters holds only if its
-interval lies beyond the bound of the claim by more than f. It fails only if the interval lies short of the bound by
-more than f. Between the two it is inconclusive. Each metric has a separate f: equal clusters differ more in a latency
-than in throughput.
+interval lies beyond its bound by more than f. It fails only if the interval lies short of the bound by more than f.
+Between the two it is inconclusive. Each metric has a separate f: equal clusters differ more in a latency than in
+throughput.
 
 f is the .995 quantile of the log ratio of two fresh equal clusters: 1 pair of clusters in 200 differs by more towards
 one side. ``upper`` estimates it from pairs of clusters that were measured.
@@ -100,8 +100,8 @@ def upper(log_ratios: Sequence[float], noise: float = 0.0) -> float:
     - t is the .995 quantile of Student's distribution with these degrees of freedom. At 24 pairs it is 2.80; a known
       standard deviation would need 2.58.
     - For normal differences exactly 1 new pair in 200 lies above t * s, with the uncertainty of s included. It is the
-      prediction bound of one future observation (Hahn and Meeker, Statistical Intervals, 1991, section 4.8, for a known
-      mean).
+      prediction bound of one future observation, for a known mean. See Hahn and Meeker, Statistical Intervals, 1991,
+      section 4.8.
     - The largest difference guards against tails that are not normal.
 
     noise: the standard error of a difference that comes from the rounds. The interval of a claim already has the noise

@@ -45,7 +45,7 @@ def rejects(pairs: Pairs, level: float, bound: float) -> tuple[bool, bool]:
 
 
 def _sign_test(pairs: Pairs, level: float) -> tuple[Sequence[float], float]:
-    """The log ratios of a look, in rising order, and how many of them on one side reject; infinite for none.
+    """The log ratios of a look, in rising order, and how many on one side reject; infinite for none.
 
     Before 14 pairs all rounds inside each opening block are compared, as they are for speeds: so few pairs cannot
     reject.
@@ -100,7 +100,7 @@ def least(level: float, look: int, of: int) -> float:
 
 @functools.lru_cache(maxsize=512)
 def chance(level: float, look: int) -> float:
-    """The exact chance of the signed ranks of this look to reject wrongly towards one side; 0 if it cannot decide."""
+    """The exact chance that this look's signed ranks reject wrongly towards one side; 0 if it cannot decide."""
     value = critical_values.boundary(level).at(look)
     if value is None:
         return 0.0
@@ -151,7 +151,7 @@ def interval(seen: Pairs, level: float) -> Interval:
 
 
 def detectable(pairs: Pairs, level: float, look: int) -> float:
-    """The log ratio, at least 0, by which a counter must be lower for ``look`` pairs to show it with power .8."""
+    """The log ratio by which a counter must be lower for ``look`` pairs to show it (power .8), or 0."""
     found, of = ratios(pairs), _of(pairs, look)
     needed = _least_pairs(level, look, of)
     if math.isinf(needed) or not found:
@@ -183,7 +183,7 @@ def _chance_for(needed: int, of: int) -> float:
 
 
 def pairs_needed(pairs: Pairs, on_side: int, level: float, later: Iterable[int]) -> int | None:
-    """How many pairs decide with power .8, if as large a share of them lies on this side as of these.
+    """How many pairs decide with power .8, if their share on this side is that of these.
 
     later: the looks to come. Beyond them the number is that of a normal approximation. None if no more than half of
     the pairs lie there, and if a million pairs are not enough.

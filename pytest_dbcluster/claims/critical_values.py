@@ -20,7 +20,7 @@ that compares the spreads seen at 8 pairs would help: a variant with two modes m
 Rows for claims: the exact chances of all looks add up to at most the level (union bound). So the level holds in both
 cases, towards one side. A look speaks if all signs alike take at most a tenth of the level. All signed ranks have one
 nominal level: the largest that keeps the sum. It is never larger than that of a looser level. Guards: the chances add
-up to .1, which a guard promises if rounds depend on each other and the variant changes nothing. A simulation shows that
+up to .1. A guard promises it if rounds depend on each other and the variant changes nothing. A simulation shows that
 this keeps .05 for independent rounds, all looks together. It has spreads from 1:1 to 1:10, and noise that grows
 tenfold.
 

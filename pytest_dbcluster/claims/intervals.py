@@ -30,7 +30,7 @@ WIDEST = 1e-9  # the smallest spread that is reckoned with, so that equal pairs 
 
 
 def interval(pairs: Pairs, level: float, within: float = ROUNDING) -> Interval:
-    """The log ratios that the last look does not reject; each end is wrong with a chance of at most ``level``.
+    """The log ratios that the last look does not reject; each end errs with a chance of at most ``level``.
 
     That chance covers all looks together. Unbounded before the first look, and if so few pairs prove nothing.
     """
@@ -133,9 +133,9 @@ def sums_above(rising: Sequence[float], limit: float) -> int:
 def estimate(pairs: Pairs, within: float = ROUNDING) -> float:
     """The Hodges-Lehmann estimate of the log ratio: the middle of what the test rejects last; nan without pairs.
 
-    At whole opening blocks it is the median of the 16 differences inside each of them. From 13 pairs on it is the log
-    ratio at which half of all sums of two remainders are above 0. Otherwise it is the median of the averages of two
-    pairs. Of a counter it is the estimate of ``counts``.
+    At whole opening blocks it is the median of the 16 differences inside each of them. From 13 pairs on, half of all
+    sums of two remainders are above 0 at this log ratio. Otherwise it is the median of the averages of two pairs. Of a
+    counter it is the estimate of ``counts``.
     """
     if pairs.counts:
         return counts.estimate(pairs)

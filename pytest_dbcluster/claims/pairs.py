@@ -39,7 +39,7 @@ class Pairs:
     """Whether the values are a counter, which ``counts`` compares, and not speeds."""
 
     rounding: tuple[float, ...] = ()
-    """By how much each log ratio may be wrong, because the tool prints times in steps; empty if it does not."""
+    """The possible error of each log ratio, because the tool prints times in steps; empty if it does not."""
 
     parts: tuple[Pairs, ...] = ()
     """The two comparisons that pairs of ``of_losses`` consist of; empty for pairs of rounds."""
@@ -74,7 +74,7 @@ class Pairs:
     def ratios(self) -> tuple[float, ...]:
         """The natural log of candidate / baseline of each pair.
 
-        Of a counter that is 0 somewhere, half of its smallest other value is added to all values, to show them.
+        If a counter is 0 somewhere, half of its smallest other value is added to all values for display.
         """
         if self.counts and -math.inf in (every := (*self.candidate, *self.baseline)):
             least = math.exp(min((log for log in every if log > -math.inf), default=0.0)) / 2
@@ -89,7 +89,7 @@ class Pairs:
 
     @functools.cached_property
     def blur(self) -> float:
-        """By how much any log ratio, and so an estimate and the ends of its interval, may be wrong by rounding."""
+        """The possible error of any log ratio by rounding, and so of an estimate and its interval."""
         return max(self.rounding, default=0.0)
 
     @property

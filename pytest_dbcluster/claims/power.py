@@ -175,8 +175,8 @@ def chance_beyond(distance: float, shown: float, drawn: int, level: float, end: 
     """Chance that the interval of ``end`` pairs lies beyond a bound, if later pairs resemble the ``drawn`` pairs.
 
     distance: how far the present estimate lies beyond the bound, as a log ratio. shown: what ``end`` pairs show with
-    power .8. With a flat prior the estimate of all pairs is normal around the present one, with the variance
-    error^2 (end/drawn - 1). The error is that of an estimate from ``end`` pairs.
+    power .8. With a flat prior the estimate of all pairs is normal around the present one. Its variance is error^2
+    (end/drawn - 1). The error is that of an estimate from ``end`` pairs.
     """
     reach = quantile(level, end)
     if math.isinf(reach):

@@ -4,7 +4,7 @@
 covers all looks together. The rule of one look is ``_answer``: the claim holds when its interval lies inside
 ``Claim.hold_bounds``, and fails when its interval lies outside of ``Claim.fail_bounds``. A claim ends inconclusive at
 the cap, when the budget is used, and when it is futile. It does so too if void rounds depend on the variant, or if
-equal clusters can differ by what was measured. The last reason is that no verdict can be trusted.
+equal clusters can differ as much. The last reason is that no verdict can be trusted.
 """
 
 from __future__ import annotations
@@ -256,8 +256,8 @@ def _disagreement(claim: Claim, pairs: Pairs, alpha: float, alpha_fail: float) -
 def _chance(claims: ClaimsWithPairs, alpha: float, end: int) -> float:
     """Chance that a claim is decided by the look at ``end`` pairs, if later pairs resemble the drawn pairs.
 
-    The noise counts as smaller by 1.5 of its standard errors, so a claim is given up only if that is certain. If normal
-    noise of ``pair_sd`` leaves no chance, the noise is resampled too, and the larger chance counts.
+    The noise counts as smaller by 1.5 of its standard errors, so no claim is given up too early. If normal noise of
+    ``pair_sd`` leaves no chance, the noise is resampled too, and the larger chance counts.
     """
     fast = _chance_by(claims, alpha, end, power.detectable_if_normal)
     return fast if fast >= FUTILE else max(fast, _chance_by(claims, alpha, end, power.detectable))
@@ -327,7 +327,7 @@ def _verdict(outcome: Outcome, reason: str, claim: Claim, pairs: Pairs, alpha: f
 
 
 def _pairs_needed(claim: Claim, pairs: Pairs, centre: float, alpha: float) -> int | None:
-    """Pairs that would decide with power .8 if the estimate were the true ratio; None if it lies on a bound."""
+    """Pairs that would decide with power .8 if the estimate were true; None if it lies on a bound."""
     if len(pairs) < 2:
         return None
     if pairs.counts:

@@ -15,12 +15,12 @@ between clients and the nodes. A *dialect* is one vendor's names for programs, o
 The path of a user's my.cnf: ``servers.cnf_file`` reads it, ``servers.cnf_judge`` checks it with the release, and
 ``servers.options`` adds the spec's options, which win.
 
-The my.cnf of a node: ``bring_up`` calls ``Topology.options`` (for Galera in ``topologies/galera.py``), adds the user's
-options, which win (``servers.node.merge``), and ``servers.node.Node.configure`` checks and writes the file.
+The my.cnf of a node: ``bring_up`` calls ``Topology.options`` (for Galera in ``topologies/galera.py``) and adds the
+user's options, which win (``servers.node.merge``). ``servers.node.Node.configure`` checks and writes the file.
 
-A new topology is a module in ``topologies/``, a new proxy a module in ``proxies/``, a new vendor a module in
-``dialects/``. The module's name is the name that users type; ``tests/contracts`` tests every one. Defaults are methods
-of the base classes. The optional power to restart one node is the protocol ``topology.Rejoins``.
+A new topology is a module in ``topologies/``, a new proxy one in ``proxies/``, a new vendor one in ``dialects/``. The
+module's name is the name that users type; ``tests/contracts`` tests every one. Defaults are methods of the base
+classes. The optional power to restart one node is the protocol ``topology.Rejoins``.
 """
 
 __all__ = ["bringing", "cluster", "dialects", "kept", "proxy", "servers", "startup", "topology"]

@@ -93,7 +93,7 @@ class Cluster:
         """Raise ConfigError if a workload would write to a read-only node.
 
         ``load`` is the workload's name for the message. Without this check, the workload's first statement would fail
-        with the server's read-only error, which does not say how to fix it.
+        with the server's read-only error. That does not say how to fix it.
         """
         writers = [node.name for node in self.writers]
         refusing = dict.fromkeys(name for endpoint in endpoints for name in endpoint.nodes if name not in writers)

@@ -83,7 +83,7 @@ class Proxy(abc.ABC):
         """Update the routes to the nodes that now accept writes and reads. The nodes are ready. Raises ProvisionError.
 
         The default does nothing, for proxies that notice role changes. An override does nothing while the roles are
-        unchanged; after a change, the proxy is not ready until ``problems`` is empty.
+        unchanged. After a change, the proxy is not ready until ``problems`` is empty.
         """
 
     @property

@@ -38,9 +38,8 @@ class Pulse:
 class Topology(abc.ABC):
     """One kind of cluster.
 
-    Subclasses implement ``options``, ``form`` and ``problems``. All other methods have a default for a cluster of
-    equal nodes. An object may have the state of one cluster, such as its group name and its ports; ``for_cluster``
-    makes a fresh object.
+    Subclasses implement ``options``, ``form`` and ``problems``. All other methods have a default for a cluster of equal
+    nodes. An object may have the state of one cluster, such as its group name and ports; ``for_cluster`` makes another.
 
     In all methods ``nodes`` (``peers``) are in order: ``nodes[0]`` is ``node1``. ``options``, ``place``, ``form`` and
     ``serving`` get all nodes of the cluster, other methods the nodes with a server.
@@ -67,8 +66,8 @@ class Topology(abc.ABC):
     """A topology whose servers have the same variables, with fewer hosts; empty for none."""
 
     adoption: Mapping[str, object] = {}
-    """Options of MySQL Shell's dba.create_cluster. With them MySQL Shell adopts the running cluster, so that a router
-    can query the cluster for the roles of its nodes. Empty if MySQL Shell cannot adopt this topology.
+    """Options of MySQL Shell's dba.create_cluster. With them MySQL Shell adopts the running cluster. Then a router can
+    query the cluster for the roles of its nodes. Empty if MySQL Shell cannot adopt this topology.
     """
 
     def for_cluster(self) -> Self:

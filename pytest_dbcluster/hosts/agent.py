@@ -173,9 +173,9 @@ class Agent:
         return self._ended[number]
 
     def output(self, number: int, part: str) -> bytes | None:
-        """The output ``out`` or ``err`` of a script that has ended; None if it is too long, and so stays in its file.
+        """The output ``out`` or ``err`` of a script that has ended.
 
-        A second call returns an empty output.
+        None if it is too long, and so stays in its file. A second call returns an empty output.
         """
         with self._news:
             if (number, part) in self._wrote:

@@ -72,7 +72,7 @@ class AgentHost(Host, EndsCommands):
         return self.agent.begin(script)
 
     def pid_here(self, inside: int) -> int:
-        """The process id on this machine for a process id on the host; 0 if we do not see the process."""
+        """The process id on this machine for a process id on the host; 0 if we do not see it."""
         return 0
 
     def run(

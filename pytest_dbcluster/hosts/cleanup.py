@@ -42,7 +42,7 @@ def record(directory: Path, command: Command) -> None:
 def read_commands(directory: Path) -> list[Command]:
     """The commands of the run in this directory, in the order of their recording.
 
-    Empty if the file cannot be read, or if another user owns it or its directory or may write to them.
+    Empty if the file cannot be read, or if another user owns or may write it or its directory.
     """
     try:
         content, owner = owned_files.read(directory, FILE)

@@ -1,8 +1,8 @@
 """Host: a machine, a container or a directory where commands run.
 
-All input and output for a cluster goes through a host; unit tests of the layers above use a fake host.
-``Pauses``, ``Partitions``, ``Falls``, ``BlockDevice`` and ``EndsCommands`` are optional protocols that only some hosts
-implement. Test for them with ``isinstance``.
+All input and output for a cluster goes through a host. Unit tests of the layers above use a fake host. ``Pauses``,
+``Partitions``, ``Falls``, ``BlockDevice`` and ``EndsCommands`` are optional protocols that only some hosts implement.
+Test for them with ``isinstance``.
 """
 
 from __future__ import annotations
@@ -312,15 +312,15 @@ class Host(abc.ABC):
         ``disk_write_bytes``; ``network_received_bytes``, ``network_sent_bytes``.
 
         If the host has a ``machine``, the counters are those of the whole machine. If its kernel counts them, there are
-        also ``cpu_steal``, ``disk_writes``, ``network_packets`` (sent), and ``pressure_cpu``, ``pressure_io``,
-        ``pressure_memory`` in seconds in which some task waited. Empty if they cannot be read.
+        also ``cpu_steal``, ``disk_writes`` and ``network_packets`` (sent). There are ``pressure_cpu``, ``pressure_io``
+        and ``pressure_memory`` in seconds in which some task waited. Empty if they cannot be read.
         """
         return {}
 
     def command_line(self, command: Sequence[str]) -> list[str]:
         """The command line that runs a program of the host, for a user at a shell of this machine.
 
-        Empty if the host uses the programs of this machine, or if this machine has no client program to reach it.
+        Empty if the host uses this machine's programs, or if this machine has no client program for it.
         """
         return []
 

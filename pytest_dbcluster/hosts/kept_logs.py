@@ -70,7 +70,7 @@ def _copy_end(host: Host, file: str, target: Path) -> Path | None:
 
 
 def _name_copies(error: BaseException, copies: Mapping[str, str], directory: Path) -> None:
-    """Replace the paths of logs in an error message by those of their copies; if there are none, name the directory."""
+    """Replace the paths of logs in an error message by those of their copies; without any, name the directory."""
     text = str(error)
     for path, copy in copies.items():
         text = text.replace(path, copy)

@@ -73,9 +73,9 @@ class Provisioner(abc.ABC):
     def offers(self) -> frozenset[str]:
         """The powers of the hosts.
 
-        ``shared-cores`` (the nodes compete for the CPUs of this machine), ``root``, ``netem``, ``block-devices``, and
-        the limits that each host can have: ``cores``, ``memory``, ``iops``. With ``block-devices`` each host is a
-        ``BlockDevice``.
+        They are ``shared-cores`` (the nodes compete for the CPUs of this machine), ``root``, ``netem`` and
+        ``block-devices``. There are also the limits that each host can have: ``cores``, ``memory``, ``iops``. With
+        ``block-devices`` each host is a ``BlockDevice``.
         """
 
     @property
@@ -169,7 +169,7 @@ class Provisioner(abc.ABC):
         return host
 
     def unmet(self, spec: ClusterSpec) -> str:
-        """A message with the needs of a spec that the hosts do not meet, and why; empty if they meet all needs."""
+        """A message with the needs of a spec that the hosts do not meet, and why; otherwise empty."""
         powers = spec.needs.powers
         lacks = [power for power in powers if power not in self.offers] if powers else []
         if not lacks:

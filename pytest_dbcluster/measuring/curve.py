@@ -127,7 +127,7 @@ class Curve:
 
         relative_to: the short name of a variant; table and chart then show the others as a share of it.
 
-        - From 4 rounds on the first 12 of a variant are drawn four by four, so a point may get up to three more. It
+        - From 4 rounds on the first 12 of a variant are drawn four by four. So a point may get up to three more. It
           gets fewer if its budget or the run's time is used.
         - If the test gives the seconds of a round, only the first point has a warm-up.
         - Each point is saved as soon as it is drawn. A run that continues this one does not draw it again.
@@ -231,8 +231,7 @@ def loads(load: object, given: Mapping[str, Sequence[object]]) -> tuple[str, lis
     ``threads`` and ``concurrency`` mean the same: a workload has one of these fields. A mapping as the values is one
     key of a field that is a mapping: ``variables={"customers": (1000, 100000)}``, whose name is that of the curve.
 
-    Raises ConfigError for more or less than one field, an unknown field, and values that are not a list or not
-    distinct.
+    Raises ConfigError unless there is exactly one known field, with a list of distinct values.
     """
     if len(given) != 1:
         fields = ", ".join(given) or "none"

@@ -25,14 +25,13 @@ SHOWN_PAIRS = 20  # the cap when no verdict can be trusted: enough to show an es
 def ask(question: Question, measurement: Measurement, *, cap: int | None = None) -> Answer:
     """Draw blocks until the claim is decided, check the clusters, and return the answer.
 
-    Pairs that another claim drew are replayed look by look, so the order of the claims in a test changes no verdict. If
-    no verdict can be trusted on this machine, it draws at most 20 pairs, to show an estimate. cap: a lower maximum of
-    pairs than the run's.
+    Pairs that another claim drew are replayed look by look, so the order of claims changes no verdict. If no verdict
+    can be trusted on this machine, it draws at most 20 pairs, to show an estimate. cap: a lower maximum of pairs than
+    the run's.
 
     - SeriesVoid: too many blocks were void, or a check failed.
     - ConfigError: the variants run on separate clusters, and equal clusters can differ by as much as the margin.
-    - Inconclusive: the run's time was used before the first block, or the warm-up shows that the budget ends before the
-      first look.
+    - Inconclusive: the run's time was used before the first block, or the warm-up shows that the budget is too small.
     - LockHeld: another process kept the machine. The rounds so far are reported before, as an inconclusive answer.
     """
     rules, source, drawing = measurement.rules, measurement.source, measurement.drawing
@@ -76,8 +75,8 @@ def ask(question: Question, measurement: Measurement, *, cap: int | None = None)
 def check_reach(question: Question, measurement: Measurement) -> None:
     """Before the first block: end a claim that cannot reach its first look. Starts and draws nothing.
 
-    A comparison without a claim draws what its budget allows. Raises ConfigError when the budget is too small for
-    the rounds, and Inconclusive when the rest of the run's time is.
+    A comparison without a claim draws what its budget allows. Raises ConfigError if the budget is too small for the
+    rounds, and Inconclusive if the run's remaining time is.
     """
     source, rules, drawing = measurement.source, measurement.rules, measurement.drawing
     drawing.pace.metric = question.metric

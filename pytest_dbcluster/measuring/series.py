@@ -183,7 +183,7 @@ def series_of(measurement: Measurement) -> list[Series]:
 
 @calls.check_arguments("ordered(slow, middle, fast, step=0.05)")
 def ordered(*slowest_first: Series, step: float = 0.0, metric: str | None = None) -> Answer:
-    """Claim that each of 2 to 5 series is faster than the series before it by more than the fraction ``step``.
+    """Claim that each of 2 to 5 series is faster than the one before by more than the fraction ``step``.
 
     Holds when every step holds at alpha (.0005), fails when one step fails at alpha / number of steps. Draws and
     raises as ``Series`` says.
@@ -205,7 +205,7 @@ def fades(
     """Claim that the second pair of series loses a smaller share of its speed than the first pair.
 
     In ``fades((one, one_far), (many, many_far))`` one_far / one is what one client keeps of its speed over the
-    distance, and many_far / many what many clients keep. It holds when the second ratio / the first > 1 + by. All four
+    distance. many_far / many is what many clients keep. It holds when the second ratio / the first > 1 + by. All four
     come from one measure({"one": load, "many": other_load}, on=[near, far]). Judged like ``beats``, from 17 blocks on,
     with an order drawn for each pair. That there is a loss at all is a separate claim. Draws and raises as ``Series``
     says.

@@ -9,7 +9,7 @@
 - ``results``: the results directory of the run. ``run_file``: the tests in ``run.json``.
 - ``junit``: claims in the XML of ``--junit-xml``. ``signals``: SIGTERM and SIGHUP end a run as Ctrl-C does.
 
-Every run of pytest loads ``hooks`` if the plugin is installed, so it imports heavy modules only when it uses them.
+Every run of pytest loads ``hooks`` if the plugin is installed, so heavy modules are imported when used.
 """
 
 __all__ = ["fixture"]

@@ -113,7 +113,7 @@ class Measure:
     ) -> list[Series]:
         """Return one series for each spec; claims draw the rounds.
 
-        With a mapping (name -> workload), each workload on each spec is a series, the specs of the first workload
+        With a mapping (name -> workload), each workload on each spec is a series. The specs of the first workload come
         first. Such a series has a name such as ``many on near``, or on a single spec the name of its workload.
 
         - across_durability: True permits variants with different commit guarantees that come from topology, vendor or
@@ -193,9 +193,9 @@ class Measure:
     def _check_reach(self, workload: Workload | Mapping[str, Workload]) -> None:
         """End a test whose rounds are too long for any claim, before the run fetches or starts anything.
 
-        The claims of the test are not known yet, so the earliest first look of all claims counts; each claim checks
-        again. This skips a test with answers of a run that this one continues. Raises ConfigError if the budget of a
-        claim is too small, and Inconclusive if the rest of the run's budget is.
+        The claims of the test are not known yet, so the earliest first look of all counts. Each claim checks again.
+        This skips a test with answers of a run that this one continues. Raises ConfigError if the budget of a claim is
+        too small, and Inconclusive if the run's remaining budget is.
         """
         if self._has_answer():
             return

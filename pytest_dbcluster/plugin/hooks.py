@@ -138,7 +138,7 @@ def session_of(config: pytest.Config) -> DBSession:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Repeat a measuring test for each release of the run or of its mark; a single release does not change its id."""
+    """Repeat a measuring test for each release of the run or its mark; a single release keeps its id."""
     if FIXTURE not in metafunc.fixturenames:
         return
     with contextlib.suppress(pytest.UsageError):  # raised again after collection, where pytest shows it properly
@@ -279,7 +279,7 @@ def db_profile(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def measure(request: pytest.FixtureRequest, db_release: ReleaseName) -> Measure:
     """Measures workloads on clusters: one series of rounds for each cluster, and claims about two series.
-    slow, fast = measure(workload, on=[spec, other_spec]) gives the series, and
+    slow, fast = measure(workload, on=[spec, other_spec]) gives the series.
     curve = measure.sweep(workload, on=[spec, other_spec], threads=(1, 4, 16)) gives a curve. Assert claims about series
     of one call; the claim draws the rounds:
         fast.beats(slow, by=0.1)                     faster, here by more than 10 %
@@ -304,7 +304,7 @@ def measure(request: pytest.FixtureRequest, db_release: ReleaseName) -> Measure:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, object]:
-    """Check after the body of a test that each measurement has a claim, and that the test has read each verdict.
+    """Check after the body of a test that each measurement has a claim, and each verdict was read.
 
     Raises ConfigError. If another process keeps a lock for too long, the run ends with exit code 2.
     """

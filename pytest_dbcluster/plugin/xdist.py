@@ -1,8 +1,8 @@
 """Measuring tests with pytest-xdist: each group of tests runs on one worker, and one report is in the controller.
 
 The controller is the process that the user started; it does not collect tests. A worker collects, and writes the groups
-of its tests to a file before xdist gets the node ids; the controller reads this file. While a test runs, its worker
-sends messages as test reports with another ``when``, because xdist passes such reports on unchanged.
+of its tests to a file before xdist gets the node ids. The controller reads this file. While a test runs, its worker
+sends messages as test reports with another ``when``. xdist passes such reports on unchanged.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ class Worker:
         self.send(messages.encode(messages.Message("line", text)))
 
     def send(self, message: bytes) -> None:
-        """Send a message to the controller; between two tests, hold it until the next test or the end of the worker.
+        """Send a message to the controller; between two tests, hold it until the next one or the worker's end.
 
         junitxml would treat a report after the end of a test as the beginning of another test.
         """

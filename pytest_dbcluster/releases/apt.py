@@ -306,7 +306,7 @@ def host_settings() -> list[str]:
 def out_of_date(output: str) -> list[str]:
     """A remark for each Release file that ``output`` of apt reports as out of date.
 
-    Raises ProvisionError for a file that is older than the user allows, and ConfigError if the limit is not a number.
+    Raises ProvisionError for a file that is older than the user allows, and ConfigError if the limit is no number.
     """
     remarks, limit = [], max_age()
     for file, how, duration in dict.fromkeys(_OUT_OF_DATE.findall(output)):
@@ -343,14 +343,14 @@ _EXPIRED_KEY = re.compile(r"EXPKEYSIG|REVKEYSIG|KEYEXPIRED|EXPSIG")
 
 
 def update_error(error: CommandFailed, entries: Sequence[AptEntry]) -> ProvisionError:
-    """The error for package lists that apt could not read, with the fault of a signature and what to do about it."""
+    """The error for package lists that apt could not read, with the fault of a signature and the remedy."""
     if fault := signature_fault(error.stderr, entries[0]):
         return ProvisionError(f"{fault}. apt says: {_reason(error)}")
     return ProvisionError(f"cannot read {entries[0].suite} of {entries[0].uri}: {_reason(error)}")
 
 
 def signature_fault(output: str, entry: AptEntry) -> str:
-    """What is wrong with the signature of a suite, and what to do; empty if ``output`` of apt names no such fault."""
+    """What is wrong with the signature of a suite, and what to do; empty if ``output`` names no such fault."""
     place = f"{entry.suite} of {entry.uri}"
     package = {"Debian": "debian-archive-keyring", "Ubuntu": "ubuntu-keyring"}.get(
         family(entry.base), "the keyring package of that mirror"

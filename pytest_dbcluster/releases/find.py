@@ -37,8 +37,12 @@ class Known:
 def find(name: ReleaseName | str, *, progress: Report | None = None, mirror: str | None = None) -> Release:
     """The release with this name, fetched if needed. ``name``: a server ("mariadb:10.11"), "sysbench" or "haproxy".
 
-    Sources in this order: the directory in the name, PATH (``mariadb:path``), the cache, the apt suites of this
-    machine, other suites of its mirrors or of ``mirror`` (environment: DBCLUSTER_MIRROR).
+    The sources, in this order:
+
+    - the directory in the name, then PATH (``mariadb:path``)
+    - the cache
+    - the apt suites of this machine
+    - other suites of its mirrors or of ``mirror`` (in the environment DBCLUSTER_MIRROR)
 
     Raises ConfigError for an unknown version. If no source has the release, raises ProvisionError, or Unsupported on
     a machine without apt. Raises ProvisionError also for a cache that other users can write. The message lists what
@@ -176,7 +180,7 @@ def list_releases(mirror: str | None = None) -> list[Known]:
 
 
 def find_program(program: str, product: str) -> Path | None:
-    """The path of a program on PATH, otherwise in the newest cached release of this product that has it; or None."""
+    """The path of a program on PATH, otherwise in the newest cached release of this product with it; or None."""
     from pytest_dbcluster.releases import local_programs
 
     installed = shutil.which(program, path=os.pathsep.join(map(str, local_programs.path_directories())))

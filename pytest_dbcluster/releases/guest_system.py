@@ -62,7 +62,7 @@ def make(entry: Path, programs: tuple[str, ...], architecture: str) -> None:
 
 
 def is_complete(entry: Path) -> bool:
-    """Whether an entry of the cache has everything that guests need; an entry of an older version may lack a part."""
+    """Whether an entry of the cache has all that guests need; an entry of an older version may not."""
     root = entry / shims.ROOT
     return all((root / path).exists() for path in (*(f"{MODULES}/{name}.ko" for name in NEEDED), *PROGRAMS))
 

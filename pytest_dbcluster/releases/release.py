@@ -31,8 +31,9 @@ class Release:
     """The directory with all programs, as files, links or shims; it comes first in PATH."""
 
     server_options: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    """Options that this server needs because it is not in its built-in path (basedir, plugin-dir, lc-messages-dir,
-    character-sets-dir, ...); empty for an installed server.
+    """Options that this server needs because it is not in its built-in path; empty for an installed server.
+
+    They are basedir, plugin-dir, lc-messages-dir, character-sets-dir and the like.
     """
 
     client_options: Mapping[str, str] = dataclasses.field(default_factory=dict)

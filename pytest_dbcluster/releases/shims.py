@@ -1,8 +1,8 @@
 """Shims: scripts in ``bin/`` of an unpacked release that run programs of another suite on this machine.
 
 A shim starts its program through the release's dynamic loader. It calls the loader through a link with the name of the
-program, because the kernel gives this name to the process. The SST scripts look for a listening process "socat". We do
-not set LD_LIBRARY_PATH, because the machine's programs that a server starts would inherit it.
+program. The kernel gives this name to the process. The SST scripts look for a listening process "socat". We do not set
+LD_LIBRARY_PATH, because the machine's programs that a server starts would inherit it.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def _is_elf(path: Path) -> bool:
 
 
 def add_other_names(bin_: Path, product: str) -> None:
-    """Add the missing name of each program that has an old and a new name, as a link to the other name."""
+    """Add the missing name of each program that has an old and a new name, as a link."""
     for new, old in OTHER_NAMES.get(product, {}).items():
         for name, other in ((new, old), (old, new)):
             if (bin_ / name).exists() and not (bin_ / other).exists():

@@ -1,9 +1,9 @@
 """Rounds as results of pytest-benchmark, if an option of the run asks pytest-benchmark for something.
 
-Its fixture works once a test and measures by itself. But ``BenchmarkFixture.pedantic`` makes a result with any timer,
-so each variant gets a fixture with a clock that shows the seconds of its rounds. Then pytest-benchmark saves, compares
-and prints them as it does with its own results. With pytest-xdist the process that the user started does this: it has
-all rounds.
+Its fixture works once a test and measures by itself. But ``BenchmarkFixture.pedantic`` makes a result with any timer.
+So each variant gets a fixture with a clock that shows its rounds' seconds. Then pytest-benchmark saves, compares and
+prints them as it does with its own results. With pytest-xdist the process that the user started does this: it has all
+rounds.
 """
 
 from __future__ import annotations

@@ -170,8 +170,8 @@ class About:
 class Curves:
     """The curves of the current test. ``tell`` gets their records when the test's body ends, also if it fails.
 
-    ``keep`` gets the records of the run that this one continues if nothing was drawn since, and the node id of the
-    test. ``save`` gets the record of a curve after each point that was drawn.
+    ``keep`` gets the node id of the test, and the records of the continued run if nothing was drawn since. ``save``
+    gets the record of a curve after each point that was drawn.
     """
 
     def __init__(

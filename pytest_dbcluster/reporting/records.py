@@ -108,7 +108,7 @@ class ClaimRecord(ClaimSubject):
     """By variant, its published seconds: the average, then minimum and maximum if they are published; may be empty."""
 
     drains: Mapping[str, float]
-    """By variant, the median seconds from the end of a round until all nodes had applied it; empty without a drain."""
+    """By variant, the median seconds from a round's end until all nodes had applied it; empty without a drain."""
 
     drained: float | None
     """The ratio of speed, candidate / baseline, with the drain included; None without a drain."""

@@ -60,9 +60,9 @@ def take(
 ) -> ResultsLock:
     """Create and lock a results directory: ``asked``, or the first free one of ``asked-2``, ``asked-3`` and so on.
 
-    ``clear``: functions that remove the results of an earlier run from it. alone: take only
-    ``asked``, because the run needs its results. option: the option that chooses another directory. Raises ConfigError
-    for a directory that cannot be written, and for one that another run uses if no other directory will do.
+    ``clear``: functions that remove the results of an earlier run from it. alone: take only ``asked``, because the run
+    needs its results. option: the option that chooses another directory. Raises ConfigError for a directory that cannot
+    be written, or is in use where no other directory will do.
     """
     asked = Path(os.path.abspath(asked))  # noqa: PTH100  (resolve() would follow links, and name another directory)
     for number in itertools.count(1):

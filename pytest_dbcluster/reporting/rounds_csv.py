@@ -70,7 +70,7 @@ def steps(record: ClaimRecord) -> list[tuple[str, str]]:
 def as_csv(record: ClaimRecord) -> str:
     """A line for each round in the order in which the rounds ran: COLUMNS, percentiles, counters, samples.
 
-    A void round has the pair of the round that replaced it, and comes before it; the column ``void`` has the reason.
+    A void round has the pair of the round that replaced it. It comes before it, with the reason in the column ``void``.
     """
     void = [drawn for block in record.void_rounds for drawn in remarks.with_reasons(block)]
     rounds = sorted(

@@ -1,7 +1,7 @@
 """Schema: how claims and curves are written as JSON lines, and read back as the same records.
 
 ``documents.record_documents`` has the documents of these lines. The CSV files and the Markdown of a results directory
-are made from the same records; we do not read them back.
+come from the same records; nothing reads them back.
 """
 
 from __future__ import annotations

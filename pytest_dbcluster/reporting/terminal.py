@@ -304,7 +304,7 @@ def _write(reporter: Any, lines: Sequence[layout.Line]) -> None:
 
 
 def last_lines(total: str, page: str, width: int, joint: str = "") -> list[str]:
-    """The number of claims and tests by state, and to the right the path of the page, or below if it is too long.
+    """The number of claims and tests by state, and to the right (or below) the path of the page.
 
     joint: the last line, on the chance that any claim is wrong; empty for none. page: the line of ``Report.page``. If
     it says why there is no page, it comes first.

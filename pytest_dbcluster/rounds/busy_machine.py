@@ -39,7 +39,7 @@ class OthersLoad:
 
     @property
     def busy(self) -> str:
-        """Say that the machine was busy during the rounds, or before them if no round knows; empty if it was not."""
+        """Say that the machine was busy during the rounds, or before them if no round knows; empty otherwise."""
         taken = self.before if self.measured is None else self.measured
         return busy(taken or 0.0, self.usable)
 

@@ -27,7 +27,7 @@ NONE = 0.005  # below so many cores, no tool has run: its start uses more
 def limit(done: Round) -> str:
     """Why the load generator, and not the servers, limited the speed of a round; empty if it did not.
 
-    It is the limit in two cases: its busiest thread was on a CPU for 90 % of the time, or it used 80 % of its cores.
+    It is the limit in two cases: its busiest thread was on a CPU 90 % of the time, or it used 80 % of its cores.
     Inside pytest the limit is 90 % of one core, because Python runs one thread at a time. If several hosts divide the
     workload, each machine is checked: a machine without free cores limits its part, even if the others are idle.
     """
@@ -68,7 +68,7 @@ def _figures(hosts: Sequence[LoadHost], done: Round) -> tuple[float, float, floa
 
 
 def line(rounds: Mapping[str, Sequence[Round]]) -> list[str]:
-    """A line with the cores that the load generator used and may use, as medians; no line if they are not known.
+    """A line with the cores that the load generator used and may use, as medians; none if not known.
 
     For a load generator inside pytest, the line has the cores of pytest, which also does other work. If several hosts
     divided the workload, a line before it lists them.
@@ -94,8 +94,8 @@ def _usage(rounds: Sequence[Round]) -> str:
 def used_cores(done: Round) -> float | None:
     """Cores that the load generator used on average; None if not known.
 
-    They come from the CPU time that the load generator counted, or from the system's figures of its process. The
-    system counts hundredths of a second, so in a very short round its figure can exceed the cores of the machine.
+    They come from the CPU time that the load generator counted, or from the system's figures of its process. The system
+    counts hundredths of a second, so in a very short round its figure can exceed all cores.
     """
     if done.outcome.client_seconds is not None:
         return done.outcome.client_seconds / done.seconds
@@ -143,7 +143,7 @@ def _stands(verdict: Verdict) -> bool:
 
 
 def _inside_of_pytest(done: Round) -> float | None:
-    """Cores that pytest used in a round whose load generator was not a program; None if it was one, or if unknown."""
+    """Cores that pytest used in a round, if its load generator was not a program; None otherwise, or if unknown."""
     used = done.samples.get(USED)
     if used is None or used >= NONE or done.outcome.client_seconds is not None:
         return None

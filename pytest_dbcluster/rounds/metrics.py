@@ -52,7 +52,7 @@ NO_LEDGER = "{load} keeps no ledger of its operations"
 def check(metric: str, arrival_rate: ArrivalRate | None, load: str, parts: Sequence[str] = ()) -> None:
     """Raise ConfigError for an unknown metric, and for a latency that cannot be claimed at this arrival rate.
 
-    parts: the workload's types of transactions and its statements, to which a metric can be limited; empty if they are
+    parts: the workload's types of transactions and its statements, to which a metric can be limited. Empty if they are
     known only from the rounds.
 
     A claim about latencies needs an open loop at 70 % of capacity or less. For a rate in operations/s the capacity is
@@ -98,7 +98,7 @@ def unknown_part(part: str, known: Sequence[str]) -> ConfigError:
 
 
 def near_capacity(metric: str, arrival_rate: ArrivalRate | None) -> str:
-    """Why a latency at this rate says little about the servers; empty if it says enough, or if the share is unknown.
+    """Why a latency at this rate says little about the servers; empty if it says enough, or if unknown.
 
     Above 70 % of the slowest variant's capacity, a tail latency is mostly queueing.
     """
@@ -185,7 +185,7 @@ def _with_latencies_of(done: Round, transactions: LedgerEntry, part: str) -> Led
 
 
 def latencies_with_losses(done: Round, transactions: LedgerEntry, kind: str) -> Histogram:
-    """The latencies of a round; in an open loop with its lost operations, so that the tail does not look better.
+    """The latencies of a round, in an open loop with its lost operations, which belong to the tail.
 
     A lost operation counts as twice the length of the round, the longest time that a run waits for it. The type of
     operations that never began is unknown, so they count only if ``kind`` is empty.
@@ -210,7 +210,7 @@ def ratio_value(done: Round, metric: str, load: str) -> float:
 
 
 def entry(done: Round, kind: str, metric: str, load: str) -> LedgerEntry:
-    """The transactions of one type in a round, of the type of a statement, or of all types for an empty kind.
+    """The transactions of one type in a round, of a statement's type, or of all types for an empty kind.
 
     Raises ConfigError for a round without a ledger, and for a type or a statement that it does not have.
     """

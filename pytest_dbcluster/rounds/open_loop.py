@@ -1,8 +1,8 @@
 """The arrival rate of an open loop, and whether a round kept it.
 
 In an open loop, an operation starts at its intended time, even if the previous one has not ended. Its latency counts
-from the intended start, so a stall of a second shows in the tail, as users see it. Every variant must be able to keep
-the rate. So the rate is a share of the capacity, the speed of the slowest variant in a closed loop.
+from the intended start, so a stall shows in the tail, as users see it. Every variant must be able to keep the rate. So
+the rate is a share of the capacity, the speed of the slowest variant in a closed loop.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def text_of(asked: float | str) -> str:
 
 
 def percent(share: float | None) -> str:
-    """A measured share as text, rounded up so that a share just above a limit does not read as the limit."""
+    """A measured share as text, rounded up so that a share above a limit does not read as it."""
     return f"{math.ceil(round(1000 * (share or 0.0), 6)) / 10:g} %"
 
 
@@ -140,9 +140,9 @@ def capacities(
 
     The blocks alternate the variants and do not count for a claim. Up to five blocks warm up, until they stop getting
     faster. Then 6 to 12 blocks count, until the mean speed of each variant is known to 4 %. The result is the lower
-    quartile of the rounds, because the slower variant must keep a share of it all the time. ``draw`` runs a round; it
-    accepts the 0-based numbers of variant, block and position. Raises SeriesVoid after more than two void rounds, or
-    if a variant did no operation.
+    quartile of the rounds, because the slower variant must always keep a share of it. ``draw`` runs a round; it accepts
+    the 0-based numbers of variant, block and position. Raises SeriesVoid after more than two void rounds, or if a
+    variant did no operation.
     """
     blocks = _closed_loop_blocks(names, orders, draw)
     means = [_mean_log(next(blocks))]
@@ -190,10 +190,10 @@ def _lower_quartile(values: Sequence[float]) -> float:
 
 
 def too_high(rounds: Sequence[Round], least: int = MIN_LATE) -> tuple[str, float]:
-    """Why the rate is above a variant's capacity, and the operations/s that it did; empty and 0 if it is not.
+    """Why the rate is above a variant's capacity, and its operations/s; empty and 0 if it is not.
 
     ``rounds`` are those of one variant, with its void ones. The rate is too high if the variant fell behind in more
-    than half of its rounds, and in ``least`` rounds or more. So a single stall does not count.
+    than half of its rounds and in ``least``. So a single stall does not count.
     """
     late = [done for done in rounds if done.behind or saturation(done.outcome)]
     if len(late) < least or 2 * len(late) <= len(rounds):
@@ -205,9 +205,9 @@ def too_high(rounds: Sequence[Round], least: int = MIN_LATE) -> tuple[str, float
 def is_behind(outcome: RunResult, seconds: float | None) -> bool:
     """Whether an open loop fell behind its rate: the operations of ``seconds`` needed 5 % more time than ``seconds``.
 
-    The time needed is ``seconds`` + the delay of the last starts, or the measured time if a workload reports no delay.
-    A single such round may be a stall, so its latencies count. If most rounds fall behind, the rate is above the
-    capacity; see ``above_capacity``. False for a closed loop and for a workload without a fixed time.
+    The time needed is ``seconds`` + the delay of the last starts; without a reported delay, the measured time. A single
+    such round may be a stall, so its latencies count. If most rounds fall behind, the rate is above the capacity; see
+    ``above_capacity``. False for a closed loop and for a workload without a fixed time.
     """
     if outcome.rate is None or seconds is None:
         return False

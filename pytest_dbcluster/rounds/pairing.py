@@ -44,7 +44,7 @@ def rounding(candidate: Sequence[Round], baseline: Sequence[Round]) -> tuple[flo
 
 
 def _half_step(done: Round) -> float:
-    """Half a step of the time of a round, as a log ratio; infinite if the round took no longer than that."""
+    """Half a step of the time of a round, as a log ratio; infinite if the round is no longer."""
     share = done.outcome.resolution / 2 / done.seconds
     return -math.log1p(-share) if share < 1 else math.inf
 

@@ -79,15 +79,14 @@ class RunResult:
     """Mean seconds by which the last operations of an open loop's threads began late."""
 
     span: float | None = None
-    """Seconds that counters and backlog cover, if a tool prepares and repeats its work; None if they cover the
-    measured time.
+    """Seconds that counters and backlog cover, if a tool prepares and repeats its work; None for the measured time.
     """
 
     client_seconds: float | None = None
     """CPU seconds of the load generator in the measured time."""
 
     busiest: float | None = None
-    """The largest share (0 to 1) of the measured time that one thread of the load generator was on a CPU."""
+    """The largest share (0 to 1) of the measured time in which one load generator thread was on a CPU."""
 
     figures: Mapping[str, float] = dataclasses.field(default_factory=dict)
     """More figures that a workload reports, such as tpmC."""

@@ -117,11 +117,11 @@ def repeats(blocks: Sequence[Sequence[Round]], most: float) -> int:
 
 
 def within_variance(rounds: Sequence[Round]) -> float | None:
-    """The variance, relative to the speed, of the mean of one second within a round; None if it is not known.
+    """The variance, relative to the speed, of the mean of one second within a round; None if not known.
 
-    It uses batch means. The mean of a batch of neighbouring tenths includes the dependence of the tenths, so no model
-    of it is needed. Each round is compared with its own mean, so rounds of all variants are pooled. The first tenth of
-    a round is left out, because threads start in it.
+    It uses batch means. The mean of a batch of neighbouring tenths includes their dependence, so no model of it is
+    needed. Each round is compared with its own mean, so rounds of all variants are pooled. The first tenth of a round
+    is left out, because threads start in it.
     """
     for size in (BATCH, 1):
         squares, freedom = 0.0, 0
@@ -145,8 +145,8 @@ def _batches(done: Round, size: int) -> list[int]:
 def between_variance(blocks: Sequence[Sequence[Round]], within: float) -> float:
     """The variance, relative to the speed, of rounds of one variant beyond the noise within them.
 
-    Each round is compared with the mean of its variant and of its block, because pairs are formed inside a block.
-    ``within`` is the result of ``within_variance``. PRIOR_ROUNDS more rounds count with PRIOR_BETWEEN.
+    Each round is compared with the mean of its variant and its block, because pairs lie in one block. ``within`` is the
+    result of ``within_variance``. PRIOR_ROUNDS more rounds count with PRIOR_BETWEEN.
     """
     variants = sorted({done.variant for block in blocks for done in block})
     table = [{done.variant: math.log(done.cost) for done in block if math.isfinite(done.cost)} for block in blocks]

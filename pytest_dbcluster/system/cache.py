@@ -1,8 +1,8 @@
 """The cache: fetched releases, images and other files that we make once per product, version and architecture.
 
 An entry appears complete or not at all. We make it in a staging directory beside its final path, force it to disk, and
-rename it at the end. We write its manifest, a JSON file, last: an entry with a manifest is complete.
-If an entry is damaged later, we rename it and make it again (``set_aside_if_damaged``).
+then rename it. We write its manifest, a JSON file, last: an entry with a manifest is complete. If an entry is damaged
+later, we rename it and make it again (``set_aside_if_damaged``).
 """
 
 from __future__ import annotations
@@ -355,9 +355,9 @@ def _delete(tree: Path) -> str:
 def stage(name: str, *, among: Path | None = None, mode: int = 0o755) -> Iterator[Path]:
     """A staging directory for the entry ``name``. It becomes the entry when the block ends without an error.
 
-    ``among``: the parent of the entry, by default the directory of releases. ``mode``: permissions of the entry.
-    The caller holds the lock of ``name``, so an older staging directory of this entry is stale, and we remove it.
-    We also remove the parent if it was made for this entry and is empty.
+    ``among``: the parent of the entry, by default the directory of releases. ``mode``: permissions of the entry. The
+    caller holds the lock of ``name``. So an older staging directory of this entry is stale, and we remove it. We also
+    remove the parent if it was made for this entry and is empty.
     """
     parent = among or releases()
     made = not parent.exists()

@@ -261,7 +261,7 @@ def _second(own: Path, top: Path, wanted: Sequence[str]) -> dict[str, Tree | str
 
 @contextlib.contextmanager
 def enable_lock(path: Path) -> Iterator[None]:
-    """Hold a lock during the block, so that only one process at a time enables and disables controllers of a group.
+    """Hold a lock during the block, so that one process at a time changes the controllers of a group.
 
     After LOCK_SECONDS it goes on without the lock: any user may lock a directory, and conflicts are rare.
     """
@@ -330,7 +330,7 @@ _points = functools.cache(mounted_trees)
 
 
 def cpu_seconds(pid: int) -> float | None:
-    """The CPU time of all processes in the group of a process so far, in seconds; None if we cannot read it."""
+    """The CPU seconds of all processes in the group of a process so far; None if we cannot read it."""
     groups, points = own_groups(read(Path(f"/proc/{pid}/cgroup"))), _points()
     for controller, file in CPU_ACCOUNTS.items():
         if controller in groups and controller in points:

@@ -1,9 +1,9 @@
 """The files of a cache entry: recorded when it is made, and compared when it is used.
 
-``record`` writes size and SHA-256 digest of every file into RECORD. ``damage`` compares the sizes at each use. It
-reads a file's contents only if its ctime, inode or mtime has changed since the last comparison. So a use costs some
-milliseconds, and the first use of a copied cache costs the time to read it once. If a failing disk changes contents
-without a write, we do not notice.
+``record`` writes size and SHA-256 digest of every file into RECORD. ``damage`` compares the sizes at each use. It reads
+a file's contents only if its ctime, inode or mtime has changed since the last comparison. So a use costs some
+milliseconds, and the first use of a copied cache reads it once. If a failing disk changes contents without a write,
+we do not notice.
 """
 
 from __future__ import annotations

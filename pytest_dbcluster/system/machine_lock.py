@@ -3,9 +3,8 @@
 Two kernel locks (flock) decide; the kernel releases the locks of a dead process. A process takes the lock ``next``
 first, and waits for the lock ``work`` while it holds ``next``: shared to build, exclusive to measure. So nobody
 overtakes the process that is next. A build can run between two blocks of another run's rounds, and a block of rounds
-can run between two builds.
-Two measuring runs do not alternate block by block, because then neither run would stay warm. While only measuring
-processes wait, a run continues with its next block for ``STINT`` seconds.
+between two builds. Two measuring runs do not alternate block by block, because then neither run would stay warm. While
+only measuring processes wait, a run continues with its next block for ``STINT`` seconds.
 
 The lock files are directly in root's sticky directory, with notes that show who has the machine. Every user may write
 such notes. So the owner of a note must also own the process in its name. Only the locks decide who waits.
@@ -152,9 +151,9 @@ class MachineLock:
         A turn inside a turn of this process, or of a parent process, is part of the outer turn.
 
         ``over``: returns why the wait must end, empty while it may go on. Given a reason, the wait ends with
-        Inconclusive, which names who has the machine. ``most``: seconds after which the block runs without the
-        machine. If both are given, ``most`` counts from the first reason of ``over``, or from the start once an earlier
-        wait has timed out.
+        Inconclusive, which names who has the machine. ``most``: seconds after which the block runs without the machine.
+        If both are given, ``most`` counts from the first reason of ``over``. Once an earlier wait has timed out, it
+        counts from the start.
 
         Raises ConfigError for measuring inside a build, and ProvisionError if the lock files cannot be used. After
         ``wait.locks`` seconds it raises LockHeld; with ``most``, the block runs without the machine.

@@ -71,7 +71,7 @@ def user_name(uid: int) -> str:
 
 
 def cpu_seconds(pid: int) -> float | None:
-    """The CPU time of a process and of its ended children so far, in seconds; None if there is no such process."""
+    """The CPU seconds of a process and of its ended children so far; None if there is no such process."""
     try:
         return float(sum(psutil.Process(pid).cpu_times()[:4])) if pid > 0 else None
     except (psutil.Error, OverflowError):
@@ -147,7 +147,7 @@ def mark() -> str:
 
 
 def is_orphaned(path: Path) -> bool:
-    """Whether a path's name ends with the ``mark`` of a process that has ended; False for a name without a mark."""
+    """Whether a path's name ends with the ``mark`` of an ended process; False for a name without a mark."""
     try:
         pid, born = map(int, path.name.split("-")[-2:])
     except ValueError:

@@ -283,9 +283,9 @@ def add(key: CalibrationKey, found: Mapping[str, PairDifference]) -> Calibration
 def rounds_difference(first: Sequence[Round], second: Sequence[Round], load: str) -> dict[str, PairDifference]:
     """The difference of two equal clusters by metric: second / first as a log ratio, with its standard error.
 
-    Round n of both is a pair. Half of the difference between both halves of the rounds estimates the standard error;
-    this needs no model of the dependence between rounds. The result has no server gauges, no latencies of a closed
-    loop, and no counters that one of the clusters never counted.
+    Round n of both is a pair. Half of the difference between both halves of the rounds estimates the standard error.
+    This needs no model of the dependence between rounds. The result has no server gauges and no latencies of a
+    closed loop. It has no counters that one of the clusters never counted.
     """
     found = {}
     half = len(first) // 2

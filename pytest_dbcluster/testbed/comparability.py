@@ -69,7 +69,7 @@ def metric(workloads: Sequence[Workload]) -> str:
 
 
 def parts(workloads: Sequence[Workload]) -> tuple[str, ...]:
-    """The types of transactions and the statements that all workloads have; empty if one of them does not know its own.
+    """The types of transactions and the statements that all workloads have; empty if one does not know its own.
 
     A claim compares the same part of two workloads.
     """

@@ -210,7 +210,7 @@ def _remove(data_set: DataSet, progress: Report) -> None:
 
 
 def surplus(known: Sequence[DataSet], newest: Path, free: int, now: float) -> list[DataSet]:
-    """The data sets to remove, least recently used first, so that the rest uses 1 / DISK of the disk at most.
+    """The data sets to remove, least recently used first, so that the rest fits 1 / DISK of the disk.
 
     newest: the path of the new data set, which stays. free: free bytes of the disk. now: seconds since 1970. A data set
     that was used in the last RECENT_SECONDS stays too, since a process may be copying it.

@@ -1,9 +1,9 @@
 """One round on one running cluster.
 
-``run_round`` reads the counters, runs the workload, waits for the drain, reads the counters again, and decides whether
-the round counts or is void. The workload reports its seconds (``RunResult.seconds``: ``workloads.mysqlslap.parse``,
-``workloads.sysbench_driver.outcome``); ``drain`` times the drain. ``testbed.Testbed.round`` prepares the cluster and
-calls ``run_round``.
+``run_round`` reads the counters, runs the workload, waits for the drain, and reads the counters again. Then it decides
+whether the round counts or is void. The workload reports its seconds (``RunResult.seconds``:
+``workloads.mysqlslap.parse``, ``workloads.sysbench_driver.outcome``); ``drain`` times the drain.
+``testbed.Testbed.round`` prepares the cluster and calls ``run_round``.
 """
 
 from __future__ import annotations
@@ -141,8 +141,8 @@ def _last_line(error: str) -> str:
 def reset(workload: Workload, setting: Setting) -> tuple[str, bool]:
     """Return the tables of a writing workload to their initial rows, and wait until the servers are at rest.
 
-    Returns why the next round is void, or an empty text, since the round would pay for a reset that did not drain. The
-    second value is whether every server has applied and flushed everything.
+    Returns why the next round is void, or an empty text. The round would pay for a reset that did not drain. The second
+    value is whether every server has applied and flushed everything.
     """
     cluster = setting.cluster
     if workload.writes:

@@ -269,8 +269,8 @@ class Askers:
     def answers(self, asks: Mapping[str, Ask], *, together: bool) -> dict[str, Any]:
         """The answers by name, without those that fail or take longer than PATIENCE.
 
-        A name without an answer is not asked again before it answers. together: ask one after the other in one thread,
-        because on this machine threads cost more CPU time than the answers take.
+        A name without an answer is not asked again before it answers. together: ask one after the other in one thread.
+        On this machine threads cost more CPU time than the answers take.
         """
         self._idle += [asker for asker in self._silent.values() if asker.idle]
         self._silent = {name: asker for name, asker in self._silent.items() if not asker.idle}

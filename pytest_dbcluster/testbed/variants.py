@@ -199,9 +199,9 @@ class References:
     def make_switchable(self, variant: Variant, variables: Mapping[str, Variable]) -> Variant:
         """The same variant, with static options in place of those that a switch cannot set or reset.
 
-        One static option is often enough, so that the variant shares a cluster with those that start with the same
-        option. This tries the options that the obstacle names first. Each try starts two servers, so a variant with
-        more options than ``TRIED`` starts with all of them.
+        One static option is often enough. Then the variant shares a cluster with those that start with the same option.
+        This tries the options that the obstacle names first. Each try starts two servers, so a variant with more
+        options than ``TRIED`` starts with all of them.
 
         MariaDB 10.11 and 11.8 need this for innodb_flush_log_at_trx_commit=2 on a disk with unbuffered writes. A start
         with it turns innodb_log_file_buffering on. A running server also turns that on, but does not turn it off.
@@ -321,8 +321,9 @@ class Switch:
         """Set every variable of ``changes`` to its value, and every other variable to its cold-start value.
 
         among: the variables that the compared variants set. A switch sets each of them, even if it has its value
-        already. Raises ProvisionError with the variables that have another value afterwards, and NotReady if the number
-        of Galera appliers does not follow in 20 s. Raises ConfigError for a value that names a file outside its node.
+        already. Raises ProvisionError with the variables that have another value afterwards. Raises NotReady if the
+        number of Galera appliers does not follow in 20 s. Raises ConfigError for a value that names a file outside its
+        node.
         """
         names = {*changes, *among, *self._now}
         if not names:

@@ -2,7 +2,7 @@
 
 ``run`` runs one round and returns its ``RunResult``, on all load hosts. ``command`` runs another command of a script,
 such as prepare, on the first load host. The scripts use workloads/lua/terminal.lua. It retries transactions after a
-conflict, reconnects after a lost connection, keeps the arrival rate, and writes one report per thread.
+conflict, reconnects after a lost connection, and keeps the arrival rate. It writes one report per thread.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def endpoints(cluster: Cluster, to: str | None, *, writes: bool) -> list[Endpoin
 
     to: ``writer``, ``reader``, ``all`` or None. ``all`` connects directly to each writer if the workload writes, to
     each node otherwise. None without a proxy is ``all``. None with a proxy is the proxy's writer endpoint if the
-    workload writes and only one node accepts writes, otherwise its reader endpoint.
+    workload writes and only one node accepts writes. Otherwise it is its reader endpoint.
     """
     if to is None and cluster.proxy:
         to = "writer" if writes and len(cluster.writers) == 1 < len(cluster.nodes) else "reader"
@@ -159,9 +159,9 @@ def run(
     one host.
 
     Raises WorkloadError with the messages of sysbench and the servers. If a server returns an error that no retry
-    solves, it raises LoadEnded with the node, the statement, and the work done until then. The threads of other load
-    hosts go on until the end of the round. Raises ConfigError for more threads than connections. Raises NodeDied after
-    the run if a server died, unless ``outlive`` is set.
+    solves, it raises LoadEnded. The error has the node, the statement, and the work done until then. The threads of
+    other load hosts go on until the end of the round. Raises ConfigError for more threads than connections. Raises
+    NodeDied after the run if a server died, unless ``outlive`` is set.
     """
     names = {which(node): node.name for node in setting.cluster.nodes}
     _require_room(call, setting.cluster)

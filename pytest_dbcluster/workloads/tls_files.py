@@ -1,7 +1,7 @@
 """The files with which sysbench connects over TLS: certificates of the nodes, and a certificate and key of the client.
 
-sysbench reads ``cacert.pem``, ``client-cert.pem`` and ``client-key.pem`` from its working directory, and its client
-library compares the servers' certificates with the first. So this has the authority of the nodes' certificates, or the
+sysbench reads ``cacert.pem``, ``client-cert.pem`` and ``client-key.pem`` from its working directory. Its client library
+compares the servers' certificates with the first. So this has the authority of the nodes' certificates, or the
 certificate itself if the server signed it.
 """
 

@@ -1,7 +1,7 @@
 """A comparison of two variants: measures each workload, and writes each answer at once.
 
-Each workload has one or two answers: its throughput in a closed loop, and in an open loop its p95 at 70 % of the slower
-variant's throughput. ``no_worse`` turns the answers into one of three results.
+Each workload has one or two answers: its throughput in a closed loop, and its p95 in an open loop at 70 % of the slower
+throughput. ``no_worse`` turns the answers into one of three results.
 """
 
 from __future__ import annotations
@@ -347,7 +347,7 @@ def _no_slower(measurement: Measurement, metric: str | None) -> Answer:
     """Claim ``MARGIN``, or ``WIDEST`` if equal clusters can differ by ``MARGIN``.
 
     A latency can have a wider margin, which can show that the candidate is worse. Raises Inconclusive if the throughput
-    of equal clusters can differ by ``WIDEST``, or if the time is too short for the first look.
+    of equal clusters can differ by ``WIDEST``. It raises it too if the time is too short for the first look.
     """
     series: list[Series] = series_of(measurement)
     difference = measurement.source.cluster_difference(CANDIDATE, BASELINE, metric=metric or measurement.metric)

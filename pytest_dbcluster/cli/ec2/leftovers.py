@@ -25,7 +25,7 @@ def reaper(arguments: argparse.Namespace) -> Reaper:
 
 
 def run_ps(arguments: argparse.Namespace) -> int:
-    """List the resources of runs in the account, a line for each run, and name resources that only look like ours."""
+    """List the resources of runs in the account, a line for each run, and name those that resemble ours."""
     found = reaper(arguments).look()
     runs: dict[str, list[Thing]] = {}
     for one in found:

@@ -68,7 +68,7 @@ class Directive:
     """The number of its line, from 1."""
 
     files: tuple[tuple[str, Path], ...] = ()
-    """Name and real path of the file that it includes, or of each file that servers read in its directory, in order."""
+    """Name and real path of the included file, or of each file that servers read in the directory, in order."""
 
     others: tuple[str, ...] = ()
     """The names of the directory's other files, which servers do not read."""

@@ -82,8 +82,8 @@ _helps: dict[tuple[str, str], str] = {}  # by release and plugins
 def judge_file(cnf: CnfFile, release: Release, provisioner: Provisioner) -> CnfJudgement:
     """Check a file with this release; the process keeps the result for each file.
 
-    The release's programs run on a workshop of ``provisioner``, which we release. Raises ConfigError with every
-    problem of the file, each with file and line; ProvisionError if a program of the release does not run.
+    The release's programs run on a workshop of ``provisioner``, which we release. Raises ConfigError with every problem
+    of the file, each with file and line. Raises ProvisionError if a program of the release does not run.
     """
     if not any(SERVER_GROUP.fullmatch(entry.section) for entry in cnf.entries):
         return CnfJudgement({}, (), (), cnf.missing, {}, cnf.name)

@@ -2,7 +2,7 @@
 
 A Galera template comes from a cluster of one node after a clean shutdown. Its InnoDB position and its grastate.dat
 agree, so a joiner needs no state transfer. The manifest beside the data has the server's list of variables, which we
-check options against, and the password of the control account.
+check options against. It also has the password of the control account.
 """
 
 from __future__ import annotations

@@ -170,7 +170,7 @@ def check_text(name: str, value: str) -> None:
 
 
 def cnf_line(name: str, value: str) -> str:
-    """Return a line of a my.cnf that servers read as exactly this name and value; without a value, only the name."""
+    """Return a line of a my.cnf that servers read as exactly this name and value, or as only the name."""
     if not value:
         return name
     if value == EMPTY:

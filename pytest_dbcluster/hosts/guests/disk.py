@@ -40,7 +40,7 @@ class Disk:
     def open(self) -> int:
         """Open and lock the file; create it if it is missing. Returns an open file, which holds the lock.
 
-        The lock lasts while any process has the file open, so the program that serves it locks the disk until its end.
+        The lock lasts while any process has the file open. So the program that serves it locks the disk until its end.
         Raises ProvisionError if another guest has the disk, or if the file cannot be made.
         """
         try:

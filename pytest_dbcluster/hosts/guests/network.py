@@ -3,9 +3,9 @@
 There are two bridges. One connects the guests with each other and with this machine. The other one is for interfaces
 that carry only replication: it has a separate subnet, in which this machine has no address.
 
-A sleeping process holds the namespace. When it ends with the run, the kernel removes the namespace, everything in it,
-and our end of its pair of interfaces. Without root there is no such pair. Then programs of this machine that guests
-connect to run in the namespace, and our process gets its sockets from there.
+A sleeping process holds the namespace. When it ends with the run, the kernel removes the namespace with everything in
+it. It also removes our end of its pair of interfaces. Without root there is no such pair. Then programs of this machine
+that guests connect to run in the namespace. Our process gets its sockets from there.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The socket maker: a small process that makes sockets for us in other network namespaces.
 
-A socket belongs to the network namespace in which it was made, whichever process uses it. So our process can connect to
-servers in a namespace that it cannot enter, and no other process forwards the data.
+A socket belongs to the network namespace in which it was made, whichever process uses it. So our process connects to
+servers in a namespace that it cannot enter, and nobody else forwards the data.
 
 It runs as a script that imports only the standard library: ``python socket_maker.py DESCRIPTOR``. Each message on the
 Unix socket DESCRIPTOR asks for one socket. The answer, an open file or an error number, goes to the file that came with

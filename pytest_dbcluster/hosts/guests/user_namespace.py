@@ -48,7 +48,7 @@ def root() -> bool:
 
 
 def _own_network() -> bool:
-    """Whether root here is also root of this network, which is not so in a user namespace of an ordinary user."""
+    """Whether root here is also root of this network; not so in a user namespace of an ordinary user."""
     with contextlib.suppress(OSError), Path("/proc/self/ns/net").open("rb") as network:
         owner = fcntl.ioctl(network, NS_GET_USERNS)
         try:

@@ -1,7 +1,7 @@
 """Network namespaces of a run. A process of the run holds each of them, so they end with the run.
 
-A namespace has no name that could outlive it. Objects in it, such as one end of a pair of interfaces, end with it, and
-so does the other end of the pair.
+A namespace has no name that could outlive it. Objects in it, such as one end of a pair of interfaces, end with it. So
+does the other end of the pair.
 
 Without root, all namespaces of a cluster are in a user namespace. Its parent network then plays the host's role.
 """

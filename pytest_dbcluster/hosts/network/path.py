@@ -120,8 +120,8 @@ class NetworkPath(abc.ABC):
     def measure(self, needs: NetworkNeeds) -> list[MeasuredLink]:
         """Shape the path, measure the round trips between all pairs of ends, and read the kernel's other settings.
 
-        The path stays shaped. Raises ProvisionError if a link is off by more than 10 % and 0.2 ms, or if the path is
-        lost. It raises it too if the kernel's settings of a link differ from the request.
+        The path stays shaped. Raises ProvisionError for a lost path, and for a link off by more than 10 % and 0.2 ms.
+        It raises it too if the kernel's settings of a link differ from the request.
         """
         links = network.pairs(self.ends)
         if len(self._rest) < len(links):

@@ -1,6 +1,6 @@
 """Round trips between two network namespaces of this machine, measured by one thread of this process.
 
-A socket belongs to the namespace in which it was made, so a single thread can hold both ends of a connection. It sends
+A socket belongs to the namespace in which it was made. So a single thread can hold both ends of a connection. It sends
 a byte on one end, receives it on the other, and sends it back. No other program or thread is involved.
 """
 

@@ -241,7 +241,7 @@ def _mac(number: int) -> str:
 
 
 def close_all(hosts: Sequence[Host]) -> list[Host]:
-    """End the paths of these hosts if they are the nodes of a cluster, and not only one of its other ends.
+    """End the paths of these hosts if they are the nodes of a cluster, not only its other ends.
 
     Returns the hosts of the other ends, which nobody uses any more.
     """

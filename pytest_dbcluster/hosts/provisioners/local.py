@@ -1,6 +1,6 @@
 """Local provisioner: every node is a process on 127.0.0.1. It does not need root.
 
-If a cluster asks for a network, its nodes are processes in network namespaces, which need root or a user namespace.
+If a cluster asks for a network, its nodes are processes in network namespaces. These need root or a user namespace.
 """
 
 from __future__ import annotations

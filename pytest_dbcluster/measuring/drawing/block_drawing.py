@@ -82,9 +82,9 @@ class BlockDrawing:
         """Draw one block, after a warm-up before the first.
 
         Void rounds run again: in an opening block each in its place, in a later block with the whole block. If the
-        arrival rate is too high, it is lowered once; all blocks so far are dropped, and a first one is drawn again.
-        Raises SeriesVoid for more void rounds or blocks than a tenth of the
-        pairs (and more than one). Raises Inconclusive if the run's time was used before the first block.
+        arrival rate is too high, it is lowered once. All blocks so far are dropped, and a first one is drawn again.
+        Raises SeriesVoid for more void rounds or blocks than a tenth of the pairs (and more than one). Raises
+        Inconclusive if the run's time was used before the first block.
         """
         counted = False
         while not counted:

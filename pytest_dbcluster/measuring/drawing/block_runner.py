@@ -65,7 +65,7 @@ class BlockRunner:
         """Run the rounds of a block. After as many rounds as there are variants, others may have the machine.
 
         Of an opening block a void round runs again in its place. Before that, ``on_void`` gets the round, and the
-        rounds of the block so far; the block ends with None if it returns True. number: of the block, negative in a
+        rounds of the block so far. If it returns True, the block ends with None. number: of the block, negative in a
         warm-up.
         """
         self.begun = block, (rounds := list[Round]())

@@ -38,7 +38,7 @@ class Pace:
     """
 
     def choose(self, warm_ups: Sequence[Sequence[Round]], variants: Sequence[int]) -> None:
-        """Choose the length of the rounds from the warm-up, if the test leaves it to us; it stays for all claims.
+        """Choose the length of the rounds from the warm-up, if the test leaves it open; it stays for all claims.
 
         Rounds of a fixed amount of work repeat it, if they are too short for the clock of the tool. warm_ups: the
         blocks of the warm-up. variants: those of the claim.

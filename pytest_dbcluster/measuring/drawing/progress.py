@@ -31,7 +31,7 @@ class RoundProgress:
     opening: int = 0
     """The number of rounds of the opening block; 0 in a block of one pair.
 
-    The order in an opening block is random over all its rounds, so one variant may run twice in a row.
+    The order in an opening block is random over all rounds, so a variant may run twice in a row.
     """
 
     ratio: float | None = None

@@ -71,7 +71,7 @@ def beyond_budget(
 
 
 def beyond_run(look: int, variants: int, seconds: float, left: float) -> str:
-    """Why a claim cannot reach its first look in the time that is left of the run; empty if it can.
+    """Why a claim cannot reach its first look in the time left of the run; empty if it can.
 
     The arguments are those of ``beyond_budget``. left: seconds, without the starts of clusters.
     """

@@ -1,9 +1,9 @@
-"""The maximum cost of the instances of a run, printed before it begins; a cap that is too low ends the run.
+"""The maximum cost of the instances of a run, printed before it begins.
 
-The clusters are those among the constants of a test's module and its parameters (``grouping.specs``). A cluster that a
-test makes in its body is unknown here. This calls no API of AWS. It assumes usual values for what only AWS knows: the
-root volume of the image, and a public address for each instance, unless a jump host leads to them. The line before a
-launch has the figures of AWS.
+A cap that is too low ends the run. The clusters are those among the constants of a test's module and its parameters
+(``grouping.specs``). A cluster that a test makes in its body is unknown here. This calls no API of AWS. It assumes
+usual values for what only AWS knows: the root volume of the image, and a public address for each instance, unless a
+jump host leads to them. The line before a launch has the figures of AWS.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 If the run has a history, a test takes as long as in earlier runs (``past_runs``). The claims of other tests are unknown
 before they run. So a test without the mark ``expected_seconds`` counts as one claim of 30 pairs. At a round CV of 10 %,
 about 30 pairs decide a claim "no slower than 10 %". 12 pairs show a gain of half or more. A test with the mark
-``budget`` uses the same share of its budget as such a claim of the profile's budget. The factor of a profile is the
-wall time of a round / its measured time.
+``budget`` uses the same share of its budget as a claim of the profile's budget. The factor of a profile is the wall
+time of a round / its measured time.
 """
 
 from __future__ import annotations

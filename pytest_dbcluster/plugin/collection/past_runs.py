@@ -42,7 +42,7 @@ class PastRuns:
 
     @classmethod
     def read(cls, settings: Settings, file: Path | None) -> PastRuns:
-        """The entries in a history file; none if the file is missing or not readable; the end of a run reports that."""
+        """The entries in a history file; none if it cannot be read, which the end of a run reports."""
         if file is None or not file.exists():
             return cls()
         from pytest_dbcluster.hosts import runs

@@ -68,7 +68,7 @@ def _equal_node_ids(one: Any, other: Any) -> str:
 
 
 def _wrong(spec: ClusterSpec) -> str:
-    """Why a spec cannot be a cluster; empty if it can, or if it is only planned, which skips its test."""
+    """Why a spec cannot be a cluster; empty if it can, or if it is planned, which skips its test."""
     try:
         if spec.release:
             find.check_age(spec.release)

@@ -214,10 +214,10 @@ def listener(config: Any) -> Any:
 
 
 def test_begins(config: Any, test: str, release: str, seed: int) -> None:
-    """Add identity, release and seed to the result of a test before its body, so a failing test has them too.
+    """Add identity, release and seed to the result of a test before its body.
 
-    test: its node id. release: empty for a test that names its own. The seed is shown, but does not
-    identify the test.
+    So a failing test has them too. test: its node id. release: empty for a test that names its own. The seed is shown,
+    but does not identify the test.
     """
     writer, additions = listener(config), config.pluginmanager.get_plugin(ADDITIONS)
     result = writer.allure_logger.get_test(None) if writer and additions else None
@@ -272,7 +272,7 @@ def claim(config: Any, record: ClaimRecord, kept: ResultFiles) -> None:
 
 
 def curve(config: Any, record: CurveRecord, points: str, chart: Path | None) -> None:
-    """Add a curve as a step of the test, with its CSV text ``points`` and its chart, and to the description."""
+    """Add a curve as a step of the test and to the description, with its CSV text ``points`` and chart."""
     writer = listener(config)
     if writer is None:
         return

@@ -1,6 +1,6 @@
 """The texts with which Allure shows a test that measured: name with the ratio, claims as HTML, message.
 
-Allure removes scripts, styles and parts of inline SVG from a description, so a chart is an image with embedded data.
+Allure removes scripts, styles and parts of inline SVG from a description, so a chart is an embedded image.
 """
 
 from __future__ import annotations

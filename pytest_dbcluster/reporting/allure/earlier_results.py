@@ -1,7 +1,7 @@
 """Earlier results of Allure in the directory of a run that is continued: each stays until its test ends again.
 
-Allure treats results of one ``historyId`` as retries of one test. So if a test runs again, its earlier result and the
-files of that result are removed when the new one is written.
+Allure treats results of one ``historyId`` as retries of one test. So if a test runs again, the writing of its new
+result removes its earlier result with all files.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def _documents(directory: Path, pattern: str) -> list[tuple[Path, Mapping[str, A
 
 
 def _document(path: Path) -> Mapping[str, Any] | None:
-    """The content of a file; None if it is not a document, such as a torn file of a killed run."""
+    """The content of a file; None if it is not a document, such as a torn file."""
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
     except ValueError:

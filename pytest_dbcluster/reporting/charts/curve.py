@@ -25,7 +25,7 @@ def svg(record: CurveRecord, name: str = "curve", *, titled: bool = True) -> str
     """The chart of a curve: lines through medians, single rounds as dots; None without matplotlib.
 
     A band is the 95 % interval of the median; a point with too few rounds has none. A curve with a baseline shows
-    shares of the baseline's median at the same value, and below it the metric itself. ``name`` and ``titled``: as in
+    shares of the baseline's median at the same value. Below is the metric itself. ``name`` and ``titled``: as in
     ``claim.svg``.
     """
     if not drawing.available():

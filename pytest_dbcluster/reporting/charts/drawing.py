@@ -217,7 +217,7 @@ def _narrow(labels: Sequence[str], columns: int, letters: float) -> list[str]:
 
 
 def fitting_labels(axes: Any, labels: Sequence[str]) -> None:
-    """Label the places 0, 1, 2 of the x axis with these texts; if they would overlap, only every n-th place."""
+    """Label the places 0, 1, 2 of the x axis with these texts, or every n-th if they would overlap."""
     room = axes.get_position().width * axes.figure.get_figwidth() / max(1, len(labels))
     every = max(1, math.ceil((max(map(len, labels), default=0) + APART) * LETTER / room))
     axes.set_xticks(range(0, len(labels), every), labels[::every])
@@ -232,7 +232,7 @@ def few_ticks(axis: Any, most: int = 6, *, integers: bool = False) -> None:
 
 
 def upright_label(axes: Any, text: str) -> None:
-    """Label the upright axis of a panel; a text that is longer than the panel is broken at a space or within a name."""
+    """Label the upright axis of a panel. A text longer than the panel is broken at a space or within a name."""
     letters = round(axes.get_position().height * axes.figure.get_figheight() / UPRIGHT)
     breaks = [at for at in range(1, len(text)) if text[at] in " _"]
     if len(text) > letters and breaks:
@@ -242,7 +242,7 @@ def upright_label(axes: Any, text: str) -> None:
 
 
 def decades(axis: Any, values: Sequence[float]) -> None:
-    """Give the logarithmic axis of these values the ticks 1, 2, 5, 10, 20 and so on; it begins and ends at one."""
+    """Give the logarithmic axis of these values the ticks 1, 2, 5, 10 and so on, also at both ends."""
     from matplotlib.ticker import LogLocator, NullLocator
 
     powers = range(math.floor(math.log10(min(values))), math.floor(math.log10(max(values))) + 2)

@@ -82,10 +82,10 @@ SHORT = (
 
 
 def svg(samples: Samples, rounds: Mapping[str, Sequence[Round]], name: str = "timeline") -> str | None:
-    """The timeline, a band for each kind of metric; the time of each round is shaded in the colour of its variant.
+    """The timeline, with a band for each kind of metric.
 
-    None without matplotlib, and if there is nothing to show. All bands share one pair of axes: matplotlib draws that
-    much faster than a pair for each.
+    The time of each round is shaded in its variant's colour. None without matplotlib, and if there is nothing to show.
+    All bands share one pair of axes: matplotlib draws that much faster than a pair for each.
     """
     return _svg(BANDS, samples, rounds, name)
 

@@ -39,8 +39,8 @@ def key_of_test(test: str, *releases: str) -> str:
 def without(identity: str, words: Iterable[str]) -> str:
     """A claim id without these words, to compare claims that differ in them: ``galera3`` and ``standalone1``.
 
-    It is a key, not a text for readers. A word is removed with its separator, as in ``_galera3``, wherever it is a word
-    of a test, a parameter or a variant.
+    It is a key, not a text for readers. A word is removed with its separator, as in ``_galera3``. It may be a word of a
+    test, a parameter or a variant.
     """
     for word in sorted(words, key=len, reverse=True):
         identity = re.sub(rf"[-_]?(?<![A-Za-z0-9]){re.escape(word)}(?![A-Za-z0-9])", "", identity)

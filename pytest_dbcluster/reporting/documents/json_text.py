@@ -44,8 +44,8 @@ class FileLine:
 def read(text: bytes, kind: type[Document], where: str, known: Format) -> Document:
     """The document in this JSON text. Raises ConfigError, which begins with ``where``, if it is not such a document.
 
-    The message distinguishes incomplete text, text that is not JSON, JSON of another program, a newer format, an older
-    format, and wrong fields.
+    The message distinguishes incomplete text, no JSON, JSON of another program, a newer format, an older format, and
+    wrong fields.
     """
     content = decode(text, where, known)
     written = content.get("format") if isinstance(content, dict) else None

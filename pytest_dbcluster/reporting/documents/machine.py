@@ -48,7 +48,7 @@ def _device(data: Path) -> str:
 
 
 def _hash(path: Path) -> str:
-    """A hash of the machine id with a key of ours, as machine-id(5) asks, so it is not the plain hash of the id."""
+    """A hash of the machine id with a key of ours, as machine-id(5) asks. So it is not the plain hash."""
     try:
         identity = path.read_bytes().strip()
     except OSError:

@@ -89,7 +89,7 @@ class MachineDocument:
     """The device of that file system, such as ``/dev/vda``; empty if it is not on a disk."""
 
     id: str
-    """A hash that is the same for all runs of this machine and does not reveal it; empty without a machine id."""
+    """A hash, the same for all runs of this machine, which does not reveal it; empty without a machine id."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -153,7 +153,7 @@ class RunDocument(RunIdentity, FileLine):
     """The number of their answers that this run took over."""
 
     def run_of(self, run_id: str) -> RunDocument:
-        """The run with this id if this run continues it, with what is known of it; this run for any other id."""
+        """The run with this id and what is known of it, if this run continues it; otherwise this run."""
         found = [earlier for earlier in self.continues if earlier.run_id == run_id]
         return dataclasses.replace(self, **dataclasses.asdict(found[0])) if found else self
 
@@ -167,7 +167,7 @@ def read_run(directory: Path) -> RunDocument | None:
     """The document of the run in this results directory; None without ``run.json``.
 
     A run of an older version, or on a full disk, has no such file. Raises ConfigError for a missing directory, a file
-    that cannot be opened, a newer format, and a file that is not such a document. The message names the file.
+    that cannot be opened, a newer format, and another document. The message names the file.
     """
     if not directory.is_dir():
         raise ConfigError(f"{directory}: there is no such results directory")

@@ -161,6 +161,6 @@ class RunRecorder:
 
 
 def of(config: Any) -> RunRecorder | None:
-    """The recorder of this process of a run; None in a worker of pytest-xdist, and in a run that measures nothing."""
+    """The recorder of this process of a run; None in a worker of pytest-xdist, and without measurements."""
     recorder: RunRecorder | None = config.pluginmanager.get_plugin(NAME)
     return recorder

@@ -1,7 +1,7 @@
 """The summary of a run for GitHub Actions: a step summary, annotations of red and inconclusive tests, and outputs.
 
-Everything is made from the results directory. GitHub drops a whole step summary that exceeds its size limit, so
-ours leaves out details before that, and says so:
+Everything is made from the results directory. GitHub drops a whole step summary that exceeds its size limit. So ours
+leaves out details before that, and says so:
 https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-commands#step-isolation-and-limits
 """
 
@@ -55,7 +55,7 @@ def files(environment: Mapping[str, str], *, asked: bool) -> Files | None:
 
 
 def write(directory: Path, to: Files, lost: Unwritten) -> list[str]:
-    """Add the summary and the outputs of the run in this directory to the files; return the annotations, one a line.
+    """Add the summary and outputs of the run in this directory to the files; return the annotations, one a line.
 
     The file for github-action-benchmark is written to the results directory. Files that cannot be written are noted in
     ``lost``. Raises ConfigError if the results cannot be read.

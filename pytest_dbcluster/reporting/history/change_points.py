@@ -1,9 +1,9 @@
 """Change points: where the level of a series of runs changed. Pure functions.
 
 Each step looks for the split of a series whose two means differ most. It compares this split with those of shuffled
-series, because without a change every order of the values is equally likely. If the split is larger, it is a change,
-and both sides are searched again. The runs are assumed to be independent: a machine that becomes slower day by day
-gives change points too.
+series. Without a change every order of the values is equally likely. If the split is larger, it is a change, and both
+sides are searched again. The runs are assumed to be independent: a machine that becomes slower day by day gives change
+points too.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Drift: does a new run differ from earlier runs of the same claim on the same machine? Pure functions.
 
-The new log ratio is compared with the weighted mean of the last ``LAST`` runs, by Student's t over the spread between
-runs. The standard errors of the runs are only weights: two runs of one hour differ by more than the noise of their
-rounds.
+The new log ratio is compared with the weighted mean of the last ``LAST`` runs. The test is Student's t over the spread
+between runs. The standard errors of the runs are only weights: two runs of one hour differ by more than the noise of
+their rounds.
 """
 
 from __future__ import annotations

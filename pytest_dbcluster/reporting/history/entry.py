@@ -1,4 +1,4 @@
-"""Entry: one line of the history, about one claim of one run; how it is made from a record and its run."""
+"""Entry: one line of the history, about one claim of one run, and how it is made."""
 
 from __future__ import annotations
 

@@ -130,7 +130,7 @@ def _lock(path: Path, file: IO[bytes]) -> None:
 
 
 def accept(path: Path, claim: str, run: str, reason: str) -> list[Entry]:
-    """Accept that a claim has a new level from this run on, for all its series; return the entries of that run.
+    """Accept that a claim has a new level from this run on, in all series; return that run's entries.
 
     claim: its id, or a part of it that no other claim has. run: the id of the run, or the beginning of one. Raises
     ConfigError for a claim or run that the history does not have, and OSError.

@@ -34,8 +34,8 @@ def add_run(path: Path, results: Path, entries: Sequence[Entry], lost: Unwritten
     """Add the entries of a run to the history in ``path``, and compare them with it.
 
     If the run continued others, entries are of several runs. results: the results directory. It gets the part of the
-    history that is about these claims, so its page can be made again without the history. A second call adds only new
-    entries. ``lost`` notes files that cannot be written; if the history cannot be read, a line says so.
+    history about these claims, so its page can be made without the history. A second call adds only new entries.
+    ``lost`` notes files that cannot be written; if the history cannot be read, a line says so.
     """
     try:
         before = history_file.read(path)

@@ -232,11 +232,7 @@ class ClaimView:
             level = wording.level(self.record.verdict)
             own = f"the guard holds by its 90 % interval; at {level}: {words.interval(self.record)}"
             after = f"the guard holds by its 90 % interval, {closing.guard_interval(self.record)}"
-            found.append(
-                own
-                if self.closer is None
-                else f"{after}, after {self.record.verdict.pairs} pairs"
-            )
+            found.append(own if self.closer is None else f"{after}, after {self.record.verdict.pairs} pairs")
         return (*found, *closing.of_rounds(self.shown))
 
     @functools.cached_property

@@ -1,7 +1,7 @@
 """Claims side by side: each claim once, with a column for each release, topology, storage, machine or run.
 
-``claim_id`` identifies a claim. If topologies or storages are compared, their names are removed from it, because they
-may be in the names of variants and parameters.
+``claim_id`` identifies a claim. If topologies or storages are compared, their names are removed from it. They may be in
+the names of variants and parameters.
 """
 
 from __future__ import annotations

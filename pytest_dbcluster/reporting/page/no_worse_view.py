@@ -61,7 +61,7 @@ def view(source: Source, keys: Mapping[tuple[str, str], str]) -> NoWorseView | N
 
 
 def workloads(source: Source) -> list[ComparedWorkload]:
-    """The workloads of a comparison in the order of its run, then one item for those that it did not begin."""
+    """The workloads of a comparison in the order of its run, then one item for those not begun."""
     run = source.run
     by_test: dict[str, list[ClaimRecord]] = {}
     for record in source.claims:

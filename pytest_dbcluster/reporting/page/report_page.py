@@ -56,7 +56,7 @@ def missing() -> str:
 
 
 def make(directory: Path, tell: Report = say_nothing) -> str:
-    """Make the page of one results directory; return the line with its path, or with the reason why there is none.
+    """Make the page of one results directory; return the line with its path, or with the reason for none.
 
     ``tell`` gets lines of progress if it takes long. Raises neither an Exception nor KeyboardInterrupt, because the
     results are complete without the page.

@@ -69,8 +69,8 @@ def read_all(directories: Sequence[Path]) -> list[Source]:
 def read(directory: Path) -> Source:
     """The results of a directory.
 
-    Raises ConfigError for a directory that does not exist or cannot be read, and for one in which no test has ended. It
-    raises it too for a directory without results of ours, and for another format.
+    Raises ConfigError for a directory that does not exist, cannot be read, or has no ended test. It raises it too for a
+    directory without results of ours, and for another format.
     """
     try:
         if not directory.is_dir():

@@ -1,7 +1,7 @@
 """Digests: what the answer of a claim, or a drawn curve, depends on, as a short hash of each part.
 
-Two claims with the same id and the same digests ask the same of the same servers, so one answer serves both. The seed
-is not a part of them: it changes only the order of the rounds.
+Two claims with the same id and digests ask the same of the same servers, so one answer serves both. The seed is not a
+part of them: it changes only the order of the rounds.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ NUMBER = re.compile(r"\d+")
 
 
 def remove(directory: Path, named: Sequence[str]) -> None:
-    """Remove torn last lines, files of claims and curves that no line names, and what the end of a run makes again.
+    """Remove torn last lines, files that no line names, and what the end of a run makes again.
 
     named: the files that the lines name, relative to the directory. Files that are not ours stay. Raises OSError.
     """

@@ -192,7 +192,7 @@ def total(records: Sequence[ClaimRecord], tests: Sequence[TestDocument] = ()) ->
 
 
 def guide_lines(records: Sequence[ClaimRecord], tests: Sequence[TestDocument] = ()) -> list[str]:
-    """One line with the page that says what to do about inconclusive and broken claims; empty if it has no entry."""
+    """One line with the page that says what to do about inconclusive and broken claims; empty without an entry."""
     texts = [record.verdict.reason for record in of_title(OPEN, records)]
     texts += [test.reason for test in states.tests_without_claim(records, tests)]
     found = list(dict.fromkeys(reason for text in texts for reason in reasons.find(text)))

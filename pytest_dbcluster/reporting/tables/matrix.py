@@ -285,7 +285,7 @@ def markdown(made: Matrix) -> str:
 
 
 def as_csv(made: Matrix) -> str:
-    """A line for each claim and release, columns as in CSV; ratio, low and high are empty if they are not finite."""
+    """A line for each claim and release, with columns as in CSV. Ratio, low and high are empty unless finite."""
     lines = io.StringIO()
     add = csv.writer(lines, lineterminator="\n").writerow
     add(CSV)

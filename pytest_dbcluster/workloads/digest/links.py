@@ -1,7 +1,7 @@
 """Links between the parameters of a class: equal, a constant difference, a new AUTO_INCREMENT value, a value read.
 
-A link holds in all samples. The log has no results of queries, so a link to a value that was read is accepted only if
-the schema allows it and no two samples contradict it.
+A link holds in all samples. The log has no results of queries. So a link to a value that was read needs the schema's
+permission, and no two samples may contradict it.
 """
 
 from __future__ import annotations

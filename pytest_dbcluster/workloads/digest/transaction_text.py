@@ -280,7 +280,7 @@ def _returned_column(text: str) -> str:
 
 
 def generated_prefix(column: TableColumn | None) -> str:
-    """The text before the number in generated rows of a unique column, which are cut to its length from the left."""
+    """The text before the number in generated rows of a unique column, cut to its length from the left."""
     if not column:
         return ""
     room = column.length - len(column.name)

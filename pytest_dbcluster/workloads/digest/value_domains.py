@@ -114,7 +114,7 @@ class ValueDomains:
         self._decide()
 
     def even(self, table: SchemaTable, column: str) -> int:
-        """The rows of the table to which a column refers, if a search by it always finds equally many; otherwise 0."""
+        """The rows of the table to which a column refers, if each search by it finds equally many; otherwise 0."""
         found = self.schema.key_of(table.name, column) if column in table.references else None
         examined = self._examined.get((table.name, column), [])
         constant = len(examined) >= FEW and len(set(examined)) == 1 and examined[0] > 0

@@ -249,7 +249,7 @@ class LuaScript(Workload):
         """Run the script's prepare, unless the cluster has its tables.
 
         Raises Unsupported for an old sysbench. Raises ConfigError if the script writes and an endpoint accepts no
-        writes, and for tables that the topology does not replicate.
+        writes. It raises it too for tables that the topology does not replicate.
         """
         from pytest_dbcluster.workloads import sysbench_driver
         from pytest_dbcluster.workloads.script import restoring

@@ -49,7 +49,7 @@ class SQLDirectory:
     """A digest of the manifest and of all files, with the given transactions and variables."""
 
     digests: Mapping[str, str]
-    """The SHA-256 of each file, by its name relative to the directory; the size of a file of more than LARGE bytes."""
+    """The SHA-256 of each file, by its name relative to the directory; the size if it exceeds LARGE bytes."""
 
     signature: Signature
     """Names, times and sizes of the files that were read."""

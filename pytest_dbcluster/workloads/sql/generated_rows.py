@@ -135,7 +135,7 @@ def _rows(
 
 
 def _places(names: Sequence[str], parents: Mapping[str, int], count: int) -> dict[str, Callable[[int], int]]:
-    """For the columns of a unique index, numbers from 1 that differ between any two rows in one column at least.
+    """For the columns of a unique index, numbers from 1; any two rows differ in at least one column.
 
     The last column counts fastest. The others have as many values as the tables that they refer to have rows.
     """

@@ -1,6 +1,6 @@
 """``workload.toml``: which files of a directory are the schema, the data and the transactions, and their weights.
 
-Without it, ``schema.sql`` is the schema, ``data`` or ``generate.sql`` has the data, and each other ``.sql`` file is a
+Without it, ``schema.sql`` is the schema and ``data`` or ``generate.sql`` has the data. Each other ``.sql`` file is a
 transaction of weight 1.
 """
 

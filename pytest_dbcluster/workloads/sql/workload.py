@@ -238,8 +238,8 @@ class SQLFiles(Workload):
     def prepare(self, setting: Setting) -> None:
         """Load the tables unless the cluster has them, and let the server check each statement.
 
-        Raises ConfigError for tables that the topology does not replicate, for a statement that the server refuses, and
-        if an endpoint accepts no writes. Raises Unsupported for an old sysbench.
+        Raises ConfigError for tables that the topology does not replicate, and for a statement that the server refuses.
+        It raises it too if an endpoint accepts no writes. Raises Unsupported for an old sysbench.
         """
         from pytest_dbcluster.workloads import sysbench_driver
         from pytest_dbcluster.workloads.sql import statement_check, tables

@@ -3,7 +3,7 @@
 Each acknowledged order must be in the tables; otherwise it is lost. Each other order in the tables must have an unknown
 outcome: the connection broke at COMMIT, or the server was cut off from its peers. Otherwise the order is invented, for
 example because it was written twice. An order of unknown outcome may be in the tables or not. We look it up by number
-and digest, because the next order of the district reuses the number of an order that is gone.
+and digest. The next order of the district reuses the number of an order that is gone.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The consistency conditions of TPC-C: 1 to 12 of the specification (5.11, clause 3.3.2), and more from 13 on.
 
-The others compare what the transactions write (clauses 2.4 to 2.7) except dates and carriers, and what no transaction
-changes (``digests``). We aggregate each side of a condition over all rows before we compare the sides, to read every
-table once.
+The others compare what the transactions write (clauses 2.4 to 2.7) except dates and carriers. They also compare what no
+transaction changes (``digests``). We aggregate each side of a condition over all rows before we compare the sides, to
+read every table once.
 """
 
 from __future__ import annotations

@@ -243,7 +243,7 @@ def serve(settings: HealthSettings) -> list[socketserver.TCPServer]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Serve the nodes in the file CONFIG until a signal kills the process; return 1 if another program has a port."""
+    """Serve the nodes in the file CONFIG until a signal kills the process; return 1 for a port in use."""
     try:
         serve(HealthSettings.read(Path(arguments[0]).read_text()))
     except OSError as error:

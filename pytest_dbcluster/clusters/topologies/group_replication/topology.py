@@ -2,7 +2,7 @@
 
 All servers start read-only from one template without transactions, and nobody writes before the group exists. So no
 member can have errant transactions. The first node bootstraps the group, then the others join one after another. If two
-try to join at the same time, the group refuses one, and that one tries again only after 5 s.
+try to join at once, the group refuses one, which tries again only after 5 s.
 
 ``GroupReplication.options`` returns options for a my.cnf, ``before_start`` the statements that precede joining.
 """
@@ -61,8 +61,8 @@ class GroupReplication(Topology):
     def pulse(self, node: Node, nodes: Sequence[Node]) -> Pulse | None:
         """Return the query for this member's queues, and for the time that flow control held its transactions.
 
-        The queues are transactions of other members that it still has to apply, and those that it still has to certify.
-        The time is the sum over all sessions.
+        The queues are transactions of other members that it has to apply, and those that it has to certify. The time is
+        the sum over all sessions.
         """
         return Pulse(members.PULSE, PULSE)
 

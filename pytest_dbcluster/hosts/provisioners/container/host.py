@@ -126,7 +126,7 @@ class ContainerHost(AgentHost, Pauses, Partitions, Falls):
         return bool(self.container.attrs["State"].get("OOMKilled"))
 
     def pid_here(self, inside: int) -> int:
-        """The process id on this machine for a process id in the container; 0 if we do not see the process."""
+        """The process id on this machine for a process id in the container; 0 if we do not see it."""
         with contextlib.suppress(psutil.Error, OSError, ProvisionError):
             self.look()
             return number_here(self.container.attrs["State"]["Pid"], inside)

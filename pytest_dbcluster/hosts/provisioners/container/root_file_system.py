@@ -3,7 +3,7 @@
 mmdebstrap extracts the packages and does not install them (``--variant=extract``). So no maintainer script runs, no
 server starts, and no data directory is made. We report packages such as perl to apt as installed. We write the files
 that scripts of base packages would make, such as /etc/passwd. The image of mariadb:10.11 has 271 MB. With all its
-dependencies it would have 341 MB and take 18 s; installed (``--variant=essential``) it would have 509 MB and take 43 s.
+dependencies it would have 341 MB and take 18 s. Installed (``--variant=essential``) it would have 509 MB and take 43 s.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Reaper: finds resources of runs in an account by their tags, and ends them: ``dbcluster ps``, ``down``, ``reap``.
 
-It needs no local record. A resource is ours only if it has every tag of a launch, and the name that follows from the
-run's id. If it has only some of these, such as a copied tag, we name it and do not end it.
+It needs no local record. A resource is ours only if it has every tag of a launch, and the name from the run's id. If it
+has only some of these, such as a copied tag, we name it and do not end it.
 """
 
 from __future__ import annotations

@@ -176,7 +176,7 @@ class Machine:
         self._brought[str(tree)] = place
 
     def data(self, tree: Path) -> str:
-        """The path of a copy of a local directory, for hosts to copy from; it is removed at the end of the run."""
+        """The path of a copy of a local directory, for hosts to copy from; the run's end removes it."""
         with self._sending:
             place = f"{self.directory}/data/{identity(tree)}"
             if not self._has(place):
@@ -257,7 +257,7 @@ def identity(tree: Path) -> str:
 
 
 def _state(path: Path) -> str:
-    """The target of a link, the permissions of a directory, or the permissions, size and time of change of a file."""
+    """The target of a link, the permissions of a directory, or permissions, size and time of change of a file."""
     state = path.lstat()
     if stat.S_ISLNK(state.st_mode):
         return str(path.readlink())

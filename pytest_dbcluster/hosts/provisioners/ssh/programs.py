@@ -1,7 +1,7 @@
 """Programs for remote machines: over a slow connection we send each tree once, to one machine, which serves the others.
 
 That machine packs the tree and listens for the others. They check the packed file with a digest that we got over ssh.
-If the machine has no program that can listen, or if our connection is fast, we send the tree to each machine.
+If no program of the machine can listen, or over a fast connection, each machine gets the tree from us.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Provisioner for remote machines: ``--db-provisioner ssh --db-host USER@ADDRESS`` (repeated).
 
 Each node of a cluster is on a separate machine. The nodes of other clusters are on the same machines, so that variants
-share hardware. The load generator has a separate machine if one is named. A run locks as many machines as its largest
-cluster so far has nodes, and keeps the locks to its end. So other workers of pytest-xdist, and other runs, use other
-machines, or wait.
+share hardware. The load generator has a separate machine if one is named. A run keeps as many machines locked as its
+largest cluster so far has nodes, to its end. So other workers of pytest-xdist, and other runs, use other machines, or
+wait.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Session: one ssh connection with an agent, and OpenSSH's other features over the same connection.
 
 The session's process is the control master of its connection. When it ends for any reason, everything over the
-connection ends too, and the machine ends the programs of the host (``remote_programs.session``).
+connection ends too. The machine then ends the programs of the host (``remote_programs.session``).
 """
 
 from __future__ import annotations

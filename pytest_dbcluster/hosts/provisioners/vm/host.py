@@ -137,7 +137,7 @@ class GuestHost(AgentHost, Pauses, Partitions, Falls, BlockDevice, ReplicationLi
         self._disk.unmount()
 
     def cpu_seconds(self) -> float | None:
-        """The CPU time of the guest so far, with that of its kernel and its disk, in seconds; None after its end."""
+        """The CPU seconds of the guest so far, with those of its kernel and disk; None after its end."""
         total = 0.0
         with contextlib.suppress(psutil.Error):
             kernel = psutil.Process(self._guest.pid)

@@ -1,9 +1,9 @@
 """Guest provisioner: every node is a guest of user-mode Linux, a virtual machine that needs no hypervisor.
 
-A guest is a process of this machine with its own kernel, one CPU, its own memory and its own network interface. If the
-topology asks for it, a second interface carries only replication. Its programs are those of the cache. The data of its
-server are on a separate disk, a sparse file of the run. Its other files are in a directory of this machine, which the
-guest sees under the same path.
+A guest is a process of this machine with its own kernel, one CPU, memory and a network interface. If the topology asks
+for it, a second interface carries only replication. Its programs are those of the cache. The data of its server are on
+a separate disk, a sparse file of the run. Its other files are in a directory of this machine, which the guest sees
+under the same path.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class GuestProvisioner(Provisioner):
         return spec.needs.memory or MEMORY
 
     def unmet(self, spec: ClusterSpec) -> str:
-        """A message with the needs of a spec that guests do not meet, and why; empty when they meet all needs."""
+        """A message with the needs of a spec that guests do not meet, and why; otherwise empty."""
         if spec.needs.cores and spec.needs.cores > CPUS:
             return (
                 f"cluster {spec} needs cores={spec.needs.cores:g} of its hosts: a guest has one CPU, so cores= "

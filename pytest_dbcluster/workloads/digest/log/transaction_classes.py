@@ -1,7 +1,7 @@
 """Classes of transactions: those with the same sequence of statements. Each keeps samples, in constant memory.
 
-A sequence that repeats itself is one *run* with a number of copies, so that a loop of an application is one class,
-whatever the number of its turns.
+A sequence that repeats itself is one *run* with a number of copies. So a loop of an application is one class, whatever
+the number of its turns.
 """
 
 from __future__ import annotations

@@ -88,7 +88,7 @@ class Variables:
         return self._operation(expression)
 
     def condition(self, expression: Expression) -> str:
-        """Lua for an expression that is true or false; a number is true if it is not 0, NULL is false."""
+        """Lua for an expression that is true or false; 0 and NULL are false, other numbers true."""
         kind, code = self.type_of(expression), self.lua(expression)
         if kind == "bool":
             return code

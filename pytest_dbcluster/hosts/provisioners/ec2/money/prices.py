@@ -156,7 +156,7 @@ class Prices:
             return [ours()]
 
     def source(self, name: str, region: str) -> PriceSource | None:
-        """The source of the price of a type or of a name in ``PRICED``; None for a user's or an unknown price."""
+        """The source of the price of a type or a name in ``PRICED``; None for a user's or unknown price."""
         return self.known_price(name, region)[0]
 
     def known_price(self, name: str, region: str) -> tuple[PriceSource | None, float | None]:
