@@ -38,7 +38,7 @@ NOT_FETCHED = (
 
 
 # The oldest version of each vendor that can be measured: statements and statuses of older servers have other names.
-OLDEST = {"mariadb": (10, 5), "mysql": (8, 0, 30)}
+OLDEST = {"mariadb": (10, 5), "mysql": (8, 0, 29)}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -147,7 +147,7 @@ def too_old(product: str, version: str, series: tuple[int, ...]) -> str:
     """Why this version is too old to be measured; empty if it is not, or if we do not know.
 
     series: the version as numbers, such as ``(5, 7)``. ``8.0`` passes, because it does not name a patch release;
-    8.0.29 is too old.
+    8.0.28 is too old.
     """
     if not series or series >= OLDEST[product][: len(series)]:
         return ""

@@ -149,10 +149,10 @@ class Dialect:
     """The variable that must be 1; otherwise ``flush`` writes the log without flushing it."""
 
     log_current: str
-    """The status with the position up to which InnoDB has written its log."""
+    """The status with the position up to which InnoDB has written its log; empty if this version has none."""
 
     log_flushed: str
-    """The status with the position up to which InnoDB has flushed its log."""
+    """The status with the position up to which InnoDB has flushed its log; empty if this version has none."""
 
     create_accounts: tuple[str, ...]
     """The statements that create the accounts ``{user}`` (control) and ``{load}`` (workloads)."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 import re
 from typing import Any
 
@@ -27,6 +28,8 @@ _VERSIONS: tuple[tuple[str, tuple[int, ...], tuple[int, ...], dict[str, Any]], .
             "LEFT JOIN performance_schema.variables_info i USING (variable_name) ORDER BY 1"
         },
     ),
+    # The statuses of the redo log came with 8.0.30.
+    ("mysql", catalogue.OLDEST["mysql"], (8, 0, 30), {"log_current": "", "log_flushed": ""}),
 )
 
 
@@ -42,8 +45,9 @@ def dialect(vendor: str, version: str = "") -> Dialect:
     result = dataclasses.replace(_DIALECTS[vendor], implied=implied_options(vendor, series))
     if old := catalogue.too_old(vendor, version, series):
         raise Unsupported(old)
+    newest = (*series, math.inf)  # a series is its newest version
     for name, first, end, changes in _VERSIONS:
-        if name == vendor and series and first[: len(series)] <= series < end:
+        if name == vendor and series and first <= newest < end:
             result = dataclasses.replace(result, **changes)
     return result
 

@@ -236,8 +236,13 @@ class Node:
             raise
 
     def flush_backlog(self, rows: Sequence[tuple[Any, ...]]) -> list[str]:
-        """What is not on disk yet, from the rows of the last of ``flush_statements``; empty if everything is."""
+        """What is not on disk yet, from the rows of the last of ``flush_statements``; empty if everything is.
+
+        Also empty for a version that does not report the positions of its log: its flush has ended when it returns.
+        """
         current, flushed = self.dialect.log_current, self.dialect.log_flushed
+        if not flushed:
+            return []
         log = {str(name).lower(): str(value) for name, value in rows}
         if log[flushed] == log[current]:
             return []

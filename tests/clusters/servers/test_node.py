@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import signal
 import tempfile
 from pathlib import Path
@@ -47,6 +48,18 @@ def test_every_server_gets_the_same_pinned_options(node, host):
     assert found["skip_name_resolve"] == ""
     assert (found["datadir"], found["port"], found["log_error"]) == ("/fake/data", "3306", "/fake/error.log")
     assert found["socket"] == "../sql.sock"
+
+
+def test_a_server_without_positions_of_its_log_is_flushed_when_the_statement_returns(host, mysql):
+    """MySQL 8.0.29 reports no positions, 8.0.30 does; a log that is not on disk yet is named with both."""
+    old, new = (
+        Node("node1", host, dataclasses.replace(mysql, version=version), 3306, "secret")
+        for version in ("8.0.29", "8.0.30")
+    )
+    lagging = [("Innodb_redo_log_current_lsn", "9"), ("Innodb_redo_log_flushed_to_disk_lsn", "7")]
+
+    assert old.flush_backlog([]) == []
+    assert new.flush_backlog(lagging) == ["node1: log flushed to 7 of 9"]
 
 
 @pytest.mark.parametrize("vendor", ["mariadb", "mysql"])
