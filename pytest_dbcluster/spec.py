@@ -18,7 +18,7 @@ from pytest_dbcluster import calls, network, registry, storage_profiles
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.network import Links, NetworkNeeds
 
-VENDORS = ("mariadb", "mysql")
+VENDORS = ("mariadb", "mysql", "percona", "pxc")  # pxc is Percona XtraDB Cluster
 TOOLS = ("haproxy", "stand-in", "sysbench", "vm")
 DEFAULT_RELEASE = "mariadb:10.11"
 PROFILES = ("quick", "paper")
@@ -29,16 +29,19 @@ BINARY = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}  # as in a my.cnf
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ReleaseName:
-    """A server release: ``mariadb:10.11``, ``mysql:8.4=/opt/mysql-8.4``, or ``mariadb:path`` for programs on PATH."""
+    """A server release: ``mariadb:10.11``, ``mysql:8.4=/opt/mysql-8.4``, or ``mariadb:path`` for programs on PATH.
+
+    A directory may also be a tarball: ``mysql:8.4=mysql-8.4.8-linux-glibc2.17-x86_64.tar.xz``.
+    """
 
     product: str
-    """The product: mariadb or mysql, or a tool."""
+    """The product: mariadb, mysql, percona or pxc, or a tool."""
 
     version: str
     """The version as the user names it, or ``path``."""
 
     directory: str = ""
-    """The directory of the programs; empty if the user names none."""
+    """The directory or the tarball of the programs; empty if the user names none."""
 
     def __post_init__(self) -> None:
         if self.product not in (*VENDORS, *TOOLS):

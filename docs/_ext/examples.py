@@ -106,7 +106,9 @@ COUNTERS: Mapping[str, tuple[str, str, str]] = {
 # Server or tool that can be fetched -> what it is.
 PRODUCTS: Mapping[str, str] = {
     "mariadb": "A release of MariaDB, with its Galera library and the programs of its state transfers.",
-    "mysql": "A release of MySQL, with MySQL Router and the plugins for Group Replication, semi-sync and clone.",
+    "mysql": "A release of MySQL, with the plugins for Group Replication, semi-sync and clone.",
+    "percona": "A release of Percona Server for MySQL.",
+    "pxc": "A release of Percona XtraDB Cluster, with its Galera library and the scripts of its state transfers.",
     "haproxy": 'The proxy of clusters with `proxy="haproxy"`.',
     "sysbench": "The load generator of `SysBench` and `TPCC`.",
     "vm": "The kernel and the root file system of guests.",

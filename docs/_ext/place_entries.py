@@ -7,13 +7,14 @@ import importlib
 import inspect
 
 import examples
-from entries import after_colon, code, codes, entry, example, markdown, page
+from entries import after_colon, code, codes, entry, example, markdown, page, table
 
 import pytest_dbcluster
 from pytest_dbcluster import registry, storage_profiles
 from pytest_dbcluster.clusters.topology import Topology
 from pytest_dbcluster.releases import catalogue
 from pytest_dbcluster.releases.catalogue import Offer
+from pytest_dbcluster.releases.vendors.repository import ARCHIVES
 from pytest_dbcluster.workloads.workload import Workload
 
 
@@ -64,21 +65,51 @@ def provisioners() -> str:
 
 
 def releases() -> str:
-    """Every release and tool that can be fetched, with the suites that it comes from."""
+    """Every release and tool that can be fetched, with its sources."""
     return page(_release(offer) for offer in catalogue.OFFERS)
 
 
 def _release(offer: Offer) -> str:
-    suites = [f"{code(one.suite)}{f' (exactly {one.exact})' if one.exact else ''}" for one in offer.origins]
+    sources = [_source(offer, supplier) for supplier in offer.suppliers]
     use = f"pytest --db-release {offer.name}" if offer.version else f"dbcluster fetch {offer.name}"
     return entry(
         "release",
         offer.name,
         examples.PRODUCTS[offer.product],
         f"Packages: {codes(offer.origins[0].packages)}.",
-        f"Suites: {', '.join(suites)}.",
+        *sources,
+        *([f"Licence: {licence}."] if (licence := catalogue.LICENCES.get(offer.product)) else []),
         example(use),
     )
+
+
+def _source(offer: Offer, supplier: str) -> str:
+    """One source of an offer: its suites, and whether we have tried them."""
+    origins = [origin for origin in offer.origins if origin.supplier == supplier]
+    suites = [f"{code(one.suite)}{f' (exactly {one.exact})' if one.exact else ''}" for one in origins]
+    state = "tried here" if origins[0].is_tried else "untried"
+    return f"From {supplier} ({state}): {', '.join(suites)}."
+
+
+def servers() -> str:
+    """A row for each server and source: the release, who supplies it, suites, licence, and whether we tried it."""
+    rows = [
+        (code(offer.name), supplier, codes(suites), catalogue.LICENCES[offer.product], state)
+        for offer in catalogue.OFFERS
+        if offer.version
+        for supplier in offer.suppliers
+        for suites, state in [_suites(offer, supplier)]
+    ]
+    rows += [
+        (code(f"{product}:X.Y.Z"), archive.title, "of that version", catalogue.LICENCES[product], "untried")
+        for product, archive in ARCHIVES.items()
+    ]
+    return table(("release", "source", "suites", "licence", "state"), rows)
+
+
+def _suites(offer: Offer, supplier: str) -> tuple[list[str], str]:
+    origins = [origin for origin in offer.origins if origin.supplier == supplier]
+    return [origin.suite for origin in origins], "tried here" if origins[0].is_tried else "untried"
 
 
 def storage() -> str:

@@ -28,6 +28,7 @@ PARTS = {
     "proxies.md": place_entries.proxies,
     "provisioners.md": place_entries.provisioners,
     "releases.md": place_entries.releases,
+    "servers.md": place_entries.servers,
     "storage.md": place_entries.storage,
     "workloads.md": place_entries.workloads,
     "files.md": result_entries.files,

@@ -51,8 +51,11 @@ def run_releases(arguments: argparse.Namespace) -> int:
     """``dbcluster releases``: list the releases and tools, and their directories."""
     from pytest_dbcluster.releases import find
 
-    rows = [(row.name, row.state, row.version, size_text(row.size), row.source) for row in find.list_releases()]
-    print(layout.plain(("release", "state", "version", "size", "where"), rows))
+    rows = [
+        (row.name, row.supplier, row.state, row.version, size_text(row.size), row.source)
+        for row in find.list_releases()
+    ]
+    print(layout.plain(("release", "source", "state", "version", "size", "where"), rows))
     return 0
 
 

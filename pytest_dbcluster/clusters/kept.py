@@ -168,7 +168,7 @@ def _client(cluster: Cluster, provisioner: Keeps) -> tuple[str, Path]:
     beside = next(filter(None, map(release.path_of, CLIENTS)), None)
     if beside and (command := host.command_line([str(beside)])):
         return shlex.join(command), Path(host.directory)
-    vendor = sorted(CLIENTS, key=lambda name: name != release.product)
+    vendor = sorted(CLIENTS, key=lambda name: name != release.upstream)
     own = [release.bin / name for name in CLIENTS if (release.bin / name).exists()]
     anywhere = (find_program(name, name) for name in vendor if not own)
     path = next((path for path in [*own, *anywhere] if path), Path(vendor[0]))

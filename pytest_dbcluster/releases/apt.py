@@ -22,8 +22,11 @@ from urllib.parse import unquote
 from pytest_dbcluster import formatting
 from pytest_dbcluster.errors import CommandFailed, ConfigError, ProvisionError, Unsupported
 from pytest_dbcluster.formatting import Report
-from pytest_dbcluster.releases.catalogue import NOT_FETCHED
+from pytest_dbcluster.releases import sources
+from pytest_dbcluster.releases.catalogue import NOT_FETCHED, is_exact
 from pytest_dbcluster.releases.sources import AptEntry, Candidate, family
+from pytest_dbcluster.releases.vendors import preferences
+from pytest_dbcluster.releases.vendors.repository import Repository
 
 # Settings of the machine that we keep: how to reach the mirrors. We drop hooks, languages and index targets.
 _HOST_SETTINGS = re.compile(r"^Acquire::(https?|ftp|socks\w*|Proxy)\S* ", re.IGNORECASE)
@@ -35,16 +38,6 @@ _UNITS = {"d": 1.0, "h": 1 / 24, "min": 1 / 1440, "s": 1 / 86400}  # units of ap
 # archived suites are never renewed. We set a limit, because an attacker in the network can replay an old signed file.
 MAX_AGE_VARIABLE, MAX_AGE_DAYS = "DBCLUSTER_MAX_AGE", 365.0
 _MINUTES = 60
-# A vendor's archive in the machine's sources must not override the version of the suite.
-PREFERENCES = """\
-Package: *
-Pin: release o=Debian
-Pin-Priority: 990
-
-Package: *
-Pin: release o=Ubuntu
-Pin-Priority: 990
-"""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -99,13 +92,14 @@ def fetch(name: str, candidate: Candidate, staging: Path, into: Path, progress: 
     Raises ProvisionError with the reason of apt, Unsupported on a machine without apt.
     """
     directory = staging / "apt"
+    sources.check_keys(candidate)
     progress(f"reading {candidate.where}")
     private = PrivateApt(directory, architecture())
     try:
         try:
             return _fetch(private, name, candidate, (*candidate.entries, *candidate.optional), into, progress)
         except ProvisionError as error:
-            if not candidate.optional:
+            if not candidate.optional or (candidate.title and candidate.title in str(error)):
                 raise
             left_out = ", ".join(entry.suite for entry in candidate.optional)
             remark = f"without {left_out}, which is incomplete on the mirror"
@@ -128,24 +122,57 @@ def _fetch(
     remarks = private.update(entries)
     for remark in remarks:
         progress(remark)
-    packages = private.plan(wanted)
-    _check_version(name, candidate, packages)
+    _prefer(private, name, candidate)
+    try:
+        packages = private.plan(wanted)
+        _check_version(name, candidate, packages)
+    except ProvisionError as error:
+        raise _with_title(error, candidate) from error
     size = sum(package.size for package in packages)
     progress(
         f"fetching {name} from {suite}: {formatting.size(size)} in {formatting.quantity(len(packages), 'package')}"
     )
     start = time.monotonic()
-    unpack(private.download(wanted, packages, progress), into)
+    try:
+        files = private.download(wanted, packages, progress)
+    except ProvisionError as error:
+        raise _with_title(error, candidate) from error
+    unpack(files, into)
     progress(f"{name}: unpacked, {time.monotonic() - start:.1f} s")
     return Fetched(tuple(packages), suite, candidate.where, tuple(remarks))
+
+
+def _with_title(error: ProvisionError, candidate: Candidate) -> ProvisionError:
+    """The error with the vendor's name, so that the user knows whose packages failed."""
+    known = not candidate.title or candidate.title in str(error)
+    return error if known else ProvisionError(f"{candidate.where}: {error}")
+
+
+def _prefer(private: PrivateApt, name: str, candidate: Candidate) -> None:
+    """Make apt choose the vendor's packages, and the version of ``name``: the newest of a series, or the exact one."""
+    version, repository = name.partition(":")[2], candidate.origin.repository
+    if repository is None and not is_exact(version):
+        return
+    first, *_ = candidate.origin.packages
+    known = private.versions(first)
+    wanted = next((one for one in known if _is_of(version, one)), "")
+    if not wanted and known:
+        raise ProvisionError(f"{candidate.where} has {first} {known[0]}, not {version}")
+    own = repository.own if repository else (first.partition("-")[0] + "-*",)
+    text = preferences.of_version(own, wanted) if wanted and wanted != known[0] else ""
+    private.prefer(text + (preferences.of_vendor(own, repository.label) if repository else ""))
+
+
+def _is_of(version: str, package_version: str) -> bool:
+    """Whether the version of a package, with epoch and revision, is of a series, or is an exact version."""
+    return bool(re.match(rf"{re.escape(version)}\b", package_version.rpartition(":")[2]))
 
 
 def _check_version(name: str, candidate: Candidate, packages: Sequence[Package]) -> None:
     """Raise ProvisionError, before any download, if the suite has another version now."""
     version = name.partition(":")[2] or candidate.origin.exact
     for package in packages:
-        upstream = package.version.rpartition(":")[2]
-        if package.name == candidate.origin.packages[0] and not re.match(rf"{re.escape(version)}\b", upstream):
+        if package.name == candidate.origin.packages[0] and not _is_of(version, package.version):
             raise ProvisionError(f"{candidate.where} has {package.name} {package.version}, not {version}")
 
 
@@ -188,11 +215,12 @@ class PrivateApt:
 
     def __init__(self, directory: Path, native: str) -> None:
         self.directory = directory
+        self._native = native
         self._settings = directory / "apt.conf"
         for part in ("lists/partial", "archives/partial", "none/partial", "sources"):
             (directory / part).mkdir(parents=True)
         (directory / "status").write_text("".join(status_stanza(name, native) for name in NOT_FETCHED))
-        (directory / "preferences").write_text(PREFERENCES)
+        (directory / "preferences").write_text(preferences.DISTRIBUTIONS)
         self._settings.write_text("\n".join([*host_settings(), *self._own_settings(native)]) + "\n")
 
     def _own_settings(self, native: str) -> list[str]:
@@ -229,12 +257,40 @@ class PrivateApt:
             if not remarks:
                 raise update_error(error, entries) from error
         else:
+            self._check_architectures(entries)
             return []
         try:
             self._apt("update", "-o", "Acquire::Check-Valid-Until=false", "-o", "Acquire::Check-Date=false")
         except CommandFailed as error:
             raise update_error(error, entries) from error
+        self._check_architectures(entries)
         return remarks
+
+    def prefer(self, text: str) -> None:
+        """Put stanzas of preferences before the others; of several that match, apt uses the first."""
+        file = self.directory / "preferences"
+        file.write_text(text + file.read_text())
+
+    def versions(self, package: str) -> list[str]:
+        """The versions of a package in the lists that were read, newest first; empty without the package."""
+        text = run(["apt-cache", "madison", package], APT_CONFIG=str(self._settings))
+        return list(dict.fromkeys(re.findall(rf"^\s*{re.escape(package)} \|\s+(\S+) \|", text, re.MULTILINE)))
+
+    def _check_architectures(self, entries: Sequence[AptEntry]) -> None:
+        """Raise ProvisionError for a repository of a vendor without packages for this machine."""
+        for entry in entries:
+            name = f"{re.sub(r'^[a-z+]+:/*', '', entry.uri).strip('/').replace('/', '_')}_dists_{entry.suite}_"
+            files = [
+                path
+                for path in (self.directory / "lists").glob("*Release")
+                if unquote(path.name).strip("_").startswith(name)
+            ]
+            listed = [re.search(r"^Architectures: (.*)$", path.read_text(), re.MULTILINE) for path in files]
+            known = {one for match in listed if match for one in match[1].split()}
+            if entry.repository and known and not known & {self._native, "all"}:
+                raise ProvisionError(
+                    f"{entry.place} has packages for {' and '.join(sorted(known))}, and this machine is {self._native}"
+                )
 
     def plan(self, packages: Sequence[str]) -> list[Package]:
         """The packages with all their dependencies. Raises ProvisionError if the suite lacks one of them."""
@@ -344,14 +400,26 @@ _EXPIRED_KEY = re.compile(r"EXPKEYSIG|REVKEYSIG|KEYEXPIRED|EXPSIG")
 
 def update_error(error: CommandFailed, entries: Sequence[AptEntry]) -> ProvisionError:
     """The error for package lists that apt could not read, with the fault of a signature and the remedy."""
-    if fault := signature_fault(error.stderr, entries[0]):
+    entry = failed_entry(error.stderr, entries)
+    if fault := signature_fault(error.stderr, entry):
         return ProvisionError(f"{fault}. apt says: {_reason(error)}")
-    return ProvisionError(f"cannot read {entries[0].suite} of {entries[0].uri}: {_reason(error)}")
+    return ProvisionError(f"cannot read {entry.place}: {_reason(error)}")
+
+
+def failed_entry(output: str, entries: Sequence[AptEntry]) -> AptEntry:
+    """The first entry that an error in ``output`` of apt names; the first entry if it names none."""
+    text = "\n".join(line for line in output.splitlines() if line.startswith(("E:", "W:", "Err:")))
+    named = (
+        one for one in entries if f"{one.uri.rstrip('/')} {one.suite} " in text or f"{one.uri.rstrip('/')}/" in text
+    )
+    return next(named, entries[0])
 
 
 def signature_fault(output: str, entry: AptEntry) -> str:
     """What is wrong with the signature of a suite, and what to do; empty if ``output`` names no such fault."""
-    place = f"{entry.suite} of {entry.uri}"
+    place = entry.place
+    if entry.repository:
+        return _vendor_fault(output, entry, entry.repository)
     package = {"Debian": "debian-archive-keyring", "Ubuntu": "ubuntu-keyring"}.get(
         family(entry.base), "the keyring package of that mirror"
     )
@@ -371,6 +439,21 @@ def signature_fault(output: str, entry: AptEntry) -> str:
             f"(apt-get install {package})"
         )
     return f"{place} is not signed, so we fetch nothing from this mirror" if "is not signed" in output else ""
+
+
+def _vendor_fault(output: str, entry: AptEntry, repository: Repository) -> str:
+    """The fault of a vendor's signature. The key is ours, or that of a line in the apt sources of this system."""
+    place, vendor, ours = entry.place, repository.vendor, sources.has_our_key(entry)
+    key = f"our key of {vendor}, {repository.fingerprint}" if ours else "the key that its line names"
+    other = f"add a line with the present key of {vendor} to the apt sources of this system"
+    help_ = f"update pytest-dbcluster, or {other}" if ours else f"{other}, in place of the present line"
+    if _CHANGED.search(output):
+        return f"the signature of {place} is bad: the file was changed after {vendor} signed it, so we fetch nothing"
+    if _EXPIRED_KEY.search(output):
+        return f"the key that signed {place} has expired or was revoked; {help_}"
+    if _UNKNOWN_KEY.search(output):
+        return f"{place} is not signed with {key}; {help_}"
+    return f"{place} is not signed, so we fetch nothing from it" if "is not signed" in output else ""
 
 
 def _reason(error: CommandFailed) -> str:

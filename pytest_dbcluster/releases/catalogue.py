@@ -1,16 +1,36 @@
-"""The releases and tools that can be fetched: versions, suites and packages. Data only."""
+"""The releases and tools that can be fetched: versions, sources and packages. Data only."""
 
 from __future__ import annotations
 
 import dataclasses
+import re
+
+from pytest_dbcluster.releases.vendors.repository import ARCHIVES, REPOSITORIES, Repository
 
 DEBIAN = ("bullseye", "bookworm", "trixie", "sid")
 UBUNTU = ("jammy", "noble")
 WITHOUT_SECURITY = ("sid",)  # security fixes arrive as new versions
+SNAPSHOTS = "Debian's snapshot archive"
+# The suite sid moves. At this time it had MySQL 9.7.4 and the kernel 7.2um1; snapshots are taken every few hours.
+_SID = "20261030T140000Z"
 ALIASES = ("stable", "oldstable", "oldoldstable", "testing", "unstable")
 
-_GALERA = ("galera-4", "mariadb-backup", "socat", "pv", "iproute2", "procps")
+_TRANSFER = ("socat", "pv", "iproute2", "procps")  # programs of state transfers
+_GALERA = ("galera-4", "mariadb-backup", *_TRANSFER)
 _MARIADB = ("mariadb-server", "mariadb-client", *_GALERA)
+# Packages of vendors; the first one has the version.
+_PACKAGES = {
+    "mariadb": _MARIADB,
+    "mysql": ("mysql-community-server-core", "mysql-community-client"),
+    "percona": ("percona-server-server", "percona-server-client"),
+    "pxc": ("percona-xtradb-cluster-server", "percona-xtradb-cluster-client", *_TRANSFER),
+}
+LICENCES = {
+    "mariadb": "GPL-2.0",
+    "mysql": "GPL-2.0 (the Community Server)",
+    "percona": "GPL-2.0",
+    "pxc": "GPL-2.0",
+}
 
 # Each program of the vendor is 5 MB large, because it includes the client library. We keep only those that a cluster
 # uses.
@@ -25,15 +45,27 @@ MYSQL_PROGRAMS = (
     "mysqld", "mysql", "mysqladmin", "mysqlbinlog", "mysqldump", "mysqlslap", "mysqlrouter*", "my_print_defaults",
 )  # fmt: skip
 
+# Percona XtraDB Cluster also has the scripts of its state transfers, with the programs that they run.
+PXC_PROGRAMS = (*MYSQL_PROGRAMS, "wsrep_sst_*", "garbd", "xtrabackup", "xbstream", "socat", "pv", "ss", "ip", "ps")
+
 # Programs that we use from a user's directory or from PATH. MySQL Shell may be among them.
-PROGRAMS = {"mariadb": MARIADB_PROGRAMS, "mysql": (*MYSQL_PROGRAMS, "mysqlsh")}
+PROGRAMS = {
+    "mariadb": MARIADB_PROGRAMS,
+    "mysql": (*MYSQL_PROGRAMS, "mysqlsh"),
+    "percona": (*MYSQL_PROGRAMS, "mysqlsh"),
+    "pxc": (*PXC_PROGRAMS, "mysqlsh"),
+}
+
+# The server that a product is built from: statements, options and statuses have the names of that server.
+_UPSTREAM = {"percona": "mysql", "pxc": "mysql"}
 
 # Dependencies that a server in the foreground does not use, or that every Debian and Ubuntu has: mostly perl, and
-# programs that install packages. We report them to apt as installed.
+# programs that install packages. We report them to apt as installed. Percona's agent would report to Percona.
 NOT_FETCHED = (
     "adduser", "base-files", "base-passwd", "dash", "debconf", "debianutils", "dpkg", "gawk", "init-system-helpers",
-    "libcap2-bin", "libconfig-inifiles-perl", "libdbi-perl", "login.defs", "lsb-base", "lsof", "passwd", "perl",
-    "perl-base", "psmisc", "rsync", "sysvinit-utils", "tar", "tzdata", "ucf", "usrmerge",
+    "libcap2-bin", "libconfig-inifiles-perl", "libdbi-perl", "login.defs", "lsb-base", "lsof", "passwd",
+    "percona-telemetry-agent", "perl", "perl-base", "psmisc", "rsync", "sysvinit-utils", "tar", "tzdata", "ucf",
+    "usrmerge",
 )  # fmt: skip
 
 
@@ -43,7 +75,7 @@ OLDEST = {"mariadb": (10, 5), "mysql": (8, 0, 29)}
 
 @dataclasses.dataclass(frozen=True)
 class Origin:
-    """A suite that has a version."""
+    """A suite that has a version, of a distribution or of a vendor's repository."""
 
     suite: str
     """The suite, such as bookworm."""
@@ -53,6 +85,24 @@ class Origin:
 
     exact: str = ""
     """The version that the first package must have, if the offer has no version; empty for any version."""
+
+    repository: Repository | None = None
+    """The vendor's repository with this suite; None for the distribution's own suite."""
+
+    snapshot: str = ""
+    """The time of a snapshot of Debian's archive that has the suite as it was then; empty for the suite of today."""
+
+    @property
+    def supplier(self) -> str:
+        """Who supplies the packages: Debian, Ubuntu, Debian's snapshot archive, or a vendor's repository by title."""
+        if self.snapshot:
+            return SNAPSHOTS
+        return self.repository.title if self.repository else "Debian" if self.suite in DEBIAN else "Ubuntu"
+
+    @property
+    def is_tried(self) -> bool:
+        """Whether we have fetched from it and started a server; otherwise nobody has reported a try."""
+        return self.repository is None and not self.snapshot and self.suite in DEBIAN
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,6 +129,11 @@ class Offer:
         """The name as users write it: ``mariadb:10.11``, ``sysbench``."""
         return f"{self.product}:{self.version}" if self.version else self.product
 
+    @property
+    def suppliers(self) -> tuple[str, ...]:
+        """Who supplies it, first those that are asked first."""
+        return tuple(dict.fromkeys(origin.supplier for origin in self.origins))
+
 
 def _tool(name: str, packages: tuple[str, ...] = ()) -> Offer:
     # The suite of this machine comes first in any case. After it comes the newest stable suite.
@@ -99,7 +154,11 @@ GUEST_MODULES = (
 _GUEST = Offer(
     GUEST_SYSTEM,
     "",
-    (Origin("sid", _GUEST_PACKAGES, "7.2um1"), Origin("trixie", _GUEST_PACKAGES, "6.12um1")),
+    (
+        Origin("sid", _GUEST_PACKAGES, "7.2um1"),
+        Origin("sid", _GUEST_PACKAGES, "7.2um1", snapshot=_SID),
+        Origin("trixie", _GUEST_PACKAGES, "6.12um1"),
+    ),
     ("ip", "tc"),
     in_order=True,
 )
@@ -115,22 +174,43 @@ _STAND_IN = dataclasses.replace(
     _tool(STAND_IN_SYSTEM, _STAND_IN_PACKAGES), programs=("ssh-keygen", "ssh-keyscan", "ssh")
 )
 
+
+def _server(product: str, series: str, suites: tuple[str, ...], *own: Origin) -> Offer:
+    """A series of a server. ``suites``: those of the vendor's repository. ``own``: distributions that have it."""
+    repository = REPOSITORIES.get((product, series))
+    vendor = [Origin(suite, _PACKAGES[product], repository=repository) for suite in suites] if repository else []
+    programs = {"mariadb": MARIADB_PROGRAMS, "pxc": PXC_PROGRAMS}.get(product, MYSQL_PROGRAMS)
+    return Offer(product, series, (*own, *vendor), programs)
+
+
+def _packages_of_series(series: str) -> tuple[str, ...]:
+    """The packages of a distribution that has the series in the names of its packages."""
+    return (f"mariadb-server-{series}", f"mariadb-client-{series}", *_GALERA)
+
+
+_MYSQL = ("mysql-server", "mysql-client", "mysql-router")
+_SUITES = ("bookworm", "trixie", "noble", "jammy")
+
 OFFERS = (
-    Offer(
+    _server("mariadb", "10.5", (), Origin("bullseye", _packages_of_series("10.5"))),
+    _server("mariadb", "10.6", ("bullseye", "jammy"), Origin("jammy", _packages_of_series("10.6"))),
+    _server(
         "mariadb",
-        "10.5",
-        (Origin("bullseye", ("mariadb-server-10.5", "mariadb-client-10.5", *_GALERA)),),
-        MARIADB_PROGRAMS,
+        "10.11",
+        ("bookworm", "bullseye", "noble", "jammy"),
+        Origin("bookworm", _MARIADB),
+        Origin("noble", _MARIADB),
     ),
-    Offer(
-        "mariadb",
-        "10.6",
-        (Origin("jammy", ("mariadb-server-10.6", "mariadb-client-10.6", *_GALERA)),),
-        MARIADB_PROGRAMS,
-    ),
-    Offer("mariadb", "10.11", (Origin("bookworm", _MARIADB), Origin("noble", _MARIADB)), MARIADB_PROGRAMS),
-    Offer("mariadb", "11.8", (Origin("trixie", _MARIADB),), MARIADB_PROGRAMS),
-    Offer("mysql", "9.7", (Origin("sid", ("mysql-server", "mysql-client", "mysql-router")),), MYSQL_PROGRAMS),
+    _server("mariadb", "11.4", ("bookworm", "noble", "jammy")),
+    _server("mariadb", "11.8", _SUITES, Origin("trixie", _MARIADB)),
+    _server("mariadb", "12.3", _SUITES),
+    _server("mysql", "8.0", _SUITES),
+    _server("mysql", "8.4", _SUITES),
+    _server("mysql", "9.7", _SUITES, Origin("sid", _MYSQL), Origin("sid", _MYSQL, snapshot=_SID)),
+    _server("percona", "8.0", ("bookworm", "noble", "jammy")),
+    _server("percona", "8.4", ("bookworm", "noble", "jammy")),
+    _server("pxc", "8.0", ("bookworm", "noble", "jammy")),
+    _server("pxc", "8.4", ("bookworm", "noble", "jammy")),
     _tool("haproxy"),
     _tool("sysbench"),
     _GUEST,
@@ -138,9 +218,37 @@ OFFERS = (
 )
 
 
+def upstream(product: str) -> str:
+    """The server that a product is built from: ``mysql`` for percona and pxc, otherwise the product itself."""
+    return _UPSTREAM.get(product, product)
+
+
 def offer(product: str, version: str) -> Offer | None:
-    """The offer of this version; None if the version is unknown."""
-    return next((known for known in OFFERS if (known.product, known.version) == (product, version)), None)
+    """The offer of a series, or of an exact version such as ``8.4.6``; None if there is none.
+
+    An exact version may come from any source of its series, and first from an archive of exact versions.
+    """
+    row = next((known for known in OFFERS if (known.product, known.version) == (product, version)), None)
+    if row or not is_exact(version):
+        return row
+    series = next(
+        (known for known in OFFERS if known.product == product and version.startswith(f"{known.version}.")), None
+    )
+    archive = _archive_origins(product)
+    if series is None:
+        return Offer(product, version, archive, MARIADB_PROGRAMS) if archive else None
+    return dataclasses.replace(series, version=version, origins=(*archive, *series.origins))
+
+
+def _archive_origins(product: str) -> tuple[Origin, ...]:
+    repository = ARCHIVES.get(product)
+    suites = ("bookworm", "trixie", "bullseye", "noble", "jammy") if repository else ()
+    return tuple(Origin(suite, _PACKAGES[product], repository=repository) for suite in suites)
+
+
+def is_exact(version: str) -> bool:
+    """Whether a version names a patch release, such as ``8.4.6``; ``8.4`` is the newest one of its series."""
+    return bool(re.fullmatch(r"\d+(\.\d+){2,}", version))
 
 
 def too_old(product: str, version: str, series: tuple[int, ...]) -> str:
@@ -149,7 +257,7 @@ def too_old(product: str, version: str, series: tuple[int, ...]) -> str:
     series: the version as numbers, such as ``(5, 7)``. ``8.0`` passes, because it does not name a patch release;
     8.0.28 is too old.
     """
-    if not series or series >= OLDEST[product][: len(series)]:
+    if not series or series >= OLDEST[upstream(product)][: len(series)]:
         return ""
     oldest = " and ".join(f"{name} {'.'.join(map(str, numbers))}" for name, numbers in OLDEST.items())
     return f"{product} {version} is too old to be measured: the oldest versions are {oldest}"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -16,6 +18,8 @@ from pytest_dbcluster.system import cache
 
 # Product -> the names of the program that prints its version. For other tools it is the name of the tool.
 MAIN_PROGRAMS = {**layout.SERVERS, GUEST_SYSTEM: (guest_system.KERNEL,), STAND_IN_SYSTEM: ("ssh",)}
+# Messages of apt about a host that cannot be reached.
+_NO_ANSWER = re.compile(r"Could not (resolve|connect|handshake)|Unable to connect|Temporary failure|timed out")
 VERSION_OPTIONS = {"haproxy": "-v", STAND_IN_SYSTEM: "-V"}
 
 
@@ -29,15 +33,22 @@ def lookup(product: str, version: str, progress: Report = lambda _: None) -> Rel
 
     If its files are damaged, it is renamed, so that it leaves the cache. Raises ProvisionError.
     """
-    for entry, manifest in cache.entries():
+    for entry, manifest in _entries_of(product, version):
         if product == GUEST_SYSTEM and not guest_system.is_complete(entry):
             continue  # it is fetched again
-        if (manifest.product, manifest.version) == (product, version) and _runs_here(manifest.architecture):
+        if _runs_here(manifest.architecture):
             if not _is_damaged(entry):
-                return from_entry(entry, manifest)
+                return from_entry(entry, dataclasses.replace(manifest, version=version))
             with cache.lock(entry.name, progress=progress):
                 cache.set_aside_if_damaged(entry, cache.MANIFEST, progress)
     return None
+
+
+def _entries_of(product: str, version: str) -> list[tuple[Path, cache.Manifest]]:
+    """The entries with this version as a user names it. ``8.4.6`` is also an entry of 8.4 with exactly this version."""
+    known = [(entry, manifest) for entry, manifest in cache.entries() if manifest.product == product]
+    named = [pair for pair in known if pair[1].version == version]
+    return named + [pair for pair in known if pair[1].exact == version and pair not in named]
 
 
 def _is_damaged(entry: Path) -> bool:
@@ -58,7 +69,7 @@ def from_entry(entry: Path, manifest: cache.Manifest) -> Release:
         product=manifest.product,
         version=manifest.exact,
         bin=entry / "bin",
-        server_options={} if tool else layout.server_options(entry),
+        server_options={} if tool else layout.server_options(entry) | layout.privacy_options(manifest.product),
         client_options={} if tool else layout.client_options(entry),
         environment=layout.sysbench_environment(entry) if manifest.product == "sysbench" else {},
         scripts=entry / "share/sysbench" if manifest.product == "sysbench" else None,
@@ -78,19 +89,32 @@ def fetch(offer: Offer, candidates: Sequence[Candidate], progress: Report) -> Re
             cached = lookup(offer.product, offer.version)
             if cached:
                 return cached
-        for candidate in candidates:
+        waiting = list(candidates)
+        while waiting:
+            candidate, *waiting = waiting
             try:
+                if reason := candidate.refusal(native):
+                    raise ProvisionError(reason)
                 with cache.stage(name) as staging:
                     _build(offer, candidate, staging, native, progress)
             except (DBClusterError, OSError) as error:
                 reasons.append(str(error))
+                waiting = _remaining(candidate, waiting, str(error))
+                if waiting:
+                    progress(f"{offer.name}: {error}; looking in {waiting[0].where}")
                 continue
             return _from_cache(offer)
-    raise ProvisionError("; ".join(reasons) or _nowhere(offer))
+    raise ProvisionError("; ".join(dict.fromkeys(reasons)) or _nowhere(offer))
+
+
+def _remaining(failed: Candidate, waiting: Sequence[Candidate], error: str) -> list[Candidate]:
+    """The candidates that are still worth a try: no other suite of a vendor whose host does not answer."""
+    host = failed.origin.repository if _NO_ANSWER.search(error) else None
+    return [candidate for candidate in waiting if host is None or candidate.origin.repository != host]
 
 
 def _nowhere(offer: Offer) -> str:
-    suites = ", ".join(origin.suite for origin in offer.origins)
+    suites = ", ".join(dict.fromkeys(origin.suite for origin in offer.origins))
     return f"it is in {suites}, but the apt sources of this system name no mirror with that suite"
 
 
@@ -125,6 +149,7 @@ def _build(offer: Offer, candidate: Candidate, staging: Path, native: str, progr
         downloaded=fetched.downloaded,
         size=cache.size(staging),
         fetched=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        supplier=candidate.origin.supplier,
     )
     cache.write(staging, manifest)
 

@@ -13,6 +13,10 @@ from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.spec import TOOLS, VENDORS, ReleaseName
 from pytest_dbcluster.system import cache
 
+_ON_PATH = ("mariadb", "mysql")  # a server on PATH has one of these names; `percona:path` also works
+# The states of a release on this machine. Those that can be fetched say whether we have fetched and started them.
+CACHED, ON_PATH, TRIED, UNTRIED, NOT_FOUND = STATES = ("cached", "on PATH", "tried here", "untried", "not found")
+
 
 @dataclasses.dataclass(frozen=True)
 class Known:
@@ -22,7 +26,7 @@ class Known:
     """The name as users write it."""
 
     state: str
-    """"cached", "on PATH", "can be fetched" or "not found"."""
+    """One of ``STATES``."""
 
     version: str = ""
     """The exact version, empty if unknown."""
@@ -33,16 +37,20 @@ class Known:
     source: str = ""
     """The place of the release, or where we would fetch it from."""
 
+    supplier: str = ""
+    """Who supplies it: Debian, Ubuntu, or a vendor's repository or archive; empty for programs on PATH."""
+
 
 def find(name: ReleaseName | str, *, progress: Report | None = None, mirror: str | None = None) -> Release:
     """The release with this name, fetched if needed. ``name``: a server ("mariadb:10.11"), "sysbench" or "haproxy".
 
     The sources, in this order:
 
-    - the directory in the name, then PATH (``mariadb:path``)
+    - the directory or tarball in the name, or PATH (``mariadb:path``)
     - the cache
     - the apt suites of this machine
     - other suites of its mirrors or of ``mirror`` (in the environment DBCLUSTER_MIRROR)
+    - the vendor's repository
 
     Raises ConfigError for an unknown version. If no source has the release, raises ProvisionError, or Unsupported on
     a machine without apt. Raises ProvisionError also for a cache that other users can write. The message lists what
@@ -54,7 +62,7 @@ def find(name: ReleaseName | str, *, progress: Report | None = None, mirror: str
     if isinstance(name, str):
         name = ReleaseName(name, "") if name in TOOLS else ReleaseName.parse(name)
     if name.directory:
-        return local_programs.in_directory(name)
+        return local_programs.in_directory(name, progress or (lambda _: None))
     check_age(name)
     if name.version == "path":
         return local_programs.on_path(name)
@@ -74,9 +82,18 @@ def check_age(name: ReleaseName) -> None:
 def unknown_release(name: ReleaseName) -> ConfigError:
     """The error for a release that cannot be fetched and that names no directory."""
     from pytest_dbcluster.releases import catalogue
+    from pytest_dbcluster.releases.vendors.repository import ARCHIVES
 
-    known = ", ".join(candidate.name for candidate in catalogue.OFFERS if candidate.product in VENDORS)
-    return ConfigError(f"unknown release {name}; known: {known}; others as {name}=DIRECTORY")
+    known = [
+        f"{offer.name} ({' or '.join(offer.suppliers)})" for offer in catalogue.OFFERS if offer.product == name.product
+    ]
+    archive = ARCHIVES.get(name.product)
+    known += [f"{name.product}:X.Y.Z ({archive.title})"] if archive else []
+    others = ", ".join(product for product in VENDORS if product != name.product)
+    return ConfigError(
+        f"unknown release {name}; known: {', '.join(known)}; others as {name}=DIRECTORY or {name}=TARBALL; "
+        f"`dbcluster releases` also lists {others}"
+    )
 
 
 def check(name: ReleaseName) -> None:
@@ -84,12 +101,11 @@ def check(name: ReleaseName) -> None:
 
     Does not download or start anything.
     """
-    from pytest_dbcluster.releases import catalogue
+    from pytest_dbcluster.releases import catalogue, tarballs
 
     check_age(name)
     if name.directory:
-        if not Path(name.directory).expanduser().is_dir():
-            raise ConfigError(f"{name}={name.directory}: there is no directory {name.directory}")
+        tarballs.check(f"{name}={name.directory}")
     elif name.version != "path" and catalogue.offer(name.product, name.version) is None:
         from pytest_dbcluster.releases import fetched
 
@@ -122,7 +138,8 @@ def _fetch(name: ReleaseName, progress: Report, mirror: str | None) -> Release:
             progress(f"{offer.name}: using {tool.source}")
             return tool
         kind = Unsupported if isinstance(error, Unsupported) else ProvisionError
-        raise kind(f"{offer.name} cannot be fetched: {error}. {_alternatives(offer.name)}") from error
+        ways_out = _alternatives(offer.name, has_apt=kind is ProvisionError)
+        raise kind(f"{offer.name} cannot be fetched: {error}. {ways_out}") from error
 
 
 def _installable(product: str) -> bool:
@@ -132,51 +149,68 @@ def _installable(product: str) -> bool:
     return product in TOOLS and product not in (GUEST_SYSTEM, STAND_IN_SYSTEM)
 
 
-def _alternatives(name: str) -> str:
+def _alternatives(name: str, *, has_apt: bool) -> str:
     product = name.partition(":")[0]
-    local = ""
+    ways = []
     if _installable(product):
-        local = f"install {product}; "
+        ways.append(f"install {product}")
     elif product not in TOOLS:
-        local = (
-            f"use an unpacked release with --db-release {name}=DIRECTORY, or the installed one with {product}:path; "
-        )
-    return (
-        f"What you can do: {local}name another Debian mirror with DBCLUSTER_MIRROR=URL; run `dbcluster fetch {name}` "
-        f"on a machine with network access, and copy its {cache.root()} to this machine"
-    )
+        ways += [
+            f"use the vendor's tarball or an unpacked release with --db-release {name}=TARBALL or {name}=DIRECTORY, or "
+            f"the installed one with {product}:path",
+            f"use an image with --db-provisioner container --db-image {name}=IMAGE",
+        ]
+    if has_apt:
+        ways.append("name another Debian mirror with DBCLUSTER_MIRROR=URL")
+    where = "a machine with network access" if has_apt else "a Debian or Ubuntu machine"
+    ways.append(f"run `dbcluster fetch {name}` on {where}, and copy its {cache.root()} to this machine")
+    return f"What you can do: {'; '.join(ways)}"
 
 
 def cached_releases() -> list[Known]:
     """The releases in the cache, sorted by name."""
-    return sorted(
-        (
-            Known(_name(manifest.product, manifest.version), "cached", manifest.exact, manifest.size, str(entry))
-            for entry, manifest in cache.entries()
-        ),
-        key=lambda row: row.name,
-    )
+    return sorted(map(_cached_row, cache.entries()), key=lambda row: row.name)
+
+
+def _cached_row(pair: tuple[Path, cache.Manifest]) -> Known:
+    from pytest_dbcluster.releases import sources
+
+    entry, manifest = pair
+    name = f"{manifest.product}:{manifest.version}" if manifest.version else manifest.product
+    supplier = manifest.supplier or sources.family(manifest.suite)
+    return Known(name, CACHED, manifest.exact, manifest.size, str(entry), supplier)
 
 
 def list_releases(mirror: str | None = None) -> list[Known]:
-    """Every known release and tool with its state on this machine. Does not fetch anything."""
-    from pytest_dbcluster.releases import catalogue, local_programs, sources
+    """Every known release and tool with its state on this machine, a row for each source. Does not fetch anything."""
+    from pytest_dbcluster.releases import catalogue, sources
+    from pytest_dbcluster.releases.vendors.repository import ARCHIVES
 
-    fetched = {row.name: row for row in cached_releases()}
+    fetched = {(row.name, row.supplier): row for row in cached_releases()}
     entries = sources.host_entries()
-    rows: dict[str, Known] = {}
+    rows: list[Known] = []
     for offer in catalogue.OFFERS:
         candidates = sources.candidates(offer, entries, mirror or os.environ.get("DBCLUSTER_MIRROR"))
-        where = candidates[0].where if candidates else "no apt source of this system has it"
-        row = Known(offer.name, "can be fetched" if candidates else "not found", source=where)
-        rows[offer.name] = fetched.pop(offer.name, row)
-    rows |= fetched
-    for product in VENDORS:
-        program = local_programs.server_on_path(product)
-        rows[f"{product}:path"] = Known(
-            f"{product}:path", "on PATH" if program else "not found", source=str(program or "")
-        )
-    return list(rows.values())
+        for supplier in offer.suppliers:
+            first = next((one for one in candidates if one.origin.supplier == supplier), None)
+            row = Known(offer.name, NOT_FOUND, source="no apt source of this system has it", supplier=supplier)
+            if first:
+                state = TRIED if first.origin.is_tried else UNTRIED
+                where = f"{first.origin.suite} of {first.entries[0].uri}" if first.title else first.where
+                row = Known(offer.name, state, source=where, supplier=supplier)
+            rows.append(fetched.pop((offer.name, supplier), row))
+    rows += [
+        Known(f"{product}:X.Y.Z", UNTRIED, source="any exact version", supplier=archive.title)
+        for product, archive in ARCHIVES.items()
+    ]
+    return [*rows, *fetched.values(), *map(_path_row, _ON_PATH)]
+
+
+def _path_row(product: str) -> Known:
+    from pytest_dbcluster.releases import local_programs
+
+    program = local_programs.server_on_path(product)
+    return Known(f"{product}:path", ON_PATH if program else NOT_FOUND, source=str(program or ""))
 
 
 def find_program(program: str, product: str) -> Path | None:
@@ -195,7 +229,3 @@ def newest_with(program: str, product: str) -> Release | None:
     newest_first = [row.name for row in reversed(cached_releases()) if row.name.startswith(f"{product}:")]
     releases = (find(name) for name in newest_first)
     return next((release for release in releases if (release.bin / program).exists()), None)
-
-
-def _name(product: str, version: str) -> str:
-    return f"{product}:{version}" if version else product

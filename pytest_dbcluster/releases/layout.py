@@ -8,10 +8,17 @@ from pathlib import Path
 
 # Prefixes below the directory that a user names: a vendor's tarball, a prefix such as /usr, an unpacked package.
 PREFIXES = ("", "usr", "usr/local")
-_SHARES = ("share/mariadb", "share/mysql", "share")
+# Oracle's packages have the messages in share/mysql-8.4, and the character sets there or in share/mysql.
+_SHARES = ("share/mariadb", "share/mysql-[0-9]*", "share/mysql", "share")
 _PLUGINS = ("lib/mysql/plugin", "lib/mariadb/plugin", "lib64/mysql/plugin", "lib/plugin", "lib64/plugin")
-_GALERA = ("lib/galera", "lib64/galera", "lib/galera-4", "lib64/galera-4", "lib", "lib64")
-SERVERS = {"mariadb": ("mariadbd", "mysqld"), "mysql": ("mysqld",)}
+# galera4 is the directory of Percona XtraDB Cluster.
+_GALERA = (
+    *(f"{lib}/{name}" for name in ("galera", "galera-4", "galera4") for lib in ("lib", "lib64")),
+    "lib", "lib64",
+)  # fmt: skip
+SERVERS = {"mariadb": ("mariadbd", "mysqld"), "mysql": ("mysqld",), "percona": ("mysqld",), "pxc": ("mysqld",)}
+# Text in the version of a server -> its product, the first that matches; a server without one of them is mysql.
+_PRODUCTS = (("mariadb", "mariadb"), ("percona xtradb cluster", "pxc"), ("percona", "percona"))
 
 
 def server_options(prefix: Path) -> dict[str, str]:
@@ -20,7 +27,7 @@ def server_options(prefix: Path) -> dict[str, str]:
     plugins = _first(prefix, _PLUGINS)
     if plugins:
         options["plugin-dir"] = str(plugins)
-    for share in (path for part in _SHARES if (path := prefix / part).is_dir()):
+    for share in (path for part in _SHARES for path in sorted(prefix.glob(part)) if path.is_dir()):
         if (share / "english").is_dir():
             options.setdefault("lc-messages-dir", str(share))
         if (share / "charsets").is_dir():
@@ -56,10 +63,16 @@ def exact_version(output: str) -> str:
 
 
 def product_of(output: str) -> str:
-    """``mariadb`` or ``mysql``, from the output of the server's ``--version``."""
+    """``mariadb``, ``pxc``, ``percona`` or ``mysql``, from the output of the server's ``--version``."""
     # The path of the program comes before the version and may contain either name.
     match = re.search(r"\bVer\s.*", output)
-    return "mariadb" if "mariadb" in (match[0] if match else output).lower() else "mysql"
+    text = (match[0] if match else output).lower()
+    return next((product for words, product in _PRODUCTS if words in text), "mysql")
+
+
+def privacy_options(product: str) -> dict[str, str]:
+    """Options with which the servers of a product report nothing to their vendor. Older versions ignore them."""
+    return {"loose-percona-telemetry-disable": "1"} if product in ("percona", "pxc") else {}
 
 
 def sysbench_environment(prefix: Path) -> Mapping[str, str]:

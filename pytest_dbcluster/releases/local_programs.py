@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from pytest_dbcluster.errors import CommandFailed, ConfigError, ProvisionError
-from pytest_dbcluster.releases import apt, fetched, layout, shims
+from pytest_dbcluster.formatting import Report
+from pytest_dbcluster.releases import apt, fetched, layout, shims, tarballs
 from pytest_dbcluster.releases.catalogue import OFFERS, PROGRAMS
 from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.spec import ReleaseName
@@ -52,7 +53,7 @@ def link_programs(product: str, location: str, programs: Mapping[str, Path], roo
         with cache.stage(name) as staging:
             if root:
                 (staging / shims.ROOT).symlink_to(root.resolve())
-                shims.make(staging, tuple(programs), apt.architecture(), remove_others=False)
+                shims.make(staging, tuple(programs), shims.architecture(), remove_others=False)
             else:
                 (staging / "bin").mkdir()
                 for program, path in programs.items():
@@ -89,7 +90,7 @@ def release_of(name: ReleaseName, bin_: Path, prefix: Path, source: str) -> Rele
         product=name.product,
         version=version,
         bin=bin_,
-        server_options=layout.server_options(prefix),
+        server_options=layout.server_options(prefix) | layout.privacy_options(product),
         client_options=layout.client_options(prefix),
         wsrep_provider=layout.wsrep_provider(prefix),
         source=source,
@@ -101,11 +102,19 @@ def with_prefix(release: Release, entry: Path) -> Release:
     return dataclasses.replace(release, server_options={**release.server_options, "basedir": str(entry)})
 
 
-def in_directory(name: ReleaseName) -> Release:
-    """The release in ``name.directory``. Raises ConfigError if the directory has no server, or another version."""
-    directory = Path(name.directory).expanduser().absolute()
-    if not directory.is_dir():
-        raise ConfigError(f"{name}={name.directory}: there is no directory {directory}")
+def in_directory(name: ReleaseName, progress: Report = lambda _: None) -> Release:
+    """The release in ``name.directory``, which may be a tarball.
+
+    Raises ConfigError if there is no server in it, or another version.
+    """
+    tarballs.check(f"{name}={name.directory}")
+    given = Path(name.directory).expanduser().absolute()
+    directory = given if given.is_dir() else tarballs.unpack(given, progress)
+    release = _in_directory(name, directory)
+    return release if directory is given else dataclasses.replace(release, source=f"{given} (in {directory})")
+
+
+def _in_directory(name: ReleaseName, directory: Path) -> Release:
     manifest = cache.read(directory)
     if manifest:
         if (manifest.product, manifest.version) != (name.product, name.version):

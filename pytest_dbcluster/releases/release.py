@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.releases import catalogue
 from pytest_dbcluster.spec import ReleaseName
 
 # Directories of programs in an image. Programs that the maker of the image added come first.
@@ -22,7 +23,7 @@ class Release:
     """The name as the user wrote it ("mariadb:10.11", "sysbench")."""
 
     product: str
-    """The product, such as mariadb, mysql or sysbench."""
+    """The product, such as mariadb, mysql, percona or sysbench."""
 
     version: str
     """The exact version of the program ("10.11.19")."""
@@ -66,6 +67,11 @@ class Release:
     def plain_name(self) -> ReleaseName:
         """The name of the release without the directory of its programs."""
         return ReleaseName(self.product, self.name.partition(":")[2])
+
+    @property
+    def upstream(self) -> str:
+        """The server that the product is built from: ``mariadb`` or ``mysql``."""
+        return catalogue.upstream(self.product)
 
     @property
     def key(self) -> str:

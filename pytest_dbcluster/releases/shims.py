@@ -14,13 +14,13 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from pytest_dbcluster.errors import ProvisionError
+from pytest_dbcluster.errors import ProvisionError, Unsupported
 
 ROOT = "root"
 LOADERS = "loader"
 TRIPLETS = {"amd64": "x86_64-linux-gnu", "arm64": "aarch64-linux-gnu"}
 # Directories of private libraries of one package. The loader does not search them by default.
-OWN_LIBRARIES = ("usr/lib/mysql-router",)
+OWN_LIBRARIES = ("usr/lib/mysql-router", "usr/lib/mysql/private")
 # Programs with two names: some suites have only one of them. New name -> old name.
 OTHER_NAMES = {
     "mariadb": {
@@ -78,6 +78,14 @@ def make(entry: Path, patterns: Sequence[str], architecture: str, *, remove_othe
 def machine() -> str:
     """The architecture of this machine as the kernel names it, ``x86_64`` or ``aarch64``."""
     return os.uname().machine
+
+
+def architecture() -> str:
+    """The architecture of this machine as dpkg names it, also on systems without dpkg. Raises Unsupported."""
+    names = {triplet.partition("-")[0]: name for name, triplet in TRIPLETS.items()}
+    if machine() not in names:
+        raise Unsupported(f"releases run on {' and '.join(names)}, not on {machine()}")
+    return names[machine()]
 
 
 def library_directories(unpacked: Path, architecture: str) -> list[Path]:

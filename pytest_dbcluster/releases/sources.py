@@ -1,4 +1,4 @@
-"""Sources for apt: the entries of this machine, and other suites of the same mirrors."""
+"""Sources for apt: the entries of this machine, other suites of the same mirrors, and repositories of vendors."""
 
 from __future__ import annotations
 
@@ -8,12 +8,23 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from pytest_dbcluster.errors import ConfigError
-from pytest_dbcluster.releases.catalogue import ALIASES, DEBIAN, UBUNTU, WITHOUT_SECURITY, Offer, Origin
+from pytest_dbcluster.releases.catalogue import (
+    ALIASES,
+    DEBIAN,
+    UBUNTU,
+    WITHOUT_SECURITY,
+    Offer,
+    Origin,
+    is_exact,
+)
+from pytest_dbcluster.releases.vendors import signing_key
+from pytest_dbcluster.releases.vendors.repository import Repository
 
 APT = Path("/etc/apt")
 KEYRINGS = Path("/usr/share/keyrings")
 _FAMILIES = {"Debian": (*DEBIAN, *ALIASES), "Ubuntu": UBUNTU}
 _ARCHIVE = re.compile(r"/(debian|ubuntu|ubuntu-ports)/?$|^mirror\+file:")
+_SNAPSHOT_URL = "https://snapshot.debian.org/archive/debian"
 _COMPONENTS = {"Debian": ("main",), "Ubuntu": ("main", "universe")}
 
 
@@ -32,6 +43,14 @@ class AptEntry:
 
     options: tuple[tuple[str, str], ...] = ()
     """Names in deb822 format, such as Signed-By, and their values."""
+
+    repository: Repository | None = None
+    """The vendor's repository that it is an entry of; None for a distribution."""
+
+    @property
+    def place(self) -> str:
+        """The suite and its mirror, as text for messages; for a repository of a vendor with its title."""
+        return f"{self.suite} of {f'{self.repository.title}, ' if self.repository else ''}{self.uri}"
 
     @property
     def base(self) -> str:
@@ -60,6 +79,16 @@ class Candidate:
 
     where: str = ""
     """The source, as text for messages."""
+
+    @property
+    def title(self) -> str:
+        """The title of the vendor's repository; empty for a distribution."""
+        return self.origin.repository.title if self.origin.repository else ""
+
+    def refusal(self, architecture: str) -> str:
+        """Why a machine of this architecture cannot use it; empty if it can, or if we do not know."""
+        repository = self.origin.repository
+        return repository.refusal(family(self.origin.suite), architecture) if repository else ""
 
 
 def host_entries(apt: Path = APT) -> list[AptEntry]:
@@ -111,30 +140,87 @@ def family(suite: str) -> str:
 def candidates(
     offer: Offer, entries: list[AptEntry], mirror: str | None = None, keyrings: Path = KEYRINGS
 ) -> list[Candidate]:
-    """The sources of an offer, best first: suites of this machine, then other suites of its mirrors.
+    """The sources of an offer, best first: one supplier after the other, in the order of the offer's origins.
 
-    ``mirror``: a URL that replaces the Debian mirror of this machine. Raises ConfigError if it is not a URL.
+    Of a supplier, the suite of this machine comes first, then other suites of its mirrors. ``mirror``: a URL that
+    replaces the Debian mirror of this machine. Raises ConfigError if it is not a URL.
     """
     if mirror and not re.fullmatch(r"[a-z+]+:/\S+", mirror):
         raise ConfigError(f"the mirror {mirror!r} is not a URL of a Debian archive, such as http://HOST/debian")
-    own: list[Candidate] = []
-    further: list[Candidate] = []
-    for origin in offer.origins:
-        home = family(origin.suite)
-        named = mirror if home == "Debian" else None
-        known = [entry for entry in entries if set(_COMPONENTS.get(home, ())) & set(entry.components)]
-        mine = [entry for entry in known if entry.base == origin.suite]
-        if mine and not named:
-            own.append(_own_candidate(origin, mine))
-        else:
-            # The suite of this machine comes first, also on a named mirror.
-            (own if mine else further).extend(
-                _other_candidates(
-                    origin, [entry for entry in known if family(entry.base) == home], home, named, keyrings
-                )
-            )
-    found = own + further
+    found: list[Candidate] = []
+    for repository, snapshot in dict.fromkeys((origin.repository, origin.snapshot) for origin in offer.origins):
+        if repository and repository.is_archive and not is_exact(offer.version):
+            continue
+        own: list[Candidate] = []
+        further: list[Candidate] = []
+        for origin in (one for one in offer.origins if (one.repository, one.snapshot) == (repository, snapshot)):
+            mine, made = _of_distribution(origin, entries, mirror, keyrings)
+            (own if mine else further).extend(made)
+        found += own + further
+    found = [_with_vendor(candidate, offer.version, entries) for candidate in found]
     return sorted(found, key=lambda candidate: offer.origins.index(candidate.origin)) if offer.in_order else found
+
+
+def _of_distribution(
+    origin: Origin, entries: Sequence[AptEntry], mirror: str | None, keyrings: Path
+) -> tuple[bool, list[Candidate]]:
+    """Whether this machine has the suite of the origin, and the sources of the distribution for this suite."""
+    home = family(origin.suite)
+    if origin.snapshot:
+        archive = AptEntry(f"{_SNAPSHOT_URL}/{origin.snapshot}", origin.suite, ("main",))
+        entry = _other_suite(archive, origin.suite, home, keyrings)
+        return False, [Candidate(origin, (entry,), (), f"{origin.suite} of Debian's snapshot archive, {entry.uri}")]
+    named = mirror if home == "Debian" else None
+    known = [entry for entry in entries if set(_COMPONENTS.get(home, ())) & set(entry.components)]
+    if origin.repository:
+        known = [entry for entry in known if not _is_of_vendor(origin.repository, entry)]
+    mine = [entry for entry in known if entry.base == origin.suite]
+    if mine and not named:
+        return True, [_own_candidate(origin, mine)]
+    # The suite of this machine comes first, also on a named mirror.
+    others = [entry for entry in known if family(entry.base) == home]
+    return bool(mine), _other_candidates(origin, others, home, named, keyrings)
+
+
+def _with_vendor(candidate: Candidate, version: str, entries: Sequence[AptEntry]) -> Candidate:
+    """The candidate with the vendor's entry in front. Its dependencies come from the distribution.
+
+    A line of this machine's apt sources is used as it is, with the key that it names.
+    """
+    repository, suite = candidate.origin.repository, candidate.origin.suite
+    if repository is None:
+        return candidate
+    line = next((one for one in entries if one.suite == suite and _is_line_of(repository, one)), None)
+    if line:
+        entry = dataclasses.replace(line, components=(repository.component,), repository=repository)
+    else:
+        address = repository.address_for(family(suite), version)
+        signed_by = ("Signed-By", str(repository.key))
+        entry = AptEntry(address, suite, (repository.component,), (signed_by,), repository)
+    where = f"{entry.place}{' of this system' if line else ''}"
+    return dataclasses.replace(candidate, entries=(entry, *candidate.entries), where=where)
+
+
+def _is_line_of(repository: Repository, entry: AptEntry) -> bool:
+    """Whether an entry is one of this repository, at the vendor's address or on a mirror."""
+    text = f"{entry.uri.rstrip('/')}/ {' '.join(entry.components)} "
+    return not repository.is_archive and _is_of_vendor(repository, entry) and repository.mark in text
+
+
+def _is_of_vendor(repository: Repository, entry: AptEntry) -> bool:
+    return repository.vendor.lower() in entry.uri.lower()
+
+
+def has_our_key(entry: AptEntry) -> bool:
+    """Whether an entry of a vendor is checked with the key that we ship, and not with one of this system."""
+    return entry.repository is not None and dict(entry.options).get("Signed-By") == str(entry.repository.key)
+
+
+def check_keys(candidate: Candidate) -> None:
+    """Raise ProvisionError if a key that we ship is not the pinned one."""
+    for entry in candidate.entries:
+        if entry.repository and has_our_key(entry):
+            signing_key.check(entry.repository)
 
 
 def _own_candidate(origin: Origin, entries: Sequence[AptEntry]) -> Candidate:

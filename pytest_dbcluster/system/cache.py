@@ -97,6 +97,9 @@ class Manifest:
     format: int = FORMAT
     """Version of the layout, ``FORMAT``."""
 
+    supplier: str = ""
+    """Who supplied the packages, such as Debian or a vendor's repository; empty in older entries."""
+
 
 def read(entry: Path) -> Manifest | None:
     """The manifest of a release; None if it is missing or has another format."""

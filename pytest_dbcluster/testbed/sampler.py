@@ -326,7 +326,7 @@ def _pressure() -> Sample:
 
 def counter_statements(node: Node) -> list[str]:
     """The statements that read the status counters of a node."""
-    more = _MORE.get(node.release.product)
+    more = _MORE.get(node.release.upstream)
     return [f"SHOW GLOBAL STATUS WHERE LOWER(variable_name) IN ({_WANTED})", *([more] if more else [])]
 
 

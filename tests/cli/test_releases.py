@@ -18,15 +18,18 @@ from pytest_dbcluster.releases.find import Known
 
 
 def test_releases_is_a_table(monkeypatch, capsys):
-    """A row for each release, its size where it is known."""
-    rows = [Known("mariadb:10.11", "cached", "10.11.19", 147_000_000, "/x"), Known("mysql:9.7", "planned")]
+    """A row for each release and source, its size where it is known."""
+    rows = [
+        Known("mariadb:10.11", "cached", "10.11.19", 147_000_000, "/x", "Debian"),
+        Known("mysql:8.4", "untried", source="bookworm of http://x", supplier="MySQL's repository"),
+    ]
     monkeypatch.setattr(find, "list_releases", lambda: rows)
 
     assert main.main(["releases"]) == 0
     assert capsys.readouterr().out.splitlines() == [
-        "release        state    version   size    where",
-        "mariadb:10.11  cached   10.11.19  147 MB  /x",
-        "mysql:9.7      planned",
+        "release        source              state    version   size    where",
+        "mariadb:10.11  Debian              cached   10.11.19  147 MB  /x",
+        "mysql:8.4      MySQL's repository  untried                    bookworm of http://x",
     ]
 
 

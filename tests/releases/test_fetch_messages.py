@@ -32,7 +32,7 @@ def test_messages_on_releases_that_cannot_be_had(tmp_path, monkeypatch):
     seen["a Release file is old"] = "\n".join(apt.out_of_date(OLD))
     monkeypatch.setenv("DBCLUSTER_MAX_AGE", "long")
     seen["the limit is not a number"] = golden.message_of(apt.max_age)
-    seen["a release is unknown"] = golden.message_of(find.check, ReleaseName.parse("mysql:8.4"))
+    seen["a release is unknown"] = golden.message_of(find.check, ReleaseName.parse("mysql:8.2"))
     seen["a release is too old"] = golden.message_of(find.check, ReleaseName.parse("mysql:5.7"))
     seen["a directory is missing"] = golden.message_of(find.check, ReleaseName.parse("mysql:8.4=/none"))
     seen["a directory has no server"] = golden.message_of(

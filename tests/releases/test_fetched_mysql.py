@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import os
 import shutil
+import tarfile
 from pathlib import Path
 
 import pytest
 
 from pytest_dbcluster.clusters.servers.node import Node
 from pytest_dbcluster.clusters.startup import ready_template
-from pytest_dbcluster.releases import find, local_programs
+from pytest_dbcluster.releases import fetched, find, local_programs, sources
+from pytest_dbcluster.releases.catalogue import MYSQL_PROGRAMS, Offer, Origin
 from pytest_dbcluster.spec import ClusterSpec
 from pytest_dbcluster.system import cache
+from tests.releases.test_apt import Archive
 from tests.releases.test_fetched_mariadb import run
+from tests.support.vendor_repository import SigningKey, VendorRepository
 
+SERVER, CLIENT = "mysql-community-server-core", "mysql-community-client"
 PLUGINS = {
     "group_replication": "group_replication.so",
     "rpl_semi_sync_source": "semisync_source.so",
@@ -161,6 +166,72 @@ def test_it_runs_from_a_vendors_tarball(answers, tarball):
     assert plugins == f"{tarball}/lib/plugin/"
     assert charsets == f"{tarball}/share/charsets/"
     assert found.program("mysqlslap").resolve() == tarball / "bin" / "mysqlslap"
+
+
+def test_it_runs_from_a_packed_tarball(answers, tarball, tmp_path):
+    """``mysql:9.7=FILE.tar.gz``: the server starts from the unpacked tarball, and not from the original files."""
+    file = tmp_path / f"{tarball.name}.tar.gz"
+    with tarfile.open(file, "w:gz", compresslevel=1, dereference=True) as packed:
+        packed.add(tarball, tarball.name)
+    tarball.rename(tarball.with_name("away"))
+
+    found = find.find(f"mysql:9.7={file}")
+    version, plugins, _ = asked(answers(found))
+
+    assert version.startswith(found.version)
+    assert plugins.startswith(str(cache.releases() / "tar-"))
+
+
+@pytest.fixture
+def vendor(made, mysql, tmp_path, monkeypatch):
+    """A signed repository with the fetched server in the layout of MySQL's packages; one package has its libraries."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    root, key = mysql.bin.parent / "root", SigningKey(tmp_path / "key")
+    libraries = next((root / "usr/lib").glob("*-linux-gnu"))
+    private = {f"usr/lib/mysql/private/{path.name}": path for path in libraries.glob("libprotobuf*.so*")}
+    others = [path for path in libraries.glob("*.so*") if not path.name.startswith("libprotobuf")]
+    version = f"{mysql.version}-1debian12"
+    repository = VendorRepository(tmp_path / "mysql", key, "mysql-9.7-lts")
+    repository.add(
+        SERVER,
+        version,
+        "mysql-libraries",
+        {
+            "usr/sbin/mysqld": root / "usr/sbin/mysqld",
+            "usr/lib/mysql/plugin": root / "usr/lib/mysql/plugin",
+            "usr/share/mysql-9.7/english": root / "usr/share/mysql/english",
+            "usr/share/mysql-9.7/charsets": root / "usr/share/mysql/charsets",
+            **private,
+        },
+    )
+    clients = {f"usr/bin/{name}": root / "usr/bin" / name for name in ("mysql", "mysqladmin", "mysqlslap")}
+    repository.add(CLIENT, version, "", clients)
+    directory = f"usr/lib/{libraries.name}"
+    repository.add("mysql-libraries", version, "", {f"{directory}/{path.name}": path.resolve() for path in others})
+    repository.publish()
+    yield repository
+    key.end()
+
+
+def test_it_runs_from_a_vendors_repository(answers, vendor, tmp_path):
+    """Fetched by the private apt and checked with the vendor's key, it runs with its private libraries."""
+    debian = Archive(tmp_path / "debian", "bookworm")
+    debian.add("unrelated", "1")
+    debian.publish()
+    origin = Origin("bookworm", (SERVER, CLIENT), repository=vendor.repository(title="MySQL's repository"))
+    offer = Offer("mysql", "9.7", (origin,), MYSQL_PROGRAMS)
+
+    fetched.fetch(offer, sources.candidates(offer, [debian.entry()]), print)
+    found = find.find("mysql:9.7")
+    version, plugins, charsets = asked(answers(found))
+
+    assert version.startswith(found.version)
+    assert found.bin.is_relative_to(tmp_path / "cache")
+    assert plugins.endswith("/lib/mysql/plugin/")
+    assert charsets.endswith("/share/mysql-9.7/charsets/")
+    assert found.server_options["lc-messages-dir"].endswith("/share/mysql-9.7")
+    assert cache.read(found.bin.parent).supplier == "MySQL's repository"
+    assert [row.state for row in find.list_releases() if row.supplier == "MySQL's repository"] == ["cached"]
 
 
 def test_it_runs_from_path(answers, tarball, monkeypatch):

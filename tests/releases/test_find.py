@@ -9,7 +9,7 @@ import shutil
 import pytest
 
 from pytest_dbcluster.errors import ConfigError, ProvisionError, Unsupported
-from pytest_dbcluster.releases import catalogue, find, local_programs, sources
+from pytest_dbcluster.releases import catalogue, fetched, find, local_programs, sources
 from pytest_dbcluster.spec import ReleaseName
 from pytest_dbcluster.system import cache
 from tests.support.facts import missing
@@ -58,6 +58,16 @@ def test_a_cached_release_is_taken_without_asking_anyone(monkeypatch):
     assert missing(found.source, "bookworm", "this system's apt sources", f"(in {entry})") == []
 
 
+def test_an_exact_version_is_the_cached_release_that_has_it():
+    """The name of the release is the one that was asked for; another patch release is not in the cache."""
+    entry = fake_entry()
+
+    found = find.find("mariadb:10.11.19")
+
+    assert (found.name, found.version, found.bin) == ("mariadb:10.11.19", "10.11.19", entry / "bin")
+    assert fetched.lookup("mariadb", "10.11.18") is None
+
+
 def test_a_cached_release_may_be_named_by_its_directory():
     """An entry that was copied from another machine is taken from wherever it lies."""
     entry = fake_entry()
@@ -78,11 +88,12 @@ def test_an_entry_for_another_machine_is_not_taken(monkeypatch):
 
 
 def test_an_unknown_version_lists_the_known_ones():
-    """The error has every version that can be fetched, and no tool."""
+    """The error has every version of the product with its sources, and the other products."""
     with pytest.raises(
         ConfigError,
-        match=r"^unknown release mariadb:12\.9; known: mariadb:10\.5, .*, mariadb:11\.8, mysql:9\.7; "
-        r"others as mariadb:12\.9=DIRECTORY$",
+        match=r"^unknown release mariadb:12\.9; known: mariadb:10\.5 \(Debian\), .*, "
+        r"mariadb:11\.8 \(Debian or MariaDB's repository 11\.8\), .*, mariadb:X\.Y\.Z \(MariaDB's archive\); "
+        r"others as mariadb:12\.9=DIRECTORY or mariadb:12\.9=TARBALL; `dbcluster releases` also lists mysql, ",
     ):
         find.find("mariadb:12.9")
 
@@ -102,8 +113,9 @@ def test_a_release_is_checked_without_a_download(tmp_path):
     for name in ("mariadb:10.11", "mysql:path", f"mysql:8.4={tmp_path}"):
         find.check(ReleaseName.parse(name))
 
+    find.check(ReleaseName.parse("mysql:8.4.6"))
     for name, words in {
-        "mysql:8.4": r"^unknown release mysql:8\.4; known: .*; others as mysql:8\.4=DIRECTORY$",
+        "mysql:8.2": r"^unknown release mysql:8\.2; known: .*; others as mysql:8\.2=DIRECTORY or ",
         "mysql:8.4=/none": r"^mysql:8\.4=/none: there is no directory /none$",
     }.items():
         with pytest.raises(ConfigError, match=words):
@@ -118,7 +130,8 @@ def test_without_network_the_error_says_the_ways_out(tmp_path):
     text = str(caught.value)
     assert text.startswith(f"mariadb:11.8 cannot be fetched: cannot read trixie of {DEAD}: E: ")
     for fact in (
-        "--db-release mariadb:11.8=DIRECTORY",
+        "--db-release mariadb:11.8=TARBALL or mariadb:11.8=DIRECTORY",
+        "--db-image mariadb:11.8=IMAGE",
         "mariadb:path",
         "DBCLUSTER_MIRROR=URL",
         "`dbcluster fetch mariadb:11.8`",
@@ -137,18 +150,22 @@ def test_the_environment_names_a_mirror(monkeypatch):
         find.find("mariadb:10.11", mirror="http://127.0.0.1:11/debian")
 
 
-def test_a_version_without_a_mirror_names_its_suite():
-    """10.6 is Ubuntu's, and a Debian host has no mirror of that."""
-    with pytest.raises(ProvisionError, match="it is in jammy, but the apt sources of this system name no mirror"):
+def test_a_version_without_a_mirror_names_its_suites(monkeypatch):
+    """Without a mirror of a suite that has it there is nowhere to ask, so the error names the suites."""
+    monkeypatch.setattr(sources, "host_entries", list)
+
+    with pytest.raises(ProvisionError, match="it is in jammy, bullseye, but the apt sources of this system name no "):
         find.find("mariadb:10.6")
 
 
 def test_a_host_without_apt_stays_unsupported(monkeypatch):
-    """The kind of error is kept, and the ways out are added."""
+    """The kind of error is kept; the ways out are a tarball and an image, and no mirror that nobody could read."""
     monkeypatch.setenv("PATH", "/nonexistent")
 
-    with pytest.raises(Unsupported, match=r"^mariadb:10.11 cannot be fetched: .* no apt-get.*What you can do: "):
+    with pytest.raises(Unsupported, match=r"^mariadb:10.11 cannot be fetched: .* no apt-get") as caught:
         find.find("mariadb:10.11")
+    assert missing(str(caught.value), "=TARBALL", "--db-image", "on a Debian or Ubuntu machine") == []
+    assert "DBCLUSTER_MIRROR" not in str(caught.value)
 
 
 def test_a_tool_that_cannot_be_fetched_is_taken_from_path(tmp_path, monkeypatch):
@@ -175,19 +192,24 @@ def test_a_tool_that_is_nowhere_says_install(monkeypatch):
 
 
 def test_every_offer_is_known_with_its_state(monkeypatch):
-    """One row each: cached, to be fetched, not found; and what is on PATH."""
+    """A row for each source: cached, tried here, untried, not found; and what is on PATH."""
     monkeypatch.setenv("PATH", "/nonexistent")
     entry = fake_entry()
 
-    rows = {row.name: row for row in find.list_releases()}
+    rows = {(row.name, row.supplier): row for row in find.list_releases()}
+    states = {key: row.state for key, row in rows.items()}
 
-    assert rows["mariadb:10.11"] == find.Known("mariadb:10.11", "cached", "10.11.19", 5, str(entry))
-    assert rows["mariadb:11.8"].state == "can be fetched"
-    assert missing(rows["mariadb:11.8"].source, "trixie", "the same mirror") == []
-    assert rows["mariadb:10.6"].state == "not found"
-    assert rows["mysql:9.7"].state == "can be fetched"
-    assert rows["mariadb:path"].state == "not found"
-    assert {offer.name for offer in catalogue.OFFERS} <= set(rows)
+    assert rows["mariadb:10.11", "Debian"] == find.Known("mariadb:10.11", "cached", "10.11.19", 5, str(entry), "Debian")
+    assert states["mariadb:10.11", "MariaDB's repository 10.11"] == "untried"
+    assert states["mariadb:11.8", "Debian"] == "tried here"
+    assert missing(rows["mariadb:11.8", "Debian"].source, "trixie", "the same mirror") == []
+    assert states["mariadb:10.6", "Ubuntu"] == "not found"
+    assert states["mysql:9.7", "Debian"] == "tried here"
+    assert states["mysql:8.4", "MySQL's repository mysql-8.4-lts"] == "untried"
+    assert states["mariadb:X.Y.Z", "MariaDB's archive"] == "untried"
+    assert states["mariadb:path", ""] == "not found"
+    assert {(offer.name, supplier) for offer in catalogue.OFFERS for supplier in offer.suppliers} <= set(rows)
+    assert set(states.values()) <= set(find.STATES)
 
 
 def test_cached_lists_what_the_cache_holds():

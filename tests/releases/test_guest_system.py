@@ -114,12 +114,17 @@ def test_a_package_of_another_shape_is_refused(tmp_path, shape, text):
 
 
 def test_the_pinned_kernel_comes_first_whatever_suite_the_machine_has():
-    """Two machines measure with one kernel as long as the mirror has it."""
+    """Two machines measure with one kernel as long as the mirror or Debian's snapshot archive has it."""
     entries = [AptEntry("http://mirror.example/debian", "trixie", ("main",))]
 
     found = candidates(OFFER, entries)
 
-    assert [candidate.origin.suite for candidate in found] == ["sid", "trixie"]
+    assert [(one.origin.suite, one.origin.exact) for one in found] == [
+        ("sid", "7.2um1"),
+        ("sid", "7.2um1"),
+        ("trixie", "6.12um1"),
+    ]
+    assert found[1].entries[0].uri.startswith("https://snapshot.debian.org/")
     tool = candidates(catalogue.offer("sysbench", ""), entries)
     assert tool[0].origin.suite == "trixie"
 

@@ -50,8 +50,8 @@ def test_a_server_in_sbin_is_found_without_its_being_on_path(installed, monkeypa
 @pytest.mark.parametrize(
     ("name", "servers", "fetched"),
     [
-        ("mariadb:path", "mariadbd or mysqld", r"mariadb:10\.5, mariadb:10\.6, mariadb:10\.11, mariadb:11\.8"),
-        ("mysql:path", "mysqld", r"mysql:9\.7"),
+        ("mariadb:path", "mariadbd or mysqld", r"mariadb:10\.5, mariadb:10\.6, .*, mariadb:12\.3"),
+        ("mysql:path", "mysqld", r"mysql:8\.0, mysql:8\.4, mysql:9\.7"),
     ],
 )
 def test_no_server_on_path_says_where_was_looked(monkeypatch, name, servers, fetched):

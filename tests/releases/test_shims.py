@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_dbcluster.errors import ProvisionError
+from pytest_dbcluster.errors import ProvisionError, Unsupported
 from pytest_dbcluster.releases import shims
 
 NATIVE = {"x86_64": "amd64", "aarch64": "arm64"}[shims.machine()]
@@ -127,3 +127,13 @@ def test_a_loader_is_told_from_none(entry):
     """Unpacked packages without libc run with the host's."""
     assert shims.has_loader(entry / "root")
     assert not shims.has_loader(Path("/nonexistent"))
+
+
+def test_the_architecture_is_known_without_dpkg(monkeypatch):
+    """The kernel's name stands for dpkg's; on others no release runs."""
+    monkeypatch.setenv("PATH", "/nonexistent")
+    assert shims.architecture() == NATIVE
+
+    monkeypatch.setattr(shims, "machine", lambda: "riscv64")
+    with pytest.raises(Unsupported, match=r"^releases run on x86_64 and aarch64, not on riscv64$"):
+        shims.architecture()

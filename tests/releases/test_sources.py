@@ -64,6 +64,11 @@ def keyrings(tmp_path):
     return directory
 
 
+def of_distributions(*arguments):
+    """The candidates of an offer without those of vendors."""
+    return [found for found in sources.candidates(*arguments) if not found.title]
+
+
 def suites(candidate):
     """The suites that a candidate needs, and those that may be missing."""
     return [entry.suite for entry in candidate.entries], [entry.suite for entry in candidate.optional]
@@ -121,7 +126,7 @@ def test_what_is_switched_off_is_left_out(apt, name, text):
 
 def test_debian_12_has_mariadb_10_11_itself(apt, keyrings):
     """The own suite comes first; its updates may fail without harm."""
-    (found,) = sources.candidates(catalogue.offer("mariadb", "10.11"), entries(apt, DEBIAN_12), None, keyrings)
+    (found,) = of_distributions(catalogue.offer("mariadb", "10.11"), entries(apt, DEBIAN_12), None, keyrings)
 
     assert suites(found) == (["bookworm"], ["bookworm-updates", "bookworm-security"])
     assert missing(found.where, "bookworm", "this system's apt sources") == []
@@ -129,7 +134,7 @@ def test_debian_12_has_mariadb_10_11_itself(apt, keyrings):
 
 def test_debian_12_gets_mariadb_11_8_from_trixie_of_its_mirror(apt, keyrings):
     """A further suite comes from the same mirrors, and is checked against all of Debian's current keys."""
-    (found,) = sources.candidates(catalogue.offer("mariadb", "11.8"), entries(apt, DEBIAN_12), None, keyrings)
+    (found,) = of_distributions(catalogue.offer("mariadb", "11.8"), entries(apt, DEBIAN_12), None, keyrings)
 
     assert suites(found) == (["trixie"], ["trixie-security"])
     assert found.entries[0].uri == "http://mirror.example/debian"
@@ -139,16 +144,28 @@ def test_debian_12_gets_mariadb_11_8_from_trixie_of_its_mirror(apt, keyrings):
 
 def test_sid_is_not_asked_for_security_updates(apt, keyrings):
     """Debian's unstable suite has none of its own, so nothing is missing where a mirror has no sid-security."""
-    (found,) = sources.candidates(catalogue.offer("mysql", "9.7"), entries(apt, DEBIAN_12), None, keyrings)
+    found, archived = of_distributions(catalogue.offer("mysql", "9.7"), entries(apt, DEBIAN_12), None, keyrings)
 
-    assert suites(found) == (["sid"], [])
+    assert suites(found) == suites(archived) == (["sid"], [])
+
+
+def test_what_sid_has_no_more_is_in_debians_snapshot_archive(apt, keyrings):
+    """It is asked after the mirror, at a dated address and with Debian's keys; without a mirror it is asked too."""
+    _, archived = of_distributions(catalogue.offer("mysql", "9.7"), entries(apt, DEBIAN_12), None, keyrings)
+    (alone,) = of_distributions(catalogue.offer("mysql", "9.7"), [], None, keyrings)
+
+    (entry,) = archived.entries
+    assert entry.uri.startswith("https://snapshot.debian.org/archive/debian/2026")
+    assert dict(entry.options) == {"Signed-By": f"{keyrings}/debian-archive-keyring.gpg"}
+    assert missing(archived.where, "sid", "Debian's snapshot archive", entry.uri) == []
+    assert alone == archived
 
 
 def test_debian_13_has_mariadb_11_8_itself(apt, keyrings):
     """The table is read for whichever suite the host has."""
     text = DEBIAN_12.replace("bookworm", "trixie")
 
-    (found,) = sources.candidates(catalogue.offer("mariadb", "11.8"), entries(apt, text), None, keyrings)
+    (found,) = of_distributions(catalogue.offer("mariadb", "11.8"), entries(apt, text), None, keyrings)
 
     assert suites(found) == (["trixie"], ["trixie-updates", "trixie-security"])
 
@@ -165,15 +182,18 @@ def test_ubuntu_has_its_own_versions(apt, keyrings, text, name):
 
 
 def test_ubuntu_without_a_debian_mirror_has_no_11_8(apt, keyrings):
-    """Nothing is guessed: without a Debian mirror in the configuration there is nowhere to fetch from."""
-    assert sources.candidates(catalogue.offer("mariadb", "11.8"), entries(apt, UBUNTU_24), None, keyrings) == []
+    """Nothing is guessed: without a Debian mirror in the configuration only the vendor has it, for the host's suite."""
+    found = sources.candidates(catalogue.offer("mariadb", "11.8"), entries(apt, UBUNTU_24), None, keyrings)
+
+    assert {one.title for one in found} == {"MariaDB's repository 11.8"}
+    assert found[0].origin.suite == "noble"
 
 
 def test_a_named_mirror_gives_ubuntu_the_debian_suites(apt, keyrings):
     """The mirror that the user names has Debian's suites, signed with Debian's keys."""
     offer = catalogue.offer("mariadb", "11.8")
 
-    (found,) = sources.candidates(offer, entries(apt, UBUNTU_24), "http://other.example/debian", keyrings)
+    (found,) = of_distributions(offer, entries(apt, UBUNTU_24), "http://other.example/debian", keyrings)
 
     assert missing(found.where, "trixie", "mirror http://other.example/debian") == []
     assert str(found.entries[0]) == (
@@ -186,7 +206,7 @@ def test_a_named_mirror_stands_in_for_the_hosts_own(apt, keyrings):
     """On Debian the named mirror is used for the host's own suite too."""
     offer = catalogue.offer("mariadb", "10.11")
 
-    (found,) = sources.candidates(offer, entries(apt, DEBIAN_12), "http://other.example/debian", keyrings)
+    (found,) = of_distributions(offer, entries(apt, DEBIAN_12), "http://other.example/debian", keyrings)
 
     assert [entry.uri for entry in found.entries] == ["http://other.example/debian"]
     assert found.optional == ()
@@ -196,7 +216,7 @@ def test_a_vendors_archive_for_the_same_suite_may_fail(apt, keyrings):
     """Somebody else's archive that uses Debian's suite names is not what a fetch depends on."""
     text = f"Types: deb\nURIs: http://vendor.example/repo\nSuites: bookworm\nComponents: main\n\n{DEBIAN_12}"
 
-    (found,) = sources.candidates(catalogue.offer("mariadb", "10.11"), entries(apt, text), None, keyrings)
+    (found,) = of_distributions(catalogue.offer("mariadb", "10.11"), entries(apt, text), None, keyrings)
 
     assert [entry.uri for entry in found.entries] == ["http://mirror.example/debian"]
 
@@ -205,7 +225,7 @@ def test_a_mirror_file_leads_to_further_suites(apt, keyrings):
     """Cloud images name their mirrors in a file, which serves every suite."""
     text = DEBIAN_12.replace("http://mirror.example/debian\n", "mirror+file:/etc/apt/mirrors/debian.list\n")
 
-    (found,) = sources.candidates(catalogue.offer("mariadb", "11.8"), entries(apt, text), None, keyrings)
+    (found,) = of_distributions(catalogue.offer("mariadb", "11.8"), entries(apt, text), None, keyrings)
 
     assert found.entries[0].uri == "mirror+file:/etc/apt/mirrors/debian.list"
 

@@ -103,6 +103,17 @@ class SemiSyncDialect:
 
 
 @dataclasses.dataclass(frozen=True)
+class GaleraDialect:
+    """How one vendor's servers transfer their state to a Galera node without data."""
+
+    transfer: str
+    """The method of full state transfers, ``wsrep_sst_method``."""
+
+    has_account: bool
+    """Whether a transfer needs the account of ``wsrep_sst_auth``."""
+
+
+@dataclasses.dataclass(frozen=True)
 class Dialect:
     """One vendor's programs, options, statuses and statements, for one version."""
 
@@ -191,6 +202,9 @@ class Dialect:
 
     semisync: SemiSyncDialect
     """The names for semi-synchronous replication."""
+
+    galera: GaleraDialect | None
+    """The state transfers of Galera; None for servers without Galera, or if we cannot set them up."""
 
     @property
     def preset(self) -> dict[str, str]:

@@ -11,11 +11,13 @@ from typing import Any
 from pytest_dbcluster.clusters.dialects.dialect import Dialect
 from pytest_dbcluster.clusters.dialects.implied_options import implied_options
 from pytest_dbcluster.clusters.dialects.mariadb import MARIADB
-from pytest_dbcluster.clusters.dialects.mysql import MYSQL
+from pytest_dbcluster.clusters.dialects.mysql import MYSQL, PXC_CHANGES
 from pytest_dbcluster.errors import Unsupported
 from pytest_dbcluster.releases import catalogue
 
 _DIALECTS = {"mariadb": MARIADB, "mysql": MYSQL}
+# Product -> fields that differ from those of the server that it is built from.
+_PRODUCTS: dict[str, dict[str, Any]] = {"pxc": PXC_CHANGES}
 # (vendor, first version, first version after the range, fields that differ from the newest version's)
 _VERSIONS: tuple[tuple[str, tuple[int, ...], tuple[int, ...], dict[str, Any]], ...] = (
     (
@@ -37,17 +39,21 @@ _VERSIONS: tuple[tuple[str, tuple[int, ...], tuple[int, ...], dict[str, Any]], .
 def dialect(vendor: str, version: str = "") -> Dialect:
     """Return the dialect of a vendor's version (``10.11.19``); an empty text is the newest version.
 
+    Percona's products (percona, pxc) have the dialect of MySQL.
+
     Raises Unsupported for an unknown vendor, and for a version older than the oldest known one.
     """
-    if vendor not in _DIALECTS:
+    upstream = catalogue.upstream(vendor)
+    if upstream not in _DIALECTS:
         raise Unsupported(f"unknown server {vendor}; known: {', '.join(_DIALECTS)}")
     series = numbers(version)
-    result = dataclasses.replace(_DIALECTS[vendor], implied=implied_options(vendor, series))
+    changed = _PRODUCTS.get(vendor, {})
+    result = dataclasses.replace(_DIALECTS[upstream], implied=implied_options(upstream, series), **changed)
     if old := catalogue.too_old(vendor, version, series):
         raise Unsupported(old)
     newest = (*series, math.inf)  # a series is its newest version
     for name, first, end, changes in _VERSIONS:
-        if name == vendor and series and first <= newest < end:
+        if name == upstream and series and first <= newest < end:
             result = dataclasses.replace(result, **changes)
     return result
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_dbcluster.clusters.dialects.dialect import Dialect, ReplicationDialect, SemiSyncDialect
+from pytest_dbcluster.clusters.dialects.dialect import Dialect, GaleraDialect, ReplicationDialect, SemiSyncDialect
 
 # A dump of the buffer pool at shutdown and its load at start would warm the caches of only some variants.
 PINNED = {
@@ -146,4 +146,6 @@ MARIADB = Dialect(
     plain=("--skip-ssl",),
     replication=_REPLICATION,
     semisync=_SEMISYNC,
+    # rsync, the default, cannot read a private directory if root started the server
+    galera=GaleraDialect(transfer="mariabackup", has_account=True),
 )

@@ -383,7 +383,7 @@ def instead(name: str, release: Release, words: Iterable[str]) -> str:
 
     words: the names of the release's own options.
     """
-    if fate := explanation(release.product, numbers(release.version), name):
+    if fate := explanation(release.upstream, numbers(release.version), name):
         return f": {fate}"
     close = difflib.get_close_matches(name, sorted(set(words)), n=1, cutoff=CLOSE)
     return f"; did you mean {close[0]}?" if close else ""

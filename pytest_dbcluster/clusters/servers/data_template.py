@@ -154,7 +154,7 @@ def _make(release: Release, host: Host, initial: dict[str, str], directory: Path
     host.push(_first_sql(vendor.create_accounts, node.password).encode(), f"{host.directory}/first.sql")
     node.configure({**_template_options(release, vendor), "init_file": f"{host.directory}/first.sql"}, initial)
     try:
-        node.start(*(["--wsrep-new-cluster"] if release.wsrep_provider else []))
+        node.start(*(["--wsrep-new-cluster"] if release.wsrep_provider and vendor.galera else []))
         node.wait_answering(120)
         wait.until(lambda: _not_ready(node), f"node {node.name}, to read its tables", seconds=120)
         for (account,) in node.query(vendor.drop_others.format(user=ADMIN, load=LOAD)):
@@ -186,7 +186,7 @@ def _first_sql(statements: tuple[str, ...], password: str) -> str:
 def _template_options(release: Release, vendor: Dialect) -> dict[str, str]:
     plugins = [name for name in vendor.plugins if release.has(plugin_directory(release) / name)]
     options = {**vendor.single_server_options, **({"plugin_load_add": ";".join(plugins)} if plugins else {})}
-    if release.wsrep_provider is None:
+    if release.wsrep_provider is None or vendor.galera is None:
         return options
     return options | {
         "wsrep_on": "ON",

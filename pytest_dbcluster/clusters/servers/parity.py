@@ -46,4 +46,4 @@ def options(parity: str, release: Release, topology: str) -> dict[str, str]:
         raise registry.unknown("parity", parity, PARITIES)
     if parity == "vendor":
         return {}
-    return {**_SAME, **_OWN[release.product], **_OWN.get(topology, {})}
+    return {**_SAME, **_OWN[release.upstream], **_OWN.get(topology, {})}

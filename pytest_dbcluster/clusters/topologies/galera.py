@@ -16,6 +16,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 
 from pytest_dbcluster import wait
+from pytest_dbcluster.clusters.dialects.lookup import dialect
 from pytest_dbcluster.clusters.servers.connection import SQLError
 from pytest_dbcluster.clusters.servers.galera_options import variable_of
 from pytest_dbcluster.clusters.servers.health import Health
@@ -54,9 +55,11 @@ class Galera(Topology):
         self._ports: dict[str, tuple[int, int, int]] = {}
 
     def lacks(self, release: Release) -> str:
-        """Return why this release cannot run Galera: its Galera library is missing. Empty if it can."""
+        """Return why this release cannot run Galera: its library is missing, or we cannot transfer its state."""
         if release.wsrep_provider is None:
             return f"{release.name} ({release.source}) has no Galera library (libgalera_smm.so)"
+        if dialect(release.product, release.version).galera is None:
+            return f"{release.name} ({release.source}): we cannot set up the state transfers of {release.product}"
         return ""
 
     def acknowledgement(self, variables: Mapping[str, str], nodes: int) -> str:
@@ -74,7 +77,8 @@ class Galera(Topology):
         """
         group, transfer, snapshot = self._ports_of(node)
         members = ",".join(f"{peer.host.address}:{self._ports_of(peer)[0]}" for peer in peers)
-        address = node.host.address
+        address, state = node.host.address, node.dialect.galera
+        assert state, "`lacks` refuses other servers"
         return {
             "wsrep_on": "ON",
             "wsrep_provider": str(node.release.wsrep_provider),
@@ -84,9 +88,8 @@ class Galera(Topology):
             "wsrep_node_address": address,
             STATE_OPTIONS: f"base_port={group};gmcast.listen_addr=tcp://{address}:{group};"
             f"ist.recv_addr={address}:{transfer}",
-            # rsync, the default, cannot read a private directory if root started the server
-            "wsrep_sst_method": "mariabackup",
-            "wsrep_sst_auth": f"{ADMIN}:{node.password}",
+            "wsrep_sst_method": state.transfer,
+            **({"wsrep_sst_auth": f"{ADMIN}:{node.password}"} if state.has_account else {}),
             "wsrep_sst_receive_address": f"{address}:{snapshot}",
         }
 

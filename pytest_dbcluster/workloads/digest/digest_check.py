@@ -91,7 +91,7 @@ def _run_logged(workload: SQLFiles, setting: Setting, path: Path) -> RunResult:
 @contextlib.contextmanager
 def logging_everything(node: Node, path: Path) -> Iterator[None]:
     """While the context lasts, new sessions write all statements to the slow log at ``path``."""
-    names = (*VARIABLES, *(OF_MARIADB if node.release.product == "mariadb" else ()))
+    names = (*VARIABLES, *(OF_MARIADB if node.release.upstream == "mariadb" else ()))
     before = {name: value for name, value in node.variables().items() if name in names}
     wanted = {
         "slow_query_log_file": str(path),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from pytest_dbcluster.clusters.dialects.lookup import dialect, numbers
@@ -20,6 +22,17 @@ def test_a_version_that_is_too_old_says_from_when_on(vendor, version):
     oldest = r"the oldest versions are mariadb 10\.5 and mysql 8\.0\.29$"
     with pytest.raises(Unsupported, match=rf"^{vendor} {version} is too old to be measured: {oldest}"):
         dialect(vendor, version)
+
+
+def test_percona_has_the_words_of_mysql():
+    """Its servers are built from MySQL of the same version; the cluster has more accounts, which it needs."""
+    assert dialect("percona", "8.4.6") == dialect("mysql", "8.4.6")
+    assert "mysql.pxc.sst.role" in dialect("pxc", "8.0.42").drop_others
+    assert dataclasses.replace(dialect("pxc", "8.0.42"), drop_others="") == dataclasses.replace(
+        dialect("mysql", "8.0.42"), drop_others=""
+    )
+    with pytest.raises(Unsupported, match=r"^percona 8\.0\.28 is too old to be measured"):
+        dialect("percona", "8.0.28")
 
 
 def test_a_series_is_not_older_than_its_first_known_release():

@@ -13,7 +13,10 @@ from pytest_dbcluster.spec import ReleaseName
 
 # Directories of server plugins and of the Galera library, in Debian's packages and in the vendors' packages.
 PLUGINS = ("/usr/lib/mysql/plugin", "/usr/lib64/mysql/plugin", "/usr/local/mysql/lib/plugin")
-GALERA = ("/usr/lib/galera", "/usr/lib64/galera-4", "/usr/lib/galera-4", "/usr/lib64/galera")
+GALERA = (
+    "/usr/lib/galera", "/usr/lib64/galera-4", "/usr/lib/galera-4", "/usr/lib64/galera",
+    "/usr/lib/galera4", "/usr/lib64/galera4",
+)  # fmt: skip
 PROVIDER = "libgalera_smm.so"
 
 
@@ -45,7 +48,7 @@ def find(name: ReleaseName, tag: str, image: str, host: Host) -> Release:
         product=product,
         version=version,
         bin=server.parent,
-        server_options={"plugin-dir": plugins} if plugins else {},
+        server_options=({"plugin-dir": plugins} if plugins else {}) | layout.privacy_options(product),
         wsrep_provider=next((path for parent in GALERA if str(path := Path(parent, PROVIDER)) in files), None),
         source=f"image {tag}",
         image=image,

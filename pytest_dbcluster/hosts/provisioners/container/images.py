@@ -108,7 +108,7 @@ def offer(name: str) -> catalogue.Offer:
     """The catalogue's offer of a release, if we can build its image. Raises ConfigError with the known releases."""
     wanted = ReleaseName.parse(name)
     known = [candidate for candidate in catalogue.OFFERS if candidate.product not in TOOLS]
-    chosen = next((candidate for candidate in known if candidate.name == name), None)
+    chosen = catalogue.offer(wanted.product, wanted.version)
     if wanted.directory or wanted.version == "path":
         raise ConfigError(
             f"{name}: images are built from Debian packages; known: {', '.join(candidate.name for candidate in known)}"

@@ -21,9 +21,10 @@ from urllib.parse import unquote
 
 from pytest_dbcluster.errors import CommandFailed, ProvisionError, Unsupported
 from pytest_dbcluster.formatting import Report
-from pytest_dbcluster.releases import apt, layout, shims
+from pytest_dbcluster.releases import apt, layout, shims, sources
 from pytest_dbcluster.releases.catalogue import NOT_FETCHED, Offer
 from pytest_dbcluster.releases.sources import AptEntry, Candidate
+from pytest_dbcluster.releases.vendors import preferences
 
 PROGRAM = "mmdebstrap"
 # Packages of programs that we run on a host beside the server, and packages that every program expects.
@@ -106,9 +107,13 @@ def make(offer: Offer, candidates: Sequence[Candidate], staging: Path, progress:
         )
     reasons = []
     for candidate in candidates:
+        if refusal := candidate.refusal(apt.architecture()):
+            reasons.append(refusal)
+            continue
         variants = [(*candidate.entries, *candidate.optional), candidate.entries]
         for entries in variants if candidate.optional else variants[1:]:
             try:
+                sources.check_keys(candidate)
                 return _make(offer, candidate, entries, staging, progress)
             except CommandFailed as error:
                 reasons.append(reason(offer, candidate, error))
@@ -119,7 +124,7 @@ def make(offer: Offer, candidates: Sequence[Candidate], staging: Path, progress:
 
 
 def _nowhere(offer: Offer) -> str:
-    suites = ", ".join(origin.suite for origin in offer.origins)
+    suites = ", ".join(dict.fromkeys(origin.suite for origin in offer.origins))
     return (
         f"it is in {suites}, but the apt sources of this system name no mirror with that suite; "
         "name a Debian mirror with DBCLUSTER_MIRROR=URL"
@@ -164,11 +169,13 @@ def command(
     ``stale``: accept Release files that are out of date. mmdebstrap still checks the signatures.
     """
     native = apt.architecture()
-    sources = staging / "mirror.sources"
-    sources.write_text("\n".join(map(_stanza, entries)))
+    mirrors = staging / "mirror.sources"
+    mirrors.write_text("\n".join(map(_stanza, entries)))
     names = list(dict.fromkeys([*candidate.origin.packages, *HOST_PACKAGES]))
     installed = "".join(apt.status_stanza(name, native) for name in NOT_FETCHED if name not in names)
-    before = _BEFORE.format(preferences=apt.PREFERENCES, installed=installed)
+    repository = candidate.origin.repository
+    preferred = preferences.of_vendor(repository.own, repository.label) if repository else ""
+    before = _BEFORE.format(preferences=preferred + preferences.DISTRIBUTIONS, installed=installed)
     known = shims.OTHER_NAMES.get(offer.product, {})
     pairs = [*known.items(), *((old, new) for new, old in known.items())]
     others = "\n".join(f"other {name} {other}" for name, other in pairs)
@@ -196,7 +203,7 @@ def command(
         ),
         candidate.origin.suite,
         str(staging / "image.tar"),
-        str(sources),
+        str(mirrors),
     ]
 
 

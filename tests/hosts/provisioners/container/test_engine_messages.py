@@ -40,7 +40,7 @@ def test_messages_on_container_engines(tmp_path, monkeypatch):
     seen["no engine has a socket"] = golden.message_of(engine.socket_url)
     spec = ClusterSpec("galera", nodes=3).with_needs(iops=100)
     seen["a limit is missing"] = golden.message_of(provisioner._limits, spec, "/", frozenset({"iops"}))
-    seen["an image cannot be built"] = golden.message_of(images.offer, "mysql:8.4")
+    seen["an image cannot be built"] = golden.message_of(images.offer, "mysql:8.2")
     monkeypatch.setenv("PATH", "/nonexistent")
     seen["mmdebstrap is missing"] = golden.message_of(root_file_system.make, OFFERS[0], [], tmp_path, print)
     release = ReleaseName.parse("mariadb:11.8=/opt/mariadb")

@@ -80,7 +80,7 @@ def test_an_image_has_the_name_of_its_release():
     [
         (
             "mariadb:11.9",
-            r"unknown release 'mariadb:11.9'; known: mariadb:10.5, .*, mysql:9.7; did you mean mariadb:11.8",
+            r"unknown release 'mariadb:11.9'; known: mariadb:10.5, .*, mysql:9.7, .*; did you mean mariadb:11.8",
         ),
         ("mariadb:path", "mariadb:path: images are built from Debian packages; known: mariadb:10.5, "),
         ("mysql:9.7=/opt/mysql", "mysql:9.7=/opt/mysql: images are built from Debian packages; known: "),
