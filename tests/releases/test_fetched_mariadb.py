@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import shutil
 import subprocess
@@ -11,9 +12,15 @@ from pathlib import Path
 import pytest
 
 from pytest_dbcluster import wait
-from pytest_dbcluster.releases import find
+from pytest_dbcluster.hosts.provisioners.local import LocalProvisioner
+from pytest_dbcluster.releases import catalogue, fetched, find, sources
+from pytest_dbcluster.releases.catalogue import Origin
+from pytest_dbcluster.spec import ClusterSpec
 from pytest_dbcluster.system import cache
+from tests.releases.test_apt import Archive
+from tests.support.clusters import bring_up
 from tests.support.facts import missing
+from tests.support.vendor_repository import SigningKey, VendorRepository
 
 ROOT = Path(__file__).parents[2]
 FETCH = """\
@@ -35,6 +42,38 @@ def run(program, *arguments, **environment):
 def found(request):
     """Each release that is supported."""
     return find.find(request.param, progress=print)
+
+
+def test_an_exact_version_runs_from_an_archive(tmp_path, monkeypatch):
+    """``mariadb:10.11.19``: the real server, from a signed archive that has only this version."""
+    original = find.find("mariadb:10.11")
+    root, native = original.bin.parent / "root", f"1:{original.version}+maria~deb12"
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    key = SigningKey(tmp_path / "key")
+    archive = VendorRepository(tmp_path / f"mariadb-{original.version}", key, "main")
+    archive.label = "MariaDB"
+    archive.add("mariadb-server", native, "", {part.name: part for part in root.iterdir() if part.is_dir()})
+    archive.publish()
+    key.end()
+    row = {"vendor": "MariaDB", "title": "MariaDB's archive", "label": "MariaDB", "own": ("mariadb-*",)}
+    repository = archive.repository(**row, address=f"file:{tmp_path}/mariadb-{{version}}", is_archive=True)
+    origin = Origin("bookworm", ("mariadb-server",), repository=repository)
+    offer = dataclasses.replace(catalogue.offer("mariadb", original.version), origins=(origin,))
+    debian = Archive(tmp_path / "debian", "bookworm")
+    debian.publish()
+
+    fetched.fetch(offer, sources.candidates(offer, [debian.entry()]), print)
+    found = find.find(f"mariadb:{original.version}")
+    local = LocalProvisioner()
+    try:
+        cluster = bring_up(ClusterSpec("standalone"), found, local, options={})
+        (answer,) = cluster.nodes[0].query("SELECT @@version")
+    finally:
+        local.close()
+
+    assert found.bin.is_relative_to(tmp_path)
+    assert answer[0].startswith(original.version)
+    assert found.wsrep_provider.is_relative_to(tmp_path)
 
 
 def test_a_fetched_server_says_its_version(found):

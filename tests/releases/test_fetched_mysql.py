@@ -11,6 +11,7 @@ import pytest
 
 from pytest_dbcluster.clusters.servers.node import Node
 from pytest_dbcluster.clusters.startup import ready_template
+from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.releases import fetched, find, local_programs, sources
 from pytest_dbcluster.releases.catalogue import MYSQL_PROGRAMS, Offer, Origin
 from pytest_dbcluster.spec import ClusterSpec
@@ -232,6 +233,23 @@ def test_it_runs_from_a_vendors_repository(answers, vendor, tmp_path):
     assert found.server_options["lc-messages-dir"].endswith("/share/mysql-9.7")
     assert cache.read(found.bin.parent).supplier == "MySQL's repository"
     assert [row.state for row in find.list_releases() if row.supplier == "MySQL's repository"] == ["cached"]
+
+
+def test_a_server_of_percona_gets_options_that_mysql_ignores(answers, tarball):
+    """The option against telemetry does not keep a server from starting that does not know it."""
+    server = tarball / "bin" / "mysqld"
+    says = "echo 'mysqld  Ver 9.7.4-4 for Linux on x86_64 (Percona Server (GPL), Release 4, Revision 0)'"
+    server.write_text(server.read_text().replace("exec ", f"case $* in *--version*) {says}; exit;; esac\nexec "))
+    with pytest.raises(ConfigError, match=r"^mysql:9\.7: the server of .* is percona 9\.7\.4$"):
+        find.find(f"mysql:9.7={tarball}")
+
+    found = find.find(f"percona:9.7={tarball}")
+    node = answers(found)
+    version, *_ = asked(node)
+
+    assert version.startswith("9.7.")
+    assert (found.product, str(found.plain_name), found.upstream) == ("percona", "percona:9.7", "mysql")
+    assert "loose-percona-telemetry-disable = 1" in Path(node.host.directory, "my.cnf").read_text()
 
 
 def test_it_runs_from_path(answers, tarball, monkeypatch):

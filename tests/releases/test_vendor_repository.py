@@ -198,6 +198,29 @@ def test_a_fault_of_the_distribution_is_not_the_vendors(tmp_path, vendor, debian
     assert "MySQL signed" not in str(caught.value)
 
 
+def test_an_archive_has_each_version_at_its_own_address(tmp_path, keys, debian):
+    """Exactly the version that was asked for is there; another one has no address."""
+    archive = VendorRepository(tmp_path / "mariadb-11.4.5", keys("mariadb"), "main")
+    archive.label = "MariaDB"
+    archive.add("mariadb-server", "1:11.4.5+maria~deb12", "galera-4")
+    archive.add("galera-4", "26.4.21-deb12")
+    archive.publish()
+    row = {"vendor": "MariaDB", "title": "MariaDB's archive", "label": "MariaDB", "own": ("mariadb-*", "galera-*")}
+    repository = archive.repository(**row, address=f"file:{tmp_path}/mariadb-{{version}}", is_archive=True)
+    origin = Origin("bookworm", ("mariadb-server",), repository=repository)
+
+    def fetch(version):
+        offer = Offer("mariadb", version, (origin,), ())
+        found = sources.candidates(offer, [debian.entry()])
+        return [apt.fetch(offer.name, one, tmp_path / "staging", tmp_path / "root", print) for one in found]
+
+    (fetched_one,) = fetch("11.4.5")
+    assert {package.version for package in fetched_one.packages} == {"1:11.4.5+maria~deb12", "26.4.21-deb12"}
+    assert fetch("11.4") == []
+    with pytest.raises(ProvisionError, match=rf"bookworm of MariaDB's archive, file:{tmp_path}/mariadb-11\.4\.6"):
+        fetch("11.4.6")
+
+
 @pytest.fixture
 def own_cache(tmp_path, monkeypatch):
     """An empty cache."""

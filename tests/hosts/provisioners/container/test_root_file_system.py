@@ -13,10 +13,12 @@ import pytest
 
 from pytest_dbcluster.errors import CommandFailed, ProvisionError, Unsupported
 from pytest_dbcluster.hosts.provisioners.container import root_file_system
+from pytest_dbcluster.releases import sources
 from pytest_dbcluster.releases.catalogue import MARIADB_PROGRAMS, OFFERS, Offer, Origin
 from pytest_dbcluster.releases.sources import AptEntry, Candidate
 from tests.releases.test_apt import Archive, expired
 from tests.support.facts import missing
+from tests.support.vendor_repository import SigningKey, VendorRepository
 
 OFFER = Offer("mariadb", "10.11", (Origin("bookworm", ("mariadb-server",)),), MARIADB_PROGRAMS)
 
@@ -120,6 +122,38 @@ def test_a_mirror_that_is_out_of_date_is_used_and_named(tmp_path, archive):
     )
     assert made.source.endswith(" (out of date for 30 days) is expired; its signature is valid, so we use it")
     assert any("bookworm-security" in line for line in lines)
+
+
+@needs_mmdebstrap
+def test_an_image_of_a_vendors_packages_is_made_of_its_signed_repository(tmp_path, archive):
+    """The server is the vendor's, although the distribution has one too; the rest is the distribution's."""
+    archive.publish()
+    with tempfile.TemporaryDirectory(prefix="dbcluster-vendor-") as place:
+        Path(place).chmod(0o755)
+        key = SigningKey(Path(place, "private", "key"))
+        vendor = VendorRepository(Path(place, "mariadb"), key, "main")
+        vendor.label = "MariaDB"
+        tree = archive.directory / "unpacked"
+        package = next(archive.pool.glob("mariadb-server_*"))
+        subprocess.run(["dpkg-deb", "--extract", str(package), str(tree)], check=True)
+        server = tree / "usr/sbin/mariadbd"
+        server.write_text(server.read_text().replace("10.11.19", "11.4.5"))
+        vendor.add("mariadb-server", "1:10.1+maria~deb12", "mariadb-client", {"usr": tree / "usr"})
+        vendor.publish()
+        key.end()
+        public = shutil.copy(key.public, Path(place) / "mariadb.asc")
+        row = {"vendor": "MariaDB", "title": "MariaDB's repository", "label": "MariaDB", "own": ("mariadb-*",)}
+        repository = vendor.repository(**row, address=f"file:{place}/mariadb", key=Path(public))
+        offer = Offer("mariadb", "11.4", (Origin("bookworm", ("mariadb-server",), repository=repository),), ())
+        found = sources.candidates(offer, [archive.entry()])
+        staging = tmp_path / "staging"
+        staging.mkdir()
+
+        made = root_file_system.make(offer, found, staging, print)
+
+    assert (made.exact, made.packages["mariadb-server"]) == ("11.4.5", "1:10.1+maria~deb12")
+    assert made.packages["mariadb-client"] == "1:10.11.19-0+deb12u1"
+    assert made.source.startswith("bookworm of MariaDB's repository, file:")
 
 
 @needs_mmdebstrap
