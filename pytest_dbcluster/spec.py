@@ -58,7 +58,10 @@ class ReleaseName:
             )
         product, version, directory = match.groups()
         if product not in VENDORS:
-            raise ConfigError(f"unknown server {product!r} in release {text!r}; known: {', '.join(VENDORS)}")
+            raise ConfigError(
+                f"unknown server {product!r} in release {text!r}; known: {', '.join(VENDORS)}; "
+                "`dbcluster releases` lists their versions and sources"
+            )
         return cls(product, version, directory or "")
 
     @property

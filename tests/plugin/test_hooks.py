@@ -268,7 +268,11 @@ def test_two_releases_repeat_each_test(run):
     ("option", "words"),
     [
         ("--db-release=10.11", "a release is written NAME:VERSION or NAME:VERSION=DIRECTORY, such as mariadb:10.11 or"),
-        ("--db-release=maria:10", "unknown server 'maria' in release 'maria:10'; known: mariadb, mysql, percona, pxc"),
+        (
+            "--db-release=maria:10",
+            "unknown server 'maria' in release 'maria:10'; known: mariadb, mysql, percona, pxc; `dbcluster releases` "
+            "lists their versions and sources",
+        ),
         ("--db-provisioner=docker", "unknown provisioner 'docker'; known: "),
         (
             "--db-provisioner=aws",
