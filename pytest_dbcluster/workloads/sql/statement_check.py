@@ -25,7 +25,7 @@ def check(node: Node, database: str, scripts: Sequence[tuple[Script, int]], cons
     try:
         connection.query(f"USE `{database}`")
         for statement in (each for script, _ in scripts for each in all_statements(script.block)):
-            if not statement.preparable and not statement.reads_into:
+            if not (statement.preparable or statement.reads_into or statement.returns):
                 continue
             try:
                 connection.query(f"PREPARE {NAME} FROM {sql_literal(_text(statement, constants))}")

@@ -31,6 +31,7 @@ REFUSED = {
     "USE": "all tables are in the database of the workload",
     "XA": "a retry covers a transaction from BEGIN to COMMIT",
 }
+RETURNING = ("DELETE", "INSERT", "REPLACE")
 TABLE_FOLLOWS = ("FROM", "INTO", "JOIN", "TABLE", "UPDATE")
 BEGIN, COMMIT, ROLLBACK = "begin", "commit", "rollback"
 
@@ -68,6 +69,9 @@ class Statement:
     target: str = ""
     """The table that it inserts into; empty for any other statement."""
 
+    returns: bool = False
+    """Whether an INSERT, REPLACE or DELETE returns rows, by RETURNING."""
+
     columns: tuple[str, ...] = ()
     r"""The names of its result's columns, as far as \gset needs them."""
 
@@ -84,8 +88,8 @@ class Statement:
 
     @property
     def preparable(self) -> bool:
-        """Whether the server can prepare it, and sysbench can use it then."""
-        return self.verb in PREPARABLE and not self.reads_into
+        """Whether the server can prepare it, and sysbench can use it then. It reads prepared rows of SELECT only."""
+        return self.verb in PREPARABLE and not self.reads_into and not self.returns
 
     def with_marks(self) -> str:
         """Its text with ``?`` for each placeholder."""
@@ -115,6 +119,7 @@ def analyse(source: SQLText, tokens: Sequence[Token]) -> Statement | None:
         writes=main in WRITING,
         role=role,
         target=_target(telling) if main in ("INSERT", "REPLACE") else "",
+        returns=main in RETURNING and any(token.word == "RETURNING" for token in _outside(telling)),
     )
 
 

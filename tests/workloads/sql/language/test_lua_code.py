@@ -117,6 +117,23 @@ def test_prepared_statements_have_the_types_of_their_values():
 
 
 @pytest.mark.parametrize(
+    ("text", "prepared"),
+    [
+        ("INSERT INTO a (b) VALUES (1) RETURNING b;", False),
+        ("DELETE FROM a RETURNING b;", False),
+        ("INSERT INTO a (b) VALUES ('RETURNING');", True),
+        ("INSERT INTO a (`returning`) VALUES (1);", True),
+        ("SELECT returning FROM a;", True),
+    ],
+)
+def test_what_returns_rows_of_a_change_is_text(text, prepared):
+    """The load generator reads prepared rows of SELECT only."""
+    made = program(text, prepared=True)
+
+    assert ("r.execute(1" in made.text) == prepared
+
+
+@pytest.mark.parametrize(
     ("text", "committing"),
     [
         ("SELECT 1;", 0),
