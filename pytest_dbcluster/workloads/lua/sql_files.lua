@@ -259,7 +259,8 @@ end
 function load.report()
    local found = {}
    for place, name in ipairs(names) do found[name] = terminal.counts(latencies[place]) end
-   return {commits = r.commits, statements = found}
+   local given = unique > 0 and unique_from + (unique - 1) * terminal.count() + id + 1 or 0 -- the last unique_id()
+   return {commits = r.commits, given = given, statements = found}
 end
 
 terminal.load(load)

@@ -3,7 +3,9 @@
 - ``manifest``: workload.toml. ``directory``: all files of a directory, with digests.
 - ``schema``: the statements of files that make tables.
 - ``loading``: fills the tables. ``generated_rows``: rows of which only the number is given.
+- ``numbered_values``: different values of a column, for its unique index and for references to it.
 - ``tables``: what the tables held after loading, and how new rows are removed.
+- ``table_statistics``: the statistics of the tables, equal on all nodes.
 - ``example``: a small shop, which ``dbcluster init`` writes.
 - ``statement_check``: the server checks statements before a round.
 """

@@ -19,7 +19,7 @@ from pytest_dbcluster.workloads.sql.language.lexer import SQLText
 from pytest_dbcluster.workloads.sql.language.scripts import Script
 from pytest_dbcluster.workloads.sql.manifest import FILE, Value, Weighted, WorkloadManifest
 
-VERSION = 1  # of loading; raise it if equal files would make other tables
+VERSION = 2  # of loading; raise it if equal files would make other tables
 DIGITS = 10
 LARGE = 256 * 2**20  # bytes
 BYTES_A_ROW, GROWTH = 150, 2  # estimates: of a generated row, and of a table over its file

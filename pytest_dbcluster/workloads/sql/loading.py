@@ -19,6 +19,7 @@ from pytest_dbcluster.formatting import quantity
 from pytest_dbcluster.workloads.sql import generated_rows, schema
 from pytest_dbcluster.workloads.sql.language.lexer import SQLText
 from pytest_dbcluster.workloads.sql.manifest import WorkloadManifest
+from pytest_dbcluster.workloads.sql.numbered_values import text_literal
 
 MOST_BYTES = 512 * 1024  # of one INSERT; every release accepts 1 MiB
 MOST_ROWS = 5000
@@ -213,4 +214,4 @@ def _literal(value: str, escaped: bool) -> str:
         return "NULL"
     if escaped and "\\" in value:
         value = re.sub(r"\\(.)", lambda match: ESCAPED.get(match[1], match[1]), value, flags=re.DOTALL)
-    return generated_rows.text_literal(value)
+    return text_literal(value)

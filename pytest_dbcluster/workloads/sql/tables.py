@@ -1,19 +1,21 @@
 """The tables of a workload on a running cluster: what they held after loading, and how a reset removes new rows.
 
 The table ``LOADED`` in the same database keeps two figures of each table: its number of rows, and the largest whole
-number in the first column of its primary key. It is part of the data set, so that clusters which start from a copy have
-it too. So are the copies of the tables, which only the reset ``copy`` needs.
+number in the first column of its primary key. If this column has other values, another table keeps all primary keys.
+These tables are part of the data set, so that clusters which start from a copy have them too. So are the copies of the
+tables, which only the reset ``copy`` needs.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from pytest_dbcluster import wait
 from pytest_dbcluster.errors import ConfigError
-from pytest_dbcluster.workloads.sql.generated_rows import WHOLE, text_literal
+from pytest_dbcluster.workloads.sql.numbered_values import WHOLE, text_literal
 
 if TYPE_CHECKING:
     from pytest_dbcluster.clusters.cluster import Cluster
@@ -21,6 +23,9 @@ if TYPE_CHECKING:
 
 LOADED = "dbcluster_loaded"
 COPY = "dbcluster_copy_"  # begins the names of copies
+KEPT = "dbcluster_keys_"  # begins the names of tables with the primary keys that were loaded
+LONGEST_NAME = 64
+GIVEN = ""  # in the place of a table's name: the largest number that unique_id() has given
 MOST_COUNTED = 1_000_000  # rows: larger tables are not counted in each round
 TRANSACTIONAL = ("INNODB", "ROCKSDB")
 KEYS = """\
@@ -30,6 +35,11 @@ AND s.index_name = 'PRIMARY' AND s.seq_in_index = 1
 LEFT JOIN information_schema.columns c ON c.table_schema = t.table_schema AND c.table_name = t.table_name
 AND c.column_name = s.column_name
 WHERE t.table_schema = '{database}' AND t.table_type = 'BASE TABLE' ORDER BY t.table_name"""
+PRIMARY = """\
+SELECT c.column_name, c.column_type, c.collation_name, s.sub_part FROM information_schema.statistics s
+JOIN information_schema.columns c ON c.table_schema = s.table_schema AND c.table_name = s.table_name
+AND c.column_name = s.column_name
+WHERE s.table_schema = '{database}' AND s.table_name = '{table}' AND s.index_name = 'PRIMARY' ORDER BY s.seq_in_index"""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,6 +75,9 @@ class LoadedTable:
     largest: int
     """The largest value of this column; 0 for a table without rows."""
 
+    keys: str
+    """The table with its loaded primary keys, if they begin with no whole number; otherwise empty."""
+
 
 def user_tables(node: Node, database: str) -> list[UserTable]:
     """The tables in the database of a workload, without ours."""
@@ -99,41 +112,69 @@ def keep_loaded(node: Node, database: str) -> None:
     node.query(f"DROP TABLE IF EXISTS {place}")
     node.query(
         f"CREATE TABLE {place} (name VARCHAR(64) PRIMARY KEY, loaded BIGINT NOT NULL, "
-        "first_column VARCHAR(64) NOT NULL, largest BIGINT NOT NULL)"
+        "first_column VARCHAR(64) NOT NULL, largest BIGINT NOT NULL, key_table VARCHAR(64) NOT NULL)"
     )
+    node.query(f"INSERT INTO {place} VALUES ('{GIVEN}', 0, '', 0, '')")
     for table in user_tables(node, database):
         key = table.key if table.whole else ""
         largest = f"COALESCE(MAX(`{key}`), 0)" if key else "0"
+        keys = _keep_keys(node, database, table.name) if table.key and not key else ""
         node.query(
-            f"INSERT INTO {place} SELECT {text_literal(table.name)}, COUNT(*), {text_literal(key)}, {largest} "
-            f"FROM `{database}`.`{table.name}`",
+            f"INSERT INTO {place} SELECT {text_literal(table.name)}, COUNT(*), {text_literal(key)}, {largest}, "
+            f"{text_literal(keys)} FROM `{database}`.`{table.name}`",
             wait.SLOW_SECONDS,
         )
 
 
+def _keep_keys(node: Node, database: str, table: str) -> str:
+    """Make a table with the primary keys of a table, and return its name."""
+    name = KEPT + table
+    if len(name) > LONGEST_NAME:
+        name = KEPT + hashlib.sha256(table.encode()).hexdigest()[:20]
+    columns = node.query(PRIMARY.format(database=database, table=table))
+    defined = [f"`{one}` {kind}{f' COLLATE {order}' if order else ''} NOT NULL" for one, kind, order, _ in columns]
+    primary = ", ".join(f"`{one}`{f'({part})' if part else ''}" for one, _, _, part in columns)
+    names, place = ", ".join(f"`{one}`" for one, *_ in columns), f"`{database}`.`{name}`"
+    node.query(f"DROP TABLE IF EXISTS {place}")
+    node.query(f"CREATE TABLE {place} ({', '.join(defined)}, PRIMARY KEY ({primary}))")
+    node.query(f"INSERT INTO {place} ({names}) SELECT {names} FROM `{database}`.`{table}`", wait.SLOW_SECONDS)
+    return name
+
+
 def loaded_tables(node: Node, database: str) -> list[LoadedTable]:
     """What ``keep_loaded`` wrote."""
-    rows = node.query(f"SELECT name, loaded, first_column, largest FROM `{database}`.{LOADED} ORDER BY name")
-    return [LoadedTable(str(name), int(loaded), str(key), int(largest)) for name, loaded, key, largest in rows]
+    rows = node.query(
+        f"SELECT name, loaded, first_column, largest, key_table FROM `{database}`.{LOADED} WHERE name <> '{GIVEN}' "
+        "ORDER BY name"
+    )
+    return [LoadedTable(str(name), int(count), str(key), int(most), str(keys)) for name, count, key, most, keys in rows]
 
 
 def refuse_unremovable(loaded: Sequence[LoadedTable], targets: Collection[str], place: str) -> None:
     """Raise ConfigError if transactions insert into a table from which a reset cannot remove new rows."""
     for table in loaded:
-        if table.name in targets and not table.key:
+        if table.name in targets and not table.key and not table.keys:
             raise ConfigError(
-                f'{place}: reset = "surplus" removes rows above the largest loaded key, and table {table.name} has no '
-                'primary key that begins with a whole number: use reset = "none", or a file of SQL'
+                f'{place}: reset = "surplus" finds new rows by their primary keys, and table {table.name} has none: '
+                'add one to the schema, or use reset = "none", "copy", or a file of SQL'
             )
 
 
-def remove_surplus(node: Node, database: str, loaded: Sequence[LoadedTable]) -> None:
-    """Delete the rows above the largest loaded keys. It leaves updated rows as they are."""
-    deletes = [
-        f"DELETE FROM `{database}`.`{table.name}` WHERE `{table.key}` > {table.largest}"
-        for table in loaded
-        if table.key
-    ]
+def remove_surplus(node: Node, database: str, loaded: Sequence[LoadedTable], targets: Collection[str]) -> None:
+    """Delete the rows that were not loaded. It leaves updated rows as they are.
+
+    targets: the tables into which transactions insert. Only there, rows are compared with keys that were kept.
+    """
+    deletes = []
+    for table in loaded:
+        place = f"`{database}`.`{table.name}`"
+        if table.key:
+            deletes.append(f"DELETE FROM {place} WHERE `{table.key}` > {table.largest}")
+        elif table.keys and table.name in targets:
+            names = _names(node, database, table.keys)
+            kept = f"`{database}`.`{table.keys}`"
+            same = " AND ".join(f"{place}.`{name}` = {kept}.`{name}`" for name in names)
+            deletes.append(f"DELETE {place} FROM {place} LEFT JOIN {kept} ON {same} WHERE {kept}.`{names[0]}` IS NULL")
     _without_foreign_keys(node, deletes)
 
 
@@ -155,8 +196,8 @@ def keep_copies(node: Node, database: str) -> None:
         node.query(insert, wait.SLOW_SECONDS)
 
 
-def copy_back(node: Node, database: str, loaded: Sequence[LoadedTable]) -> None:
-    """Give the tables that have changed the rows of their copies."""
+def copy_back(node: Node, database: str, loaded: Sequence[LoadedTable]) -> list[str]:
+    """Give the tables that have changed the rows of their copies, and return the names of these tables."""
     pairs = ", ".join(f"`{database}`.`{name}`, `{database}`.`{COPY}{name}`" for name in (one.name for one in loaded))
     sums = [checksum for _, checksum in node.query(f"CHECKSUM TABLE {pairs}", wait.SLOW_SECONDS)]
     changed = [one.name for one, now, kept in zip(loaded, sums[::2], sums[1::2], strict=True) if now != kept]
@@ -167,6 +208,7 @@ def copy_back(node: Node, database: str, loaded: Sequence[LoadedTable]) -> None:
         statements += [f"TRUNCATE TABLE {table}", f"INSERT INTO {table} ({columns}) SELECT {columns} FROM {copy}"]
     if statements:
         _without_foreign_keys(node, statements)
+    return changed
 
 
 def refuse_triggers(node: Node, database: str, place: str) -> None:
@@ -181,13 +223,18 @@ def refuse_triggers(node: Node, database: str, place: str) -> None:
         )
 
 
-def _columns(node: Node, database: str, table: str) -> str:
-    """The columns of a table that are not computed, as a list of SQL."""
+def _names(node: Node, database: str, table: str) -> list[str]:
+    """The columns of a table that are not computed."""
     rows = node.query(
         f"SELECT column_name FROM information_schema.columns WHERE table_schema = '{database}' AND "
         f"table_name = '{table}' AND extra NOT LIKE '%GENERATED%' ORDER BY ordinal_position"
     )
-    return ", ".join(f"`{name}`" for (name,) in rows)
+    return [str(name) for (name,) in rows]
+
+
+def _columns(node: Node, database: str, table: str) -> str:
+    """The columns of a table that are not computed, as a list of SQL."""
+    return ", ".join(f"`{name}`" for name in _names(node, database, table))
 
 
 def row_drift(node: Node, database: str, loaded: Sequence[LoadedTable]) -> dict[str, int]:
@@ -199,10 +246,14 @@ def row_drift(node: Node, database: str, loaded: Sequence[LoadedTable]) -> dict[
     return {table.name: int(rows[0][0]) - table.rows for table, rows in zip(counted, counts, strict=True)}
 
 
-def largest_key(node: Node, database: str) -> int:
-    """The largest first column of all primary keys of whole numbers; 0 if there is none."""
+def largest_number(node: Node, database: str) -> int:
+    """The largest whole number in primary keys, or that unique_id() has given; 0 if there is none."""
     keyed = [table for table in user_tables(node, database) if table.key and table.whole]
-    if not keyed:
-        return 0
-    found = node.batch([f"SELECT MAX(`{table.key}`) FROM `{database}`.`{table.name}`" for table in keyed])
+    given = f"SELECT largest FROM `{database}`.{LOADED} WHERE name = '{GIVEN}'"
+    found = node.batch([given, *(f"SELECT MAX(`{table.key}`) FROM `{database}`.`{table.name}`" for table in keyed)])
     return max(int(rows[0][0] or 0) for rows in found)
+
+
+def keep_given(node: Node, database: str, largest: int) -> None:
+    """Remember the largest number that unique_id() has given, so that a later round gives larger ones."""
+    node.query(f"UPDATE `{database}`.{LOADED} SET largest = GREATEST(largest, {largest}) WHERE name = '{GIVEN}'")

@@ -72,7 +72,7 @@ class SQLFiles(Workload):
     """Isolation level of the transactions; None is the server's default."""
 
     prepared: bool = True
-    """Whether the server prepares the statements. Those whose row is read, or with a list, go as text."""
+    """Whether the server prepares the statements. Those with a list or RETURNING, or whose row is read, go as text."""
 
     attempts: int | None = None
     """Maximum number of attempts of one transaction, which then counts as failed; None for that of ``workload.toml``,
@@ -216,24 +216,36 @@ class SQLFiles(Workload):
         return SchemaMark(self.database, directories.VERSION, self.data_set)
 
     def populate(self, setting: Setting) -> None:
-        """Make the database, load schema and data, and run what follows them. Raises ConfigError with file and line."""
-        from pytest_dbcluster.clusters.servers.connection import Connection
-        from pytest_dbcluster.workloads.sql import loading, tables
+        """Make the database, load schema and data, run what follows them, and analyze the tables on each node.
+
+        Raises ConfigError with file and line.
+        """
+        from pytest_dbcluster.workloads.sql import table_statistics, tables
 
         setting.progress(f"{self}: loading {self.read.path}")
         self.read.require_unchanged()
         self.clean(setting)
         node = setting.cluster.writers[0]
         node.query(f"CREATE DATABASE `{self.database}`")
+        with table_statistics.without_recalculation(setting.cluster.nodes):
+            self._load(node)
+            tables.keep_loaded(node, self.database)
+            if self.read.manifest.reset == "copy":
+                tables.keep_copies(node, self.database)
+            made = [table.name for table in tables.user_tables(node, self.database)]
+            table_statistics.analyze(setting.cluster, self.database, made)
+        self._mark.write(node)
+
+    def _load(self, node: Node) -> None:
+        """Run the schema and the data on one node."""
+        from pytest_dbcluster.clusters.servers.connection import Connection
+        from pytest_dbcluster.workloads.sql import loading
+
         connection = Connection(node.name, node.endpoint, look=node.look)
         try:
             loading.Loader(self.read.path, self.read.manifest, connection).load(self.read.tables)
         finally:
             connection.close()
-        tables.keep_loaded(node, self.database)
-        if self.read.manifest.reset == "copy":
-            tables.keep_copies(node, self.database)
-        self._mark.write(node)
 
     def prepare(self, setting: Setting) -> None:
         """Load the tables unless the cluster has them, and let the server check each statement.
@@ -267,13 +279,14 @@ class SQLFiles(Workload):
     def reset(self, setting: Setting) -> None:
         """Restore the tables as ``reset`` of workload.toml says."""
         from pytest_dbcluster.clusters.servers.connection import Connection
-        from pytest_dbcluster.workloads.sql import loading, tables
+        from pytest_dbcluster.workloads.sql import loading, table_statistics, tables
 
         node, reset = setting.cluster.writers[0], self.read.manifest.reset
         if reset == "surplus":
-            tables.remove_surplus(node, self.database, tables.loaded_tables(node, self.database))
+            tables.remove_surplus(node, self.database, tables.loaded_tables(node, self.database), self._targets)
         elif reset == "copy":
-            tables.copy_back(node, self.database, tables.loaded_tables(node, self.database))
+            changed = tables.copy_back(node, self.database, tables.loaded_tables(node, self.database))
+            table_statistics.analyze(setting.cluster, self.database, changed)
         elif reset != "none":
             connection = Connection(node.name, node.endpoint, look=node.look)
             try:
@@ -297,10 +310,12 @@ class SQLFiles(Workload):
         figures = {}
         if self.writes:
             figures = {DRIFT: self._drift(node)}
-        above = tables.largest_key(node, self.database) if self.program.unique else 0
+        above = tables.largest_number(node, self.database) if self.program.unique else 0
         result, reports = sysbench_driver.run(
             self._call(setting, above), setting, seconds=self.round_seconds, rate=self.rate, seed=self.seed
         )
+        if self.program.unique and self.read.manifest.reset not in ("surplus", "copy"):
+            tables.keep_given(node, self.database, max(int(report["given"]) for report in reports))
         commits = sum(report["commits"] for report in reports) if self.writes else None
         found = {name: result.statements[name] for name in self.program.statements}
         return dataclasses.replace(result, commits=commits, figures=figures, statements=found), reports

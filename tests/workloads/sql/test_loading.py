@@ -123,6 +123,84 @@ def test_rows_are_generated_for_every_type(setting, files):
     assert sums == [node.query(f"CHECKSUM TABLE {table}") for table in workload.tables]
 
 
+REFERRED = """\
+CREATE TABLE countries (code CHAR(2) PRIMARY KEY, name VARCHAR(20) NOT NULL UNIQUE, day DATE NOT NULL UNIQUE);
+CREATE TABLE cities (
+    id INT PRIMARY KEY, country CHAR(2) NOT NULL, twin VARCHAR(20), founded DATE NOT NULL, capital INT,
+    FOREIGN KEY (country) REFERENCES countries (code), FOREIGN KEY (twin) REFERENCES countries (name),
+    FOREIGN KEY (founded) REFERENCES countries (day), FOREIGN KEY (capital) REFERENCES cities (id)
+);
+CREATE TABLE mayors (country CHAR(2) NOT NULL, city INT NOT NULL UNIQUE, party ENUM('a', 'it''s') NOT NULL,
+    UNIQUE (country, party), FOREIGN KEY (country) REFERENCES countries (code),
+    FOREIGN KEY (city) REFERENCES cities (id));
+"""
+LOST = """\
+SELECT (SELECT COUNT(*) FROM countries), (SELECT COUNT(DISTINCT country) FROM cities),
+(SELECT COUNT(*) FROM cities JOIN countries ON code = country JOIN countries t ON t.name = twin
+JOIN countries f ON f.day = founded JOIN cities c ON c.id = cities.capital),
+(SELECT COUNT(*) FROM mayors JOIN countries ON code = country JOIN cities ON cities.id = city)"""
+
+
+@pytest.mark.parametrize("count", [5, 60, 300])
+def test_references_to_texts_and_dates_are_there(setting, files, count):
+    """Also if a column is too short for its name and a number: then letters are digits too."""
+    rows = f"rows = {{countries = {count}, cities = 2000, mayors = {min(2 * count, 500)}}}\n"
+    changed = {"schema.sql": REFERRED, "workload.toml": rows, "browse.sql": BROWSE}
+    workload = files(changed, name=f"of{count}/shop")
+    workload.prepare(setting)
+    found = setting.cluster.nodes[0].batch([f"USE {workload.database}", LOST])[1]
+
+    assert found == [(count, count, 2000, min(2 * count, 500))]
+
+
+def test_generated_rows_refer_to_those_of_files(setting, files):
+    """Whatever their keys are; without any, a column that may be NULL is NULL."""
+    changed = {
+        "schema.sql": "CREATE TABLE kinds (id INT PRIMARY KEY, code VARCHAR(9) UNIQUE);\n"
+        "CREATE TABLE none (id INT PRIMARY KEY);\n"
+        "CREATE TABLE names (id INT PRIMARY KEY, kind INT NOT NULL, code VARCHAR(9) NOT NULL, other INT,\n"
+        "FOREIGN KEY (kind) REFERENCES kinds (id), FOREIGN KEY (code) REFERENCES kinds (code),\n"
+        "FOREIGN KEY (other) REFERENCES none (id));",
+        "data/kinds.csv": "7,it's\n900,b\n",
+        "workload.toml": "rows = {names = 100}\n",
+        "browse.sql": BROWSE,
+    }
+    workload = files(changed)
+    workload.prepare(setting)
+    statement = "SELECT COUNT(*), COUNT(DISTINCT kind), COUNT(DISTINCT code), COUNT(other) FROM names"
+    joined = "SELECT COUNT(*) FROM names JOIN kinds k ON k.id = kind JOIN kinds c ON c.code = names.code"
+    _, counts, found = setting.cluster.nodes[0].batch([f"USE {workload.database}", statement, joined])
+
+    assert counts == [(100, 2, 2, 0)]
+    assert found == [(100,)]
+
+
+def statistics(node, database):
+    """What a server knows of the tables: rows, and different values of each index."""
+    return node.query(
+        "SELECT table_name, index_name, stat_name, stat_value FROM mysql.innodb_index_stats "
+        f"WHERE database_name = '{database}' AND stat_name LIKE 'n\\_diff%' AND table_name NOT LIKE 'dbcluster%' "
+        "ORDER BY 1, 2, 3"
+    )
+
+
+def test_statistics_are_those_of_all_rows(setting, files):
+    """Directly after loading; the options of the server are as before."""
+    options = "SELECT @@GLOBAL.innodb_stats_persistent_sample_pages, @@GLOBAL.innodb_stats_auto_recalc"
+    node, before = setting.cluster.nodes[0], setting.cluster.nodes[0].query(options)
+    schema = "CREATE TABLE names (id INT PRIMARY KEY, town INT NOT NULL, name CHAR(60), KEY (town));"
+    workload = files({**SMALL, "schema.sql": schema, "workload.toml": "rows = {names = 20000}\n"})
+    workload.prepare(setting)
+    ((towns,),) = node.query(f"SELECT COUNT(DISTINCT town) FROM {workload.tables[0]}")
+
+    assert [row[1:] for row in statistics(node, workload.database)] == [
+        ("PRIMARY", "n_diff_pfx01", 20_000),
+        ("town", "n_diff_pfx01", towns),
+        ("town", "n_diff_pfx02", 20_000),
+    ]
+    assert node.query(options) == before
+
+
 @pytest.mark.parametrize(
     ("changed", "words"),
     [
@@ -150,6 +228,27 @@ def test_rows_are_generated_for_every_type(setting, files):
         (
             {"schema.sql": "CREATE TABLE names (id INT PRIMARY KEY, at POINT);", "workload.toml": "rows = {names = 5}"},
             r"rows: no values are generated for names\.at of type point: write data/names\.csv, or generate\.sql",
+        ),
+        (
+            {"schema.sql": "CREATE TABLE names (code CHAR(1) PRIMARY KEY);", "workload.toml": "rows = {names = 32}"},
+            r"rows: names\.code \(char\(1\)\) needs 32 different values, and there are 31: ask for fewer rows, or "
+            r"write data/names\.csv",
+        ),
+        (
+            {
+                "schema.sql": "CREATE TABLE towns (id INT PRIMARY KEY);\nCREATE TABLE names (town INT NOT NULL UNIQUE, "
+                "FOREIGN KEY (town) REFERENCES towns (id));",
+                "workload.toml": "rows = {towns = 5, names = 6}",
+            },
+            r"names\.town \(int\(11\)\) needs 6 different values, and the table that it refers to has 5: ask for fewer",
+        ),
+        (
+            {
+                "schema.sql": "CREATE TABLE names (a ENUM('x', 'y'), b ENUM('x', 'y'), UNIQUE (a, b));",
+                "workload.toml": "rows = {names = 5}",
+            },
+            r"rows: names has a unique index on \(a, b\) with room for 4 rows, and 5 are needed: ask for fewer, or "
+            r"write data/names\.csv",
         ),
     ],
 )  # fmt: skip
@@ -202,6 +301,25 @@ def test_myisam_is_refused_on_real_galera_nodes(galera2, client, tmp_path):
             workload.prepare(setting)
     finally:
         workload.clean(setting)
+
+
+def test_nodes_have_equal_statistics(galera2, client, tmp_path):
+    """If the tables are loaded into a running cluster, which is larger than what a server samples."""
+    from pytest_dbcluster.workloads.sql import SQLFiles
+    from pytest_dbcluster.workloads.workload import Setting
+
+    schema = "CREATE TABLE names (id INT PRIMARY KEY, town INT NOT NULL, name CHAR(200), KEY (town), KEY (name));"
+    changed = {**SMALL, "schema.sql": schema, "workload.toml": "rows = {names = 20000}\n"}
+    workload = SQLFiles(directory(tmp_path / "shop", changed), threads=1)
+    setting = Setting(galera2, client, galera2.nodes[0].release, "quick", lambda line: None)
+    try:
+        workload.populate(setting)
+        found = [statistics(node, workload.database) for node in galera2.nodes]
+    finally:
+        workload.clean(setting)
+
+    assert found[0][0][3] == 20_000
+    assert found[0] == found[1]
 
 
 def test_the_data_set_depends_on_what_fills_the_tables(tmp_path):
