@@ -19,6 +19,7 @@ from pytest_dbcluster.workloads.sql.language.statements import KNOWN, WRITING
 
 SYSTEM = ("information_schema", "mysql", "performance_schema", "sys")
 WRITTEN, UNEXPLAINED, CONFLICT = "written", "unexplained", "ended by a conflict"
+APART = "apart in the check"
 RARE = "rare"
 MOST_FILES = 60
 RARE_SHARE = 0.0005  # of time and of transactions; rarer classes are not written

@@ -9,11 +9,12 @@ import math
 import os
 import re
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_dbcluster.errors import WorkloadError
+from pytest_dbcluster.workloads.digest.class_outcomes import ClassOutcome
 from pytest_dbcluster.workloads.digest.digest_directory import ReadLog, read_log
 from pytest_dbcluster.workloads.digest.digest_report import LogDigest
 from pytest_dbcluster.workloads.digest.log.statement_shapes import Shapes
@@ -59,8 +60,27 @@ class CheckedFigure:
         return abs(self.difference) <= WITHIN
 
 
-def check(digest: LogDigest, given: ReadLog, workload: SQLFiles, setting: Setting) -> list[CheckedFigure]:
-    """Run the workload for about as many transactions as the log has, and compare the figures of a transaction.
+@dataclasses.dataclass(frozen=True)
+class CheckedTransaction:
+    """One transaction, or several with the same statements, in both logs."""
+
+    outcomes: tuple[ClassOutcome, ...]
+    """Its classes."""
+
+    count: int
+    """The number of transactions in the log."""
+
+    figures: Mapping[str, CheckedFigure]
+    """Its figures, by name."""
+
+    @property
+    def files(self) -> str:
+        """Its files."""
+        return ", ".join(one.file for one in self.outcomes)
+
+
+def check(digest: LogDigest, given: ReadLog, workload: SQLFiles, setting: Setting) -> ReadLog:
+    """Run the workload for about as many transactions as the log has, and return the log of the run.
 
     Raises WorkloadError if the run leaves no log.
     """
@@ -69,15 +89,14 @@ def check(digest: LogDigest, given: ReadLog, workload: SQLFiles, setting: Settin
     with tempfile.TemporaryDirectory() as directory:
         os.chmod(directory, 0o755)  # noqa: PTH101  # the server may have another user
         probe = _run_logged(workload.with_seconds(PROBE_SECONDS), setting, Path(directory) / "probe.log")
-        workload.reset(setting)
+        workload.populate(setting)  # a reset would leave the rows that the probe has updated
         rate = max(1.0, probe.operations / PROBE_SECONDS)
         seconds = min(LONGEST_SECONDS, max(SHORTEST_SECONDS, count / rate))
         path = Path(directory) / "slow.log"
         _run_logged(workload.with_seconds(seconds), setting, path)
         if not path.stat().st_size:
             raise WorkloadError("the server wrote no slow log of the check")
-        run = read_log(path, given.schema)
-    return compare(digest, given, run)
+        return read_log(path, given.schema)
 
 
 def _run_logged(workload: SQLFiles, setting: Setting, path: Path) -> RunResult:
@@ -117,16 +136,82 @@ def _assignment(name: str, value: str) -> str:
 
 def compare(digest: LogDigest, given: ReadLog, run: ReadLog) -> list[CheckedFigure]:
     """The figures of a transaction in the log and in the run, over the classes that the workload has."""
+    pairs = _pairs(digest, run)
+    logged, ran = [one.of for outcomes, _ in pairs for one in outcomes], [one for _, found in pairs for one in found]
+    return list(_checked(logged, given, ran, run).values())
+
+
+def compare_each(digest: LogDigest, given: ReadLog, run: ReadLog) -> list[CheckedTransaction]:
+    """The figures of each transaction that ran."""
+    return [
+        CheckedTransaction(
+            tuple(outcomes), sum(one.of.count for one in outcomes),
+            _checked([one.of for one in outcomes], given, found, run),
+        )
+        for outcomes, found in _pairs(digest, run)
+        if found
+    ]  # fmt: skip
+
+
+def responsible(checked: Sequence[CheckedTransaction]) -> list[tuple[CheckedTransaction, str]]:
+    """The transactions without which the figures of the others agree, each with how it differs.
+
+    Those that differ most are the first. All are weighed by their numbers in the log.
+    """
+    kept, found = list(checked), list[tuple[CheckedTransaction, str]]()
+    while len(kept) > 1 and (apart := [figure for figure in _total(kept) if not figure.fits]):
+        name = max(apart, key=lambda figure: abs(figure.difference)).name
+        more = next(figure for figure in apart if figure.name == name).difference > 0
+        worst = max(kept, key=lambda one: one.count * _excess(one, name) * (1 if more else -1))
+        figure = worst.figures[name]
+        kept.remove(worst)
+        found.append((worst, f"{name} is {figure.in_log:.3g} in the log, {figure.in_run:.3g} in the check"))
+    return found
+
+
+def _excess(one: CheckedTransaction, name: str) -> float:
+    """How much more of a figure a transaction has in the run."""
+    figure = one.figures.get(name)
+    return figure.in_run - figure.in_log if figure else 0.0
+
+
+def _total(checked: Sequence[CheckedTransaction]) -> list[CheckedFigure]:
+    """The figures of a mean transaction of several."""
+    count = sum(one.count for one in checked)
+    found = []
+    for name in dict.fromkeys(name for one in checked for name in one.figures):
+        parts = [(one.count, one.figures[name]) for one in checked if name in one.figures]
+        first = sum(weight * figure.in_log for weight, figure in parts) / count
+        second = sum(weight * figure.in_run for weight, figure in parts) / count
+        if max(first, second) >= LEAST:
+            found.append(CheckedFigure(name, first, second))
+    return found
+
+
+def _pairs(digest: LogDigest, run: ReadLog) -> list[tuple[list[ClassOutcome], list[TransactionClass]]]:
+    """The classes of the workload that have the same statements, each with those of the run."""
     shapes = Shapes()
-    wanted: dict[Key, list[TransactionClass]] = {}
+    wanted: dict[Key, tuple[list[ClassOutcome], list[TransactionClass]]] = {}
     for each in digest.runnable:
         texts = [shapes.of(VARIABLE.sub("0", text))[0].text for text in each.statements]
-        wanted.setdefault(_key(each.of.ending, texts), []).append(each.of)
-    found = [one for one in run.sessions.classes.found.values() if _key(one.ending, _texts(one, run)) in wanted]
-    first, second = _figures([one for classes in wanted.values() for one in classes], given), _figures(found, run)
-    names = [name for name in first if max(first[name], second.get(name, 0.0)) >= LEAST]
-    known = [name for name in names if first[name] >= 0 and second.get(name, 0.0) >= 0]
-    return [CheckedFigure(name, first[name], second.get(name, 0.0)) for name in known]
+        wanted.setdefault(_key(each.of.ending, texts), ([], []))[0].append(each)
+    for one in run.sessions.classes.found.values():
+        if pair := wanted.get(_key(one.ending, _texts(one, run))):
+            pair[1].append(one)
+    return list(wanted.values())
+
+
+def _checked(
+    logged: Sequence[TransactionClass], given: ReadLog, ran: Sequence[TransactionClass], run: ReadLog
+) -> dict[str, CheckedFigure]:
+    """The figures of a mean transaction in both logs; those that are small in both are left out."""
+    first, second = _figures(logged, given), _figures(ran, run)
+    found = {}
+    for name, value in first.items():
+        other = second.get(name, 0.0)
+        if max(value, other) >= LEAST and value >= 0 and other >= 0:
+            found[name] = CheckedFigure(name, value, other)
+    return found
 
 
 def _key(ending: str, texts: Iterable[str]) -> Key:

@@ -10,14 +10,16 @@ from pathlib import Path
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.formatting import Report, quantity
 from pytest_dbcluster.workloads.digest import class_outcomes, digest_report
-from pytest_dbcluster.workloads.digest.class_outcomes import UNEXPLAINED, WRITTEN, ClassOutcome
+from pytest_dbcluster.workloads.digest.class_outcomes import APART, UNEXPLAINED, WRITTEN, ClassOutcome
 from pytest_dbcluster.workloads.digest.digest_report import LogDigest
-from pytest_dbcluster.workloads.digest.key_rules import NEW
+from pytest_dbcluster.workloads.digest.key_rules import KeyRules
 from pytest_dbcluster.workloads.digest.log.log_files import SLOW, LogFile, open_log
 from pytest_dbcluster.workloads.digest.log.sessions import LogTotals, Sessions
-from pytest_dbcluster.workloads.digest.schema.schema_tables import WHOLE, SchemaTables, read_schema
+from pytest_dbcluster.workloads.digest.rows.fitting import fit_statements
+from pytest_dbcluster.workloads.digest.rows.found_rows import FoundRows
+from pytest_dbcluster.workloads.digest.schema.schema_tables import SchemaTables, read_schema
 from pytest_dbcluster.workloads.digest.schema.statement_roles import StatementRoles, roles_of
-from pytest_dbcluster.workloads.digest.stand_ins import StandIns, quote
+from pytest_dbcluster.workloads.digest.stand_ins import StandIns
 from pytest_dbcluster.workloads.digest.transaction_text import Inputs, ScriptText, script_of
 from pytest_dbcluster.workloads.digest.value_domains import ValueDomains
 from pytest_dbcluster.workloads.sql.language import lua_code, scripts
@@ -25,7 +27,7 @@ from pytest_dbcluster.workloads.sql.language import lua_code, scripts
 GAP = 0.001  # seconds: with long_query_time = 0, some statement is faster
 FEW_STATEMENTS = 50
 WEIGHTS = 10_000
-FIT, RESET = "fit.sql", "reset.sql"
+FIT = "fit.sql"
 MANIFEST, REPORT, SCHEMA = "workload.toml", "digest.md", "schema.sql"
 
 
@@ -92,7 +94,10 @@ def write_digest(
     if not facts:
         reasons = list(dict.fromkeys(one.status for one in found))
         raise ConfigError(f"{log} has no transaction that a workload can have: {', '.join(reasons) or 'no statements'}")
-    domains = ValueDomains(facts, tables)
+    explained = [each for each in facts if KeyRules(each, tables).explained] or facts
+    domains = ValueDomains(explained, tables)
+    found_rows = FoundRows(explained, domains)
+    found_rows.number_texts()
     stand_ins = StandIns(domains, keep=keep_literals)
     texts = {number: _without_database(text, database) for number, text in read.texts.items()}
     inputs = Inputs(texts, domains, stand_ins, {name: _variable(name) for name in tables.tables})
@@ -101,20 +106,19 @@ def write_digest(
     for one in found:
         if one.facts:
             _judge(one, made[one.file], variables, directory.name)
-    fit = stand_ins.fit()
+    fit = fit_statements(domains, stand_ins, found_rows)
     used = set(re.findall(r":(\w+)", "\n".join([*fit, *(line for script in made.values() for line in script.lines)])))
     texts_of_log = {name: value for name, value in stand_ins.variables.items() if name in used}
     _weigh(found)
     digest = LogDigest(
         read.log, read.sessions.totals, found, read.sessions.classes.rare, read.sessions.classes.rare_seconds,
-        domains.rows, domains.reasons, texts_of_log, keep_literals, database
+        domains.rows, domains.reasons, texts_of_log, keep_literals, database, tables
     )  # fmt: skip
     files = {one.file: _script_text(one, made[one.file], digest) for one in found if one.facts}
     files[SCHEMA] = schema_text
-    files[FIT] = _fit_text(fit, tables)
-    reset, files_of_reset = _reset(found, made, digest.rows, tables)
-    files |= files_of_reset
-    files[MANIFEST] = _manifest(digest, inputs, reset)
+    if fit:
+        files[FIT] = "\n".join(["-- Generated rows get the values by which transactions search.", *fit]) + "\n"
+    files[MANIFEST] = manifest(digest, fits=bool(fit))
     files[REPORT] = digest_report.markdown(digest)
     return digest, read, files
 
@@ -162,54 +166,38 @@ def _script_text(one: ClassOutcome, script: ScriptText, digest: LogDigest) -> st
     return "\n".join([*head, *script.lines]) + "\n"
 
 
-def _fit_text(fit: Sequence[str], tables: SchemaTables) -> str:
-    """fit.sql."""
-    lines = ["-- Runs after the rows are generated."]
-    lines += ["-- Rows get the values by which transactions search.", *fit] if fit else []
-    lines += ["-- Plans of queries use statistics of the whole tables."]
-    lines += [f"ANALYZE TABLE {quote(name)};" for name in tables.tables]
-    return "\n".join(lines) + "\n"
+def leave_out(digest: LogDigest, directory: Path, outcome: ClassOutcome, reason: str) -> None:
+    """Take a transaction out of ``workload.toml``. digest.md gets the reason."""
+    outcome.status, outcome.weight, outcome.notes = APART, 0, [reason]
+    (directory / MANIFEST).write_text(manifest(digest, fits=(directory / FIT).exists()), encoding="utf-8")
+    (directory / REPORT).write_text(digest_report.markdown(digest), encoding="utf-8")
 
 
-def _reset(
-    found: Sequence[ClassOutcome], made: Mapping[str, ScriptText], rows: Mapping[str, int], tables: SchemaTables
-) -> tuple[str, dict[str, str]]:
-    """``reset`` of workload.toml, and its file if new rows need one.
-
-    Keys of generated rows are 1 to their number, so new rows have larger ones; new texts begin with ``NEW``.
-    """
-    runnable = [one for one in found if one.status == WRITTEN and one.facts]
-    targets = {roles.target for one in runnable for run in one.facts.layout.runs  # type: ignore[union-attr]
-               for shape in run.unit if (roles := one.facts.roles[shape]).target}  # type: ignore[union-attr]  # fmt: skip
-    texts = {table: column for one in runnable for table, column in made[one.file].new_texts}
-    lines, own = [], False
-    for name in sorted(targets):
-        table = tables.get(name)
-        key = table.columns.get(table.primary[0]) if table and table.primary else None
-        if key and key.kind in WHOLE:
-            lines.append(f"DELETE FROM {quote(name)} WHERE {quote(key.name)} > {rows[name]};")
-        elif name in texts:
-            lines.append(f"DELETE FROM {quote(name)} WHERE {quote(texts[name])} LIKE '{NEW}%';")
-            own = True
-        else:
-            return "none", {}
-    if not own:
-        return "surplus", {}
-    head = ["-- Removes the rows that transactions added.", "SET SESSION foreign_key_checks = 0;"]
-    return RESET, {RESET: "\n".join([*head, *lines]) + "\n"}
+def _reset(digest: LogDigest) -> str:
+    """``reset`` of workload.toml: new rows are found by their primary keys."""
+    targets = {
+        roles.target
+        for one in digest.runnable if one.facts
+        for run in one.facts.layout.runs
+        for shape in run.unit
+        if (roles := one.facts.roles[shape]).target
+    }  # fmt: skip
+    known = [digest.tables.get(name) for name in targets]
+    return "surplus" if all(table and table.primary for table in known) else "none"
 
 
-def _manifest(digest: LogDigest, inputs: Inputs, reset: str) -> str:
-    """workload.toml."""
+def manifest(digest: LogDigest, *, fits: bool) -> str:
+    """The text of workload.toml. fits: whether there is a fit.sql."""
     lines = [f"# Made from {digest.log.path.name}; digest.md says what it covers.", "transactions = ["]
     lines += [f'    "{one.file}@{one.weight}",' for one in digest.runnable]
-    lines += [f'    # "{one.file}": unexplained, see digest.md' for one in digest.classes if one.status == UNEXPLAINED]
+    lines += [f'    # "{one.file}": {one.status}, see digest.md' for one in digest.refused]
     lines.append("]")
-    lines += [f'after_load = ["{FIT}"]', f'reset = "{reset}"']
+    lines += [f'after_load = ["{FIT}"]'] if fits else []
+    lines.append(f'reset = "{_reset(digest)}"')
     lines += ["", "# Rows that are generated, by table.", "[rows]"]
     lines += [f"{_key(name)} = {rows}" for name, rows in digest.rows.items() if rows]
     lines += ["", "[variables]"]
-    lines += [f"{inputs.rows[name]} = {rows}" for name, rows in digest.rows.items() if rows]
+    lines += [f"{_variable(name)} = {rows}" for name, rows in digest.rows.items() if rows]
     if digest.stand_ins:
         words = "texts of the log" if digest.kept_literals else "stand-ins for texts of the log: fill them in"
         lines += [f"# {words[0].upper()}{words[1:]}."]

@@ -7,11 +7,13 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 
 from pytest_dbcluster.formatting import duration, quantity, size
-from pytest_dbcluster.workloads.digest.class_outcomes import CONFLICT, RARE, UNEXPLAINED, WRITTEN, ClassOutcome
+from pytest_dbcluster.workloads.digest.class_outcomes import APART, CONFLICT, RARE, UNEXPLAINED, WRITTEN, ClassOutcome
 from pytest_dbcluster.workloads.digest.log.log_files import GENERAL, LogFile
 from pytest_dbcluster.workloads.digest.log.sessions import LogTotals
+from pytest_dbcluster.workloads.digest.schema.schema_tables import SchemaTables
 
 NOTHING = "-"
+REFUSED = (UNEXPLAINED, APART)
 
 
 @dataclasses.dataclass
@@ -48,10 +50,18 @@ class LogDigest:
     schema: str
     """The database in the log; empty if the log tells none."""
 
+    tables: SchemaTables
+    """The tables of this database."""
+
     @property
     def runnable(self) -> list[ClassOutcome]:
         """The classes that became a file which can run."""
         return [one for one in self.classes if one.status == WRITTEN]
+
+    @property
+    def refused(self) -> list[ClassOutcome]:
+        """The classes whose file is there, and must not run."""
+        return [one for one in self.classes if one.status in REFUSED]
 
     @property
     def has_times(self) -> bool:
@@ -113,19 +123,16 @@ def parts(digest: LogDigest) -> list[tuple[str, int, float]]:
 def terminal(digest: LogDigest, directory: str) -> list[str]:
     """The report for a terminal."""
     totals = digest.totals
-    refused = [one for one in digest.classes if one.status == UNEXPLAINED]
     span = totals.last - totals.first
     lines = [
         f"read {quantity(totals.statements, 'statement')} of {quantity(totals.connections, 'connection')} in a "
         f"{digest.log.kind} of {size(digest.log.bytes)}" + (f", over {duration(span)}" if span > 0 else ""),
-        f"wrote {quantity(len(digest.runnable), 'transaction')} into {directory}/; they cover "
-        f"{percent(digest.coverage)} of the log's {digest.measure}",
+        f"wrote {quantity(len(digest.runnable), 'transaction')} into {directory}/; {coverage(digest)}",
     ]
     lines += [
         f"  {percent(share):>6}  {name}" for name, _, share in parts(digest) if name != WRITTEN and share >= 0.0005
     ]
-    for one in refused:
-        lines.append(f"refused: {one.file}, {percent(digest.share(one.of.seconds, _statements(one)))}: {one.notes[0]}")
+    lines += refusals(digest, digest.refused)
     if digest.stand_ins and not digest.kept_literals:
         lines.append(
             f"fill in {quantity(len(digest.stand_ins), 'text')} in {directory}/workload.toml, or keep the stand-ins; "
@@ -134,6 +141,19 @@ def terminal(digest: LogDigest, directory: str) -> list[str]:
     if digest.totals.seconds and digest.log.unread:
         lines.append(f"{quantity(digest.log.unread, 'entry')} of the log could not be read")
     return lines
+
+
+def coverage(digest: LogDigest) -> str:
+    """What part of the log its transactions cover, as text."""
+    return f"they cover {percent(digest.coverage)} of the log's {digest.measure}"
+
+
+def refusals(digest: LogDigest, refused: Sequence[ClassOutcome]) -> list[str]:
+    """A line for each of these classes, with its share of the log and the reason."""
+    return [
+        f"refused: {one.file}, {percent(digest.share(one.of.seconds, _statements(one)))}: {one.notes[0]}"
+        for one in refused
+    ]
 
 
 def markdown(digest: LogDigest) -> str:
@@ -152,13 +172,17 @@ def markdown(digest: LogDigest) -> str:
     covered = [(name, str(count or NOTHING), percent(share)) for name, count, share in parts(digest)]
     lines += _table(("part", "transactions", f"share of {digest.measure}"), covered)
     lines += ["", "## Transactions", ""]
-    files = [_file_row(digest, one) for one in digest.classes if one.status in (WRITTEN, UNEXPLAINED)]
+    files = [_file_row(digest, one) for one in digest.classes if one.status in (WRITTEN, *REFUSED)]
     lines += _table(("file", "weight", f"share of {digest.measure}", "transactions", "statements each"), files)
-    refused = [one for one in digest.classes if one.status == UNEXPLAINED]
-    if refused:
+    refused = {status: [one for one in digest.refused if one.status == status] for status in REFUSED}
+    if refused[UNEXPLAINED]:
         lines += ["", "## Unexplained", ""]
         lines += ["These files are not in workload.toml, and do not run until you edit them.", ""]
-        lines += [f"- {one.file}: {note}" for one in refused for note in one.notes]
+        lines += [f"- {one.file}: {note}" for one in refused[UNEXPLAINED] for note in one.notes]
+    if refused[APART]:
+        lines += ["", "## Apart in the check", ""]
+        lines += ["These files are not in workload.toml. They run, and do not do what the log did.", ""]
+        lines += [f"- {one.file}: {note}" for one in refused[APART] for note in one.notes]
     lines += ["", "## Rows", ""]
     rows = [(name, str(rows), digest.row_reasons[name]) for name, rows in digest.rows.items() if rows]
     lines += _table(("table", "rows", "from"), rows)

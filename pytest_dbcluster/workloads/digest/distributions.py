@@ -154,6 +154,16 @@ def dates(values: Sequence[str], times: Sequence[int], *, searched: bool) -> Val
     return ValueDrawing(f"random({low}, {high})", f"{today} - INTERVAL {{}} {unit}")
 
 
+def is_now(value: str, time: int) -> bool:
+    """Whether a date or time is that of its statement, on a clock of any zone. time: in seconds since 1970."""
+    seconds = _seconds(value)
+    if seconds is None:
+        return False
+    if ":" not in value:
+        return abs(seconds - time) <= 86400
+    return abs(seconds - time - _zone([seconds], [time])) <= NOW
+
+
 def _zone(seconds: Sequence[int], times: Sequence[int]) -> int:
     """The difference of the application's clock to UTC, if most values are the time of their statement."""
     offsets = collections.Counter(round((each - time) / 900) * 900 for each, time in zip(seconds, times, strict=True))

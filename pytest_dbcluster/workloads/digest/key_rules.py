@@ -9,7 +9,7 @@ from pytest_dbcluster.workloads.digest.schema.schema_tables import SchemaTable, 
 from pytest_dbcluster.workloads.digest.schema.statement_roles import EQUAL, INSERTED
 from pytest_dbcluster.workloads.digest.value_domains import ClassFacts
 
-NEW = "new"  # the begin of new texts, by which a reset finds their rows
+NEW = "new"  # the begin of new texts; no generated text has it
 DISTINCT = 0.95  # share of distinct values of a key that the application makes anew each time
 
 
@@ -20,12 +20,14 @@ class KeyRules:
         self._facts, self._schema = facts, schema
         self._reasons: dict[ValuePlace, str] = {}
         self._new: set[ValuePlace] = set()
-        self.new_texts: set[tuple[str, str]] = set()
-        """Table and column of each key that is a new text."""
-
         for number, run in enumerate(facts.layout.runs):
             for statement in range(len(run.unit)):
                 self._insert(ValuePlace(number, statement, -1))
+
+    @property
+    def explained(self) -> bool:
+        """Whether each parameter has an explanation."""
+        return not self._reasons
 
     def reason(self, place: ValuePlace) -> str:
         """Why a parameter has no explanation; empty if it has one."""
@@ -35,11 +37,9 @@ class KeyRules:
         """The drawing of a key that the application makes anew; None for any other parameter."""
         if place not in self._new:
             return None
-        role = self._facts.role(place)
         values = self._facts.layout.column(place)
         if all(isinstance(value, str) and whole(value) is not None and value[0] not in "'\"" for value in values):
             return ValueDrawing("unique_id()")
-        self.new_texts.add((role.table, role.column))
         return ValueDrawing(f"concat('{NEW}', unique_id())")
 
     def _insert(self, place: ValuePlace) -> None:

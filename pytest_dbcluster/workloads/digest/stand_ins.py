@@ -5,15 +5,11 @@ A text of the log is in no file unless ``keep`` is set. The values of an ENUM ar
 
 from __future__ import annotations
 
-import collections
 import re
-from collections.abc import Mapping
 
-from pytest_dbcluster.workloads.digest.links import whole
-from pytest_dbcluster.workloads.digest.schema.schema_tables import DATES, WHOLE, SchemaTable, TableColumn
-from pytest_dbcluster.workloads.digest.value_domains import FEW, SMALL, ColumnValues, ValueDomains
+from pytest_dbcluster.workloads.digest.schema.schema_tables import TableColumn
+from pytest_dbcluster.workloads.digest.value_domains import ValueDomains
 
-PARTS = 1000
 RESERVED = ("CONDITION", "DESC", "GROUP", "GROUPS", "INDEX", "KEY", "KEYS", "OPTION", "ORDER", "RANGE", "RANK", "READ",
             "TABLE", "USAGE", "USE", "WRITE")  # fmt: skip
 
@@ -66,52 +62,3 @@ class StandIns:
         if column and column.length and len(name) > column.length:
             name = str(number)[-column.length :]
         return "%" * text.startswith("%") + name + "%" * text.endswith("%")
-
-    def fit(self) -> list[str]:
-        """Statements that give generated rows the few values by which transactions search."""
-        found = []
-        for table in self._domains.schema.tables.values():
-            settings = []
-            for name, column in table.columns.items():
-                values = self._domains.columns.get((table.name, name))
-                key = table.columns[table.primary[0]] if len(table.primary) == 1 else None
-                if key and key.kind in WHOLE and (rows := self._domains.even(table, name)):
-                    settings.append(f"{quote(column.name)} = 1 + ({quote(key.name)} - 1) % {rows}")
-                elif values and (chosen := self._frequencies(table, column, values)):
-                    settings.append(f"{quote(column.name)} = {_choice(table, name, chosen)}")
-            if settings and table.primary:
-                found.append(f"UPDATE {quote(table.name)} SET {', '.join(settings)};")
-        return found
-
-    def _frequencies(self, table: SchemaTable, column: TableColumn, values: ColumnValues) -> Mapping[str, float]:
-        """The values of a column with their frequencies; empty if its generated rows stay."""
-        name = column.name.lower()
-        if (
-            not values.searched
-            or column.kind in DATES
-            or any(name in unique for unique in table.uniques)
-            or self._domains.schema.key_of(table.name, name)
-        ):
-            return {}
-        if few := values.few:
-            counts = collections.Counter({each: values.texts[each] for each in few})
-            inserted = {each: values.inserted[each] for each in few if values.inserted[each]}
-            return {f":{self.name(table.name, name, each)}": count for each, count in (inserted or counts).items()}
-        numbers = values.numbers
-        if numbers and len(numbers) <= FEW and all(abs(number) <= SMALL for number in numbers):
-            given = {number: count for each, count in values.inserted.items() if (number := whole(each)) is not None}
-            return {str(number): count for number, count in (given or numbers).items()}
-        return {}
-
-
-def _choice(table: SchemaTable, column: str, chosen: Mapping[str, float]) -> str:
-    """A CASE that gives each row one of the values, by a hash of its primary key."""
-    if len(chosen) == 1:
-        return next(iter(chosen))
-    total, reached, parts = sum(chosen.values()), 0.0, []
-    drawn = f"CRC32(CONCAT('{column}', {', '.join(map(quote, table.primary))})) % {PARTS}"
-    *first, last = chosen.items()
-    for value, count in first:
-        reached += count
-        parts.append(f"WHEN {drawn} < {round(PARTS * reached / total)} THEN {value}")
-    return f"CASE {' '.join(parts)} ELSE {last[0]} END"

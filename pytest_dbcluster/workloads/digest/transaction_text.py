@@ -16,6 +16,7 @@ from pytest_dbcluster.workloads.digest.schema.schema_tables import FRACTIONS, TE
 from pytest_dbcluster.workloads.digest.schema.statement_roles import LIKE, SEARCHING, Role
 from pytest_dbcluster.workloads.digest.stand_ins import StandIns
 from pytest_dbcluster.workloads.digest.value_domains import FEW, SMALL, ClassFacts, ValueDomains, flat
+from pytest_dbcluster.workloads.sql.numbered_values import text_prefix
 
 MOST_COPIES = 40
 MARK = re.compile(r"(`[^`]*`)|\?")
@@ -36,9 +37,6 @@ class ScriptText:
 
     statements: list[str] = dataclasses.field(default_factory=list)
     """Its statements, without BEGIN and COMMIT."""
-
-    new_texts: set[tuple[str, str]] = dataclasses.field(default_factory=set)
-    """Table and column of each key that is a new text in each transaction."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,7 +81,6 @@ class _Writer:
             self._run(number, run)
         if ending:
             script.lines.append(f"{ending};")
-        script.new_texts = self._rules.new_texts
         return script
 
     def _run(self, number: int, run: RunLayout) -> None:
@@ -118,7 +115,7 @@ class _Writer:
         self._script.statements.append(text)
         links = self._facts.links
         new_id = any(link.kind == NEW_ID and link.source == place for link in links.values())
-        if _returned_column(text):  # its row must be read, whether another statement uses it or not
+        if new_id and _returned_column(text):
             self._script.lines.append(f"{text} \\gset {self._id(place).removesuffix(_returned_column(text))}")
         elif any(link.kind == READ and link.source == place for link in links.values()):
             self._script.lines.append(f"{text} \\gset {self._prefix(place)}")
@@ -203,10 +200,29 @@ class _Writer:
         present = [value for value in values if value != "NULL"]
         if not present:
             return ValueDrawing("", "NULL")
-        drawing = self._rules.new_key(place) or self._present(place, role, present)
+        drawing = self._rules.new_key(place) or self._with_misses(place, role, self._present(place, role, present))
         if any(not isinstance(value, str) for value in column):
             return self._list([len(value) for value in column], drawing)
         return distributions.with_null(drawing, values)
+
+    def _with_misses(self, place: ValuePlace, role: Role, drawing: ValueDrawing) -> ValueDrawing:
+        """The same drawing, with values that no row has as often as the statement found no row."""
+        statement, domains = self._facts.statement(place), self._inputs.domains
+        table = domains.schema.get(role.table)
+        column = table.columns.get(role.column) if table else None
+        those = [(each.parameter, each.operator in ("=", "LIKE")) for each in statement.conditions]
+        alone = statement.understood and not statement.counts and those == [(place.parameter, True)]
+        one = table and (table.unique_alone(role.column) or (table.name, role.column) in domains.numbered)
+        if not alone or not one or not column or not drawing.expression or drawing.inline != "{}":
+            return drawing
+        figures = self._facts.layout.runs[place.run].figures[place.statement]
+        found = [each.sent if statement.verb == "SELECT" else each.examined for each in figures]
+        share = round(1000 * sum(not each for each in found) / len(found))
+        if not share or min(found) < 0:
+            return drawing
+        missing = "'none'" if column.kind in TEXTS else "0"
+        drawn = f"CASE WHEN random(1, 1000) <= {share} THEN {missing} ELSE {drawing.expression} END"
+        return ValueDrawing(drawn if share < 1000 else missing, note=drawing.note)
 
     def _list(self, counts: Sequence[int], drawing: ValueDrawing) -> ValueDrawing:
         """A list of values for IN."""
@@ -254,15 +270,11 @@ class _Writer:
         key = domains.key(role)
         table = domains.schema.get(role.table)
         refers = table and role.column in table.references
-        if key and domains.rows[key[0].name] and ((role.use in SEARCHING and role.use != LIKE) or refers):
-            name = key[0].name
-            ranks = {value: number for number, value in enumerate(sorted(set(values)), 1)}
-            exponent = distributions.zipf_exponent([ranks[value] for value in values], domains.rows[name])
-            rows = f":{self._inputs.rows[name]}"
-            drawn = (
-                f"permute(random_zipfian(1, {rows}, {exponent:.2f}), {rows}) + 1" if exponent else f"random(1, {rows})"
-            )
-            return ValueDrawing(f"concat('{generated_prefix(key[0].columns.get(key[1]))}', {drawn})")
+        exact = role.use in SEARCHING and (role.use != LIKE or not any("%" in value for value in values))
+        if exact and column and (distinct := domains.numbered.get((role.table, role.column))):
+            return _numbered(values, column, distinct, str(distinct))
+        if key and (rows := domains.rows[key[0].name]) and (exact or refers):
+            return _numbered(values, key[0].columns.get(key[1]), rows, f":{self._inputs.rows[key[0].name]}")
         few = domains.of(role).few if role.column else _few(values)
         if few and set(values) <= set(few):
             counts = collections.Counter(values)
@@ -279,12 +291,13 @@ def _returned_column(text: str) -> str:
     return found[1] if found else ""
 
 
-def generated_prefix(column: TableColumn | None) -> str:
-    """The text before the number in generated rows of a unique column, cut to its length from the left."""
-    if not column:
-        return ""
-    room = column.length - len(column.name)
-    return column.name if not column.length or room > 0 else column.name[len(column.name) + 1 - column.length :]
+def _numbered(values: Sequence[str], column: TableColumn | None, count: int, shown: str) -> ValueDrawing:
+    """A drawing of numbered texts of a column. count: how many there are, which is ``shown`` in the file."""
+    ranks = {value: number for number, value in enumerate(sorted(set(values)), 1)}
+    exponent = distributions.zipf_exponent([ranks[value] for value in values], count)
+    drawn = f"permute(random_zipfian(1, {shown}, {exponent:.2f}), {shown}) + 1" if exponent else f"random(1, {shown})"
+    prefix = text_prefix(column.name, column.length, count) if column else ""
+    return ValueDrawing(f"concat('{prefix or ''}', {drawn})")
 
 
 def _few(values: Sequence[str]) -> list[str]:

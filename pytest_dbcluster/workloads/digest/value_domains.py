@@ -17,7 +17,8 @@ from pytest_dbcluster.workloads.digest.schema.schema_tables import TEXTS, WHOLE,
 from pytest_dbcluster.workloads.digest.schema.statement_roles import (
     EQUAL,
     INSERTED,
-    LIMIT,
+    LIKE,
+    LIST,
     SEARCHING,
     Role,
     StatementRoles,
@@ -70,8 +71,8 @@ class ColumnValues:
     inserted: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
     """Values that statements insert."""
 
-    searched: bool = False
-    """Whether a statement searches by it."""
+    equal: bool = False
+    """Whether a statement searches by it for rows with one of the values."""
 
     @property
     def few(self) -> list[str]:
@@ -106,9 +107,13 @@ class ValueDomains:
         self._first_new: dict[str, int] = {}
         self._inserts: collections.Counter[str] = collections.Counter()
         self._examined: dict[tuple[str, str], list[float]] = {}
-        self._scanned: dict[str, list[int]] = {}
+        self._scanned: dict[str, collections.Counter[int]] = {}
+        self.numbered: dict[tuple[str, str], int] = {}
+        """Table and column -> values, of texts without a key by which statements search for one of many rows."""
+
         self._used: set[str] = set()
         self._touched: dict[str, tuple[int, int]] = {}  # table -> statements, and rows that they examined at most
+        self._yielded: collections.Counter[str] = collections.Counter()  # table -> rows that its statements found
         for one in facts:
             self._read(one)
         self._decide()
@@ -119,6 +124,12 @@ class ValueDomains:
         examined = self._examined.get((table.name, column), [])
         constant = len(examined) >= FEW and len(set(examined)) == 1 and examined[0] > 0
         return self.rows[found[0].name] if found and constant else 0
+
+    def is_searched(self, table: str, column: str) -> bool:
+        """Whether statements search by a column for one of many values: it has a key, or they have many values."""
+        found = self.columns.get((table, column)) or ColumnValues()
+        many = len(found.texts) + len(found.numbers) > FEW or (found.texts and not found.few)
+        return bool(self.schema.key_of(table, column) or many)
 
     def of(self, role: Role) -> ColumnValues:
         """The values of the column of a role."""
@@ -153,7 +164,8 @@ class ValueDomains:
 
     def _count(self, role: Role, values: Sequence[str], weight: float) -> None:
         found = self.columns.setdefault((role.table, role.column), ColumnValues())
-        found.searched = found.searched or role.use in SEARCHING
+        exact = role.use == LIKE and not any("%" in value for value in values)
+        found.equal = found.equal or exact or role.use in (EQUAL, LIST)
         table = self.schema.get(role.table)
         column = table.columns.get(role.column) if table else None
         key = self.key(role)
@@ -177,51 +189,92 @@ class ValueDomains:
         for name in () if roles.target or not known else roles.tables:
             count, most = self._touched.get(name, (0, 0))
             self._touched[name] = count + len(known), max(most, *known)
+            read = [each.examined if roles.counts else max(each.sent, each.affected) for each in figures[:MOST_KEPT]]
+            self._yielded[name] += sum(read)
         if len(roles.tables) != 1 or roles.target or not known:
             return
-        keyed = [role for role in searched if self.schema.has_index(role.table, role.column)]
-        if not keyed and all(role.use != LIMIT for role in roles.roles):
-            self._scanned.setdefault(roles.tables[0], []).extend(known)
+        columns = {role.column for role in searched} | {condition.column for condition in roles.conditions}
+        if not roles.limited and not any(self.schema.has_index(roles.tables[0], column) for column in columns):
+            read = [number for number in known if number > 1 or not roles.counts]  # MAX(id) reads one row of an index
+            self._scanned.setdefault(roles.tables[0], collections.Counter()).update(read)
         if len(searched) == 1 and searched[0].use == EQUAL and searched[0].column:
             self._examined.setdefault((searched[0].table, searched[0].column), []).extend(map(float, known))
 
     def _decide(self) -> None:
-        for name, table in self.schema.tables.items():
+        tables = self.schema.tables.items()
+        for name, table in tables:
             self._by_log(name, table)
         for _ in range(3):  # a table may follow from one that follows from another
-            for name, table in self.schema.tables.items():
+            for name, table in tables:
                 if name not in self.rows:
                     self._by_others(name, table)
         for name in self.schema.tables:
-            if name not in self.rows and name in self._used:
-                self._set(name, USUAL_ROWS, "assumed, the log does not tell it")
-        for table in self.schema.tables.values():
-            self._refer(table)
-        for name in self.schema.tables:
             if name not in self.rows:
-                self.rows[name], self.reasons[name] = 0, "no statement uses it"
+                self._assume(name)
+        for name, table in tables:
+            self._by_searches(name, table)
+        for _ in range(3):  # as above
+            for _, table in tables:
+                self._refer(table)
+                self._cut(table)
+
+    def _assume(self, name: str) -> None:
+        """Decide the rows of a table of which the log tells no number."""
+        if name in self._touched and not self._yielded[name] and not self._inserts[name]:
+            self.rows[name], self.reasons[name] = 0, "no statement found a row"
+        elif name in self._used:
+            self._set(name, USUAL_ROWS, "assumed, the log does not tell it")
+        else:
+            self.rows[name], self.reasons[name] = 0, "no statement uses it"
 
     def _by_log(self, name: str, table: SchemaTable) -> None:
         """Decide the rows of a table from its own statements, if they tell it."""
         count, most = self._touched.get(name, (0, 1))
         if count >= FEW and most == 0 and name not in self._inserts:
             self.rows[name], self.reasons[name] = 0, "no statement found a row"
+        elif scanned := self._scanned.get(name):
+            self._set(name, scanned.most_common(1)[0][0], "the rows that reads of the whole table examined", exact=True)
         elif self._first_new.get(name, 0) > 1:
             self._set(name, self._first_new[name] - 1, "the first new AUTO_INCREMENT value")
         elif name in self._largest:
             self._set(name, self._largest[name], "the largest key in the log")
-        elif scanned := sorted(self._scanned.get(name, ())):
-            middle = scanned[len(scanned) // 2]
-            self._set(name, middle, "the rows that reads of the whole table examined", exact=True)
         elif table.next_id > 1 and name in self._used:
             self._set(name, table.next_id - 1, "AUTO_INCREMENT= in the schema")
 
+    def _by_searches(self, name: str, table: SchemaTable) -> None:
+        """Decide the rows of a table from searches that always find equally many rows of a foreign key."""
+        counts = {column: len(self._examined.get((name, column), ())) for column in table.references}
+        for column in sorted(counts, key=lambda column: -counts[column]):
+            parent = self.schema.key_of(name, column)
+            if name not in self._scanned and parent and self.rows.get(parent[0].name) and self.even(table, column):
+                each = int(self._examined[name, column][0])
+                rows = each * self.rows[parent[0].name]
+                self._set(name, rows, f"{each} for each {column}", exact=True)
+                return
+
     def _refer(self, table: SchemaTable) -> None:
-        """Give rows to the tables to which INSERTs refer."""
+        """Give rows to the tables to which rows of this one, or its INSERTs, must refer."""
         for column, (parent, _) in table.references.items():
             values, found = self.columns.get((table.name, column)), self.schema.get(parent)
-            if found and values and set(values.inserted) - {"NULL"} and not self.rows.get(found.name):
-                self._set(found.name, FEW, f"INSERTs into {table.name} refer to it")
+            known = table.columns.get(column)
+            needed = self.rows[table.name] and known and not known.nullable
+            if found and not self.rows[found.name] and (needed or (values and set(values.inserted) - {"NULL"})):
+                self._set(found.name, FEW, f"rows of {table.name} refer to it")
+
+    def _cut(self, table: SchemaTable) -> None:
+        """Cut the rows of a table to those that its unique keys have room for."""
+        for key in table.uniques:
+            rooms = [self._room(table, column) for column in key]
+            if self.rows[table.name] > math.prod(rooms):
+                self._set(table.name, math.prod(rooms), f"room of the unique key ({', '.join(key)})", exact=True)
+
+    def _room(self, table: SchemaTable, column: str) -> int:
+        """The number of different values of a column."""
+        found, known = table.references.get(column), table.columns.get(column)
+        parent = self.schema.get(found[0]) if found else None
+        if parent and parent is not table:
+            return max(1, self.rows[parent.name])
+        return len(known.members) if known and known.members else MOST_ROWS
 
     def _by_others(self, name: str, table: SchemaTable) -> None:
         """Decide the rows of a table from another table's."""
@@ -251,8 +304,7 @@ class ValueDomains:
             column = table.columns.get(name)
             if others or not column or column.kind not in TEXTS or not column.length:
                 continue
-            room = column.length - len(column.name)
-            found.append(10**room - 1 if room > 0 else 9)
+            found.append(10**column.length - 1)
         return found
 
 

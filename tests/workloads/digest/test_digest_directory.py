@@ -9,7 +9,7 @@ import tomllib
 import pytest
 
 from pytest_dbcluster.errors import ConfigError
-from pytest_dbcluster.workloads.digest import digest_report
+from pytest_dbcluster.workloads.digest import digest_directory, digest_report
 from pytest_dbcluster.workloads.digest.digest_directory import write_digest
 from pytest_dbcluster.workloads.sql import SQLFiles
 from tests.support import golden
@@ -98,12 +98,88 @@ def test_literals_stay_if_the_user_wants_them(digest):
 
 
 def test_generated_rows_get_the_values_that_are_searched(digest):
-    """By the frequencies of the INSERTs."""
+    """A search found 3 of the 5 orders of a customer, so 3 of 5 orders have its status; the rest has the other one."""
     fit = digest(slow(shop()))[1]["fit.sql"]
 
-    assert re.search(r"UPDATE orders SET status = CASE WHEN CRC32\(CONCAT\('status', id\)\) % 1000 < \d+ THEN ", fit)
-    assert re.search(r"THEN :status_[12] ELSE :status_[12] END;", fit)
-    assert "ANALYZE TABLE orders;" in fit
+    assert re.search(
+        r"UPDATE orders SET status = CASE WHEN id \* 7919 % 500 < 300 THEN :status_[12] ELSE :status_[12] END;", fit
+    )
+
+
+def test_nothing_is_fitted_if_no_statement_searches(digest, tmp_path):
+    """Then there is no such file."""
+    _, files = digest(slow([f"SELECT id FROM orders WHERE id = {number + 1}" for number in range(50)]))
+
+    assert "fit.sql" not in files
+    assert "after_load" not in files["workload.toml"]
+    assert SQLFiles(tmp_path / "shop").read.manifest.after_load == ()
+
+
+def test_refused_transactions_do_not_decide_the_rows(digest):
+    """Here they read larger keys than others do."""
+    drawn = random.Random(1)
+    lines = [f"SELECT status FROM orders WHERE id = {number % 40 + 1}" for number in range(100)]
+    for number in range(100):
+        read = f"SELECT status FROM orders WHERE id = {9000 - number}"
+        lines += [
+            "BEGIN",
+            read,
+            f"INSERT INTO items VALUES ({drawn.randint(1, 9)}, {drawn.randint(1, 9)}, 'a')",
+            "COMMIT",
+        ]
+    found, _ = digest(slow(lines))
+
+    assert [one.file for one in found.refused] == ["insert_items.sql"]
+    assert found.rows["orders"] == 40
+
+
+def test_new_texts_are_removed_by_their_keys(digest, tmp_path):
+    """The reset finds them, so that no file of its own is written."""
+    schema = "CREATE TABLE sessions (id VARCHAR(40) PRIMARY KEY, words TEXT);"
+    text = orders("INSERT INTO sessions VALUES ('{:x}', 'a')", lambda drawn: (drawn.getrandbits(60),))
+    _, files = digest(text, schema)
+
+    assert "concat('new', unique_id())" in files["insert_sessions.sql"]
+    assert SQLFiles(tmp_path / "shop").read.manifest.reset == "surplus"
+
+
+def test_tables_without_a_primary_key_are_not_reset(digest):
+    """No new row could be found."""
+    text = orders("INSERT INTO notes VALUES ('{}')", lambda drawn: (drawn.getrandbits(60),))
+
+    assert 'reset = "none"' in digest(text, "CREATE TABLE notes (words TEXT);")[1]["workload.toml"]
+
+
+@pytest.mark.parametrize("used", [True, False])
+def test_a_returned_id_is_read_if_a_statement_uses_it(digest, used):
+    """Otherwise the statement stays as it is."""
+    insert = "INSERT INTO orders (customer_id, status, created) VALUES ({}, 'a', NOW()) RETURNING orders.id"
+    item = "INSERT INTO items VALUES ({}, 1, 'lamp')" if used else "SELECT id FROM customers WHERE id = {}"
+    lines = []
+    for number in range(60):
+        second = item.format(number + 700 if used else number % 30 + 1)
+        statements = ("BEGIN", insert.format(number % 40 + 1), second, "COMMIT")
+        lines += [(statement, {"time": BEGIN + number}) for statement in statements]
+    text = digest(slow(lines))[1]["insert_orders.sql"]
+
+    assert ("\\gset" in text) == used
+    assert (" RETURNING orders.id;" in text) != used
+
+
+def test_transactions_that_differ_are_left_out(digest, tmp_path):
+    """Their files stay, and the report says how they differ."""
+    found, _ = digest(slow(shop()))
+    (orders_,) = [one for one in found.runnable if one.file == "insert_orders.sql"]
+    digest_directory.leave_out(found, tmp_path / "shop", orders_, "Rows_sent is 2 in the log, 7 in the check")
+    report = (tmp_path / "shop" / "digest.md").read_text()
+
+    assert {script.name for script, _ in SQLFiles(tmp_path / "shop").read.scripts} == {
+        "select_customers",
+        "select_orders",
+    }
+    assert (tmp_path / "shop" / "insert_orders.sql").exists()
+    assert "- insert_orders.sql: Rows_sent is 2 in the log, 7 in the check" in report
+    assert any(line.startswith("refused: insert_orders.sql, ") for line in digest_report.terminal(found, "shop"))
 
 
 def test_rows_are_spread_evenly_if_each_search_finds_equally_many(digest):

@@ -37,6 +37,9 @@ class TableColumn:
     auto_increment: bool
     """Whether the server makes its values."""
 
+    nullable: bool = True
+    """Whether its own definition accepts NULL."""
+
 
 @dataclasses.dataclass
 class SchemaTable:
@@ -241,7 +244,8 @@ def _column(table: SchemaTable, item: Sequence[Token]) -> None:
     members = tuple(text[1:-1].replace("''", "'") for text in texts if text[:1] == "'")
     length = int(texts[0]) if texts and texts[0].isdigit() else 0
     auto = "AUTO_INCREMENT" in words or kind == "SERIAL"
-    table.columns[name.lower()] = TableColumn(name, kind, length, members, auto)
+    nullable = "NULL" not in words[max(0, words.index("NOT")) :] if "NOT" in words else "PRIMARY" not in words
+    table.columns[name.lower()] = TableColumn(name, kind, length, members, auto, nullable)
     if "PRIMARY" in words:
         table.primary = (name.lower(),)
     if "PRIMARY" in words or "UNIQUE" in words or kind == "SERIAL":

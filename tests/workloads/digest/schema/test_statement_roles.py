@@ -83,3 +83,44 @@ def test_several_statements_in_one_are_known(roles):
     """A workload sends one at a time."""
     assert roles("SELECT 1; SELECT 2").several
     assert not roles("SELECT 1;").several
+
+
+@pytest.mark.parametrize(
+    ("text", "expected", "understood"),
+    [
+        ("SELECT id FROM orders WHERE id = ?", "id = 0", True),
+        ("SELECT id FROM orders WHERE (`orders`.`status` = ? AND (created >= ? AND customer_id != ?)) ORDER BY ?",
+         "status = 0, created >= 1, customer_id <> 2", True),
+        ("SELECT ? FROM orders o WHERE o.status LIKE BINARY ? AND o.id IN (?) AND o.created IS NULL LIMIT ?",
+         "status LIKE 1, id IN 2, created IS NULL -1", True),
+        ("SELECT id FROM orders WHERE id = ? OR status = ?", "", False),
+        ("SELECT id FROM orders WHERE id = ? AND (status = ? OR status IS NULL)", "id = 0", False),
+        ("SELECT id FROM orders WHERE id = ? AND NOT (status = ?) AND status IS NOT NULL",
+         "id = 0, status IS NOT NULL -1", False),
+        ("SELECT id FROM orders WHERE id BETWEEN ? AND ? AND status = ?", "status = 2", False),
+        ("SELECT o.id FROM orders o JOIN customers c ON c.id = o.customer_id WHERE c.email = ?", "email = 0", False),
+        ("UPDATE orders SET status = ? WHERE id = ? AND status <> ?", "id = 1, status <> 2", True),
+        ("DELETE FROM orders", "", True),
+        ("SELECT id FROM orders WHERE status = (SELECT MAX(status) FROM orders)", "", False),
+        ("INSERT INTO orders (status) VALUES (?)", "", False),
+    ],
+)  # fmt: skip
+def test_conditions_that_and_joins_are_known(roles, text, expected, understood):
+    """With the number of their parameter. Others are left out, and then they do not decide alone what is found."""
+    found = roles(text)
+
+    assert ", ".join(f"{one.column} {one.operator} {one.parameter}" for one in found.conditions) == expected
+    assert found.understood == understood
+
+
+def test_an_aggregate_returns_one_row(roles):
+    """Whatever it finds; with GROUP BY it returns others."""
+    texts = {
+        "SELECT COUNT(*) FROM orders WHERE id > ?": True,
+        "SELECT MAX(id) AS last, MIN(id) FROM orders": True,
+        "SELECT status, COUNT(*) FROM orders GROUP BY status": False,
+        "SELECT id FROM orders LIMIT ?": False,
+    }
+
+    assert {text: roles(text).counts for text in texts} == texts
+    assert [roles(text).limited for text in texts] == [False, False, False, True]
