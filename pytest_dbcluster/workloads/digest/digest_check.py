@@ -138,7 +138,7 @@ def compare(digest: LogDigest, given: ReadLog, run: ReadLog) -> list[CheckedFigu
     """The figures of a transaction in the log and in the run, over the classes that the workload has."""
     pairs = _pairs(digest, run)
     logged, ran = [one.of for outcomes, _ in pairs for one in outcomes], [one for _, found in pairs for one in found]
-    return list(_checked(logged, given, ran, run).values())
+    return list(_pair_figures(logged, given, ran, run).values())
 
 
 def compare_each(digest: LogDigest, given: ReadLog, run: ReadLog) -> list[CheckedTransaction]:
@@ -146,7 +146,7 @@ def compare_each(digest: LogDigest, given: ReadLog, run: ReadLog) -> list[Checke
     return [
         CheckedTransaction(
             tuple(outcomes), sum(one.of.count for one in outcomes),
-            _checked([one.of for one in outcomes], given, found, run),
+            _pair_figures([one.of for one in outcomes], given, found, run),
         )
         for outcomes, found in _pairs(digest, run)
         if found
@@ -201,7 +201,7 @@ def _pairs(digest: LogDigest, run: ReadLog) -> list[tuple[list[ClassOutcome], li
     return list(wanted.values())
 
 
-def _checked(
+def _pair_figures(
     logged: Sequence[TransactionClass], given: ReadLog, ran: Sequence[TransactionClass], run: ReadLog
 ) -> dict[str, CheckedFigure]:
     """The figures of a mean transaction in both logs; those that are small in both are left out."""

@@ -272,9 +272,9 @@ class _Writer:
         refers = table and role.column in table.references
         exact = role.use in SEARCHING and (role.use != LIKE or not any("%" in value for value in values))
         if exact and column and (distinct := domains.numbered.get((role.table, role.column))):
-            return _numbered(values, column, distinct, str(distinct))
+            return _numbered_text(values, column, distinct, str(distinct))
         if key and (rows := domains.rows[key[0].name]) and (exact or refers):
-            return _numbered(values, key[0].columns.get(key[1]), rows, f":{self._inputs.rows[key[0].name]}")
+            return _numbered_text(values, key[0].columns.get(key[1]), rows, f":{self._inputs.rows[key[0].name]}")
         few = domains.of(role).few if role.column else _few(values)
         if few and set(values) <= set(few):
             counts = collections.Counter(values)
@@ -291,7 +291,7 @@ def _returned_column(text: str) -> str:
     return found[1] if found else ""
 
 
-def _numbered(values: Sequence[str], column: TableColumn | None, count: int, shown: str) -> ValueDrawing:
+def _numbered_text(values: Sequence[str], column: TableColumn | None, count: int, shown: str) -> ValueDrawing:
     """A drawing of numbered texts of a column. count: how many there are, which is ``shown`` in the file."""
     ranks = {value: number for number, value in enumerate(sorted(set(values)), 1)}
     exponent = distributions.zipf_exponent([ranks[value] for value in values], count)

@@ -106,7 +106,7 @@ class _Tables:
         """Whether a column is a foreign key."""
         return column in self._references.get(table, {})
 
-    def referred(self, table: str, column: str) -> NumberedValues | None:
+    def reference(self, table: str, column: str) -> NumberedValues | None:
         """The values that a foreign key may have; None for another column."""
         if not self.refers(table, column):
             return None
@@ -139,7 +139,7 @@ class _Makers:
         self._tables, self._table, self._count = tables, table, tables.counts[table]
         self._drawn = random.Random(f"{SEED} {table}")
         self.columns = tables.columns(table)
-        self._referred = {name: tables.referred(table, name) for name in self.columns}
+        self._referred = {name: tables.reference(table, name) for name in self.columns}
         self._single = {names[0] for names in tables.uniques(table) if len(names) == 1}
         self._places: dict[str, tuple[Callable[[int], int], int]] = {}
         """By column of a unique index of several: the number of a row's value, and the largest one."""

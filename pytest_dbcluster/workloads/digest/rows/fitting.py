@@ -146,7 +146,7 @@ class _TableFit:
         key = self._domains.schema.key_of(self._table.name, column.name.lower())
         if not values.equal or column.kind in DATES or key:
             return ""
-        return _drawn(self._table, column.name.lower(), self._few(column))
+        return _by_hash(self._table, column.name.lower(), self._few(column))
 
     def _few(self, column: TableColumn) -> Mapping[str, float]:
         """The values of a column in SQL, with their frequencies in INSERTs or searches; empty if they are many."""
@@ -191,7 +191,7 @@ def _other(column: TableColumn, literals: Sequence[str]) -> str:
     return "1" if set(numbers) == {0} else "0" if set(numbers) == {1} else str(max(numbers) + 1)
 
 
-def _drawn(table: SchemaTable, column: str, chosen: Mapping[str, float]) -> str:
+def _by_hash(table: SchemaTable, column: str, chosen: Mapping[str, float]) -> str:
     """A CASE that gives each row one of the values by their frequencies, by a hash of its primary key."""
     if len(chosen) <= 1:
         return next(iter(chosen), "")

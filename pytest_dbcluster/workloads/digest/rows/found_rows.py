@@ -16,7 +16,12 @@ from pytest_dbcluster.workloads.digest.links import whole
 from pytest_dbcluster.workloads.digest.log.statement_shapes import Literals
 from pytest_dbcluster.workloads.digest.log.transaction_classes import Figures
 from pytest_dbcluster.workloads.digest.schema.schema_tables import DATES, TEXTS, WHOLE, SchemaTable
-from pytest_dbcluster.workloads.digest.schema.statement_roles import LIMIT, NO_PARAMETER, Condition, StatementRoles
+from pytest_dbcluster.workloads.digest.schema.statement_roles import (
+    LIMIT,
+    NO_PARAMETER,
+    ColumnCondition,
+    StatementRoles,
+)
 from pytest_dbcluster.workloads.digest.value_domains import FEW, ClassFacts, ValueDomains
 from pytest_dbcluster.workloads.sql.numbered_values import text_prefix
 
@@ -31,7 +36,7 @@ class Predicate(NamedTuple):
     """In lower case."""
 
     operator: str
-    """As in ``Condition``; LIKE without a wildcard is ``=``."""
+    """As in ``ColumnCondition``; LIKE without a wildcard is ``=``."""
 
     value: str
     """The literal, or ``NOW``; empty for a test for NULL."""
@@ -91,7 +96,7 @@ class FoundRows:
             counts.values += one.weight * (searched[0][1] if searched else 1)
             counts.rows += one.weight * rows
 
-    def _part(self, condition: Condition, literals: Literals, time: int) -> Predicate | tuple[str, int] | None:
+    def _part(self, condition: ColumnCondition, literals: Literals, time: int) -> Predicate | tuple[str, int] | None:
         """A dividing condition, or a column with the number of values that it is searched for; None if neither."""
         column, operator = condition.column, condition.operator
         if operator in NO_PARAMETER:

@@ -40,7 +40,7 @@ class Role:
 
 
 @dataclasses.dataclass(frozen=True)
-class Condition:
+class ColumnCondition:
     """One condition of a WHERE."""
 
     table: str
@@ -87,7 +87,7 @@ class StatementRoles:
     several: bool
     """Whether it is more than one statement."""
 
-    conditions: tuple[Condition, ...] = ()
+    conditions: tuple[ColumnCondition, ...] = ()
     """The conditions on one column each that AND joins in its WHERE."""
 
     understood: bool = False
@@ -145,7 +145,7 @@ class _Statement:
     def _select_list(self) -> list[str]:
         return self._words[: self._words.index("FROM")] if "FROM" in self._words else self._words
 
-    def _conditions(self) -> tuple[list[Condition], bool]:
+    def _conditions(self) -> tuple[list[ColumnCondition], bool]:
         """The conditions of WHERE, and whether it has no other ones."""
         words = self._words
         if any(word in ("UNION", "SELECT", "HAVING", "DISTINCT") for word in words[1:]):
@@ -194,7 +194,7 @@ class _Statement:
                 return place
         return len(self._words)
 
-    def _condition(self, begin: int, end: int) -> Condition | None:
+    def _condition(self, begin: int, end: int) -> ColumnCondition | None:
         """The condition between two places; None if it has another form than a column, an operator and a parameter."""
         words = self._words
         width = 3 if words[begin + 1 : begin + 2] == ["."] else 1
@@ -204,11 +204,11 @@ class _Statement:
         if not table or not column:
             return None
         if joined in NO_PARAMETER:
-            return Condition(table, column, joined, -1)
+            return ColumnCondition(table, column, joined, -1)
         if rest[-1:] == ["?"] or rest[-3:] == ["(", "?", ")"]:
             operator = "".join(word for word in rest if word not in ("?", "(", ")", "BINARY"))
             if operator in COMPARISONS and (operator == "IN") == (rest[-1] == ")"):
-                return Condition(table, column, COMPARISONS[operator], words[:end].count("?") - 1)
+                return ColumnCondition(table, column, COMPARISONS[operator], words[:end].count("?") - 1)
         return None
 
     def _read_tables(self) -> None:
