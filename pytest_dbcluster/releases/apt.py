@@ -96,18 +96,27 @@ def fetch(name: str, candidate: Candidate, staging: Path, into: Path, progress: 
     progress(f"reading {candidate.where}")
     private = PrivateApt(directory, architecture())
     try:
-        try:
-            return _fetch(private, name, candidate, (*candidate.entries, *candidate.optional), into, progress)
-        except ProvisionError as error:
-            if not candidate.optional or (candidate.title and candidate.title in str(error)):
-                raise
-            left_out = ", ".join(entry.suite for entry in candidate.optional)
-            remark = f"without {left_out}, which is incomplete on the mirror"
-            progress(f"continuing {remark} ({error})")
-        fetched = _fetch(private, name, candidate, candidate.entries, into, progress)
-        return dataclasses.replace(fetched, remarks=(*fetched.remarks, remark))
+        return _fetch_any(private, name, candidate, into, progress)
+    except ProvisionError as error:
+        if candidate.title in str(error):  # also if it is empty: a distribution
+            raise
+        raise ProvisionError(f"{candidate.where}: {error}") from error
     finally:
         shutil.rmtree(directory, ignore_errors=True)
+
+
+def _fetch_any(private: PrivateApt, name: str, candidate: Candidate, into: Path, progress: Report) -> Fetched:
+    """Fetch with the optional entries, otherwise without them. A fault of the vendor's repository is final."""
+    try:
+        return _fetch(private, name, candidate, (*candidate.entries, *candidate.optional), into, progress)
+    except ProvisionError as error:
+        if not candidate.optional or (candidate.title and candidate.title in str(error)):
+            raise
+        left_out = ", ".join(entry.suite for entry in candidate.optional)
+        remark = f"without {left_out}, which is incomplete on the mirror"
+        progress(f"continuing {remark} ({error})")
+    fetched = _fetch(private, name, candidate, candidate.entries, into, progress)
+    return dataclasses.replace(fetched, remarks=(*fetched.remarks, remark))
 
 
 def _fetch(
@@ -123,29 +132,16 @@ def _fetch(
     for remark in remarks:
         progress(remark)
     _prefer(private, name, candidate)
-    try:
-        packages = private.plan(wanted)
-        _check_version(name, candidate, packages)
-    except ProvisionError as error:
-        raise _with_title(error, candidate) from error
+    packages = private.plan(wanted)
+    _check_version(name, candidate, packages)
     size = sum(package.size for package in packages)
     progress(
         f"fetching {name} from {suite}: {formatting.size(size)} in {formatting.quantity(len(packages), 'package')}"
     )
     start = time.monotonic()
-    try:
-        files = private.download(wanted, packages, progress)
-    except ProvisionError as error:
-        raise _with_title(error, candidate) from error
-    unpack(files, into)
+    unpack(private.download(wanted, packages, progress), into)
     progress(f"{name}: unpacked, {time.monotonic() - start:.1f} s")
     return Fetched(tuple(packages), suite, candidate.where, tuple(remarks))
-
-
-def _with_title(error: ProvisionError, candidate: Candidate) -> ProvisionError:
-    """The error with the vendor's name, so that the user knows whose packages failed."""
-    known = not candidate.title or candidate.title in str(error)
-    return error if known else ProvisionError(f"{candidate.where}: {error}")
 
 
 def _prefer(private: PrivateApt, name: str, candidate: Candidate) -> None:

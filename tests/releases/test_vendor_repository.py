@@ -118,6 +118,21 @@ def test_a_vendor_wins_for_its_own_packages_only(vendor, debian, fetch):
     assert packages["mysql-common"] == "8.4.8-1debian12"
 
 
+def test_a_security_suite_that_lacks_its_packages_is_left_out_for_a_vendor_too(tmp_path, vendor, debian):
+    """The vendor's packages come with the older library of the distribution; a fault of the vendor would be final."""
+    vendor.publish()
+    security = Archive(tmp_path / "debian", "bookworm-security")
+    security.add("library", "2.1").unlink()
+    security.publish()
+    offer, told = offer_of(vendor.repository()), []
+    (candidate,) = sources.candidates(offer, [debian.entry(), security.entry()])
+
+    found = apt.fetch(offer.name, candidate, tmp_path / "staging", tmp_path / "root", told.append)
+
+    assert {package.name: package.version for package in found.packages}["library"] == "2.0"
+    assert found.remarks == ("without bookworm-security, which is incomplete on the mirror",)
+
+
 def test_a_line_of_this_system_needs_no_key_of_ours(vendor, fetch, keys, tmp_path):
     """The user's line names the key of its mirror; the repository in the catalogue has another one, and no address."""
     vendor.publish()
