@@ -2,7 +2,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup images bench test guests remote chaos suites drbd published benchmarks report pictures docs lint clean
+.PHONY: help setup images servers bench test guests remote chaos suites drbd published benchmarks report pictures docs lint clean
 
 BIN := .venv/bin
 ARGS ?=
@@ -34,6 +34,9 @@ setup: ## make .venv with the project and its packages; other targets run this w
 images: setup ## set up, start the container engine if permitted, and build the images of the main releases
 	@scripts/engine.sh
 	@$(BIN)/dbcluster image build $(IMAGES)
+
+servers: ## fetch servers that only tests use and no apt source has: MariaDB 11.4.5, 149 MB
+	@scripts/servers.sh
 
 bench: setup ## set up, fetch the server, and run the main claims: pytest suites/galera -k flush
 	@$(BIN)/dbcluster fetch $(MAIN_RELEASE) haproxy

@@ -1,0 +1,52 @@
+"""MariaDB 11.4.5, which no apt source of the tests has: the vendor's build, in a directory."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_dbcluster import wait
+from pytest_dbcluster.hosts.provisioners.local import LocalProvisioner
+from pytest_dbcluster.releases import find
+from pytest_dbcluster.spec import ClusterSpec
+from pytest_dbcluster.system import cache
+from tests.support.clusters import bring_up
+
+
+@pytest.fixture(scope="module")
+def found():
+    """The release."""
+    directory = cache.root() / "tools" / "mariadb-11.4.5"
+    if not directory.is_dir():
+        pytest.skip("MariaDB 11.4.5 is not in the cache: make servers (149 MB)")
+    return find.find(f"mariadb:11.4={directory}")
+
+
+@pytest.fixture(scope="module")
+def local():
+    """The processes of this machine."""
+    made = LocalProvisioner()
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize(("topology", "nodes"), [("standalone", 1), ("async_replication", 2), ("semisync", 2)])
+def test_it_forms_clusters(found, local, topology, nodes):
+    """The statements and options of MariaDB's dialect are those of 11.4 too; a row reaches every node."""
+    cluster = bring_up(ClusterSpec(topology, nodes=nodes), found, local, options={})
+    first = cluster.nodes[0]
+    first.query("CREATE DATABASE d")
+    first.query("CREATE TABLE d.t (a INT PRIMARY KEY)")
+    first.query("INSERT INTO d.t VALUES (1)")
+
+    wait.until(lambda: cluster.topology.backlog(cluster.nodes), "the row on every node", seconds=60)
+
+    assert {node.query("SELECT @@version")[0][0].partition("-")[0] for node in cluster.nodes} == {"11.4.5"}
+    assert [node.query("SELECT a FROM d.t") for node in cluster.nodes] == [[(1,)]] * nodes
+    assert first.flush_log() == []
+    cluster.close()
+
+
+def test_it_is_the_release_that_it_says(found):
+    """It is found with its own messages and character sets; this build has no Galera."""
+    assert (found.version, found.product, found.wsrep_provider) == ("11.4.5", "mariadb", None)
+    assert {"basedir", "lc-messages-dir", "character-sets-dir"} == set(found.server_options)
