@@ -189,6 +189,7 @@ def _packages_of_series(series: str) -> tuple[str, ...]:
 
 
 _MYSQL = ("mysql-server", "mysql-client", "mysql-router")
+_MYSQL_8_0 = ("mysql-server-8.0", "mysql-client-8.0")
 _SUITES = ("bookworm", "trixie", "noble", "jammy")
 
 OFFERS = (
@@ -204,7 +205,7 @@ OFFERS = (
     _server("mariadb", "11.4", ("bookworm", "noble", "jammy")),
     _server("mariadb", "11.8", _SUITES, Origin("trixie", _MARIADB)),
     _server("mariadb", "12.3", _SUITES),
-    _server("mysql", "8.0", _SUITES),
+    _server("mysql", "8.0", _SUITES, Origin("noble", _MYSQL_8_0), Origin("jammy", _MYSQL_8_0)),
     _server("mysql", "8.4", _SUITES),
     _server("mysql", "9.7", _SUITES, Origin("sid", _MYSQL), Origin("sid", _MYSQL, snapshot=_SID)),
     _server("percona", "8.0", ("bookworm", "noble", "jammy")),

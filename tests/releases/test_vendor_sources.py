@@ -55,6 +55,14 @@ def test_ubuntu_gets_the_vendors_packages_for_ubuntu():
     assert places(found[0])[0] == ("noble", "https://deb.mariadb.org/11.4/ubuntu")
 
 
+def test_ubuntu_has_mysql_8_0_itself():
+    """Its own suite is asked before the vendor; Debian has no MySQL 8."""
+    first, *_ = candidates("mysql:8.0", NOBLE)
+
+    assert (first.title, first.origin.packages[0], first.entries[0].suite) == ("", "mysql-server-8.0", "noble")
+    assert {one.title for one in candidates("mysql:8.0", BOOKWORM)} == {"MySQL's repository mysql-8.0"}
+
+
 def test_a_vendor_is_asked_after_the_distributions():
     """A distribution has its version for years; what a suite has no more is looked for at the vendor."""
     titles = [candidate.title for candidate in candidates("mariadb:11.8", BOOKWORM)]
