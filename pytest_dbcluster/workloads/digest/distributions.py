@@ -119,13 +119,16 @@ def text(values: Sequence[str], longest: int) -> ValueDrawing:
     return ValueDrawing(drawn, note=note)
 
 
-def pattern(values: Sequence[str]) -> ValueDrawing:
-    """A drawing of patterns of LIKE: their wildcards stay at the begin and the end."""
+def pattern(values: Sequence[str], *, nothing: bool) -> ValueDrawing:
+    """A drawing of patterns of LIKE: their wildcards stay at the begin and the end.
+
+    nothing: whether they found no row; then they have a character that no generated text has.
+    """
     begins = sum(value[1:2] == "%" for value in values) * 2 > len(values)
     ends = sum(value[-2:-1] == "%" for value in values) * 2 > len(values)
     inner = [f"'{value[1:-1].strip('%')}'" for value in values]
     drawn = text(inner, 0).expression
-    parts = ["'%'"] * begins + [drawn] + ["'%'"] * ends
+    parts = ["'%'"] * begins + ["'~'"] * nothing + [drawn] + ["'%'"] * ends
     return ValueDrawing(f"concat({', '.join(parts)})" if len(parts) > 1 else drawn)
 
 

@@ -250,7 +250,7 @@ class _Writer:
         times = [self._facts.layout.times[owner] for owner in self._facts.layout.runs[place.run].owners]
         if len(times) == len(values) and (found := distributions.dates(values, times, searched=role.use in SEARCHING)):
             return found
-        return self._text(role, values, column)
+        return self._text(place, role, values, column)
 
     def _whole(self, role: Role, numbers: Sequence[int]) -> ValueDrawing:
         key = self._inputs.domains.key(role)
@@ -265,7 +265,7 @@ class _Writer:
             return distributions.number(numbers)
         return ValueDrawing(distributions.keys(numbers, f":{self._inputs.rows[name]}", count))
 
-    def _text(self, role: Role, values: Sequence[str], column: TableColumn | None) -> ValueDrawing:
+    def _text(self, place: ValuePlace, role: Role, values: Sequence[str], column: TableColumn | None) -> ValueDrawing:
         domains = self._inputs.domains
         key = domains.key(role)
         table = domains.schema.get(role.table)
@@ -281,7 +281,8 @@ class _Writer:
             named = {f":{self._inputs.stand_ins.name(role.table, role.column, one)}": counts[one] for one in counts}
             return ValueDrawing(distributions.draw_weighted(dict(sorted(named.items(), key=lambda item: -item[1]))))
         if role.use == LIKE:
-            return distributions.pattern(values)
+            figures = self._facts.layout.runs[place.run].figures[place.statement]
+            return distributions.pattern(values, nothing=all(each.sent == 0 for each in figures))
         return distributions.text(values, column.length if column and column.kind in TEXTS else 0)
 
 

@@ -105,6 +105,7 @@ class ValueDomains:
 
         self._largest: dict[str, int] = {}
         self._first_new: dict[str, int] = {}
+        self._new_ids: dict[tuple[str, str], str] = {}  # columns that get new AUTO_INCREMENT values, with their tables
         self._inserts: collections.Counter[str] = collections.Counter()
         self._examined: dict[tuple[str, str], list[float]] = {}
         self._scanned: dict[str, collections.Counter[int]] = {}
@@ -159,6 +160,7 @@ class ValueDomains:
                     target = one.statement(link.source).target
                     numbers = [each for value in values if (each := whole(value)) is not None]
                     self._first_new[target] = min([*numbers, self._first_new.get(target, 2**62)])
+                    self._new_ids[role.table, role.column] = target
                 continue
             self._count(role, values, one.weight)
 
@@ -264,6 +266,11 @@ class ValueDomains:
     def _cut(self, table: SchemaTable) -> None:
         """Cut the rows of a table to those that its unique keys have room for."""
         for key in table.uniques:
+            source = (
+                self._new_ids.get((table.name, key[0])) if len(key) > 1 and key[0] not in table.references else None
+            )
+            if source and self.rows[table.name] > self.rows[source] > 0:  # generated keys count from 1, below new ones
+                self._set(table.name, self.rows[source], f"1 for each row of {source}", exact=True)
             rooms = [self._room(table, column) for column in key]
             if self.rows[table.name] > math.prod(rooms):
                 self._set(table.name, math.prod(rooms), f"room of the unique key ({', '.join(key)})", exact=True)

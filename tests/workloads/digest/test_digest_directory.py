@@ -133,6 +133,19 @@ def test_refused_transactions_do_not_decide_the_rows(digest):
     assert found.rows["orders"] == 40
 
 
+def test_generated_keys_stay_below_new_ones(digest):
+    """Also in a table whose key begins with them, and which declares no foreign key."""
+    insert = "INSERT INTO orders (customer_id, status, created) VALUES (1, 'a', NOW())"
+    lines = [
+        (statement, {"time": BEGIN + number})
+        for number in range(60)
+        for statement in ("BEGIN", insert, f"INSERT INTO items VALUES ({31 + number}, 1, 'a')", "COMMIT")
+    ]
+    found, _ = digest(slow(lines))
+
+    assert (found.rows["orders"], found.rows["items"]) == (30, 30)
+
+
 def test_new_texts_are_removed_by_their_keys(digest, tmp_path):
     """The reset finds them, so that no file of its own is written."""
     schema = "CREATE TABLE sessions (id VARCHAR(40) PRIMARY KEY, words TEXT);"

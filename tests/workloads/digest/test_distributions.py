@@ -132,8 +132,12 @@ def test_texts_that_are_no_dates_are_none():
 
 def test_patterns_keep_their_wildcards():
     """At the begin and at the end."""
-    assert distributions.pattern(["'%lamp%'", "'%cup%'"]).expression == "concat('%', random_text(3, 4), '%')"
-    assert distributions.pattern(["'ann%'"]).expression == "concat(random_text(3), '%')"
+    assert (
+        distributions.pattern(["'%lamp%'", "'%cup%'"], nothing=False).expression
+        == "concat('%', random_text(3, 4), '%')"
+    )
+    assert distributions.pattern(["'ann%'"], nothing=False).expression == "concat(random_text(3), '%')"
+    assert distributions.pattern(["'%cup%'"], nothing=True).expression == "concat('%', '~', random_text(3), '%')"
 
 
 def test_null_is_as_frequent_as_in_the_log():
