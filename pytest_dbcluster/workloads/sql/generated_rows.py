@@ -52,7 +52,7 @@ def parents_first(connection: Connection, tables: Mapping[str, int]) -> list[str
 def rows_of(connection: Connection, table: str, counts: Mapping[str, int]) -> tuple[list[str], Iterator[Sequence[str]]]:
     """The columns of a table, and its generated rows with values as SQL text.
 
-    Raises ConfigError for a column type, and for a unique index that has too little room for the number of rows.
+    Raises ConfigError for an unknown column type, and for a unique index with too little room.
     """
     made = _Makers(_Tables(connection, counts), table)
     makers = [made.maker(column) for column in made.columns.values()]
@@ -152,7 +152,7 @@ class _Makers:
         return self._referred[column.name] or numbered_values.values_of(column, count)
 
     def _places_of(self, names: Sequence[str]) -> dict[str, tuple[Callable[[int], int], int]]:
-        """For the columns of a unique index, numbers from 1 that differ between any two rows in one column at least.
+        """For the columns of a unique index, numbers from 1. Any two rows differ in one column at least.
 
         The values of the first column have equally many rows, as nearly as possible. Columns that are not needed are
         left out.

@@ -1,7 +1,7 @@
 """The statements of ``fit.sql``: generated rows get the values by which statements of the log find them.
 
-A condition of the log is met by as many rows as the log's statements found, if it tells that (``found_rows``).
-Otherwise the few values of a column are as frequent as in INSERTs, or as in searches.
+As many rows meet a condition as the log's statements found, if it tells that (``found_rows``). Otherwise the few values
+of a column are as frequent as in INSERTs, or as in searches.
 """
 
 from __future__ import annotations

@@ -124,7 +124,7 @@ class FoundRows:
     def shares(self, table: str) -> dict[Predicate, float]:
         """The share of the table's rows that meets each condition, 0 to 1.
 
-        It is large enough for each statement. The rows of all conditions overlap as much as they can, so that each
+        It is large enough for each statement. The rows of all conditions overlap as much as they can. So each
         statement finds those of its rarest condition.
         """
         ratios = list(self._ratios(table))
