@@ -23,7 +23,7 @@ import math
 import random
 import statistics
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import add, mul
 from typing import NamedTuple
@@ -41,8 +41,10 @@ DRAWN = (499, 4999)  # other orders: the few show mostly that there is nothing t
 CLEAR = 5 * LEVEL  # no more are drawn if this share of the few has at least the t of the order that ran
 EXACT = 1e-3  # by how much the square of the critical value may be too large
 BEYOND = 1e12  # a square of t above it is none
+WITHOUT_THIRD = 7  # sums of a block, or of all blocks, if no third variant ran before a round
 
 Values = Sequence[float]
+Sums = Callable[[Sequence[int], int], tuple[float, ...]]  # of a block, from its labels and the label before it
 # Of one block: for each arrangement of the two variants its sums after a round of the (second, first) variant, and
 # whether its last round is one of the first variant.
 Arrangements = Sequence[tuple[tuple[Values, Values], int]]
@@ -111,25 +113,33 @@ class _Fit:
     freedom: int
     """Degrees of freedom."""
 
-    def sums(self, block: Sequence[int], labels: Sequence[int], before: int) -> tuple[float, ...]:
-        """What a block adds to the sums of products, with these labels (1: the first variant) after this one.
+    def sums_of(self, block: Sequence[int]) -> Sums:
+        """What a block adds to the sums of products, with labels (1: the first variant) after another label.
 
         u is a round's own label, p that of its predecessor, both less their mean in the block. The sums are uu, up, pp,
         those of u with each column, and those of p with each column.
         """
         fitted = [place for place, number in enumerate(block) if number in self.columns]
-        u = [labels[place] for place in fitted]
-        p = [(before, *labels)[place] if block[place] in self.moved else 0 for place in fitted]
+        moved = [block[place] in self.moved for place in fitted]
         columns = [*zip(*(self.columns[block[place]] for place in fitted), strict=True)]
-        size, of_u, of_p = len(fitted), sum(u), sum(p)
-        squares = of_u - of_u**2 / size, _dot(u, p) - of_u * of_p / size, of_p - of_p**2 / size
-        return (*squares, *(_dot(u, column) for column in columns), *(_dot(p, column) for column in columns))
+        size = len(fitted)
+
+        def sums(labels: Sequence[int], before: int) -> tuple[float, ...]:
+            ran = (before, *labels)
+            u = [labels[place] for place in fitted]
+            p = [ran[place] if follows else 0 for place, follows in zip(fitted, moved, strict=True)]
+            of_u, of_p = sum(u), sum(p)
+            squares = of_u - of_u**2 / size, _dot(u, p) - of_u * of_p / size, of_p - of_p**2 / size
+            return (*squares, *(_dot(u, column) for column in columns), *(_dot(p, column) for column in columns))
+
+        return sums
 
     def sums_of_the_order(self, labels: Sequence[int]) -> list[float]:
         """The sums of all blocks, with the labels of all rounds of the two variants."""
         own = [[labels[number] for number in block] for block in self.blocks]
         before = [labels[block[0] - 1] if block[0] else 0 for block in self.blocks]
-        return _total([*map(self.sums, self.blocks, own, before)])
+        each = map(self.sums_of, self.blocks)
+        return _total([sums(*drawn) for sums, *drawn in zip(each, own, before, strict=True)])
 
 
 class _Score(NamedTuple):
@@ -264,10 +274,10 @@ def _orders(fits: Sequence[_Fit], blocks: Sequence[Sequence[int]], labels: Seque
 def _arrangements(block: Sequence[int], labels: Sequence[int], fit: _Fit | None) -> Arrangements:
     """Every arrangement of the two variants in a block; the places of other variants stay."""
     found = []
+    sums = fit.sums_of(block) if fit else None
     for chosen in itertools.combinations(range(len(block)), sum(labels[number] for number in block)):
         drawn = [int(place in chosen) for place in range(len(block))]
-        sums = (fit.sums(block, drawn, 0), fit.sums(block, drawn, 1)) if fit else ((), ())
-        found.append((sums, drawn[-1]))
+        found.append(((sums(drawn, 0), sums(drawn, 1)) if sums else ((), ()), drawn[-1]))
     return found
 
 
@@ -308,11 +318,12 @@ def _first_variant(sums: Sequence[Values]) -> float:
 
 def _of_two(sums: Values) -> tuple[float, ...]:
     """The sums uu, up, pp, then those of u and p with time and variant, without what third variants explain."""
+    if len(sums) == WITHOUT_THIRD:
+        return tuple(sums)
     uu, up, pp, *crossed = sums
     u, p = crossed[: len(crossed) // 2], crossed[len(crossed) // 2 :]
     third = u[2:], p[2:]
-    if third[0]:
-        uu, up, pp = uu - _dot(third[0], third[0]), up - _dot(*third), pp - _dot(third[1], third[1])
+    uu, up, pp = uu - _dot(third[0], third[0]), up - _dot(*third), pp - _dot(third[1], third[1])
     return uu, up, pp, u[0], u[1], p[0], p[1]
 
 
