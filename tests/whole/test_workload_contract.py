@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -45,6 +46,7 @@ class TestTPCC(WorkloadContract):
     workload = TPCC(threads=2, seconds=0.3)
     restores = "nothing"
     statements = 0  # orders get their numbers from the tables
+    test_a_reset_restores_the_tables = None  # it loads a warehouse again, for a reset of nothing
 """
 GOOD = '''
 @dataclasses.dataclass(frozen=True)
@@ -110,22 +112,39 @@ WRONG = {
 }
 
 
-@pytest.fixture
-def run(tmp_path, monkeypatch):
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
     """``run(text)``: the outcomes of the tests of a file, by name, and what pytest printed."""
-    monkeypatch.setenv("DBCLUSTER_DATA_DIR", str(tmp_path / "runs"))
-    (tmp_path / "conftest.py").write_text(conftests.OWN_MACHINE + conftests.NO_CHARTS)
+    place = tmp_path_factory.mktemp("contract")
+    (place / "conftest.py").write_text(conftests.OWN_MACHINE + conftests.NO_CHARTS)
+    environment = {**os.environ, "DBCLUSTER_DATA_DIR": str(place / "runs"), "COLUMNS": "400"}
 
     def run(text, *words):
-        (tmp_path / "test_mine.py").write_text(IMPORTS + text)
+        (place / "test_mine.py").write_text(IMPORTS + text)
         plain = ["-p", "no:cacheprovider", "-p", "no:hypothesispytest", "-v", *words]
-        done = subprocess.run(
-            [sys.executable, "-m", "pytest", *plain], cwd=tmp_path, capture_output=True, text=True, check=False
-        )
+        command = [sys.executable, "-m", "pytest", *plain]
+        done = subprocess.run(command, cwd=place, env=environment, capture_output=True, text=True, check=False)
         found = re.findall(r"::(Test\w+::test_\w+)\S* (PASSED|FAILED|ERROR|SKIPPED|INCONCLUSIVE)", done.stdout)
         return dict(found), done.stdout + done.stderr
 
     return run
+
+
+def own_name(text, number):
+    """The text of a class with a name and a database of its own."""
+    return text.replace("Mine", f"Mine{number:02}").replace("mine", f"mine{number:02}")
+
+
+@pytest.fixture(scope="module")
+def mistaken(run):
+    """One run of all classes with a mistake, each with its test: the outcomes, and what pytest printed of each test."""
+    texts, chosen = [], []
+    for number, (old, new, test, _) in enumerate(WRONG.values()):
+        assert old in GOOD
+        texts.append(own_name(GOOD.replace(old, new), number))
+        chosen.append(f"TestMine{number:02} and {test}")
+    outcomes, text = run("".join(texts), "-k", " or ".join(chosen))
+    return outcomes, re.split(r"\n_{5,}", text)
 
 
 def test_our_workloads_pass_their_contract(run):
@@ -147,11 +166,13 @@ def test_a_workload_of_a_user_passes(run):
 
 
 @pytest.mark.parametrize("mistake", WRONG)
-def test_a_mistake_fails_a_test_that_says_what_is_wrong(run, mistake):
+def test_a_mistake_fails_a_test_that_says_what_is_wrong(mistaken, mistake):
     """The test of the kit is called after what is wrong."""
-    old, new, test, message = WRONG[mistake]
-    assert old in GOOD
-    outcomes, text = run(GOOD.replace(old, new), "-k", test)
+    outcomes, parts = mistaken
+    number = list(WRONG).index(mistake)
+    *_, message = WRONG[mistake]
+    own = {name: outcome for name, outcome in outcomes.items() if name.startswith(f"TestMine{number:02}::")}
+    text = "\n".join(part for part in parts if part.startswith(f" TestMine{number:02}."))
 
-    assert "FAILED" in outcomes.values(), text
-    assert message in " ".join(text.split()), text
+    assert "FAILED" in own.values(), parts
+    assert own_name(message, number) in " ".join(text.split()), text
