@@ -29,7 +29,23 @@ from pytest_dbcluster.rounds import round_length
 
 round_length.STEPS = 20
 """
-# The provisioner of the run, as a file.
+# Rounds of SQL files and of scripts, whose length a claim chooses, are as short as they may be.
+SHORT_TIMES = """
+from pytest_dbcluster.rounds import round_length
+from pytest_dbcluster.workloads.script import workload as of_scripts
+from pytest_dbcluster.workloads.sql import workload as of_files
+
+round_length.LONGEST = round_length.SHORTEST
+for module in (round_length, of_files, of_scripts):
+    module.USUAL = round_length.SHORTEST
+"""
+# The capacity of a variant, of which a rate is a share, need not be precise.
+FEW_BLOCKS = """
+from pytest_dbcluster.rounds import open_loop
+
+open_loop.BLOCKS = (2, 2)
+"""
+# The provisioner of the run, as a file. It follows ``fake_session``.
 PROVISIONER = """
 from pathlib import Path
 
@@ -41,5 +57,5 @@ def began(self, settings, config):
     kept(self, settings, config)
 
 
-DBSession.__init__ = began
+PATCHES["pytest_dbcluster.plugin.session.DBSession.__init__"] = began
 """

@@ -21,11 +21,11 @@ SAVED = re.compile(r"Save this as `([^`]+)`[^\n]*:\n\n```\w+\n(.*?)^```", re.MUL
 
 @pytest.fixture
 def project(tmp_path, monkeypatch):
-    """The files of the guide."""
+    """The files of the guide, with shorter rounds."""
     for name, text in SAVED.findall(GUIDE):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
-    (tmp_path / "conftest.py").write_text(conftests.OWN_MACHINE + conftests.NO_CHARTS)
+    (tmp_path / "conftest.py").write_text(conftests.OWN_MACHINE + conftests.NO_CHARTS + conftests.SHORT_TIMES)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
