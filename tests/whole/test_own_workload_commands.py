@@ -9,6 +9,8 @@ import pytest
 
 from pytest_dbcluster.cli import main
 from pytest_dbcluster.reporting import schema
+from pytest_dbcluster.rounds import round_length
+from pytest_dbcluster.workloads.sql import workload as of_files
 from tests.support import conftests
 
 
@@ -21,7 +23,7 @@ def project(tmp_path_factory):
     manifest.write_text(manifest.read_text().replace("000", "00").replace("browse.sql@70", "browse.sql@7"))
     test = made / "test_shop.py"
     test.write_text(test.read_text().replace("threads=8", "threads=8, seconds=1.0"))
-    (made / "conftest.py").write_text(conftests.OWN_MACHINE + conftests.NO_CHARTS)
+    (made / "conftest.py").write_text(conftests.OWN_MACHINE + conftests.NO_CHARTS + conftests.FEW_BLOCKS)
     return made
 
 
@@ -29,7 +31,7 @@ def test_the_example_measures_one_transaction(project, monkeypatch):
     """The test that ``init`` writes claims the latency of an order, and its record has the digests of all files."""
     monkeypatch.setenv("DBCLUSTER_DATA_DIR", str(project / "runs"))
     plain = ["-p", "no:cacheprovider", "-p", "no:hypothesispytest"]
-    words = ["test_shop.py", "-k", "order", "--db-max-pairs", "12"]
+    words = ["test_shop.py", "-k", "order", "--db-max-pairs", "4"]
     done = subprocess.run(
         [sys.executable, "-m", "pytest", *plain, *words], cwd=project, capture_output=True, text=True, check=False
     )
@@ -49,11 +51,13 @@ def test_the_example_measures_one_transaction(project, monkeypatch):
 def test_compare_runs_a_directory(project, monkeypatch, capsys):
     """It loads the tables of the directory and answers for its transactions, even if the answer is open."""
     monkeypatch.chdir(project)
+    for module in (round_length, of_files):
+        monkeypatch.setattr(module, "USUAL", round_length.SHORTEST)
     monkeypatch.setenv("DBCLUSTER_DATA_DIR", str(project / "runs"))
     for name, value in (("current", 1), ("candidate", 2)):
         (project / f"{name}.cnf").write_text(f"[mysqld]\ninnodb_flush_log_at_trx_commit = {value}\n")
     files = ["--cnf", "current.cnf", "--cnf", "candidate.cnf"]
-    code = main.main(["compare", *files, "--workload", "shop/:order.sql", "--threads", "4", "--seconds", "20"])
+    code = main.main(["compare", *files, "--workload", "shop/:order.sql", "--threads", "4", "--seconds", "10"])
     out, lines = capsys.readouterr()
 
     assert code in (0, 3, 4)
