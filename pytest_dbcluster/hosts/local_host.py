@@ -29,6 +29,7 @@ from pytest_dbcluster.system.ports import PortLocks
 # Added to the supervisor's timeouts: killed servers end slowly on a busy disk.
 SLACK_SECONDS = 20
 OTHER_DIRECTORY = "set DBCLUSTER_DATA_DIR to another directory"
+COPY = ("cp", "-a", "--reflink=auto")  # of a directory, through the page cache
 
 
 class SupervisorClient:
@@ -294,7 +295,7 @@ class LocalHost(Host, EndsCommands):
         """Copy a directory. The copy shares blocks with the source on file systems that support reflinks."""
         if not durable:
             Path(target).parent.mkdir(parents=True, exist_ok=True)
-            self.run(["cp", "-a", "--reflink=auto", f"{source}/.", target])
+            self.run([*COPY, f"{source}/.", target])
             return
         try:
             direct_copy.copy_tree(Path(source), Path(target))

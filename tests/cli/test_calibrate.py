@@ -21,7 +21,7 @@ from pytest_dbcluster.spec import ClusterSpec
 from pytest_dbcluster.testbed import calibrations
 from pytest_dbcluster.testbed.calibrations import Calibration, CalibrationKey
 from pytest_dbcluster.workloads.mysqlslap import MySQLSlap
-from tests.support.command import ROOT, alone, dbcluster
+from tests.support.command import ROOT, alone
 from tests.support.facts import missing
 from tests.support.fakes import FakeSource, noisy
 
@@ -192,18 +192,18 @@ def test_the_summary_says_f_and_what_it_rests_on():
         (("galera", "--provisioner", "here"), "unknown provisioner 'here'"),
     ],
 )
-def test_wrong_arguments_are_one_sentence(words, error):
+def test_wrong_arguments_are_one_sentence(called, words, error):
     """Nothing is started; the exit code is 2."""
-    ended = dbcluster("calibrate", *words)
+    ended = called("calibrate", *words)
 
     assert ended.returncode == 2
     assert f"dbcluster: {error}" in ended.stderr  # after the lines of a wait for the machine
     assert "Traceback" not in ended.stderr
 
 
-def test_the_help_says_what_it_is_for():
+def test_the_help_says_what_it_is_for(called):
     """What is measured, what it changes, that it can be interrupted, and an example."""
-    text = " ".join(dbcluster("calibrate", "--help").stdout.split())
+    text = " ".join(called("calibrate", "--help").stdout.split())
 
     assert "Measure how far fresh equal clusters differ." in text
     assert "Later claims between separate clusters use it in place of a default." in text

@@ -24,7 +24,7 @@ from pytest_dbcluster.plugin import command_line
 from pytest_dbcluster.releases import find
 from pytest_dbcluster.system import machine_lock
 from tests.support import golden
-from tests.support.command import ROOT, dbcluster
+from tests.support.command import ROOT
 
 
 @pytest.mark.parametrize(
@@ -186,9 +186,9 @@ def test_the_command_prints_its_version(capsys):
     assert capsys.readouterr().out == f"pytest-dbcluster {pytest_dbcluster.__version__}\n"
 
 
-def test_every_command_has_a_help_text():
+def test_every_command_has_a_help_text(called):
     """--help lists each command with what it does."""
-    text = dbcluster("--help").stdout
+    text = called("--help").stdout
 
     for name in (
         "init",
@@ -308,14 +308,14 @@ def test_help_loads_no_driver():
     assert done.stdout.splitlines()[-1] == "[]"
 
 
-def test_help_tells_a_newcomer_where_to_begin():
+def test_help_tells_a_newcomer_where_to_begin(called):
     """The first steps are commands that exist; every topology and proxy is named by the help of up."""
-    text = dbcluster("--help").stdout
+    text = called("--help").stdout
     assert "dbcluster init my_project" in text
     assert "dbcluster up galera" in text
     assert "pytest --help" in text
 
-    up = dbcluster("up", "--help").stdout
+    up = called("up", "--help").stdout
     assert [name for kind in ("topology", "proxy") for name in registry.names(kind) if name not in up] == []
     assert "dbcluster down mine" in " ".join(up.split())
 

@@ -12,7 +12,6 @@ from pytest_dbcluster.cli import main
 from pytest_dbcluster.cli.text import OF_TEST_RUN, own_options
 from pytest_dbcluster.measuring.drawing import reach
 from pytest_dbcluster.rounds import round_length
-from tests.support.command import dbcluster
 
 COMPARE = ("cnf", "cnf_root", "release", "seconds", "image", "provisioner", "db_host")
 # What compare is made of: the folders below the command, but for reporting.
@@ -51,13 +50,13 @@ def test_a_name_of_an_option_may_have_a_digit():
     assert own_options("take another --db-ec2-type", ("db_ec2_type",)) == "take another --db-ec2-type"
 
 
-def test_an_error_of_the_command_names_its_own_options(tmp_path):
+def test_an_error_of_the_command_names_its_own_options(called, tmp_path):
     """An ``!include`` of another host is answered with the option of the command."""
     for name in ("current", "candidate"):
         lines = f"# {name}\n!include /etc/mysql/other.cnf\n[mysqld]\nmax_connections = 200\n"
         (tmp_path / f"{name}.cnf").write_text(lines)
 
-    done = dbcluster("compare", *(f"--cnf={tmp_path / name}.cnf" for name in ("current", "candidate")))
+    done = called("compare", *(f"--cnf={tmp_path / name}.cnf" for name in ("current", "candidate")))
 
     assert "--cnf-root" in done.stdout + done.stderr
     assert "--db-" not in done.stdout + done.stderr

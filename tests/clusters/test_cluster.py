@@ -145,10 +145,10 @@ def test_a_data_directory_that_cannot_be_made_says_why(own, mariadb, empty_templ
 
 @pytest.fixture
 def small_disk(tmp_path, monkeypatch):
-    """A file system of 30 MiB for the data of a run."""
+    """A file system of 4 MiB for the data of a run."""
     place = tmp_path / "small"
     place.mkdir()
-    words = ["mount", "-t", "tmpfs", "-o", "size=30m", "dbcluster-test", str(place)]
+    words = ["mount", "-t", "tmpfs", "-o", "size=4m", "dbcluster-test", str(place)]
     if os.geteuid() != 0:
         pytest.skip("a small file system needs root to mount it")
     done = subprocess.run(words, capture_output=True, text=True, check=False)
@@ -173,7 +173,7 @@ def test_a_full_disk_is_named(small_disk, mariadb):
 
 def test_a_disk_that_is_full_from_the_start_is_named(small_disk, mariadb):
     """The run's own file cannot be written either."""
-    (small_disk / "filler").write_bytes(bytes(30 * 2**20))
+    (small_disk / "filler").write_bytes(bytes(4 * 2**20))
 
     with pytest.raises(ProvisionError, match=r"No space left on device; set DBCLUSTER_DATA_DIR to another directory$"):
         LocalProvisioner().acquire(ONE)
