@@ -10,6 +10,7 @@ import pytest
 
 from pytest_dbcluster import reasons
 from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.reporting.charts import claim as claim_chart
 from pytest_dbcluster.reporting.charts import drawing
 from pytest_dbcluster.reporting.documents.run_document import TestDocument
 from pytest_dbcluster.reporting.page import report_page, sources
@@ -58,6 +59,12 @@ def page(tmp_path_factory):
     """The text of a page with every kind of claim, a sweep, and broken and skipped tests."""
     directory = results(tmp_path_factory.mktemp("page") / "run", sweeps=[a_sweep()], timelines=True)
     return report_page.html(sources.read_all([directory]))
+
+
+@pytest.fixture
+def uncharted(monkeypatch):
+    """The claims of the page have no charts."""
+    monkeypatch.setattr(claim_chart, "svg", lambda made, *given, **named: None)
 
 
 @pytest.fixture(scope="module")
@@ -124,7 +131,7 @@ def test_the_contents_name_each_claim_by_state(page):
     assert re.findall(r'href="#([a-z]+)"', nav) == ["tests", "overview", "sweeps"]
 
 
-def test_contents_fold_many_claims_that_hold(tmp_path):
+def test_contents_fold_many_claims_that_hold(tmp_path, uncharted):
     """What needs attention is not below a long list."""
     made = [*(record(load=f"load {number}") for number in range(9)), failed()]
     shown = groups(report_page.html(sources.read_all([results(tmp_path / "run", made)])))
@@ -133,7 +140,7 @@ def test_contents_fold_many_claims_that_hold(tmp_path):
     assert len(shown[1][2]) == 9
 
 
-def test_a_claim_on_files_names_their_content(tmp_path):
+def test_a_claim_on_files_names_their_content(tmp_path, uncharted):
     """Two runs with other files have other digests. A workload without files has none."""
     made = [record(load="sql shop t8", content="0b813aadf6"), record(load="tpcc w1 t4")]
     shown = report_page.html(sources.read_all([results(tmp_path / "run", made)]))
@@ -142,7 +149,7 @@ def test_a_claim_on_files_names_their_content(tmp_path):
     assert "on tpcc w1 t4, files" not in shown
 
 
-def test_a_page_of_few_claims_folds_none(tmp_path):
+def test_a_page_of_few_claims_folds_none(tmp_path, uncharted):
     """Three claims need no contents."""
     made = [record(load=f"load {number}") for number in range(3)]
     text = report_page.html(sources.read_all([results(tmp_path / "run", made)]))
@@ -220,7 +227,7 @@ def test_texts_of_users_stay_texts(tmp_path):
     assert text.count("&lt;script&gt;alert(1)&lt;/script&gt;") >= 5
 
 
-def test_a_broken_test_links_to_the_advice_for_its_reason(tmp_path):
+def test_a_broken_test_links_to_the_advice_for_its_reason(tmp_path, uncharted):
     """Its row has what to do, with the page; a test with another reason has only the reason."""
     reason = "cluster galera3 failed before a round: node1 logged: [ERROR] <it>"
     tests = (TestDocument("test_a", "broken", reason, 1.0), TestDocument("test_b", "broken", "node2 ended", 1.0))
@@ -232,7 +239,7 @@ def test_a_broken_test_links_to_the_advice_for_its_reason(tmp_path):
 
 
 @pytest.mark.parametrize("address", ['/docs/"><script>alert(1)</script>', "javascript:alert(1)", "docs/page.html"])
-def test_an_address_that_is_no_page_is_text(tmp_path, monkeypatch, address):
+def test_an_address_that_is_no_page_is_text(tmp_path, monkeypatch, address, uncharted):
     """Markup in a path ends no attribute, and only files and web pages are links."""
     monkeypatch.setattr(reasons, "address", lambda found: address)
     text = report_page.html(sources.read_all([results(tmp_path / "run", [undecided()])]))
@@ -272,7 +279,7 @@ def test_one_run_on_one_release_has_no_table_of_releases(texts):
 
 
 @pytest.mark.parametrize("lost", ["claims.jsonl", "run.json"])
-def test_a_page_that_cannot_be_made_is_a_sentence(tmp_path, lost):
+def test_a_page_that_cannot_be_made_is_a_sentence(tmp_path, lost, uncharted):
     """The results stay as they are, and the sentence says how to try again."""
     directory = results(tmp_path / "run", [record()])
     (directory / lost).write_text("{}\n")
@@ -282,7 +289,7 @@ def test_a_page_that_cannot_be_made_is_a_sentence(tmp_path, lost):
     assert f"`dbcluster report {directory}`" in line
 
 
-def test_an_error_of_the_page_ends_no_run(tmp_path, monkeypatch):
+def test_an_error_of_the_page_ends_no_run(tmp_path, monkeypatch, uncharted):
     """Whatever fails in it."""
     monkeypatch.setattr(report_page, "html", lambda *given: 1 / 0)
     line = report_page.make(results(tmp_path / "run", [record()]))
