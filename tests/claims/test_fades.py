@@ -76,14 +76,21 @@ def test_a_wrong_verdict_is_as_rare_as_counted_whatever_the_noise_and_the_loss(n
     noise = [[NOISES[name](source, 4 * pair + place) for place in range(2)] for pair in range(2 * COUNTED)]
     products = [source.choice((1, -1)) for _ in range(COUNTED)]  # whether both pairs of a block have the same coin
     kept = math.log(0.21)  # both workloads lose the same, and the test is not told how much
+
+    def rounds_of(workload, pair, coin):
+        """The speeds far and near of one pair of a workload, and whether near ran first."""
+        first, second = noise[2 * pair + workload]
+        near, far = (first, second) if coin > 0 else (second, first)
+        return -far + kept, -near, coin > 0
+
+    either = [
+        [(*rounds_of(1, pair, sign), *rounds_of(0, pair, sign * product)) for sign in (1, -1)]
+        for pair, product in enumerate(products)
+    ]
     rejected = Counter()
-    for signs in itertools.product((1, -1), repeat=COUNTED):
-        parts = []
-        for workload, coins in ((1, signs), (0, [s * p for s, p in zip(signs, products, strict=True)])):
-            rounds = noise[workload::2]
-            near = [pair[0] if coin > 0 else pair[1] for pair, coin in zip(rounds, coins, strict=True)]
-            far = [pair[1] if coin > 0 else pair[0] for pair, coin in zip(rounds, coins, strict=True)]
-            parts.append(Pairs(tuple(-t + kept for t in far), tuple(-t for t in near), tuple(c > 0 for c in coins)))
+    for order in itertools.product(*either):
+        columns = tuple(zip(*order, strict=True))
+        parts = Pairs(*columns[:3]), Pairs(*columns[3:])
         above, below = intervals.rejects(of_losses(*parts), 0.05, 0.0)
         rejected.update({"above": above, "below": below})
     most = rank_tails(COUNTED)[critical_values.boundary(0.05).at(COUNTED)]
