@@ -16,6 +16,7 @@ from pytest_dbcluster.reporting import schema
 from pytest_dbcluster.reporting.documents.run_document import run_text
 from tests.support import conftests
 from tests.support.records import record, undecided
+from tests.support.resumed import WORDS
 from tests.support.run_documents import run_document
 
 ROOT = Path(__file__).parents[2]
@@ -67,7 +68,7 @@ def test_what_a_run_writes_is_valid(pytester):
     """Claims that hold, fail and compare, broken tests, and the points of a sweep."""
     pytester.makeconftest(FAKE.read_text() + conftests.NO_CHARTS)
     pytester.makepyfile(test_suite=SUITE)
-    pytester.runpytest_subprocess("-p", "no:cacheprovider", "--db-seed=5")
+    pytester.runpytest_inprocess(*WORDS, "--db-seed=5")
     results = pytester.path / "reports" / "latest"
     claims = [json.loads(line) for line in (results / "claims.jsonl").read_text().splitlines()]
 

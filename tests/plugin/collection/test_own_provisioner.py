@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support import conftests
-from tests.support.resumed import FAKE
+from tests.support.resumed import FAKE, WORDS
 
 SUITE = """
     import pytest
@@ -35,7 +35,7 @@ def suites(pytester, monkeypatch):
 
 def run(suites, *words):
     """A run, with the provisioner that it had."""
-    result = suites.runpytest_subprocess("-p", "no:cacheprovider", "-p", "no:benchmark", "-rs", *words)
+    result = suites.runpytest_inprocess(*WORDS, "-rs", *words)
     file = suites.path / "provisioner"
     found = file.read_text() if file.exists() else ""
     file.unlink(missing_ok=True)
