@@ -1,5 +1,6 @@
 """Where the parts of a page lie: nothing covers anything else, on a screen, on a phone and on paper."""
 
+import functools
 import itertools
 
 import pytest
@@ -42,6 +43,19 @@ def unfold(browser):
     browser.script("document.querySelectorAll('details').forEach(one => { one.open = true; })")
 
 
+@pytest.fixture(scope="module")
+def laid_out(browser, page):
+    """``laid_out(width)``: the charts of the unfolded page at this width, and how wide the page is then."""
+
+    @functools.cache
+    def laid_out(width):
+        browser.open(page, width=width)
+        unfold(browser)
+        return browser.script(CHARTS), browser.script("document.documentElement.scrollWidth")
+
+    return laid_out
+
+
 def inked(said, place):
     """The place of the letters inside of a text's box; a label of an upright axis lies on its side."""
     left, right, top, bottom = place
@@ -72,39 +86,34 @@ def outside(chart):
 
 
 @pytest.mark.parametrize("width", [PHONE, SCREEN])
-def test_no_text_of_a_chart_covers_another(browser, page, width):
+def test_no_text_of_a_chart_covers_another(laid_out, width):
     """Ticks, legends and labels of every chart."""
-    browser.open(page, width=width)
-    unfold(browser)
-    charts = browser.script(CHARTS)
+    charts, _ = laid_out(width)
 
     assert len(charts) > 20
     assert [pair for chart in charts for pair in covered(chart)] == []
 
 
 @pytest.mark.parametrize("width", [PHONE, SCREEN])
-def test_no_text_runs_out_of_its_chart(browser, page, width):
+def test_no_text_runs_out_of_its_chart(laid_out, width):
     """Also names of sixty letters, and the ratio of a counter."""
-    browser.open(page, width=width)
-    unfold(browser)
+    charts, _ = laid_out(width)
 
-    assert [said for chart in browser.script(CHARTS) for said in outside(chart)] == []
+    assert [said for chart in charts for said in outside(chart)] == []
 
 
 @pytest.mark.parametrize("width", [PHONE, 640, SCREEN])
-def test_the_page_does_not_scroll_sideways(browser, page, width):
+def test_the_page_does_not_scroll_sideways(laid_out, width):
     """Names of sixty letters are broken; what is wider, such as a table, scrolls by itself."""
-    browser.open(page, width=width)
-    unfold(browser)
+    _, wide = laid_out(width)
 
-    assert browser.script("document.documentElement.scrollWidth") <= width
+    assert wide <= width
 
 
-def test_the_text_of_a_chart_can_be_read_on_a_phone(browser, page):
+def test_the_text_of_a_chart_can_be_read_on_a_phone(laid_out):
     """Its letters are eight pixels high at least: the chart scrolls, and is not shrunk."""
-    browser.open(page, width=PHONE)
-    unfold(browser)
-    heights = [bottom - top for chart in browser.script(CHARTS) for _, (_, _, top, bottom) in chart["texts"]]
+    charts, _ = laid_out(PHONE)
+    heights = [bottom - top for chart in charts for _, (_, _, top, bottom) in chart["texts"]]
 
     assert min(heights) >= 8
 
