@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib.util
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tomllib
@@ -22,54 +20,14 @@ from pytest_dbcluster.reporting.documents.claim_id import bare
 from pytest_dbcluster.reporting.page import words
 from tests.support.command import ROOT
 from tests.support.facts import missing
+from tests.support.published import FLUSH, claim_of, module, stored
 from tests.support.records import beside, record, undecided
 from tests.support.results import results
 
-EXTENSIONS = ROOT / "docs" / "_ext"
-FLUSH = "galera-parameters-2022"
 ROW = re.compile(r"^\| `(.+)`, ((?:mysqlslap|sysbench).+?) \| (.+) \|$", re.MULTILINE)
 MOST = 50_000  # bytes of a file of stored results
-LINKED = ("suites", "fixtures", "conftest.py", "pyproject.toml", "pytest_dbcluster")
 
-
-def module(name):
-    """A module of the site's extensions, or a script."""
-    folder = EXTENSIONS if (EXTENSIONS / f"{name}.py").exists() else ROOT / "scripts"
-    if name not in sys.modules:
-        spec = importlib.util.spec_from_file_location(name, folder / f"{name}.py")
-        sys.modules[name] = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(sys.modules[name])
-    return sys.modules[name]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def extensions():
-    """The modules of the extensions can import each other."""
-    before = set(sys.modules)
-    sys.path.insert(0, str(EXTENSIONS))
-    yield
-    sys.path.remove(str(EXTENSIONS))
-    for name in {path.stem for path in EXTENSIONS.glob("*.py")} - before:
-        sys.modules.pop(name, None)
-
-
-@pytest.fixture(scope="module")
-def known(extensions):
-    """The published claims of the suites."""
-    return module("published_claims").claims()
-
-
-def claim_of(known, text, load="mysqlslap write c50"):
-    """The published claim with this text."""
-    (found,) = [claim for claim in known if (claim.text, claim.load) == (text, load)]
-    return found
-
-
-def stored(known, directory, *records, into=None):
-    """Store these records as those of a run; return the directory of the stored results."""
-    into = into or directory / "stored"
-    module("published_results").store(results(directory / f"run{len(list(directory.iterdir()))}", records), known, into)
-    return into
+pytestmark = pytest.mark.usefixtures("extensions")
 
 
 def page_of(known, into, work=FLUSH):
@@ -294,35 +252,6 @@ def test_the_script_stores_and_says_what_it_did(tmp_path, known, capsys):
     stored, again = printed
     assert missing(stored, f"{into / f'{FLUSH}.jsonl'}: ", "1 claim added") == []
     assert missing(again, f"{run}: ", "no published claim", "not stored") == []
-
-
-def test_the_site_builds_with_stored_results(known, tmp_path):
-    """The build treats each warning as an error, also for the link of a reason."""
-    root = tmp_path / "root"
-    shutil.copytree(ROOT / "docs", root / "docs", ignore=shutil.ignore_patterns("_build", "generated", "results"))
-    for name in LINKED:
-        (root / name).symlink_to(ROOT / name)
-    for path in ROOT.glob("*.md"):  # a link in them leads to the copied pages
-        shutil.copy(path, root)
-    claim = claim_of(known, "flush_2.beats(galera3)")
-    stored(known, tmp_path, undecided(claim_id=claim.claim_id), into=root / "docs" / "published" / "results")
-    command = [
-        "sphinx",
-        "-W",
-        "-n",
-        "--keep-going",
-        "-q",
-        "-d",
-        tmp_path / "doctrees",
-        root / "docs",
-        tmp_path / "html",
-    ]
-    done = subprocess.run([sys.executable, "-m", *map(str, command)], capture_output=True, text=True, check=False)
-
-    assert done.returncode == 0, done.stderr
-    page = (tmp_path / "html" / "published" / f"{FLUSH}.html").read_text()
-    assert "messages.html#reason-budget-used" in page
-    assert "2 x model, 8 GiB" in page
 
 
 @pytest.fixture

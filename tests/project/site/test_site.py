@@ -22,7 +22,8 @@ from pytest_dbcluster.plugin import command_line
 from pytest_dbcluster.releases import catalogue
 from pytest_dbcluster.rounds import counters, metrics
 from pytest_dbcluster.workloads.workload import Workload
-from tests.support.records import record
+from tests.support.published import FLUSH, claim_of, copied, stored
+from tests.support.records import record, undecided
 from tests.support.results import results
 
 ROOT = Path(__file__).parents[3]
@@ -37,23 +38,35 @@ NO_NETWORK = dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PR
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory):
-    """The directory of the built site; the build treats each warning as an error, and loads nothing."""
+def docs(known, tmp_path_factory):
+    """A copy of the pages with another stored result, which is inconclusive. The site is built from it.
+
+    The build treats each warning as an error, also for the link of a reason, and loads nothing.
+    """
     place = tmp_path_factory.mktemp("site")
-    words = ["sphinx", "-W", "-n", "--keep-going", "-q", "-d", place / "doctrees", DOCS, place / "html"]
+    root, claim = place / "root", claim_of(known, "flush_2.beats(galera3)")
+    copied(root)
+    stored(known, place, undecided(claim_id=claim.claim_id), into=root / "docs" / "published" / "results")
+    words = ["sphinx", "-W", "-n", "--keep-going", "-q", "-d", place / "doctrees", root / "docs", root / "html"]
     environment = {**os.environ, **NO_NETWORK}
     done = subprocess.run(
         [sys.executable, "-m", *map(str, words)], env=environment, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    return place / "html"
+    return root / "docs"
 
 
 @pytest.fixture(scope="module")
-def entries(site):
+def site(docs):
+    """The directory of the built site."""
+    return docs.with_name("html")
+
+
+@pytest.fixture(scope="module")
+def entries(docs):
     """Kind -> name -> text of every entry of the reference, also of what the build writes."""
     found = {}
-    for path in (DOCS / "reference").rglob("*.md"):
+    for path in (docs / "reference").rglob("*.md"):
         for _, kind, name, text in DIRECTIVE.findall(path.read_text()):
             found.setdefault(kind, {})[name.split()[0]] = text
     return found
@@ -147,6 +160,14 @@ def test_every_reason_has_a_branch():
     assert sorted(named) == sorted(reason.name for reason in reasons.REASONS)
 
 
+def test_a_stored_result_is_on_the_page_of_its_work(site):
+    """With its machine, and with the link of its reason."""
+    page = (site / "published" / f"{FLUSH}.html").read_text()
+
+    assert "messages.html#reason-budget-used" in page
+    assert "2 x model, 8 GiB" in page
+
+
 def test_a_reason_has_an_address(site):
     """Its anchor is its name, so a message can lead to it."""
     text = (site / "reference" / "messages.html").read_text()
@@ -171,32 +192,33 @@ def test_every_command_has_its_options_on_the_site(site):
     assert '<span class="pre">[]</span>' not in text
 
 
-def blocks(language):
+def blocks(language, docs=DOCS):
     """(page, text) of every block of a language on the site, with the generated parts."""
-    generated = sorted((DOCS / "reference" / "generated").glob("*.md"))
-    for path in [*PAGES, *generated]:
+    pages = [docs / path.relative_to(DOCS) for path in PAGES]
+    generated = sorted((docs / "reference" / "generated").glob("*.md"))
+    for path in [*pages, *generated]:
         pending = [path.read_text()]
         while pending:
             for _, info, body in FENCE.findall(pending.pop()):
                 if info.strip() == language:
-                    yield path.relative_to(DOCS).as_posix(), body
+                    yield path.relative_to(docs).as_posix(), body
                 elif info.startswith("{"):
                     pending.append(body)
 
 
-def test_every_example_in_python_compiles(site):
+def test_every_example_in_python_compiles(docs):
     """A reader can paste it."""
-    found = list(blocks("python"))
+    found = list(blocks("python", docs))
 
     assert len(found) > 10
     for _, text in found:
         compile(text, "an example of the site", "exec")
 
 
-def test_every_test_of_the_site_is_collected_by_pytest(site, tmp_path):
+def test_every_test_of_the_site_is_collected_by_pytest(docs, tmp_path):
     """Names that an earlier example of its page defines may be used; all others are imported or public."""
     expected, written = [], {}
-    for page, text in blocks("python"):
+    for page, text in blocks("python", docs):
         tests = [node.name for node in ast.walk(ast.parse(text)) if getattr(node, "name", "").startswith("test_")]
         if tests:
             path = tmp_path / f"test_{re.sub('[^a-z0-9]+', '_', page)}.py"
@@ -205,7 +227,8 @@ def test_every_test_of_the_site_is_collected_by_pytest(site, tmp_path):
     for path, text in written.items():
         path.write_text(text)
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
-    words = ["pytest", "--collect-only", "-q", "--strict-markers", "-p", "no:cacheprovider"]
+    plain = ["-p", "no:cacheprovider", "-p", "no:hypothesispytest"]
+    words = ["pytest", "--collect-only", "-q", "--strict-markers", *plain]
     done = subprocess.run([sys.executable, "-m", *words], cwd=tmp_path, capture_output=True, text=True, check=False)
     collected = {tuple(re.split(r"::|\[", line)[:2]) for line in done.stdout.splitlines() if "::" in line}
 
