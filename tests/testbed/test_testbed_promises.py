@@ -14,9 +14,9 @@ from tests.support.fakes import Failing
 from tests.support.testbeds import MYSQL, ONE, OTHER, TWO, WRITE, evidence, source
 
 
-def test_the_message_says_what_was_durable_and_what_differed(pool):
+def test_the_message_says_what_was_durable_and_what_differed(shared):
     """As the servers have it, not as it was asked for."""
-    made = source(pool, WRITE, ONE, OTHER)
+    made = source(shared, WRITE, ONE, OTHER)
 
     durability, differences, *_ = evidence(made, 1, 0).notes
     labels = "other flush=1, binlog off, one server; standalone1 flush=1, binlog off, one server"
@@ -24,10 +24,10 @@ def test_the_message_says_what_was_durable_and_what_differed(pool):
     assert missing(differences, "variables that differ", "(standalone1 -> other): lock_wait_timeout: 86400 -> 40") == []
 
 
-def test_the_message_has_the_remarks_about_the_hosts(pool, monkeypatch):
+def test_the_message_has_the_remarks_about_the_hosts(shared, monkeypatch):
     """Such as that a volume has burst credits; the provisioner knows them."""
-    made = source(pool, WRITE, ONE, OTHER)
-    monkeypatch.setattr(type(pool.provisioner), "remarks", ("burst credits: t3.medium is a burstable type",))
+    made = source(shared, WRITE, ONE, OTHER)
+    monkeypatch.setattr(type(shared.provisioner), "remarks", ("burst credits: t3.medium is a burstable type",))
 
     assert evidence(made, 1, 0).notes[-1] == "burst credits: t3.medium is a burstable type"
 
@@ -95,9 +95,9 @@ def test_clusters_that_take_turns_are_compared_as_they_start(pool, monkeypatch):
         made.round(1, block=0, position=1)
 
 
-def test_the_flush_that_a_test_sets_is_compared(pool):
+def test_the_flush_that_a_test_sets_is_compared(shared):
     """Its own option explains the difference, so nothing has to be permitted."""
-    made = source(pool, WRITE, ONE, ONE.with_options(innodb_flush_log_at_trx_commit=2).named("flush_2"))
+    made = source(shared, WRITE, ONE, ONE.with_options(innodb_flush_log_at_trx_commit=2).named("flush_2"))
     made.round(1, block=0, position=0)
 
     assert evidence(made, 1, 0).notes[0] == (
