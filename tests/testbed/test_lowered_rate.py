@@ -11,6 +11,7 @@ from pytest_dbcluster import formatting
 from pytest_dbcluster.errors import SeriesVoid
 from pytest_dbcluster.measuring.drawing.rules import Rules
 from pytest_dbcluster.measuring.measurement import Measurement
+from pytest_dbcluster.rounds import open_loop
 from pytest_dbcluster.workloads.sysbench import SysBench
 from tests.support.testbeds import ONE, OTHER, source
 
@@ -38,8 +39,9 @@ def slowed(pid):
         thread.join()
 
 
-def test_a_rate_that_a_real_server_cannot_keep_is_lowered_once_for_both_variants(pool):
+def test_a_rate_that_a_real_server_cannot_keep_is_lowered_once_for_both_variants(pool, monkeypatch):
     """The rounds so far are dropped, what happened is said, and all rounds that count have the lower rate."""
+    monkeypatch.setattr(open_loop, "BLOCKS", (2, 2))  # the capacity need not be precise
     said = []
     made = source(pool, POINTS, ONE, OTHER, progress=said.append)
     made.round(0, block=0, position=0)
