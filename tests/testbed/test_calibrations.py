@@ -20,7 +20,7 @@ from pytest_dbcluster.hosts.provisioners.local import LocalProvisioner
 from pytest_dbcluster.measuring.drawing.rules import Rules
 from pytest_dbcluster.measuring.measurement import Measurement
 from pytest_dbcluster.releases.release import Release
-from pytest_dbcluster.rounds import busy_machine, counters, metrics
+from pytest_dbcluster.rounds import busy_machine, counters, metrics, round_length
 from pytest_dbcluster.rounds.histogram import Histogram
 from pytest_dbcluster.rounds.ledger import Ledger, LedgerEntry
 from pytest_dbcluster.rounds.round import Round, RunResult
@@ -391,6 +391,7 @@ def test_what_a_cluster_never_counted_has_no_difference():
 def test_real_instances_calibrate_by_themselves(pool, monkeypatch, tmp_path):
     """Two instances of each variant leave a pair of clusters for both, with all metrics; none on a busy machine."""
     monkeypatch.setattr(calibrations.cache, "root", lambda: tmp_path)
+    monkeypatch.setattr(round_length, "STEPS", 20)  # no round has to repeat its statements for a precise time
     workload = MySQLSlap("write", concurrency=4, queries=40, rows=50, int_columns=1, char_columns=1)
     specs = [
         ClusterSpec("standalone", release="mariadb:10.11", options=given)
