@@ -36,6 +36,14 @@ def cluster(bring, release):
     made.close()
 
 
+@pytest.fixture(scope="module")
+def doomed(bring, release):
+    """A primary and a replica that tests spoil, in this order: by transactions of its own, and by following nobody."""
+    made = bring("async_replication", 2, release)
+    yield made
+    made.close()
+
+
 def rows(cluster):
     """What each node holds."""
     return [[row for (row,) in node.query("SELECT id FROM kept.t ORDER BY id")] for node in cluster.nodes]
@@ -206,34 +214,30 @@ def test_a_killed_primary_is_found_again_by_its_replicas(cluster):
     assert cluster.writers == [primary]
 
 
-def test_transactions_that_only_one_has_are_violations(bring, release):
+def test_transactions_that_only_one_has_are_violations(doomed):
     """A replica that lacks one of its primary's, and one that has one of its own, which voids the rounds."""
-    cluster = bring("async_replication", 2, release)
-    primary, replica = cluster.nodes
+    primary, replica = doomed.nodes
     replica.query("STOP REPLICA SQL_THREAD")
     primary.query("CREATE DATABASE late")
-    assert cluster.topology.violations(cluster.nodes)[0].startswith("node2 lacks ")
+    assert doomed.topology.violations(doomed.nodes)[0].startswith("node2 lacks ")
     replica.query("START REPLICA")
-    assert cluster.settle(60)
-    cluster.check()
+    assert doomed.settle(60)
+    doomed.check()
 
     with writable(replica):
         replica.query("CREATE DATABASE errant")
     with pytest.raises(SeriesVoid, match=r"node2 has errant transactions, which its primary node1 lacks: \S+[-:]\d+$"):
-        cluster.check()
-    cluster.close()
+        doomed.check()
 
 
-def test_a_replica_that_follows_nobody_is_a_problem(bring, release):
+def test_a_replica_that_follows_nobody_is_a_problem(doomed):
     """A server that was never told to follow, or was told to stop for good."""
-    cluster = bring("async_replication", 2, release)
-    replica = cluster.nodes[1]
+    primary, replica = doomed.nodes
     replica.query("STOP REPLICA")
     replica.query("RESET REPLICA ALL")
 
-    assert status(replica, cluster.nodes[0]) == {}
-    assert cluster.problems() == ["node2 follows no primary"]
-    cluster.close()
+    assert status(replica, primary) == {}
+    assert doomed.problems() == ["node2 follows no primary"]
 
 
 class Ring(PrimaryAndReplicas):
