@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import re
 import subprocess
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from pytest_dbcluster.workloads.tpcc.conditions import CONDITIONS, violations
+from pytest_dbcluster.workloads.tpcc.digests import DIGESTS
 from pytest_dbcluster.workloads.tpcc.workload import SCHEMA, TABLES, TPCC
 
 VENDORS = ("mariadb", "mysql")
@@ -248,21 +250,24 @@ BROKEN = [
         "C_DATA of a customer with bad credit begins with a note of each new payment",
         r"warehouse 1, district 3, customer \d+: 1 payments and \w{40}",
     ),
-    *(
-        (20, change, "what no transaction changes is as it was loaded", rf"kind {kind}, warehouse \d: \d+ and \d+")
-        for change, kind in {
-            "UPDATE item SET i_price = i_price + 1 WHERE i_id = 7": "items",
-            "UPDATE warehouse SET w_tax = 0.2001": "warehouse",
-            "UPDATE district SET d_name = '' WHERE d_id = 7": "districts",
-            "UPDATE customer SET c_discount = 0.9 WHERE c_d_id = 7 AND c_id = 7": "customers",
-            "UPDATE stock SET s_quantity = s_quantity - 1 WHERE s_i_id = 7": "stock",
-            "UPDATE stock SET s_quantity = s_quantity + 91 WHERE s_i_id = 8": "stock",
-            "UPDATE orders SET o_c_id = o_c_id + 1 WHERE o_d_id = 7 AND o_id = 7": "loaded orders",
-            "UPDATE order_line SET ol_amount = 1 WHERE ol_d_id = 7 AND ol_o_id = 2500": "loaded lines",
-            "UPDATE history SET h_date = NOW() WHERE h_c_d_id = 7 AND h_c_id = 7": "loaded payments",
-        }.items()
+    (
+        20,
+        "UPDATE stock SET s_quantity = s_quantity + 91 WHERE s_i_id = 8",
+        "what no transaction changes is as it was loaded",
+        r"kind stock, warehouse 1: \d+ and \d+",
     ),
 ]
+# A change of each kind of value that no transaction changes.
+KEPT = {
+    "items": "UPDATE item SET i_price = i_price + 1 WHERE i_id = 7",
+    "warehouse": "UPDATE warehouse SET w_tax = 0.2001",
+    "districts": "UPDATE district SET d_name = '' WHERE d_id = 7",
+    "customers": "UPDATE customer SET c_discount = 0.9 WHERE c_d_id = 7 AND c_id = 7",
+    "stock": "UPDATE stock SET s_quantity = s_quantity - 1 WHERE s_i_id = 7",
+    "loaded orders": "UPDATE orders SET o_c_id = o_c_id + 1 WHERE o_d_id = 7 AND o_id = 7",
+    "loaded lines": "UPDATE order_line SET ol_amount = 1 WHERE ol_d_id = 7 AND ol_o_id = 2500",
+    "loaded payments": "UPDATE history SET h_date = NOW() WHERE h_c_d_id = 7 AND h_c_id = 7",
+}
 
 
 @pytest.mark.parametrize(("number", "deed", "sentence", "values"), BROKEN, ids=[str(one[0]) for one in BROKEN])
@@ -278,6 +283,25 @@ def test_each_condition_finds_what_breaks_it(fresh, number, deed, sentence, valu
         node.query("ROLLBACK")
 
     assert re.fullmatch(re.escape(f"condition {number} ({sentence}) on node1: ") + values, said), said
+
+
+def test_each_kind_of_value_that_no_transaction_changes_is_compared(fresh):
+    """The condition shows the first of them; without its limit it shows all that were changed, and no other."""
+    node, one = fresh.nodes[0], CONDITIONS[19]
+    every = dataclasses.replace(one, sql=one.sql.removesuffix(" LIMIT 1"))
+    node.query(f"USE {SCHEMA}")
+    node.query("BEGIN")
+    try:
+        for change in KEPT.values():
+            node.query(change)
+        said = violations([node], [every])
+    finally:
+        node.query("ROLLBACK")
+
+    kinds = [re.search(r"on node1: kind (.+), warehouse [01]: \d+ and \d+$", line)[1] for line in said]
+    assert every.sql != one.sql
+    assert sorted(kinds) == sorted(KEPT)
+    assert list(KEPT) == [each.kind for each in DIGESTS]
 
 
 ROOT = Path(__file__).parents[3]
