@@ -100,9 +100,9 @@ def test_one_variant_or_three_are_refused(changes):
         compare.specs_of(given(**changes))
 
 
-def test_wrong_arguments_end_with_2():
+def test_wrong_arguments_end_with_2(called):
     """1 and 2 mean what they mean in every command."""
-    done = dbcluster("compare")
+    done = called("compare")
 
     assert (done.returncode, done.stdout) == (2, "")
     assert "needs two my.cnf files" in done.stderr
@@ -178,7 +178,7 @@ def compared(tmp_path_factory):
     place = tmp_path_factory.mktemp("compared")
     files = two_files(place, "innodb_flush_log_at_trx_commit = 1\nport = 3306", "innodb_flush_log_at_trx_commit = 2")
     program, results = alone(place / "bin", SHORT_TAIL), place / "results"
-    words = ["compare", *files, "--workload=sysbench:oltp_point_select", "--threads=2", "--seconds=45"]
+    words = ["compare", *files, "--workload=sysbench:oltp_point_select", "--threads=2", "--seconds=30"]
     words.append(f"--results={results}")
     return Compared(words, program, results, dbcluster(*words, seconds=300, program=program))
 
@@ -271,25 +271,25 @@ def test_a_comparison_has_the_page_of_a_run(tmp_path):
     ]
 
 
-def test_results_that_cannot_be_written_are_refused_before_a_server_starts(tmp_path):
+def test_results_that_cannot_be_written_are_refused_before_a_server_starts(called, tmp_path):
     """The error names the option of this command."""
     (tmp_path / "taken").write_text("")
     files = two_files(tmp_path, "max_connections = 100", "max_connections = 200")
 
-    done = dbcluster("compare", *files, f"--results={tmp_path}/taken")
+    done = called("compare", *files, f"--results={tmp_path}/taken")
 
     assert done.returncode == 2
     assert f"cannot write results into {tmp_path}/taken: {tmp_path}/taken is a file, not a directory" in done.stderr
     assert "choose another one with --results DIR" in done.stderr
 
 
-def test_two_files_with_the_same_options_are_not_measured(tmp_path):
+def test_two_files_with_the_same_options_are_not_measured(called, tmp_path):
     """Another spelling, or another host's port, is no difference; it says so, and is no worse for a gate."""
     files = two_files(
         tmp_path, "innodb-flush-log-at-trx-commit=2\nport=1", "innodb_flush_log_at_trx_commit = 2\nport=2"
     )
 
-    done = dbcluster("compare", *files)
+    done = called("compare", *files)
 
     assert done.returncode == 0, done.stderr
     said, sentence = done.stdout.splitlines()[-2:]
@@ -299,12 +299,12 @@ def test_two_files_with_the_same_options_are_not_measured(tmp_path):
 
 
 @pytest.mark.parametrize("given", ["files", "file", "releases"])
-def test_what_is_given_twice_is_a_mistake(tmp_path, given):
+def test_what_is_given_twice_is_a_mistake(called, tmp_path, given):
     """Nothing is started, and the answer is no result but a wrong use: what to give instead."""
     files = two_files(tmp_path, "innodb_flush_log_at_trx_commit = 2", "innodb_flush_log_at_trx_commit = 2")
     words = {"files": files, "file": [files[0]] * 2, "releases": ["--release=mariadb:10.11"] * 2}[given]
 
-    done = dbcluster("compare", *words)
+    done = called("compare", *words)
 
     assert done.returncode == 2
     assert done.stdout == ""
@@ -335,9 +335,9 @@ def test_equal_files_are_measured_where_it_is_asked_for(tmp_path):
         ("inf", "--seconds 'inf': it accepts a time in ms, s, min, h or d"),
     ],
 )
-def test_a_time_that_decides_nothing_is_refused(seconds, message):
+def test_a_time_that_decides_nothing_is_refused(called, seconds, message):
     """Before anything starts."""
-    done = dbcluster("compare", "--release=mariadb:10.11", "--release=mariadb:11.8", f"--seconds={seconds}")
+    done = called("compare", "--release=mariadb:10.11", "--release=mariadb:11.8", f"--seconds={seconds}")
 
     assert done.returncode == 2
     assert message in done.stderr
@@ -353,19 +353,19 @@ def test_an_unknown_provisioner_leaves_no_directory(tmp_path, capsys):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_missing_file_is_named(tmp_path):
+def test_a_missing_file_is_named(called, tmp_path):
     """Before anything starts."""
-    done = dbcluster("compare", "--cnf=/nowhere/a.cnf", "--cnf=/nowhere/b.cnf")
+    done = called("compare", "--cnf=/nowhere/a.cnf", "--cnf=/nowhere/b.cnf")
 
     assert done.returncode == 2
     assert "/nowhere/a.cnf" in done.stderr
 
 
-def test_what_is_wrong_in_either_file_is_said_at_once(tmp_path):
+def test_what_is_wrong_in_either_file_is_said_at_once(called, tmp_path):
     """Both files are checked before a server starts: the options and lines of both that the release cannot take."""
     files = two_files(tmp_path, "innodb_large_prefix=1", "innodb_flash=1")
 
-    done = dbcluster("compare", *files)
+    done = called("compare", *files)
 
     assert done.returncode == 2
     assert "current.cnf:2: innodb_large_prefix=1: " in done.stderr
