@@ -9,8 +9,7 @@ from pytest_dbcluster.spec import ClusterSpec
 from tests.support import paths
 
 
-@pytest.fixture
-def path():
+def made_path():
     """The path of two nodes and a load generator, which all begin at rest."""
     if reason := paths.missing():
         pytest.skip(reason)
@@ -22,3 +21,8 @@ def path():
     yield path
     provisioner.give_back(hosts)
     provisioner.close()
+
+
+# One for tests that leave it whole, and another one for each test that does not.
+path = pytest.fixture(scope="module", name="path")(made_path)
+doomed = pytest.fixture(name="doomed")(made_path)

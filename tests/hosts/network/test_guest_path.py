@@ -16,9 +16,9 @@ from tests.support.guests import reachable
 pytestmark = pytest.mark.skipif(bool(guests.missing()), reason=guests.missing() or "there can be guests")
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def pair():
-    """Two guests on a path at rest; everything on it has ended afterwards."""
+    """Two guests on a path. Each test sets its delays, and the last one ends a guest; afterwards nothing is left."""
     provisioner = GuestProvisioner()
     hosts = provisioner.acquire(ClusterSpec("galera", nodes=2).with_needs(rtt=0, memory="64M"))
     yield hosts
