@@ -79,7 +79,7 @@ class Home:
 
     def passed(self, *words: str, seconds: float) -> str:
         """The last line of a run of pytest that found nothing wrong."""
-        place = ["-p", "no:cacheprovider", f"--basetemp={self.directory}/tmp"]
+        place = ["-p", "no:cacheprovider", "-p", "no:hypothesispytest", f"--basetemp={self.directory}/tmp"]
         done = self.run(sys.executable, "-m", "pytest", "-q", *place, *words, seconds=seconds)
         assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-1000:]
         return done.stdout.splitlines()[-1]

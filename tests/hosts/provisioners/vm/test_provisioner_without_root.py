@@ -51,7 +51,7 @@ def test_all_that_holds_for_guests_holds_without_root(home):
 
 def test_a_server_answers_rounds_of_a_load(home):
     """A user's own test, in a directory of the user's."""
-    directory = home.project("loads", CLAIM, conftests.OWN_MACHINE + conftests.NO_CHARTS)
+    directory = home.project("loads", CLAIM, conftests.OWN_MACHINE + conftests.NO_CHARTS + conftests.SHORT_ROUNDS)
 
     last = home.passed(
         "--db-provisioner=vm",
