@@ -35,7 +35,7 @@ NAMES = sorted(registry.names("topology"))
 ONE_NODE = {"standalone"}
 STANDS_BY = {"drbd"}  # two nodes, one of which has no server, on hosts with disks: guests
 ONLY = {"galera": "mariadb", "group_replication": "mysql"}  # what else has its own test that it is refused
-SIZES = {"mariadb:10.11": 3, "mariadb:11.8": 2, "mysql:9.7": 3}
+RELEASES = ("mariadb:10.11", "mariadb:11.8", "mysql:9.7")  # three nodes on the first one that can be it, else two
 IN_CONTAINERS = {"group_replication": "mysql:9.7", "semisync": "mysql:9.7"}  # the rest on mariadb:10.11
 QUICK = {"standalone"}  # in guests and on machines elsewhere the others take their time: make guests, make remote
 
@@ -45,11 +45,12 @@ def cases():
     for name in NAMES:
         if name in STANDS_BY:
             continue
-        on = {release: nodes for release, nodes in SIZES.items() if release.startswith(ONLY.get(name, ""))}
-        for release, nodes in on.items():
-            yield name, 1 if name in ONE_NODE else nodes, release, "local"
+        first, *others = [release for release in RELEASES if release.startswith(ONLY.get(name, ""))]
+        yield name, 1 if name in ONE_NODE else 3, first, "local"
+        for release in others:
+            yield name, 1 if name in ONE_NODE else 2, release, "local"
         if name not in ONE_NODE and topology(name).minimum_nodes == 1:
-            yield name, 1, next(iter(on)), "local"
+            yield name, 1, first, "local"
     for name in NAMES:
         if name not in STANDS_BY:
             yield name, 1 if name in ONE_NODE else 3, IN_CONTAINERS.get(name, "mariadb:10.11"), "container"
