@@ -63,6 +63,16 @@ def check_client(workloads: Iterable[Workload], release: Release) -> None:
         raise ConfigError(lacking)
 
 
+def check_tables(workloads: Sequence[Workload], variants: Sequence[Variant]) -> None:
+    """Raise ConfigError for tables that the topology of a variant does not replicate. Starts nothing.
+
+    workloads: one for each variant.
+    """
+    for workload, variant in zip(workloads, variants, strict=True):
+        if reason := workload.unfit(variant.spec.topology):
+            raise ConfigError(reason)
+
+
 def metric(workloads: Sequence[Workload]) -> str:
     """The metric that all compared workloads share. Raises ConfigError if it differs."""
     return _common(workloads, "metric", [workload.metric for workload in workloads])

@@ -85,6 +85,7 @@ class Testbed(RoundSource):
             variant.with_data_set_of(workload)
             for variant, workload in zip(share_path(variants), self._workloads, strict=True)
         ]
+        comparability.check_tables(self._workloads, self.variants)
         # All variants have the same client release; clients of either vendor reach servers of both.
         self.client: Release = self.variants[0].release
         # Variants of one topology and release can share an instance; instances of others differ (calibrations.py).

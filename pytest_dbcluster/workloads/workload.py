@@ -189,6 +189,13 @@ class Workload(abc.ABC):
         """Why this release cannot run the load generator, and what to do; empty if it can. Does not start anything."""
         return ""
 
+    def unfit(self, topology: str) -> str:
+        """Why clusters of this topology cannot have the tables; empty if they can, or if only the servers know it.
+
+        It is called before anything starts, and starts nothing.
+        """
+        return ""
+
     def repeats(self, profile: str) -> bool:
         """Whether the tool itself makes, populates and drops its tables in this profile, several times in a round.
 

@@ -23,6 +23,7 @@ OPTIONAL = {
     "allure": "allure allure_commons allure_pytest",
     "matplotlib": "matplotlib",
     "jinja2": "jinja2",
+    "backports.zstd": "backports",
 }
 KNOWS_PYTEST = {
     "plugin.benchmarks",

@@ -15,6 +15,7 @@ from pytest_dbcluster.workloads.sql import SQLFiles
 from pytest_dbcluster.workloads.sysbench import SysBench
 from pytest_dbcluster.workloads.tpcc import TPCC
 from tests.support import golden
+from tests.support.clusters import variant_of
 from tests.support.facts import missing
 from tests.support.fakes import Idle
 from tests.workloads.sql.directories import directory
@@ -160,6 +161,27 @@ class Quick(SysBench):
 def test_a_workload_may_inherit_its_name():
     """From one of ours, with or without further fields."""
     comparability.check_workloads([Quick(), type("Renamed", (SysBench,), {})()])
+
+
+@dataclasses.dataclass(frozen=True)
+class Unreplicated(Idle):
+    """A workload whose table no Galera replicates."""
+
+    def __str__(self):
+        return "unreplicated"
+
+    def unfit(self, topology):
+        """Only Galera is named."""
+        return "shop/schema.sql:1:1: table t has engine MyISAM" if topology == "galera" else ""
+
+
+def test_tables_that_a_topology_does_not_replicate_are_refused():
+    """Each workload is asked about the topology of its own variant."""
+    alone, galera = variant_of(ClusterSpec("standalone"), None), variant_of(GALERA, None)
+    comparability.check_tables([Unreplicated(), Quick()], [alone, galera])
+
+    with pytest.raises(ConfigError, match=r"^shop/schema\.sql:1:1: table t has engine MyISAM$"):
+        comparability.check_tables([Quick(), Unreplicated()], [alone, galera])
 
 
 def test_golden_messages_about_comparability():

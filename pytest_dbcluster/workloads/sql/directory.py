@@ -13,16 +13,18 @@ from pathlib import Path
 
 from pytest_dbcluster import registry
 from pytest_dbcluster.errors import ConfigError, WorkloadError
-from pytest_dbcluster.workloads.sql import manifest, schema
+from pytest_dbcluster.workloads.sql import compression, dump, manifest, schema
 from pytest_dbcluster.workloads.sql.language import scripts
 from pytest_dbcluster.workloads.sql.language.lexer import SQLText
 from pytest_dbcluster.workloads.sql.language.scripts import Script
 from pytest_dbcluster.workloads.sql.manifest import FILE, Value, Weighted, WorkloadManifest
+from pytest_dbcluster.workloads.sql.schema import CreatedTable
 
 VERSION = 2  # of loading; raise it if equal files would make other tables
 DIGITS = 10
 LARGE = 256 * 2**20  # bytes
 BYTES_A_ROW, GROWTH = 150, 2  # estimates: of a generated row, and of a table over its file
+PACKED = 5  # estimate: bytes of rows over those of a compressed file
 Signature = tuple[tuple[str, int, int], ...]
 
 
@@ -42,8 +44,8 @@ class SQLDirectory:
     scripts: tuple[tuple[Script, int], ...]
     """The transactions with their weights."""
 
-    tables: tuple[str, ...]
-    """The tables that the schema and the data make."""
+    created: tuple[CreatedTable, ...]
+    """The tables that the schema and the data make, each once."""
 
     content: str
     """A digest of the manifest and of all files, with the given transactions and variables."""
@@ -55,11 +57,16 @@ class SQLDirectory:
     """Names, times and sizes of the files that were read."""
 
     @property
+    def tables(self) -> tuple[str, ...]:
+        """The names of the tables that the schema and the data make."""
+        return tuple(table.name for table in self.created)
+
+    @property
     def data_digest(self) -> str:
         """A digest of everything that decides what the tables hold."""
         said = self.manifest
         files = [said.schema, *said.after_load, *self.data_files]
-        variables = dict(said.variables) if said.data.endswith(".sql") or _uses_variables(self) else {}
+        variables = dict(said.variables) if _uses_variables(self) else {}
         copied = said.reset == "copy"
         key = json.dumps(
             [VERSION, copied, said.database, [[name, file_digest(self.path / name)] for name in files if name],
@@ -75,7 +82,7 @@ class SQLDirectory:
     @property
     def data_bytes(self) -> int:
         """An estimate of the tables' bytes on disk."""
-        sizes = sum((self.path / name).stat().st_size for name in self.data_files)
+        sizes = sum(_unpacked_bytes(self.path / name) for name in self.data_files)
         return GROWTH * sizes + BYTES_A_ROW * sum(self.manifest.rows.values())
 
     def require_unchanged(self) -> None:
@@ -96,12 +103,22 @@ def data_files(path: Path, data: str) -> list[str]:
     return sorted(f"{data}/{each.name}" for each in (path / data).iterdir() if not each.name.startswith("."))
 
 
+def _unpacked_bytes(path: Path) -> int:
+    """An estimate of the bytes of a file after it is decompressed."""
+    return path.stat().st_size * (1 if compression.plain_name(path.name) == path.name else PACKED)
+
+
 def _uses_variables(directory: SQLDirectory) -> bool:
-    files = [name for name in (directory.manifest.schema, *directory.manifest.after_load) if name]
+    """Whether a variable may decide what the tables hold. A dump has none."""
+    said, path = directory.manifest, directory.path
+    if said.data_are_sql and not dump.is_dump(path / said.data, f"{directory.name}/{said.data}"):
+        return True
+    files = [name for name in (said.schema, *said.after_load) if name]
     return any(
         token.kind == "variable"
         for name in files
-        for token in SQLText(name, (directory.path / name).read_text(encoding="utf-8")).tokens()
+        if not dump.is_dump(path / name, f"{directory.name}/{name}")
+        for token in SQLText(name, (path / name).read_text(encoding="utf-8")).tokens()
     )
 
 
@@ -157,7 +174,11 @@ def read(
 def _refuse_unused(place: str, found: SQLDirectory, replaced: Mapping[str, Value]) -> None:
     """Raise ConfigError for a given variable that no file has: its value would change nothing."""
     names = [name for name, _, size in found.signature if 0 <= size <= LARGE]
-    texts = [_text(found.path / name, name) for name in names if replaced and name.endswith((".sql", ".toml"))]
+    texts = [
+        _text(found.path / name, name)
+        for name in names
+        if replaced and name.endswith((".sql", ".toml")) and not dump.is_dump(found.path / name, f"{found.name}/{name}")
+    ]
     for name in replaced:
         if not any(re.search(rf":{name}\b", text) for text in texts):
             known = [f":{other}" for other in found.manifest.variables if other not in replaced]
@@ -167,13 +188,7 @@ def _refuse_unused(place: str, found: SQLDirectory, replaced: Mapping[str, Value
 
 def _read(path: Path, name: str, said: WorkloadManifest, signed: Signature) -> SQLDirectory:
     found = [(_script(path, name, each), each.weight) for each in said.transactions]
-    tables: list[str] = []
-    for file in [said.schema, *said.after_load]:
-        if file:
-            tables += schema.created_tables(SQLText(f"{name}/{file}", _text(path / file, f"{name}/{file}")))
-    if said.data.endswith(".sql"):
-        with (path / said.data).open(encoding="utf-8", errors="replace") as lines:
-            tables += schema.dumped_tables(lines)
+    tables = _created_tables(path, name, said)
     if not tables:
         raise ConfigError(f"{name}/{said.schema or said.data}: there is no CREATE TABLE in this file")
     digests = {
@@ -183,7 +198,27 @@ def _read(path: Path, name: str, said: WorkloadManifest, signed: Signature) -> S
     }
     key = json.dumps([digests, [dataclasses.astuple(each) for each in said.transactions], dict(said.variables)])
     content = hashlib.sha256(key.encode()).hexdigest()[:DIGITS]
-    return SQLDirectory(path, name, said, tuple(found), tuple(dict.fromkeys(tables)), content, digests, signed)
+    return SQLDirectory(path, name, said, tuple(found), tables, content, digests, signed)
+
+
+def _created_tables(path: Path, name: str, said: WorkloadManifest) -> tuple[CreatedTable, ...]:
+    """The tables of all files that make some. A dump with a schema is not searched: this would read it once more."""
+    shown, found = f"{name}/{said.data}", list[CreatedTable]()
+    if said.schema:
+        found = _read_tables(path, name, said.schema, found)
+    if said.data_are_sql and not (dump.is_dump(path / said.data, shown) and said.schema):
+        found += dump.created_tables(path / said.data, shown)
+    for file in said.after_load:
+        found = _read_tables(path, name, file, found)
+    return tuple({table.name: table for table in found}.values())
+
+
+def _read_tables(path: Path, name: str, file: str, before: Sequence[CreatedTable]) -> list[CreatedTable]:
+    """The tables that are there after a file of SQL."""
+    shown = f"{name}/{file}"
+    if dump.is_dump(path / file, shown):
+        return [*before, *dump.created_tables(path / file, shown)]
+    return schema.created_tables(SQLText(shown, _text(path / file, shown)), before)
 
 
 def _script(path: Path, name: str, each: Weighted) -> Script:

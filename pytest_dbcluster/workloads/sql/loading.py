@@ -1,25 +1,27 @@
 """Fill the database of a workload on one server: schema, rows of files or generated ones, then triggers.
 
-Rows go to the server as INSERTs of many rows. Errors name the file and the line.
+Rows go to the server as INSERTs of many rows. Files of SQL run as they are, one statement after the other. Errors name
+the file and the line.
 """
 
 from __future__ import annotations
 
 import csv
 import dataclasses
-import gzip
+import io
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from pytest_dbcluster import registry, wait
 from pytest_dbcluster.clusters.servers.connection import Connection, SQLError
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.formatting import quantity
-from pytest_dbcluster.workloads.sql import generated_rows, schema
+from pytest_dbcluster.workloads.sql import compression, dump, generated_rows, schema
 from pytest_dbcluster.workloads.sql.language.lexer import SQLText
 from pytest_dbcluster.workloads.sql.manifest import WorkloadManifest
 from pytest_dbcluster.workloads.sql.numbered_values import text_literal
+from pytest_dbcluster.workloads.sql.statement_stream import FileStatement, StatementStream
 
 MOST_BYTES = 512 * 1024  # of one INSERT; every release accepts 1 MiB
 MOST_ROWS = 5000
@@ -33,6 +35,8 @@ AT_ROW = re.compile(r"at row (\d+)")
 # Without foreign keys, files may come in any order. Unique keys are checked: MariaDB would report a row that is there
 # twice only as a failed COMMIT.
 SESSION = ("SET SESSION foreign_key_checks = 0", "SET SESSION sql_mode = CONCAT(@@sql_mode, ',NO_AUTO_VALUE_ON_ZERO')")
+# What a dump sets at its beginning, unless it is made with --compact. It may have values of computed columns.
+DUMP_MODE = "SET SESSION sql_mode = 'NO_AUTO_VALUE_ON_ZERO'"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,7 +44,7 @@ class TableFile:
     """A file with the rows of one table."""
 
     path: Path
-    """The file: ``TABLE.csv`` or ``TABLE.tsv``, or either with ``.gz``."""
+    """The file: ``TABLE.csv`` or ``TABLE.tsv``, or either with ``.gz`` or ``.zst``."""
 
     table: str
     """Name of the table."""
@@ -58,14 +62,14 @@ def table_files(directory: Path, data: str, tables: Sequence[str]) -> list[Table
     """The files of a directory with data. Raises ConfigError for a file that belongs to no table."""
     found = []
     for path in sorted((directory / data).iterdir()):
-        name = path.name.removesuffix(".gz")
+        name = compression.plain_name(path.name)
         ending = Path(name).suffix
         if path.name.startswith("."):
             continue
         table = name.removesuffix(ending)
         place = f"{directory.name}/{data}/{path.name}"
         if ending not in DIALECTS:
-            raise ConfigError(f"{place}: files of data are TABLE.csv or TABLE.tsv, also with .gz")
+            raise ConfigError(f"{place}: files of data are TABLE.csv or TABLE.tsv, also with .gz or .zst")
         if table not in tables:
             hint = registry.suggestion("table", table, tables)
             raise ConfigError(f"{place}: the schema has no table {table!r}{hint or '; known: ' + ', '.join(tables)}")
@@ -78,16 +82,24 @@ class Loader:
 
     def __init__(self, directory: Path, manifest: WorkloadManifest, connection: Connection) -> None:
         self._directory, self._manifest, self._sql = directory, manifest, connection
-        self._sql.query(f"USE `{manifest.database}`")
+        self._begin()
+
+    def _begin(self) -> None:
+        self._sql.query(f"USE `{self._manifest.database}`")
         self._sql.run(SESSION)
 
-    def load(self, tables: Sequence[str]) -> None:
-        """Run the schema, the data, and what follows. Raises ConfigError with file and line."""
+    def load(self, tables: Sequence[str], check: Callable[[Collection[str]], None] = lambda names: None) -> None:
+        """Run the schema, the data, and what follows. Raises ConfigError with file and line.
+
+        check: raises an error for tables that do not fit. It is called with the names of new tables, before any of
+        their rows are sent.
+        """
         manifest = self._manifest
         if manifest.schema:
-            self.run_file(manifest.schema)
-        if manifest.data.endswith(".sql"):
-            self.run_file(manifest.data)
+            self.run_file(manifest.schema, check)
+            check(tables)
+        if manifest.data_are_sql:
+            self.run_file(manifest.data, check)
         elif manifest.data:
             for file in table_files(self._directory, manifest.data, tables):
                 self._insert_file(file)
@@ -96,17 +108,47 @@ class Loader:
         for name in manifest.after_load:
             self.run_file(name)
 
-    def run_file(self, name: str) -> None:
-        """Run the statements of a file of SQL, with the values of the variables of the manifest."""
-        path = self._directory / name
-        source = SQLText(f"{self._directory.name}/{name}", path.read_text(encoding="utf-8"))
-        for place, statement in schema.split(schema.with_values(source, self._manifest.variables)):
+    def run_file(self, name: str, check: Callable[[Collection[str]], None] = lambda names: None) -> None:
+        """Run a file of SQL of any size: a dump as it is, any other file with the values of variables."""
+        path, shown = self._directory / name, f"{self._directory.name}/{name}"
+        most = int(self._sql.query("SELECT @@max_allowed_packet")[0][0]) - 1  # a packet begins with one byte more
+        if not dump.is_dump(path, shown):
+            self._run(self._statements(path, shown, most), shown, check)
+            return
+        self._sql.query(DUMP_MODE)
+        self._run(dump.statements(path, shown, most), shown, check)
+        self._sql.close()  # the settings of a dump end with its session
+        self._begin()
+
+    def _run(self, statements: Iterable[FileStatement], shown: str, check: Callable[[Collection[str]], None]) -> None:
+        unchecked: list[str] = []
+        for place, text in statements:
+            if dump.CREATE.match(text):
+                source = SQLText(shown, text.decode("utf-8", "replace"))
+                unchecked += [table.name for table in schema.created_tables(source)]
+            elif unchecked and dump.ROWS.match(text):
+                check(unchecked)
+                unchecked = []
             try:
-                self._sql.query(statement, wait.SLOW_SECONDS)
+                self._sql.send(text, wait.SLOW_SECONDS)
             except SQLError as error:
                 if error.lost:
                     raise
                 raise place.error(f"error {error.number}: {error.reason}") from None
+
+    def _statements(self, path: Path, shown: str, most: int) -> Iterator[FileStatement]:
+        """The statements of a file of SQL that is no dump, with the values of its variables."""
+        with compression.open_bytes(path, shown) as file:
+            for place, text in StatementStream(file, shown, most):
+                try:
+                    source = SQLText(shown, text.decode("utf-8"), (place.line, place.column))
+                except UnicodeDecodeError as error:
+                    raise place.error(f"this file is not UTF-8: {error}") from None
+                schema.refuse_databases(source)
+                yield FileStatement(place, self._with_values(source) if b":" in text else text)
+
+    def _with_values(self, source: SQLText) -> bytes:
+        return schema.with_values(source, self._manifest.variables).text.encode()
 
     def _columns(self, table: str) -> list[str]:
         """The columns of a table that rows give a value."""
@@ -130,8 +172,10 @@ class Loader:
 
     def _insert_file(self, file: TableFile) -> None:
         columns = self._columns(file.table)
-        opened = gzip.open if file.path.suffix == ".gz" else open
-        with opened(file.path, "rt", encoding="utf-8", newline="") as text:
+        with (
+            compression.open_bytes(file.path, file.shown) as content,
+            io.TextIOWrapper(content, encoding="utf-8", newline="") as text,
+        ):
             reader = csv.reader(text, strict=True, **file.dialect)  # type: ignore[arg-type]
             rows = _with_line_numbers(reader, file.shown)
             first = next(rows, None)

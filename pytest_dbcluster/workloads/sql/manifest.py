@@ -1,7 +1,7 @@
 """``workload.toml``: which files of a directory are the schema, the data and the transactions, and their weights.
 
-Without it, ``schema.sql`` is the schema and ``data`` or ``generate.sql`` has the data. Each other ``.sql`` file is a
-transaction of weight 1.
+Without it, ``schema.sql`` is the schema, one of ``DATA`` has the data, and each other ``.sql`` file is a transaction of
+weight 1.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ from pytest_dbcluster import registry
 from pytest_dbcluster.errors import ConfigError
 
 FILE = "workload.toml"
-SCHEMA, DATA, GENERATE = "schema.sql", "data", "generate.sql"
+SCHEMA = "schema.sql"
+SQL_ENDINGS = (".sql", ".sql.gz", ".sql.zst")
+DATA = ("data", "generate.sql", *(f"dump{ending}" for ending in SQL_ENDINGS))
 RESETS = ("none", "surplus", "copy")
 MEANT = {"retries": "attempts", "scripts": "transactions", "queries": "transactions", "name": "database"}
 DATABASE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
@@ -50,7 +52,7 @@ class WorkloadManifest:
     """The file with CREATE TABLE; empty if the data make the tables."""
 
     data: str
-    """A directory with TABLE.csv or TABLE.tsv, or a file of SQL; empty for none."""
+    """A directory with TABLE.csv or TABLE.tsv, or a file of SQL such as a dump; empty for none."""
 
     rows: Mapping[str, int]
     """Tables that are filled with generated rows, each with their number."""
@@ -69,6 +71,11 @@ class WorkloadManifest:
 
     attempts: int
     """Maximum number of attempts of one transaction."""
+
+    @property
+    def data_are_sql(self) -> bool:
+        """Whether the data are a file of SQL."""
+        return self.data.endswith(SQL_ENDINGS)
 
 
 def read(directory: Path, variables: Mapping[str, Value] | None = None) -> WorkloadManifest:
@@ -135,6 +142,7 @@ class _Keys:
 
     def __init__(self, directory: Path, place: str, given: Mapping[str, Any]) -> None:
         self._directory, self._place, self._given = directory, place, given
+        self._resolved = directory.resolve()
 
     def _error(self, words: str) -> ConfigError:
         return ConfigError(f"{self._place}: {words}")
@@ -150,7 +158,7 @@ class _Keys:
         after_load = self._after_load()
         reset = self._reset()
         others = {schema, data, *after_load, reset}
-        if not schema and not data.endswith(".sql"):
+        if not schema and not data.endswith(SQL_ENDINGS):
             raise self._error(f"there is no {SCHEMA}: write CREATE TABLE statements into it")
         variables = {**values(self._place, self._given.get("variables", {})), **replaced}
         return WorkloadManifest(
@@ -179,21 +187,25 @@ class _Keys:
         """The name of a file that is inside of the directory."""
         if not isinstance(name, str):
             raise self._error(f"{key}: {name!r}: it accepts names of files")
-        if not (self._directory / name).resolve().is_relative_to(self._directory.resolve()):
+        path = (self._resolved / name).resolve()
+        if not path.is_relative_to(self._resolved):
             raise self._error(f"{key}: {name!r} is outside of the directory: copy it into {self._directory.name}/")
-        if not (self._directory / name).exists():
+        if not path.exists():
             files = sorted(path.name for path in self._directory.iterdir())
             raise self._error(f"{key}: there is no file {name!r}{registry.suggestion('file', name, files)}")
         return name
 
     def _data(self) -> str:
-        usual = next((name for name in (DATA, GENERATE) if (self._directory / name).exists()), "")
+        usual = next((name for name in DATA if (self._directory / name).exists()), "")
         name = self._text("data", usual)
         if not name:
             return ""
         self._existing("data", name)
-        if not (self._directory / name).is_dir() and not name.endswith(".sql"):
-            raise self._error(f"data={name!r}: it accepts a directory with TABLE.csv and TABLE.tsv, or a file of SQL")
+        if not (self._directory / name).is_dir() and not name.endswith(SQL_ENDINGS):
+            raise self._error(
+                f"data={name!r}: it accepts a directory with TABLE.csv and TABLE.tsv, or a file of SQL, which ends in "
+                f"{', '.join(SQL_ENDINGS)}"
+            )
         return name.rstrip("/")
 
     def _after_load(self) -> tuple[str, ...]:
@@ -203,7 +215,7 @@ class _Keys:
         return tuple(self._existing("after_load", name) for name in names)
 
     def _database(self) -> str:
-        usual = "dbcluster_" + re.sub(r"\W", "_", self._directory.resolve().name, flags=re.ASCII).lower()
+        usual = "dbcluster_" + re.sub(r"\W", "_", self._resolved.name, flags=re.ASCII).lower()
         name = self._text("database", usual[:64])
         if not DATABASE.fullmatch(name) or name.lower() in SYSTEM:
             raise self._error(f"database={name!r}: it accepts a name of letters, digits and _, and none of the server")
@@ -249,7 +261,7 @@ class _Keys:
         if "transactions" in self._given:
             found = transactions_of(self._place, self._given["transactions"])
         else:
-            names = sorted(path.name for path in self._directory.glob("*.sql") if path.name not in {*others, GENERATE})
+            names = sorted(path.name for path in self._directory.glob("*.sql") if path.name not in {*others, *DATA})
             found = tuple(Weighted(name) for name in names)
         if not found:
             raise self._error(

@@ -2,28 +2,43 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import dataclasses
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
 
 from pytest_dbcluster import registry
 from pytest_dbcluster.workloads.sql.language.lexer import FilePlace, SQLText, Token, replace_variables
 from pytest_dbcluster.workloads.sql.language.lua_expressions import sql_literal
 
 DATABASES = ("DATABASE", "SCHEMA")
-CREATE = re.compile(r"\s*CREATE\s+TABLE\s+(?:IF\s+NOT\s+EXISTS\s+)?(?:`([^`]+)`|(\w+))", re.IGNORECASE)
 MODIFIERS = ("OR", "REPLACE", "IF", "NOT", "EXISTS")
+NOT_PRIMARY = ("UNIQUE", "FOREIGN", "FULLTEXT", "SPATIAL", "BY", "LINEAR")  # words before KEY
+# With one of these, only the server knows whether a table has a primary key, or one that serves as it.
+UNCLEAR = ("LIKE", "SELECT", "UNIQUE", "SERIAL")
 
 
-def split(source: SQLText) -> Iterator[tuple[FilePlace, str]]:
-    """The statements of a file, each with its place. ``DELIMITER`` lines are obeyed.
+@dataclasses.dataclass(frozen=True)
+class CreatedTable:
+    """A table as its CREATE TABLE has it."""
 
-    Raises ConfigError for USE and for statements about databases: all tables are in the workload's own.
-    """
-    for tokens in _statements(source):
-        telling = [token for token in tokens if not token.silent]
-        if telling:
-            _refuse_databases(source, telling)
-            yield source.place(telling[0].start), "".join(token.text for token in tokens).strip()
+    place: FilePlace
+    """The place of the statement."""
+
+    name: str
+    """Its name, without a database."""
+
+    engine: str
+    """Its storage engine, as written; empty for that of the server."""
+
+    keyed: bool | None
+    """Whether it has a primary key; None if the text does not show it."""
+
+
+def refuse_databases(source: SQLText) -> None:
+    """Raise ConfigError if the text of a statement is one about databases."""
+    first = list(itertools.islice((token for token in source.tokens() if not token.silent), 2))
+    if first:
+        _refuse_databases(source, first)
 
 
 def _refuse_databases(source: SQLText, telling: Sequence[Token]) -> None:
@@ -54,30 +69,53 @@ def _statements(source: SQLText) -> Iterator[list[Token]]:
     yield tokens
 
 
-def created_tables(source: SQLText) -> list[str]:
-    """The tables that a file makes, in order. Temporary tables and views are left out.
+def created_tables(source: SQLText, before: Sequence[CreatedTable] = ()) -> list[CreatedTable]:
+    """The tables that are there after a file, in order. Temporary tables and views are left out.
 
-    Raises ConfigError for statements about databases.
+    before: the tables that are there before it. Raises ConfigError for statements about databases.
     """
-    found = []
+    found = {table.name: table for table in before}
     for tokens in _statements(source):
         telling = [token for token in tokens if not token.silent]
-        words = [token.word for token in telling]
-        if telling:
-            _refuse_databases(source, telling)
-        if words[:1] != ["CREATE"] or "TABLE" not in words[1:4] or "TEMPORARY" in words[1:4]:
+        if not telling:
             continue
-        after = telling[words.index("TABLE") + 1 :]
-        names = [token for token in after if token.word not in MODIFIERS]
-        if len(names) > 2 and names[1].text == ".":
-            raise source.place(names[0].start).error("a name of a table has no database here: write the table alone")
-        found.append(names[0].name)
-    return found
+        _refuse_databases(source, telling)
+        words = [token.word for token in telling]
+        if table := _created_table(source, telling, words):
+            found[table.name] = table
+        elif words[:2] == ["ALTER", "TABLE"] and telling[2:] and telling[2].name in found:
+            name = telling[2].name
+            found[name] = dataclasses.replace(found[name], engine="", keyed=None)
+    return list(found.values())
 
 
-def dumped_tables(lines: Iterable[str]) -> list[str]:
-    """The tables that a dump makes. Only lines that begin with CREATE TABLE count: a dump may be large."""
-    return [found[1] or found[2] for found in map(CREATE.match, lines) if found]
+def _created_table(source: SQLText, telling: Sequence[Token], words: Sequence[str]) -> CreatedTable | None:
+    """The table that a statement makes; None for any other statement."""
+    if words[:1] != ["CREATE"] or "TABLE" not in words[1:4] or "TEMPORARY" in words[1:4]:
+        return None
+    after = telling[words.index("TABLE") + 1 :]
+    names = [token for token in after if token.word not in MODIFIERS]
+    if len(names) > 2 and names[1].text == ".":
+        raise source.place(names[0].start).error("a name of a table has no database here: write the table alone")
+    keyed = any(
+        token.word == "KEY" and before.text not in ("(", ",") and before.word not in NOT_PRIMARY
+        for before, token in itertools.pairwise(names)
+    )
+    unclear = any(token.word in UNCLEAR for token in names)
+    return CreatedTable(
+        source.place(telling[0].start), names[0].name, _engine(names), True if keyed else None if unclear else False
+    )
+
+
+def _engine(tokens: Sequence[Token]) -> str:
+    """The value of ENGINE after the columns; empty without it."""
+    depth = 0
+    for number, token in enumerate(tokens):
+        depth += (token.text == "(") - (token.text == ")")
+        if token.word == "ENGINE" and depth == 0:
+            rest = [each for each in tokens[number + 1 : number + 3] if each.text != "="]
+            return rest[0].text.strip("'\"`") if rest else ""
+    return ""
 
 
 def with_values(source: SQLText, constants: Mapping[str, int | float | str | bool]) -> SQLText:
@@ -94,4 +132,4 @@ def with_values(source: SQLText, constants: Mapping[str, int | float | str | boo
             )
         return sql_literal(constants[name])
 
-    return SQLText(source.file, replace_variables(source, value))
+    return SQLText(source.file, replace_variables(source, value), source.begin)

@@ -28,6 +28,7 @@ LONGEST_NAME = 64
 GIVEN = ""  # in the place of a table's name: the largest number that unique_id() has given
 MOST_COUNTED = 1_000_000  # rows: larger tables are not counted in each round
 TRANSACTIONAL = ("INNODB", "ROCKSDB")
+REPLICATING = ("galera", "group_replication")  # topologies that replicate rows of such engines only
 KEYS = """\
 SELECT t.table_name, t.engine, c.column_name, c.data_type FROM information_schema.tables t
 LEFT JOIN information_schema.statistics s ON s.table_schema = t.table_schema AND s.table_name = t.table_name
@@ -40,6 +41,9 @@ SELECT c.column_name, c.column_type, c.collation_name, s.sub_part FROM informati
 JOIN information_schema.columns c ON c.table_schema = s.table_schema AND c.table_name = s.table_name
 AND c.column_name = s.column_name
 WHERE s.table_schema = '{database}' AND s.table_name = '{table}' AND s.index_name = 'PRIMARY' ORDER BY s.seq_in_index"""
+UNIQUE_KEYS = """\
+SELECT table_name FROM information_schema.statistics WHERE table_schema = '{database}' AND non_unique = 0
+GROUP BY table_name, index_name HAVING SUM(nullable = 'YES') = 0"""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,6 +61,9 @@ class UserTable:
 
     whole: bool
     """Whether this column has whole numbers."""
+
+    keyed: bool
+    """Whether it has a primary key, or a unique key without a column that may be NULL."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,29 +88,50 @@ class LoadedTable:
 
 def user_tables(node: Node, database: str) -> list[UserTable]:
     """The tables in the database of a workload, without ours."""
+    keyed = {name for (name,) in node.query(UNIQUE_KEYS.format(database=database))}
     return [
-        UserTable(str(name), str(engine), str(key or ""), str(kind).lower() in WHOLE)
+        UserTable(str(name), str(engine), str(key or ""), str(kind).lower() in WHOLE, name in keyed)
         for name, engine, key, kind in node.query(KEYS.format(database=database))
         if not str(name).startswith("dbcluster_")
     ]
 
 
-def refuse_unfit(cluster: Cluster, database: str) -> None:
-    """Raise ConfigError for a table that the topology of the cluster does not replicate."""
+def unfit(topology: str, name: str, engine: str, keyed: bool | None) -> str:
+    """Why a topology does not replicate a table; empty if it does. keyed: as in UserTable, None if it is not known."""
+    if topology in REPLICATING and engine.upper() not in ("", *TRANSACTIONAL):
+        return (
+            f"table {name} has engine {engine}, and {topology} replicates InnoDB tables only: write ENGINE=InnoDB in "
+            "the schema, or leave ENGINE out"
+        )
+    if topology == "group_replication" and keyed is False:
+        return (
+            f"table {name} has no primary key, and group_replication refuses writes to such a table: add one to the "
+            "schema"
+        )
+    return ""
+
+
+def refuse_unfit(cluster: Cluster, database: str, names: Collection[str] | None = None) -> None:
+    """Raise ConfigError for a table that the topology of the cluster does not replicate. names: None for all tables."""
     topology = cluster.spec.topology
-    if topology not in ("galera", "group_replication"):
+    if topology not in REPLICATING:
         return
     for table in user_tables(cluster.writers[0], database):
-        if table.engine.upper() not in TRANSACTIONAL:
-            raise ConfigError(
-                f"table {table.name} has engine {table.engine}, and {topology} replicates InnoDB tables only: write "
-                "ENGINE=InnoDB in the schema, or leave ENGINE out"
-            )
-        if topology == "group_replication" and not table.key:
-            raise ConfigError(
-                f"table {table.name} has no primary key, and group_replication refuses writes to such a table: add one "
-                "to the schema"
-            )
+        reason = unfit(topology, table.name, table.engine, table.keyed)
+        if reason and (names is None or table.name in names):
+            raise ConfigError(reason)
+
+
+def remarks(cluster: Cluster, database: str) -> list[str]:
+    """What Galera does with tables without a primary key, a line for each of them."""
+    if cluster.spec.topology != "galera":
+        return []
+    return [
+        f"table {table.name} has no primary key: nodes of Galera may have its rows in different orders, and each "
+        "changed row is searched in the whole table"
+        for table in user_tables(cluster.writers[0], database)
+        if not table.keyed
+    ]
 
 
 def keep_loaded(node: Node, database: str) -> None:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pytest_dbcluster.workloads.schema_mark import SchemaMark
     from pytest_dbcluster.workloads.sql.directory import SQLDirectory
     from pytest_dbcluster.workloads.sql.language.lua_code import Program
+    from pytest_dbcluster.workloads.sql.tables import UserTable
     from pytest_dbcluster.workloads.sysbench_driver import Call
 
 CHOICES = {
@@ -228,7 +229,8 @@ class SQLFiles(Workload):
         node = setting.cluster.writers[0]
         node.query(f"CREATE DATABASE `{self.database}`")
         with table_statistics.without_recalculation(setting.cluster.nodes):
-            self._load(node)
+            self._load(setting, node)
+            self._refuse_unread(tables.user_tables(node, self.database))
             tables.keep_loaded(node, self.database)
             if self.read.manifest.reset == "copy":
                 tables.keep_copies(node, self.database)
@@ -236,16 +238,32 @@ class SQLFiles(Workload):
             table_statistics.analyze(setting.cluster, self.database, made)
         self._mark.write(node)
 
-    def _load(self, node: Node) -> None:
+    def _load(self, setting: Setting, node: Node) -> None:
         """Run the schema and the data on one node."""
         from pytest_dbcluster.clusters.servers.connection import Connection
-        from pytest_dbcluster.workloads.sql import loading
+        from pytest_dbcluster.workloads.sql import loading, tables
 
         connection = Connection(node.name, node.endpoint, look=node.look)
         try:
-            loading.Loader(self.read.path, self.read.manifest, connection).load(self.read.tables)
+            loader = loading.Loader(self.read.path, self.read.manifest, connection)
+            loader.load(self.read.tables, lambda names: tables.refuse_unfit(setting.cluster, self.database, names))
         finally:
             connection.close()
+
+    def _refuse_unread(self, made: Sequence[UserTable]) -> None:
+        """Raise ConfigError for a table that no CREATE TABLE shows: it would not be compared between nodes."""
+        if names := [table.name for table in made if table.name not in self.read.tables]:
+            raise ConfigError(
+                f"{self.read.name}/{self.read.manifest.data}: it makes table {names[0]}, and the schema has no CREATE "
+                "TABLE of it: add it there, or leave `schema` out if a dump makes all tables"
+            )
+
+    def unfit(self, topology: str) -> str:
+        """Why a topology does not replicate a table, as far as the files show it; empty if it does."""
+        from pytest_dbcluster.workloads.sql import tables
+
+        found = ((each, tables.unfit(topology, each.name, each.engine, each.keyed)) for each in self.read.created)
+        return next((f"{table.place}: {reason}" for table, reason in found if reason), "")
 
     def prepare(self, setting: Setting) -> None:
         """Load the tables unless the cluster has them, and let the server check each statement.
@@ -264,6 +282,8 @@ class SQLFiles(Workload):
         if not self._mark.stands(node):
             self.populate(setting)
         tables.refuse_unfit(setting.cluster, self.database)
+        for line in tables.remarks(setting.cluster, self.database):
+            setting.progress(f"{self}: {line}")
         if self.read.manifest.reset == "surplus":
             tables.refuse_unremovable(tables.loaded_tables(node, self.database), self._targets, self.read.name)
         if self.read.manifest.reset == "copy":

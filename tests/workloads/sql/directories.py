@@ -14,10 +14,10 @@ FILES = {
 
 
 def directory(path, files):
-    """A directory with the usual files; ``files`` replaces some of them, None leaves one out."""
+    """A directory with the usual files; ``files`` replaces some of them, as text or bytes; None leaves one out."""
     path.mkdir(parents=True)
     for name, text in {**FILES, **files}.items():
         if text is not None:
             (path / name).parent.mkdir(parents=True, exist_ok=True)
-            (path / name).write_text(text)
+            (path / name).write_bytes(text if isinstance(text, bytes) else text.encode())
     return path

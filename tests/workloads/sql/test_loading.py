@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import gzip
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from pytest_dbcluster.errors import ConfigError
-from pytest_dbcluster.workloads.sql import tables
+from pytest_dbcluster.workloads.sql import SQLFiles, tables
+from pytest_dbcluster.workloads.workload import Setting
+from tests.support.dumps import packed
 from tests.workloads.sql.directories import directory
 
 BROWSE = "SELECT 1;"
@@ -50,17 +51,21 @@ def test_rows_of_files_are_those_of_the_table(stored, name, text):
     assert str(rows[0][2]) in ("2020-01-31", "None")
 
 
-def test_files_may_be_compressed(setting, files, tmp_path):
-    """As TABLE.csv.gz."""
+@pytest.mark.parametrize("ending", [".gz", ".zst"])
+def test_files_may_be_compressed(setting, files, tmp_path, ending):
+    """As TABLE.csv.gz and TABLE.csv.zst."""
     workload = files({**SMALL, "data/names.csv": "1,a,\\N,\\N\n"}, name="plain/shop")
-    path = directory(tmp_path / "packed" / "shop", {**SMALL, "data/empty": ""})
-    (path / "data" / "empty").unlink()
-    (path / "data" / "names.csv.gz").write_bytes(gzip.compress(b"5,b,\\N,\\N\n"))
-    packed = type(workload)(path, threads=1)
-    packed.prepare(setting)
+    name = f"data/names.csv{ending}"
+    path = directory(tmp_path / "packed" / "shop", {**SMALL, name: packed(b"5,b,\\N,\\N\n" * 2, name)})
+    other = SQLFiles(path, threads=1)
+    with pytest.raises(ConfigError, match=rf"^shop/data/names\.csv\{ending}, lines 1 to 2: .* Duplicate entry '5'"):
+        other.prepare(setting)
 
-    assert setting.cluster.nodes[0].query(f"SELECT id, name FROM {packed.tables[0]}") == [(5, "b")]
-    assert packed.data_set != workload.data_set
+    (path / name).write_bytes(packed(b"5,b,\\N,\\N\n", name))
+    other = SQLFiles(path, threads=1)
+    other.prepare(setting)
+    assert setting.cluster.nodes[0].query(f"SELECT id, name FROM {other.tables[0]}") == [(5, "b")]
+    assert other.data_set != workload.data_set
 
 
 def test_more_rows_than_one_statement_takes_are_there(stored):
@@ -220,7 +225,7 @@ def test_statistics_are_those_of_all_rows(setting, files):
         ({"data/names.csv": '1,"a,\\N,\\N\n'}, r"shop/data/names\.csv:1: unexpected end of data"),
         ({"data/names.csv": ""}, r"shop/data/names\.csv: there is no row in this file"),
         ({"data/nmes.csv": "1"}, r"shop/data/nmes\.csv: the schema has no table 'nmes'; did you mean names\?"),
-        ({"data/names.xls": "1"}, r"shop/data/names\.xls: files of data are TABLE\.csv or TABLE\.tsv"),
+        ({"data/names.xls": "1"}, r"shop/data/names\.xls: files of data are TABLE\.csv or TABLE\.tsv, also with"),
         ({"workload.toml": "rows = {nmes = 5}"}, r"shop/workload\.toml: rows: .* table 'nmes'; did you mean names\?"),
         ({"schema.sql": NAMES + "\nINSERT INTO nmes VALUES (1);"}, r"shop/schema\.sql:2:1: error 1146: Table '"),
         ({"schema.sql": NAMES.replace("DATE", "DTE")}, r"shop/schema\.sql:1:1: error (1064|4161): "),
@@ -286,21 +291,67 @@ def test_group_replication_needs_primary_keys(setting, files):
     tables.refuse_unfit(cluster_of(setting, "galera"), workload.database)
 
 
-def test_myisam_is_refused_on_real_galera_nodes(galera2, client, tmp_path):
-    """When the tables are there, and before a round."""
-    from pytest_dbcluster.workloads.sql import SQLFiles
-    from pytest_dbcluster.workloads.workload import Setting
+@pytest.fixture
+def on_galera(galera2, client, tmp_path, said):
+    """``on_galera({"schema.sql": ...})``: a workload of these files, and two nodes for it."""
+    made, setting = [], Setting(galera2, client, galera2.nodes[0].release, "quick", said.append)
 
-    path = directory(tmp_path / "shop", {**SMALL, "schema.sql": NAMES.replace(";", " ENGINE=MyISAM;")})
-    workload = SQLFiles(path, threads=1)
-    setting = Setting(galera2, client, galera2.nodes[0].release, "quick", lambda line: None)
-    try:
-        with pytest.raises(
-            ConfigError, match="table names has engine MyISAM, and galera replicates InnoDB tables only"
-        ):
-            workload.prepare(setting)
-    finally:
-        workload.clean(setting)
+    def on_galera(changed):
+        made.append(SQLFiles(directory(tmp_path / f"galera{len(made)}" / "shop", {**SMALL, **changed}), threads=1))
+        return made[-1], setting
+
+    yield on_galera
+    for each in made:
+        each.clean(setting)
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"schema.sql": NAMES.replace(";", " ENGINE=MyISAM;"), "data/names.csv": "1,a,\\N,\\N\n"},
+        {
+            "schema.sql": None,
+            "dump.sql": NAMES.replace(";", " ENGINE=Aria;") + "\nINSERT INTO names (id) VALUES (1);",
+        },
+        {
+            "schema.sql": None,
+            "dump.sql": "CREATE TABLE other (id INT PRIMARY KEY);\nINSERT INTO other VALUES (1);\n"
+            "CREATE TABLE names LIKE other;\nALTER TABLE names ENGINE=MEMORY;\nINSERT INTO names VALUES (1);",
+        },
+    ],
+)
+def test_galera_refuses_tables_before_their_rows(on_galera, files):
+    """Between CREATE TABLE and the first INSERT into the table; both nodes have it without a row."""
+    workload, setting = on_galera(files)
+    with pytest.raises(ConfigError, match=r"table names has engine \w+, and galera replicates InnoDB tables only"):
+        workload.prepare(setting)
+
+    for node in setting.cluster.nodes:
+        assert node.query(f"SELECT COUNT(*) FROM {workload.database}.names") == [(0,)]
+
+
+def test_galera_takes_tables_without_a_key_and_says_so(on_galera, said):
+    """Inserts, updates and deletes reach the other node; a line of progress says what such a table costs."""
+    statements = (
+        "INSERT INTO names VALUES (1, 'a')",
+        "UPDATE names SET name = 'b' WHERE id = 2",
+        "DELETE FROM names WHERE id = 3",
+    )
+    files = {
+        "schema.sql": "CREATE TABLE names (id INT, name VARCHAR(9));",
+        "workload.toml": 'reset = "none"\n',
+        "data/names.csv": "2,a\n3,a\n3,b\n",
+        "browse.sql": ";\n".join(statements),
+    }
+    workload, setting = on_galera(files)
+    workload.prepare(setting)
+    workload.run(setting)
+    assert setting.cluster.settle(60), setting.cluster.backlog()
+    setting.cluster.check(workload.tables)
+
+    assert [line for line in said if "table names has no primary key: " in line] != []
+    for node in setting.cluster.nodes:
+        assert node.query(f"SELECT COUNT(*), MAX(name) FROM {workload.database}.names WHERE id > 1") == [(1, "b")]
 
 
 def test_nodes_have_equal_statistics(galera2, client, tmp_path):
@@ -324,7 +375,6 @@ def test_nodes_have_equal_statistics(galera2, client, tmp_path):
 
 def test_the_data_set_depends_on_what_fills_the_tables(tmp_path):
     """On files, numbers of rows, and on variables only if they are used for the data."""
-    from pytest_dbcluster.workloads.sql import SQLFiles
 
     def data_set(number, changed, **fields):
         return SQLFiles(directory(Path(tmp_path) / str(number) / "shop", {**SMALL, **changed}), **fields).data_set

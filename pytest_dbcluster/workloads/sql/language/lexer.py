@@ -30,12 +30,16 @@ TOKEN = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
+# The first line of newer dumps: their client then runs nothing but SQL. No server runs what is in it.
+SANDBOX = re.compile(r"/\*M?!999999\\")
 WHOLE = {  # by the first character: what quotes or a comment with an end look like
     "'": re.compile(r"'(?:[^'\\]|\\.|'')*'", re.DOTALL),
     '"': re.compile(r'"(?:[^"\\]|\\.|"")*"', re.DOTALL),
     "`": re.compile(r"`(?:[^`]|``)*`"),
     "/": re.compile(r"/\*.*?\*/", re.DOTALL),
 }
+LINE = re.compile(r"(?:\\\r?\n|[^\n])*")
+CONTINUED = re.compile(r"\\(\r?)\n")
 
 
 class FilePlace(NamedTuple):
@@ -91,22 +95,24 @@ class Token(NamedTuple):
     def silent(self) -> bool:
         """Whether the server ignores it: space, and comments other than ``/*!`` and ``/*+``."""
         if self.kind == "comment":
-            return not self.text.startswith(("/*!", "/*M!", "/*+"))
+            return not self.text.startswith(("/*!", "/*M!", "/*+")) or bool(SANDBOX.match(self.text))
         return self.kind in ("space", "line_comment")
 
 
 class SQLText:
-    """The text of one file."""
+    """The text of one file, or a part of it. begin: line and column of its first character."""
 
-    def __init__(self, file: str, text: str) -> None:
+    def __init__(self, file: str, text: str, begin: tuple[int, int] = (1, 1)) -> None:
         self.file = file
         self.text = text
+        self.begin = begin
         self._lines = [0, *(match.end() for match in re.finditer("\n", text))]
 
     def place(self, offset: int) -> FilePlace:
         """The place of a character."""
         line = bisect.bisect_right(self._lines, offset)
-        return FilePlace(self.file, line, offset - self._lines[line - 1] + 1)
+        column = offset - self._lines[line - 1] + (self.begin[1] if line == 1 else 1)
+        return FilePlace(self.file, self.begin[0] + line - 1, column)
 
     def token(self, offset: int) -> Token:
         """The token that begins at this offset. Raises ConfigError for quotes or a comment without an end."""
@@ -132,9 +138,10 @@ class SQLText:
 
         A backslash at the end of a line continues it; the backslash and the line break become spaces.
         """
-        match = re.compile(r"(?:\\\r?\n|[^\n])*").match(self.text, offset)
+        match = LINE.match(self.text, offset)
         assert match
-        return re.sub(r"\\(\r?)\n", lambda found: " " * len(found[0]), match[0]), match.end()
+        rest = match[0]
+        return CONTINUED.sub(lambda found: " " * len(found[0]), rest) if "\n" in rest else rest, match.end()
 
 
 def replace_variables(source: SQLText, value: Callable[[Token], str]) -> str:
