@@ -24,6 +24,8 @@ SPEC = ClusterSpec("galera", nodes=2, proxy="haproxy")
 LOADS = [
     MySQLSlap("mixed", concurrency=4, queries=40, quick_queries=40, rows=300),
     SysBench("oltp_insert", table_count=2, size=300, threads=2, seconds=0.1),
+    *contract.LOADS["sqlfiles"],
+    *contract.LOADS["luascript"],
 ]
 
 test_a_run_says_how_long_it_took = contract.test_a_run_says_how_long_it_took
