@@ -16,7 +16,7 @@ from pytest_dbcluster.workloads.digest.schema.schema_tables import FRACTIONS, TE
 from pytest_dbcluster.workloads.digest.schema.statement_roles import LIKE, SEARCHING, Role
 from pytest_dbcluster.workloads.digest.stand_ins import StandIns
 from pytest_dbcluster.workloads.digest.value_domains import FEW, SMALL, ClassFacts, ValueDomains, flat
-from pytest_dbcluster.workloads.sql.numbered_values import text_prefix
+from pytest_dbcluster.workloads.sql.rows.numbered_values import text_prefix
 
 MOST_COPIES = 40
 MARK = re.compile(r"(`[^`]*`)|\?")

@@ -2,8 +2,8 @@
 
 - ``manifest``: workload.toml. ``directory``: all files of a directory, with digests.
 - ``schema``: the statements of files that make tables.
-- ``loading``: fills the tables. ``generated_rows``: rows of which only the number is given.
-- ``numbered_values``: different values of a column, for its unique index and for references to it.
+- ``loading``: fills the tables from files. ``rows/``: rows of which only the number is given.
+- ``dump``: the files of mysqldump. ``statement_stream``: the statements of a file. ``compression``: .gz and .zst.
 - ``tables``: what the tables held after loading, and how new rows are removed.
 - ``table_statistics``: the statistics of the tables, equal on all nodes.
 - ``example``: a small shop, which ``dbcluster init`` writes.

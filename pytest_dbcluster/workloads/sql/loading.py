@@ -17,10 +17,11 @@ from pytest_dbcluster import registry, wait
 from pytest_dbcluster.clusters.servers.connection import Connection, SQLError
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.formatting import quantity
-from pytest_dbcluster.workloads.sql import compression, dump, generated_rows, schema
+from pytest_dbcluster.workloads.sql import compression, dump, schema
 from pytest_dbcluster.workloads.sql.language.lexer import SQLText
 from pytest_dbcluster.workloads.sql.manifest import WorkloadManifest
-from pytest_dbcluster.workloads.sql.numbered_values import text_literal
+from pytest_dbcluster.workloads.sql.rows import generated_rows
+from pytest_dbcluster.workloads.sql.rows.numbered_values import text_literal
 from pytest_dbcluster.workloads.sql.statement_stream import FileStatement, StatementStream
 
 MOST_BYTES = 512 * 1024  # of one INSERT; every release accepts 1 MiB

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from pytest_dbcluster import wait
 from pytest_dbcluster.errors import ConfigError
-from pytest_dbcluster.workloads.sql.numbered_values import WHOLE, text_literal
+from pytest_dbcluster.workloads.sql.rows.numbered_values import WHOLE, text_literal
 
 if TYPE_CHECKING:
     from pytest_dbcluster.clusters.cluster import Cluster

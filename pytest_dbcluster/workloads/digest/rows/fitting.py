@@ -15,7 +15,7 @@ from pytest_dbcluster.workloads.digest.schema.schema_tables import DATES, WHOLE,
 from pytest_dbcluster.workloads.digest.stand_ins import StandIns, quote, text_of_literal
 from pytest_dbcluster.workloads.digest.value_domains import FEW, SMALL, ColumnValues, ValueDomains
 from pytest_dbcluster.workloads.sql.language.lua_expressions import sql_literal
-from pytest_dbcluster.workloads.sql.numbered_values import text_prefix
+from pytest_dbcluster.workloads.sql.rows.numbered_values import text_prefix
 
 PARTS = 1000
 PRIMES = (7919, 7907)  # one of them has no common factor with the number of rows, unless it is above 62 millions

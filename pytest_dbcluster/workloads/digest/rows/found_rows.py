@@ -23,7 +23,7 @@ from pytest_dbcluster.workloads.digest.schema.statement_roles import (
     StatementRoles,
 )
 from pytest_dbcluster.workloads.digest.value_domains import FEW, ClassFacts, ValueDomains
-from pytest_dbcluster.workloads.sql.numbered_values import text_prefix
+from pytest_dbcluster.workloads.sql.rows.numbered_values import text_prefix
 
 MOST_KEPT = 2000  # executions of one statement in one class
 NOW = "NOW"  # in the place of a time that is close to its statement

@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from pytest_dbcluster.clusters.servers.connection import Connection
 from pytest_dbcluster.errors import ConfigError
-from pytest_dbcluster.workloads.sql import numbered_values
-from pytest_dbcluster.workloads.sql.numbered_values import FIRST, WHOLE, Column, NumberedValues, text_literal
+from pytest_dbcluster.workloads.sql.rows import numbered_values
+from pytest_dbcluster.workloads.sql.rows.numbered_values import FIRST, WHOLE, Column, NumberedValues, text_literal
 
 SEED = 35
 LONGEST = 32  # characters of a text that the schema allows to be longer
