@@ -139,7 +139,7 @@ class _Fit:
         own = [[labels[number] for number in block] for block in self.blocks]
         before = [labels[block[0] - 1] if block[0] else 0 for block in self.blocks]
         each = map(self.sums_of, self.blocks)
-        return _total([sums(*drawn) for sums, *drawn in zip(each, own, before, strict=True)])
+        return _total([sums(drawn, prior) for sums, drawn, prior in zip(each, own, before, strict=True)])
 
 
 class _Score(NamedTuple):

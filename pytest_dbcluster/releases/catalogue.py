@@ -90,7 +90,7 @@ class Origin:
     """The vendor's repository with this suite; None for the distribution's own suite."""
 
     snapshot: str = ""
-    """The time of a snapshot of Debian's archive that has the suite as it was then; empty for the suite of today."""
+    """The time of a snapshot of Debian's archive that has the former suite; empty for the suite of today."""
 
     @property
     def supplier(self) -> str:

@@ -212,7 +212,7 @@ def _is_of_vendor(repository: Repository, entry: AptEntry) -> bool:
 
 
 def has_our_key(entry: AptEntry) -> bool:
-    """Whether an entry of a vendor is checked with the key that we ship, and not with one of this system."""
+    """Whether an entry of a vendor is checked with the key that we ship, not with one of this system."""
     return entry.repository is not None and dict(entry.options).get("Signed-By") == str(entry.repository.key)
 
 

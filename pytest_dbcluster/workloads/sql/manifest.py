@@ -1,6 +1,6 @@
 """``workload.toml``: which files of a directory are the schema, the data and the transactions, and their weights.
 
-Without it, ``schema.sql`` is the schema, one of ``DATA`` has the data, and each other ``.sql`` file is a transaction of
+Without it, ``schema.sql`` is the schema, and one of ``DATA`` has the data. Each other ``.sql`` file is a transaction of
 weight 1.
 """
 
