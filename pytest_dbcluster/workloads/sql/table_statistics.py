@@ -37,18 +37,30 @@ def without_recalculation(nodes: Sequence[Node]) -> Iterator[None]:
 
 
 def analyze(cluster: Cluster, database: str, tables: Sequence[str]) -> None:
-    """Each node analyzes these tables, once it has applied all changes. Nothing is replicated."""
+    """Each node analyzes these tables, once it has applied all changes.
+
+    Nodes that are read-only may accept this from replication only, so it is replicated to them.
+    """
     if not tables:
         return
-    cluster.settle(wait.SLOW_SECONDS)
     names = ", ".join(f"`{database}`.`{table}`" for table in tables)
-    of_each(cluster.nodes, lambda node: _analyze(node, names))
+    cluster.settle(wait.SLOW_SECONDS)
+    with _whole_samples(cluster.nodes):
+        if len(cluster.writers) == len(cluster.nodes):
+            of_each(cluster.nodes, lambda node: node.query(f"ANALYZE LOCAL TABLE {names}", wait.SLOW_SECONDS))
+        else:
+            cluster.writers[0].query(f"ANALYZE TABLE {names}", wait.SLOW_SECONDS)
+            cluster.settle(wait.SLOW_SECONDS)
 
 
-def _analyze(node: Node, names: str) -> None:
-    ((pages,),) = node.query(f"SELECT @@GLOBAL.{PAGES}")
-    node.query(f"SET GLOBAL {PAGES} = {WHOLE_PAGES if pages == USUAL_PAGES else pages}")
+@contextlib.contextmanager
+def _whole_samples(nodes: Sequence[Node]) -> Iterator[None]:
+    """While the context lasts, nodes read up to WHOLE_PAGES pages of an index, unless the user has chosen a number."""
+    before = of_each(nodes, lambda node: node.query(f"SELECT @@GLOBAL.{PAGES}")[0][0])
+    usual = [node for node, pages in zip(nodes, before, strict=True) if pages == USUAL_PAGES]
+    of_each(usual, lambda node: node.query(f"SET GLOBAL {PAGES} = {WHOLE_PAGES}"))
     try:
-        node.query(f"ANALYZE LOCAL TABLE {names}", wait.SLOW_SECONDS)
+        yield
     finally:
-        node.query(f"SET GLOBAL {PAGES} = {pages}")
+        with contextlib.suppress(DBClusterError):  # an error of the context is the one to report
+            of_each(usual, lambda node: node.query(f"SET GLOBAL {PAGES} = {USUAL_PAGES}"))
