@@ -17,6 +17,7 @@ typedef struct { // db_conn_t of sysbench's db_driver.h; the first of the driver
 int mysql_real_query(void *mysql, const char *statements, unsigned long length);
 int atoi(const uint8_t *digits);
 double atof(const uint8_t *digits);
+bool mysql_more_results(void *mysql);
 int mysql_next_result(void *mysql);
 void *mysql_store_result(void *mysql);
 void mysql_free_result(void *result);
@@ -102,6 +103,15 @@ function batch.send()
          if results[number] == nil then failed(number) end
       end
       if number < count then problem = C.mysql_next_result(mysql) end
+   end
+end
+
+-- Reads what follows the first result of the last statement: a CALL has a result for each SELECT, and one without rows.
+function batch.drain()
+   while C.mysql_more_results(mysql) do
+      if C.mysql_next_result(mysql) > 0 then failed(count) end
+      local result = C.mysql_store_result(mysql)
+      if result ~= nil then C.mysql_free_result(result) end
    end
 end
 

@@ -66,6 +66,8 @@ function r.send()
    record()
 end
 
+r.drain = batch.drain
+
 function r.execute(number, p)
    current, started = number, now()
    p.statement:execute()

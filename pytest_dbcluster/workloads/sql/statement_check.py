@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pytest_dbcluster.workloads.sql.language.lua_expressions import sql_literal
 from pytest_dbcluster.workloads.sql.language.scripts import Script, all_statements
-from pytest_dbcluster.workloads.sql.language.statements import Statement
+from pytest_dbcluster.workloads.sql.language.statements import PREPARABLE, Statement
 
 if TYPE_CHECKING:
     from pytest_dbcluster.clusters.servers.node import Node
@@ -25,7 +25,7 @@ def check(node: Node, database: str, scripts: Sequence[tuple[Script, int]], cons
     try:
         connection.query(f"USE `{database}`")
         for statement in (each for script, _ in scripts for each in all_statements(script.block)):
-            if not (statement.preparable or statement.reads_into or statement.returns):
+            if statement.verb not in PREPARABLE and not statement.reads_into:
                 continue
             try:
                 connection.query(f"PREPARE {NAME} FROM {sql_literal(_text(statement, constants))}")

@@ -281,6 +281,24 @@ def test_rows_that_a_change_returns_may_stay_unread(setting, files, prepared):
     assert query(setting, workload, "SELECT COUNT(*) FROM sales WHERE name = 'gone'") == [(0,)]
 
 
+@pytest.mark.parametrize("prepared", [True, False])
+def test_a_procedure_may_return_rows(setting, files, prepared):
+    """Any number of results, read or not; what it writes is there."""
+    procedure = (
+        "DELIMITER //\nCREATE PROCEDURE sell(item INT) BEGIN SELECT item AS sold, 5 AS left_over; "
+        "INSERT INTO sales (item, name) VALUES (item, 'sold'); SELECT 2; END//\nDELIMITER ;\n"
+    )
+    text = "\\set a random(1, 9)\nCALL sell(:a);\nCALL sell(:a);\nSELECT 1;\n"
+    manifest = 'after_load = ["sell.sql"]\ntransactions = ["call.sql"]\nrows = {items = 5, sales = 10}\n'
+    changed = {"browse.sql": None, "call.sql": text, "sell.sql": procedure, "workload.toml": manifest}
+    workload = files(changed, threads=1, prepared=prepared)
+    workload.prepare(setting)
+    entry = workload.run(setting).ledger.entries["call"]
+
+    assert entry.committed > 0
+    assert query(setting, workload, "SELECT COUNT(*) FROM sales WHERE name = 'sold'") == [(2 * entry.committed,)]
+
+
 def test_sleeps_and_rollbacks_count(setting, files):
     """A sleep is part of the transaction; a rollback by design is one of the ledger's outcomes."""
     text = "BEGIN;\nDELETE FROM items;\n\\sleep 20 ms\nROLLBACK;"

@@ -190,7 +190,8 @@ class _File:
             else:
                 pieces.append(piece)
         codes = [code if lua else lua_text(code) for code, lua in pieces]
-        yield " ".join([f"r.begin({number}, {codes[0]})", *(f"text({code})" for code in codes[1:]), "r.send()"])
+        drain = ["r.drain()"] if statement.verb == "CALL" else []
+        yield " ".join([f"r.begin({number}, {codes[0]})", *(f"text({code})" for code in codes[1:]), "r.send()", *drain])
 
     def _in_sql(self, name: str) -> tuple[str, bool]:
         """The SQL text of a variable, or Lua for it."""

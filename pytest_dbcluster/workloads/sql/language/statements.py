@@ -89,7 +89,7 @@ class Statement:
     @property
     def preparable(self) -> bool:
         """Whether the server can prepare it, and sysbench can use it then. It reads prepared rows of SELECT only."""
-        return self.verb in PREPARABLE and not self.reads_into and not self.returns
+        return self.verb in PREPARABLE and self.verb != "CALL" and not self.reads_into and not self.returns
 
     def with_marks(self) -> str:
         """Its text with ``?`` for each placeholder."""
