@@ -51,9 +51,9 @@ def made_up(pytester, monkeypatch):
     return pytester
 
 
-def run(pytester, *more):
-    """A run with two workers, which are processes of their own."""
-    return pytester.runpytest_inprocess(*WORDS, "-n2", *more)
+def run(pytester, *more, workers=2):
+    """A run with workers, which are processes of their own."""
+    return pytester.runpytest_inprocess(*WORDS, f"-n{workers}", *more)
 
 
 def processes(pytester):
@@ -131,7 +131,7 @@ def test_a_test_that_does_not_measure_has_a_turn_beside_those_that_do(made_up, m
     """It takes cores, which the rounds of the other worker need; in a run without rounds nobody waits."""
     made_up.makeconftest(QUICK + conftests.OWN_MACHINE)
     made_up.makepyfile(test_others=OTHERS)
-    words = [*WORDS, "-n2", "--junit-xml=junit.xml", *(() if measures else ["test_others.py"])]
+    words = [*WORDS, "-n2" if measures else "-n1", "--junit-xml=junit.xml", *(() if measures else ["test_others.py"])]
     made_up.runpytest_subprocess(*words).assert_outcomes(passed=7 if measures else 1)  # its conftest moves the lock
 
     said = [one.get("value") for one in ElementTree.parse(made_up.path / "junit.xml").iter("property")]
@@ -169,7 +169,7 @@ def test_workers_share_the_seed_and_the_budget_of_the_run(made_up, monkeypatch):
     claims = (made_up.path / "reports" / "latest" / "claims.jsonl").read_text().splitlines()
     assert len({json.loads(line)["seed"] for line in claims}) == 1
     assert not any("fixed the order of the rounds" in json.loads(line)["message"] for line in claims)
-    assert run(made_up, "-k", "first", "--db-seed=5").parseoutcomes() == {"passed": 2}
+    assert run(made_up, "-k", "first", "--db-seed=5", workers=1).parseoutcomes() == {"passed": 2}
     claims = (made_up.path / "reports" / "latest" / "claims.jsonl").read_text().splitlines()
     assert all("--db-seed 5 fixed the order" in json.loads(line)["message"] for line in claims[-2:])
 
@@ -288,7 +288,7 @@ def test_tests_that_share_a_cluster_run_together_without_workers_too(made_up):
 def test_who_says_how_to_distribute_gets_that(made_up):
     """Claims are as good, and clusters may be built twice."""
     (made_up.path / "test_c.py").unlink()
-    result = run(made_up, "--dist=loadfile", "-v", "-k", "first")
+    result = run(made_up, "--dist=loadfile", "-v", "-k", "first", workers=1)
 
     result.assert_outcomes(passed=2)
     result.stdout.fnmatch_lines(["*scheduling tests via LoadFileScheduling*"])
