@@ -245,7 +245,7 @@ def test_a_crashed_worker_breaks_its_test(pytester, suite):
         os._exit(1)
     """)
 
-    pytester.runpytest_subprocess(*WORDS, "-n1")
+    pytester.runpytest_inprocess(*WORDS, "-n1")
     (test,) = run_of(pytester).tests
 
     assert test.outcome == "broken"

@@ -198,9 +198,9 @@ def test_a_curve_that_was_interrupted_goes_on_at_the_next_point(suite, latest, p
 
 def test_workers_save_a_curve_when_its_test_ends(suite, latest, points):
     """What a killed worker had drawn is lost; one that is interrupted ends its test, so its points are there."""
-    points(2, "SIGINT", "-n2")
+    points(2, "SIGINT", "-n1")
     assert [curve.values for curve in schema.read_curves(latest)] in ([], [[1, 4]])
-    suite.runpytest_inprocess(*RESUME, "-n2")
+    suite.runpytest_inprocess(*RESUME, "-n1")
 
     (whole,) = schema.read_curves(latest)
     assert whole.values == [1, 4, 16, 64]
