@@ -63,6 +63,8 @@ class Run:
             "no:cacheprovider",
             "-p",
             "no:hypothesispytest",
+            "-p",
+            "no:benchmark",
             "--db-max-pairs=1",
             "-W",
             "error",
@@ -104,7 +106,7 @@ class Run:
             assert self.process.poll() is None, (self.place / "out").read_text()
             return [] if stage() else ["not there yet"]
 
-        wait.until(problems, "the stage", seconds=300, poll=0.005)
+        wait.until(problems, "the stage", seconds=300, poll=0.03)
 
     def running(self, word, where=""):
         """Whether a program of the run has both words in its command line."""
