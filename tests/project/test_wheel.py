@@ -96,7 +96,8 @@ class Installed:
         self.environment = {name: os.environ[name] for name in ("HOME", "LANG") if name in os.environ}
         self.environment["PATH"] = f"{place}/bin:/usr/bin:/bin"
         subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(place)], check=True)
-        install = [sys.executable, "-m", "pip", "--python", str(place / "bin" / "python"), "install", str(distribution)]
+        pip = [sys.executable, "-m", "pip", "--python", str(place / "bin" / "python")]
+        install = [*pip, "install", "--no-compile", str(distribution)]  # what is imported is compiled then
         done = subprocess.run(install, capture_output=True, text=True, check=False)
         if any(text in done.stderr for text in UNREACHABLE) and not os.environ.get("CI"):
             pytest.skip("pip does not reach the package index")
