@@ -75,7 +75,7 @@ def test_what_cannot_be_is_refused_before_anything_starts(data, monkeypatch, spe
     assert runs.list_runs() == []
 
 
-def test_a_galera_cluster_stays_until_it_is_ended(data):
+def test_a_galera_cluster_stays_until_it_is_ended(called, data):
     """The printed commands work as they stand, ps lists the cluster, down leaves nothing of it."""
     up = dbcluster("up", "galera", "--proxy", "haproxy", "--name", "mine", "--option", "max_connections=77")
     assert up.returncode == 0, up.stderr
@@ -94,10 +94,10 @@ def test_a_galera_cluster_stays_until_it_is_ended(data):
     mode = stat.S_IMODE(client_cnf.stat().st_mode)
     password = re.search("password = (.*)", client_cnf.read_text())[1]
     written = (data / run_id / kept.FILE).read_text()
-    listed = dbcluster("ps").stdout
-    named_again = dbcluster("up", "standalone", "--name", "mine")
-    cache_in_use = dbcluster("cache", "clean")
-    down = dbcluster("down", "mine")
+    listed = called("ps").stdout
+    named_again = called("up", "standalone", "--name", "mine")
+    cache_in_use = called("cache", "clean")
+    down = called("down", "mine")
 
     assert list(commands) == ["node1", "node2", "node3", "writer", "reader"]
     assert asked == {**{f"node{n}": f"node{n} 77" for n in (1, 2, 3)}, "writer": "node1 77", "reader": asked["reader"]}
@@ -128,7 +128,7 @@ def seconds_of_a_commit(command):
     return min(map(float, said.split()))
 
 
-def test_a_cluster_over_distance_stays_with_its_distance(data):
+def test_a_cluster_over_distance_stays_with_its_distance(called, data):
     """Its namespaces and its router outlive the command, and end with it: ps lists it, down leaves nothing."""
     if reason := paths.missing():
         pytest.skip(reason)
@@ -137,8 +137,8 @@ def test_a_cluster_over_distance_stays_with_its_distance(data):
     run_id = re.search(r"run (\w+)", up.stdout)[1]
     command = re.search(r"^  node1 +(\S.* --defaults-file=.*)$", up.stdout, re.MULTILINE)[1]
     made, took = interfaces(run_id), seconds_of_a_commit(command)
-    listed = dbcluster("ps").stdout
-    down = dbcluster("down", "far")
+    listed = called("ps").stdout
+    down = called("down", "far")
 
     assert "network of far: rtt=0.05; node1-node2 50.0 ms required, " in up.stderr
     assert len(made) == (2 if user_namespace.root() else 0)
@@ -234,7 +234,7 @@ def test_a_name_of_two_runs_is_refused(tmp_path):
     assert kept.choose("bb", both).run_id == "bb"
 
 
-def test_a_cluster_in_containers_stays_until_it_is_ended(data):
+def test_a_cluster_in_containers_stays_until_it_is_ended(called, data):
     """What is printed works when it is typed, with the client of the image; down leaves no container, no network."""
     if reason := engines.missing() or engines.no_image("mysql:9.7"):
         pytest.skip(reason)
@@ -246,12 +246,12 @@ def test_a_cluster_in_containers_stays_until_it_is_ended(data):
     typed = subprocess.run(
         ["script", "-qec", f"{command} -Ne 'SELECT @@version'", "/dev/null"], capture_output=True, text=True, check=True
     )
-    listed = dbcluster("ps").stdout
+    listed = called("ps").stdout
     with contextlib.closing(engine.connect()) as answering:
         there = engines.ours(answering, run_id)
-        reaped = dbcluster("reap")
+        reaped = called("reap")
         assert engines.ours(answering, run_id) == there
-        down = dbcluster("down", "boxed")
+        down = called("down", "boxed")
         assert engines.ours(answering, run_id) == []
 
     assert "| 9.7." in typed.stdout
