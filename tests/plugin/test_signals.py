@@ -115,17 +115,20 @@ def test_a_signal_ends_a_run_as_ctrl_c_does(suite, number):
 
 
 @pytest.mark.parametrize(
-    ("to", "number"),
+    ("to", "number", "workers"),
     [
-        ("the controller", signal.SIGTERM),
-        ("the controller", signal.SIGHUP),
-        ("all", signal.SIGTERM),
-        ("all", signal.SIGHUP),
+        ("the controller", signal.SIGTERM, 2),
+        ("the controller", signal.SIGHUP, 1),
+        ("all", signal.SIGTERM, 2),
+        ("all", signal.SIGHUP, 1),
     ],
 )
-def test_a_signal_ends_the_workers_too(suite, number, to):
-    """Whether the first process alone gets it or its whole group: each worker ends its test, and nothing is lost."""
-    with running(suite, "-n2", "-p", "xdist") as process:
+def test_a_signal_ends_the_workers_too(suite, number, to, workers):
+    """Whether the first process alone gets it or its whole group: each worker ends its test, and nothing is lost.
+
+    Of two workers one has no test.
+    """
+    with running(suite, f"-n{workers}", "-p", "xdist") as process:
         os.kill(process.pid, number) if to == "the controller" else os.killpg(process.pid, number)
         assert process.wait(180) == pytest.ExitCode.INTERRUPTED
         assert (suite / "interrupted").exists()
@@ -175,9 +178,9 @@ def pytest_runtest_makereport(item, call):
     assert "1 passed" in done.stdout
 
 
-@pytest.mark.parametrize("words", [(), ("-n2", "-p", "xdist")], ids=["alone", "workers"])
+@pytest.mark.parametrize("workers", [0, 1])
 @pytest.mark.parametrize("hook", ["pytest_keyboard_interrupt", "pytest_sessionfinish", "pytest_unconfigure"])
-def test_a_second_ctrl_c_shows_no_traceback(suite, hook, words):
+def test_a_second_ctrl_c_shows_no_traceback(suite, hook, workers):
     """Whatever pytest does after the first one, in workers too. It may interrupt the end of the session alone."""
     with (suite / "conftest.py").open("a") as conftest:
         conftest.write(f"""
@@ -189,6 +192,7 @@ def {hook}():
     os.kill(os.getpid(), {int(signal.SIGINT)})
     time.sleep(0.01)
 """)
+    words = (f"-n{workers}", "-p", "xdist") if workers else ()
     with running(suite, *words) as process:
         os.killpg(process.pid, signal.SIGINT)
         status = process.wait(180)
