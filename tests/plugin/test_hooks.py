@@ -12,6 +12,7 @@ from pytest_dbcluster.errors import CommandFailed, Unsupported
 from pytest_dbcluster.measuring.measurement import Measurement
 from pytest_dbcluster.measuring.series import Series
 from pytest_dbcluster.plugin.session import DBSession
+from pytest_dbcluster.reporting.charts import drawing
 from tests.support.facts import missing
 from tests.support.fakes import FakeSource, noisy
 
@@ -23,7 +24,7 @@ QUIET = ["-p", "no:cacheprovider", "-p", "no:hypothesispytest"]  # its import ta
 
 @pytest.fixture
 def run(pytester, monkeypatch):
-    """Run a suite on made-up rounds: ``measure(load, on=[seconds, ...])``."""
+    """Run a suite on made-up rounds: ``measure(load, on=[seconds, ...])``. No chart or page is made."""
 
     def measurement(self, call):
         if isinstance(call.workload, Exception):
@@ -32,6 +33,7 @@ def run(pytester, monkeypatch):
         return Measurement(source, self.settings.rules(), test=call.item.nodeid, number=call.number)
 
     monkeypatch.setattr(DBSession, "measurement", measurement)
+    monkeypatch.setattr(drawing, "available", lambda: False)
     monkeypatch.setenv("COLUMNS", "400")  # no line of ours is wrapped
 
     def run(source, *options):
@@ -166,8 +168,9 @@ def test_what_the_machine_lacks_is_a_skip(run, monkeypatch):
     ],
     ids=["a run", "a collection", "a run that measures nothing"],
 )
-def test_a_run_that_measures_begins_without_the_claims_of_the_one_before(run, pytester, words, left):
+def test_a_run_that_measures_begins_without_the_claims_of_the_one_before(run, pytester, monkeypatch, words, left):
     """They are not shown as its own where every test of it is skipped or breaks before the first claim."""
+    monkeypatch.setattr(drawing, "available", lambda: True)  # the page needs it
     latest = pytester.path / "reports" / "latest"
     latest.mkdir(parents=True)
     for name in ("claims.jsonl", "summary.md", "mine.txt"):

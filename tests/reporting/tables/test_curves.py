@@ -16,6 +16,7 @@ import pytest_dbcluster.plugin.fixture
 import pytest_dbcluster.plugin.session  # noqa: F401 (imported once, not in each run)
 from pytest_dbcluster.reporting.tables import curves, layout
 from pytest_dbcluster.rounds import metrics
+from tests.support import conftests
 from tests.support.curves import curve, point
 
 FAKE = Path(__file__).parents[2] / "support" / "fake_session.py"
@@ -42,12 +43,12 @@ SUITE = """
 
 @pytest.fixture
 def run(pytester, monkeypatch):
-    """Run a suite with this body after its sweep."""
-    pytester.makeconftest(FAKE.read_text())
+    """Run a suite with this body after its sweep. Charts and page are made where a test asks for them."""
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     monkeypatch.setenv("COLUMNS", "400")
 
-    def run(body, *options, values="threads=(1, 4)", faster=1.5, sd=0.02):
+    def run(body, *options, values="threads=(1, 4)", faster=1.5, sd=0.02, charts=False):
+        pytester.makeconftest(FAKE.read_text() + ("" if charts else conftests.NO_CHARTS))
         monkeypatch.setenv("FASTER", str(faster))
         monkeypatch.setenv("SD", str(sd))
         pytester.makepyfile(SUITE.format(body=body, values=values))
@@ -69,7 +70,7 @@ def rows_of(pytester):
 
 def test_a_curve_is_shown_and_kept_at_the_end(run, pytester):
     """A table on the screen and in the summary, a CSV and a chart."""
-    result = run("assert curve.every(lambda default, flush_2: flush_2.beats(default))")
+    result = run("assert curve.every(lambda default, flush_2: flush_2.beats(default))", charts=True)
     result.assert_outcomes(passed=1)
 
     result.stdout.fnmatch_lines(
@@ -121,7 +122,11 @@ def test_the_points_before_a_failure_are_kept(run, pytester):
 def test_an_open_curve_is_neither_pass_nor_failure(run):
     """A claim about a curve that is inconclusive is listed with the inconclusive claims."""
     result = run(
-        "assert curve.every(lambda default, flush_2: flush_2.beats(default))", "--db-max-pairs=12", faster=1.0, sd=0.3
+        "assert curve.every(lambda default, flush_2: flush_2.beats(default))",
+        "--db-max-pairs=12",
+        faster=1.0,
+        sd=0.3,
+        charts=True,
     )
 
     assert result.parseoutcomes() == {"inconclusive": 1}
@@ -145,7 +150,7 @@ def test_the_answers_of_a_sweep_have_to_be_read(run):
 
 def test_a_curve_is_attached_to_its_test(run, pytester):
     """A step of Allure's with the points and the chart."""
-    run("curve.draw(3)", "-p", "allure_pytest").assert_outcomes(passed=1)
+    run("curve.draw(3)", "-p", "allure_pytest", charts=True).assert_outcomes(passed=1)
     [path] = (pytester.path / "reports" / "latest" / "allure-results").glob("*-result.json")
     [step] = json.loads(path.read_text())["steps"]
 
