@@ -149,12 +149,15 @@ def test_blocks_have_equal_inputs(setting, files, provisioner):
 
 
 def test_weights_decide_how_often_a_file_runs(setting, files):
-    """As given, or as workload.toml says."""
+    """As given, or as workload.toml says. Each 64 transactions of a connection have nearly the same mix."""
     workload = files({"other.sql": "SELECT 1;"}, transactions=["browse.sql@9", "other.sql"], threads=1, seconds=0.5)
     workload.prepare(setting)
     entries = workload.run(setting).ledger.entries
 
-    assert entries["browse"].committed / entries["other"].committed == pytest.approx(9, rel=0.3)
+    other = entries["other"].committed
+    decks = (entries["browse"].committed + other) // 64
+    assert decks > 3
+    assert 6 * decks <= other <= 7 * (decks + 1)  # a tenth of 64
 
 
 @pytest.mark.parametrize(("reset", "drifts"), [("surplus", False), ("none", True), ("back.sql", False)])
