@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+
+import botocore.session
 import pytest
 
 from pytest_dbcluster.hosts.provisioners.ec2 import fleet, reaper
@@ -9,6 +12,14 @@ from pytest_dbcluster.hosts.provisioners.ec2 import provisioner as ec2
 from pytest_dbcluster.hosts.provisioners.ec2.aws import Account
 from tests.support import stand_ins
 from tests.support.ec2_stand_in import Ec2StandIn, in_environment
+
+
+@pytest.fixture(scope="package", autouse=True)
+def read_once():
+    """All sessions of boto3 share what they read of the services; each would take a tenth of a second to read it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(botocore.session, "create_loader", functools.cache(botocore.session.create_loader))
+        yield
 
 
 @pytest.fixture
