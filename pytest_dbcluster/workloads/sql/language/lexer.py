@@ -12,20 +12,21 @@ from typing import NamedTuple
 
 from pytest_dbcluster.errors import ConfigError
 
-# MySQL's rules: a comment of two dashes needs a space after them, a backslash escapes a character in quotes.
+# MySQL's rules: a comment of two dashes needs a space after them, a backslash escapes a character in quotes. The most
+# frequent kinds come first.
 TOKEN = re.compile(
     r"""
-    (?P<line_comment>--(?=\s|\Z)[^\n]*|\#[^\n]*)
+    (?P<space>\s+)
+    |(?P<word>@*[^\W\d][\w$]*)
+    |(?P<line_comment>--(?=\s|\Z)[^\n]*|\#[^\n]*)
     |(?P<comment>/\*.*?(?:\*/|\Z))
     |(?P<string>'(?:[^'\\]|\\.|'')*(?:'|\\?\Z)|"(?:[^"\\]|\\.|"")*(?:"|\\?\Z))
     |(?P<quoted>`(?:[^`]|``)*(?:`|\Z))
     |(?P<operator>:=|::)
     |(?P<variable>:[A-Za-z_]\w*)
     |(?P<meta>\\\w*)
-    |(?P<word>@*[^\W\d][\w$]*)
     |(?P<number>\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?)
     |(?P<end>;)
-    |(?P<space>\s+)
     |(?P<other>.)
     """,
     re.VERBOSE | re.DOTALL,
@@ -38,6 +39,7 @@ WHOLE = {  # by the first character: what quotes or a comment with an end look l
     "`": re.compile(r"`(?:[^`]|``)*`"),
     "/": re.compile(r"/\*.*?\*/", re.DOTALL),
 }
+SILENT, WITH_END = ("space", "line_comment"), ("comment", "string", "quoted")
 LINE = re.compile(r"(?:\\\r?\n|[^\n])*")
 CONTINUED = re.compile(r"\\(\r?)\n")
 
@@ -74,10 +76,8 @@ class Token(NamedTuple):
     start: int
     """Offset of its first character."""
 
-    @property
-    def word(self) -> str:
-        """The word in upper case; empty for any other token."""
-        return self.text.upper() if self.kind == "word" else ""
+    word: str
+    """The word in upper case; empty for any other token."""
 
     @property
     def name(self) -> str:
@@ -94,9 +94,9 @@ class Token(NamedTuple):
     @property
     def silent(self) -> bool:
         """Whether the server ignores it: space, and comments other than ``/*!`` and ``/*+``."""
-        if self.kind == "comment":
-            return not self.text.startswith(("/*!", "/*M!", "/*+")) or bool(SANDBOX.match(self.text))
-        return self.kind in ("space", "line_comment")
+        if self.kind != "comment":
+            return self.kind in SILENT
+        return not self.text.startswith(("/*!", "/*M!", "/*+")) or bool(SANDBOX.match(self.text))
 
 
 class SQLText:
@@ -118,13 +118,13 @@ class SQLText:
         """The token that begins at this offset. Raises ConfigError for quotes or a comment without an end."""
         match = TOKEN.match(self.text, offset)
         assert match, "every character begins a token"
-        assert match.lastgroup
-        token = Token(match.lastgroup, match[0], offset)
-        if token.kind in ("comment", "string", "quoted") and not WHOLE[token.text[0]].fullmatch(token.text):
-            if token.kind == "comment":
+        kind, text = match.lastgroup, match[0]
+        assert kind
+        if kind in WITH_END and not WHOLE[text[0]].fullmatch(text):
+            if kind == "comment":
                 raise self.place(offset).error("this comment has no end: write */ after it")
-            raise self.place(offset).error(f"these quotes have no end: write {token.text[0]} after them")
-        return token
+            raise self.place(offset).error(f"these quotes have no end: write {text[0]} after them")
+        return Token(kind, text, offset, text.upper() if kind == "word" else "")
 
     def tokens(self, offset: int = 0) -> Iterator[Token]:
         """All tokens from this offset on."""

@@ -98,14 +98,11 @@ class Statement:
 
 def analyse(source: SQLText, tokens: Sequence[Token]) -> Statement | None:
     """The statement of these tokens; None if they hold no statement. Raises ConfigError for one that is refused."""
-    kept = [token for token in tokens if token.kind != "line_comment"]
-    while kept and kept[0].silent:
-        kept.pop(0)
-    while kept and kept[-1].silent:
-        kept.pop()
-    telling = [token for token in kept if not token.silent]
+    telling = [token for token in tokens if not token.silent]
     if not telling:
         return None
+    first, last = telling[0].start, telling[-1].start
+    kept = [token for token in tokens if first <= token.start <= last and token.kind != "line_comment"]
     place = source.place(telling[0].start)
     words = [token.word for token in telling]
     verb = words[0] or ("SELECT" if telling[0].text == "(" else "")
