@@ -51,6 +51,15 @@ def test_rows_of_files_are_those_of_the_table(stored, name, text):
     assert str(rows[0][2]) in ("2020-01-31", "None")
 
 
+@pytest.mark.parametrize("text", ["it's", "\x1f", "a\x1f'b", "\\\\x", "'", "''", "\\'", "\x00'", "ü\t'"])
+def test_any_character_may_be_in_a_value(stored, text):
+    """Quotes, backslashes and control characters, beside a value without any."""
+    quoted = text.replace('"', '""')
+    rows = stored({"data/names.csv": f'1,"{quoted}",\\N,\\N\n2,"{quoted}",2020-01-01,1\n'}, "SELECT name FROM names")
+
+    assert rows == [(text,), (text,)]
+
+
 @pytest.mark.parametrize("ending", [".gz", ".zst"])
 def test_files_may_be_compressed(setting, files, tmp_path, ending):
     """As TABLE.csv.gz and TABLE.csv.zst."""
