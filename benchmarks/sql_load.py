@@ -20,7 +20,9 @@ from benchmarks import ratios, stage, tpcc_peers
 from pytest_dbcluster import SQLFiles
 from pytest_dbcluster.workloads.workload import Setting
 
-DATABASE, TARGET = "sql_load_peer", 1.5
+DATABASE = "sql_load_peer"
+# INSERTs have an error for each row that does not fit, LOAD DATA LOCAL only a warning.
+CSV_TARGET, DUMP_TARGET = 2.5, 1.75
 SCHEMA = """\
 CREATE TABLE people (id INT PRIMARY KEY, name VARCHAR(40) NOT NULL, born DATETIME, score DECIMAL(9, 2),
     note VARCHAR(120), KEY (name));
@@ -119,7 +121,7 @@ def main() -> None:
         ours, theirs = ratios.alternate(
             arguments.runs, lambda: populate(csv, setting), lambda: load_data(rows, setting)
         )
-        print(ratios.line("a CSV; LOAD DATA LOCAL INFILE", ours, theirs, TARGET), flush=True)
+        print(ratios.line("a CSV; LOAD DATA LOCAL INFILE", ours, theirs, CSV_TARGET), flush=True)
         dumps = directory(Path(name) / "dump")
         command, environment = client_command(setting, "mariadb-dump", DATABASE)
         with (dumps / "dump.sql").open("wb") as file:
@@ -127,7 +129,7 @@ def main() -> None:
         ours, theirs = ratios.alternate(
             arguments.runs, lambda: populate(dumps, setting), lambda: read_dump(dumps / "dump.sql", setting)
         )
-        print(ratios.line("a dump; the client mariadb", ours, theirs, TARGET), flush=True)
+        print(ratios.line("a dump; the client mariadb", ours, theirs, DUMP_TARGET), flush=True)
 
 
 if __name__ == "__main__":
