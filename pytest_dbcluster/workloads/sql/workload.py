@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import os
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -37,6 +38,11 @@ CHOICES = {
     "isolation": (None, "READ UNCOMMITTED", "READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"),
 }
 DRIFT = "row_drift"  # the figure with the rows that the tables have more than after loading
+
+
+def _quoted(table: str) -> str:
+    """The name of a table as SQL needs it after its database."""
+    return table if re.fullmatch(r"\w+", table) else "`" + table.replace("`", "``") + "`"
 
 
 @calls.check_arguments('SQLFiles("shop", threads=16)', instead={"concurrency": "threads", "retries": "attempts"})
@@ -139,7 +145,7 @@ class SQLFiles(Workload):
     @property
     def tables(self) -> Sequence[str]:
         """The tables that must be equal on all nodes afterwards."""
-        return tuple(f"{self.database}.{table}" for table in self.read.tables)
+        return tuple(f"{self.database}.{_quoted(table)}" for table in self.read.tables)
 
     @property
     def files(self) -> Mapping[str, str]:

@@ -80,6 +80,7 @@ def test_a_dump_needs_no_schema_and_no_manifest(tmp_path, name):
     assert workload.read.manifest.data == name
     assert [script.name for script, _ in workload.read.scripts] == ["browse"]
     assert workload.read.tables == ("items", "old `ones", "marks")
+    assert workload.tables[1:] == ("dbcluster_shop.`old ``ones`", "dbcluster_shop.marks")
     assert [(table.engine, table.keyed, table.place.line) for table in workload.read.created] == [
         ("InnoDB", True, 5),
         ("MyISAM", False, 10),
