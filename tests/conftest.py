@@ -46,7 +46,6 @@ hypothesis.settings.load_profile("untimed")
 
 # What takes longest, begun first: whoever has nothing left to do at the end waits for a short one then.
 LONG = (
-    "whole/test_tutorial.py",
     "contracts/test_topologies.py",
     "workloads/tpcc/test_workload_population.py",
     "workloads/tpcc/test_workload.py",

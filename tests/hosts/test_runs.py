@@ -107,9 +107,9 @@ def test_runs_are_listed_in_the_order_in_which_they_began(data):
 
 def test_processes_are_found_by_their_mark(data):
     """Whoever started them; a zombie is none."""
-    run = runs.Run(make(data, "feedbeef"), 0, 0.0, kept=False)
+    run = runs.Run(make(data, "feed0001"), 0, 0.0, kept=False)
     words = [sys.executable, "-c", "import time; print(flush=True); time.sleep(600)"]
-    with subprocess.Popen(words, env={**os.environ, RUN_VARIABLE: "feedbeef"}, stdout=subprocess.PIPE) as process:
+    with subprocess.Popen(words, env={**os.environ, RUN_VARIABLE: "feed0001"}, stdout=subprocess.PIPE) as process:
         process.stdout.readline()
         found = [one.pid for one in run.processes()]
         process.kill()

@@ -99,11 +99,11 @@ def test_a_host_has_the_programs_of_an_ordinary_one(hosts):
 def test_programs_of_a_host_are_no_programs_of_a_run_here(hosts):
     """Whoever ends all programs with the mark of a run on this machine, reaches none there."""
     host = hosts["host1"]
-    said(host, f"{supervisor.RUN_VARIABLE}=feedbeef setsid sleep 60 >/dev/null 2>&1 </dev/null & disown")
+    said(host, f"{supervisor.RUN_VARIABLE}=feed0002 setsid sleep 60 >/dev/null 2>&1 </dev/null & disown")
     wait.until(lambda: [] if "sleep 60" in host.processes().values() else ["it has not begun"], "sleep", seconds=20)
     (pid,) = [pid for pid, words in host.processes().items() if words == "sleep 60"]
 
-    assert supervisor.kill_marked("feedbeef") == 0
+    assert supervisor.kill_marked("feed0002") == 0
     assert psutil.Process(pid).is_running()
 
     said(host, "pkill sleep")

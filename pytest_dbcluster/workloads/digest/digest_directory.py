@@ -105,7 +105,7 @@ def write_digest(
     variables = {inputs.rows[name]: rows for name, rows in domains.rows.items() if rows} | stand_ins.variables
     for one in found:
         if one.facts:
-            _judge(one, made[one.file], variables, directory.name)
+            _decide_status(one, made[one.file], variables, directory.name)
     fit = fit_statements(domains, stand_ins, found_rows)
     used = set(re.findall(r":(\w+)", "\n".join([*fit, *(line for script in made.values() for line in script.lines)])))
     texts_of_log = {name: value for name, value in stand_ins.variables.items() if name in used}
@@ -135,7 +135,7 @@ def _without_database(text: str, database: str) -> str:
     return re.sub(rf"(?<![\w.`])(?:`{re.escape(database)}`|{re.escape(database)})\s*\.\s*(?=[\w`])", "", text)
 
 
-def _judge(one: ClassOutcome, script: ScriptText, variables: Mapping[str, object], name: str) -> None:
+def _decide_status(one: ClassOutcome, script: ScriptText, variables: Mapping[str, object], name: str) -> None:
     """Decide whether a class can run, from its unexplained keys and the language of files."""
     if script.unexplained:
         one.status, one.notes = UNEXPLAINED, list(dict.fromkeys(script.unexplained))

@@ -40,7 +40,7 @@ CHOICES = {
 DRIFT = "row_drift"  # the figure with the rows that the tables have more than after loading
 
 
-def _quoted(table: str) -> str:
+def _quoted_name(table: str) -> str:
     """The name of a table as SQL needs it after its database."""
     return table if re.fullmatch(r"\w+", table) else "`" + table.replace("`", "``") + "`"
 
@@ -145,7 +145,7 @@ class SQLFiles(Workload):
     @property
     def tables(self) -> Sequence[str]:
         """The tables that must be equal on all nodes afterwards."""
-        return tuple(f"{self.database}.{_quoted(table)}" for table in self.read.tables)
+        return tuple(f"{self.database}.{_quoted_name(table)}" for table in self.read.tables)
 
     @property
     def files(self) -> Mapping[str, str]:

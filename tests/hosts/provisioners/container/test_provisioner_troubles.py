@@ -12,6 +12,7 @@ import pytest
 from pytest_dbcluster import wait
 from pytest_dbcluster.clusters.servers.connection import SQLError
 from pytest_dbcluster.errors import NodeDied, ProvisionError
+from pytest_dbcluster.hosts import local_host
 from pytest_dbcluster.hosts.kept_logs import KeptLogs
 from pytest_dbcluster.hosts.provisioners.container import engine
 from pytest_dbcluster.hosts.provisioners.container.provisioner import ContainerProvisioner
@@ -79,6 +80,8 @@ def test_a_full_volume_is_named_and_leaves_nothing(small_disk, monkeypatch, imag
     """The words are the server's own, and the disk is empty afterwards."""
     release = imaged("mariadb:10.11")
     monkeypatch.setenv("DBCLUSTER_DATA_DIR", str(small_disk))
+    # A redo log with holes would meet the full disk first, and that ends the server.
+    monkeypatch.setattr(local_host, "COPY", [word for word in local_host.COPY if not word.startswith("--sparse")])
     made = ContainerProvisioner()
     with contextlib.closing(made):
         (node,) = bring_up(ClusterSpec("standalone", release=release.plain_name), release, made, options={}).nodes
