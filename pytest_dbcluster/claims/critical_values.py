@@ -14,15 +14,15 @@ numbers, and only the labels of the variants are random. This is so for any nois
 Two variants may also have the same centre and different spreads: their log differences are symmetric about the bound.
 Then s is a fair coin for each difference of independent rounds as well. So the signed ranks keep their exact chance.
 The opening blocks do not. With chance 2**-n all n rounds of the noisier variant lie on one side of the other variant.
-So no look at 4 pairs speaks (1/16), nor one at 8 pairs of a claim (1/256). At 12 pairs U <= 2 counts as .00027. No gate
-that compares the spreads seen at 8 pairs would help: a variant with two modes may show only one of them.
+So no look at 4 pairs may reject (1/16), nor one at 8 pairs of a claim (1/256). At 12 pairs U <= 2 counts as .00027. No
+gate that compares the spreads seen at 8 pairs would help: a variant with two modes may show only one of them.
 
 Rows for claims: the exact chances of all looks add up to at most the level (union bound). So the level holds in both
-cases, towards one side. A look speaks if all signs alike take at most a tenth of the level. All signed ranks have one
-nominal level: the largest that keeps the sum. It is never larger than that of a looser level. Guards: the chances add
-up to .1. A guard promises it if rounds depend on each other and the variant changes nothing. A simulation shows that
-this keeps .05 for independent rounds, all looks together. It has spreads from 1:1 to 1:10, and noise that grows
-tenfold.
+cases, towards one side. A look may reject if the chance of equal signs is at most a tenth of the level. All signed
+ranks have one nominal level: the largest that keeps the sum. It is never larger than that of a looser level. Guards:
+the chances add up to .1. A guard promises it if rounds depend on each other and the variant changes nothing. A
+simulation shows that this keeps .05 for independent rounds, all looks together. It has spreads from 1:1 to 1:10, and
+noise that grows tenfold.
 
 ``benchmarks/critical_values.py`` makes and checks the table. For rows of claims it only counts, without simulation.
 ``benchmarks/noise_models.py`` shows the errors of all looks together for noise of many kinds.

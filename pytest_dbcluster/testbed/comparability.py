@@ -35,7 +35,7 @@ def check_workloads(workloads: Sequence[object]) -> None:
 
 
 def _refuse_unnamed(workload: Workload) -> None:
-    """Raise ConfigError for a workload that is not a value with a name of its own."""
+    """Raise ConfigError for a workload that is not a frozen dataclass, or has no ``__str__``."""
     name = type(workload).__name__
     parameters = getattr(workload, "__dataclass_params__", None)
     if parameters is None or not parameters.frozen:

@@ -1,4 +1,4 @@
-"""What tests of TPC-C share: one warehouse, loaded once for each release, from which their clusters start."""
+"""What tests of workloads share: hosts for loads, and one warehouse of TPC-C, loaded once for each release."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import filelock
 import pytest
 
 from pytest_dbcluster.clusters.cluster import Cluster
+from pytest_dbcluster.hosts.host import Host
 from pytest_dbcluster.hosts.provisioners.local import LocalProvisioner
 from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.spec import ClusterSpec
@@ -20,6 +21,22 @@ from pytest_dbcluster.workloads.workload import Setting
 from tests.support.clusters import bring_up
 
 Loaded = Callable[..., Setting]
+
+
+@pytest.fixture(scope="module")
+def client(provisioner: LocalProvisioner) -> Iterator[Host]:
+    """A host for the load."""
+    host = provisioner.acquire(ClusterSpec("standalone", name="client"))[0]
+    yield host
+    provisioner.give_back([host])
+
+
+@pytest.fixture(scope="module")
+def others(provisioner: LocalProvisioner) -> Iterator[tuple[Host, ...]]:
+    """Two more hosts for the load."""
+    hosts = provisioner.acquire(ClusterSpec("galera", nodes=2, name="clients"))
+    yield tuple(hosts)
+    provisioner.give_back(hosts)
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,6 @@ from pytest_dbcluster.clusters.servers.connection import Connection
 from pytest_dbcluster.clusters.servers.node import LOAD
 from pytest_dbcluster.errors import ConfigError, Unsupported
 from pytest_dbcluster.releases import find
-from pytest_dbcluster.spec import ClusterSpec
 from pytest_dbcluster.workloads.sysbench import SysBench
 from pytest_dbcluster.workloads.tpcc.workload import TPCC
 from pytest_dbcluster.workloads.workload import Setting
@@ -18,22 +17,6 @@ from tests.support.facts import missing
 from tests.workloads.sysbench_driver.calls import when
 
 SMALL = SysBench("oltp_point_select", size=500, threads=4, seconds=0.3, prepared=False)
-
-
-@pytest.fixture(scope="module")
-def client(provisioner):
-    """A host for the load."""
-    host = provisioner.acquire(ClusterSpec("standalone", name="client"))[0]
-    yield host
-    provisioner.give_back([host])
-
-
-@pytest.fixture(scope="module")
-def others(provisioner):
-    """Two more hosts for the load."""
-    hosts = provisioner.acquire(ClusterSpec("galera", nodes=2, name="clients"))
-    yield tuple(hosts)
-    provisioner.give_back(hosts)
 
 
 def setting_of(cluster, client):

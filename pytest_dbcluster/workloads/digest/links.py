@@ -142,7 +142,7 @@ class _Finder:
         return None
 
     def _statements_before(self, place: ValuePlace) -> list[ValuePlace]:
-        """The statements before a parameter whose result it may use: of single runs, and of its own copy."""
+        """The earlier statements whose results a parameter may use: those of single runs, and of its own copy."""
         found = []
         for number, run in enumerate(self._layout.runs[: place.run + 1]):
             own = number == place.run

@@ -1,7 +1,7 @@
 """Dumps of ``mysqldump`` and ``mariadb-dump``: which files are one, the tables that they make, and what is left out.
 
-Left out are statements about databases, replication and locks, and the accounts to which triggers, views and routines
-belong: the tables go to the workload's database, on servers that have none of them.
+Statements about databases, replication and locks are left out, and so are the definers of triggers, views and routines.
+The tables go to the workload's database, on servers that lack those databases and accounts.
 """
 
 from __future__ import annotations

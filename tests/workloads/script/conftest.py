@@ -4,25 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_dbcluster.spec import ClusterSpec
 from pytest_dbcluster.workloads.script import LuaScript
 from pytest_dbcluster.workloads.workload import Setting
-
-
-@pytest.fixture(scope="module")
-def client(provisioner):
-    """A host for the load."""
-    host = provisioner.acquire(ClusterSpec("standalone", name="client"))[0]
-    yield host
-    provisioner.give_back([host])
-
-
-@pytest.fixture(scope="module")
-def others(provisioner):
-    """Two more hosts for the load."""
-    hosts = provisioner.acquire(ClusterSpec("galera", nodes=2, name="clients"))
-    yield tuple(hosts)
-    provisioner.give_back(hosts)
 
 
 @pytest.fixture

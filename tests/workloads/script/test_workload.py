@@ -11,7 +11,7 @@ import pytest
 
 from pytest_dbcluster.clusters.servers.connection import SQLError
 from pytest_dbcluster.clusters.servers.node import LOAD
-from pytest_dbcluster.errors import ConfigError, WorkloadError
+from pytest_dbcluster.errors import WorkloadError
 from pytest_dbcluster.releases import find
 from pytest_dbcluster.spec import ClusterSpec
 from pytest_dbcluster.testbed import datasets
@@ -464,21 +464,6 @@ def test_the_isolation_level_is_that_of_the_sessions(setting, script):
     load.prepare(setting)
 
     assert load.run(setting).good > 0
-
-
-def test_tables_that_a_cluster_does_not_replicate_are_refused(galera2, client, script):
-    """They would stay on one node."""
-    text = """
-    function prepare() sysbench.sql.driver():connect():query("CREATE TABLE m (id INT PRIMARY KEY) ENGINE=Aria") end
-    function event() end
-    """
-    load, own = script(text), Setting(galera2, client, galera2.nodes[0].release, "quick", lambda line: None)
-    try:
-        with pytest.raises(ConfigError, match="table m has engine Aria, and galera replicates InnoDB tables only"):
-            load.prepare(own)
-    finally:
-        load.clean(own)
-    assert galera2.nodes[0].query("SHOW DATABASES LIKE 'sbtest'") == []
 
 
 def test_a_data_set_starts_a_cluster_with_the_tables(setting, provisioner, mariadb, client, tmp_path, monkeypatch):

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
+import re
 
 import pytest
 
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.measuring import curve
 from pytest_dbcluster.workloads.sql import SQLFiles
+from pytest_dbcluster.workloads.workload import HasDataSet, OpenLoop, Timed
 from tests.workloads.sql.directories import directory
 
 BARE = {"browse.sql": "SELECT 1;\n", "data/sales.csv": "1,2,c\n", "workload.toml": None}
@@ -77,3 +80,33 @@ def test_an_unknown_variable_is_refused(sized):
         SQLFiles(sized, variables={"itmes": 5})
     with pytest.raises(ConfigError, match="unknown key of variables of sql sized t16 'itmes'; known: items; did you"):
         curve.loads(SQLFiles(sized), {"variables": {"itmes": (1, 2)}})
+
+
+def test_its_name_says_what_it_is(tmp_path):
+    """Directory, threads, and what differs from workload.toml."""
+    path = directory(tmp_path / "shop", {"other.sql": "SELECT 1;"})
+    workload = SQLFiles(path, threads=8)
+
+    assert str(workload) == "sql shop t8"
+    assert str(workload.at_rate(120)) == "sql shop t8 at 120/s"
+    assert str(dataclasses.replace(workload, prepared=False, to="reader")) == "sql shop t8 to reader as text"
+    chosen = SQLFiles(path, transactions=["browse.sql@3", "other.sql"], variables={"items": 5})
+    assert str(chosen) == "sql shop t16 of browse@3,other items=5"
+    assert workload.data_set == chosen.data_set
+    assert re.fullmatch(r"sql shop [0-9a-f]{10}", workload.data_set)
+
+
+def test_equal_directories_are_equal_workloads(tmp_path):
+    """They can be keys; a changed statement or variable makes another workload."""
+    path = directory(tmp_path / "shop", {})
+    workload = SQLFiles(path)
+    changed = SQLFiles(path, variables={"items": 5})
+
+    assert workload == SQLFiles(path) == workload.at_rate(5).at_rate(None)
+    assert hash(workload) == hash(SQLFiles(path))
+    assert hash(changed) != hash(workload) != hash(workload.at_rate(5))
+    assert not changed.writes
+    (path / "browse.sql").write_text("UPDATE items SET stock = 1 WHERE id = 1;")
+    assert SQLFiles(path) != workload
+    assert SQLFiles(path).writes
+    assert all(isinstance(workload, protocol) for protocol in (HasDataSet, OpenLoop, Timed))

@@ -13,7 +13,7 @@ from pytest_dbcluster.errors import ConfigError, WorkloadError
 from pytest_dbcluster.spec import ClusterSpec
 from pytest_dbcluster.testbed import datasets
 from pytest_dbcluster.workloads.sql import SQLFiles
-from pytest_dbcluster.workloads.workload import HasDataSet, LoadEnded, OpenLoop, Setting, Timed
+from pytest_dbcluster.workloads.workload import LoadEnded, Setting
 from tests.support.clusters import bring_up
 from tests.workloads.sql.directories import SCHEMA, directory
 
@@ -456,36 +456,6 @@ def test_tables_that_a_reset_cannot_shorten_are_refused(setting, files):
         match=r'reset = "surplus" finds new rows by their primary keys, and table names has none: add one .* "copy"',
     ):
         files(changed).prepare(setting)
-
-
-def test_its_name_says_what_it_is(tmp_path):
-    """Directory, threads, and what differs from workload.toml."""
-    path = directory(tmp_path / "shop", {"other.sql": "SELECT 1;"})
-    workload = SQLFiles(path, threads=8)
-
-    assert str(workload) == "sql shop t8"
-    assert str(workload.at_rate(120)) == "sql shop t8 at 120/s"
-    assert str(dataclasses.replace(workload, prepared=False, to="reader")) == "sql shop t8 to reader as text"
-    chosen = SQLFiles(path, transactions=["browse.sql@3", "other.sql"], variables={"items": 5})
-    assert str(chosen) == "sql shop t16 of browse@3,other items=5"
-    assert workload.data_set == chosen.data_set
-    assert re.fullmatch(r"sql shop [0-9a-f]{10}", workload.data_set)
-
-
-def test_equal_directories_are_equal_workloads(tmp_path):
-    """They can be keys; a changed statement or variable makes another workload."""
-    path = directory(tmp_path / "shop", {})
-    workload = SQLFiles(path)
-    changed = SQLFiles(path, variables={"items": 5})
-
-    assert workload == SQLFiles(path) == workload.at_rate(5).at_rate(None)
-    assert hash(workload) == hash(SQLFiles(path))
-    assert hash(changed) != hash(workload) != hash(workload.at_rate(5))
-    assert not changed.writes
-    (path / "browse.sql").write_text("UPDATE items SET stock = 1 WHERE id = 1;")
-    assert SQLFiles(path) != workload
-    assert SQLFiles(path).writes
-    assert all(isinstance(workload, protocol) for protocol in (HasDataSet, OpenLoop, Timed))
 
 
 def test_a_share_needs_a_number_first(setting, files):

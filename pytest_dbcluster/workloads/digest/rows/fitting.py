@@ -181,7 +181,7 @@ def _with_nulls(parts: Parts, share: float) -> Parts:
 
 
 def _other(column: TableColumn, literals: Sequence[str]) -> str:
-    """A value that none of the literals is; the generated one if it is no number and no member."""
+    """A value that differs from all literals; the generated one if the column is neither an ENUM nor whole numbers."""
     if column.members:
         taken = [text_of_literal(each) for each in literals]
         return next((sql_literal(each) for each in column.members if each not in taken), KEEP)
