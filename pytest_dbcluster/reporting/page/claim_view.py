@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import math
 import statistics
+from collections.abc import Sequence
 
 from pytest_dbcluster import formatting, reasons
 from pytest_dbcluster.claims import wording
@@ -23,6 +24,7 @@ from pytest_dbcluster.reporting.page import causes, words
 from pytest_dbcluster.reporting.records import ClaimRecord
 from pytest_dbcluster.reporting.tables import closing, parts
 from pytest_dbcluster.rounds import metrics
+from pytest_dbcluster.rounds.round import Round
 
 
 @dataclasses.dataclass(frozen=True)
@@ -143,7 +145,7 @@ class ClaimView:
         """By variant, the median of the metric with the smallest and the largest round."""
         rows = []
         void = [drawn.variant for block in self.shown.void_rounds for drawn in block]
-        for name, many in self.shown.rounds.items():
+        for name, many in self._rounds.items():
             try:
                 values = [value for value in rounds_csv.values(self.shown, name) if math.isfinite(value)]
             except ConfigError:
@@ -163,16 +165,22 @@ class ClaimView:
     @functools.cached_property
     def percentiles(self) -> Table | None:
         """By variant, the percentiles of its latencies; None without ledgers."""
-        found = latency_chart.percentiles(self.shown.rounds)
+        found = latency_chart.percentiles(self._rounds)
         rows = tuple((name, *map(words.figure, values.values())) for name, values in found.items())
         return Table(("latency, ms", *latency_chart.SHARES), rows) if rows else None
+
+    @functools.cached_property
+    def _rounds(self) -> dict[str, Sequence[Round]]:
+        """The rounds of each variant in the order of every table: the baseline, the candidate, the others."""
+        rounds = self.shown.rounds
+        return {name: rounds[name] for name in (self.shown.baseline, self.shown.candidate, *rounds) if name in rounds}
 
     @functools.cached_property
     def parts(self) -> Table | None:
         """By transaction and statement, the latencies of each variant; None if the workload has a single part."""
         rows = tuple(
             (one.part, one.variant, str(one.count), *map(words.figure, one.milliseconds))
-            for one in parts.latencies(self.shown.rounds)
+            for one in parts.latencies(self._rounds)
         )
         return Table(("latency, ms", "variant", "count", *parts.SHOWN), rows) if rows else None
 
@@ -199,18 +207,16 @@ class ClaimView:
     @functools.cached_property
     def nodes(self) -> Table | None:
         """By node, the median of the cores that it used, for each variant."""
-        record = self.shown
-        every = [drawn for many in record.rounds.values() for drawn in many]
+        every = [drawn for many in self._rounds.values() for drawn in many]
         names = dict.fromkeys(name for drawn in every for name in drawn.samples if name.startswith("cpu_node"))
-        variants = dict.fromkeys((record.baseline, record.candidate, *record.rounds))
         rows = []
         for name in names:
             cells = []
-            for many in (record.rounds[variant] for variant in variants):
+            for many in self._rounds.values():
                 used = [drawn.samples[name] for drawn in many if name in drawn.samples]
                 cells.append(words.figure(statistics.median(used)) if used else NOTHING)
             rows.append((name.removeprefix("cpu_"), *cells))
-        return Table(("node, cores used", *variants), tuple(rows)) if rows else None
+        return Table(("node, cores used", *self._rounds), tuple(rows)) if rows else None
 
     @functools.cached_property
     def variables(self) -> Table | None:
