@@ -213,7 +213,7 @@ class PrivateApt:
         self.directory = directory
         self._native = native
         self._settings = directory / "apt.conf"
-        for part in ("lists/partial", "archives/partial", "none/partial", "sources"):
+        for part in ("lists/partial", "archives/partial", "none/partial", "sources", "temporary"):
             (directory / part).mkdir(parents=True)
         (directory / "status").write_text("".join(status_stanza(name, native) for name in NOT_FETCHED))
         (directory / "preferences").write_text(preferences.DISTRIBUTIONS)
@@ -237,7 +237,11 @@ class PrivateApt:
         return [f'{key} "{value}";' for key, value in {**absolute, **values}.items()]
 
     def _apt(self, *arguments: str) -> str:
-        return run(["apt-get", "-q", *arguments], APT_CONFIG=str(self._settings))
+        return self._run("apt-get", "-q", *arguments)
+
+    def _run(self, *command: str) -> str:
+        """The output of a program of apt. Killed, apt leaves files and key rings in TMPDIR, so this is ours too."""
+        return run(command, APT_CONFIG=str(self._settings), TMPDIR=str((self.directory / "temporary").resolve()))
 
     def update(self, entries: Sequence[AptEntry]) -> list[str]:
         """Read the package lists of the entries. Returns remarks for the user. Raises ProvisionError.
@@ -269,7 +273,7 @@ class PrivateApt:
 
     def versions(self, package: str) -> list[str]:
         """The versions of a package in the lists that were read, newest first; empty without the package."""
-        text = run(["apt-cache", "madison", package], APT_CONFIG=str(self._settings))
+        text = self._run("apt-cache", "madison", package)
         return list(dict.fromkeys(re.findall(rf"^\s*{re.escape(package)} \|\s+(\S+) \|", text, re.MULTILINE)))
 
     def _check_architectures(self, entries: Sequence[AptEntry]) -> None:

@@ -131,6 +131,18 @@ def test_apts_own_files_are_gone_afterwards(tmp_path, archive):
     assert list((tmp_path / "staging").iterdir()) == []
 
 
+def test_apts_temporary_files_are_in_its_own_directory(tmp_path, archive):
+    """apt cannot remove them after a SIGKILL; the directory of the download is removed with them."""
+    archive.publish()
+    private, seen = apt.PrivateApt(tmp_path / "apt", apt.architecture()), tmp_path / "seen"
+    with (tmp_path / "apt" / "apt.conf").open("a") as settings:
+        settings.write(f'APT::Update::Pre-Invoke {{"echo $TMPDIR > {seen}";}};\n')
+
+    private.update([archive.entry()])
+
+    assert seen.read_text().strip() == str(tmp_path / "apt" / "temporary")
+
+
 def test_a_mirror_that_is_out_of_date_is_used_and_named(tmp_path, archive):
     """An expired Release file is a remark with its age, not an error."""
     archive.publish(expired(days=30))
