@@ -21,14 +21,6 @@ from tests.support.facts import missing
 LONG = MySQLSlap("read", concurrency=2, queries=20_000, quick_queries=20_000)
 
 
-@pytest.fixture
-def client(provisioner, standalone):
-    """A host for the load."""
-    host = provisioner.acquire(dataclasses.replace(standalone.spec, name="client"))[0]
-    yield host
-    provisioner.give_back([host])
-
-
 def setting_of(cluster, client, release, profile="quick"):
     """What a load may use."""
     return Setting(cluster, client, release, profile, lambda line: None)
