@@ -19,12 +19,13 @@ from pytest_dbcluster.formatting import quantity
 from pytest_dbcluster.rounds.round import RunResult
 from pytest_dbcluster.workloads import lua_tree
 from pytest_dbcluster.workloads.driver_workload import DriverWorkload, near
+from pytest_dbcluster.workloads.made_tables import TableCopies, why_unreplicated
 from pytest_dbcluster.workloads.schema_mark import SchemaMark
-from pytest_dbcluster.workloads.script import restoring
 from pytest_dbcluster.workloads.workload import Setting
 
 if TYPE_CHECKING:
     from pytest_dbcluster.clusters.cluster import Cluster
+    from pytest_dbcluster.clusters.servers.node import Node
     from pytest_dbcluster.workloads.lua_tree import LuaTree
     from pytest_dbcluster.workloads.script.inspection import ScriptFacts
     from pytest_dbcluster.workloads.sysbench_driver import Call
@@ -34,6 +35,9 @@ DIGITS = 10
 PREPARE_SECONDS = 7200.0
 UNIQUE_STEP = 2**20  # a round begins its unique numbers at a multiple of this
 UNIQUE_END = 2**31
+TABLES = """\
+SELECT table_name, engine FROM information_schema.tables WHERE table_schema = '{}' AND table_type = 'BASE TABLE'
+AND table_name NOT LIKE 'dbcluster\\_%' ORDER BY table_name"""
 Option = str | float | bool | tuple[str, ...]
 
 _TABLES: dict[str, tuple[str, ...]] = {}  # by data set, once it is known what prepare makes
@@ -174,6 +178,11 @@ class LuaScript(DriverWorkload):
     def _mark(self) -> SchemaMark:
         return SchemaMark(self.database, VERSION, self.data_set)
 
+    @property
+    def _copies(self) -> TableCopies:
+        """The copies of the tables of prepare, in a database beside that of the tables."""
+        return TableCopies(self.database, f"{self.database}_loaded")
+
     def populate(self, setting: Setting) -> None:
         """Make the database, and run the script's prepare. Raises WorkloadError with the script's message."""
         from pytest_dbcluster.workloads import sysbench_driver
@@ -185,7 +194,8 @@ class LuaScript(DriverWorkload):
         if "prepare" in self._facts().commands:
             sysbench_driver.command(self._command(setting), setting, "prepare", seconds=PREPARE_SECONDS)
         if self.restore:
-            restoring.copy_tables(node, self.database)
+            node.query(f"CREATE DATABASE `{self._copies.copies}`")
+            self._copies.keep(node, list(_tables(node, self.database)))
         self._mark.write(node)
 
     def prepare(self, setting: Setting) -> None:
@@ -199,13 +209,17 @@ class LuaScript(DriverWorkload):
         node = setting.cluster.writers[0]
         if not self._mark.stands(node):
             self.populate(setting)
-        restoring.refuse_unreplicated(setting.cluster, self.database)
-        _TABLES[self.data_set] = tuple(f"{self.database}.{name}" for name in restoring.tables(node, self.database))
+        made = _tables(node, self.database)
+        for name, engine in made.items():
+            if reason := why_unreplicated(setting.cluster.spec.topology, name, engine):
+                raise ConfigError(f"{reason}: use ENGINE=InnoDB in prepare")
+        _TABLES[self.data_set] = tuple(f"{self.database}.{name}" for name in made)
 
     def reset(self, setting: Setting) -> None:
         """Restore the tables of prepare, if ``restore`` is set. Otherwise do nothing."""
         if self.restore:
-            restoring.restore(setting.cluster.writers[0], self.database)
+            node = setting.cluster.writers[0]
+            self._copies.restore(node, list(_tables(node, self._copies.copies)))
 
     def observe(self, setting: Setting) -> tuple[RunResult, list[dict[str, Any]]]:
         """Run one round, and return its result and the report of each thread. Raises what ``run`` raises."""
@@ -266,8 +280,13 @@ class LuaScript(DriverWorkload):
         self._drop(setting)
 
     def _drop(self, setting: Setting) -> None:
-        for database in (self.database, restoring.COPIES.format(self.database)):
+        for database in (self.database, self._copies.copies):
             setting.cluster.writers[0].query(f"DROP DATABASE IF EXISTS `{database}`", wait.SLOW_SECONDS)
+
+
+def _tables(node: Node, database: str) -> dict[str, str]:
+    """Name -> engine of the tables of a script."""
+    return {str(name): str(engine) for name, engine in node.query(TABLES.format(database))}
 
 
 def _hashable(value: object) -> Option:

@@ -179,9 +179,9 @@ class SQLFiles(DriverWorkload):
             self._load(setting, node)
             self._refuse_unread(tables.user_tables(node, self.database))
             tables.keep_loaded(node, self.database)
-            if self.read.manifest.reset == "copy":
-                tables.keep_copies(node, self.database)
             made = [table.name for table in tables.user_tables(node, self.database)]
+            if self.read.manifest.reset == "copy":
+                tables.copies(self.database).keep(node, made)
             table_statistics.analyze(setting.cluster, self.database, made)
         self._mark.write(node)
 
@@ -246,7 +246,8 @@ class SQLFiles(DriverWorkload):
         if reset == "surplus":
             tables.remove_surplus(node, self.database, tables.loaded_tables(node, self.database), self._targets)
         elif reset == "copy":
-            changed = tables.copy_back(node, self.database, tables.loaded_tables(node, self.database))
+            loaded = [table.name for table in tables.loaded_tables(node, self.database)]
+            changed = tables.copies(self.database).restore(node, loaded)
             table_statistics.analyze(setting.cluster, self.database, changed)
         elif reset != "none":
             connection = Connection(node.name, node.endpoint, look=node.look)
