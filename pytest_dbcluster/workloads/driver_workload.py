@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pytest_dbcluster.clusters.servers.connection import Endpoint
     from pytest_dbcluster.workloads.sysbench_driver import Call
 
+OPTIONS = ("isolation", "pause", "reconnect", "idle")  # of terminal.lua
 ENDPOINTS = (None, "all", "reader", "writer")
 ISOLATIONS = (None, "READ UNCOMMITTED", "READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE")
 NONE: Mapping[str, Sequence[str | None]] = MappingProxyType({})
@@ -176,8 +177,8 @@ class DriverWorkload(Workload):
 
         if isinstance(self.rate, str):
             raise ConfigError(f"{self}: measure the capacity of the variants first; only a claim does that")
-        own = {"pause": self.pause or 0, "reconnect": self.reconnect, "idle": self.idle}
-        options = {**call.options, **{name: value for name, value in own.items() if value}}
+        own = {name: value for name in OPTIONS if (value := getattr(self, name))}
+        options = {**call.options, **call.own(own)}
         call = dataclasses.replace(call, options=options, idle=self.idle, tls=self.tls)
         return sysbench_driver.run(call, setting, seconds=self.round_seconds, rate=self.rate, seed=self.seed, **more)
 

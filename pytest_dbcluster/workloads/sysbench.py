@@ -225,7 +225,7 @@ class SysBench(DriverWorkload):
         from pytest_dbcluster.workloads import sysbench_driver
 
         own: dict[str, object] = {option: getattr(self, field) for option, field in OPTIONS.items()}
-        own |= {"auto_inc": False, "isolation": self.isolation or ""}
+        own["auto_inc"] = False
         if self.writes and self._commits_per_event > 1:
             own["attempts"] = 1  # a retry would repeat committed statements
         to = self._endpoints(setting)

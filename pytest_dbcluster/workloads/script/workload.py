@@ -256,7 +256,6 @@ class LuaScript(DriverWorkload):
 
         given, facts = {name: _text(value) for name, value in self._options.items()}, self._facts()
         own = {
-            "isolation": self.isolation or "",
             "attempts": self.attempts,
             "unique_from": unique_from,
             "ignored": given.pop("mysql_ignore_errors", ""),  # terminal.lua has a list of its own

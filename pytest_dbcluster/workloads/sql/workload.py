@@ -276,11 +276,7 @@ class SQLFiles(DriverWorkload):
     def _call(self, setting: Setting, unique_from: int) -> Call:
         from pytest_dbcluster.workloads import sysbench_driver
 
-        own: dict[str, object] = {
-            "isolation": self.isolation or "",
-            "attempts": self.attempts or self.read.manifest.attempts,
-            "unique_from": unique_from,
-        }
+        own = {"attempts": self.attempts or self.read.manifest.attempts, "unique_from": unique_from}
         to, files = self._endpoints(setting), {"program": self.program.text}
         return sysbench_driver.Call(
             str(self), "sql_files.lua", self.threads, self.database, to, own, self.prepared, files

@@ -202,7 +202,6 @@ class TPCC(DriverWorkload):
 
         own = {
             "warehouses": self.warehouses,
-            "isolation": self.isolation,
             "foreign_keys": self.foreign_keys,
             "thinking": self.thinking,
             "on_district": self.terminals_on == "district",
