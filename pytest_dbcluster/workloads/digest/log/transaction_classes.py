@@ -80,6 +80,11 @@ class TransactionClass:
     samples: list[TransactionSample] = dataclasses.field(default_factory=list)
     """Some of the transactions, drawn from all."""
 
+    @property
+    def shapes(self) -> list[int]:
+        """The shapes of its statements, those of a run once."""
+        return [shape for unit in self.runs for shape in unit]
+
 
 def runs_of(sequence: Sequence[int]) -> tuple[tuple[Unit, ...], tuple[int, ...]]:
     """The runs of a sequence, and the number of copies of each."""
