@@ -296,13 +296,9 @@ class Ec2Provisioner(SshProvisioner):
 
         def problems() -> list[str]:
             nonlocal words, limit
-            asked = self._access.command("-o", "ControlMaster=no", "-o", "ControlPath=none", machine)
             command = remote_programs.any_shell(user_data.wait_command(ASK_SECONDS))
             try:
-                done = subprocess.run(
-                    [*asked, command], stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace",
-                    timeout=2 * ASK_SECONDS, check=False,
-                )  # fmt: skip
+                done = self._access.run(machine, command, seconds=2 * ASK_SECONDS)
             except subprocess.TimeoutExpired:
                 return [f"it did not answer within {2 * ASK_SECONDS} s"]
             if done.returncode == 0:

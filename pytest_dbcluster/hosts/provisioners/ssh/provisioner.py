@@ -33,6 +33,7 @@ from pytest_dbcluster.hosts.provisioners.ssh.host import SshHost
 from pytest_dbcluster.hosts.provisioners.ssh.machine import Machine
 from pytest_dbcluster.hosts.provisioners.ssh.programs import Programs
 from pytest_dbcluster.hosts.provisioners.ssh.session import MachineBusy, Session, close_all
+from pytest_dbcluster.network import node_names
 from pytest_dbcluster.spec import ClusterSpec
 from pytest_dbcluster.system import machine_lock, shared_directory
 
@@ -345,17 +346,9 @@ class SshProvisioner(Provisioner):
 
     def _hosts(self, machines: Sequence[Machine]) -> list[SshHost]:
         """A host on each of these machines, connected concurrently. Raises ProvisionError, and then leaves no host."""
-        names = [f"node{number}" for number in range(1, len(machines) + 1)]
         cluster = f"{self.run_id} {next(self._numbers)}"
-        with concurrent.futures.ThreadPoolExecutor(len(machines)) as threads:
-            futures = [
-                threads.submit(self._host, name, one, cluster) for name, one in zip(names, machines, strict=True)
-            ]
-        hosts = [future.result() for future in futures if not future.exception()]
-        if failure := next((error for future in futures if (error := future.exception())), None):
-            self.give_back(hosts)
-            raise failure
-        return hosts
+        places = list(zip(node_names(len(machines)), machines, strict=True))
+        return self._make_all(lambda place: self._host(*place, cluster), places)
 
     def _host(self, name: str, machine: Machine, cluster: str) -> SshHost:
         if machine.session.agent.gone:
