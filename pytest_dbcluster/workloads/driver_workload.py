@@ -140,9 +140,14 @@ class DriverWorkload(Workload):
     def _with(self, name: str, value: object) -> Self:
         """A copy with another value. Files are not read again, so a change of them shows in ``run``."""
         made = copy.copy(self)
-        object.__setattr__(made, name, value)
+        made._fix({name: value})
         made._check_fields()
         return made
+
+    def _fix(self, values: Mapping[str, object]) -> None:
+        """Set fields, which are frozen. Only a new workload may do this."""
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
 
     def _endpoints(self, setting: Setting) -> list[Endpoint]:
         """The endpoints of the threads."""

@@ -25,7 +25,6 @@ from pytest_dbcluster.workloads.digest.value_domains import ValueDomains
 from pytest_dbcluster.workloads.sql.language import lua_code, scripts
 
 GAP = 0.001  # seconds: with long_query_time = 0, some statement is faster
-FEW_STATEMENTS = 50
 WEIGHTS = 10_000
 FIT = "fit.sql"
 MANIFEST, REPORT, SCHEMA = "workload.toml", "digest.md", "schema.sql"

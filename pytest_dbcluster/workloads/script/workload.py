@@ -115,8 +115,7 @@ class LuaScript(DriverWorkload):
             "content": tree.digest,
             "tree": tree,
         }
-        for name, value in fixed.items():
-            object.__setattr__(self, name, value)
+        self._fix(fixed)
 
     def __str__(self) -> str:
         parts = [f"script {self.tree.name} t{self.threads}"]

@@ -96,8 +96,7 @@ class SQLFiles(DriverWorkload):
             "read": found,
             "program": program,
         }
-        for name, value in fixed.items():
-            object.__setattr__(self, name, value)
+        self._fix(fixed)
 
     def __str__(self) -> str:
         parts = [f"sql {self.read.name} t{self.threads}"]
