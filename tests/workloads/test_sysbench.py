@@ -19,12 +19,6 @@ SMALL = SysBench(table_count=2, size=500, threads=4, seconds=0.1)
 
 
 @pytest.fixture
-def said():
-    """What the load told of its progress."""
-    return []
-
-
-@pytest.fixture
 def setting(standalone, client, said):
     """The lone server; the load's schema is dropped afterwards."""
     yield setting_of(standalone, client, said)

@@ -18,6 +18,7 @@ from pytest_dbcluster.testbed import datasets
 from pytest_dbcluster.workloads.script import LuaScript
 from pytest_dbcluster.workloads.workload import Setting
 from tests.support.clusters import bring_up
+from tests.support.query_log import logging_queries
 from tests.workloads.sysbench_driver.calls import when
 
 SCRIPTS = Path(__file__).parent / "scripts"
@@ -47,14 +48,8 @@ def bundled(name, **given):
 
 def sent(node, deed):
     """What each connection of the load sends while something is done, in the order of connecting."""
-    node.query("SET GLOBAL log_output = 'TABLE'")
-    node.query("TRUNCATE mysql.general_log")
-    node.query("SET GLOBAL general_log = ON")
-    try:
+    with logging_queries(node):
         deed()
-    finally:
-        node.query("SET GLOBAL general_log = OFF")
-        node.query("SET GLOBAL log_output = 'FILE'")
     rows = node.query(
         f"SELECT thread_id, argument FROM mysql.general_log WHERE user_host LIKE '{LOAD}%' "
         "AND command_type IN ('Query', 'Execute') AND argument NOT LIKE '%@@hostname%'"

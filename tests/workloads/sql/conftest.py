@@ -10,12 +10,6 @@ from tests.workloads.sql.directories import directory
 
 
 @pytest.fixture
-def said():
-    """What was reported of the progress."""
-    return []
-
-
-@pytest.fixture
 def setting(standalone, client, said):
     """The lone server."""
     return Setting(standalone, client, standalone.nodes[0].release, "quick", said.append)
