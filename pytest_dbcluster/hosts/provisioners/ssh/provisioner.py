@@ -42,7 +42,6 @@ WAIT_SECONDS = 2.0  # between two checks for free machines
 TELL_SECONDS = 60.0
 PORT_TRIES = 5
 CLOCK_SECONDS = 5.0  # we report larger differences between clocks
-OWN = "the machines of --db-host are used as they are"
 
 
 class TunnelledHost(LocalHost):
@@ -72,6 +71,8 @@ class SshProvisioner(Provisioner):
     machines, load_machines: of nodes and of load generators, as for ``access.parse_machines``. config, keys, base: as
     in ``Access``. Raises ConfigError.
     """
+
+    _no_limits = "the machines of --db-host are used as they are"  # the reason
 
     def __init__(
         self,
@@ -129,7 +130,8 @@ class SshProvisioner(Provisioner):
     @property
     def missing(self) -> Mapping[str, str]:
         """Why limits and disks are not offered: power -> a clause with the reason."""
-        return {**dict.fromkeys(("cores", "memory", "iops", "netem", "root"), OWN), "block-devices": NO_DISKS}
+        limits = dict.fromkeys(("cores", "memory", "iops", "netem", "root"), self._no_limits)
+        return {**limits, "block-devices": NO_DISKS}
 
     @property
     def environment(self) -> Mapping[str, str]:
