@@ -62,7 +62,6 @@ class AgentHost(Host, EndsCommands):
         self._files = files
         self._numbers = itertools.count(1)
         self._numbering = threading.Lock()
-        self._commands: set[int] = set()  # the numbers of those that run
 
     def look(self) -> None:
         """Find out why the agent is gone. Raises ProvisionError if there is a better reason than the agent's."""
@@ -117,17 +116,11 @@ class AgentHost(Host, EndsCommands):
                 text=files["in"] if text else "",
             )
         )
-        self._commands.add(number)
-        try:
-            return self.agent.wait_or_kill(number, seconds)
-        finally:
-            self._commands.discard(number)
+        return self.agent.wait_for_command(number, seconds)
 
     def end_commands(self) -> None:
         """Kill the commands that ``run`` has begun."""
-        with contextlib.suppress(ProvisionError):
-            for number in tuple(self._commands):
-                self.agent.signal(number, "KILL")
+        self.agent.end_commands()
 
     def _text(self, path: str) -> str:
         try:
