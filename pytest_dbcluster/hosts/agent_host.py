@@ -89,34 +89,19 @@ class AgentHost(Host, EndsCommands):
         files = {kind: f"{prefix}.{kind}" for kind in ("in", "out", "err")}
         if text:
             self.push(text.encode(), files["in"])
+        script = agent.script(
+            command, directory=self.directory, environment=environment or {}, output=files["out"], errors=files["err"],
+            text=files["in"] if text else "",
+        )  # fmt: skip
         try:
             with self._reason():
-                status = self._run_to_end(command, files, seconds, environment or {}, bool(text))
+                number = self.begin(script)
+                status = self.agent.wait_for_command(number, seconds)
             stdout, stderr = self._text(files["out"]), self._text(files["err"])
         finally:
             for file in files.values():
                 Path(file).unlink(missing_ok=True)
         return result_of(command, status, stdout, stderr, host=self.name, timeout=seconds, began=began)
-
-    def _run_to_end(
-        self,
-        command: Sequence[str],
-        files: Mapping[str, str],
-        seconds: float,
-        environment: Mapping[str, str],
-        text: bool,
-    ) -> int | None:
-        number = self.begin(
-            agent.script(
-                command,
-                directory=self.directory,
-                environment=environment,
-                output=files["out"],
-                errors=files["err"],
-                text=files["in"] if text else "",
-            )
-        )
-        return self.agent.wait_for_command(number, seconds)
 
     def end_commands(self) -> None:
         """Kill the commands that ``run`` has begun."""
