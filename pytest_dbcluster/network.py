@@ -24,6 +24,11 @@ Pair = tuple[str, str]  # two ends, sorted
 Links = tuple[tuple[Pair, float], ...]
 
 
+def node_names(nodes: int) -> list[str]:
+    """The names of the nodes of a cluster, in order."""
+    return [f"node{number}" for number in range(1, nodes + 1)]
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class LinkShape:
     """The network between two ends."""
@@ -77,7 +82,7 @@ class NetworkNeeds:
 
     def unknown_end(self, nodes: int, *, proxy: bool) -> str:
         """Which end of a link a cluster with this number of nodes lacks, as a sentence; empty for none."""
-        known = [*(f"node{number + 1}" for number in range(nodes)), *([PROXY] if proxy else []), CLIENT]
+        known = [*node_names(nodes), *([PROXY] if proxy else []), CLIENT]
         for pair, _ in self.links:
             if lacking := next((end for end in pair if end not in known), ""):
                 what = "has no proxy" if lacking == PROXY else f"has {quantity(nodes, 'node')}"

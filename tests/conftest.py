@@ -69,6 +69,7 @@ LONG = (
     "clusters/topologies/test_semisync.py",
     "clusters/proxies/haproxy/test_proxy.py",
     "plugin/test_hooks.py",
+    "plugin/test_hooks_collection.py",
     "clusters/topologies/test_galera.py",
     "clusters/topologies/test_async_replication_replicas.py",
     "hosts/provisioners/container/test_provisioner_troubles.py",

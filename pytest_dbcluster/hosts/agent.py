@@ -85,14 +85,13 @@ class Agent:
     ) -> None:
         self.name = name
         self._stream = stream
-        self._parts = parts
-        self._end = ended
-        self._console = console
+        self._parts, self._end, self._console = parts, ended, console
         self._words = bytearray()
         self._begun = 0
         self._pids: dict[int, int] = {}
         self._ended: dict[int, int] = {}
         self._early: dict[int, str] = {}
+        self._commands: set[int] = set()  # the numbers of those that ``end_commands`` may kill
         self._signals = 0  # without an answer yet
         self._figures = figures
         self._looks = self._looked = 0
@@ -218,6 +217,20 @@ class Agent:
                     self.signal(number, "KILL")
                     self.wait(number, KILLED_SECONDS)
         return status
+
+    def wait_for_command(self, number: int, seconds: float) -> int | None:
+        """As ``wait_or_kill``, for a program that ``end_commands`` may kill meanwhile."""
+        self._commands.add(number)
+        try:
+            return self.wait_or_kill(number, seconds)
+        finally:
+            self._commands.discard(number)
+
+    def end_commands(self) -> None:
+        """Kill the programs that ``wait_for_command`` waits for."""
+        with contextlib.suppress(ProvisionError):
+            for number in tuple(self._commands):
+                self.signal(number, "KILL")
 
     def signal(self, number: int, name: str) -> None:
         """Send a signal, such as ``TERM``, to a program and its children. Does nothing after its end.

@@ -62,7 +62,6 @@ class AgentHost(Host, EndsCommands):
         self._files = files
         self._numbers = itertools.count(1)
         self._numbering = threading.Lock()
-        self._commands: set[int] = set()  # the numbers of those that run
 
     def look(self) -> None:
         """Find out why the agent is gone. Raises ProvisionError if there is a better reason than the agent's."""
@@ -90,44 +89,23 @@ class AgentHost(Host, EndsCommands):
         files = {kind: f"{prefix}.{kind}" for kind in ("in", "out", "err")}
         if text:
             self.push(text.encode(), files["in"])
+        script = agent.script(
+            command, directory=self.directory, environment=environment or {}, output=files["out"], errors=files["err"],
+            text=files["in"] if text else "",
+        )  # fmt: skip
         try:
             with self._reason():
-                status = self._run_to_end(command, files, seconds, environment or {}, bool(text))
+                number = self.begin(script)
+                status = self.agent.wait_for_command(number, seconds)
             stdout, stderr = self._text(files["out"]), self._text(files["err"])
         finally:
             for file in files.values():
                 Path(file).unlink(missing_ok=True)
         return result_of(command, status, stdout, stderr, host=self.name, timeout=seconds, began=began)
 
-    def _run_to_end(
-        self,
-        command: Sequence[str],
-        files: Mapping[str, str],
-        seconds: float,
-        environment: Mapping[str, str],
-        text: bool,
-    ) -> int | None:
-        number = self.begin(
-            agent.script(
-                command,
-                directory=self.directory,
-                environment=environment,
-                output=files["out"],
-                errors=files["err"],
-                text=files["in"] if text else "",
-            )
-        )
-        self._commands.add(number)
-        try:
-            return self.agent.wait_or_kill(number, seconds)
-        finally:
-            self._commands.discard(number)
-
     def end_commands(self) -> None:
         """Kill the commands that ``run`` has begun."""
-        with contextlib.suppress(ProvisionError):
-            for number in tuple(self._commands):
-                self.agent.signal(number, "KILL")
+        self.agent.end_commands()
 
     def _text(self, path: str) -> str:
         try:

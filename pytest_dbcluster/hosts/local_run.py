@@ -1,6 +1,7 @@
 """A run on this machine: its directory, which records the owner process, and its supervisor.
 
-Every provisioner that keeps the data of its hosts on this machine uses a ``LocalRun``.
+Every provisioner that keeps files of its hosts on this machine uses a ``LocalRun``. ``LocalRunProvisioner`` is the base
+class of those with all data here.
 """
 
 from __future__ import annotations
@@ -17,8 +18,10 @@ from pytest_dbcluster.errors import ProvisionError
 from pytest_dbcluster.formatting import file_name
 from pytest_dbcluster.hosts import cleanup, runs
 from pytest_dbcluster.hosts.local_host import OTHER_DIRECTORY, LocalHost, SupervisorClient
+from pytest_dbcluster.hosts.provisioner import Provisioner
+from pytest_dbcluster.network import node_names
 from pytest_dbcluster.spec import ClusterSpec, HostNeeds
-from pytest_dbcluster.system import cgroups
+from pytest_dbcluster.system import block_devices, cgroups
 from pytest_dbcluster.system.ports import PortLocks
 
 
@@ -148,3 +151,25 @@ class LocalRun:
 
     def _unwritable(self, error: OSError) -> ProvisionError:
         return ProvisionError(f"cannot keep data in {self.directory.parent}: {error.strerror}; {OTHER_DIRECTORY}")
+
+
+class LocalRunProvisioner(Provisioner):
+    """Hosts of one run on this machine. ``keep``: the caller may leave the run alive with ``leave``."""
+
+    def __init__(self, *, keep: bool = False) -> None:
+        self._run = LocalRun(keep=keep)
+        self.run_id, self.directory = self._run.run_id, self._run.directory
+
+    @property
+    def disk(self) -> str:
+        """The file system and the disk of the data."""
+        return block_devices.description(self.directory)
+
+    def _places(self, spec: ClusterSpec) -> list[Path]:
+        """Directories for a new cluster: of its nodes, then of the other ends of the network that the spec asks for."""
+        directory, asked = self._run.cluster_directory(spec), spec.needs.network
+        return [directory / name for name in (*node_names(spec.nodes), *(asked.ends if asked else ()))]
+
+    def leave(self) -> None:
+        """Leave the run alive when this process ends. Before this call a run with ``keep`` ends with this process."""
+        self._run.leave()

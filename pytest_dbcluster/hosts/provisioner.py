@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import abc
+import concurrent.futures
 import dataclasses
 import importlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
 
 from pytest_dbcluster import registry
 from pytest_dbcluster.errors import ConfigError
@@ -19,6 +20,8 @@ from pytest_dbcluster.spec import ClusterSpec, ReleaseName
 if TYPE_CHECKING:
     from pytest_dbcluster.releases.release import Release
 
+Made = TypeVar("Made", bound=Host)
+Place = TypeVar("Place")
 PLANNED: Sequence[str] = ()
 NO_DISKS = "only virtual machines have separate disks; use --db-provisioner vm"
 
@@ -89,6 +92,16 @@ class Provisioner(abc.ABC):
     @abc.abstractmethod
     def acquire(self, spec: ClusterSpec) -> Sequence[Host]:
         """New hosts, one for each node, in the order of the nodes. Raises ProvisionError or Unsupported."""
+
+    def _make_all(self, make: Callable[[Place], Made], places: Sequence[Place]) -> list[Made]:
+        """Make a host for each place, concurrently. Raises the first error, and then leaves no host."""
+        with concurrent.futures.ThreadPoolExecutor(len(places)) as threads:
+            futures = [threads.submit(make, place) for place in places]
+        hosts = [future.result() for future in futures if not future.exception()]
+        if failure := next((error for future in futures if (error := future.exception())), None):
+            self.give_back(hosts)
+            raise failure
+        return hosts
 
     def client(self, spec: ClusterSpec) -> Host:
         """A new host for the load generator; release it with ``give_back``. Raises ProvisionError or Unsupported."""

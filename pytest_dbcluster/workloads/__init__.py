@@ -12,9 +12,10 @@ the seconds of its run. A *setting* is its environment: the cluster, the host of
 - ``sysbench_driver``: starts sysbench, and reads the reports of its threads. ``lua/`` has the scripts it runs.
 - ``lua_tree``: a user's script with the files beside it.
 - ``load_hosts``: a workload on several load hosts: their terminals, their clocks, and their common start.
+- ``made_tables``: tables that users make, and copies of them.
 - ``schema_mark``: a table with the version and scale of a workload's tables.
-- ``connections``: reconnecting, idle connections, think time and TLS of a workload. ``tls_files``: its certificates.
-- ``arguments``: checks of the numbers that users pass.
+- ``driver_workload``: the base class of the workloads that the driver runs. ``tls_files``: its certificates.
+- ``arguments``: checks of the values that users pass.
 
 A new workload is a module here, named in ``pytest_dbcluster/__init__.py``. ``tests/contracts`` runs it.
 """

@@ -3,8 +3,39 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 
+from pytest_dbcluster import registry
 from pytest_dbcluster.errors import ConfigError
+
+
+def check_fields(
+    tool: str,
+    given: object,
+    *,
+    least: Mapping[str, int],
+    seconds: Sequence[str],
+    choices: Mapping[str, Sequence[str | None]],
+    truths: Sequence[str] = (),
+) -> None:
+    """Raise ConfigError for a wrong value of a field of ``given``. A field whose default is None may be None.
+
+    tool: begins the names of fields in messages. least: a field with a whole number -> its smallest value. seconds:
+    fields with times. choices: field -> its values. truths: fields with truth values.
+    """
+    for name, allowed in choices.items():
+        if (value := getattr(given, name)) not in allowed:
+            raise registry.unknown(f"{tool} {name}", value, filter(None, allowed))
+
+    def is_set(name: str) -> bool:
+        return getattr(given, name) is not None or getattr(type(given), name, 0) is not None
+
+    for name in filter(is_set, least):
+        whole(f"{tool} {name}", getattr(given, name), least[name])
+    for name in filter(is_set, seconds):
+        round_seconds(f"{tool} {name}", getattr(given, name))
+    for name in truths:
+        truth(f"{tool} {name}", getattr(given, name))
 
 
 def whole(field: str, given: object, least: int) -> None:

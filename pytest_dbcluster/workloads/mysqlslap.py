@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 MODES = ("key", "mixed", "read", "update", "write")
 ENDPOINTS = ("writer", "reader")
+FROM_ONE = ("concurrency", "queries", "rows", "int_columns", "char_columns", "iterations", "quick_queries")
 PUBLISHED_QUERIES = 1000
 QUICK_QUERIES = {"key": 5000, "read": 100}
 WRITING = {"write": 1.0, "update": 1.0, "mixed": 0.5}  # mode -> share of its statements that write
@@ -94,15 +95,11 @@ class MySQLSlap(Workload):
     """
 
     def __post_init__(self) -> None:
-        if self.mode not in MODES:
-            raise registry.unknown("mysqlslap mode", self.mode, MODES)
         if self.to is not None and self.to not in ENDPOINTS:
             raise registry.unknown("mysqlslap endpoint", self.to, ENDPOINTS)
-        for name in ("concurrency", "queries", "rows", "int_columns", "char_columns", "iterations"):
-            arguments.whole(f"mysqlslap {name}", getattr(self, name), 1)
-        arguments.round_seconds("mysqlslap seconds", self.seconds)
-        if self.quick_queries is not None:
-            arguments.whole("mysqlslap quick_queries", self.quick_queries, 1)
+        arguments.check_fields(
+            "mysqlslap", self, choices={"mode": MODES}, least=dict.fromkeys(FROM_ONE, 1), seconds=("seconds",)
+        )
         if self.quick_queries is None:
             defaults = QUICK_QUERIES if self.queries == PUBLISHED_QUERIES else {}
             object.__setattr__(self, "quick_queries", defaults.get(self.mode, self.queries))

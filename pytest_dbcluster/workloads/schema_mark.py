@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import TYPE_CHECKING
 
-from pytest_dbcluster.clusters.servers.node import Node
 from pytest_dbcluster.errors import WorkloadError
+
+if TYPE_CHECKING:
+    from pytest_dbcluster.clusters.servers.node import Node
 
 TABLE = "dbcluster_schema"
 

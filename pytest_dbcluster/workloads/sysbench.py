@@ -8,19 +8,16 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any
 
-from pytest_dbcluster import calls, formatting, registry, wait
+from pytest_dbcluster import calls, formatting, wait
 from pytest_dbcluster.errors import ConfigError
-from pytest_dbcluster.rounds import open_loop
 from pytest_dbcluster.rounds.round import RunResult
-from pytest_dbcluster.rounds.round_length import USUAL
-from pytest_dbcluster.workloads import arguments, connections
-from pytest_dbcluster.workloads.workload import Setting, Workload
+from pytest_dbcluster.workloads.driver_workload import DriverWorkload
+from pytest_dbcluster.workloads.schema_mark import SchemaMark
+from pytest_dbcluster.workloads.workload import Setting
 
 if TYPE_CHECKING:
-    from pytest_dbcluster.clusters.servers.connection import Endpoint
-    from pytest_dbcluster.workloads.schema_mark import SchemaMark
     from pytest_dbcluster.workloads.sysbench_driver import Call
 
 SCHEMA = "dbcluster_sysbench"
@@ -30,13 +27,8 @@ WRITING = (
 )  # fmt: skip
 ONE_TABLE = ("select_random_points", "select_random_ranges")
 SCRIPTS = tuple(sorted((*WRITING, *ONE_TABLE, "oltp_point_select", "oltp_read_only")))
-CHOICES = {
-    "script": SCRIPTS,
-    "to": (None, "all", "reader", "writer"),
-    "distribution": ("gaussian", "pareto", "special", "uniform"),
-    "isolation": (None, "READ UNCOMMITTED", "READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"),
-}
-FROM_ONE = ("table_count", "size", "threads", "range_size", "attempts")
+CHOICES = {"script": SCRIPTS, "distribution": ("gaussian", "pareto", "special", "uniform")}
+FROM_ONE = ("table_count", "size", "range_size", "attempts")
 FROM_ZERO = ("point_selects", "index_updates", "non_index_updates", "delete_inserts")
 # Option of the script -> field with its value.
 OPTIONS = {"tables": "table_count", "table_size": "size"} | {
@@ -54,7 +46,7 @@ GROUP = "LPAD(FLOOR(RAND() * 1e11), 11, '0')"  # sysbench fills c and pad with g
     'SysBench("oltp_read_write", threads=16)', instead={"concurrency": "threads", "tables": "table_count"}
 )
 @dataclasses.dataclass(frozen=True)
-class SysBench(Workload):
+class SysBench(DriverWorkload):
     """One OLTP script of sysbench. One event of the script counts as one transaction."""
 
     script: str = "oltp_read_write"
@@ -67,27 +59,13 @@ class SysBench(Workload):
     """Number of rows of each table."""
 
     threads: int = 16
-    """Number of connections, over all endpoints."""
-
     seconds: float | None = None
-    """Length of a round. None lets each claim choose .3 to 3 s from its warm-up; outside of a claim it is 2 s."""
-
     rate: float | str | None = None
-    """Transactions per second of an open loop, or a share such as ``"70 %"`` of the slowest variant's capacity. None is
-    a closed loop.
-    """
-
     to: str | None = None
-    """``writer``, ``reader`` or ``all``. None is the proxy if the cluster has one, otherwise every node that can run
-    the script.
-    """
-
     distribution: str = "special"
     """Distribution of the ids (sysbench's --rand-type)."""
 
     isolation: str | None = None
-    """Isolation level of the transactions; None is the server's default."""
-
     prepared: bool = True
     """Whether the server prepares the statements."""
 
@@ -118,45 +96,21 @@ class SysBench(Workload):
     """
 
     seed: int = 1
-    """Seed of the inputs; each block has other inputs."""
-
     reconnect: bool = False
-    """Whether each transaction has a new connection, which is made in the transaction's time."""
-
     idle: int = 0
-    """Number of connections beside the load that stay idle in each round."""
-
     pause: float | None = None
-    """Mean seconds that each connection waits before a transaction of a closed loop, exponentially distributed."""
-
     tls: bool = False
-    """Whether the connections use TLS, which the servers must offer."""
 
-    metric: ClassVar[str] = "goodput"  # attempts that ended in a conflict do not count as work
-    divides: ClassVar[bool] = True
+    database = SCHEMA
 
-    def __post_init__(self) -> None:
-        for name, choices in CHOICES.items():
-            if (given := getattr(self, name)) not in choices:
-                raise registry.unknown(f"sysbench {name}", str(given), [choice for choice in choices if choice])
-        for least, names in enumerate((FROM_ZERO, FROM_ONE)):
-            for name in names:
-                arguments.whole(f"sysbench {name}", getattr(self, name), least)
-        for name in ("prepared", "skip_trx", "range_selects"):
-            arguments.truth(f"sysbench {name}", getattr(self, name))
-        arguments.whole("sysbench seed", self.seed, 0)
-        if self.seconds is not None:
-            arguments.round_seconds("sysbench seconds", self.seconds)
+    def _check_fields(self) -> None:
+        least = dict.fromkeys(FROM_ONE, 1) | dict.fromkeys(FROM_ZERO, 0)
+        self._check("sysbench", least, ("prepared", "skip_trx", "range_selects"), CHOICES)
         if self.script in ONE_TABLE and self.table_count > 1:
             raise ConfigError(f"sysbench table_count={self.table_count}: {self.script} reads one table")
-        if self.rate is not None:
-            open_loop.share_of(self.rate)
-        connections.check("sysbench", self)
 
     def __str__(self) -> str:
-        rate = f" at {open_loop.text_of(self.rate)}" if self.rate else ""
-        name = f"sysbench {self.script} t{self.threads}{rate}" + (f" to {self.to}" if self.to else "")
-        return name + connections.words(self)
+        return self._name(f"sysbench {self.script} t{self.threads}", self.to)
 
     @property
     def writes(self) -> bool:
@@ -188,24 +142,6 @@ class SysBench(Workload):
         """The number of tables, and of rows in each."""
         return f"{formatting.quantity(self.table_count, 'table')} of {formatting.quantity(self.size, 'row')}"
 
-    @property
-    def round_seconds(self) -> float:
-        """The seconds in which a round starts transactions."""
-        return USUAL if self.seconds is None else self.seconds
-
-    @property
-    def clients(self) -> int:
-        """One connection for each thread, and the idle ones."""
-        return self.threads + self.idle
-
-    def with_seconds(self, seconds: float | None) -> SysBench:
-        """The same workload with rounds of this length in seconds; None lets the claim choose it."""
-        return dataclasses.replace(self, seconds=seconds)
-
-    def at_rate(self, rate: float | None) -> SysBench:
-        """The same workload at this rate in transactions per second; None is a closed loop."""
-        return dataclasses.replace(self, rate=rate)
-
     def populate(self, setting: Setting) -> None:
         """Make the tables with sysbench's own prepare. Raises WorkloadError with sysbench's message.
 
@@ -216,7 +152,7 @@ class SysBench(Workload):
 
         setting.progress(f"{self}: making {self.table_count} x {self.size} rows")
         node = setting.cluster.writers[0]
-        node.query(f"DROP DATABASE IF EXISTS {SCHEMA}", wait.SLOW_SECONDS)
+        self.clean(setting)
         node.query(f"CREATE DATABASE {SCHEMA}")
         own = {"tables": self.table_count, "table_size": self.size, "auto_inc": False}
         threads = min(self.table_count, POPULATE_THREADS)
@@ -232,14 +168,7 @@ class SysBench(Workload):
         and with ``tls`` if a server does not offer it. Raises ConfigError if the script writes and an endpoint accepts
         no writes.
         """
-        from pytest_dbcluster.workloads import sysbench_driver, tls_files
-
-        if self.writes:
-            to = sysbench_driver.endpoints(setting.cluster, self.to, writes=True)
-            setting.cluster.require_writers(to, str(self))
-        sysbench_driver.sysbench(setting)
-        if self.tls:
-            tls_files.read(setting.cluster, sysbench_driver.endpoints(setting.cluster, self.to, writes=self.writes))
+        self._require_tools(setting)
         node = setting.cluster.writers[0]
         present = (
             {f"{SCHEMA}.{name}" for (name,) in node.query(f"SHOW TABLES FROM {SCHEMA}")}
@@ -255,8 +184,6 @@ class SysBench(Workload):
 
     @property
     def _mark(self) -> SchemaMark:
-        from pytest_dbcluster.workloads.schema_mark import SchemaMark
-
         return SchemaMark(SCHEMA, VERSION, f"{self.table_count}x{self.size}")
 
     def reset(self, setting: Setting) -> None:
@@ -288,29 +215,21 @@ class SysBench(Workload):
                 wait.SLOW_SECONDS,
             )
 
-    def run(self, setting: Setting) -> RunResult:
-        """Run one round. Raises WorkloadError, NodeDied, and ConfigError for too many threads or an unknown rate."""
-        from pytest_dbcluster.workloads import sysbench_driver
-
-        if isinstance(self.rate, str):
-            raise ConfigError(f"{self}: measure the capacity of the variants first; only a claim does that")
-        result, _ = sysbench_driver.run(
-            self._call(setting), setting, seconds=self.round_seconds, rate=self.rate, seed=self.seed
-        )
+    def observe(self, setting: Setting) -> tuple[RunResult, list[dict[str, Any]]]:
+        """Run one round, and return its result and the report of each thread. Raises what ``run`` raises."""
+        result, reports = self._drive(self._call(setting), setting)
         commits = (result.commits or 0) * self._commits_per_event if self.writes else None
-        return dataclasses.replace(result, commits=commits)
+        return dataclasses.replace(result, commits=commits), reports
 
     def _call(self, setting: Setting) -> Call:
         from pytest_dbcluster.workloads import sysbench_driver
 
-        to: Sequence[Endpoint] = sysbench_driver.endpoints(setting.cluster, self.to, writes=self.writes)
         own: dict[str, object] = {option: getattr(self, field) for option, field in OPTIONS.items()}
-        own |= {"auto_inc": False, "isolation": self.isolation or "", **connections.options(self)}
+        own["auto_inc"] = False
         if self.writes and self._commits_per_event > 1:
             own["attempts"] = 1  # a retry would repeat committed statements
-        return sysbench_driver.Call(
-            str(self), "oltp.lua", self.threads, SCHEMA, to, own, self.prepared, idle=self.idle, tls=self.tls
-        )
+        to = self._endpoints(setting)
+        return sysbench_driver.Call(str(self), "oltp.lua", self.threads, SCHEMA, to, own, self.prepared)
 
     @property
     def _commits_per_event(self) -> int:
@@ -322,7 +241,3 @@ class SysBench(Workload):
         if self.script in ("oltp_insert", "oltp_delete") or not self.skip_trx:
             return 1
         return self.index_updates + self.non_index_updates + 2 * self.delete_inserts
-
-    def clean(self, setting: Setting) -> None:
-        """Drop the schema."""
-        setting.cluster.writers[0].query(f"DROP DATABASE IF EXISTS {SCHEMA}", wait.SLOW_SECONDS)

@@ -12,6 +12,7 @@ import pytest
 from pytest_dbcluster.reporting import results_lock
 from tests.support import conftests
 from tests.support.facts import missing
+from tests.support.suites import refusal
 
 FAKE = Path(__file__).parents[1] / "support" / "fake_session.py"
 WORDS = ["-p", "no:cacheprovider", "-p", "no:hypothesispytest", "-p", "no:benchmark", "--db-seed=5"]
@@ -51,13 +52,6 @@ def small_disk(tmp_path):
         pytest.skip("only root may mount a file system, and not in every container")
     yield disk
     subprocess.run(["umount", "--lazy", str(disk)], check=True)
-
-
-def refusal(result):
-    """The one line with which a run was refused."""
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    (line,) = [line for line in result.errlines if line.startswith("ERROR: ")]
-    return line.removeprefix("ERROR: ")
 
 
 def claims(directory):

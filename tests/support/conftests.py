@@ -32,12 +32,10 @@ round_length.STEPS = 20
 # Rounds of SQL files and of scripts, whose length a claim chooses, are as short as they may be.
 SHORT_TIMES = """
 from pytest_dbcluster.rounds import round_length
-from pytest_dbcluster.workloads.script import workload as of_scripts
-from pytest_dbcluster.workloads.sql import workload as of_files
+from pytest_dbcluster.workloads import driver_workload
 
 round_length.LONGEST = round_length.SHORTEST
-for module in (round_length, of_files, of_scripts):
-    module.USUAL = round_length.SHORTEST
+round_length.USUAL = driver_workload.USUAL = round_length.SHORTEST
 """
 # The capacity of a variant, of which a rate is a share, need not be precise.
 FEW_BLOCKS = """

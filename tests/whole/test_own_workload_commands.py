@@ -10,7 +10,7 @@ import pytest
 from pytest_dbcluster.cli import main
 from pytest_dbcluster.reporting import schema
 from pytest_dbcluster.rounds import round_length
-from pytest_dbcluster.workloads.sql import workload as of_files
+from pytest_dbcluster.workloads import driver_workload
 from tests.support import conftests
 
 
@@ -51,7 +51,7 @@ def test_the_example_measures_one_transaction(project, monkeypatch):
 def test_compare_runs_a_directory(project, monkeypatch, capsys):
     """It loads the tables of the directory and answers for its transactions, even if the answer is open."""
     monkeypatch.chdir(project)
-    for module in (round_length, of_files):
+    for module in (round_length, driver_workload):
         monkeypatch.setattr(module, "USUAL", round_length.SHORTEST)
     monkeypatch.setenv("DBCLUSTER_DATA_DIR", str(project / "runs"))
     for name, value in (("current", 1), ("candidate", 2)):

@@ -39,6 +39,12 @@ def others(provisioner: LocalProvisioner) -> Iterator[tuple[Host, ...]]:
     provisioner.give_back(hosts)
 
 
+@pytest.fixture
+def said() -> list[str]:
+    """The lines of progress of a load."""
+    return []
+
+
 @pytest.fixture(scope="session")
 def tpcc_templates(
     provisioner: LocalProvisioner, mariadb: Release, mysql: Release, tmp_path_factory: pytest.TempPathFactory

@@ -84,6 +84,9 @@ def test_what_is_no_truth_value_is_refused(given):
             "TPCC(...): there is no argument warehouse=; write warehouses= in place of warehouse=; ",
         ),
         (lambda: TPCC(partitioned="no"), "tpcc partitioned='no': it accepts True or False"),
+        (lambda: TPCC(attempts=None), "tpcc attempts=None: it accepts a whole number, 1 or more"),
+        (lambda: SysBench().with_seconds(0), "sysbench seconds=0: it accepts a finite number of seconds above 0"),
+        (lambda: SysBench(pause=1).at_rate(5), "sysbench pause=1 and rate=5: both decide when transactions start"),
     ],
 )
 def test_a_wrong_argument_of_a_workload_is_one_sentence(make, words):

@@ -120,13 +120,11 @@ def test_idle_connections_count_for_the_limits_of_a_node(setting):
 
 def test_threads_have_their_endpoints_beside_idle_connections(galera2, client):
     """The first to the first node, the second to the next one."""
-    from pytest_dbcluster.workloads import sysbench_driver
-
-    setting, load = setting_of(galera2, client), dataclasses.replace(SMALL, idle=5)
+    setting, load = setting_of(galera2, client), dataclasses.replace(SMALL, idle=5, seconds=0.05)
     load.prepare(setting)
     assert galera2.settle(60)
     try:
-        _, reports = sysbench_driver.run(load._call(setting), setting, seconds=0.05)
+        _, reports = load.observe(setting)
     finally:
         load.clean(setting)
 

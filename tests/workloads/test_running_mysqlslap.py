@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import os
 import signal
@@ -17,34 +16,14 @@ from pytest_dbcluster.errors import ConfigError, NodeDied, WorkloadError
 from pytest_dbcluster.workloads.mysqlslap import MySQLSlap
 from pytest_dbcluster.workloads.workload import Setting
 from tests.support.facts import missing
+from tests.support.query_log import logging_queries
 
 LONG = MySQLSlap("read", concurrency=2, queries=20_000, quick_queries=20_000)
-
-
-@pytest.fixture
-def client(provisioner, standalone):
-    """A host for the load."""
-    host = provisioner.acquire(dataclasses.replace(standalone.spec, name="client"))[0]
-    yield host
-    provisioner.give_back([host])
 
 
 def setting_of(cluster, client, release, profile="quick"):
     """What a load may use."""
     return Setting(cluster, client, release, profile, lambda line: None)
-
-
-@contextlib.contextmanager
-def logging_queries(node):
-    """The server writes down what it is sent, with the microsecond."""
-    node.query("SET GLOBAL log_output = 'TABLE'")
-    node.query("TRUNCATE mysql.general_log")
-    node.query("SET GLOBAL general_log = ON")
-    try:
-        yield
-    finally:
-        node.query("SET GLOBAL general_log = OFF")
-        node.query("SET GLOBAL log_output = 'FILE'")
 
 
 def while_it_runs(client, deed):

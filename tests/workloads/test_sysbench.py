@@ -11,26 +11,11 @@ import psutil
 import pytest
 
 from pytest_dbcluster.errors import ConfigError, NodeDied, WorkloadError
-from pytest_dbcluster.spec import ClusterSpec
 from pytest_dbcluster.workloads.sysbench import ONE_TABLE, SCHEMA, SCRIPTS, SysBench
 from pytest_dbcluster.workloads.workload import Setting
 from tests.support.facts import missing
 
 SMALL = SysBench(table_count=2, size=500, threads=4, seconds=0.1)
-
-
-@pytest.fixture(scope="module")
-def client(provisioner):
-    """A host for the load."""
-    host = provisioner.acquire(ClusterSpec("standalone", name="client"))[0]
-    yield host
-    provisioner.give_back([host])
-
-
-@pytest.fixture
-def said():
-    """What the load told of its progress."""
-    return []
 
 
 @pytest.fixture

@@ -19,6 +19,7 @@ from pytest_dbcluster.hosts.network.kernel_router import KernelRouter
 from pytest_dbcluster.hosts.network.namespace_host import NamespaceHost
 from pytest_dbcluster.hosts.network.namespaces import program
 from pytest_dbcluster.hosts.network.routed_path import NONE, RoutedPath
+from pytest_dbcluster.network import node_names
 from pytest_dbcluster.spec import ClusterSpec
 
 HOLDERS = "network"  # directory of the processes that hold the namespaces of a cluster
@@ -31,7 +32,7 @@ def make(run: LocalRun, spec: ClusterSpec, directory: Path, progress: Report = l
     """
     asked = spec.needs.network
     assert asked
-    nodes = [f"node{number}" for number in range(1, spec.nodes + 1)]
+    nodes = node_names(spec.nodes)
     path = make_path(run, directory, [*nodes, *asked.ends], progress=progress)
     return [host for node in nodes if isinstance(host := path.host(node), LocalHost)]
 

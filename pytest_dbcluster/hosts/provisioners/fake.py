@@ -11,6 +11,7 @@ from pathlib import Path
 
 from pytest_dbcluster.hosts.host import Completed, Host, Process
 from pytest_dbcluster.hosts.provisioner import Provisioner
+from pytest_dbcluster.network import node_names
 from pytest_dbcluster.spec import ClusterSpec
 
 FIRST_PORT = 20_001
@@ -163,8 +164,7 @@ class FakeProvisioner(Provisioner):
         """One fake host for each node."""
         self._clusters += 1
         directory = f"/fake/{self._clusters}"
-        names = [f"node{number}" for number in range(1, spec.nodes + 1)]
-        hosts = [FakeHost(name, directory=f"{directory}/{name}") for name in names]
+        hosts = [FakeHost(name, directory=f"{directory}/{name}") for name in node_names(spec.nodes)]
         for number, host in enumerate(hosts, len(self.hosts)):
             host.next_port += PORTS * number
         self.hosts += hosts

@@ -12,23 +12,16 @@ from collections.abc import Mapping, Sequence
 
 from pytest_dbcluster.hosts.host import Host
 from pytest_dbcluster.hosts.local_host import LocalHost
-from pytest_dbcluster.hosts.local_run import LocalRun
+from pytest_dbcluster.hosts.local_run import LocalRunProvisioner
 from pytest_dbcluster.hosts.network import local_paths, routed_path
-from pytest_dbcluster.hosts.provisioner import NO_DISKS, Provisioner
+from pytest_dbcluster.hosts.provisioner import NO_DISKS
+from pytest_dbcluster.network import node_names
 from pytest_dbcluster.spec import ClusterSpec
-from pytest_dbcluster.system import block_devices, cgroups
+from pytest_dbcluster.system import cgroups
 
 
-class LocalProvisioner(Provisioner):
-    """Hosts that are directories of one run on this machine.
-
-    ``keep``: the caller may leave the run alive with ``leave``. If we may create control groups, they enforce the
-    limits of a spec.
-    """
-
-    def __init__(self, *, keep: bool = False) -> None:
-        self._run = LocalRun(keep=keep)
-        self.run_id, self.directory = self._run.run_id, self._run.directory
+class LocalProvisioner(LocalRunProvisioner):
+    """Hosts that are directories of one run. If we may create control groups, they enforce the limits of a spec."""
 
     @functools.cached_property
     def offers(self) -> frozenset[str]:
@@ -43,11 +36,6 @@ class LocalProvisioner(Provisioner):
         limits = cgroups.find(self.directory.parent).missing
         return {**limits, "netem": local_paths.why_not(), "block-devices": NO_DISKS}
 
-    @property
-    def disk(self) -> str:
-        """The file system and the disk of the data."""
-        return block_devices.description(self.directory)
-
     def acquire(self, spec: ClusterSpec) -> Sequence[LocalHost]:
         """One directory for each node. The first call removes dead runs and starts the supervisor.
 
@@ -56,8 +44,7 @@ class LocalProvisioner(Provisioner):
         directory = self._run.cluster_directory(spec)
         hosts: Sequence[LocalHost]
         if spec.needs.network is None:
-            names = [f"node{number}" for number in range(1, spec.nodes + 1)]
-            hosts = [self._run.host(name, directory / name) for name in names]
+            hosts = [self._run.host(name, directory / name) for name in node_names(spec.nodes)]
         else:
             hosts = local_paths.make(self._run, spec, directory)
         try:
@@ -74,10 +61,6 @@ class LocalProvisioner(Provisioner):
             if isinstance(host, LocalHost) and host.group:
                 host.group.remove()
             shutil.rmtree(host.directory, ignore_errors=True)
-
-    def leave(self) -> None:
-        """Leave the run alive when this process ends. Before this call a run with ``keep`` ends with this process."""
-        self._run.leave()
 
     def close(self) -> None:
         """End every server of the run, remove its directory and release its ports; after ``leave`` only the ports."""

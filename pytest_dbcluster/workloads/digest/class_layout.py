@@ -9,8 +9,9 @@ from __future__ import annotations
 import dataclasses
 from typing import NamedTuple
 
+from pytest_dbcluster.workloads.digest.log.log_files import Figures
 from pytest_dbcluster.workloads.digest.log.statement_shapes import Literals
-from pytest_dbcluster.workloads.digest.log.transaction_classes import Figures, TransactionClass, Unit
+from pytest_dbcluster.workloads.digest.log.transaction_classes import TransactionClass, Unit
 
 WRITTEN_OUT = 8  # statements of a run with a constant number of copies
 

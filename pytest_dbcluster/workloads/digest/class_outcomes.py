@@ -57,7 +57,7 @@ def choose_schema(classes: Sequence[TransactionClass], roles: Mapping[int, State
     """The database with the most transactions whose tables are all in the schema."""
     counts: dict[str, int] = {}
     for one in classes:
-        tables = [roles[shape] for unit in one.runs for shape in unit]
+        tables = [roles[shape] for shape in one.shapes]
         if any(each.tables for each in tables) and not any(each.unknown for each in tables):
             counts[one.schema] = counts.get(one.schema, 0) + one.count
     return max(counts, key=lambda name: counts[name]) if counts else ""
@@ -76,15 +76,20 @@ def outcomes(
     chosen = choose_schema(classes, roles)
     committed = [one for one in classes if one.ending == COMMIT]
     found = [ClassOutcome(one, _reason(one, chosen, roles, texts, committed)) for one in classes]
-    _refuse_lacking([one.of for one in found if one.status.startswith("the schema lacks")], classes, roles)
     seconds, count = sum(one.seconds for one in classes) or 1.0, sum(one.count for one in classes)
-    found.sort(key=lambda one: (-max(one.of.seconds / seconds, one.of.count / count), one.of.runs))
+
+    def share(one: ClassOutcome) -> float:
+        """Of the log's time or transactions, whichever is larger."""
+        return max(one.of.seconds / seconds, one.of.count / count)
+
+    many = [one.of for one in found if one.status.startswith("the schema lacks") and share(one) >= LACKING_SHARE]
+    _refuse_lacking(many, count, roles)
+    found.sort(key=lambda one: (-share(one), one.of.runs))
     kept = 0
     for one in found:
         if one.status:
             continue
-        share = max(one.of.seconds / seconds, one.of.count / count)
-        if kept == MOST_FILES or (kept and (share < RARE_SHARE or one.of.count < FEWEST)):
+        if kept == MOST_FILES or (kept and (share(one) < RARE_SHARE or one.of.count < FEWEST)):
             one.status = RARE
             continue
         kept += 1
@@ -103,10 +108,9 @@ def _reason(
     committed: Sequence[TransactionClass],
 ) -> str:
     """Why a class becomes no file; empty if it becomes one."""
-    shapes = [shape for unit in one.runs for shape in unit]
-    statements = [roles[shape] for shape in shapes]
+    statements = [roles[shape] for shape in one.shapes]
     unknown = list(dict.fromkeys(name for each in statements for name in each.unknown))
-    if unknown and (one.schema in SYSTEM or any(_of_system(texts[shape]) for shape in shapes)):
+    if unknown and (one.schema in SYSTEM or any(_of_system(texts[shape]) for shape in one.shapes)):
         return "tables of the server"
     if one.schema and one.schema != chosen and chosen:
         return "another database"
@@ -132,13 +136,9 @@ def _begins(one: TransactionClass, committed: TransactionClass) -> bool:
     return one.count < committed.count and committed.runs[: len(one.runs)] == one.runs
 
 
-def _refuse_lacking(
-    lacking: Sequence[TransactionClass], classes: Sequence[TransactionClass], roles: Mapping[int, StatementRoles]
-) -> None:
-    seconds, count = sum(one.seconds for one in classes) or 1.0, sum(one.count for one in classes)
-    many = [one for one in lacking if max(one.seconds / seconds, one.count / count) >= LACKING_SHARE]
-    names = list(dict.fromkeys(n for one in many for unit in one.runs for shape in unit for n in roles[shape].unknown))
-    if names:
+def _refuse_lacking(many: Sequence[TransactionClass], count: int, roles: Mapping[int, StatementRoles]) -> None:
+    """Raise ConfigError if classes with many transactions lack tables. count: of all transactions."""
+    if names := list(dict.fromkeys(name for one in many for shape in one.shapes for name in roles[shape].unknown)):
         raise ConfigError(
             f"the schema has no table {some(names)}, and {100 * sum(one.count for one in many) / count:.0f} % of the "
             "log's transactions use it: write the whole schema with mysqldump --no-data DATABASE > schema.sql"
@@ -151,7 +151,7 @@ def _name_files(found: Sequence[ClassOutcome], roles: Mapping[int, StatementRole
     for one in found:
         if one.status != WRITTEN:
             continue
-        statements = [roles[shape] for unit in one.of.runs for shape in unit]
+        statements = [roles[shape] for shape in one.of.shapes]
         first = next((each for each in statements if each.verb in WRITING), statements[0])
         table = first.target or (first.tables[0] if first.tables else "")
         base = re.sub(r"\W", "_", f"{first.verb}_{table}".lower().strip("_"), flags=re.ASCII)

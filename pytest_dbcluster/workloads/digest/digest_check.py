@@ -30,8 +30,9 @@ WITHIN = 0.1
 PROBE_SECONDS, LONGEST_SECONDS, SHORTEST_SECONDS = 1.0, 30.0, 1.0
 MOST_THREADS = 16
 LEAST = 0.01  # of a figure a transaction; smaller ones are not compared
-VARIABLES = ("slow_query_log", "slow_query_log_file", "long_query_time", "min_examined_row_limit", "log_output")
-OF_MARIADB = ("log_slow_filter", "log_slow_rate_limit")
+# Variables of servers that log everything, and those of MariaDB alone.
+LOGGING = {"long_query_time": "0", "min_examined_row_limit": "0", "log_output": "FILE"}
+OF_MARIADB = {"log_slow_filter": "", "log_slow_rate_limit": "1"}
 VARIABLE = re.compile(r"(?<!:):[A-Za-z_]\w*")
 Key = tuple[str, tuple[str, ...]]  # ending, and the texts of the statements
 
@@ -110,23 +111,14 @@ def _run_logged(workload: SQLFiles, setting: Setting, path: Path) -> RunResult:
 @contextlib.contextmanager
 def logging_everything(node: Node, path: Path) -> Iterator[None]:
     """While the context lasts, new sessions write all statements to the slow log at ``path``."""
-    names = (*VARIABLES, *(OF_MARIADB if node.release.upstream == "mariadb" else ()))
-    before = {name: value for name, value in node.variables().items() if name in names}
-    wanted = {
-        "slow_query_log_file": str(path),
-        "long_query_time": "0",
-        "min_examined_row_limit": "0",
-        "log_output": "FILE",
-        "log_slow_filter": "",
-        "log_slow_rate_limit": "1",
-        "slow_query_log": "1",
-    }
-    node.batch([_assignment(name, value) for name, value in wanted.items() if name in names])
+    own = OF_MARIADB if node.release.upstream == "mariadb" else {}
+    wanted = {"slow_query_log_file": str(path), **LOGGING, **own, "slow_query_log": "1"}
+    before = {name: value for name, value in node.variables().items() if name in wanted}
+    node.batch([_assignment(name, value) for name, value in wanted.items()])
     try:
         yield
     finally:
-        node.batch(["SET GLOBAL slow_query_log = 0"])
-        node.batch([_assignment(name, before[name]) for name in names if name in before])
+        node.batch(["SET GLOBAL slow_query_log = 0", *(_assignment(name, value) for name, value in before.items())])
 
 
 def _assignment(name: str, value: str) -> str:
@@ -196,7 +188,7 @@ def _pairs(digest: LogDigest, run: ReadLog) -> list[tuple[list[ClassOutcome], li
         texts = [shapes.of(VARIABLE.sub("0", text))[0].text for text in each.statements]
         wanted.setdefault(_key(each.of.ending, texts), ([], []))[0].append(each)
     for one in run.sessions.classes.found.values():
-        if pair := wanted.get(_key(one.ending, _texts(one, run))):
+        if pair := wanted.get(_key(one.ending, [run.texts[shape] for shape in one.shapes])):
             pair[1].append(one)
     return list(wanted.values())
 
@@ -217,10 +209,6 @@ def _pair_figures(
 def _key(ending: str, texts: Iterable[str]) -> Key:
     """The statements of a class, each once: loops inside of loops have other runs for other numbers of turns."""
     return ending, tuple(dict.fromkeys(texts))
-
-
-def _texts(one: TransactionClass, read: ReadLog) -> list[str]:
-    return [read.texts[shape] for unit in one.runs for shape in unit]
 
 
 def _figures(classes: Sequence[TransactionClass], read: ReadLog) -> dict[str, float]:

@@ -13,7 +13,7 @@ from pytest_dbcluster.workloads.digest import class_outcomes, digest_report
 from pytest_dbcluster.workloads.digest.class_outcomes import APART, UNEXPLAINED, WRITTEN, ClassOutcome
 from pytest_dbcluster.workloads.digest.digest_report import LogDigest
 from pytest_dbcluster.workloads.digest.key_rules import KeyRules
-from pytest_dbcluster.workloads.digest.log.log_files import SLOW, LogFile, open_log
+from pytest_dbcluster.workloads.digest.log.log_files import NO_STATEMENT, SLOW, LogFile, open_log
 from pytest_dbcluster.workloads.digest.log.sessions import LogTotals, Sessions
 from pytest_dbcluster.workloads.digest.rows.fitting import fit_statements
 from pytest_dbcluster.workloads.digest.rows.found_rows import FoundRows
@@ -25,7 +25,6 @@ from pytest_dbcluster.workloads.digest.value_domains import ValueDomains
 from pytest_dbcluster.workloads.sql.language import lua_code, scripts
 
 GAP = 0.001  # seconds: with long_query_time = 0, some statement is faster
-FEW_STATEMENTS = 50
 WEIGHTS = 10_000
 FIT = "fit.sql"
 MANIFEST, REPORT, SCHEMA = "workload.toml", "digest.md", "schema.sql"
@@ -65,11 +64,8 @@ def read_log(log: Path, schema: SchemaTables) -> ReadLog:
 def refuse_gaps(log: LogFile, totals: LogTotals) -> None:
     """Raise ConfigError for a log without statements, or one that lacks the fast ones."""
     if not totals.statements:
-        raise ConfigError(
-            f"{log.path} has no statement: set slow_query_log = ON and long_query_time = 0 for new connections, let "
-            "the application run, and take the log again"
-        )
-    if log.kind == SLOW and totals.statements and totals.shortest >= GAP:
+        raise ConfigError(NO_STATEMENT.format(path=log.path))
+    if log.kind == SLOW and totals.shortest >= GAP:
         raise ConfigError(
             f"{log.path} lacks fast statements: the fastest took {1000 * totals.shortest:.3g} ms, "
             "so long_query_time was above 0. Set long_query_time = 0 and min_examined_row_limit = 0, on MariaDB also "

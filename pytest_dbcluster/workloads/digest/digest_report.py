@@ -13,7 +13,10 @@ from pytest_dbcluster.workloads.digest.log.sessions import LogTotals
 from pytest_dbcluster.workloads.digest.schema.schema_tables import SchemaTables
 
 NOTHING = "-"
-REFUSED = (UNEXPLAINED, APART)
+REFUSED = {
+    UNEXPLAINED: "These files are not in workload.toml, and do not run until you edit them.",
+    APART: "These files are not in workload.toml. They run, and do not do what the log did.",
+}
 
 
 @dataclasses.dataclass
@@ -174,21 +177,14 @@ def markdown(digest: LogDigest) -> str:
     lines += ["", "## Transactions", ""]
     files = [_file_row(digest, one) for one in digest.classes if one.status in (WRITTEN, *REFUSED)]
     lines += _table(("file", "weight", f"share of {digest.measure}", "transactions", "statements each"), files)
-    refused = {status: [one for one in digest.refused if one.status == status] for status in REFUSED}
-    if refused[UNEXPLAINED]:
-        lines += ["", "## Unexplained", ""]
-        lines += ["These files are not in workload.toml, and do not run until you edit them.", ""]
-        lines += [f"- {one.file}: {note}" for one in refused[UNEXPLAINED] for note in one.notes]
-    if refused[APART]:
-        lines += ["", "## Apart in the check", ""]
-        lines += ["These files are not in workload.toml. They run, and do not do what the log did.", ""]
-        lines += [f"- {one.file}: {note}" for one in refused[APART] for note in one.notes]
+    for status, words in REFUSED.items():
+        if notes := [f"- {one.file}: {note}" for one in digest.refused if one.status == status for note in one.notes]:
+            lines += ["", f"## {status[0].upper()}{status[1:]}", "", words, "", *notes]
     lines += ["", "## Rows", ""]
     rows = [(name, str(rows), digest.row_reasons[name]) for name, rows in digest.rows.items() if rows]
     lines += _table(("table", "rows", "from"), rows)
-    notes = [(one.file, note) for one in digest.runnable for note in dict.fromkeys(one.notes)]
-    if notes:
-        lines += ["", "## Notes", "", *(f"- {file}: {note}" for file, note in notes)]
+    if notes := [f"- {one.file}: {note}" for one in digest.runnable for note in dict.fromkeys(one.notes)]:
+        lines += ["", "## Notes", "", *notes]
     conflicts = sum(one.of.count for one in digest.classes if one.status == CONFLICT)
     if conflicts:
         lines += ["", f"Rolled back before their end: {quantity(conflicts, 'transaction')}."]

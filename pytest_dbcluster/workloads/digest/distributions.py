@@ -12,7 +12,6 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 
-from pytest_dbcluster.workloads.digest.links import whole
 from pytest_dbcluster.workloads.digest.value_domains import FEW, SMALL
 
 NUMBER = re.compile(r"-?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
@@ -246,9 +245,3 @@ def _low_first(numbers: Sequence[int], size: int, exponent: float) -> bool:
     expected = _harmonic(tenth, exponent) / _harmonic(size, exponent)
     share = sum(each <= tenth for each in numbers) / len(numbers)
     return share > (expected + tenth / size) / 2
-
-
-def all_whole(values: Sequence[str]) -> list[int] | None:
-    """The values as whole numbers; None if one is none."""
-    found = [whole(value) for value in values]
-    return [each for each in found if each is not None] if None not in found else None

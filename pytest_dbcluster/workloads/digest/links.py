@@ -53,6 +53,12 @@ def whole(value: Value) -> int | None:
     return int(text)
 
 
+def all_whole(values: Sequence[Value]) -> list[int] | None:
+    """The values as whole numbers; None if one is none."""
+    found = [whole(value) for value in values]
+    return [each for each in found if each is not None] if None not in found else None
+
+
 def find_links(
     layout: ClassLayout, roles: Mapping[int, StatementRoles], schema: SchemaTables
 ) -> dict[ValuePlace, ValueLink]:
@@ -97,25 +103,17 @@ class _Finder:
                 self._found[place] = ValueLink(STEP, place, step)
             _remember(place, column, equal, apart)
 
-    def _direct(
-        self,
-        place: ValuePlace,
-        column: Sequence[Value],
-        equal: Equal,
-        apart: Apart,
-    ) -> ValueLink | None:
+    def _direct(self, place: ValuePlace, column: Sequence[Value], equal: Equal, apart: Apart) -> ValueLink | None:
         distinct = set(column)
         if len(distinct) < FEWEST or not all(isinstance(value, str) for value in distinct):
             return None
         for source in equal.get(tuple(column), ()):
             if self._fit(place, source):
                 return ValueLink(SAME, source)
-        numbers = [whole(value) for value in column]
-        if None in numbers:
+        if not (numbers := all_whole(column)):
             return None
         first = numbers[0]
-        assert first is not None
-        for source, other in apart.get(tuple(number - first for number in numbers if number is not None), ()):
+        for source, other in apart.get(tuple(number - first for number in numbers), ()):
             if abs(first - other) <= MOST_DIFFERENCE and self._fit(place, source):
                 return ValueLink(DIFFERENCE, source, first - other)
         return None
@@ -130,12 +128,12 @@ class _Finder:
         role = self.role(place)
         if not role.column or not all(isinstance(value, str) for value in column):
             return None
-        numbers = [whole(value) for value in column]
+        numbers = all_whole(column)
         for source in reversed(self._statements_before(place)):
             statement = self._statement(source)
-            owners = list(range(len(numbers))) if source.run == place.run else run.owners
+            owners = list(range(len(column))) if source.run == place.run else run.owners
             times = [self._layout.times[owner] for owner in run.owners]
-            if statement.target and None not in numbers and self._new_id(role, statement, owners, times, numbers):
+            if statement.target and numbers and self._new_id(role, statement, owners, times, numbers):
                 return ValueLink(NEW_ID, source)
             if statement.selected and (name := self._read(source, place, role, run, column)):
                 return ValueLink(READ, source, column=name)
@@ -156,7 +154,7 @@ class _Finder:
         statement: StatementRoles,
         owners: Sequence[int],
         times: Sequence[int],
-        numbers: Sequence[int | None],
+        numbers: Sequence[int],
     ) -> bool:
         """Whether the values are those that an INSERT before made. owners: the turn of the INSERT for each value."""
         table = self._schema.get(statement.target)
@@ -166,7 +164,6 @@ class _Finder:
         first: dict[int, int] = {}
         begun: dict[int, int] = {}
         for owner, number, time in zip(owners, numbers, times, strict=True):
-            assert number is not None
             begun[owner] = time
             if first.setdefault(owner, number) != number:
                 return False
@@ -207,33 +204,20 @@ class _Finder:
         return names[0] if len(set(seen.values())) >= FEWEST else ""
 
 
-def _remember(
-    place: ValuePlace,
-    column: Sequence[Value],
-    equal: Equal,
-    apart: Apart,
-) -> None:
+def _remember(place: ValuePlace, column: Sequence[Value], equal: Equal, apart: Apart) -> None:
     if len(set(column)) < FEWEST:
         return
     equal.setdefault(tuple(column), []).append(place)
-    numbers = [whole(value) for value in column]
-    if numbers and None not in numbers:
-        first = numbers[0]
-        assert first is not None
-        moved = tuple(number - first for number in numbers if number is not None)
-        apart.setdefault(moved, []).append((place, first))
+    if numbers := all_whole(column):
+        moved = tuple(number - numbers[0] for number in numbers)
+        apart.setdefault(moved, []).append((place, numbers[0]))
 
 
 def _step(run: RunLayout, column: Sequence[Value]) -> int:
     """The constant difference between a copy and the one before it; 0 if there is none."""
-    numbers = [whole(value) for value in column]
-    if None in numbers:
-        return 0
-    steps = {
-        number - before  # type: ignore[operator]
-        for before, number, copy in zip(numbers, numbers[1:], run.numbers[1:], strict=False)
-        if copy > 0
-    }
+    numbers = all_whole(column) or []
+    turns = zip(numbers, numbers[1:], run.numbers[1:], strict=False)
+    steps = {number - before for before, number, copy in turns if copy > 0}
     return steps.pop() if len(steps) == 1 and max(run.numbers) > 0 and len(column) >= FEWEST else 0
 
 

@@ -11,7 +11,7 @@ from pytest_dbcluster.workloads.digest import distributions
 from pytest_dbcluster.workloads.digest.class_layout import RunLayout, ValuePlace
 from pytest_dbcluster.workloads.digest.distributions import ValueDrawing
 from pytest_dbcluster.workloads.digest.key_rules import KeyRules
-from pytest_dbcluster.workloads.digest.links import DIFFERENCE, NEW_ID, READ, SAME, STEP
+from pytest_dbcluster.workloads.digest.links import DIFFERENCE, NEW_ID, READ, SAME, STEP, all_whole
 from pytest_dbcluster.workloads.digest.schema.schema_tables import FRACTIONS, TEXTS, TableColumn
 from pytest_dbcluster.workloads.digest.schema.statement_roles import LIKE, SEARCHING, Role
 from pytest_dbcluster.workloads.digest.stand_ins import StandIns
@@ -144,13 +144,9 @@ class _Writer:
             return self._kept(place, f":{self._prefix(link.source)}{link.column}")
         if link and link.kind == SAME:
             return self._kept(place, self._texts[link.source])
-        if link and link.kind == DIFFERENCE:
+        if link and (link.kind == DIFFERENCE or (link.kind == STEP and copy > 0)):  # of STEP: to the copy before
             sign = "+" if link.difference >= 0 else "-"
             return self._set(place, f"{self._texts[link.source]} {sign} {abs(link.difference)}")
-        if link and link.kind == STEP and copy > 0:
-            return self._set(
-                place, f"{self._texts[place]} {'+' if link.difference > 0 else '-'} {abs(link.difference)}"
-            )
         drawing = self._drawing(place)
         if link and link.kind == STEP and not drawing.expression:
             return self._set(place, drawing.inline)
@@ -239,7 +235,7 @@ class _Writer:
         domains = self._inputs.domains
         table = domains.schema.get(role.table)
         column = table.columns.get(role.column) if table else None
-        numbers = distributions.all_whole(values)
+        numbers = all_whole(values)
         quoted = any(value[0] in "'\"" for value in values)
         if numbers is not None and not (quoted and (not column or column.kind in TEXTS)):
             return self._whole(role, numbers)

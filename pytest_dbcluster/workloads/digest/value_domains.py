@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from pytest_dbcluster.workloads.digest.class_layout import ClassLayout, Value, ValuePlace
 from pytest_dbcluster.workloads.digest.links import NEW_ID, READ, ValueLink, whole
-from pytest_dbcluster.workloads.digest.log.transaction_classes import Figures
+from pytest_dbcluster.workloads.digest.log.log_files import Figures
 from pytest_dbcluster.workloads.digest.schema.schema_tables import TEXTS, WHOLE, SchemaTable, SchemaTables
 from pytest_dbcluster.workloads.digest.schema.statement_roles import (
     EQUAL,

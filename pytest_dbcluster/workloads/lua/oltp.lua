@@ -26,7 +26,6 @@ local alone = {oltp_update_index = true, oltp_update_non_index = true, oltp_inse
 local options = sysbench.cmdline.options
 options.script = {"the OLTP script", "oltp_read_write"}
 options.distribution = {"of ids: uniform, gaussian, special, pareto", "special"}
-options.isolation = {"isolation level, empty for the server's own", ""}
 options.random_points = {"points of select_random_points", 10}
 options.number_of_ranges = {"ranges of select_random_ranges", 10}
 options.delta = {"size of the ranges of select_random_ranges", 5}
@@ -99,9 +98,6 @@ function load.start(t)
 end
 
 function load.connect(t)
-   if sysbench.opt.isolation ~= "" then
-      t.con:query("SET SESSION TRANSACTION ISOLATION LEVEL " .. sysbench.opt.isolation)
-   end
    begin_script(t.id)
    if stmt and not t.strings then
       t.strings = true

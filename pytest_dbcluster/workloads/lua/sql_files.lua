@@ -29,7 +29,6 @@ unsigned long *mysql_fetch_lengths(void *result);
 local options = sysbench.cmdline.options or {}
 sysbench.cmdline.options = options
 options.program = {"the Lua program of the transaction files", ""}
-options.isolation = {"isolation level, empty for the server's own", ""}
 options.unique_from = {"what unique_id() begins above", "0"}
 
 -- What programs call.
@@ -224,9 +223,6 @@ function load.start(t)
 end
 
 function load.connect(t)
-   if sysbench.opt.isolation ~= "" then
-      t.con:query("SET SESSION TRANSACTION ISOLATION LEVEL " .. sysbench.opt.isolation)
-   end
    batch.take(t.con)
    prepare_all(t.con)
 end

@@ -189,6 +189,11 @@ local function connect_in_turn(t)
    return con
 end
 
+-- The value of one of our options.
+local function option(name)
+   return sysbench.opt[(load.prefix or "") .. name]
+end
+
 -- Raises the error of a connect that failed; there is no connection then.
 local function connect(t)
    t.node = nil
@@ -196,6 +201,9 @@ local function connect(t)
       t.con = t.had_turn and t.driver:connect() or connect_in_turn(t)
       t.node = t.con:query_row(WHICH)
       t.nodes[t.node] = true
+      if option("isolation") ~= "" then
+         t.con:query("SET SESSION TRANSACTION ISOLATION LEVEL " .. option("isolation"))
+      end
       if load.connect then load.connect(t) end
    end)
    if not ok then
@@ -366,11 +374,6 @@ end
 -- ----------------------------------------------------------------------
 -- What sysbench calls in each thread
 -- ----------------------------------------------------------------------
-
--- The value of one of our options.
-local function option(name)
-   return sysbench.opt[(load.prefix or "") .. name]
-end
 
 -- The number of terminals of all load hosts.
 function terminal.count()
@@ -569,6 +572,7 @@ terminal.options = {
    seconds = {"how long new transactions start", "2"},
    arrival_rate = {"transactions a second over all threads, 0 for a closed loop", "0"},
    attempts = {"tries of one transaction", 100},
+   isolation = {"isolation level, empty for the server's own", ""},
    pause = {"mean seconds before each transaction of a closed loop", "0"},
    reconnect = {"whether each transaction has a connection of its own", false},
    idle = {"connections of all load hosts that stay idle", 0},

@@ -15,7 +15,6 @@ local REALTIME = 0 -- <time.h>
 sysbench.cmdline.options = {
    warehouses = {"scale", 1},
    loaded = {"the time of loading, as loaded rows have it", "1970-01-02 00:00:00"},
-   isolation = {"isolation level", "REPEATABLE READ"},
    foreign_keys = {"whether the schema has them", false},
    thinking = {"whether terminals key and think", false},
    on_district = {"whether all terminals work on one district", false},
@@ -58,7 +57,6 @@ function load.connect(t)
    batch.take(t.con)
    t.con:query("SET NAMES latin1")
    t.con:query("SET SESSION autocommit = 0") -- see tpcc_transactions.lua
-   t.con:query("SET SESSION TRANSACTION ISOLATION LEVEL " .. sysbench.opt.isolation)
    if not t.desk then
       local options = sysbench.opt
       local home, number = inputs.home(t.id, t.node, options.warehouses, options.partitions, options.endpoints)

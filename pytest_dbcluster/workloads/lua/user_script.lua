@@ -91,7 +91,6 @@ for name in pairs(options) do names[#names + 1] = name end
 options[PREFIX .. "script"] = {"path of the script", ""}
 options[PREFIX .. "scripts"] = {"directory of sysbench's scripts", ""}
 options[PREFIX .. "given"] = {"options that the workload sets", ""}
-options[PREFIX .. "isolation"] = {"isolation level, empty for the server's own", ""}
 options[PREFIX .. "ignored"] = {"errors after which an event is tried again, as mysql-ignore-errors of sysbench", ""}
 options[PREFIX .. "unique_from"] = {"where unique numbers begin", 0}
 
@@ -143,9 +142,6 @@ function load.start(t)
 end
 
 function load.connect(t)
-   if sysbench.opt.dbcluster_isolation ~= "" then
-      t.con:query("SET SESSION TRANSACTION ISOLATION LEVEL " .. sysbench.opt.dbcluster_isolation)
-   end
    sessions.renew()
    failed = nil
    random.seed(seed, t.id, 0)

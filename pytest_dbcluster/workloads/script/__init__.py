@@ -2,7 +2,6 @@
 
 - ``workload``: the class ``LuaScript``.
 - ``inspection``: what a script defines, found by loading it in sysbench before anything starts.
-- ``restoring``: copies of the tables of ``prepare``, from which a reset restores them.
 
 ``workloads/lua/user_script.lua`` runs the script.
 """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 import hashlib
 import json
@@ -12,33 +11,33 @@ import re
 import weakref
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
-from pytest_dbcluster import calls, registry, wait
+from pytest_dbcluster import calls, wait
 from pytest_dbcluster.errors import ConfigError, WorkloadError
 from pytest_dbcluster.formatting import quantity
-from pytest_dbcluster.rounds import open_loop
 from pytest_dbcluster.rounds.round import RunResult
-from pytest_dbcluster.rounds.round_length import USUAL
-from pytest_dbcluster.workloads import arguments, lua_tree
-from pytest_dbcluster.workloads.workload import Setting, Workload
+from pytest_dbcluster.workloads import lua_tree
+from pytest_dbcluster.workloads.driver_workload import DriverWorkload, near
+from pytest_dbcluster.workloads.made_tables import TableCopies, why_unreplicated
+from pytest_dbcluster.workloads.schema_mark import SchemaMark
+from pytest_dbcluster.workloads.workload import Setting
 
 if TYPE_CHECKING:
     from pytest_dbcluster.clusters.cluster import Cluster
+    from pytest_dbcluster.clusters.servers.node import Node
     from pytest_dbcluster.workloads.lua_tree import LuaTree
-    from pytest_dbcluster.workloads.schema_mark import SchemaMark
     from pytest_dbcluster.workloads.script.inspection import ScriptFacts
     from pytest_dbcluster.workloads.sysbench_driver import Call
 
 VERSION = 1  # of prepare; raise it if equal scripts and options would make other tables
 DIGITS = 10
-CHOICES = {
-    "to": (None, "all", "reader", "writer"),
-    "isolation": (None, "READ UNCOMMITTED", "READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"),
-}
 PREPARE_SECONDS = 7200.0
 UNIQUE_STEP = 2**20  # a round begins its unique numbers at a multiple of this
 UNIQUE_END = 2**31
+TABLES = """\
+SELECT table_name, engine FROM information_schema.tables WHERE table_schema = '{}' AND table_type = 'BASE TABLE'
+AND table_name NOT LIKE 'dbcluster\\_%' ORDER BY table_name"""
 Option = str | float | bool | tuple[str, ...]
 
 _TABLES: dict[str, tuple[str, ...]] = {}  # by data set, once it is known what prepare makes
@@ -50,7 +49,7 @@ _WARNED: set[tuple[str, str]] = set()
     'LuaScript("bench/mine.lua", options={"scale": 1}, threads=16)', instead={"concurrency": "threads"}
 )
 @dataclasses.dataclass(frozen=True)
-class LuaScript(Workload):
+class LuaScript(DriverWorkload):
     """A sysbench script of yours. One event counts as one transaction."""
 
     script: str | os.PathLike[str]
@@ -60,11 +59,7 @@ class LuaScript(Workload):
     """Options that the script declares, and those of sysbench such as ``rand_type``."""
 
     threads: int = 16
-    """Number of connections, over all endpoints."""
-
     seconds: float | None = None
-    """Length of a round. None lets each claim choose .3 to 3 s from its warm-up; outside of a claim it is 2 s."""
-
     rate: float | str | None = None
     """Events per second of an open loop, or a share such as ``"70 %"`` of the slowest variant's capacity. None is a
     closed loop.
@@ -80,10 +75,6 @@ class LuaScript(Workload):
     """Files that the script reads and that are not named ``*.lua``, relative to its directory."""
 
     to: str | None = None
-    """``writer``, ``reader`` or ``all``. None is the proxy if the cluster has one, otherwise every node that can run
-    the script.
-    """
-
     isolation: str | None = None
     """Isolation level of the sessions; None is the server's default."""
 
@@ -100,7 +91,6 @@ class LuaScript(Workload):
     """Number of threads of prepare; None for ``threads``. Set it in a sweep of threads, which then has one data set."""
 
     seed: int = 1
-    """Seed of the inputs; each block has other inputs."""
 
     content: str = dataclasses.field(init=False)
     """A digest of all files of the script."""
@@ -108,25 +98,13 @@ class LuaScript(Workload):
     tree: LuaTree = dataclasses.field(init=False, repr=False, compare=False)
     """The files of the script."""
 
-    metric: ClassVar[str] = "goodput"  # attempts that ended in a conflict do not count as work
-    divides: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        for name, choices in CHOICES.items():
-            if (given := getattr(self, name)) not in choices:
-                raise registry.unknown(f"script {name}", str(given), [choice for choice in choices if choice])
-        for name, least in {"threads": 1, "attempts": 1, "seed": 0}.items():
-            arguments.whole(f"script {name}", getattr(self, name), least)
-        for name in ("writes", "restore", "prepared"):
-            arguments.truth(f"script {name}", getattr(self, name))
-        if self.prepare_threads is not None:
-            arguments.whole("script prepare_threads", self.prepare_threads, 1)
-        if self.seconds is not None:
-            arguments.round_seconds("script seconds", self.seconds)
-        if self.rate is not None:
-            open_loop.share_of(self.rate)
+    def _check_fields(self) -> None:
+        self._check("script", {"attempts": 1, "prepare_threads": 1}, ("writes", "restore", "prepared"))
         if not re.fullmatch(r"[A-Za-z_]\w{0,40}", self.database):
             raise ConfigError(f"script database={self.database!r}: it accepts a name of letters, digits and _")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
         tree = lua_tree.read(self.script, self.data_files)
         fixed = {
             "script": os.fspath(self.script),
@@ -137,15 +115,12 @@ class LuaScript(Workload):
             "content": tree.digest,
             "tree": tree,
         }
-        for name, value in fixed.items():
-            object.__setattr__(self, name, value)
+        self._fix(fixed)
 
     def __str__(self) -> str:
         parts = [f"script {self.tree.name} t{self.threads}"]
         parts += [f" {name}={_text(value)}" for name, value in self._options.items()]
-        parts += [f" at {open_loop.text_of(self.rate)}"] if self.rate else []
-        parts += [f" to {self.to}"] if self.to else []
-        return "".join(parts) + ("" if self.prepared else " as text")
+        return self._name("".join(parts), self.to, "" if self.prepared else " as text")
 
     @property
     def _options(self) -> dict[str, Option]:
@@ -173,9 +148,7 @@ class LuaScript(Workload):
 
         ``--workload`` accepts no options of a script.
         """
-        path = Path(self.tree.path)
-        shown = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
-        return "" if self.options or self.data_files else str(shown)
+        return "" if self.options or self.data_files else str(near(Path(self.tree.path)))
 
     @property
     def data_set(self) -> str:
@@ -188,30 +161,6 @@ class LuaScript(Workload):
     @property
     def _prepare_threads(self) -> int:
         return self.threads if self.prepare_threads is None else self.prepare_threads
-
-    @property
-    def round_seconds(self) -> float:
-        """The seconds in which a round starts events."""
-        return USUAL if self.seconds is None else self.seconds
-
-    @property
-    def clients(self) -> int:
-        """One connection for each thread."""
-        return self.threads
-
-    def with_seconds(self, seconds: float | None) -> LuaScript:
-        """The same workload with rounds of this length in seconds; None lets the claim choose it."""
-        return self._with("seconds", seconds)
-
-    def at_rate(self, rate: float | None) -> LuaScript:
-        """The same workload at this rate in events per second; None is a closed loop."""
-        return self._with("rate", rate)
-
-    def _with(self, name: str, value: object) -> LuaScript:
-        """A copy with another value, and with the files that were read before."""
-        made = copy.copy(self)
-        object.__setattr__(made, name, value)
-        return made
 
     def check(self) -> None:
         """Load the script in sysbench. Raises ConfigError for a mistake in it, and for an option that it lacks."""
@@ -226,14 +175,16 @@ class LuaScript(Workload):
 
     @property
     def _mark(self) -> SchemaMark:
-        from pytest_dbcluster.workloads.schema_mark import SchemaMark
-
         return SchemaMark(self.database, VERSION, self.data_set)
+
+    @property
+    def _copies(self) -> TableCopies:
+        """The copies of the tables of prepare, in a database beside that of the tables."""
+        return TableCopies(self.database, f"{self.database}_loaded")
 
     def populate(self, setting: Setting) -> None:
         """Make the database, and run the script's prepare. Raises WorkloadError with the script's message."""
         from pytest_dbcluster.workloads import sysbench_driver
-        from pytest_dbcluster.workloads.script import restoring
 
         setting.progress(f"{self}: prepare of {self.tree.shown}")
         node = setting.cluster.writers[0]
@@ -242,7 +193,8 @@ class LuaScript(Workload):
         if "prepare" in self._facts().commands:
             sysbench_driver.command(self._command(setting), setting, "prepare", seconds=PREPARE_SECONDS)
         if self.restore:
-            restoring.copy_tables(node, self.database)
+            node.query(f"CREATE DATABASE `{self._copies.copies}`")
+            self._copies.keep(node, list(_tables(node, self.database)))
         self._mark.write(node)
 
     def prepare(self, setting: Setting) -> None:
@@ -251,40 +203,27 @@ class LuaScript(Workload):
         Raises Unsupported for an old sysbench. Raises ConfigError if the script writes and an endpoint accepts no
         writes. It raises it too for tables that the topology does not replicate.
         """
-        from pytest_dbcluster.workloads import sysbench_driver
-        from pytest_dbcluster.workloads.script import restoring
-
         self.check()
-        if self.writes:
-            to = sysbench_driver.endpoints(setting.cluster, self.to, writes=True)
-            setting.cluster.require_writers(to, str(self))
-        sysbench_driver.sysbench(setting)
+        self._require_tools(setting)
         node = setting.cluster.writers[0]
         if not self._mark.stands(node):
             self.populate(setting)
-        restoring.refuse_unreplicated(setting.cluster, self.database)
-        _TABLES[self.data_set] = tuple(f"{self.database}.{name}" for name in restoring.tables(node, self.database))
+        made = _tables(node, self.database)
+        for name, engine in made.items():
+            if reason := why_unreplicated(setting.cluster.spec.topology, name, engine):
+                raise ConfigError(f"{reason}: use ENGINE=InnoDB in prepare")
+        _TABLES[self.data_set] = tuple(f"{self.database}.{name}" for name in made)
 
     def reset(self, setting: Setting) -> None:
         """Restore the tables of prepare, if ``restore`` is set. Otherwise do nothing."""
-        from pytest_dbcluster.workloads.script import restoring
-
         if self.restore:
-            restoring.restore(setting.cluster.writers[0], self.database)
-
-    def run(self, setting: Setting) -> RunResult:
-        """Run one round. Raises WorkloadError, NodeDied, and ConfigError for too many threads or an unknown rate."""
-        return self.observe(setting)[0]
+            node = setting.cluster.writers[0]
+            self._copies.restore(node, list(_tables(node, self._copies.copies)))
 
     def observe(self, setting: Setting) -> tuple[RunResult, list[dict[str, Any]]]:
         """Run one round, and return its result and the report of each thread. Raises what ``run`` raises."""
-        from pytest_dbcluster.workloads import sysbench_driver
-
-        if isinstance(self.rate, str):
-            raise ConfigError(f"{self}: measure the capacity of the variants first; only a claim does that")
         begin = 0 if self.restore else _UNIQUE.get(setting.cluster, 0)
-        call = self._call(setting, begin)
-        result, reports = sysbench_driver.run(call, setting, seconds=self.round_seconds, rate=self.rate, seed=self.seed)
+        result, reports = self._drive(self._call(setting, begin), setting)
         used = self.threads * max(report["unique"] for report in reports)
         _UNIQUE[setting.cluster] = (begin + UNIQUE_STEP * math.ceil(used / UNIQUE_STEP)) % UNIQUE_END
         self._warn(setting, sum(report["repeated"] for report in reports))
@@ -314,16 +253,15 @@ class LuaScript(Workload):
         from pytest_dbcluster.workloads import sysbench_driver
         from pytest_dbcluster.workloads.script import inspection
 
-        to = sysbench_driver.endpoints(setting.cluster, self.to, writes=self.writes)
         given, facts = {name: _text(value) for name, value in self._options.items()}, self._facts()
         own = {
-            "isolation": self.isolation or "",
             "attempts": self.attempts,
             "unique_from": unique_from,
             "ignored": given.pop("mysql_ignore_errors", ""),  # terminal.lua has a list of its own
             "given": ",".join(name for name in given if name not in facts.every),
         }
         options = {**given, **{f"{inspection.PREFIX}{name}": value for name, value in own.items()}}
+        to = self._endpoints(setting)
         return sysbench_driver.Call(
             str(self), inspection.ENTRY, self.threads, self.database, to, options, self.prepared,
             prefix=inspection.PREFIX, tree=self.tree,
@@ -340,10 +278,13 @@ class LuaScript(Workload):
         self._drop(setting)
 
     def _drop(self, setting: Setting) -> None:
-        from pytest_dbcluster.workloads.script.restoring import COPIES
-
-        for database in (self.database, COPIES.format(self.database)):
+        for database in (self.database, self._copies.copies):
             setting.cluster.writers[0].query(f"DROP DATABASE IF EXISTS `{database}`", wait.SLOW_SECONDS)
+
+
+def _tables(node: Node, database: str) -> dict[str, str]:
+    """Name -> engine of the tables of a script."""
+    return {str(name): str(engine) for name, engine in node.query(TABLES.format(database))}
 
 
 def _hashable(value: object) -> Option:

@@ -23,17 +23,22 @@ USUAL_PAGES = 20  # the default of all releases; another number is the user's ch
 WHOLE_PAGES = 20_000
 
 
-@contextlib.contextmanager
-def without_recalculation(nodes: Sequence[Node]) -> Iterator[None]:
+def without_recalculation(nodes: Sequence[Node]) -> contextlib.AbstractContextManager[None]:
     """While the context lasts, no change of rows makes a node sample a table later."""
-    before = of_each(nodes, lambda node: node.query(f"SELECT @@GLOBAL.{RECALCULATION}")[0][0])
-    of_each(nodes, lambda node: node.query(f"SET GLOBAL {RECALCULATION} = 0"))
+    return _with_value(nodes, RECALCULATION, 0)
+
+
+@contextlib.contextmanager
+def _with_value(nodes: Sequence[Node], variable: str, value: int, only: int | None = None) -> Iterator[None]:
+    """While the context lasts, nodes have this value of a variable. only: those with this one before; None for all."""
+    before = of_each(nodes, lambda node: node.query(f"SELECT @@GLOBAL.{variable}")[0][0])
+    changed = {node: usual for node, usual in zip(nodes, before, strict=True) if only in (None, usual)}
+    of_each(list(changed), lambda node: node.query(f"SET GLOBAL {variable} = {value}"))
     try:
         yield
     finally:
         with contextlib.suppress(DBClusterError):  # an error of the context is the one to report
-            for node, value in zip(nodes, before, strict=True):
-                node.query(f"SET GLOBAL {RECALCULATION} = {value}")
+            of_each(list(changed), lambda node: node.query(f"SET GLOBAL {variable} = {changed[node]}"))
 
 
 def analyze(cluster: Cluster, database: str, tables: Sequence[str]) -> None:
@@ -45,22 +50,9 @@ def analyze(cluster: Cluster, database: str, tables: Sequence[str]) -> None:
         return
     names = ", ".join(f"`{database}`.`{table}`" for table in tables)
     cluster.settle(wait.SLOW_SECONDS)
-    with _whole_samples(cluster.nodes):
+    with _with_value(cluster.nodes, PAGES, WHOLE_PAGES, only=USUAL_PAGES):
         if len(cluster.writers) == len(cluster.nodes):
             of_each(cluster.nodes, lambda node: node.query(f"ANALYZE LOCAL TABLE {names}", wait.SLOW_SECONDS))
         else:
             cluster.writers[0].query(f"ANALYZE TABLE {names}", wait.SLOW_SECONDS)
             cluster.settle(wait.SLOW_SECONDS)
-
-
-@contextlib.contextmanager
-def _whole_samples(nodes: Sequence[Node]) -> Iterator[None]:
-    """While the context lasts, nodes read up to WHOLE_PAGES pages of an index, unless the user has chosen a number."""
-    before = of_each(nodes, lambda node: node.query(f"SELECT @@GLOBAL.{PAGES}")[0][0])
-    usual = [node for node, pages in zip(nodes, before, strict=True) if pages == USUAL_PAGES]
-    of_each(usual, lambda node: node.query(f"SET GLOBAL {PAGES} = {WHOLE_PAGES}"))
-    try:
-        yield
-    finally:
-        with contextlib.suppress(DBClusterError):  # an error of the context is the one to report
-            of_each(usual, lambda node: node.query(f"SET GLOBAL {PAGES} = {USUAL_PAGES}"))

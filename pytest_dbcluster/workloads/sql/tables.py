@@ -15,6 +15,13 @@ from typing import TYPE_CHECKING
 
 from pytest_dbcluster import wait
 from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.workloads.made_tables import (
+    REPLICATING,
+    TableCopies,
+    stored_columns,
+    why_unreplicated,
+    without_foreign_keys,
+)
 from pytest_dbcluster.workloads.sql.rows.numbered_values import WHOLE, text_literal
 
 if TYPE_CHECKING:
@@ -27,8 +34,6 @@ KEPT = "dbcluster_keys_"  # begins the names of tables with the primary keys tha
 LONGEST_NAME = 64
 GIVEN = ""  # in the place of a table's name: the largest number that unique_id() has given
 MOST_COUNTED = 1_000_000  # rows: larger tables are not counted in each round
-TRANSACTIONAL = ("INNODB", "ROCKSDB")
-REPLICATING = ("galera", "group_replication")  # topologies that replicate rows of such engines only
 KEYS = """\
 SELECT t.table_name, t.engine, c.column_name, c.data_type FROM information_schema.tables t
 LEFT JOIN information_schema.statistics s ON s.table_schema = t.table_schema AND s.table_name = t.table_name
@@ -98,11 +103,8 @@ def user_tables(node: Node, database: str) -> list[UserTable]:
 
 def unfit(topology: str, name: str, engine: str, keyed: bool | None) -> str:
     """Why a topology does not replicate a table; empty if it does. keyed: as in UserTable, None if it is not known."""
-    if topology in REPLICATING and engine.upper() not in ("", *TRANSACTIONAL):
-        return (
-            f"table {name} has engine {engine}, and {topology} replicates InnoDB tables only: write ENGINE=InnoDB in "
-            "the schema, or leave ENGINE out"
-        )
+    if reason := why_unreplicated(topology, name, engine):
+        return f"{reason}: write ENGINE=InnoDB in the schema, or leave ENGINE out"
     if topology == "group_replication" and keyed is False:
         return (
             f"table {name} has no primary key, and group_replication refuses writes to such a table: add one to the "
@@ -199,44 +201,16 @@ def remove_surplus(node: Node, database: str, loaded: Sequence[LoadedTable], tar
         if table.key:
             deletes.append(f"DELETE FROM {place} WHERE `{table.key}` > {table.largest}")
         elif table.keys and table.name in targets:
-            names = _names(node, database, table.keys)
+            names = stored_columns(node, database, table.keys)
             kept = f"`{database}`.`{table.keys}`"
             same = " AND ".join(f"{place}.`{name}` = {kept}.`{name}`" for name in names)
             deletes.append(f"DELETE {place} FROM {place} LEFT JOIN {kept} ON {same} WHERE {kept}.`{names[0]}` IS NULL")
-    _without_foreign_keys(node, deletes)
+    without_foreign_keys(node, deletes)
 
 
-def _without_foreign_keys(node: Node, statements: Sequence[str]) -> None:
-    """Run statements that change parents and children in any order."""
-    try:
-        node.batch(["SET SESSION foreign_key_checks = 0", *statements], wait.SLOW_SECONDS)
-    finally:
-        node.query("SET SESSION foreign_key_checks = 1")
-
-
-def keep_copies(node: Node, database: str) -> None:
-    """Make a copy of each table, for ``copy_back``."""
-    for table in user_tables(node, database):
-        copy, columns = f"`{database}`.`{COPY}{table.name}`", _columns(node, database, table.name)
-        node.query(f"DROP TABLE IF EXISTS {copy}")
-        node.query(f"CREATE TABLE {copy} LIKE `{database}`.`{table.name}`")
-        insert = f"INSERT INTO {copy} ({columns}) SELECT {columns} FROM `{database}`.`{table.name}`"
-        node.query(insert, wait.SLOW_SECONDS)
-
-
-def copy_back(node: Node, database: str, loaded: Sequence[LoadedTable]) -> list[str]:
-    """Give the tables that have changed the rows of their copies, and return the names of these tables."""
-    pairs = ", ".join(f"`{database}`.`{name}`, `{database}`.`{COPY}{name}`" for name in (one.name for one in loaded))
-    sums = [checksum for _, checksum in node.query(f"CHECKSUM TABLE {pairs}", wait.SLOW_SECONDS)]
-    changed = [one.name for one, now, kept in zip(loaded, sums[::2], sums[1::2], strict=True) if now != kept]
-    statements = []
-    for name in changed:
-        columns, table = _columns(node, database, name), f"`{database}`.`{name}`"
-        copy = f"`{database}`.`{COPY}{name}`"
-        statements += [f"TRUNCATE TABLE {table}", f"INSERT INTO {table} ({columns}) SELECT {columns} FROM {copy}"]
-    if statements:
-        _without_foreign_keys(node, statements)
-    return changed
+def copies(database: str) -> TableCopies:
+    """The copies of the tables of a database, in the same one."""
+    return TableCopies(database, database, COPY)
 
 
 def refuse_triggers(node: Node, database: str, place: str) -> None:
@@ -249,20 +223,6 @@ def refuse_triggers(node: Node, database: str, place: str) -> None:
             f'{place}: reset = "copy" would fire the triggers of table {found[0][0]}: use reset = "surplus", or a file '
             "of SQL"
         )
-
-
-def _names(node: Node, database: str, table: str) -> list[str]:
-    """The columns of a table that are not computed."""
-    rows = node.query(
-        f"SELECT column_name FROM information_schema.columns WHERE table_schema = '{database}' AND "
-        f"table_name = '{table}' AND extra NOT LIKE '%GENERATED%' ORDER BY ordinal_position"
-    )
-    return [str(name) for (name,) in rows]
-
-
-def _columns(node: Node, database: str, table: str) -> str:
-    """The columns of a table that are not computed, as a list of SQL."""
-    return ", ".join(f"`{name}`" for name in _names(node, database, table))
 
 
 def row_drift(node: Node, database: str, loaded: Sequence[LoadedTable]) -> dict[str, int]:

@@ -6,37 +6,30 @@ after a conflict: transactions from BEGIN to COMMIT, and statements that commit 
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 import os
 import re
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
-from pytest_dbcluster import calls, registry, wait
+from pytest_dbcluster import calls
 from pytest_dbcluster.errors import ConfigError
-from pytest_dbcluster.rounds import open_loop
 from pytest_dbcluster.rounds.round import RunResult
-from pytest_dbcluster.rounds.round_length import USUAL
-from pytest_dbcluster.workloads import arguments
+from pytest_dbcluster.workloads.driver_workload import DriverWorkload, near
+from pytest_dbcluster.workloads.schema_mark import SchemaMark
 from pytest_dbcluster.workloads.sql import directory as directories
+from pytest_dbcluster.workloads.sql import tables
 from pytest_dbcluster.workloads.sql.language import lua_code
 from pytest_dbcluster.workloads.sql.language.scripts import all_statements
-from pytest_dbcluster.workloads.workload import Setting, Workload
+from pytest_dbcluster.workloads.workload import Setting
 
 if TYPE_CHECKING:
     from pytest_dbcluster.clusters.servers.node import Node
-    from pytest_dbcluster.workloads.schema_mark import SchemaMark
     from pytest_dbcluster.workloads.sql.directory import SQLDirectory
     from pytest_dbcluster.workloads.sql.language.lua_code import Program
     from pytest_dbcluster.workloads.sql.tables import UserTable
     from pytest_dbcluster.workloads.sysbench_driver import Call
 
-CHOICES = {
-    "to": (None, "all", "reader", "writer"),
-    "isolation": (None, "READ UNCOMMITTED", "READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"),
-}
 DRIFT = "row_drift"  # the figure with the rows that the tables have more than after loading
 
 
@@ -47,23 +40,15 @@ def _quoted_name(table: str) -> str:
 
 @calls.check_arguments('SQLFiles("shop", threads=16)', instead={"concurrency": "threads", "retries": "attempts"})
 @dataclasses.dataclass(frozen=True)
-class SQLFiles(Workload):
+class SQLFiles(DriverWorkload):
     """The transactions of a directory, drawn by their weights. ``workload.toml`` in it names its files."""
 
     directory: str | os.PathLike[str]
     """The directory, relative to the working directory."""
 
     threads: int = 16
-    """Number of connections, over all endpoints."""
-
     seconds: float | None = None
-    """Length of a round. None lets each claim choose .3 to 3 s from its warm-up; outside of a claim it is 2 s."""
-
     rate: float | str | None = None
-    """Transactions per second of an open loop, or a share such as ``"70 %"`` of the slowest variant's capacity. None is
-    a closed loop.
-    """
-
     transactions: Sequence[str] | None = None
     """Files with weights, such as ``["browse.sql@9", "history.sql"]``; None for those of ``workload.toml``."""
 
@@ -76,8 +61,6 @@ class SQLFiles(Workload):
     """
 
     isolation: str | None = None
-    """Isolation level of the transactions; None is the server's default."""
-
     prepared: bool = True
     """Whether the server prepares the statements. Those with a list or RETURNING, or whose row is read, go as text."""
 
@@ -87,7 +70,6 @@ class SQLFiles(Workload):
     """
 
     seed: int = 1
-    """Seed of the inputs; each block has other inputs."""
 
     content: str = dataclasses.field(init=False)
     """A digest of the files, and of the given transactions and variables."""
@@ -98,22 +80,11 @@ class SQLFiles(Workload):
     program: Program = dataclasses.field(init=False, repr=False, compare=False)
     """The transactions as a program."""
 
-    metric: ClassVar[str] = "goodput"  # attempts that ended in a conflict do not count as work
-    divides: ClassVar[bool] = True
+    def _check_fields(self) -> None:
+        self._check("sql", {"attempts": 1}, ("prepared",))
 
     def __post_init__(self) -> None:
-        for name, choices in CHOICES.items():
-            if (given := getattr(self, name)) not in choices:
-                raise registry.unknown(f"sql {name}", str(given), [choice for choice in choices if choice])
-        arguments.whole("sql threads", self.threads, 1)
-        arguments.whole("sql seed", self.seed, 0)
-        arguments.truth("sql prepared", self.prepared)
-        if self.attempts is not None:
-            arguments.whole("sql attempts", self.attempts, 1)
-        if self.seconds is not None:
-            arguments.round_seconds("sql seconds", self.seconds)
-        if self.rate is not None:
-            open_loop.share_of(self.rate)
+        super().__post_init__()
         variables = dict(self.variables) if self.variables else None
         found = directories.read(self.directory, self.transactions, variables)
         program = lua_code.compile_scripts(found.scripts, found.manifest.variables, prepared=self.prepared)
@@ -125,17 +96,14 @@ class SQLFiles(Workload):
             "read": found,
             "program": program,
         }
-        for name, value in fixed.items():
-            object.__setattr__(self, name, value)
+        self._fix(fixed)
 
     def __str__(self) -> str:
         parts = [f"sql {self.read.name} t{self.threads}"]
         if self.transactions:
             parts.append(" of " + ",".join(each.removesuffix("@1").replace(".sql", "") for each in self.transactions))
         parts += [f" {name}={value}" for name, value in dict(self.variables or {}).items()]
-        parts += [f" at {open_loop.text_of(self.rate)}"] if self.rate else []
-        parts += [f" to {self.to}"] if self.to else []
-        return "".join(parts) + ("" if self.prepared else " as text")
+        return self._name("".join(parts), self.to, "" if self.prepared else " as text")
 
     @property
     def writes(self) -> bool:
@@ -160,9 +128,7 @@ class SQLFiles(Workload):
     @property
     def option(self) -> str:
         """The directory with a slash, relative to the working directory if it is below it, and its transactions."""
-        path = self.read.path
-        shown = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
-        return f"{shown}/{self._given_transactions}"
+        return f"{near(self.read.path)}/{self._given_transactions}"
 
     @property
     def _given_transactions(self) -> str:
@@ -193,33 +159,7 @@ class SQLFiles(Workload):
         return self.read.data_bytes
 
     @property
-    def round_seconds(self) -> float:
-        """The seconds in which a round starts transactions."""
-        return USUAL if self.seconds is None else self.seconds
-
-    @property
-    def clients(self) -> int:
-        """One connection for each thread."""
-        return self.threads
-
-    def with_seconds(self, seconds: float | None) -> SQLFiles:
-        """The same workload with rounds of this length in seconds; None lets the claim choose it."""
-        return self._with("seconds", seconds)
-
-    def at_rate(self, rate: float | None) -> SQLFiles:
-        """The same workload at this rate in transactions per second; None is a closed loop."""
-        return self._with("rate", rate)
-
-    def _with(self, name: str, value: object) -> SQLFiles:
-        """A copy with another value. The files are not read again, so a change of them shows in ``run``."""
-        made = copy.copy(self)
-        object.__setattr__(made, name, value)
-        return made
-
-    @property
     def _mark(self) -> SchemaMark:
-        from pytest_dbcluster.workloads.schema_mark import SchemaMark
-
         return SchemaMark(self.database, directories.VERSION, self.data_set)
 
     def populate(self, setting: Setting) -> None:
@@ -227,7 +167,7 @@ class SQLFiles(Workload):
 
         Raises ConfigError with file and line.
         """
-        from pytest_dbcluster.workloads.sql import table_statistics, tables
+        from pytest_dbcluster.workloads.sql import table_statistics
 
         setting.progress(f"{self}: loading {self.read.path}")
         self.read.require_unchanged()
@@ -238,16 +178,16 @@ class SQLFiles(Workload):
             self._load(setting, node)
             self._refuse_unread(tables.user_tables(node, self.database))
             tables.keep_loaded(node, self.database)
-            if self.read.manifest.reset == "copy":
-                tables.keep_copies(node, self.database)
             made = [table.name for table in tables.user_tables(node, self.database)]
+            if self.read.manifest.reset == "copy":
+                tables.copies(self.database).keep(node, made)
             table_statistics.analyze(setting.cluster, self.database, made)
         self._mark.write(node)
 
     def _load(self, setting: Setting, node: Node) -> None:
         """Run the schema and the data on one node."""
         from pytest_dbcluster.clusters.servers.connection import Connection
-        from pytest_dbcluster.workloads.sql import loading, tables
+        from pytest_dbcluster.workloads.sql import loading
 
         connection = Connection(node.name, node.endpoint, look=node.look)
         try:
@@ -266,8 +206,6 @@ class SQLFiles(Workload):
 
     def unfit(self, topology: str) -> str:
         """Why a topology does not replicate a table, as far as the files show it; empty if it does."""
-        from pytest_dbcluster.workloads.sql import tables
-
         found = ((each, tables.unfit(topology, each.name, each.engine, each.keyed)) for each in self.read.created)
         return next((f"{table.place}: {reason}" for table, reason in found if reason), "")
 
@@ -277,13 +215,9 @@ class SQLFiles(Workload):
         Raises ConfigError for tables that the topology does not replicate, and for a statement that the server refuses.
         It raises it too if an endpoint accepts no writes. Raises Unsupported for an old sysbench.
         """
-        from pytest_dbcluster.workloads import sysbench_driver
-        from pytest_dbcluster.workloads.sql import statement_check, tables
+        from pytest_dbcluster.workloads.sql import statement_check
 
-        sysbench_driver.sysbench(setting)
-        if self.writes:
-            to = sysbench_driver.endpoints(setting.cluster, self.to, writes=True)
-            setting.cluster.require_writers(to, str(self))
+        self._require_tools(setting)
         node = setting.cluster.writers[0]
         if not self._mark.stands(node):
             self.populate(setting)
@@ -305,13 +239,14 @@ class SQLFiles(Workload):
     def reset(self, setting: Setting) -> None:
         """Restore the tables as ``reset`` of workload.toml says."""
         from pytest_dbcluster.clusters.servers.connection import Connection
-        from pytest_dbcluster.workloads.sql import loading, table_statistics, tables
+        from pytest_dbcluster.workloads.sql import loading, table_statistics
 
         node, reset = setting.cluster.writers[0], self.read.manifest.reset
         if reset == "surplus":
             tables.remove_surplus(node, self.database, tables.loaded_tables(node, self.database), self._targets)
         elif reset == "copy":
-            changed = tables.copy_back(node, self.database, tables.loaded_tables(node, self.database))
+            loaded = [table.name for table in tables.loaded_tables(node, self.database)]
+            changed = tables.copies(self.database).restore(node, loaded)
             table_statistics.analyze(setting.cluster, self.database, changed)
         elif reset != "none":
             connection = Connection(node.name, node.endpoint, look=node.look)
@@ -320,26 +255,13 @@ class SQLFiles(Workload):
             finally:
                 connection.close()
 
-    def run(self, setting: Setting) -> RunResult:
-        """Run one round. Raises WorkloadError, NodeDied, and ConfigError for too many threads or an unknown rate."""
-        return self.observe(setting)[0]
-
     def observe(self, setting: Setting) -> tuple[RunResult, list[dict[str, Any]]]:
         """Run one round, and return its result and the report of each thread. Raises what ``run`` raises."""
-        from pytest_dbcluster.workloads import sysbench_driver
-        from pytest_dbcluster.workloads.sql import tables
-
-        if isinstance(self.rate, str):
-            raise ConfigError(f"{self}: measure the capacity of the variants first; only a claim does that")
         self.read.require_unchanged()
         node = setting.cluster.writers[0]
-        figures = {}
-        if self.writes:
-            figures = {DRIFT: self._drift(node)}
+        figures = {DRIFT: self._drift(node)} if self.writes else {}
         above = tables.largest_number(node, self.database) if self.program.unique else 0
-        result, reports = sysbench_driver.run(
-            self._call(setting, above), setting, seconds=self.round_seconds, rate=self.rate, seed=self.seed
-        )
+        result, reports = self._drive(self._call(setting, above), setting)
         if self.program.unique and self.read.manifest.reset not in ("surplus", "copy"):
             tables.keep_given(node, self.database, max(int(report["given"]) for report in reports))
         commits = sum(report["commits"] for report in reports) if self.writes else None
@@ -348,24 +270,13 @@ class SQLFiles(Workload):
 
     def _drift(self, node: Node) -> float:
         """The rows that all tables have more at the begin of this round than after loading."""
-        from pytest_dbcluster.workloads.sql import tables
-
         return float(sum(tables.row_drift(node, self.database, tables.loaded_tables(node, self.database)).values()))
 
     def _call(self, setting: Setting, unique_from: int) -> Call:
         from pytest_dbcluster.workloads import sysbench_driver
 
-        to = sysbench_driver.endpoints(setting.cluster, self.to, writes=self.writes)
-        own: dict[str, object] = {
-            "isolation": self.isolation or "",
-            "attempts": self.attempts or self.read.manifest.attempts,
-            "unique_from": unique_from,
-        }
-        files = {"program": self.program.text}
+        own = {"attempts": self.attempts or self.read.manifest.attempts, "unique_from": unique_from}
+        to, files = self._endpoints(setting), {"program": self.program.text}
         return sysbench_driver.Call(
             str(self), "sql_files.lua", self.threads, self.database, to, own, self.prepared, files
         )
-
-    def clean(self, setting: Setting) -> None:
-        """Drop the database."""
-        setting.cluster.writers[0].query(f"DROP DATABASE IF EXISTS `{self.database}`", wait.SLOW_SECONDS)

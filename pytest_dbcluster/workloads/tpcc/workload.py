@@ -9,31 +9,33 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
-from pytest_dbcluster import calls, formatting, registry, wait
+from pytest_dbcluster import calls, formatting
 from pytest_dbcluster.errors import ConfigError, WorkloadError
-from pytest_dbcluster.rounds import open_loop
 from pytest_dbcluster.rounds.round import RunResult
-from pytest_dbcluster.rounds.round_length import USUAL
-from pytest_dbcluster.workloads import arguments, connections
+from pytest_dbcluster.workloads import schema_mark
+from pytest_dbcluster.workloads.driver_workload import DriverWorkload
+from pytest_dbcluster.workloads.schema_mark import SchemaMark
+from pytest_dbcluster.workloads.tpcc import books, conditions, digests
 from pytest_dbcluster.workloads.tpcc.conditions import SCHEMA
-from pytest_dbcluster.workloads.workload import Setting, Workload
+from pytest_dbcluster.workloads.workload import Setting
 
 if TYPE_CHECKING:
     from pytest_dbcluster.clusters.cluster import Cluster
     from pytest_dbcluster.clusters.servers.node import Node
     from pytest_dbcluster.rounds.ledger import Ledger
-    from pytest_dbcluster.workloads.schema_mark import SchemaMark
     from pytest_dbcluster.workloads.sysbench_driver import Call
     from pytest_dbcluster.workloads.tpcc.books import OrderBalance
 
 VERSION = 2  # of the tables; raise it if tpcc_schema.lua, tpcc_load.lua or digests.py make other tables
 TYPES = ("new_order", "payment", "order_status", "delivery", "stock_level")  # of transactions
 TABLES = ("warehouse", "district", "customer", "history", "new_order", "orders", "order_line", "item", "stock")
-TO = ("writer", "reader", "all")
-TERMINALS_ON = ("warehouse", "district")
-ISOLATIONS = ("READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE")  # below these, deliveries overtake each other
+CHOICES = {
+    "to": ("writer", "reader", "all"),
+    "terminals_on": ("warehouse", "district"),
+    "isolation": ("READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"),  # below these, deliveries overtake each other
+}
 BYTES = 100_000_000  # measured size of a loaded warehouse
 READ_ONLY = ("order_status", "stock_level")
 POPULATE_SECONDS = 120.0  # for the items, and for each warehouse
@@ -41,7 +43,7 @@ POPULATE_SECONDS = 120.0  # for the items, and for each warehouse
 
 @calls.check_arguments("TPCC(warehouses=2, threads=16)", instead={"concurrency": "threads", "terminals": "threads"})
 @dataclasses.dataclass(frozen=True)
-class TPCC(Workload):
+class TPCC(DriverWorkload):
     """The standard mix: of a hundred transactions 45 New-Order, 43 Payment, 4 each of the other three."""
 
     warehouses: int = 1
@@ -51,13 +53,7 @@ class TPCC(Workload):
     """Number of terminals; warehouses are assigned to them round-robin."""
 
     seconds: float | None = None
-    """Length of a round. None lets each claim choose .3 to 3 s from its warm-up; outside of a claim it is 2 s."""
-
     rate: float | str | None = None
-    """Transactions per second of an open loop, or a share such as ``"70 %"`` of the slowest variant's capacity. None is
-    a closed loop.
-    """
-
     thinking: bool = False
     """Whether terminals have keying and thinking times (clause 5.2.5.7). This needs a closed loop and long rounds."""
 
@@ -80,48 +76,27 @@ class TPCC(Workload):
     """Whether the tables have the foreign keys of clause 1.4."""
 
     seed: int = 1
-    """Seed of the inputs; each block has other inputs."""
-
     reconnect: bool = False
-    """Whether each transaction has a new connection, which is made in the transaction's time."""
-
     idle: int = 0
-    """Number of connections beside the load that stay idle in each round."""
-
     pause: float | None = None
-    """Mean seconds that each connection waits before a transaction of a closed loop, exponentially distributed."""
-
     tls: bool = False
-    """Whether the connections use TLS, which the servers must offer."""
 
-    metric: ClassVar[str] = "goodput"  # attempts that ended in a conflict do not count as work
-    divides: ClassVar[bool] = True
+    database = SCHEMA
 
-    def __post_init__(self) -> None:
-        for name, choices in (("to", TO), ("terminals_on", TERMINALS_ON), ("isolation", ISOLATIONS)):
-            if getattr(self, name) not in choices:
-                raise registry.unknown(f"tpcc {name}", str(getattr(self, name)), choices)
-        for name, least in {"warehouses": 1, "threads": 1, "attempts": 1, "seed": 0}.items():
-            arguments.whole(f"tpcc {name}", getattr(self, name), least)
-        for name in ("thinking", "partitioned", "foreign_keys"):
-            arguments.truth(f"tpcc {name}", getattr(self, name))
-        if self.seconds is not None:
-            arguments.round_seconds("tpcc seconds", self.seconds)
+    def _check_fields(self) -> None:
+        truths = ("thinking", "partitioned", "foreign_keys")
+        self._check("tpcc", {"warehouses": 1, "attempts": 1}, truths, CHOICES)
         if self.thinking and self.rate is not None:
             raise ConfigError(f"tpcc thinking=True and rate={self.rate!r}: both set the arrival rate; use one of them")
         if self.thinking and self.pause is not None:
             raise ConfigError(f"tpcc thinking=True and pause={self.pause!r}: both let terminals wait; use one of them")
         if self.partitioned and self.to != "all":
             raise ConfigError(f"tpcc partitioned=True and to={self.to!r}: use to='all'")
-        if self.rate is not None:
-            open_loop.share_of(self.rate)
-        connections.check("tpcc", self)
 
     def __str__(self) -> str:
-        rate = f" at {open_loop.text_of(self.rate)}" if self.rate else ""
-        endpoint = f" to {self.to}{' partitioned' if self.partitioned else ''}" if self.to != "writer" else ""
+        endpoint = f"{self.to}{' partitioned' if self.partitioned else ''}" if self.to != "writer" else None
         district = " on one district" if self.terminals_on == "district" else ""
-        return f"tpcc w{self.warehouses} t{self.threads}{rate}{endpoint}{district}{connections.words(self)}"
+        return self._name(f"tpcc w{self.warehouses} t{self.threads}", endpoint, district)
 
     @property
     def writes(self) -> bool:
@@ -155,33 +130,12 @@ class TPCC(Workload):
         return f"{formatting.quantity(self.warehouses, 'warehouse')}{keys}"
 
     @property
-    def round_seconds(self) -> float:
-        """The seconds in which a round starts transactions."""
-        return USUAL if self.seconds is None else self.seconds
-
-    @property
-    def clients(self) -> int:
-        """One connection for each thread, and the idle ones."""
-        return self.threads + self.idle
-
-    def with_seconds(self, seconds: float | None) -> TPCC:
-        """The same workload with rounds of this length in seconds; None lets the claim choose it."""
-        return dataclasses.replace(self, seconds=seconds)
-
-    def at_rate(self, rate: float | None) -> TPCC:
-        """The same workload at this rate in transactions per second; None is a closed loop."""
-        return dataclasses.replace(self, rate=rate)
-
-    @property
     def _mark(self) -> SchemaMark:
-        from pytest_dbcluster.workloads.schema_mark import SchemaMark
-
         return SchemaMark(SCHEMA, VERSION, self.data_scale)
 
     def populate(self, setting: Setting) -> None:
         """Make the tables and load every warehouse, in parallel. Raises WorkloadError with sysbench's message."""
         from pytest_dbcluster.workloads import sysbench_driver
-        from pytest_dbcluster.workloads.tpcc import digests
 
         setting.progress(f"{self}: loading {self.data_scale}")
         node = setting.cluster.writers[0]
@@ -202,14 +156,7 @@ class TPCC(Workload):
         Raises WorkloadError for tables of another version or scale, and ConfigError if an endpoint accepts no writes.
         Raises Unsupported for an old sysbench, and with ``tls`` if a server does not offer it.
         """
-        from pytest_dbcluster.workloads import sysbench_driver, tls_files
-        from pytest_dbcluster.workloads.tpcc import digests
-
-        sysbench_driver.sysbench(setting)
-        to = sysbench_driver.endpoints(setting.cluster, self.to, writes=True)
-        setting.cluster.require_writers(to, str(self))
-        if self.tls:
-            tls_files.read(setting.cluster, to)
+        self._require_tools(setting)
         node = setting.cluster.writers[0]
         if not self._mark.stands(node):
             self._refuse_another(node)
@@ -222,10 +169,9 @@ class TPCC(Workload):
 
     def _refuse_another(self, node: Node) -> None:
         """Raise WorkloadError for a complete schema of another scale. A partly loaded schema may be dropped."""
-        from pytest_dbcluster.workloads.schema_mark import TABLE
-
-        if node.query(f"SHOW DATABASES LIKE '{SCHEMA}'") and node.query(f"SHOW TABLES FROM {SCHEMA} LIKE '{TABLE}'"):
-            ((scale,),) = node.query(f"SELECT scale FROM {SCHEMA}.{TABLE}")
+        table = schema_mark.TABLE
+        if node.query(f"SHOW DATABASES LIKE '{SCHEMA}'") and node.query(f"SHOW TABLES FROM {SCHEMA} LIKE '{table}'"):
+            ((scale,),) = node.query(f"SELECT scale FROM {SCHEMA}.{table}")
             raise WorkloadError(
                 f"{self}: schema {SCHEMA} on {node.name} has {scale}, and this workload needs {self.data_scale}: "
                 f"run DROP DATABASE {SCHEMA} there, then run the test again"
@@ -234,28 +180,15 @@ class TPCC(Workload):
     def reset(self, setting: Setting) -> None:
         """Do nothing: the tables grow, as the specification requires."""
 
-    def run(self, setting: Setting) -> RunResult:
-        """Run one round. Raises WorkloadError, NodeDied, and ConfigError for too many threads or an unknown rate."""
-        return self.observe(setting)[0]
-
     def observe(self, setting: Setting, *, outlive: bool = False) -> tuple[RunResult, list[dict[str, Any]]]:
         """Run one round, and return its result and the report of each thread. ``violations`` compares its orders.
 
         Afterwards it looks up New-Orders of unknown outcome. outlive: return even if a node died during the round,
         without looking anything up. Raises what ``run`` raises.
         """
-        from pytest_dbcluster.workloads import sysbench_driver
-        from pytest_dbcluster.workloads.tpcc import books
-
-        if isinstance(self.rate, str):
-            raise ConfigError(f"{self}: measure the capacity of the variants first; only a claim does that")
         call = self._call(setting, self.to, threads=self.threads)
-        options = {**call.options, **connections.options(self)}
-        call = dataclasses.replace(call, options=options, idle=self.idle, tls=self.tls)
         with books.book_of(setting.cluster).round() as heard:
-            result, reports = sysbench_driver.run(
-                call, setting, seconds=self.round_seconds, rate=self.rate, seed=self.seed, outlive=outlive, heard=heard
-            )
+            result, reports = self._drive(call, setting, outlive=outlive, heard=heard)
         if result.ledger and not outlive:
             result = dataclasses.replace(result, ledger=books.look_up(setting.cluster, result.ledger, reports))
         ledger = result.ledger
@@ -269,7 +202,6 @@ class TPCC(Workload):
 
         own = {
             "warehouses": self.warehouses,
-            "isolation": self.isolation,
             "foreign_keys": self.foreign_keys,
             "thinking": self.thinking,
             "on_district": self.terminals_on == "district",
@@ -296,22 +228,16 @@ class TPCC(Workload):
         Wrong orders are lost or invented in any round on this cluster (``balance``). The tables are equal on all nodes
         (``Cluster.check``), so each condition is checked on one node.
         """
-        from pytest_dbcluster.workloads.tpcc import conditions
-
         return conditions.violations_of_equal(cluster.nodes) + self.balance(cluster).violations
 
     def balance(self, cluster: Cluster) -> OrderBalance:
         """Compare the books of all rounds on this cluster with a node. The cluster must have applied everything."""
-        from pytest_dbcluster.workloads.tpcc import books
-
         return books.book_of(cluster).balance(cluster.nodes[-1])
 
     def clean(self, setting: Setting) -> None:
         """Drop the schema, and forget its orders."""
-        from pytest_dbcluster.workloads.tpcc import books
-
         books.forget(setting.cluster)
-        setting.cluster.writers[0].query(f"DROP DATABASE IF EXISTS {SCHEMA}", wait.SLOW_SECONDS)
+        super().clean(setting)
 
 
 def tpm_c(ledger: Ledger, seconds: float) -> float:

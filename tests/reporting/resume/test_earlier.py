@@ -16,6 +16,7 @@ from pytest_dbcluster.reporting.history import history_file
 from tests.support import conftests, users
 from tests.support.records import comparable
 from tests.support.resumed import COUNTED, FAKE, RESUME, WORDS, Killed, drawn
+from tests.support.suites import refusal
 
 ANCHOR = 'PATCHES["pytest_dbcluster.testbed.anchor.measure"] = lambda *words: 1000.0\n'
 SUITE = """
@@ -111,13 +112,6 @@ def allure(latest):
         result = json.loads(path.read_text())
         found.setdefault(result["fullName"].partition("#")[2], []).append(result["uuid"])
     return found
-
-
-def refusal(result):
-    """The one line with which a run was refused."""
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    (line,) = [line for line in result.errlines if line.startswith("ERROR: ")]
-    return line.removeprefix("ERROR: ")
 
 
 @pytest.mark.parametrize("workers", [[], ["-n1"]], ids=["one process", "a worker"])

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from pytest_dbcluster.spec import ClusterSpec
 from pytest_dbcluster.workloads.digest import digest_check
 from pytest_dbcluster.workloads.digest.digest_directory import write_digest
 from pytest_dbcluster.workloads.sql import SQLFiles
@@ -21,12 +20,10 @@ WITHIN, LEAST = 0.1, 0.02
 
 
 @pytest.fixture(scope="module", params=["mariadb", "mysql"])
-def setting(request, provisioner, bring):
+def setting(request, provisioner, bring, client):
     """A lone server of each vendor; tests drop what they have made."""
     cluster = bring("standalone", 1, request.getfixturevalue(request.param))
-    client = provisioner.acquire(ClusterSpec("standalone", name="client"))[0]
     yield Setting(cluster, client, cluster.nodes[0].release, "quick", lambda line: None)
-    provisioner.give_back([client])
     cluster.close()
     provisioner.give_back(cluster.hosts)
 

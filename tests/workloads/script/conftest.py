@@ -9,12 +9,6 @@ from pytest_dbcluster.workloads.workload import Setting
 
 
 @pytest.fixture
-def said():
-    """The lines of progress of the load."""
-    return []
-
-
-@pytest.fixture
 def setting(standalone, client, said):
     """The lone server; the databases of scripts are dropped afterwards."""
     node = standalone.nodes[0]

@@ -18,6 +18,7 @@ from pytest_dbcluster.testbed import datasets
 from pytest_dbcluster.workloads.script import LuaScript
 from pytest_dbcluster.workloads.workload import Setting
 from tests.support.clusters import bring_up
+from tests.support.query_log import logging_queries
 from tests.workloads.sysbench_driver.calls import when
 
 SCRIPTS = Path(__file__).parent / "scripts"
@@ -47,14 +48,8 @@ def bundled(name, **given):
 
 def sent(node, deed):
     """What each connection of the load sends while something is done, in the order of connecting."""
-    node.query("SET GLOBAL log_output = 'TABLE'")
-    node.query("TRUNCATE mysql.general_log")
-    node.query("SET GLOBAL general_log = ON")
-    try:
+    with logging_queries(node):
         deed()
-    finally:
-        node.query("SET GLOBAL general_log = OFF")
-        node.query("SET GLOBAL log_output = 'FILE'")
     rows = node.query(
         f"SELECT thread_id, argument FROM mysql.general_log WHERE user_host LIKE '{LOAD}%' "
         "AND command_type IN ('Query', 'Execute') AND argument NOT LIKE '%@@hostname%'"
@@ -378,6 +373,25 @@ def test_a_restoring_reset_brings_the_rows_of_prepare_back(setting):
     assert len(first & again) == min(len(first), len(again)) > 10
     load.clean(setting)
     assert node.query("SHOW DATABASES LIKE 'sbtest%'") == []
+
+
+def test_a_restoring_reset_computes_columns_again(setting, script):
+    """A copy has the values of the other columns."""
+    text = """
+    local function con() return sysbench.sql.driver():connect() end
+    function prepare()
+       con():query("CREATE TABLE sums (id INT PRIMARY KEY, n INT, twice INT AS (n * 2) STORED)")
+       con():query("INSERT INTO sums (id, n) VALUES (1, 7)")
+    end
+    function event() con():query("UPDATE sums SET n = n + 1") end
+    """
+    load, node = script(text, restore=True, threads=1), setting.cluster.nodes[0]
+    load.prepare(setting)
+    load.run(setting)
+    assert node.query("SELECT n > 7 FROM sbtest.sums") == [(1,)]
+
+    load.reset(setting)
+    assert node.query("SELECT * FROM sbtest.sums") == [(1, 7, 14)]
 
 
 def of_rows(node, deed):

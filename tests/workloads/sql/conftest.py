@@ -4,24 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_dbcluster.spec import ClusterSpec
 from pytest_dbcluster.workloads.sql import SQLFiles
 from pytest_dbcluster.workloads.workload import Setting
 from tests.workloads.sql.directories import directory
-
-
-@pytest.fixture(scope="module")
-def client(provisioner):
-    """A host for the load."""
-    host = provisioner.acquire(ClusterSpec("standalone", name="client"))[0]
-    yield host
-    provisioner.give_back([host])
-
-
-@pytest.fixture
-def said():
-    """What was reported of the progress."""
-    return []
 
 
 @pytest.fixture

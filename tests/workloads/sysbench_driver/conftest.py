@@ -4,17 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_dbcluster.spec import ClusterSpec
 from pytest_dbcluster.workloads import sysbench_driver
 from tests.workloads.sysbench_driver.calls import SCHEMA, call, setting_of
-
-
-@pytest.fixture(scope="module")
-def client(provisioner):
-    """A host for the load."""
-    host = provisioner.acquire(ClusterSpec("standalone", name="client"))[0]
-    yield host
-    provisioner.give_back([host])
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from pytest_dbcluster.clusters.servers.connection import Connection
 from pytest_dbcluster.clusters.servers.node import LOAD
 from pytest_dbcluster.workloads import sysbench_driver
 from pytest_dbcluster.workloads.sysbench_driver import Call
+from tests.support.query_log import logging_queries
 from tests.workloads.sysbench_driver.calls import ROWS, SCHEMA, call, in_the_middle, when
 
 
@@ -85,14 +86,8 @@ def executed(asked):
 
 def sent(node, deed):
     """What the load's threads execute while something is done, as the server's log has it."""
-    node.query("SET GLOBAL log_output = 'TABLE'")
-    node.query("TRUNCATE mysql.general_log")
-    node.query("SET GLOBAL general_log = ON")
-    try:
+    with logging_queries(node):
         deed()
-    finally:
-        node.query("SET GLOBAL general_log = OFF")
-        node.query("SET GLOBAL log_output = 'FILE'")
     return executed(node)
 
 

@@ -16,6 +16,7 @@ from pytest_dbcluster.workloads.schema_mark import TABLE
 from pytest_dbcluster.workloads.tpcc.conditions import violations
 from pytest_dbcluster.workloads.tpcc.workload import SCHEMA, TABLES, TPCC, tpm_c
 from tests.support.facts import missing
+from tests.support.query_log import logging_queries
 
 
 @pytest.mark.parametrize(
@@ -146,8 +147,6 @@ def test_a_retry_has_the_same_input(loaded):
     node = setting.cluster.nodes[0]
     asked = "SELECT argument FROM mysql.general_log WHERE argument LIKE 'BEGIN;SELECT d_next_o_id%FOR UPDATE%'"
     node.query("SET GLOBAL innodb_lock_wait_timeout = 1")
-    node.query("SET GLOBAL log_output = 'TABLE'")
-    node.query("TRUNCATE mysql.general_log")
     holder, watcher = (Connection(name, node.endpoint) for name in ("holder", "watcher"))
     holder.run(["SET autocommit = 0", f"SELECT COUNT(*) FROM {SCHEMA}.stock FOR UPDATE"])
 
@@ -158,13 +157,11 @@ def test_a_retry_has_the_same_input(loaded):
 
     thread = threading.Thread(target=release_at_the_second_try)
     try:
-        node.query("SET GLOBAL general_log = ON")
-        thread.start()
-        outcome = TPCC(threads=1, seconds=2.0).run(setting)
-        thread.join()
+        with logging_queries(node):
+            thread.start()
+            outcome = TPCC(threads=1, seconds=2.0).run(setting)
+            thread.join()
     finally:
-        node.query("SET GLOBAL general_log = OFF")
-        node.query("SET GLOBAL log_output = 'FILE'")
         node.query("SET GLOBAL innodb_lock_wait_timeout = DEFAULT")
     rows = node.query(asked)
 

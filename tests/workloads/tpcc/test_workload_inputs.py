@@ -77,22 +77,18 @@ sysbench.cmdline.commands = {draws = {draws}, values = {values}}
 
 
 @pytest.fixture(scope="module")
-def said(tmp_path_factory, provisioner, mariadb):
+def said(tmp_path_factory, client):
     """``said("draws")``: what a command of the script printed."""
-    from pytest_dbcluster.spec import ClusterSpec
-
     tool = find.find("sysbench")
-    host = provisioner.acquire(ClusterSpec("standalone", name="client"))[0]
 
     def said(command, *, on_district=False):
         path = tmp_path_factory.mktemp("lua") / "script.lua"
         path.write_text(SCRIPT % {"draws": DRAWS, "on_district": str(on_district).lower()})
         line = [str(tool.program("sysbench")), "--verbosity=0", str(path), command]
         environment = {**tool.environment, "LUA_PATH": f"{LUA}/?.lua"}
-        return json.loads(re.search(r"\{.*\}", host.run(line, environment=environment).stdout)[0])
+        return json.loads(re.search(r"\{.*\}", client.run(line, environment=environment).stdout)[0])
 
-    yield said
-    provisioner.give_back([host])
+    return said
 
 
 def test_the_mix_and_the_shares_are_those_of_the_specification(said):

@@ -24,9 +24,9 @@ from pytest_dbcluster.formatting import Report
 from pytest_dbcluster.hosts import agent
 from pytest_dbcluster.hosts.host import Host
 from pytest_dbcluster.hosts.local_host import LocalHost
-from pytest_dbcluster.hosts.local_run import LocalRun
+from pytest_dbcluster.hosts.local_run import LocalRunProvisioner
 from pytest_dbcluster.hosts.network import local_paths, routed_path
-from pytest_dbcluster.hosts.provisioner import NO_DISKS, Provisioner
+from pytest_dbcluster.hosts.provisioner import NO_DISKS
 from pytest_dbcluster.hosts.provisioners.container import engine, image_release, images
 from pytest_dbcluster.hosts.provisioners.container.engine import Engine, Wanted
 from pytest_dbcluster.hosts.provisioners.container.host import Attachment, ContainerHost
@@ -41,11 +41,10 @@ NO_ROOT = "only root can enter the networks of containers; --db-provisioner loca
 TAKEN = ("overlap", "already used")  # in the errors of Docker and Podman for a subnet in use
 
 
-class ContainerProvisioner(Provisioner):
+class ContainerProvisioner(LocalRunProvisioner):
     """Hosts that are containers of one run.
 
-    ``keep``: the caller may leave the run alive with ``leave``. ``chosen``: the images of releases that
-    do not use ours, "mariadb:11.8" -> "name:tag".
+    ``chosen``: the images of releases that do not use ours, "mariadb:11.8" -> "name:tag".
     """
 
     brings_programs = True
@@ -55,8 +54,7 @@ class ContainerProvisioner(Provisioner):
     missing = MappingProxyType({"netem": NO_ROOT, "block-devices": NO_DISKS})
 
     def __init__(self, *, keep: bool = False, chosen: dict[str, str] | None = None) -> None:
-        self._run = LocalRun(keep=keep)
-        self.run_id, self.directory = self._run.run_id, self._run.directory
+        super().__init__(keep=keep)
         self._chosen = dict(chosen or {})
         self._making = threading.Lock()  # protects the engine, the addresses and the images
         self._engine: Engine | None = None
@@ -66,11 +64,6 @@ class ContainerProvisioner(Provisioner):
         self._images: dict[str, str] = {}
         self._releases: dict[ReleaseName, Release] = {}
         self._hosts: set[ContainerHost] = set()
-
-    @property
-    def disk(self) -> str:
-        """The file system and the disk of the data."""
-        return block_devices.description(self.directory)
 
     def at_hand(self, name: ReleaseName) -> bool:
         """Whether we have already inspected the image of a release, which needs a container."""
@@ -99,19 +92,9 @@ class ContainerProvisioner(Provisioner):
             connected = self._engine or self._begin()
         tag = self._tag(spec.release)
         self._image(tag)
-        directory = self._run.cluster_directory(spec)
-        names = [f"node{number}" for number in range(1, spec.nodes + 1)]
-        asked = spec.needs.network
-        names += asked.ends if asked else ()
-        with concurrent.futures.ThreadPoolExecutor(len(names)) as threads:
-            starts = [threads.submit(self._host, connected, spec, tag, directory / name) for name in names]
-            concurrent.futures.wait(starts)
-        hosts = [start.result() for start in starts if not start.exception()]
-        if failure := next((error for start in starts if (error := start.exception())), None):
-            self.give_back(hosts)
-            raise failure
-        if asked:
-            self._connect(hosts, directory)
+        hosts = self._make_all(lambda place: self._host(connected, spec, tag, place), self._places(spec))
+        if spec.needs.network:
+            self._connect(hosts, Path(hosts[0].directory).parent)
         return hosts[: spec.nodes]
 
     def _connect(self, hosts: Sequence[ContainerHost], directory: Path) -> None:
@@ -174,10 +157,6 @@ class ContainerProvisioner(Provisioner):
             self._hosts.discard(host)
             self._addresses.append(host.address)
         shutil.rmtree(host.directory, ignore_errors=True)
-
-    def leave(self) -> None:
-        """Leave the run alive when this process ends. Before this call a run with ``keep`` ends with this process."""
-        self._run.leave()
 
     def close(self) -> None:
         """End every container of the run, remove its network and its directory; after ``leave`` they stay."""

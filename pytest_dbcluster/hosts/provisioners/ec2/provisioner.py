@@ -21,7 +21,7 @@ from pathlib import Path
 from pytest_dbcluster import registry, wait
 from pytest_dbcluster.errors import ConfigError, DBClusterError, NotReady, ProvisionError, Unsupported
 from pytest_dbcluster.formatting import duration, some
-from pytest_dbcluster.hosts.provisioner import NO_DISKS, Stay
+from pytest_dbcluster.hosts.provisioner import Stay
 from pytest_dbcluster.hosts.provisioners.ec2 import user_data, way
 from pytest_dbcluster.hosts.provisioners.ec2.aws import Account, AwsError
 from pytest_dbcluster.hosts.provisioners.ec2.fleet import Fleet, Instance, Keys, reason
@@ -51,7 +51,6 @@ POLL_SECONDS = 3.0
 SPOT_SECONDS = 10.0  # between two checks whether AWS interrupts spot instances
 NO_COST = "--db-provisioner ec2 launches nothing without a maximum cost: --db-max-cost USD, such as --db-max-cost 2"
 CLI = "pytest_dbcluster.cli.main"  # run as a separate program
-OWN = "instances are not limited below their type"
 # In the background, because an agent's programs end with its session.
 SHUTDOWN = "{ systemctl poweroff --force || shutdown -P now || poweroff; } >/dev/null 2>&1"
 
@@ -62,6 +61,8 @@ class Ec2Provisioner(SshProvisioner):
     settings: what it may launch, with the cap. base: the parent of our directory on the instances, on the data volume.
     Raises ConfigError.
     """
+
+    _no_limits = "instances are not limited below their type"  # the reason
 
     def __init__(self, *, keep: bool = False, settings: EC2Settings | None = None, base: str = DIRECTORY) -> None:
         if settings is None or settings.max_cost is None:
@@ -86,11 +87,6 @@ class Ec2Provisioner(SshProvisioner):
         self._cleaned = self._left = (
             False  # whether the supervisor has the clean-up command, and whether we have cleaned up
         )
-
-    @property
-    def missing(self) -> Mapping[str, str]:
-        """Why limits and disks are not offered: power -> a clause with the reason."""
-        return {**dict.fromkeys(("cores", "memory", "iops", "netem", "root"), OWN), "block-devices": NO_DISKS}
 
     def expect(self, specs: Sequence[ClusterSpec]) -> None:
         """Announce the next clusters: the next launch is for the largest of them."""
@@ -296,13 +292,9 @@ class Ec2Provisioner(SshProvisioner):
 
         def problems() -> list[str]:
             nonlocal words, limit
-            asked = self._access.command("-o", "ControlMaster=no", "-o", "ControlPath=none", machine)
             command = remote_programs.any_shell(user_data.wait_command(ASK_SECONDS))
             try:
-                done = subprocess.run(
-                    [*asked, command], stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace",
-                    timeout=2 * ASK_SECONDS, check=False,
-                )  # fmt: skip
+                done = self._access.run(machine, command, seconds=2 * ASK_SECONDS)
             except subprocess.TimeoutExpired:
                 return [f"it did not answer within {2 * ASK_SECONDS} s"]
             if done.returncode == 0:

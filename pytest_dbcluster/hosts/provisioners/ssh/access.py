@@ -69,6 +69,13 @@ class Access:
         """The command line of ssh with the options of every connection, followed by ``more``."""
         return [program(), *self.files, *FIXED, *more]
 
+    def run(self, *more: str, seconds: float) -> subprocess.CompletedProcess[str]:
+        """Run ssh over a new connection, followed by ``more``, whatever its exit status. Raises TimeoutExpired."""
+        return subprocess.run(
+            self.command("-o", "ControlMaster=no", "-o", "ControlPath=none", *more), stdin=subprocess.DEVNULL,
+            capture_output=True, text=True, errors="replace", timeout=seconds, check=False,
+        )  # fmt: skip
+
     @property
     def files(self) -> list[str]:
         """The options of ssh that name files."""
@@ -81,16 +88,8 @@ class Access:
 
     def fingerprint(self, target: str) -> str:
         """The type and fingerprint of the key that a machine sends, for a message; empty if it sends no key."""
-        shown = subprocess.run(
-            self.command("-v", "-o", "ControlPath=none", "-o", "PreferredAuthentications=none", target, "true"),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=2 * CONNECT_SECONDS,
-            check=False,
-        ).stderr
-        found = FINGERPRINT.search(shown)
+        options = ("-v", "-o", "PreferredAuthentications=none")
+        found = FINGERPRINT.search(self.run(*options, target, "true", seconds=2 * CONNECT_SECONDS).stderr)
         return found[1] if found else ""
 
     def problem(self, target: str, words: str) -> str:

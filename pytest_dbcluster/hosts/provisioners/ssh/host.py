@@ -222,7 +222,7 @@ class SshHost(Host, Falls, EndsCommands):
 
     def end_commands(self) -> None:
         """Kill the commands that ``run`` has begun."""
-        self.session.end_commands()
+        self.session.agent.end_commands()
 
     def current_usage(self) -> Usage:
         """The machine's counters, at most FRESH_SECONDS old; empty if it does not answer."""

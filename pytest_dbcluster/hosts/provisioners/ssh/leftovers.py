@@ -152,17 +152,8 @@ class Leftovers:
 
     def _ask(self, target: str, command: Callable[[str], str]) -> Answers:
         token = f"dbcluster-{secrets.token_hex(8)}"  # a login shell may print anything
-        call = self.access.command("-o", "ControlMaster=no", "-o", "ControlPath=none", target, command(token))
         try:
-            done = subprocess.run(
-                call,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                errors="replace",
-                timeout=SECONDS,
-                check=False,
-            )
+            done = self.access.run(target, command(token), seconds=SECONDS)
         except subprocess.TimeoutExpired:
             raise ProvisionError(f"the machine {target} did not answer within {SECONDS:g} s") from None
         answers = parse_answers(done.stdout, token)

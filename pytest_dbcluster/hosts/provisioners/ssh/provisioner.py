@@ -33,6 +33,7 @@ from pytest_dbcluster.hosts.provisioners.ssh.host import SshHost
 from pytest_dbcluster.hosts.provisioners.ssh.machine import Machine
 from pytest_dbcluster.hosts.provisioners.ssh.programs import Programs
 from pytest_dbcluster.hosts.provisioners.ssh.session import MachineBusy, Session, close_all
+from pytest_dbcluster.network import node_names
 from pytest_dbcluster.spec import ClusterSpec
 from pytest_dbcluster.system import machine_lock, shared_directory
 
@@ -41,7 +42,6 @@ WAIT_SECONDS = 2.0  # between two checks for free machines
 TELL_SECONDS = 60.0
 PORT_TRIES = 5
 CLOCK_SECONDS = 5.0  # we report larger differences between clocks
-OWN = "the machines of --db-host are used as they are"
 
 
 class TunnelledHost(LocalHost):
@@ -71,6 +71,8 @@ class SshProvisioner(Provisioner):
     machines, load_machines: of nodes and of load generators, as for ``access.parse_machines``. config, keys, base: as
     in ``Access``. Raises ConfigError.
     """
+
+    _no_limits = "the machines of --db-host are used as they are"  # the reason
 
     def __init__(
         self,
@@ -128,7 +130,8 @@ class SshProvisioner(Provisioner):
     @property
     def missing(self) -> Mapping[str, str]:
         """Why limits and disks are not offered: power -> a clause with the reason."""
-        return {**dict.fromkeys(("cores", "memory", "iops", "netem", "root"), OWN), "block-devices": NO_DISKS}
+        limits = dict.fromkeys(("cores", "memory", "iops", "netem", "root"), self._no_limits)
+        return {**limits, "block-devices": NO_DISKS}
 
     @property
     def environment(self) -> Mapping[str, str]:
@@ -345,17 +348,9 @@ class SshProvisioner(Provisioner):
 
     def _hosts(self, machines: Sequence[Machine]) -> list[SshHost]:
         """A host on each of these machines, connected concurrently. Raises ProvisionError, and then leaves no host."""
-        names = [f"node{number}" for number in range(1, len(machines) + 1)]
         cluster = f"{self.run_id} {next(self._numbers)}"
-        with concurrent.futures.ThreadPoolExecutor(len(machines)) as threads:
-            futures = [
-                threads.submit(self._host, name, one, cluster) for name, one in zip(names, machines, strict=True)
-            ]
-        hosts = [future.result() for future in futures if not future.exception()]
-        if failure := next((error for future in futures if (error := future.exception())), None):
-            self.give_back(hosts)
-            raise failure
-        return hosts
+        places = list(zip(node_names(len(machines)), machines, strict=True))
+        return self._make_all(lambda place: self._host(*place, cluster), places)
 
     def _host(self, name: str, machine: Machine, cluster: str) -> SshHost:
         if machine.session.agent.gone:

@@ -84,7 +84,6 @@ class Session:
         self._forwarding = threading.Lock()
         self._numbers = itertools.count(1)
         self._seen: dict[str, Seen] = {}
-        self._commands: set[int] = set()  # the numbers of running ones
         self._leads = False
         ours, theirs = socket.socketpair()
         with theirs:
@@ -145,11 +144,7 @@ class Session:
         reason, it kills the script. Raises ProvisionError.
         """
         number = self.agent.begin(script, files, text=True)
-        self._commands.add(number)
-        try:
-            status = self.agent.wait_or_kill(number, seconds)
-        finally:
-            self._commands.discard(number)
+        status = self.agent.wait_for_command(number, seconds)
         return status, self._output(number, files, "out"), self._output(number, files, "err")
 
     def _output(self, number: int, files: str, part: str) -> str:
@@ -159,12 +154,6 @@ class Session:
             said = self.pull(path)
             self.agent.begin(f"rm -f {shlex.quote(path)}")
         return said.decode("utf-8", "replace")
-
-    def end_commands(self) -> None:
-        """Kill the running scripts."""
-        with contextlib.suppress(ProvisionError):
-            for number in tuple(self._commands):
-                self.agent.signal(number, "KILL")
 
     def push(self, content: bytes, path: str, mode: int) -> None:
         """Write a file on the machine, with its permissions from the start. Raises ProvisionError."""

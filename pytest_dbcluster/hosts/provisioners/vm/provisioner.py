@@ -23,10 +23,9 @@ from pytest_dbcluster.hosts.guests.guest import GuestHardware
 from pytest_dbcluster.hosts.guests.network import Network
 from pytest_dbcluster.hosts.host import Host
 from pytest_dbcluster.hosts.local_host import LocalHost
-from pytest_dbcluster.hosts.local_run import LocalRun
+from pytest_dbcluster.hosts.local_run import LocalRunProvisioner
 from pytest_dbcluster.hosts.network import guest_path
 from pytest_dbcluster.hosts.network.guest_path import GuestPath
-from pytest_dbcluster.hosts.provisioner import Provisioner
 from pytest_dbcluster.hosts.provisioners.vm.disk_images import DiskImages
 from pytest_dbcluster.hosts.provisioners.vm.host import GuestHost
 from pytest_dbcluster.network import BESIDE_NODES
@@ -45,12 +44,11 @@ SPEED = "one CPU each; servers in them are 3 to 4 times slower than native ones"
 DISKS = "ext4 on a virtio disk of each guest, a file of this machine; a flush is an fdatasync of the file"
 
 
-class GuestProvisioner(Provisioner):
-    """Hosts that are guests of one run. ``keep``: the caller may leave the run alive with ``leave``."""
+class GuestProvisioner(LocalRunProvisioner):
+    """Hosts that are guests of one run."""
 
     def __init__(self, *, keep: bool = False) -> None:
-        self._run = LocalRun(keep=keep)
-        self.run_id, self.directory = self._run.run_id, self._run.directory
+        super().__init__(keep=keep)
         self._beginning = threading.Lock()
         self._system: Release | None = None
         self._network: Network | None = None
@@ -106,18 +104,8 @@ class GuestProvisioner(Provisioner):
         if reason := self.unmet(spec):
             raise Unsupported(reason)
         system, network = self._begin()
-        directory = self._run.cluster_directory(spec)
-        names = [f"node{number}" for number in range(1, spec.nodes + 1)]
-        asked = spec.needs.network
-        names += asked.ends if asked else ()
-        with concurrent.futures.ThreadPoolExecutor(len(names)) as threads:
-            boots = [threads.submit(self._host, system, network, spec, directory / name) for name in names]
-            concurrent.futures.wait(boots)
-        hosts = [boot.result() for boot in boots if not boot.exception()]
-        if failure := next((error for boot in boots if (error := boot.exception())), None):
-            self.give_back(hosts)
-            raise failure
-        if asked:
+        hosts = self._make_all(lambda place: self._host(system, network, spec, place), self._places(spec))
+        if spec.needs.network:
             self._connect(hosts)
         return hosts[: spec.nodes]
 
@@ -187,10 +175,6 @@ class GuestProvisioner(Provisioner):
             host.close()
             self._hosts.discard(host)
         shutil.rmtree(host.directory, ignore_errors=True)
-
-    def leave(self) -> None:
-        """Leave the run alive when this process ends. Before this call a run with ``keep`` ends with this process."""
-        self._run.leave()
 
     def close(self) -> None:
         """End every guest of the run, and remove its network and its directory; after ``leave`` they stay."""

@@ -43,10 +43,30 @@ LINE = re.compile(
     r"\t[\t ]*(?P<id>\d+)[ ](?P<command>[A-Z][A-Za-z_]*(?:[ ][A-Za-z]+)?)(?:\t|[ ]*\Z)",
     re.ASCII,
 )
+NO_STATEMENT = (
+    "{path} has no statement: set slow_query_log = ON and long_query_time = 0 for new connections, let the application "
+    "run, and take the log again"
+)
 NO_LOG = (
     "{path} is neither a slow log nor a general log of MariaDB or MySQL: it has no line '# User@Host:' and no column "
     "'Id Command Argument'; name the file of slow_query_log_file or general_log_file"
 )
+
+
+class Figures(NamedTuple):
+    """What a log tells of one statement."""
+
+    seconds: float
+    """Time of the statement; 0 in a general log."""
+
+    sent: int
+    """Rows that the client got; -1 if unknown."""
+
+    examined: int
+    """Rows that the server read; -1 if unknown."""
+
+    affected: int
+    """Rows that it changed; -1 if unknown."""
 
 
 class LogEntry(NamedTuple):
@@ -64,20 +84,14 @@ class LogEntry(NamedTuple):
     schema: str | None
     """The database of the connection; None if the entry does not tell it."""
 
-    seconds: float
-    """Time of the statement; 0 in a general log."""
-
-    sent: int
-    """Rows that the client got; -1 if unknown."""
-
-    examined: int
-    """Rows that the server read; -1 if unknown."""
-
-    affected: int
-    """Rows that it changed; -1 if unknown."""
+    figures: Figures
+    """Its time and rows."""
 
     time: int
     """Seconds since 1970, on the clock of the log; 0 if unknown."""
+
+
+UNKNOWN = Figures(0.0, -1, -1, -1)
 
 
 @dataclasses.dataclass
@@ -99,10 +113,7 @@ class LogFile:
     def entries(self) -> Iterator[LogEntry]:
         """The entries, from the first to the last. Raises ConfigError for a file that cannot be read to its end."""
         with open_text(self.path) as file:
-            try:
-                yield from self._slow(file) if self.kind == SLOW else self._general(file)
-            except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-                raise ConfigError(f"{self.path} is a damaged gzip file: {error}; copy the log again") from error
+            yield from self._slow(file) if self.kind == SLOW else self._general(file)
 
     def _slow(self, file: IO[str]) -> Iterator[LogEntry]:
         current: str | None = None
@@ -121,8 +132,8 @@ class LogFile:
             if text.startswith(COMMAND):
                 command, text = text[len(COMMAND) :].rstrip("; \n"), ""
             yield LogEntry(
-                int(thread or id_ or 0), command, text.removesuffix(";"), schema or current, float(seconds), int(sent),
-                int(examined), int(affected or -1), int(time or 0)
+                int(thread or id_ or 0), command, text.removesuffix(";"), schema or current,
+                Figures(float(seconds), int(sent), int(examined), int(affected or -1)), int(time or 0)
             )  # fmt: skip
 
     def _general(self, file: IO[str]) -> Iterator[LogEntry]:
@@ -155,7 +166,7 @@ def _general_entry(thread: int, command: str, text: str, time: int) -> LogEntry:
     elif command == "Connect":
         found = re.search(r" on (\S*) using ", text)
         schema = found[1] if found else ""
-    return LogEntry(thread, command, text.removesuffix(";"), schema, 0.0, -1, -1, -1, time)
+    return LogEntry(thread, command, text.removesuffix(";"), schema, UNKNOWN, time)
 
 
 def _name(text: str) -> str:
@@ -192,7 +203,7 @@ def blocks(file: IO[str]) -> Iterator[str]:
 
 @contextlib.contextmanager
 def open_text(path: Path) -> Iterator[IO[str]]:
-    """The text of a log. Bytes that are not UTF-8 become lone surrogates."""
+    """The text of a log. Bytes that are not UTF-8 become lone surrogates. Raises ConfigError, also while it is read."""
     with contextlib.ExitStack() as stack:
         try:
             binary: IO[bytes] = stack.enter_context(path.open("rb"))
@@ -203,7 +214,10 @@ def open_text(path: Path) -> Iterator[IO[str]]:
         if packed:
             binary = stack.enter_context(gzip.GzipFile(fileobj=binary))  # type: ignore[arg-type]
         with io.TextIOWrapper(binary, encoding="utf-8", errors="surrogateescape", newline="\n") as text:
-            yield text
+            try:
+                yield text
+            except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+                raise ConfigError(f"{path} is a damaged gzip file: {error}; copy the log again") from error
 
 
 def open_log(path: Path) -> LogFile:
@@ -211,10 +225,7 @@ def open_log(path: Path) -> LogFile:
     if path.is_dir():
         raise ConfigError(f"{path} is a directory: name the file of the log")
     with open_text(path) as file:
-        try:
-            begin = file.read(CHUNK)
-        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            raise ConfigError(f"{path} is a damaged gzip file: {error}; copy the log again") from error
+        begin = file.read(CHUNK)
     size = path.stat().st_size
     if MARK in "\n" + begin:
         return LogFile(path, SLOW, size)
@@ -222,8 +233,5 @@ def open_log(path: Path) -> LogFile:
     if any(LINE.match(line) for line in lines):
         return LogFile(path, GENERAL, size)
     if not begin.strip() or any(line.split() == ["Time", "Id", "Command", "Argument"] for line in lines):
-        raise ConfigError(
-            f"{path} has no statement: set slow_query_log = ON and long_query_time = 0 for new connections, let the "
-            "application run, and take the log again"
-        )
+        raise ConfigError(NO_STATEMENT.format(path=path))
     raise ConfigError(NO_LOG.format(path=path))

@@ -6,9 +6,9 @@ import dataclasses
 import re
 from collections.abc import Iterable
 
-from pytest_dbcluster.workloads.digest.log.log_files import LogEntry
+from pytest_dbcluster.workloads.digest.log.log_files import Figures, LogEntry
 from pytest_dbcluster.workloads.digest.log.statement_shapes import Literals, Shapes, StatementShape
-from pytest_dbcluster.workloads.digest.log.transaction_classes import Classes, Figures
+from pytest_dbcluster.workloads.digest.log.transaction_classes import Classes
 
 SINGLE, COMMIT, ROLLBACK = "", "COMMIT", "ROLLBACK"
 MOST_SESSIONS = 50_000
@@ -149,9 +149,10 @@ class Sessions:
         if entry.command != "Query" or not entry.text:
             return
         totals.statements += 1
-        totals.seconds += entry.seconds
-        if entry.seconds < totals.shortest:
-            totals.shortest = entry.seconds
+        seconds = entry.figures.seconds
+        totals.seconds += seconds
+        if seconds < totals.shortest:
+            totals.shortest = seconds
         shape, literals = self.shapes.of(entry.text)
         kind = self._kinds.get(shape.number) or self._kind(shape)
         if kind == STATEMENT:
@@ -193,15 +194,11 @@ class Sessions:
             session.explicit = True
             session.time = entry.time
             totals.begins += 1
-            session.control.append(entry.seconds)
+            session.control.append(entry.figures.seconds)
         elif kind in (COMMIT, ROLLBACK):
             totals.ends += 1
-            if session.explicit or session.shapes:
-                session.control.append(entry.seconds)
-                self._end(session, kind)
-            else:
-                totals.setup += 1
-                totals.setup_seconds += entry.seconds
+            session.control.append(entry.figures.seconds)
+            self._end(session, kind)
         else:
             if kind == AUTO:
                 value = str(literals[0]).strip("'\"") if literals else shape.text.rpartition("=")[2].strip().upper()
@@ -209,7 +206,7 @@ class Sessions:
                 if session.autocommit and not session.explicit:
                     self._end(session, COMMIT)
             totals.setup += 1
-            totals.setup_seconds += entry.seconds
+            totals.setup_seconds += entry.figures.seconds
 
     def _savepoint(self, session: LogSession, shape: StatementShape) -> StatementShape:
         """The statement with a name that is equal in all transactions."""
@@ -226,17 +223,16 @@ class Sessions:
     def _statement(self, session: LogSession, shape: StatementShape, literals: Literals, entry: LogEntry) -> None:
         if not session.shapes and not session.explicit:
             session.time = entry.time
-        figures = Figures(entry.seconds, entry.sent, entry.examined, entry.affected)
         if session.explicit or not session.autocommit:
             if len(session.shapes) >= MOST_STATEMENTS:
                 session.cut = True
-                self.totals.too_long_seconds += entry.seconds
+                self.totals.too_long_seconds += entry.figures.seconds
                 return
             session.shapes.append(shape.number)
             session.literals.append(literals)
-            session.figures.append(figures)
+            session.figures.append(entry.figures)
             return
-        self.classes.add(session.schema, SINGLE, (shape.number,), [literals], [figures], session.time, [])
+        self.classes.add(session.schema, SINGLE, (shape.number,), [literals], [entry.figures], session.time, [])
 
     def _end(self, session: LogSession, ending: str) -> None:
         if session.cut:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import dataclasses
 import random
 from collections.abc import Sequence
-from typing import NamedTuple
 
+from pytest_dbcluster.workloads.digest.log.log_files import Figures
 from pytest_dbcluster.workloads.digest.log.statement_shapes import Literals
 
 Unit = tuple[int, ...]  # numbers of the shapes of one turn of a loop
@@ -21,22 +21,6 @@ MOST_SAMPLES, FEWEST_SAMPLES = 4000, 100
 VALUES = 60_000  # values of all samples of a class, as a goal
 ALL_VALUES = 3_000_000  # values of all samples of all classes
 LONG_TEXT = 300  # characters of a literal that a sample keeps
-
-
-class Figures(NamedTuple):
-    """What a log tells of one statement."""
-
-    seconds: float
-    """Time of the statement; 0 in a general log."""
-
-    sent: int
-    """Rows that the client got; -1 if unknown."""
-
-    examined: int
-    """Rows that the server read; -1 if unknown."""
-
-    affected: int
-    """Rows that it changed; -1 if unknown."""
 
 
 @dataclasses.dataclass
@@ -95,6 +79,11 @@ class TransactionClass:
 
     samples: list[TransactionSample] = dataclasses.field(default_factory=list)
     """Some of the transactions, drawn from all."""
+
+    @property
+    def shapes(self) -> list[int]:
+        """The shapes of its statements, those of a run once."""
+        return [shape for unit in self.runs for shape in unit]
 
 
 def runs_of(sequence: Sequence[int]) -> tuple[tuple[Unit, ...], tuple[int, ...]]:

@@ -129,24 +129,18 @@ class _TableFit:
             if self._key
             else f"CRC32(CONCAT('{self._table.name}', {', '.join(map(quote, self._table.primary))})) % {PARTS}"
         )
-        reached, share, cuts = 0, 0.0, []
-        for part, value in parts:
-            share += part
-            if (cut := min(total, round(total * share))) > reached:
-                cuts.append((cut, value or quote(column.name)))
-                reached = cut
-        if not cuts or {value for _, value in cuts} == {quote(column.name)}:
-            return ""
-        *first, (_, last) = cuts
-        whens = " ".join(f"WHEN {drawn} < {cut} THEN {value}" for cut, value in first)
-        return f"CASE {whens} ELSE {last} END" if whens else last
+        named = [(part, value or quote(column.name)) for part, value in parts]
+        chosen = _case(drawn, total, named)
+        return "" if chosen == quote(column.name) else chosen
 
     def _by_frequency(self, column: TableColumn, values: ColumnValues) -> str:
         """The few values of a column by which statements search, as often as INSERTs or searches have them."""
         key = self._domains.schema.key_of(self._table.name, column.name.lower())
         if not values.equal or column.kind in DATES or key:
             return ""
-        return _by_hash(self._table, column.name.lower(), self._few(column))
+        few = self._few(column)
+        drawn = f"CRC32(CONCAT('{column.name.lower()}', {', '.join(map(quote, self._table.primary))})) % {PARTS}"
+        return _case(drawn, PARTS, [(count / sum(few.values()), value) for value, count in few.items()])
 
     def _few(self, column: TableColumn) -> Mapping[str, float]:
         """The values of a column in SQL, with their frequencies in INSERTs or searches; empty if they are many."""
@@ -191,14 +185,16 @@ def _other(column: TableColumn, literals: Sequence[str]) -> str:
     return "1" if set(numbers) == {0} else "0" if set(numbers) == {1} else str(max(numbers) + 1)
 
 
-def _by_hash(table: SchemaTable, column: str, chosen: Mapping[str, float]) -> str:
-    """A CASE that gives each row one of the values by their frequencies, by a hash of its primary key."""
-    if len(chosen) <= 1:
-        return next(iter(chosen), "")
-    total, reached, parts = sum(chosen.values()), 0.0, []
-    drawn = f"CRC32(CONCAT('{column}', {', '.join(map(quote, table.primary))})) % {PARTS}"
-    *first, last = chosen.items()
-    for value, count in first:
-        reached += count
-        parts.append(f"WHEN {drawn} < {round(PARTS * reached / total)} THEN {value}")
-    return f"CASE {' '.join(parts)} ELSE {last[0]} END"
+def _case(drawn: str, total: int, parts: Parts) -> str:
+    """A CASE that gives each row one of the values by their shares; empty without any. drawn: a number below total."""
+    reached, share, cuts = 0, 0.0, []
+    for part, value in parts:
+        share += part
+        if (cut := min(total, round(total * share))) > reached:
+            cuts.append((cut, value))
+            reached = cut
+    if len({value for _, value in cuts}) < 2:
+        return cuts[0][1] if cuts else ""
+    *first, (_, last) = cuts
+    whens = " ".join(f"WHEN {drawn} < {cut} THEN {value}" for cut, value in first)
+    return f"CASE {whens} ELSE {last} END"

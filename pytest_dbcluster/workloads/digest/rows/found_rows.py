@@ -13,8 +13,8 @@ from typing import NamedTuple
 from pytest_dbcluster.workloads.digest.class_layout import RunLayout, Value
 from pytest_dbcluster.workloads.digest.distributions import is_now
 from pytest_dbcluster.workloads.digest.links import whole
+from pytest_dbcluster.workloads.digest.log.log_files import Figures
 from pytest_dbcluster.workloads.digest.log.statement_shapes import Literals
-from pytest_dbcluster.workloads.digest.log.transaction_classes import Figures
 from pytest_dbcluster.workloads.digest.schema.schema_tables import DATES, TEXTS, WHOLE, SchemaTable
 from pytest_dbcluster.workloads.digest.schema.statement_roles import (
     LIMIT,

@@ -183,15 +183,20 @@ def _table_name(tokens: Sequence[Token], at: int) -> tuple[str, int]:
 
 def _items(tokens: Sequence[Token], at: int) -> tuple[list[list[Token]], int]:
     """What stands between the parentheses that begin at or after a place, and the place after them."""
-    while at < len(tokens) and tokens[at].text != "(":
-        at += 1
-    depth, end = 0, at
-    while end < len(tokens):
-        depth += {"(": 1, ")": -1}.get(tokens[end].text, 0)
-        if depth == 0:
-            break
-        end += 1
+    texts = [token.text for token in tokens]
+    at = texts.index("(", at) if "(" in texts[at:] else len(texts)
+    end = closing(texts, at)
     return _split(tokens[at + 1 : end]), end + 1
+
+
+def closing(words: Sequence[str], at: int) -> int:
+    """The place of the parenthesis that closes the one at a place; that after the last word if none does."""
+    depth = 0
+    for place in range(at, len(words)):
+        depth += {"(": 1, ")": -1}.get(words[place], 0)
+        if depth == 0:
+            return place
+    return len(words)
 
 
 def _split(tokens: Sequence[Token]) -> list[list[Token]]:

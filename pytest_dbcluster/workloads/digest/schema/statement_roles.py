@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from pytest_dbcluster.workloads.digest.schema.schema_tables import SchemaTables
+from pytest_dbcluster.workloads.digest.schema.schema_tables import SchemaTables, closing
 from pytest_dbcluster.workloads.sql.language.lexer import SQLText, Token
 
 EQUAL, RANGE, COMPARED, LIST, LIKE = "equal", "range", "compared", "list", "like"
@@ -167,7 +167,7 @@ class _Statement:
     def _joined_by_and(self, begin: int, end: int) -> list[tuple[int, int]]:
         """The begin and the end of each part that AND joins, without the parentheses around it."""
         words = self._words
-        while end - begin > 1 and words[begin] == "(" and self._closing(begin) == end - 1:
+        while end - begin > 1 and words[begin] == "(" and closing(words, begin) == end - 1:
             begin, end = begin + 1, end - 1
         depth, first, parts, between = 0, begin, [], False
         for at in range(begin, end):
@@ -184,15 +184,6 @@ class _Statement:
         if not parts:
             return [(begin, end)]
         return [one for part in [*parts, (first, end)] for one in self._joined_by_and(*part)]
-
-    def _closing(self, at: int) -> int:
-        """The place of the parenthesis that closes the one at a place."""
-        depth = 0
-        for place in range(at, len(self._words)):
-            depth += {"(": 1, ")": -1}.get(self._words[place], 0)
-            if depth == 0:
-                return place
-        return len(self._words)
 
     def _condition(self, begin: int, end: int) -> ColumnCondition | None:
         """The condition between two places; None if it has another form than a column, an operator and a parameter."""

@@ -19,7 +19,6 @@ from pytest_dbcluster.formatting import quantity
 from pytest_dbcluster.workloads.sql.language.lexer import FilePlace, SQLText
 
 LARGEST = 2**53  # numbers of Lua are doubles, which have whole numbers up to here
-PI = 3.14159265358979
 # From the weakest to the strongest, as in pgbench. ``not`` stands before its operand.
 LEVELS = (("or",), ("and",), ("not",), ("is", "isnull", "notnull"), ("<", "<=", ">", ">=", "=", "==", "<>", "!="),
           ("|", "#", "&"), ("<<", ">>"), ("+", "-"), ("*", "/", "%"))  # fmt: skip
@@ -141,7 +140,6 @@ class Signature:
     """Whether it draws random numbers."""
 
 
-MATH = "number"
 FUNCTIONS: Mapping[str, Signature] = {
     "abs": Signature("abs(number)", 1, 1, "number"),
     "ceil": Signature("ceil(number)", 1, 1, "int"),

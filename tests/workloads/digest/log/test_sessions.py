@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_dbcluster.workloads.digest.log import sessions as module
-from pytest_dbcluster.workloads.digest.log.log_files import LogEntry
+from pytest_dbcluster.workloads.digest.log.log_files import UNKNOWN, Figures, LogEntry
 from pytest_dbcluster.workloads.digest.log.sessions import Sessions
 
 
@@ -16,7 +16,10 @@ def read(*statements):
         each
         if isinstance(each, LogEntry)
         else LogEntry(
-            *((1, "Query", each) if isinstance(each, str) else (each[0], "Query", each[1])), "shop", 0.5, 1, 2, 3, 9
+            *((1, "Query", each) if isinstance(each, str) else (each[0], "Query", each[1])),
+            "shop",
+            Figures(0.5, 1, 2, 3),
+            9,
         )
         for each in statements
     )
@@ -87,7 +90,7 @@ def test_what_sets_up_a_session_is_counted_apart():
 
 def test_a_transaction_without_an_end_is_no_class():
     """The connection or the log ends before it."""
-    sessions = read("BEGIN", "SELECT 1", LogEntry(1, "Quit", "", None, 0.0, -1, -1, -1, 0), (2, "BEGIN"))
+    sessions = read("BEGIN", "SELECT 1", LogEntry(1, "Quit", "", None, UNKNOWN, 0), (2, "BEGIN"))
 
     assert sessions.classes.found == {}
     assert sessions.totals.unfinished == 3
@@ -117,7 +120,7 @@ def test_connections_without_an_end_take_no_memory(monkeypatch):
     monkeypatch.setattr(module, "MOST_SESSIONS", 5)
     sessions = Sessions()
     for thread in range(50):
-        sessions.add(LogEntry(thread, "Query", "SELECT 1", "", 0.0, 1, 1, 0, 0))
+        sessions.add(LogEntry(thread, "Query", "SELECT 1", "", UNKNOWN, 0))
 
     assert len(sessions._sessions) == 5
     assert sessions.totals.connections == 50

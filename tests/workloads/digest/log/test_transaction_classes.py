@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pytest_dbcluster.workloads.digest.log import transaction_classes
-from pytest_dbcluster.workloads.digest.log.transaction_classes import Classes, Figures, runs_of
+from pytest_dbcluster.workloads.digest.log.log_files import Figures
+from pytest_dbcluster.workloads.digest.log.transaction_classes import Classes, runs_of
 
 FIGURES = Figures(0.1, 1, 1, 0)
 
