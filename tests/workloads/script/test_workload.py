@@ -112,7 +112,8 @@ def test_a_script_with_modules_options_and_files_runs_unchanged(setting, said):
         f"sbtest.{name}" for name in ("customer", "district", "order_line", "orders", "stock", "warehouse")
     )
     assert total.committed > total.rolled_back > 0
-    assert total.failed == total.unknown == 0
+    assert total.unknown == 0
+    assert total.failed <= ORDERS.threads  # a conflict at the end of the round is not retried
     assert books(node) == [[(0,)], [(0,)]]
     ((after,),) = node.query("SELECT SUM(balance) FROM sbtest.customer")
     assert node.query("SELECT SUM(paid) FROM sbtest.warehouse") == [(before - after,)]
