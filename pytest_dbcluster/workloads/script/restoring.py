@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pytest_dbcluster import wait
+from pytest_dbcluster.clusters import table_rows
 from pytest_dbcluster.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -41,20 +42,21 @@ def copy_tables(node: Node, database: str) -> None:
     node.query(f"DROP DATABASE IF EXISTS `{copies}`", wait.SLOW_SECONDS)
     node.query(f"CREATE DATABASE `{copies}`")
     for name in tables(node, database):
-        node.query(f"CREATE TABLE `{copies}`.`{name}` LIKE `{database}`.`{name}`")
-        node.query(f"INSERT INTO `{copies}`.`{name}` SELECT * FROM `{database}`.`{name}`", wait.SLOW_SECONDS)
+        place, copy = f"`{database}`.`{name}`", f"`{copies}`.`{name}`"
+        node.query(f"CREATE TABLE {copy} LIKE {place}")
+        node.query(table_rows.copy_statement(node, place, copy), wait.SLOW_SECONDS)
 
 
-def restore(node: Node, database: str) -> None:
-    """Restore each table that differs from its copy."""
+def restore(node: Node, database: str) -> list[str]:
+    """Restore each table that differs from its copy, and return these tables."""
     copies = COPIES.format(database)
+    pairs = {f"`{database}`.`{name}`": f"`{copies}`.`{name}`" for name in tables(node, copies)}
+    changed = table_rows.changed_tables(node, pairs)
     node.query("SET SESSION foreign_key_checks = 0")
     try:
-        for name in tables(node, copies):
-            names = f"`{database}`.`{name}`, `{copies}`.`{name}`"
-            (_, now), (_, loaded) = node.query(f"CHECKSUM TABLE {names}", wait.SLOW_SECONDS)
-            if now != loaded:
-                node.query(f"TRUNCATE TABLE `{database}`.`{name}`", wait.SLOW_SECONDS)
-                node.query(f"INSERT INTO `{database}`.`{name}` SELECT * FROM `{copies}`.`{name}`", wait.SLOW_SECONDS)
+        for place in changed:
+            node.query(f"TRUNCATE TABLE {place}", wait.SLOW_SECONDS)
+            node.query(table_rows.copy_statement(node, pairs[place], place), wait.SLOW_SECONDS)
     finally:
         node.query("SET SESSION foreign_key_checks = 1")
+    return changed

@@ -237,7 +237,7 @@ class SQLFiles(Workload):
         with table_statistics.without_recalculation(setting.cluster.nodes):
             self._load(setting, node)
             self._refuse_unread(tables.user_tables(node, self.database))
-            tables.keep_loaded(node, self.database)
+            tables.keep_loaded(node, self.database, keys=self.read.manifest.reset == "surplus")
             if self.read.manifest.reset == "copy":
                 tables.keep_copies(node, self.database)
             made = [table.name for table in tables.user_tables(node, self.database)]
@@ -302,6 +302,12 @@ class SQLFiles(Workload):
         statements = (each for script, _ in self.read.scripts for each in all_statements(script.block))
         return {statement.target for statement in statements if statement.target}
 
+    @property
+    def _removes(self) -> bool:
+        """Whether a transaction may remove rows."""
+        statements = (each for script, _ in self.read.scripts for each in all_statements(script.block))
+        return any(statement.verb in ("CALL", "DELETE", "REPLACE") for statement in statements)
+
     def reset(self, setting: Setting) -> None:
         """Restore the tables as ``reset`` of workload.toml says."""
         from pytest_dbcluster.clusters.servers.connection import Connection
@@ -309,7 +315,8 @@ class SQLFiles(Workload):
 
         node, reset = setting.cluster.writers[0], self.read.manifest.reset
         if reset == "surplus":
-            tables.remove_surplus(node, self.database, tables.loaded_tables(node, self.database), self._targets)
+            loaded = tables.loaded_tables(node, self.database)
+            tables.remove_surplus(node, self.database, loaded, self._targets, removes=self._removes)
         elif reset == "copy":
             changed = tables.copy_back(node, self.database, tables.loaded_tables(node, self.database))
             table_statistics.analyze(setting.cluster, self.database, changed)

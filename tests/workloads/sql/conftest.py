@@ -4,18 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_dbcluster.spec import ClusterSpec
 from pytest_dbcluster.workloads.sql import SQLFiles
 from pytest_dbcluster.workloads.workload import Setting
 from tests.workloads.sql.directories import directory
-
-
-@pytest.fixture(scope="module")
-def client(provisioner):
-    """A host for the load."""
-    host = provisioner.acquire(ClusterSpec("standalone", name="client"))[0]
-    yield host
-    provisioner.give_back([host])
 
 
 @pytest.fixture
@@ -28,6 +19,20 @@ def said():
 def setting(standalone, client, said):
     """The lone server."""
     return Setting(standalone, client, standalone.nodes[0].release, "quick", said.append)
+
+
+@pytest.fixture(scope="module")
+def mysql_setting(bring, mysql, client):
+    """A lone server of MySQL."""
+    cluster = bring("standalone", 1, mysql)
+    yield Setting(cluster, client, cluster.nodes[0].release, "quick", lambda line: None)
+    cluster.close()
+
+
+@pytest.fixture(params=["mariadb", "mysql"])
+def each_setting(request, setting):
+    """The lone server of each vendor."""
+    return request.getfixturevalue("mysql_setting") if request.param == "mysql" else setting
 
 
 @pytest.fixture
