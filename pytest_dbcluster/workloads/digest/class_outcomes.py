@@ -11,6 +11,7 @@ from pytest_dbcluster.formatting import some
 from pytest_dbcluster.workloads.digest.class_layout import layout
 from pytest_dbcluster.workloads.digest.links import find_links
 from pytest_dbcluster.workloads.digest.log.sessions import COMMIT, ROLLBACK
+from pytest_dbcluster.workloads.digest.log.statement_shapes import OTHER
 from pytest_dbcluster.workloads.digest.log.transaction_classes import TransactionClass
 from pytest_dbcluster.workloads.digest.schema.schema_tables import SchemaTables
 from pytest_dbcluster.workloads.digest.schema.statement_roles import StatementRoles
@@ -114,6 +115,8 @@ def _reason(
         return f"the schema lacks {some(unknown)}"
     if any(each.several for each in statements):
         return "several statements in one"
+    if any(texts[shape] == OTHER for shape in shapes):
+        return "too many different statements"
     verb = next((each.verb for each in statements if each.verb not in KNOWN or each.verb == "CALL"), "")
     if verb:
         return f"{verb} statements"

@@ -45,7 +45,7 @@ class ReadLog:
     """The tables of its database."""
 
     roles: dict[int, StatementRoles]
-    """The roles of the parameters, by number of the shape."""
+    """The roles of the parameters, by number of the shape, of the statements of all classes."""
 
     texts: dict[int, str]
     """The text of each shape, by its number."""
@@ -53,12 +53,13 @@ class ReadLog:
 
 def read_log(log: Path, schema: SchemaTables) -> ReadLog:
     """Read a whole log. Raises ConfigError for a log without statements, or with gaps."""
-    file = open_log(log)
     sessions = Sessions()
-    sessions.read(file.entries())
+    with open_log(log) as file:
+        sessions.read(file.entries())
     refuse_gaps(file, sessions.totals)
     texts = sessions.shapes.texts()
-    roles = {number: roles_of(text, schema) for number, text in texts.items()}
+    used = {shape for one in sessions.classes.found.values() for unit in one.runs for shape in unit}
+    roles = {shape: roles_of(texts[shape], schema) for shape in used}
     return ReadLog(file, sessions, schema, roles, texts)
 
 
