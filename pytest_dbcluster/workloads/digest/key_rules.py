@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from pytest_dbcluster.workloads.digest.class_layout import ValuePlace
 from pytest_dbcluster.workloads.digest.distributions import ValueDrawing
-from pytest_dbcluster.workloads.digest.links import DIFFERENCE, NEW_ID, READ, SAME, STEP, whole
+from pytest_dbcluster.workloads.digest.links import DIFFERENCE, NEW_ID, READ, SAME, STEP, ClassFacts, whole
 from pytest_dbcluster.workloads.digest.schema.schema_tables import SchemaTable, SchemaTables
 from pytest_dbcluster.workloads.digest.schema.statement_roles import EQUAL, INSERTED
-from pytest_dbcluster.workloads.digest.value_domains import ClassFacts
 
 NEW = "new"  # the begin of new texts; no generated text has it
 DISTINCT = 0.95  # share of distinct values of a key that the application makes anew each time

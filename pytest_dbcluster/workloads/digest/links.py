@@ -43,6 +43,33 @@ class ValueLink:
     """Of READ: the column whose value it is."""
 
 
+@dataclasses.dataclass
+class ClassFacts:
+    """A class with what is known of its parameters."""
+
+    layout: ClassLayout
+    """Its values by their place."""
+
+    roles: Mapping[int, StatementRoles]
+    """The roles of the parameters, by number of the shape."""
+
+    links: Mapping[ValuePlace, ValueLink]
+    """How parameters follow from others."""
+
+    def statement(self, place: ValuePlace) -> StatementRoles:
+        """The statement of a parameter."""
+        return self.roles[self.layout.runs[place.run].unit[place.statement]]
+
+    def role(self, place: ValuePlace) -> Role:
+        """The role of a parameter."""
+        return self.statement(place).roles[place.parameter]
+
+    @property
+    def weight(self) -> float:
+        """The transactions for which a sample stands."""
+        return self.layout.of.count / len(self.layout.of.samples)
+
+
 def whole(value: Value) -> int | None:
     """The value as a whole number; None for any other."""
     if not isinstance(value, str):

@@ -11,11 +11,11 @@ from pytest_dbcluster.workloads.digest import distributions
 from pytest_dbcluster.workloads.digest.class_layout import RunLayout, ValuePlace
 from pytest_dbcluster.workloads.digest.distributions import ValueDrawing
 from pytest_dbcluster.workloads.digest.key_rules import KeyRules
-from pytest_dbcluster.workloads.digest.links import DIFFERENCE, NEW_ID, READ, SAME, STEP
+from pytest_dbcluster.workloads.digest.links import DIFFERENCE, NEW_ID, READ, SAME, STEP, ClassFacts
 from pytest_dbcluster.workloads.digest.schema.schema_tables import FRACTIONS, TEXTS, TableColumn
 from pytest_dbcluster.workloads.digest.schema.statement_roles import LIKE, SEARCHING, Role
 from pytest_dbcluster.workloads.digest.stand_ins import StandIns
-from pytest_dbcluster.workloads.digest.value_domains import FEW, SMALL, ClassFacts, ValueDomains, flat
+from pytest_dbcluster.workloads.digest.value_domains import FEW, SMALL, ValueDomains, flat
 from pytest_dbcluster.workloads.sql.rows.numbered_values import text_prefix
 
 MOST_COPIES = 40
@@ -210,8 +210,8 @@ class _Writer:
         statement, domains = self._facts.statement(place), self._inputs.domains
         table = domains.schema.get(role.table)
         column = table.columns.get(role.column) if table else None
-        those = [(each.parameter, each.operator in ("=", "LIKE")) for each in statement.conditions]
-        alone = statement.understood and not statement.counts and those == [(place.parameter, True)]
+        only = statement.searches_by
+        alone = only and only.parameter == place.parameter and only.operator in ("=", "LIKE") and not statement.counts
         one = table and (table.unique_alone(role.column) or (table.name, role.column) in domains.numbered)
         if not alone or not one or not column or not drawing.expression or drawing.inline != "{}":
             return drawing
