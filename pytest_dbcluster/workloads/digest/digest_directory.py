@@ -16,6 +16,7 @@ from pytest_dbcluster.workloads.digest.key_rules import KeyRules
 from pytest_dbcluster.workloads.digest.links import ClassFacts
 from pytest_dbcluster.workloads.digest.log.log_files import SLOW, LogFile, open_log
 from pytest_dbcluster.workloads.digest.log.sessions import LogTotals, Sessions
+from pytest_dbcluster.workloads.digest.recent_keys import find_recent
 from pytest_dbcluster.workloads.digest.rows.fitting import fit_statements
 from pytest_dbcluster.workloads.digest.rows.found_rows import FoundRows
 from pytest_dbcluster.workloads.digest.schema.schema_tables import SchemaTables, read_schema
@@ -96,6 +97,7 @@ def write_digest(
     if not facts:
         reasons = list(dict.fromkeys(one.status for one in found))
         raise ConfigError(f"{log} has no transaction that a workload can have: {', '.join(reasons) or 'no statements'}")
+    find_recent(facts, tables)
     explained = [each for each in facts if KeyRules(each, tables).explained] or facts
     domains = ValueDomains(explained, tables)
     found_rows = FoundRows(explained, domains)

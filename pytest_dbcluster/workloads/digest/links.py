@@ -43,6 +43,20 @@ class ValueLink:
     """Of READ: the column whose value it is."""
 
 
+@dataclasses.dataclass(frozen=True)
+class RecentKey:
+    """A parameter with keys of rows that other transactions of the log have inserted."""
+
+    table: str
+    """The table of these rows."""
+
+    column: str
+    """Its key."""
+
+    ages: tuple[int, ...]
+    """How many rows were inserted after each of these rows, until its use; empty if the keys do not grow."""
+
+
 @dataclasses.dataclass
 class ClassFacts:
     """A class with what is known of its parameters."""
@@ -55,6 +69,9 @@ class ClassFacts:
 
     links: Mapping[ValuePlace, ValueLink]
     """How parameters follow from others."""
+
+    recent: Mapping[ValuePlace, RecentKey] = dataclasses.field(default_factory=dict)
+    """The parameters with keys of rows that other transactions have inserted."""
 
     def statement(self, place: ValuePlace) -> StatementRoles:
         """The statement of a parameter."""

@@ -135,6 +135,11 @@ class ValueDomains:
                     self._first_new[target] = min([*numbers, self._first_new.get(target, 2**62)])
                     self._new_ids[role.table, role.column] = target
                 continue
+            if recent := one.recent.get(place):
+                numbers = [each for value in values if recent.ages and (each := whole(value)) is not None]
+                if numbers and self.schema.tables[recent.table].auto_increment == recent.column:
+                    self._first_new[recent.table] = min([*numbers, self._first_new.get(recent.table, 2**62)])
+                continue
             self._count(role, values, one.weight)
 
     def _count(self, role: Role, values: Sequence[str], weight: float) -> None:
