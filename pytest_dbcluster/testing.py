@@ -182,18 +182,21 @@ class WorkloadContract:
 
     def _rows(self, setting: Setting) -> Rows:
         """The number of rows of each table on each node."""
-        return self._of_each_table(setting, "SELECT COUNT(*) FROM {}")
+        count = "SELECT COUNT(*) FROM {}"
+        return self._of_each_table(
+            setting, lambda node, table: node.query(count.format(table), wait.SLOW_SECONDS)[0][0]
+        )
 
     def _sums(self, setting: Setting) -> Rows:
-        """A checksum of all values of each table on each node."""
-        return self._of_each_table(setting, "CHECKSUM TABLE {}")
+        """A digest of all rows of each table on each node."""
+        from pytest_dbcluster.clusters.table_rows import rows_digest
 
-    def _of_each_table(self, setting: Setting, query: str) -> Rows:
+        return self._of_each_table(setting, rows_digest)
+
+    def _of_each_table(self, setting: Setting, ask: Callable[[Node, str], Any]) -> Rows:
         assert setting.cluster.settle(SETTLE_SECONDS), setting.cluster.backlog()
         return [
-            (node.name, table, node.query(query.format(table), wait.SLOW_SECONDS)[0][-1])
-            for node in setting.cluster.nodes
-            for table in self.workload.tables
+            (node.name, table, ask(node, table)) for node in setting.cluster.nodes for table in self.workload.tables
         ]
 
     def _first_statements(self, setting: Setting) -> Statements:

@@ -5,6 +5,7 @@ between clients and the nodes. A *dialect* is one vendor's names for programs, o
 
 - ``startup``: ``bring_up`` starts a cluster from a ``ResolvedCluster``.
 - ``cluster``: a running cluster: endpoints, settling, checks.
+- ``table_rows``: whether tables have equal rows, on several nodes or in a copy.
 - ``topology``, ``topologies/``: the base class ``Topology``, and one module for each topology.
 - ``proxy``, ``proxies/``: the base class ``Proxy``, and one module for each proxy.
 - ``servers/``: one server: its my.cnf, process, connections and data template.
@@ -23,4 +24,4 @@ module's name is the name that users type; ``tests/contracts`` tests every one. 
 classes. The optional power to restart one node is the protocol ``topology.Rejoins``.
 """
 
-__all__ = ["bringing", "cluster", "dialects", "kept", "proxy", "servers", "startup", "topology"]
+__all__ = ["bringing", "cluster", "dialects", "kept", "proxy", "servers", "startup", "table_rows", "topology"]

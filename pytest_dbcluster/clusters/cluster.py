@@ -5,7 +5,6 @@ from __future__ import annotations
 import concurrent.futures
 import contextlib
 import dataclasses
-import operator
 import signal
 import threading
 import time
@@ -16,6 +15,7 @@ from pytest_dbcluster import wait
 from pytest_dbcluster.clusters.proxy import Proxy
 from pytest_dbcluster.clusters.servers.connection import Endpoint
 from pytest_dbcluster.clusters.servers.node import LOAD, Node, of_each
+from pytest_dbcluster.clusters.table_rows import digests_by_node
 from pytest_dbcluster.clusters.topology import Topology
 from pytest_dbcluster.errors import ConfigError, NotReady, ProvisionError, SeriesVoid, WorkloadError
 from pytest_dbcluster.hosts.host import EndsCommands, Host
@@ -27,9 +27,6 @@ LOST_SECONDS = 0.5  # between two checks of the hosts while a workload runs
 STOPPED_SECONDS = 2.5  # between two checks of the servers, whose hosts may be on other machines
 MOST_LOGGED = 5  # log lines of each node in an error
 MOST_OUTPUT = 1000  # characters of a tool's output in an error
-COLUMNS = """\
-SELECT column_name, extra LIKE '%VIRTUAL%' FROM information_schema.columns
-WHERE table_schema = '{schema}' AND table_name = '{table}'"""
 
 
 class Cluster:
@@ -167,29 +164,10 @@ class Cluster:
             faults = [f"not drained after 30 s: {'; '.join(self.backlog())}"]
         # One server cannot differ from another, and it needs a minute to read a large table.
         for table in tables if not faults and len(self.nodes) > 1 else ():
-            sums = self._sums(table)
+            sums = digests_by_node(self.nodes, table)
             if len(set(sums.values())) > 1 or None in sums.values():
                 faults.append(f"table {table} differs between nodes: {sums}")
         return (faults or self.topology.violations(self.nodes)) + self.new_errors()
-
-    def _sums(self, table: str) -> dict[str, Any]:
-        """By node, a digest of the rows of a table; None if the node does not have it.
-
-        MariaDB's CHECKSUM TABLE may differ for equal rows if the table has virtual columns: then all others are read.
-        """
-        sums = self._of_table(f"CHECKSUM TABLE {table}")
-        if len(set(sums.values())) > 1 and None not in sums.values():
-            schema, _, name = table.partition(".")
-            columns = self.nodes[0].query(COLUMNS.format(schema=schema, table=name.strip("`").replace("``", "`")))
-            stored = [f"ISNULL(`{column}`), CAST(`{column}` AS BINARY)" for column, virtual in columns if not virtual]
-            if len(stored) < len(columns):
-                digest = f"CRC32(CONCAT_WS('\\0', {', '.join(stored)}))"
-                sums = self._of_table(f"SELECT '', CONCAT(COUNT(*), ' ', SUM({digest})) FROM {table}")
-        return sums
-
-    def _of_table(self, statement: str) -> dict[str, Any]:
-        rows = of_each(self.nodes, operator.methodcaller("query", statement, wait.SLOW_SECONDS))
-        return {node.name: found[0][1] for node, found in zip(self.nodes, rows, strict=True)}
 
     def new_errors(self) -> list[str]:
         """Return the [ERROR] lines of every node since the last call, each with the node's name."""

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pytest_dbcluster import wait
+from pytest_dbcluster.clusters import table_rows
 
 if TYPE_CHECKING:
     from pytest_dbcluster.clusters.servers.node import Node
@@ -22,17 +23,10 @@ def why_unreplicated(topology: str, name: str, engine: str) -> str:
     return f"table {name} has engine {engine}, and {topology} replicates InnoDB tables only"
 
 
-def stored_columns(node: Node, database: str, table: str) -> list[str]:
-    """The columns of a table that are not computed."""
-    rows = node.query(
-        f"SELECT column_name FROM information_schema.columns WHERE table_schema = '{database}' AND "
-        f"table_name = '{table}' AND extra NOT LIKE '%GENERATED%' ORDER BY ordinal_position"
-    )
-    return [str(name) for (name,) in rows]
-
-
 def without_foreign_keys(node: Node, statements: Sequence[str]) -> None:
     """Run statements that change parents and children in any order."""
+    if not statements:
+        return
     try:
         node.batch(["SET SESSION foreign_key_checks = 0", *statements], wait.SLOW_SECONDS)
     finally:
@@ -56,29 +50,20 @@ class TableCopies:
         """A table and its copy, in SQL."""
         return f"`{self.database}`.`{name}`", f"`{self.copies}`.`{self.prefix}{name}`"
 
-    def _insert(self, node: Node, name: str, source: str, target: str) -> str:
-        columns = ", ".join(f"`{column}`" for column in stored_columns(node, self.database, name))
-        return f"INSERT INTO {target} ({columns}) SELECT {columns} FROM {source}"
-
     def keep(self, node: Node, names: Sequence[str]) -> None:
         """Copy these tables."""
         for name in names:
             table, copy = self._places(name)
             node.query(f"DROP TABLE IF EXISTS {copy}")
             node.query(f"CREATE TABLE {copy} LIKE {table}")
-            node.query(self._insert(node, name, table, copy), wait.SLOW_SECONDS)
+            node.query(table_rows.copy_statement(node, table, copy), wait.SLOW_SECONDS)
 
     def restore(self, node: Node, names: Sequence[str]) -> list[str]:
         """Give the tables that differ from their copies the rows of these, and return the names of these tables."""
-        if not names:
-            return []
-        places = ", ".join(place for name in names for place in self._places(name))
-        sums = [checksum for _, checksum in node.query(f"CHECKSUM TABLE {places}", wait.SLOW_SECONDS)]
-        changed = [name for name, now, kept in zip(names, sums[::2], sums[1::2], strict=True) if now != kept]
+        places = dict(map(self._places, names))
+        changed = table_rows.changed_tables(node, places)
         statements = []
-        for name in changed:
-            table, copy = self._places(name)
-            statements += [f"TRUNCATE TABLE {table}", self._insert(node, name, copy, table)]
-        if statements:
-            without_foreign_keys(node, statements)
-        return changed
+        for table in changed:
+            statements += [f"TRUNCATE TABLE {table}", table_rows.copy_statement(node, places[table], table)]
+        without_foreign_keys(node, statements)
+        return [name for name in names if self._places(name)[0] in changed]

@@ -132,7 +132,7 @@ def test_apts_own_files_are_gone_afterwards(tmp_path, archive):
 
 
 def test_apts_temporary_files_are_in_its_own_directory(tmp_path, archive):
-    """apt cannot remove them after a SIGKILL; the directory of the download is removed with them."""
+    """After a SIGKILL apt cannot remove them; the directory of the download is removed with them."""
     archive.publish()
     private, seen = apt.PrivateApt(tmp_path / "apt", apt.architecture()), tmp_path / "seen"
     with (tmp_path / "apt" / "apt.conf").open("a") as settings:

@@ -6,6 +6,7 @@
 - ``schema/``: the tables, and which columns the parameters of a statement are for.
 - ``class_outcomes``: which classes become files. ``class_layout``: the values of a class by their place.
 - ``links``, ``key_rules``: how values follow from each other, and what makes new keys unique.
+- ``recent_keys``: keys of rows that other transactions have inserted.
 - ``value_domains``, ``distributions``, ``stand_ins``: how values are drawn again without texts of the log.
 - ``transaction_text``: the file of a class.
 """

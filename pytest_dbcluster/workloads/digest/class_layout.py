@@ -72,6 +72,9 @@ class ClassLayout:
     times: list[int]
     """Seconds since 1970 of each sample."""
 
+    numbers: list[int]
+    """How many transactions of the log ended before each sample."""
+
     def column(self, place: ValuePlace) -> list[Value]:
         """The values of a parameter, one for each row of its run."""
         return [values[place.parameter] for values in self.runs[place.run].values[place.statement]]
@@ -104,7 +107,7 @@ def layout(one: TransactionClass) -> ClassLayout:
                     run_layout.values[statement].append(sample.literals[at])
                     run_layout.figures[statement].append(sample.figures[at])
                     at += 1
-    return ClassLayout(one, runs, [sample.time for sample in one.samples])
+    return ClassLayout(one, runs, [sample.time for sample in one.samples], [sample.number for sample in one.samples])
 
 
 def _units(one: TransactionClass) -> tuple[list[Unit], list[bool]]:

@@ -9,12 +9,12 @@ from collections.abc import Mapping, Sequence
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.formatting import some
 from pytest_dbcluster.workloads.digest.class_layout import layout
-from pytest_dbcluster.workloads.digest.links import find_links
+from pytest_dbcluster.workloads.digest.links import ClassFacts, find_links
 from pytest_dbcluster.workloads.digest.log.sessions import COMMIT, ROLLBACK
+from pytest_dbcluster.workloads.digest.log.statement_shapes import OTHER
 from pytest_dbcluster.workloads.digest.log.transaction_classes import TransactionClass
 from pytest_dbcluster.workloads.digest.schema.schema_tables import SchemaTables
 from pytest_dbcluster.workloads.digest.schema.statement_roles import StatementRoles
-from pytest_dbcluster.workloads.digest.value_domains import ClassFacts
 from pytest_dbcluster.workloads.sql.language.statements import KNOWN, WRITING
 
 SYSTEM = ("information_schema", "mysql", "performance_schema", "sys")
@@ -118,6 +118,8 @@ def _reason(
         return f"the schema lacks {some(unknown)}"
     if any(each.several for each in statements):
         return "several statements in one"
+    if any(texts[shape] == OTHER for shape in one.shapes):
+        return "too many different statements"
     verb = next((each.verb for each in statements if each.verb not in KNOWN or each.verb == "CALL"), "")
     if verb:
         return f"{verb} statements"

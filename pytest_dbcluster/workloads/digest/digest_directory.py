@@ -11,10 +11,12 @@ from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.formatting import Report, quantity
 from pytest_dbcluster.workloads.digest import class_outcomes, digest_report
 from pytest_dbcluster.workloads.digest.class_outcomes import APART, UNEXPLAINED, WRITTEN, ClassOutcome
-from pytest_dbcluster.workloads.digest.digest_report import LogDigest
+from pytest_dbcluster.workloads.digest.digest_report import LogDigest, UnfittedStatement
 from pytest_dbcluster.workloads.digest.key_rules import KeyRules
+from pytest_dbcluster.workloads.digest.links import ClassFacts
 from pytest_dbcluster.workloads.digest.log.log_files import NO_STATEMENT, SLOW, LogFile, open_log
 from pytest_dbcluster.workloads.digest.log.sessions import LogTotals, Sessions
+from pytest_dbcluster.workloads.digest.recent_keys import find_recent
 from pytest_dbcluster.workloads.digest.rows.fitting import fit_statements
 from pytest_dbcluster.workloads.digest.rows.found_rows import FoundRows
 from pytest_dbcluster.workloads.digest.schema.schema_tables import SchemaTables, read_schema
@@ -27,7 +29,7 @@ from pytest_dbcluster.workloads.sql.language import lua_code, scripts
 GAP = 0.001  # seconds: with long_query_time = 0, some statement is faster
 WEIGHTS = 10_000
 FIT = "fit.sql"
-MANIFEST, REPORT, SCHEMA = "workload.toml", "digest.md", "schema.sql"
+MANIFEST, SCHEMA = "workload.toml", "schema.sql"
 
 
 @dataclasses.dataclass
@@ -44,7 +46,7 @@ class ReadLog:
     """The tables of its database."""
 
     roles: dict[int, StatementRoles]
-    """The roles of the parameters, by number of the shape."""
+    """The roles of the parameters, by number of the shape, of the statements of all classes."""
 
     texts: dict[int, str]
     """The text of each shape, by its number."""
@@ -52,12 +54,13 @@ class ReadLog:
 
 def read_log(log: Path, schema: SchemaTables) -> ReadLog:
     """Read a whole log. Raises ConfigError for a log without statements, or with gaps."""
-    file = open_log(log)
     sessions = Sessions()
-    sessions.read(file.entries())
+    with open_log(log) as file:
+        sessions.read(file.entries())
     refuse_gaps(file, sessions.totals)
     texts = sessions.shapes.texts()
-    roles = {number: roles_of(text, schema) for number, text in texts.items()}
+    used = {shape for one in sessions.classes.found.values() for unit in one.runs for shape in unit}
+    roles = {shape: roles_of(texts[shape], schema) for shape in used}
     return ReadLog(file, sessions, schema, roles, texts)
 
 
@@ -90,6 +93,7 @@ def write_digest(
     if not facts:
         reasons = list(dict.fromkeys(one.status for one in found))
         raise ConfigError(f"{log} has no transaction that a workload can have: {', '.join(reasons) or 'no statements'}")
+    find_recent(facts, tables)
     explained = [each for each in facts if KeyRules(each, tables).explained] or facts
     domains = ValueDomains(explained, tables)
     found_rows = FoundRows(explained, domains)
@@ -102,21 +106,34 @@ def write_digest(
     for one in found:
         if one.facts:
             _decide_status(one, made[one.file], variables, directory.name)
-    fit = fit_statements(domains, stand_ins, found_rows)
+    fit, refused = fit_statements(domains, stand_ins, found_rows)
     used = set(re.findall(r":(\w+)", "\n".join([*fit, *(line for script in made.values() for line in script.lines)])))
     texts_of_log = {name: value for name, value in stand_ins.variables.items() if name in used}
     _weigh(found)
     digest = LogDigest(
         read.log, read.sessions.totals, found, read.sessions.classes.rare, read.sessions.classes.rare_seconds,
-        domains.rows, domains.reasons, texts_of_log, keep_literals, database, tables
+        domains.rows, domains.reasons, texts_of_log, keep_literals, database, tables,
+        _unfitted(found, found_rows.unfitted(refused), texts),
     )  # fmt: skip
     files = {one.file: _script_text(one, made[one.file], digest) for one in found if one.facts}
     files[SCHEMA] = schema_text
     if fit:
         files[FIT] = "\n".join(["-- Generated rows get the values by which transactions search.", *fit]) + "\n"
     files[MANIFEST] = manifest(digest, fits=bool(fit))
-    files[REPORT] = digest_report.markdown(digest)
+    files[digest_report.REPORT] = digest_report.markdown(digest)
     return digest, read, files
+
+
+def _unfitted(
+    found: Sequence[ClassOutcome], statements: Sequence[tuple[ClassFacts, int, str]], texts: Mapping[int, str]
+) -> list[UnfittedStatement]:
+    """The statements of written files to which generated rows are not fitted."""
+    names = {id(one.facts): one.file for one in found if one.status == WRITTEN}
+    return [
+        UnfittedStatement(names[id(facts)], texts[shape], reason)
+        for facts, shape, reason in statements
+        if id(facts) in names
+    ]
 
 
 def _variable(table: str) -> str:
@@ -166,7 +183,7 @@ def leave_out(digest: LogDigest, directory: Path, outcome: ClassOutcome, reason:
     """Take a transaction out of ``workload.toml``. digest.md gets the reason."""
     outcome.status, outcome.weight, outcome.notes = APART, 0, [reason]
     (directory / MANIFEST).write_text(manifest(digest, fits=(directory / FIT).exists()), encoding="utf-8")
-    (directory / REPORT).write_text(digest_report.markdown(digest), encoding="utf-8")
+    (directory / digest_report.REPORT).write_text(digest_report.markdown(digest), encoding="utf-8")
 
 
 def _reset(digest: LogDigest) -> str:

@@ -6,17 +6,33 @@ import collections
 import dataclasses
 from collections.abc import Mapping, Sequence
 
-from pytest_dbcluster.formatting import duration, quantity, size
+from pytest_dbcluster.formatting import duration, elide, quantity, size
 from pytest_dbcluster.workloads.digest.class_outcomes import APART, CONFLICT, RARE, UNEXPLAINED, WRITTEN, ClassOutcome
 from pytest_dbcluster.workloads.digest.log.log_files import GENERAL, LogFile
 from pytest_dbcluster.workloads.digest.log.sessions import LogTotals
 from pytest_dbcluster.workloads.digest.schema.schema_tables import SchemaTables
 
 NOTHING = "-"
+REPORT = "digest.md"
+WIDTH = 200  # characters of a statement
 REFUSED = {
     UNEXPLAINED: "These files are not in workload.toml, and do not run until you edit them.",
     APART: "These files are not in workload.toml. They run, and do not do what the log did.",
 }
+
+
+@dataclasses.dataclass(frozen=True)
+class UnfittedStatement:
+    """A statement that may find another number of rows than in the log."""
+
+    file: str
+    """The file of its transaction."""
+
+    text: str
+    """Its text, with ``?`` for each literal."""
+
+    reason: str
+    """Why generated rows are not fitted to its conditions."""
 
 
 @dataclasses.dataclass
@@ -55,6 +71,9 @@ class LogDigest:
 
     tables: SchemaTables
     """The tables of this database."""
+
+    unfitted: Sequence[UnfittedStatement] = ()
+    """The statements to whose conditions generated rows are not fitted."""
 
     @property
     def runnable(self) -> list[ClassOutcome]:
@@ -136,6 +155,11 @@ def terminal(digest: LogDigest, directory: str) -> list[str]:
         f"  {percent(share):>6}  {name}" for name, _, share in parts(digest) if name != WRITTEN and share >= 0.0005
     ]
     lines += refusals(digest, digest.refused)
+    if digest.unfitted:
+        lines.append(
+            f"generated rows are not fitted to the conditions of {quantity(len(digest.unfitted), 'statement')}, which "
+            f"{directory}/{REPORT} names"
+        )
     if digest.stand_ins and not digest.kept_literals:
         lines.append(
             f"fill in {quantity(len(digest.stand_ins), 'text')} in {directory}/workload.toml, or keep the stand-ins; "
@@ -183,6 +207,7 @@ def markdown(digest: LogDigest) -> str:
     lines += ["", "## Rows", ""]
     rows = [(name, str(rows), digest.row_reasons[name]) for name, rows in digest.rows.items() if rows]
     lines += _table(("table", "rows", "from"), rows)
+    lines += _unfitted(digest)
     if notes := [f"- {one.file}: {note}" for one in digest.runnable for note in dict.fromkeys(one.notes)]:
         lines += ["", "## Notes", "", *notes]
     conflicts = sum(one.of.count for one in digest.classes if one.status == CONFLICT)
@@ -190,6 +215,15 @@ def markdown(digest: LogDigest) -> str:
         lines += ["", f"Rolled back before their end: {quantity(conflicts, 'transaction')}."]
         lines += ["Conflicts come from the load itself, so no file repeats them."]
     return "\n".join(lines) + "\n"
+
+
+def _unfitted(digest: LogDigest) -> list[str]:
+    """The lines about statements whose conditions are not fitted."""
+    if not digest.unfitted:
+        return []
+    lines = ["", "## Conditions that are not fitted", ""]
+    lines += ["These statements may find more or fewer rows than in the log.", ""]
+    return lines + [f"- {one.file}: {one.reason}: ``{elide(one.text, WIDTH)}``" for one in digest.unfitted]
 
 
 def _file_row(digest: LogDigest, one: ClassOutcome) -> tuple[str, ...]:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from pytest_dbcluster.workloads.digest.class_layout import ValuePlace
 from pytest_dbcluster.workloads.digest.distributions import ValueDrawing
-from pytest_dbcluster.workloads.digest.links import DIFFERENCE, NEW_ID, READ, SAME, STEP, whole
+from pytest_dbcluster.workloads.digest.links import DIFFERENCE, NEW_ID, READ, SAME, STEP, ClassFacts, whole
 from pytest_dbcluster.workloads.digest.schema.schema_tables import SchemaTable, SchemaTables
 from pytest_dbcluster.workloads.digest.schema.statement_roles import EQUAL, INSERTED
-from pytest_dbcluster.workloads.digest.value_domains import ClassFacts
 
 NEW = "new"  # the begin of new texts; no generated text has it
 DISTINCT = 0.95  # share of distinct values of a key that the application makes anew each time
@@ -70,10 +69,13 @@ class KeyRules:
             self._new.add(self._root(fresh[0]))
             return
         column, last = list(places.items())[-1]
-        self._reasons[last] = (
-            f"{table.name}.{column} is part of the unique key ({', '.join(key)}), and the log does not tell where its "
-            "value comes from"
+        recent = self._facts.recent.get(last)
+        why = (
+            f"its value is the key of a row that another transaction inserted ({recent.table}.{recent.column})"
+            if recent
+            else "the log does not tell where its value comes from"
         )
+        self._reasons[last] = f"{table.name}.{column} is part of the unique key ({', '.join(key)}), and {why}"
 
     def _is_explained(self, place: ValuePlace) -> bool:
         """Whether a parameter has another value in each transaction by its link."""
@@ -116,7 +118,7 @@ class KeyRules:
         """Whether the values are new ones: distinct, and no values of another table."""
         role = self._facts.role(place)
         link = self._facts.links.get(self._root(place))
-        if role.column in table.references or (link and link.kind in (READ, DIFFERENCE)):
+        if role.column in table.references or (link and link.kind in (READ, DIFFERENCE)) or place in self._facts.recent:
             return False
         values = self._facts.layout.column(place)
         alone = table.unique_alone(role.column)

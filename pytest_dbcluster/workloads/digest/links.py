@@ -43,6 +43,50 @@ class ValueLink:
     """Of READ: the column whose value it is."""
 
 
+@dataclasses.dataclass(frozen=True)
+class RecentKey:
+    """A parameter with keys of rows that other transactions of the log have inserted."""
+
+    table: str
+    """The table of these rows."""
+
+    column: str
+    """Its key."""
+
+    ages: tuple[int, ...]
+    """How many rows were inserted after each of these rows, until its use; empty if the keys do not grow."""
+
+
+@dataclasses.dataclass
+class ClassFacts:
+    """A class with what is known of its parameters."""
+
+    layout: ClassLayout
+    """Its values by their place."""
+
+    roles: Mapping[int, StatementRoles]
+    """The roles of the parameters, by number of the shape."""
+
+    links: Mapping[ValuePlace, ValueLink]
+    """How parameters follow from others."""
+
+    recent: Mapping[ValuePlace, RecentKey] = dataclasses.field(default_factory=dict)
+    """The parameters with keys of rows that other transactions have inserted."""
+
+    def statement(self, place: ValuePlace) -> StatementRoles:
+        """The statement of a parameter."""
+        return self.roles[self.layout.runs[place.run].unit[place.statement]]
+
+    def role(self, place: ValuePlace) -> Role:
+        """The role of a parameter."""
+        return self.statement(place).roles[place.parameter]
+
+    @property
+    def weight(self) -> float:
+        """The transactions for which a sample stands."""
+        return self.layout.of.count / len(self.layout.of.samples)
+
+
 def whole(value: Value) -> int | None:
     """The value as a whole number; None for any other."""
     if not isinstance(value, str):

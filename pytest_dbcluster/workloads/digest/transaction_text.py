@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import math
 import re
 from collections.abc import Mapping, Sequence
 
@@ -11,14 +12,24 @@ from pytest_dbcluster.workloads.digest import distributions
 from pytest_dbcluster.workloads.digest.class_layout import RunLayout, ValuePlace
 from pytest_dbcluster.workloads.digest.distributions import ValueDrawing
 from pytest_dbcluster.workloads.digest.key_rules import KeyRules
-from pytest_dbcluster.workloads.digest.links import DIFFERENCE, NEW_ID, READ, SAME, STEP, all_whole
+from pytest_dbcluster.workloads.digest.links import (
+    DIFFERENCE,
+    NEW_ID,
+    READ,
+    SAME,
+    STEP,
+    ClassFacts,
+    RecentKey,
+    all_whole,
+)
 from pytest_dbcluster.workloads.digest.schema.schema_tables import FRACTIONS, TEXTS, TableColumn
 from pytest_dbcluster.workloads.digest.schema.statement_roles import LIKE, SEARCHING, Role
-from pytest_dbcluster.workloads.digest.stand_ins import StandIns
-from pytest_dbcluster.workloads.digest.value_domains import FEW, SMALL, ClassFacts, ValueDomains, flat
+from pytest_dbcluster.workloads.digest.stand_ins import StandIns, quote
+from pytest_dbcluster.workloads.digest.value_domains import FEW, SMALL, ValueDomains, flat
 from pytest_dbcluster.workloads.sql.rows.numbered_values import text_prefix
 
 MOST_COPIES = 40
+RECENT = 0.9  # share of the uses of recent keys that count: the others may be any rows
 MARK = re.compile(r"(`[^`]*`)|\?")
 
 
@@ -70,6 +81,7 @@ class _Writer:
         self._names: dict[object, str] = {}
         self._script = ScriptText([])
         self._drawings: dict[ValuePlace, ValueDrawing] = {}
+        self._before: list[str] = []  # lines before the transaction
         self._texts: dict[ValuePlace, str] = {}  # what other parameters read of each parameter
 
     def script(self) -> ScriptText:
@@ -81,6 +93,7 @@ class _Writer:
             self._run(number, run)
         if ending:
             script.lines.append(f"{ending};")
+        script.lines[:0] = self._before
         return script
 
     def _run(self, number: int, run: RunLayout) -> None:
@@ -196,18 +209,40 @@ class _Writer:
         present = [value for value in values if value != "NULL"]
         if not present:
             return ValueDrawing("", "NULL")
+        recent = self._facts.recent.get(place)
+        if recent and recent.ages and self._inputs.domains.rows[recent.table]:
+            return self._newest(recent)
         drawing = self._rules.new_key(place) or self._with_misses(place, role, self._present(place, role, present))
+        if recent:
+            drawing = dataclasses.replace(drawing, note=f"in the log a key that another transaction inserted into "
+                                          f"{recent.table}, here one of a generated row")  # fmt: skip
         if any(not isinstance(value, str) for value in column):
             return self._list([len(value) for value in column], drawing)
         return distributions.with_null(drawing, values)
+
+    def _newest(self, recent: RecentKey) -> ValueDrawing:
+        """One of the newest keys of a table, which a SELECT finds before the transaction."""
+        ages = sorted(recent.ages)
+        drawn = distributions.number([min(SMALL, 1 + age) for age in ages[: math.ceil(RECENT * len(ages))]])
+        age, prefix = self._name(object(), f"{recent.table}_age"), self._name(object(), f"new_{recent.table}")
+        column = self._inputs.domains.schema.tables[recent.table].columns[recent.column].name
+        key, table = quote(column), quote(recent.table)
+        self._before += [
+            "-- Not in the log: it finds one of the newest rows.",
+            f"\\set {age} {drawn.expression or drawn.inline}",
+            f"SELECT COALESCE(MIN({key}), 0) AS id FROM (SELECT {key} FROM {table} ORDER BY {key} DESC LIMIT :{age}) "
+            f"AS newest \\gset {prefix}_",
+        ]
+        note = f"one of the newest keys of {recent.table}, since another transaction inserted it in the log"
+        return ValueDrawing("", f":{prefix}_id", note)
 
     def _with_misses(self, place: ValuePlace, role: Role, drawing: ValueDrawing) -> ValueDrawing:
         """The same drawing, with values that no row has as often as the statement found no row."""
         statement, domains = self._facts.statement(place), self._inputs.domains
         table = domains.schema.get(role.table)
         column = table.columns.get(role.column) if table else None
-        those = [(each.parameter, each.operator in ("=", "LIKE")) for each in statement.conditions]
-        alone = statement.understood and not statement.counts and those == [(place.parameter, True)]
+        only = statement.searches_by
+        alone = only and only.parameter == place.parameter and only.operator in ("=", "LIKE") and not statement.counts
         one = table and (table.unique_alone(role.column) or (table.name, role.column) in domains.numbered)
         if not alone or not one or not column or not drawing.expression or drawing.inline != "{}":
             return drawing

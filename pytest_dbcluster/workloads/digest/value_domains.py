@@ -8,10 +8,10 @@ from __future__ import annotations
 import collections
 import dataclasses
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
-from pytest_dbcluster.workloads.digest.class_layout import ClassLayout, Value, ValuePlace
-from pytest_dbcluster.workloads.digest.links import NEW_ID, READ, ValueLink, whole
+from pytest_dbcluster.workloads.digest.class_layout import Value
+from pytest_dbcluster.workloads.digest.links import NEW_ID, READ, ClassFacts, whole
 from pytest_dbcluster.workloads.digest.log.log_files import Figures
 from pytest_dbcluster.workloads.digest.schema.schema_tables import TEXTS, WHOLE, SchemaTable, SchemaTables
 from pytest_dbcluster.workloads.digest.schema.statement_roles import (
@@ -29,33 +29,6 @@ SMALL = 1000  # larger whole numbers are literals, which stay in the log
 MOST_KEPT = 2000  # distinct values of a column that are counted
 MOST_ROWS = 2_000_000
 USUAL_ROWS = 100
-
-
-@dataclasses.dataclass
-class ClassFacts:
-    """A class with what is known of its parameters."""
-
-    layout: ClassLayout
-    """Its values by their place."""
-
-    roles: Mapping[int, StatementRoles]
-    """The roles of the parameters, by number of the shape."""
-
-    links: Mapping[ValuePlace, ValueLink]
-    """How parameters follow from others."""
-
-    def statement(self, place: ValuePlace) -> StatementRoles:
-        """The statement of a parameter."""
-        return self.roles[self.layout.runs[place.run].unit[place.statement]]
-
-    def role(self, place: ValuePlace) -> Role:
-        """The role of a parameter."""
-        return self.statement(place).roles[place.parameter]
-
-    @property
-    def weight(self) -> float:
-        """The transactions for which a sample stands."""
-        return self.layout.of.count / len(self.layout.of.samples)
 
 
 @dataclasses.dataclass
@@ -162,6 +135,11 @@ class ValueDomains:
                     self._first_new[target] = min([*numbers, self._first_new.get(target, 2**62)])
                     self._new_ids[role.table, role.column] = target
                 continue
+            if recent := one.recent.get(place):
+                numbers = [each for value in values if recent.ages and (each := whole(value)) is not None]
+                if numbers and self.schema.tables[recent.table].auto_increment == recent.column:
+                    self._first_new[recent.table] = min([*numbers, self._first_new.get(recent.table, 2**62)])
+                continue
             self._count(role, values, one.weight)
 
     def _count(self, role: Role, values: Sequence[str], weight: float) -> None:
@@ -195,7 +173,7 @@ class ValueDomains:
             self._yielded[name] += sum(read)
         if len(roles.tables) != 1 or roles.target or not known:
             return
-        columns = {role.column for role in searched} | {condition.column for condition in roles.conditions}
+        columns = {role.column for role in searched} | {condition.column for condition in roles.conditions.simple}
         if not roles.limited and not any(self.schema.has_index(roles.tables[0], column) for column in columns):
             read = [number for number in known if number > 1 or not roles.counts]  # MAX(id) reads one row of an index
             self._scanned.setdefault(roles.tables[0], collections.Counter()).update(read)

@@ -20,7 +20,7 @@ from pytest_dbcluster.workloads.sql.language.scripts import Script
 from pytest_dbcluster.workloads.sql.manifest import FILE, Value, Weighted, WorkloadManifest
 from pytest_dbcluster.workloads.sql.schema import CreatedTable
 
-VERSION = 2  # of loading; raise it if equal files would make other tables
+VERSION = 3  # of loading; raise it if equal files would make other tables
 DIGITS = 10
 LARGE = 256 * 2**20  # bytes
 BYTES_A_ROW, GROWTH = 150, 2  # estimates: of a generated row, and of a table over its file
@@ -67,9 +67,9 @@ class SQLDirectory:
         said = self.manifest
         files = [said.schema, *said.after_load, *self.data_files]
         variables = dict(said.variables) if _uses_variables(self) else {}
-        copied = said.reset == "copy"
+        kept = said.reset if said.reset in ("copy", "surplus") else ""
         key = json.dumps(
-            [VERSION, copied, said.database, [[name, file_digest(self.path / name)] for name in files if name],
+            [VERSION, kept, said.database, [[name, file_digest(self.path / name)] for name in files if name],
              dict(said.rows), variables], sort_keys=True
         )  # fmt: skip
         return hashlib.sha256(key.encode()).hexdigest()[:DIGITS]

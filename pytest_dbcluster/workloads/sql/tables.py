@@ -1,9 +1,9 @@
 """The tables of a workload on a running cluster: what they held after loading, and how a reset removes new rows.
 
 The table ``LOADED`` in the same database keeps two figures of each table: its number of rows, and the largest whole
-number in the first column of its primary key. If this column has other values, another table keeps all primary keys.
-These tables are part of the data set, so that clusters which start from a copy have them too. So are the copies of the
-tables, which only the reset ``copy`` needs.
+number in the first column of its primary key. If the primary key is no single whole number, the reset ``surplus`` needs
+another table, which keeps all primary keys. The reset ``copy`` needs copies of the tables. All of these are part of the
+data set, so that clusters which start from a copy have them too.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from pytest_dbcluster import wait
+from pytest_dbcluster.clusters import table_rows
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.workloads.made_tables import (
     REPLICATING,
     TableCopies,
-    stored_columns,
     why_unreplicated,
     without_foreign_keys,
 )
@@ -35,7 +35,10 @@ LONGEST_NAME = 64
 GIVEN = ""  # in the place of a table's name: the largest number that unique_id() has given
 MOST_COUNTED = 1_000_000  # rows: larger tables are not counted in each round
 KEYS = """\
-SELECT t.table_name, t.engine, c.column_name, c.data_type FROM information_schema.tables t
+SELECT t.table_name, t.engine, c.column_name, c.data_type, (
+    SELECT COUNT(*) FROM information_schema.statistics p WHERE p.table_schema = t.table_schema
+    AND p.table_name = t.table_name AND p.index_name = 'PRIMARY'
+) FROM information_schema.tables t
 LEFT JOIN information_schema.statistics s ON s.table_schema = t.table_schema AND s.table_name = t.table_name
 AND s.index_name = 'PRIMARY' AND s.seq_in_index = 1
 LEFT JOIN information_schema.columns c ON c.table_schema = t.table_schema AND c.table_name = t.table_name
@@ -67,6 +70,9 @@ class UserTable:
     whole: bool
     """Whether this column has whole numbers."""
 
+    alone: bool
+    """Whether this column is the whole primary key."""
+
     keyed: bool
     """Whether it has a primary key, or a unique key without a column that may be NULL."""
 
@@ -88,15 +94,15 @@ class LoadedTable:
     """The largest value of this column; 0 for a table without rows."""
 
     keys: str
-    """The table with its loaded primary keys, if they begin with no whole number; otherwise empty."""
+    """The table with its loaded primary keys; empty if they are single whole numbers, or if no reset needs them."""
 
 
 def user_tables(node: Node, database: str) -> list[UserTable]:
     """The tables in the database of a workload, without ours."""
     keyed = {name for (name,) in node.query(UNIQUE_KEYS.format(database=database))}
     return [
-        UserTable(str(name), str(engine), str(key or ""), str(kind).lower() in WHOLE, name in keyed)
-        for name, engine, key, kind in node.query(KEYS.format(database=database))
+        UserTable(str(name), str(engine), str(key or ""), str(kind).lower() in WHOLE, columns == 1, name in keyed)
+        for name, engine, key, kind, columns in node.query(KEYS.format(database=database))
         if not str(name).startswith("dbcluster_")
     ]
 
@@ -136,8 +142,8 @@ def remarks(cluster: Cluster, database: str) -> list[str]:
     ]
 
 
-def keep_loaded(node: Node, database: str) -> None:
-    """Write what the tables hold now into ``LOADED``."""
+def keep_loaded(node: Node, database: str, *, keys: bool) -> None:
+    """Write what the tables hold now into ``LOADED``. keys: whether primary keys are kept, for ``remove_surplus``."""
     place = f"`{database}`.{LOADED}"
     node.query(f"DROP TABLE IF EXISTS {place}")
     node.query(
@@ -148,10 +154,10 @@ def keep_loaded(node: Node, database: str) -> None:
     for table in user_tables(node, database):
         key = table.key if table.whole else ""
         largest = f"COALESCE(MAX(`{key}`), 0)" if key else "0"
-        keys = _keep_keys(node, database, table.name) if table.key and not key else ""
+        kept = _keep_keys(node, database, table.name) if keys and table.key and not (key and table.alone) else ""
         node.query(
             f"INSERT INTO {place} SELECT {text_literal(table.name)}, COUNT(*), {text_literal(key)}, {largest}, "
-            f"{text_literal(keys)} FROM `{database}`.`{table.name}`",
+            f"{text_literal(kept)} FROM `{database}`.`{table.name}`",
             wait.SLOW_SECONDS,
         )
 
@@ -190,21 +196,27 @@ def refuse_unremovable(loaded: Sequence[LoadedTable], targets: Collection[str], 
             )
 
 
-def remove_surplus(node: Node, database: str, loaded: Sequence[LoadedTable], targets: Collection[str]) -> None:
+def remove_surplus(
+    node: Node, database: str, loaded: Sequence[LoadedTable], targets: Collection[str], *, removes: bool
+) -> None:
     """Delete the rows that were not loaded. It leaves updated rows as they are.
 
     targets: the tables into which transactions insert. Only there, rows are compared with keys that were kept.
+    removes: whether transactions may remove rows. If not, a table with as many rows as were loaded has no others.
     """
+    places = {table.name: f"`{database}`.`{table.name}`" for table in loaded}
+    above = [f"DELETE FROM {places[one.name]} WHERE `{one.key}` > {one.largest}" for one in loaded if one.key]
+    without_foreign_keys(node, above)
+    kept = [table for table in loaded if table.keys and table.name in targets]
+    if not removes and not _table_with_triggers(node, database):
+        drift = row_drift(node, database, kept, most=None)
+        kept = [table for table in kept if drift[table.name]]
     deletes = []
-    for table in loaded:
-        place = f"`{database}`.`{table.name}`"
-        if table.key:
-            deletes.append(f"DELETE FROM {place} WHERE `{table.key}` > {table.largest}")
-        elif table.keys and table.name in targets:
-            names = stored_columns(node, database, table.keys)
-            kept = f"`{database}`.`{table.keys}`"
-            same = " AND ".join(f"{place}.`{name}` = {kept}.`{name}`" for name in names)
-            deletes.append(f"DELETE {place} FROM {place} LEFT JOIN {kept} ON {same} WHERE {kept}.`{names[0]}` IS NULL")
+    for table in kept:
+        place, keys = places[table.name], f"`{database}`.`{table.keys}`"
+        names = table_rows.written_columns(node, keys)
+        same = " AND ".join(f"{place}.`{name}` = {keys}.`{name}`" for name in names)
+        deletes.append(f"DELETE {place} FROM {place} LEFT JOIN {keys} ON {same} WHERE {keys}.`{names[0]}` IS NULL")
     without_foreign_keys(node, deletes)
 
 
@@ -215,19 +227,25 @@ def copies(database: str) -> TableCopies:
 
 def refuse_triggers(node: Node, database: str, place: str) -> None:
     """Raise ConfigError if a table has triggers: they would fire while rows are copied back."""
-    found = node.query(
-        f"SELECT event_object_table FROM information_schema.triggers WHERE trigger_schema = '{database}' LIMIT 1"
-    )
-    if found:
+    if name := _table_with_triggers(node, database):
         raise ConfigError(
-            f'{place}: reset = "copy" would fire the triggers of table {found[0][0]}: use reset = "surplus", or a file '
-            "of SQL"
+            f'{place}: reset = "copy" would fire the triggers of table {name}: use reset = "surplus", or a file of SQL'
         )
 
 
-def row_drift(node: Node, database: str, loaded: Sequence[LoadedTable]) -> dict[str, int]:
-    """By table, the rows that it has more than after loading. Tables of more than MOST_COUNTED rows are left out."""
-    counted = [table for table in loaded if table.rows <= MOST_COUNTED]
+def _table_with_triggers(node: Node, database: str) -> str:
+    """A table with triggers; empty without one."""
+    found = node.query(
+        f"SELECT event_object_table FROM information_schema.triggers WHERE trigger_schema = '{database}' LIMIT 1"
+    )
+    return str(found[0][0]) if found else ""
+
+
+def row_drift(
+    node: Node, database: str, loaded: Sequence[LoadedTable], most: int | None = MOST_COUNTED
+) -> dict[str, int]:
+    """By table, the rows that it has more than after loading. Tables of more than ``most`` rows are left out."""
+    counted = [table for table in loaded if most is None or table.rows <= most]
     if not counted:
         return {}
     counts = node.batch([f"SELECT COUNT(*) FROM `{database}`.`{table.name}`" for table in counted], wait.SLOW_SECONDS)

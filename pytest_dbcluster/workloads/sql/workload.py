@@ -177,7 +177,7 @@ class SQLFiles(DriverWorkload):
         with table_statistics.without_recalculation(setting.cluster.nodes):
             self._load(setting, node)
             self._refuse_unread(tables.user_tables(node, self.database))
-            tables.keep_loaded(node, self.database)
+            tables.keep_loaded(node, self.database, keys=self.read.manifest.reset == "surplus")
             made = [table.name for table in tables.user_tables(node, self.database)]
             if self.read.manifest.reset == "copy":
                 tables.copies(self.database).keep(node, made)
@@ -236,6 +236,12 @@ class SQLFiles(DriverWorkload):
         statements = (each for script, _ in self.read.scripts for each in all_statements(script.block))
         return {statement.target for statement in statements if statement.target}
 
+    @property
+    def _removes(self) -> bool:
+        """Whether a transaction may remove rows."""
+        statements = (each for script, _ in self.read.scripts for each in all_statements(script.block))
+        return any(statement.verb in ("CALL", "DELETE", "REPLACE") for statement in statements)
+
     def reset(self, setting: Setting) -> None:
         """Restore the tables as ``reset`` of workload.toml says."""
         from pytest_dbcluster.clusters.servers.connection import Connection
@@ -243,10 +249,11 @@ class SQLFiles(DriverWorkload):
 
         node, reset = setting.cluster.writers[0], self.read.manifest.reset
         if reset == "surplus":
-            tables.remove_surplus(node, self.database, tables.loaded_tables(node, self.database), self._targets)
+            loaded = tables.loaded_tables(node, self.database)
+            tables.remove_surplus(node, self.database, loaded, self._targets, removes=self._removes)
         elif reset == "copy":
-            loaded = [table.name for table in tables.loaded_tables(node, self.database)]
-            changed = tables.copies(self.database).restore(node, loaded)
+            names = [table.name for table in tables.loaded_tables(node, self.database)]
+            changed = tables.copies(self.database).restore(node, names)
             table_statistics.analyze(setting.cluster, self.database, changed)
         elif reset != "none":
             connection = Connection(node.name, node.endpoint, look=node.look)

@@ -11,6 +11,7 @@ from pytest_dbcluster.workloads.digest.digest_directory import write_digest
 from pytest_dbcluster.workloads.sql import SQLFiles
 from pytest_dbcluster.workloads.sysbench import SCHEMA, SysBench
 from pytest_dbcluster.workloads.workload import Setting
+from tests.workloads.sql.directories import directory
 
 SHOP = Path(__file__).parents[3] / "suites" / "own" / "shop"
 COUNTED = ("com_", "handler_", "innodb_rows_")
@@ -103,3 +104,47 @@ def test_a_shop_comes_back_from_its_log(setting, tmp_path, prepared):
     count, operations, second = digested(setting, tmp_path / "slow.log", SHOP / "schema.sql", tmp_path / "again")
 
     assert apart(first, count, second, operations) == {}
+
+
+MARKET = {
+    "schema.sql": "CREATE TABLE customers (id INT PRIMARY KEY, vip TINYINT(1) NOT NULL);\n"
+    "CREATE TABLE products (id INT PRIMARY KEY, kind ENUM('a', 'b', 'c', 'd') NOT NULL, special TINYINT(1) NOT NULL);\n"
+    "CREATE TABLE orders (id INT AUTO_INCREMENT PRIMARY KEY, product INT NOT NULL, customer INT NOT NULL, "
+    "paid INT NOT NULL, FOREIGN KEY (customer) REFERENCES customers (id));\n"
+    "CREATE TABLE visits (id INT PRIMARY KEY, customer INT NOT NULL, page INT NOT NULL, done TINYINT(1) NOT NULL, "
+    "FOREIGN KEY (customer) REFERENCES customers (id));",
+    "workload.toml": "rows = {customers = 50, products = 60, orders = 400, visits = 1000}\n",
+    "browse.sql": "SELECT id FROM products WHERE kind = 'a' OR kind = 'b';\n",
+    "visits.sql": "\\set id random(1, 50)\nSELECT v.id FROM visits v JOIN customers c ON c.id = v.customer "
+    "WHERE c.id = :id AND v.done = 1;\n",
+    "count.sql": "SELECT id FROM customers;\nSELECT id FROM visits;\nSELECT id FROM products;\n",
+    "order.sql": "\\set id random(1, 50)\nINSERT INTO orders (product, customer, paid) VALUES (1, :id, 0);\n",
+    "pay.sql": "SELECT MAX(id) AS id FROM orders \\gset newest_\n\\set id :newest_id - random(0, 3)\n"
+    "UPDATE orders SET paid = paid + 1 WHERE id = :id;\n",
+}
+
+
+@pytest.mark.parametrize("setting", ["mariadb"], indirect=True)
+def test_joins_alternatives_and_keys_of_others_come_back(setting, tmp_path):
+    """Statements find as many rows, and the rows that another transaction has inserted are paid."""
+    workload = SQLFiles(directory(tmp_path / "market", MARKET), threads=2, seconds=2, rate=300)
+    log_of(setting, workload, workload.database, tmp_path / "slow.log")
+    workload.clean(setting)
+    found, read, files = write_digest(
+        tmp_path / "slow.log",
+        tmp_path / "market" / "schema.sql",
+        tmp_path / "again",
+        keep_literals=False,
+        progress=lambda line: None,
+    )
+    again = SQLFiles(directory(tmp_path / "again", {"browse.sql": None, **files}), threads=2)
+    run = digest_check.check(found, read, again, setting)
+    ((new, paid),) = setting.cluster.nodes[0].query(
+        f"SELECT SUM(paid * (id > {found.rows['orders']})), SUM(paid) FROM {again.database}.orders"
+    )
+    again.clean(setting)
+
+    assert found.unfitted == []
+    assert "WHERE id = :new_orders_id;" in files["update_orders.sql"]
+    assert [str(one) for one in digest_check.compare(found, read, run) if not one.fits] == []
+    assert new > 4 * (paid - new)  # the others are loaded rows that were the newest ones

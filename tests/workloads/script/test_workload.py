@@ -376,25 +376,6 @@ def test_a_restoring_reset_brings_the_rows_of_prepare_back(setting):
     assert node.query("SHOW DATABASES LIKE 'sbtest%'") == []
 
 
-def test_a_restoring_reset_computes_columns_again(setting, script):
-    """A copy has the values of the other columns."""
-    text = """
-    local function con() return sysbench.sql.driver():connect() end
-    function prepare()
-       con():query("CREATE TABLE sums (id INT PRIMARY KEY, n INT, twice INT AS (n * 2) STORED)")
-       con():query("INSERT INTO sums (id, n) VALUES (1, 7)")
-    end
-    function event() con():query("UPDATE sums SET n = n + 1") end
-    """
-    load, node = script(text, restore=True, threads=1), setting.cluster.nodes[0]
-    load.prepare(setting)
-    load.run(setting)
-    assert node.query("SELECT n > 7 FROM sbtest.sums") == [(1,)]
-
-    load.reset(setting)
-    assert node.query("SELECT * FROM sbtest.sums") == [(1, 7, 14)]
-
-
 def of_rows(node, deed):
     """The unique numbers that are there after something."""
     deed()

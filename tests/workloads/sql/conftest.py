@@ -15,6 +15,20 @@ def setting(standalone, client, said):
     return Setting(standalone, client, standalone.nodes[0].release, "quick", said.append)
 
 
+@pytest.fixture(scope="module")
+def mysql_setting(bring, mysql, client):
+    """A lone server of MySQL."""
+    cluster = bring("standalone", 1, mysql)
+    yield Setting(cluster, client, cluster.nodes[0].release, "quick", lambda line: None)
+    cluster.close()
+
+
+@pytest.fixture(params=["mariadb", "mysql"])
+def each_setting(request, setting):
+    """The lone server of each vendor."""
+    return request.getfixturevalue("mysql_setting") if request.param == "mysql" else setting
+
+
 @pytest.fixture
 def files(tmp_path, standalone):
     """``files({"sell.sql": ...}, threads=2)``: a workload of the usual directory with these files."""

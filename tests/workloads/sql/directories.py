@@ -21,3 +21,9 @@ def directory(path, files):
             (path / name).parent.mkdir(parents=True, exist_ok=True)
             (path / name).write_bytes(text if isinstance(text, bytes) else text.encode())
     return path
+
+
+def query(setting, workload, statement):
+    """The rows of a statement in the workload's database."""
+    node = setting.cluster.nodes[0]
+    return node.batch([f"USE {workload.database}", statement])[1]

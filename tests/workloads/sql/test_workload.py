@@ -1,4 +1,4 @@
-"""SQL files on real servers: their transactions, retries, inputs, and what a reset leaves."""
+"""SQL files on real servers: their transactions, retries and inputs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pytest_dbcluster.testbed import datasets
 from pytest_dbcluster.workloads.sql import SQLFiles
 from pytest_dbcluster.workloads.workload import LoadEnded, Setting
 from tests.support.clusters import bring_up
-from tests.workloads.sql.directories import SCHEMA, directory
+from tests.workloads.sql.directories import directory, query
 
 SHOP = Path(__file__).parents[3] / "suites" / "own" / "shop"
 SELL = """\
@@ -31,12 +31,6 @@ COMMIT;
 """
 # Which values each connection drew, in order.
 NOTE = "\\set a random(1, 1000000000)\nINSERT INTO sales (item, name) VALUES (:a, CONNECTION_ID());"
-
-
-def query(setting, workload, statement):
-    """The rows of a statement in the workload's database."""
-    node = setting.cluster.nodes[0]
-    return node.batch([f"USE {workload.database}", statement])[1]
 
 
 @pytest.mark.parametrize("prepared", [True, False])
@@ -71,14 +65,6 @@ def mariadb_setting(setting):
     """The lone server of MariaDB."""
     yield setting
     SQLFiles(SHOP).clean(setting)
-
-
-@pytest.fixture(scope="module")
-def mysql_setting(bring, mysql, client):
-    """A lone server of MySQL."""
-    cluster = bring("standalone", 1, mysql)
-    yield Setting(cluster, client, cluster.nodes[0].release, "quick", lambda line: None)
-    cluster.close()
 
 
 def test_generated_rows_fit_the_schema(setting):
@@ -160,55 +146,6 @@ def test_weights_decide_how_often_a_file_runs(setting, files):
     assert 6 * decks <= other <= 7 * (decks + 1)  # a tenth of 64
 
 
-@pytest.mark.parametrize(("reset", "drifts"), [("surplus", False), ("none", True), ("back.sql", False)])
-def test_the_drift_of_rows_is_reported(setting, files, reset, drifts):
-    """How many rows a round begins with more than were loaded."""
-    manifest = f'reset = "{reset}"\ntransactions = ["note.sql"]\nrows = {{items = 5, sales = 10}}\n'
-    back = "DELETE FROM sales WHERE id > :last;"
-    changed = {"workload.toml": manifest + "variables = {last = 10}\n", "note.sql": NOTE, "back.sql": back}
-    workload = files(changed)
-    workload.prepare(setting)
-    first = workload.run(setting)
-    workload.reset(setting)
-    second = workload.run(setting)
-
-    assert first.figures == {"row_drift": 0}
-    assert second.figures == {"row_drift": first.commits if drifts else 0}
-
-
-def test_a_copy_brings_everything_back(setting, files):
-    """Also updated and deleted rows, and computed columns; a second reset finds nothing to do."""
-    changed = {
-        "schema.sql": SCHEMA.replace("stock INT NOT NULL", "stock INT NOT NULL, twice INT AS (stock * 2)"),
-        "workload.toml": 'reset = "copy"\nrows = {items = 100, sales = 10}\n',
-        "browse.sql": "\\set id random(1, 100)\nBEGIN;\nUPDATE items SET stock = stock + 1 WHERE id = :id;\n"
-        "DELETE FROM sales WHERE id = 5;\nINSERT INTO sales (item) VALUES (:id);\nCOMMIT;",
-    }
-    workload = files(changed)
-
-    def rows():  # CHECKSUM TABLE of MariaDB differs for equal rows with a computed column
-        return [query(setting, workload, f"SELECT * FROM {table} ORDER BY id") for table in workload.read.tables]
-
-    workload.prepare(setting)
-    loaded = rows()
-    workload.run(setting)
-    run = rows()
-    workload.reset(setting)
-    back = rows()
-    workload.reset(setting)
-
-    assert all(before != after for before, after in zip(loaded, run, strict=True))
-    assert back == loaded == rows()
-
-
-def test_a_copy_takes_no_triggers(setting, files):
-    """They would fire while rows are copied back."""
-    trigger = "CREATE TRIGGER t AFTER INSERT ON sales FOR EACH ROW SET @a = 1;"
-    manifest = 'reset = "copy"\nafter_load = ["triggers.sql"]\nrows = {items = 5}\nvariables = {items = 5}\n'
-    with pytest.raises(ConfigError, match='reset = "copy" would fire the triggers of table sales'):
-        files({"workload.toml": manifest, "triggers.sql": trigger}).prepare(setting)
-
-
 def test_unique_ids_are_unique(setting, files):
     """Over all terminals, all calls and all retries; they begin above the largest key."""
     text = (
@@ -242,27 +179,6 @@ def test_texts_with_unique_ids_are_new_keys(setting, files, reset):
     kept = sum(committed) if reset == "none" else committed[-1]
 
     assert query(setting, workload, "SELECT COUNT(*), COUNT(DISTINCT code) FROM names") == [(50 + kept, 50 + kept)]
-
-
-def test_a_reset_finds_new_rows_by_keys_that_are_no_numbers(setting, files):
-    """Keys of texts, dates and several columns; rows that were loaded stay, whatever their keys are."""
-    changed = {
-        "schema.sql": "CREATE TABLE names (name VARCHAR(20) COLLATE utf8mb4_bin, line INT, PRIMARY KEY (name, line));\n"
-        "CREATE TABLE days (day DATE PRIMARY KEY, note TEXT);",
-        "data/names.csv": "a,1\nA,1\nb,7\n",
-        "workload.toml": "rows = {days = 20}\n",
-        "browse.sql": "\\set line unique_id() + 100\nINSERT INTO names VALUES ('a', :line), ('new', :line);\n"
-        "INSERT IGNORE INTO days VALUES (NOW() + INTERVAL :line DAY, 'new');",
-    }
-    workload = files(changed)
-    workload.prepare(setting)
-    before = [query(setting, workload, f"SELECT * FROM {table} ORDER BY 1, 2") for table in ("names", "days")]
-    workload.run(setting)
-    drift = query(setting, workload, "SELECT (SELECT COUNT(*) FROM names) - 3, (SELECT COUNT(*) FROM days) - 20")
-    workload.reset(setting)
-
-    assert min(drift[0]) > 0
-    assert before == [query(setting, workload, f"SELECT * FROM {table} ORDER BY 1, 2") for table in ("names", "days")]
 
 
 @pytest.mark.parametrize("prepared", [True, False])
@@ -442,20 +358,6 @@ def test_a_directory_that_changes_during_a_run_is_noticed(setting, files):
     for each in (workload, paced, workload.at_rate(5)):
         with pytest.raises(WorkloadError, match=r"shop/browse\.sql has changed since this run read it"):
             each.run(setting)
-
-
-def test_tables_that_a_reset_cannot_shorten_are_refused(setting, files):
-    """If transactions insert into them; another reset is named."""
-    changed = {
-        "schema.sql": "CREATE TABLE items (id INT PRIMARY KEY); CREATE TABLE names (name VARCHAR(9));",
-        "workload.toml": "rows = {items = 5}\n",
-        "browse.sql": "\\set name random_text(9)\nINSERT IGNORE INTO names VALUES (:name);",
-    }
-    with pytest.raises(
-        ConfigError,
-        match=r'reset = "surplus" finds new rows by their primary keys, and table names has none: add one .* "copy"',
-    ):
-        files(changed).prepare(setting)
 
 
 def test_a_share_needs_a_number_first(setting, files):

@@ -1,6 +1,7 @@
 """Entries of a slow log or a general log, of MariaDB or MySQL, as a stream in constant memory.
 
-A statement keeps its lines as they are. Files that end in ``.gz`` are decompressed while they are read.
+A statement keeps its lines as they are. Files that gzip has compressed are decompressed while they are read. A log can
+be a pipe, which is read once.
 """
 
 from __future__ import annotations
@@ -10,9 +11,10 @@ import contextlib
 import dataclasses
 import gzip
 import io
+import itertools
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, NamedTuple
 
@@ -96,28 +98,37 @@ UNKNOWN = Figures(0.0, -1, -1, -1)
 
 @dataclasses.dataclass
 class LogFile:
-    """One log that can be read."""
+    """One log that is open."""
 
     path: Path
-    """The file."""
+    """The file, or a pipe."""
 
     kind: str
     """``SLOW`` or ``GENERAL``."""
 
     bytes: int
-    """Size of the file."""
+    """Size of the file; of a pipe the characters that were read."""
+
+    chunks: Iterator[str] = dataclasses.field(repr=False)
+    """Its text, which can be read once."""
 
     unread: int = 0
     """Number of entries whose head has no known form."""
 
     def entries(self) -> Iterator[LogEntry]:
-        """The entries, from the first to the last. Raises ConfigError for a file that cannot be read to its end."""
-        with open_text(self.path) as file:
-            yield from self._slow(file) if self.kind == SLOW else self._general(file)
+        """The entries, from the first to the last."""
+        chunks = self._counted()
+        return self._slow(chunks) if self.kind == SLOW else self._general(chunks)
 
-    def _slow(self, file: IO[str]) -> Iterator[LogEntry]:
+    def _counted(self) -> Iterator[str]:
+        counts = not self.path.is_file()
+        for chunk in self.chunks:
+            self.bytes += counts * len(chunk)
+            yield chunk
+
+    def _slow(self, chunks: Iterable[str]) -> Iterator[LogEntry]:
         current: str | None = None
-        for block in blocks(file):
+        for block in blocks(chunks):
             found = HEAD.match(block)
             if not found:
                 self.unread += 1
@@ -136,10 +147,10 @@ class LogFile:
                 Figures(float(seconds), int(sent), int(examined), int(affected or -1)), int(time or 0)
             )  # fmt: skip
 
-    def _general(self, file: IO[str]) -> Iterator[LogEntry]:
+    def _general(self, chunks: Iterable[str]) -> Iterator[LogEntry]:
         entry: list[str] = []
         thread, command, time, size = 0, "", 0, 0
-        for line in file:
+        for line in lines(chunks):
             found = LINE.match(line)
             if not found:
                 if entry and size < LONGEST:
@@ -185,10 +196,10 @@ def _seconds(text: str) -> int:
     return calendar.timegm((year, month, day, hour, minute, second))
 
 
-def blocks(file: IO[str]) -> Iterator[str]:
+def blocks(chunks: Iterable[str]) -> Iterator[str]:
     """The texts after each ``# User@Host: ``, without the line break before the next one."""
     rest, begun = "\n", False
-    while chunk := file.read(CHUNK):
+    for chunk in chunks:
         rest += chunk
         *whole, rest = rest.split(MARK)
         if whole and not begun:
@@ -201,37 +212,57 @@ def blocks(file: IO[str]) -> Iterator[str]:
         yield rest.rpartition(MARK)[2] if not begun else rest
 
 
+def lines(chunks: Iterable[str]) -> Iterator[str]:
+    """The lines, each with its line break; of one that is too long the begin."""
+    rest = ""
+    for chunk in chunks:
+        *whole, rest = (rest + chunk).split("\n")
+        for line in whole:
+            yield f"{line}\n"
+        rest = rest[: LONGEST + CHUNK]
+    if rest:
+        yield rest
+
+
 @contextlib.contextmanager
 def open_text(path: Path) -> Iterator[IO[str]]:
     """The text of a log. Bytes that are not UTF-8 become lone surrogates. Raises ConfigError, also while it is read."""
     with contextlib.ExitStack() as stack:
         try:
-            binary: IO[bytes] = stack.enter_context(path.open("rb"))
+            binary = stack.enter_context(path.open("rb"))
         except OSError as error:
             raise ConfigError(f"cannot read the log {path}: {error.strerror}") from error
-        packed = binary.read(2) == b"\x1f\x8b"
-        binary.seek(0)
-        if packed:
-            binary = stack.enter_context(gzip.GzipFile(fileobj=binary))  # type: ignore[arg-type]
-        with io.TextIOWrapper(binary, encoding="utf-8", errors="surrogateescape", newline="\n") as text:
+        source: IO[bytes] = binary
+        if binary.peek(2)[:2] == b"\x1f\x8b":
+            source = stack.enter_context(gzip.GzipFile(fileobj=binary))  # type: ignore[arg-type]
+        with io.TextIOWrapper(source, encoding="utf-8", errors="surrogateescape", newline="\n") as text:
             try:
                 yield text
             except (EOFError, zlib.error, gzip.BadGzipFile) as error:
                 raise ConfigError(f"{path} is a damaged gzip file: {error}; copy the log again") from error
 
 
-def open_log(path: Path) -> LogFile:
-    """The log in a file, with its kind. Raises ConfigError for a file that is no log, or has no entry."""
+@contextlib.contextmanager
+def open_log(path: Path) -> Iterator[LogFile]:
+    """The log in a file or a pipe, with its kind.
+
+    Raises ConfigError for a file that is no log, that has no entry, or that cannot be read to its end in the context.
+    """
     if path.is_dir():
         raise ConfigError(f"{path} is a directory: name the file of the log")
     with open_text(path) as file:
         begin = file.read(CHUNK)
-    size = path.stat().st_size
+        size = path.stat().st_size if path.is_file() else 0
+        yield LogFile(path, _kind(path, begin), size, itertools.chain([begin], iter(lambda: file.read(CHUNK), "")))
+
+
+def _kind(path: Path, begin: str) -> str:
+    """The kind of a log that begins with a text. Raises ConfigError for another text."""
     if MARK in "\n" + begin:
-        return LogFile(path, SLOW, size)
-    lines = begin.splitlines()
-    if any(LINE.match(line) for line in lines):
-        return LogFile(path, GENERAL, size)
-    if not begin.strip() or any(line.split() == ["Time", "Id", "Command", "Argument"] for line in lines):
+        return SLOW
+    first = begin.splitlines()
+    if any(LINE.match(line) for line in first):
+        return GENERAL
+    if not begin.strip() or any(line.split() == ["Time", "Id", "Command", "Argument"] for line in first):
         raise ConfigError(NO_STATEMENT.format(path=path))
     raise ConfigError(NO_LOG.format(path=path))

@@ -41,6 +41,9 @@ SPACE = re.compile(r"/\*(?![!+M])[\s\S]*?(?:\*/|\Z)|--(?=\s|\Z)[^\n]*|\#[^\n]*|\
 QUOTED = re.compile(r"(`[^`]*`)")
 LIST = re.compile(r"\bIN ?\( ?\?(?: ?, ?\?)* ?\)", re.IGNORECASE)
 MOST_FORMS = 50_000  # forms of statements that are kept; they begin anew above
+MOST_SHAPES = 50_000  # shapes; statements of further ones are OTHER
+MOST_TEXT = 50_000_000  # characters of all forms, and of all shapes
+OTHER = "OTHER"
 Literals = tuple["str | tuple[str, ...]", ...]
 
 
@@ -97,11 +100,12 @@ class Form:
 
 
 class Shapes:
-    """All shapes of a log."""
+    """All shapes of a log, in constant memory."""
 
     def __init__(self) -> None:
         self._forms: dict[str, Form] = {}
         self._shapes: dict[str, StatementShape] = {}
+        self._form_text = self._shape_text = 0  # characters
 
     def __len__(self) -> int:
         return len(self._shapes)
@@ -112,9 +116,11 @@ class Shapes:
         key = "\0".join([part for part, _ in pairs])
         form = self._forms.get(key)
         if form is None:
-            if len(self._forms) >= MOST_FORMS:
+            if len(self._forms) >= MOST_FORMS or self._form_text >= MOST_TEXT:
                 self._forms.clear()
+                self._form_text = 0
             form = self._forms[key] = self._form(text)
+            self._form_text += len(key)
         if form.groups is None:
             return form.shape, tuple([literal for _, literal in pairs if literal])
         return form.shape, form.bind([literal for _, literal in pairs if literal])
@@ -124,9 +130,14 @@ class Shapes:
         return {shape.number: text for text, shape in self._shapes.items()}
 
     def shape_of(self, text: str) -> StatementShape:
-        """The shape with this text."""
+        """The shape with this text; OTHER if there are too many shapes."""
         found = self._shapes.get(text)
         if found is None:
+            if len(self._shapes) >= MOST_SHAPES or self._shape_text >= MOST_TEXT:
+                text = OTHER
+                if other := self._shapes.get(OTHER):
+                    return other
+            self._shape_text += len(text)
             words = re.match(r"[(\s]*(\w*)", text)
             assert words
             found = self._shapes[text] = StatementShape(len(self._shapes), text, words[1].upper())

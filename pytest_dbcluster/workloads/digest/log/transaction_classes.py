@@ -17,9 +17,11 @@ Unit = tuple[int, ...]  # numbers of the shapes of one turn of a loop
 LONGEST_UNIT = 12  # statements of one turn
 MOST_CLASSES = 5000
 MOST_KNOWN = 50_000  # sequences whose runs are kept
+MOST_SEQUENCES = 2_000_000  # statements of all of these sequences
 MOST_SAMPLES, FEWEST_SAMPLES = 4000, 100
 VALUES = 60_000  # values of all samples of a class, as a goal
-ALL_VALUES = 3_000_000  # values of all samples of all classes
+ALL_VALUES = 3_000_000  # values of all samples of all classes, as a goal
+MOST_HELD = 4_000_000  # statements and values that samples have; rare classes are dropped above
 LONG_TEXT = 300  # characters of a literal that a sample keeps
 
 
@@ -30,6 +32,9 @@ class TransactionSample:
     time: int
     """When it began, in seconds since 1970."""
 
+    number: int
+    """How many transactions of the log ended before it."""
+
     copies: tuple[int, ...]
     """The number of copies of each run."""
 
@@ -38,6 +43,11 @@ class TransactionSample:
 
     figures: list[Figures]
     """What the log tells of each statement."""
+
+    @property
+    def size(self) -> int:
+        """The number of statements and values."""
+        return len(self.literals) + _count(self.literals)
 
 
 @dataclasses.dataclass
@@ -116,7 +126,7 @@ class Classes:
         self.rare_seconds = 0.0
         self._known: dict[Unit, tuple[tuple[Unit, ...], tuple[int, ...]]] = {}
         self._random = random.Random(1)
-        self._values = 0
+        self._values = self._held = self._sequences = self._count = 0
 
     def add(
         self,
@@ -131,9 +141,11 @@ class Classes:
         """Count one transaction. control: the seconds of its BEGIN and COMMIT."""
         known = self._known.get(sequence)
         if known is None:
-            if len(self._known) >= MOST_KNOWN:
+            if len(self._known) >= MOST_KNOWN or self._sequences >= MOST_SEQUENCES:
                 self._known.clear()
+                self._sequences = 0
             known = self._known[sequence] = runs_of(sequence)
+            self._sequences += len(sequence)
         runs, copies = known
         one = self.found.get((schema, ending, runs)) or self._make(schema, ending, runs, literals)
         one.count += 1
@@ -146,14 +158,18 @@ class Classes:
             one.examined += examined
             one.affected += affected
         if len(one.samples) < one.most_samples:
-            one.samples.append(TransactionSample(time, copies, _short(literals), list(figures)))
+            one.samples.append(TransactionSample(time, self._count, copies, _short(literals), list(figures)))
+            self._held += one.samples[-1].size
         elif (place := int(self._random.random() * one.count)) < one.most_samples:
-            one.samples[place] = TransactionSample(time, copies, _short(literals), list(figures))
+            self._held -= one.samples[place].size
+            one.samples[place] = TransactionSample(time, self._count, copies, _short(literals), list(figures))
+            self._held += one.samples[place].size
+        self._count += 1
 
     def _make(self, schema: str, ending: str, runs: tuple[Unit, ...], literals: list[Literals]) -> TransactionClass:
-        if len(self.found) >= MOST_CLASSES:
+        if len(self.found) >= MOST_CLASSES or self._held >= MOST_HELD:
             self._drop_rare()
-        values = 1 + sum(len(each) for each in literals)
+        values = 1 + _count(literals)
         most = min(MOST_SAMPLES, max(FEWEST_SAMPLES, VALUES // values))
         if self._values > ALL_VALUES:
             most = min(most, FEWEST_SAMPLES)
@@ -168,8 +184,14 @@ class Classes:
         for key, one in half:
             self.rare += one.count
             self.rare_seconds += one.seconds
-            self._values -= one.most_samples * (1 + sum(len(each) for each in one.samples[0].literals))
+            self._values -= one.most_samples * (1 + _count(one.samples[0].literals))
+            self._held -= sum(sample.size for sample in one.samples)
             del self.found[key]
+
+
+def _count(literals: list[Literals]) -> int:
+    """The number of values; a list has as many as its length."""
+    return sum(1 if isinstance(value, str) else len(value) for each in literals for value in each)
 
 
 def _short(literals: list[Literals]) -> list[Literals]:

@@ -7,11 +7,12 @@ of a column are as frequent as in INSERTs, or as in searches.
 from __future__ import annotations
 
 import collections
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from pytest_dbcluster.workloads.digest.links import whole
-from pytest_dbcluster.workloads.digest.rows.found_rows import NOW, FoundRows, Predicate
-from pytest_dbcluster.workloads.digest.schema.schema_tables import DATES, WHOLE, SchemaTable, TableColumn
+from pytest_dbcluster.workloads.digest.rows.found_rows import NOW, VALUES, FoundRows, Predicate
+from pytest_dbcluster.workloads.digest.schema.conditions import BETWEEN
+from pytest_dbcluster.workloads.digest.schema.schema_tables import DATES, TEXTS, WHOLE, SchemaTable, TableColumn
 from pytest_dbcluster.workloads.digest.stand_ins import StandIns, quote, text_of_literal
 from pytest_dbcluster.workloads.digest.value_domains import FEW, SMALL, ColumnValues, ValueDomains
 from pytest_dbcluster.workloads.sql.language.lua_expressions import sql_literal
@@ -27,19 +28,25 @@ COMPARED = {"<": (-1, 0), "<=": (0, 1), ">": (1, 0), ">=": (0, -1), "<>": (1, 0)
 Parts = list[tuple[float, str]]  # shares of the rows, 0 to 1, each with its value
 
 
-def fit_statements(domains: ValueDomains, stand_ins: StandIns, found: FoundRows) -> list[str]:
-    """One UPDATE for each table whose generated rows change."""
-    statements = []
+def fit_statements(
+    domains: ValueDomains, stand_ins: StandIns, found: FoundRows
+) -> tuple[list[str], dict[Predicate, str]]:
+    """One UPDATE for each table whose generated rows change, and the conditions that are left out, with the reason."""
+    statements, refused = [], dict[Predicate, str]()
     for table in domains.schema.tables.values():
+        shares = found.shares(table.name)
+        if not table.primary:
+            refused |= dict.fromkeys(shares, f"{table.name} has no primary key")
         if not domains.rows[table.name] or not table.primary:
             continue
-        fit = _TableFit(table, domains, stand_ins, found.shares(table.name))
+        fit = _TableFit(table, domains, stand_ins, shares)
         settings = [
             f"{quote(column.name)} = {value}" for column in table.columns.values() if (value := fit.value(column))
         ]
         if settings:
             statements.append(f"UPDATE {quote(table.name)} SET {', '.join(settings)};")
-    return statements
+        refused |= fit.refused
+    return statements, refused
 
 
 class _TableFit:
@@ -54,17 +61,22 @@ class _TableFit:
         self._key = key.name if key and key.kind in WHOLE else ""
         """The primary key, if generated rows count it from 1."""
 
+        self.refused: dict[Predicate, str] = {}
+        """The conditions that ``value`` has left out, with the reason."""
+
     def value(self, column: TableColumn) -> str:
         """The value of a column in all rows, in SQL; empty if the generated values stay."""
         name = column.name.lower()
+        predicates = {each: share for each, share in self._shares.items() if each.column == name}
         if any(name in key for key in self._table.uniques):
+            self._refuse(predicates, f"{name} is part of a unique key")
             return ""
         if distinct := self._domains.numbered.get((self._table.name, name)):
+            self._refuse(predicates, f"{name} is searched for one of many values, too")
             prefix = text_prefix(column.name, column.length, distinct)
             return f"CONCAT('{prefix}', {self._turn(distinct)})" if prefix is not None and self._key else ""
         spread = self._domains.even(self._table, name) if self._key else 0
         otherwise = self._turn(spread) if spread else KEEP
-        predicates = {each: share for each, share in self._shares.items() if each.column == name}
         if parts := self._parts(column, predicates):
             return self._choice([(share, value or otherwise) for share, value in parts], column)
         values = self._domains.columns.get((self._table.name, name))
@@ -74,44 +86,73 @@ class _TableFit:
         """Numbers from 1 to a size, each for equally many rows."""
         return f"1 + ({quote(self._key)} - 1) % {size}"
 
+    def _refuse(self, predicates: Iterable[Predicate], reason: str) -> None:
+        self.refused.update(dict.fromkeys(predicates, reason))
+
     def _parts(self, column: TableColumn, shares: Mapping[Predicate, float]) -> Parts:
         """The parts of the rows with their values, so that as many meet each condition as have to."""
+        if not column.nullable:
+            shares = {each: share for each, share in shares.items() if each.operator != "IS NOT NULL"}
         if not shares:
             return []
         by_operator = {each.operator: share for each, share in shares.items()}
-        equal = {each.value: share for each, share in shares.items() if each.operator == "="}
-        compared = [each for each in sorted(shares) if each.operator in COMPARED]
-        if column.kind in DATES and compared:
-            share = shares[compared[0]]
-            later = compared[0].operator in (">", ">=", "<>") and compared[0].value == NOW
-            parts: Parts = [(share, FUTURE), (1 - share, KEEP)] if later else [(share, KEEP), (1 - share, FUTURE)]
-        elif equal:
-            parts = self._equal_parts(column, equal)
-        elif compared and column.kind in WHOLE and (number := _small(compared[0].value)) is not None:
-            share = shares[compared[0]]
-            inside, outside = COMPARED[compared[0].operator]
-            parts = [(share, str(number + inside)), (1 - share, str(number + outside))]
+        dated = column.kind in DATES
+        values = {each: share for each, share in shares.items() if each.operator in VALUES and not dated}
+        compared = [each for each in sorted(shares) if each.operator in COMPARED or each.operator == BETWEEN]
+        parts: Parts = []
+        if values:
+            parts = self._value_parts(column, values)
+            self._refuse(compared, f"{column.name} is compared with values, too")
+        elif compared:
+            parts = self._compared_parts(column, compared[0], shares[compared[0]])
+            self._refuse(compared[1:], f"{column.name} is compared in several ways")
         elif "IS NOT NULL" in by_operator:
             parts = [(by_operator["IS NOT NULL"], KEEP), (1.0, NULL)]
-        else:
-            parts = []
         if column.nullable and "IS NULL" in by_operator:
             parts = _with_nulls(parts, by_operator["IS NULL"])
-        return [] if any(value == NULL for _, value in parts) and not column.nullable else parts
+        if dated:
+            self._refuse((each for each in shares if each.operator in VALUES), f"{column.name} equals a time")
+        if not parts or (any(value == NULL for _, value in parts) and not column.nullable):
+            self._refuse(shares, f"generated values of {column.name} stay as they are")
+            return []
+        return parts
 
-    def _equal_parts(self, column: TableColumn, shares: Mapping[str, float]) -> Parts:
-        """The parts for values that conditions name, and for other ones."""
+    def _compared_parts(self, column: TableColumn, predicate: Predicate, share: float) -> Parts:
+        """The parts for a comparison; none if it compares with something else than the time or small numbers."""
+        if column.kind in DATES:
+            later = predicate.operator in (">", ">=", "<>") and predicate.value == NOW
+            return [(share, FUTURE), (1 - share, KEEP)] if later else [(share, KEEP), (1 - share, FUTURE)]
+        low, _, high = predicate.value.partition(" AND ")
+        first, last = _small(low), _small(high or low)
+        if column.kind not in WHOLE or first is None or last is None:
+            return []
+        inside, outside = COMPARED.get(predicate.operator, (0, 1))  # BETWEEN: the first number, and one above the last
+        return [(share, str(first + inside)), (1 - share, str(last + outside))]
+
+    def _value_parts(self, column: TableColumn, shares: Mapping[Predicate, float]) -> Parts:
+        """The parts for values and patterns that conditions name, and for other ones."""
         total = max(1.0, sum(shares.values()))
         ordered = sorted(shares.items(), key=lambda item: (-item[1], item[0]))
-        parts = [(share / total, self._literal(column, literal)) for literal, share in ordered]
+        parts = [(share / total, self._met(column, predicate)) for predicate, share in ordered]
         if any(value is None for _, value in parts):
             return []
         named = [(share, str(value)) for share, value in parts]
         rest, taken = 1 - sum(share for share, _ in parts), {value for _, value in named}
         others = {value: count for value, count in self._few(column).items() if value not in taken}
+        patterns = [f"{quote(column.name)} LIKE {self._literal(column, each.value)}" for each, _ in ordered
+                    if each.operator == "LIKE"]  # fmt: skip
+        if patterns:
+            return [*named, (rest, f"IF({' OR '.join(patterns)}, '', {quote(column.name)})")]
         if not others:
-            return [*named, (rest, _other(column, list(shares)))]
+            return [*named, (rest, _other(column, [each.value for each in shares]))]
         return [*named, *((rest * count / sum(others.values()), value) for value, count in others.items())]
+
+    def _met(self, column: TableColumn, predicate: Predicate) -> str | None:
+        """A value that meets a condition; None if it cannot be told."""
+        value = self._literal(column, predicate.value)
+        if predicate.operator == "=" or value is None:
+            return value
+        return f"REPLACE({value}, '%', '')" if column.kind in TEXTS and not column.members else None
 
     def _literal(self, column: TableColumn, literal: str) -> str | None:
         """A value of the log as a fit may have it; None for a large number."""

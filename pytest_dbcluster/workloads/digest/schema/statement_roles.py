@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from pytest_dbcluster.workloads.digest.schema.schema_tables import SchemaTables, closing
+from pytest_dbcluster.workloads.digest.schema.conditions import ColumnCondition, StatementConditions, read_conditions
+from pytest_dbcluster.workloads.digest.schema.schema_tables import SchemaTables
 from pytest_dbcluster.workloads.sql.language.lexer import SQLText, Token
 
 EQUAL, RANGE, COMPARED, LIST, LIKE = "equal", "range", "compared", "list", "like"
@@ -15,9 +16,6 @@ NOT_ALIASES = ("SET", "WHERE", "ON", "USING", "JOIN", "LEFT", "RIGHT", "INNER", 
                "GROUP", "ORDER", "LIMIT", "HAVING", "FOR", "VALUES", "VALUE", "SELECT", "UNION", "FORCE", "USE",
                "IGNORE", "PARTITION", "LOCK", "OUTER", "FULL", "WINDOW")  # fmt: skip
 OPERATORS = ("=", "<", ">", "!", "<=>", "LIKE", "<>")
-NO_PARAMETER = ("IS NULL", "IS NOT NULL")
-COMPARISONS = {"!=": "<>", **{each: each for each in ("=", "<", "<=", ">", ">=", "<>", "LIKE", "IN")}}
-AFTER_WHERE = ("GROUP", "ORDER", "LIMIT", "HAVING", "FOR", "LOCK", "RETURNING", "UNION", "WINDOW")
 AGGREGATES = ("COUNT", "SUM", "MIN", "MAX", "AVG")
 FEATURE_WORDS = ("IGNORE", "REPLACE", "DUPLICATE")
 
@@ -37,23 +35,6 @@ class Role:
 
     row: int = 0
     """Of an INSERT of several rows: 0-based."""
-
-
-@dataclasses.dataclass(frozen=True)
-class ColumnCondition:
-    """One condition of a WHERE."""
-
-    table: str
-    """The name of the table in the schema."""
-
-    column: str
-    """In lower case."""
-
-    operator: str
-    """``=``, ``<``, ``<=``, ``>``, ``>=``, ``<>``, ``LIKE``, ``IN``, ``IS NULL`` or ``IS NOT NULL``."""
-
-    parameter: int
-    """The 0-based parameter on its right side; -1 if it has none."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,17 +68,24 @@ class StatementRoles:
     several: bool
     """Whether it is more than one statement."""
 
-    conditions: tuple[ColumnCondition, ...] = ()
-    """The conditions on one column each that AND joins in its WHERE."""
+    conditions: StatementConditions
+    """Its conditions; none of an INSERT."""
 
-    understood: bool = False
-    """Whether the conditions alone decide which rows it finds: it has one table, and no other condition."""
-
-    counts: bool = False
+    counts: bool
     """Whether it returns one row, whatever it finds: COUNT(*), or another aggregate without GROUP BY."""
 
-    limited: bool = False
+    limited: bool
     """Whether it has a LIMIT."""
+
+    grouped: bool
+    """Whether GROUP BY or DISTINCT leaves fewer rows than it finds."""
+
+    @property
+    def searches_by(self) -> ColumnCondition | None:
+        """The only condition of a statement of one table; None for another statement."""
+        found = self.conditions
+        whole = len(self.tables) == 1 and not (found.unread or found.either or self.target)
+        return found.simple[0] if whole and len(found.simple) == 1 else None
 
 
 def roles_of(text: str, schema: SchemaTables) -> StatementRoles:
@@ -123,7 +111,6 @@ class _Statement:
         target, written = self._insert() if verb in ("INSERT", "REPLACE") else ("", ())
         places = [number for number, token in enumerate(self._tokens) if token.text == "?"]
         inserted = self._insert_roles(target, written) if target else {}
-        conditions, whole = self._conditions() if not target else ([], False)
         return StatementRoles(
             verb,
             tuple(dict.fromkeys(self._tables)),
@@ -134,73 +121,16 @@ class _Statement:
             any(word in FEATURE_WORDS for word in words[:2]) or "DUPLICATE" in words,
             self._plain_columns() if verb == "SELECT" else (),
             ";" in words[:-1],
-            tuple(conditions),
-            whole and len(self._tables) == 1,
+            StatementConditions() if target else read_conditions(self._tokens, self._tables, self._column_before),
             verb == "SELECT" and "GROUP" not in words and any(
                 word in AGGREGATES and words[at + 1 : at + 2] == ["("] for at, word in enumerate(self._select_list())
             ),
             "LIMIT" in words,
+            "GROUP" in words or "DISTINCT" in words,
         )  # fmt: skip
 
     def _select_list(self) -> list[str]:
         return self._words[: self._words.index("FROM")] if "FROM" in self._words else self._words
-
-    def _conditions(self) -> tuple[list[ColumnCondition], bool]:
-        """The conditions of WHERE, and whether it has no other ones."""
-        words = self._words
-        if any(word in ("UNION", "SELECT", "HAVING", "DISTINCT") for word in words[1:]):
-            return [], False
-        if "WHERE" not in words:
-            return [], True
-        begin = words.index("WHERE") + 1
-        end = next((at for at in range(begin, len(words)) if words[at] in AFTER_WHERE), len(words))
-        end -= words[end - 1] == ";"
-        found, whole = [], True
-        for first, after in self._joined_by_and(begin, end):
-            condition = self._condition(first, after)
-            if condition:
-                found.append(condition)
-            else:
-                whole = False
-        return found, whole
-
-    def _joined_by_and(self, begin: int, end: int) -> list[tuple[int, int]]:
-        """The begin and the end of each part that AND joins, without the parentheses around it."""
-        words = self._words
-        while end - begin > 1 and words[begin] == "(" and closing(words, begin) == end - 1:
-            begin, end = begin + 1, end - 1
-        depth, first, parts, between = 0, begin, [], False
-        for at in range(begin, end):
-            depth += {"(": 1, ")": -1}.get(words[at], 0)
-            if depth == 0 and words[at] in ("OR", "XOR", "||"):
-                return [(begin, end)]
-            between = between or (depth == 0 and words[at] == "BETWEEN")
-            if depth == 0 and words[at] == "AND":
-                if between:
-                    between = False
-                    continue
-                parts.append((first, at))
-                first = at + 1
-        if not parts:
-            return [(begin, end)]
-        return [one for part in [*parts, (first, end)] for one in self._joined_by_and(*part)]
-
-    def _condition(self, begin: int, end: int) -> ColumnCondition | None:
-        """The condition between two places; None if it has another form than a column, an operator and a parameter."""
-        words = self._words
-        width = 3 if words[begin + 1 : begin + 2] == ["."] else 1
-        table, column = self._column_before(begin + width - 1) if begin + width <= end else ("", "")
-        rest = words[begin + width : end]
-        joined = " ".join(rest)
-        if not table or not column:
-            return None
-        if joined in NO_PARAMETER:
-            return ColumnCondition(table, column, joined, -1)
-        if rest[-1:] == ["?"] or rest[-3:] == ["(", "?", ")"]:
-            operator = "".join(word for word in rest if word not in ("?", "(", ")", "BINARY"))
-            if operator in COMPARISONS and (operator == "IN") == (rest[-1] == ")"):
-                return ColumnCondition(table, column, COMPARISONS[operator], words[:end].count("?") - 1)
-        return None
 
     def _read_tables(self) -> None:
         """Find tables and aliases after FROM, JOIN, INTO and UPDATE."""

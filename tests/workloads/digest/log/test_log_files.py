@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import gzip
+import os
 
 import pytest
 
+from pytest_dbcluster import wait
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.workloads.digest.log import log_files
 from pytest_dbcluster.workloads.digest.log.log_files import GENERAL, SLOW, open_log
@@ -25,7 +27,8 @@ NEW_GENERAL = (
 
 def entries(path, text):
     """The entries of a log with this text."""
-    return list(open_log(write(path / "log", text)).entries())
+    with open_log(write(path / "log", text)) as log:
+        return list(log.entries())
 
 
 @pytest.mark.parametrize("vendor", ["mariadb", "mysql"])
@@ -71,17 +74,19 @@ def test_a_restart_of_the_server_is_no_part_of_a_statement(tmp_path):
 
 def test_an_entry_of_an_unknown_form_is_counted(tmp_path):
     """And the others are read."""
-    log = open_log(write(tmp_path / "log", slow(["SELECT 1"]) + "# User@Host: x\nnothing\n" + entry("SELECT 2")))
+    text = slow(["SELECT 1"]) + "# User@Host: x\nnothing\n" + entry("SELECT 2")
+    with open_log(write(tmp_path / "log", text)) as log:
+        found = [one.text for one in log.entries()]
 
-    assert [one.text for one in log.entries()] == ["SELECT 1", "SELECT 2"]
+    assert found == ["SELECT 1", "SELECT 2"]
     assert log.unread == 1
 
 
 @pytest.mark.parametrize("text", [OLD_GENERAL, NEW_GENERAL], ids=["mariadb", "mysql"])
 def test_a_general_log_has_statements_without_figures(tmp_path, text):
     """An executed prepared statement is a statement; preparing it is not."""
-    log = open_log(write(tmp_path / "log", text))
-    found = [one for one in log.entries() if one.command != "Prepare"]
+    with open_log(write(tmp_path / "log", text)) as log:
+        found = [one for one in log.entries() if one.command != "Prepare"]
 
     assert log.kind == GENERAL
     assert [(one.thread, one.command, one.text) for one in found[1:]] == [
@@ -97,7 +102,24 @@ def test_a_gzip_file_is_read_as_it_is(tmp_path):
     path = tmp_path / "slow.log.gz"
     path.write_bytes(gzip.compress(slow(["SELECT 1"]).encode()))
 
-    assert [one.text for one in open_log(path).entries()] == ["SELECT 1"]
+    with open_log(path) as log:
+        assert [one.text for one in log.entries()] == ["SELECT 1"]
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_pipe_is_read_once(tmp_path, packed):
+    """So a log needs no place on a disk; its size is what was read."""
+    os.mkfifo(tmp_path / "pipe")
+    text = slow([f"SELECT {number}" for number in range(20_000)])
+    data = gzip.compress(text.encode()) if packed else text.encode()
+    with wait.threads(1) as writing:
+        written = writing.submit((tmp_path / "pipe").write_bytes, data)
+        with open_log(tmp_path / "pipe") as log:
+            found = [one.text for one in log.entries()]
+        written.result()
+
+    assert found == [f"SELECT {number}" for number in range(20_000)]
+    assert log.bytes == len(text) > log_files.CHUNK
 
 
 def test_a_cut_gzip_file_is_an_error(tmp_path):
@@ -105,29 +127,34 @@ def test_a_cut_gzip_file_is_an_error(tmp_path):
     path = tmp_path / "slow.log.gz"
     path.write_bytes(gzip.compress(slow([f"SELECT {number}" for number in range(500)]).encode())[:-500])
 
-    with pytest.raises(ConfigError, match="damaged gzip file"):
-        list(open_log(path).entries())
+    with pytest.raises(ConfigError, match="damaged gzip file"), open_log(path) as log:
+        list(log.entries())
 
 
-def test_entries_over_the_borders_of_chunks_are_whole(tmp_path, monkeypatch):
-    """For every size of a chunk."""
+@pytest.mark.parametrize("size", [7, 50, 333])
+def test_entries_over_the_borders_of_chunks_are_whole(size):
+    """For every size of a chunk; lines too."""
     text = slow([f"SELECT '{'x' * number}'" for number in range(30)])
-    whole = entries(tmp_path, text)
-    for size in (7, 50, 333):
-        monkeypatch.setattr(log_files, "CHUNK", size)
-        with log_files.open_text(tmp_path / "log") as file:
-            assert len(list(log_files.blocks(file))) == len(whole) == 30
+
+    def chunks():
+        return (text[at : at + size] for at in range(0, len(text), size))
+
+    assert list(log_files.blocks(chunks())) == list(log_files.blocks([text]))
+    assert len(list(log_files.blocks(chunks()))) == 30
+    assert "".join(log_files.lines(chunks())) == text
 
 
 def test_a_statement_that_is_too_long_is_cut(tmp_path, monkeypatch):
     """The next entry is whole, and memory stays small."""
-    monkeypatch.setattr(log_files, "CHUNK", 100)
+    monkeypatch.setattr(log_files, "CHUNK", 1000)
     monkeypatch.setattr(log_files, "LONGEST", 1000)
-    with log_files.open_text(write(tmp_path / "log", slow([f"SELECT '{'x' * 50_000}'", "SELECT 2"]))) as file:
-        first, second = log_files.blocks(file)
+    long = f"SELECT '{'x' * 50_000}'"
+    general = HEAD + COLUMNS + f"\t\t     8 Query\t{long}\n\t\t     8 Query\tSELECT 2\n"
+    for text in (slow([long, "SELECT 2"]), general):
+        first, second = entries(tmp_path, text)
 
-    assert len(first) < 1200
-    assert second.endswith("SELECT 2;\n")
+        assert 900 < len(first.text) < 3100
+        assert second.text == "SELECT 2"
 
 
 def test_bytes_that_are_no_utf8_are_no_error(tmp_path):
@@ -135,31 +162,33 @@ def test_bytes_that_are_no_utf8_are_no_error(tmp_path):
     path = tmp_path / "log"
     path.write_bytes(slow(["SELECT 'X'"]).encode().replace(b"X", b"\xff\xfe"))
 
-    (one,) = open_log(path).entries()
+    with open_log(path) as log:
+        (one,) = log.entries()
     assert one.text == "SELECT '\udcff\udcfe'"
 
 
 def test_a_slow_log_is_known_by_its_first_entries(tmp_path):
     """Without the lines of a start of the server too."""
-    assert open_log(write(tmp_path / "log", entry("SELECT 1"))).kind == SLOW
+    with open_log(write(tmp_path / "log", entry("SELECT 1"))) as log:
+        assert log.kind == SLOW
 
 
 @pytest.mark.parametrize("text", ["", "\n\n", HEAD + COLUMNS], ids=["empty", "blank", "only a head"])
 def test_an_empty_log_says_how_to_get_one(tmp_path, text):
     """With the options of the server."""
     with pytest.raises(ConfigError, match="has no statement: set slow_query_log = ON and long_query_time = 0"):
-        open_log(write(tmp_path / "log", text))
+        entries(tmp_path, text)
 
 
 def test_a_file_that_is_no_log_is_refused(tmp_path):
     """The message names what a log has."""
     with pytest.raises(ConfigError, match="is neither a slow log nor a general log"):
-        open_log(write(tmp_path / "log", "CREATE TABLE t (id INT);\n"))
+        entries(tmp_path, "CREATE TABLE t (id INT);\n")
 
 
 def test_a_missing_file_is_refused(tmp_path):
     """With the system's reason; a directory too."""
-    with pytest.raises(ConfigError, match=r"cannot read the log .*: No such file"):
-        open_log(tmp_path / "nothing")
-    with pytest.raises(ConfigError, match="is a directory: name the file"):
-        open_log(tmp_path)
+    with pytest.raises(ConfigError, match=r"cannot read the log .*: No such file"), open_log(tmp_path / "nothing"):
+        pass
+    with pytest.raises(ConfigError, match="is a directory: name the file"), open_log(tmp_path):
+        pass

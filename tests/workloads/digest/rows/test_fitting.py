@@ -16,7 +16,9 @@ CREATE TABLE shelves (
     FOREIGN KEY (parent) REFERENCES shelves (id)
 );
 CREATE TABLE boxes (code VARCHAR(9) PRIMARY KEY, size INT NOT NULL);
-CREATE TABLE extras (id INT PRIMARY KEY, shelf INT NOT NULL, FOREIGN KEY (shelf) REFERENCES shelves (id));
+CREATE TABLE extras (
+    id INT PRIMARY KEY, shelf INT NOT NULL, size INT NOT NULL, FOREIGN KEY (shelf) REFERENCES shelves (id)
+);
 """
 WHOLE = [("SELECT id FROM shelves", {"sent": 40, "examined": 40})] * 30  # the table has 40 rows
 
@@ -71,12 +73,97 @@ def test_times_that_are_not_over_are_in_the_future(files):
 
 
 @pytest.mark.parametrize(
-    "where",
-    ["title LIKE '%lamp%' OR title LIKE 'lamp%'", "title LIKE '%lamp%'", "depth <= 1 OR depth > 7", "depth < 900000"],
+    ("where", "expected"),
+    [
+        ("depth = 1 OR hidden = 1", "depth = CASE {7} THEN 1 ELSE 0 END, hidden = CASE {7} THEN 1 ELSE 0 END"),
+        ("depth = 1 OR depth = 2", "depth = CASE {4} THEN 1 {7} THEN 2 ELSE 3 END"),
+        ("depth IN (1, 2)", "depth = CASE {4} THEN 1 {7} THEN 2 ELSE 3 END"),
+        ("depth BETWEEN 2 AND 4", "depth = CASE {7} THEN 2 ELSE 5 END"),
+        ("(depth < 2 OR parent IS NULL) AND open = 1",
+         "depth = CASE {7} THEN 1 ELSE 2 END, open = CASE {7} THEN 1 ELSE 0 END, "
+         "parent = CASE {7} THEN NULL ELSE parent END"),
+        ("title LIKE '%lamp%'",
+         "title = CASE {7} THEN REPLACE(:title_1, '%', '') ELSE IF(title LIKE :title_1, '', title) END"),
+    ],
+)  # fmt: skip
+def test_alternatives_and_patterns_are_met_as_often(files, where, expected):
+    """Values of one column share the rows; the rows of different columns are the same ones."""
+    made = files(found(where, 7))
+    parts = re.sub(r"{(\d)}", r"WHEN id * 7919 % 40 < \1", expected)
+
+    assert f"UPDATE shelves SET {parts};\n" in made["fit.sql"]
+    assert "not fitted" not in made["digest.md"]
+    assert "lamp" not in "".join(made.values())
+
+
+def test_an_alternative_keeps_the_rows_that_it_needs_alone(files):
+    """The other one gets the rest."""
+    text = files(found("depth = 1", 10), found("depth = 1 OR depth = 2", 30))["fit.sql"]
+
+    assert "depth = CASE WHEN id * 7919 % 40 < 20 THEN 2 WHEN id * 7919 % 40 < 30 THEN 1 ELSE 3 END;" in text
+
+
+EXTRAS = ("SELECT id FROM extras", {"sent": 120, "examined": 120})
+
+
+@pytest.mark.parametrize(
+    ("rest", "sent", "share"),
+    [
+        ("JOIN shelves s ON s.id = e.shelf WHERE s.open = 1", 30, 10),
+        ("JOIN shelves s ON s.id = e.shelf AND s.open = 1 WHERE s.id = 5", 2, 27),
+        (", shelves s WHERE s.id = e.shelf AND s.open = 1 AND e.shelf = 7", 3, 40),
+    ],
 )
-def test_other_conditions_change_no_row(files, where):
-    """Patterns, alternatives, and large numbers."""
-    assert "fit.sql" not in files(found(where, 7))
+def test_a_join_finds_as_many_rows(files, rest, sent, share):
+    """Of 120 extras on 40 shelves: 3 for each shelf."""
+    made = files(EXTRAS, (f"SELECT e.id FROM extras e {rest}", {"sent": sent, "examined": 120}))
+    parts = "1" if share == 40 else f"CASE WHEN id * 7919 % 40 < {share} THEN 1 ELSE 0 END"
+
+    assert f"UPDATE shelves SET open = {parts};\n" in made["fit.sql"]
+    assert "not fitted" not in made["digest.md"]
+
+
+@pytest.mark.parametrize(
+    ("statement", "reason"),
+    [
+        ("SELECT id FROM shelves WHERE depth < 900000", "generated values of depth stay as they are"),
+        ("SELECT id FROM shelves WHERE NOT (depth = 1)", "NOT ( depth = ? ) is not analysed"),
+        ("SELECT COUNT(*) FROM shelves WHERE depth = 1", "it returns one row, whatever it finds"),
+        ("SELECT DISTINCT title FROM shelves WHERE depth = 1", "GROUP BY or DISTINCT hides how many rows it finds"),
+        ("SELECT id FROM shelves WHERE depth = 1 LIMIT 7", "LIMIT hides how many rows it would find"),
+        ("SELECT id FROM shelves WHERE ends > '2020-01-01'",
+         "ends is compared with another time than that of the statement"),
+        ("SELECT id FROM shelves WHERE id > 5 AND depth = 1 LIMIT 20",
+         "several keys or a range of keys beside other conditions"),
+        ("SELECT e.id FROM extras e JOIN shelves s ON s.id = e.shelf WHERE s.open = 1 AND e.size = 2",
+         "conditions on several tables: extras, shelves"),
+        ("SELECT e.id FROM extras e JOIN boxes b ON b.size = e.size WHERE e.size = 2", "size and size have no key"),
+        ("SELECT e.id FROM extras e LEFT JOIN shelves s ON s.id = e.shelf WHERE e.size = 2",
+         "an outer join is not analysed"),
+        ("SELECT id FROM shelves WHERE id = 3 OR depth = 1", "OR joins the key id with another condition"),
+    ],
+)  # fmt: skip
+def test_a_statement_that_is_not_fitted_is_named(files, statement, reason):
+    """With its text, in which no value of the log is."""
+    made = files(EXTRAS, ("SELECT size FROM boxes WHERE code = 'b'", {}), (statement, {"sent": 7, "examined": 40}))
+    (line,) = [line for line in made["digest.md"].splitlines() if line.endswith("``")]
+
+    assert "\n## Conditions that are not fitted\n" in made["digest.md"]
+    assert re.fullmatch(rf"- select_\w+\.sql: {re.escape(reason)}: ``SELECT .*``", line)
+    assert re.sub(r"'[^']*'|(?<!\w)\d+", "?", statement) in line
+
+
+def test_searches_by_keys_need_no_fit(files):
+    """They find rows by values that generated rows have."""
+    made = files(
+        *[found(f"id = {number} OR id = {number + 1}", 2) for number in range(1, 5)],
+        *[found(f"id BETWEEN {number} AND {number + 9}", 10) for number in range(1, 5)],
+        ("SELECT id FROM extras WHERE shelf = 3", {"sent": 3, "examined": 3}),
+        ("SELECT shelf, COUNT(*) FROM extras WHERE id < 9 GROUP BY shelf", {"sent": 3, "examined": 8}),
+        found("title IS NOT NULL", 40),
+    )
+
+    assert "fitted" not in made["digest.md"]
 
 
 def test_what_a_limit_hides_is_not_known(files):
