@@ -139,12 +139,14 @@ def test_joins_alternatives_and_keys_of_others_come_back(setting, tmp_path):
     )
     again = SQLFiles(directory(tmp_path / "again", {"browse.sql": None, **files}), threads=2)
     run = digest_check.check(found, read, again, setting)
-    ((new, paid),) = setting.cluster.nodes[0].query(
-        f"SELECT SUM(paid * (id > {found.rows['orders']})), SUM(paid) FROM {again.database}.orders"
+    ((paid,),) = setting.cluster.nodes[0].query(
+        f"SELECT SUM(paid) FROM {again.database}.orders WHERE id > {found.rows['orders']}"
     )
+    classes = run.sessions.classes.found.values()
+    updates = sum(one.count for one in classes if run.roles[one.runs[0][0]].verb == "UPDATE")
     again.clean(setting)
 
     assert found.unfitted == []
     assert "WHERE id = :new_orders_id;" in files["update_orders.sql"]
     assert [str(one) for one in digest_check.compare(found, read, run) if not one.fits] == []
-    assert new > 4 * (paid - new)  # the others are loaded rows that were the newest ones
+    assert updates >= paid > 0.8 * updates  # the first ones find loaded rows
