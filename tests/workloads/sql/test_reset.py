@@ -58,7 +58,7 @@ def test_a_copy_brings_everything_back(each_setting, files):
 
     assert all(before != after for before, after in zip(loaded, run, strict=True))
     assert rows() == loaded
-    assert tables.copy_back(node, workload.database, tables.loaded_tables(node, workload.database)) == []
+    assert tables.copies(workload.database).restore(node, list(workload.read.tables)) == []
 
 
 def test_a_copy_takes_no_triggers(setting, files):

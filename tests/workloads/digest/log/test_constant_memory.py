@@ -6,7 +6,7 @@ import random
 import tracemalloc
 
 from pytest_dbcluster.workloads.digest.log import sessions, statement_shapes, transaction_classes
-from pytest_dbcluster.workloads.digest.log.log_files import LogEntry
+from pytest_dbcluster.workloads.digest.log.log_files import Figures, LogEntry
 from pytest_dbcluster.workloads.digest.log.sessions import Sessions
 
 # What is kept at most, small enough for short logs.
@@ -29,7 +29,7 @@ def entries(transactions):
             texts += [f"SELECT {columns} FROM t", f"DELETE FROM t WHERE id IN ({ids})", f"SELECT '{'x' * number}'"]
             drawn.shuffle(texts)
         for text in ("BEGIN", *texts, "COMMIT"):
-            yield LogEntry(number, "Query", text, "shop", 0.001, 1, 1, 0, 9)
+            yield LogEntry(number, "Query", text, "shop", Figures(0.001, 1, 1, 0), 9)
 
 
 def held(transactions):
