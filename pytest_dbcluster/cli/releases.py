@@ -49,13 +49,14 @@ def add_image(image: argparse.ArgumentParser) -> None:
 
 def run_releases(arguments: argparse.Namespace) -> int:
     """``dbcluster releases``: list the releases and tools, and their directories."""
-    from pytest_dbcluster.releases import find
+    from pytest_dbcluster.releases import catalogue, find
 
     rows = [
         (row.name, row.supplier, row.state, row.version, size_text(row.size), row.source)
         for row in find.list_releases()
     ]
     print(layout.plain(("release", "source", "state", "version", "size", "where"), rows))
+    print(f"\nuntried from every source: {', '.join(catalogue.UNTRIED)}")
     return 0
 
 

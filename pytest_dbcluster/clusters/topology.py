@@ -130,6 +130,13 @@ class Topology(abc.ABC):
         """Return why servers of this release cannot run this topology; empty if they can."""
         return ""
 
+    def remark(self, release: Release, options: Mapping[str, str]) -> str:
+        """Return a line about settings of ours that are not the vendor's defaults; empty for none.
+
+        ``options`` are the user's server options by name; they override ours.
+        """
+        return ""
+
     def writers(self, nodes: Sequence[Node]) -> Sequence[Node]:
         """Return the nodes that accept writes; without a proxy, workloads use the first of them.
 

@@ -56,6 +56,9 @@ PROGRAMS = {
     "pxc": (*PXC_PROGRAMS, "mysqlsh"),
 }
 
+# Products that no machine of ours has started, from any source.
+UNTRIED = ("percona", "pxc")
+
 # The server that a product is built from: statements, options and statuses have the names of that server.
 _UPSTREAM = {"percona": "mysql", "pxc": "mysql"}
 

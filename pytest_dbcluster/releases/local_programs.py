@@ -58,6 +58,9 @@ def link_programs(product: str, location: str, programs: Mapping[str, Path], roo
                 (staging / "bin").mkdir()
                 for program, path in programs.items():
                     (staging / "bin" / program).symlink_to(path.resolve())
+                for extra in {path.resolve().parent / shims.EXTRA for path in programs.values()}:
+                    if extra.is_dir():
+                        (staging / "bin" / shims.EXTRA).symlink_to(extra)
             shims.add_other_names(staging / "bin", product)
             (staging / "sbin").symlink_to("bin")
             cache.write_manifest(staging / _SIGNATURE, signature)

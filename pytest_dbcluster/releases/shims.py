@@ -11,7 +11,7 @@ import fnmatch
 import os
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pytest_dbcluster.errors import ProvisionError, Unsupported
@@ -38,6 +38,20 @@ home=${{0%/*}}; home=${{home%/*}}
 exec "$home/{loaders}/{name}" --inhibit-cache --library-path "{path}" {argv0}"$home/{program}" "$@"
 """
 
+# Percona XtraDB Cluster has XtraBackup in this directory beside the script of its state transfers.
+EXTRA = "pxc_extra"
+_EXTRA_PROGRAM = """\
+#!/bin/sh
+exec "${{0%/*/*/*/*}}/{name}" "$@"
+"""
+# The script starts the server again, as the program in /proc/PID/exe. That is the loader here. Without an answer, the
+# script starts the server in PATH, which is the shim.
+_READLINK = """\
+#!/bin/sh
+case "$*" in */proc/*/exe) exit 0 ;; esac
+PATH=/usr/bin:/bin exec readlink "$@"
+"""
+
 
 def make(entry: Path, patterns: Sequence[str], architecture: str, *, remove_others: bool = True) -> Path:
     """Make ``entry/bin`` with every program of ``entry/root`` that matches a pattern. Returns its path.
@@ -52,7 +66,8 @@ def make(entry: Path, patterns: Sequence[str], architecture: str, *, remove_othe
         f"$home/{directory.relative_to(entry)}" for directory in library_directories(unpacked, architecture)
     )
     argv0 = '--argv0 "$0" ' if _keeps_argv0(loader) else ""
-    programs = _programs(unpacked, patterns)
+    extra = _extra_programs(unpacked)
+    programs = _programs(unpacked, patterns) | {name: program for name, (program, _) in extra.items()}
     if remove_others:
         _remove_others(unpacked, set(programs.values()))
     for name, program in programs.items():
@@ -72,6 +87,7 @@ def make(entry: Path, patterns: Sequence[str], architecture: str, *, remove_othe
             name.startswith("wsrep_")
         ):
             shutil.copy(program, bin_ / name)
+    _lay_out_extra(bin_, extra)
     return bin_
 
 
@@ -122,6 +138,21 @@ def _programs(unpacked: Path, patterns: Sequence[str]) -> dict[str, Path]:
                 if real.is_file() and path.name not in programs:
                     programs[path.name] = real
     return programs
+
+
+def _extra_programs(unpacked: Path) -> dict[str, tuple[Path, Path]]:
+    """The programs of XtraBackup: name of the shim -> (program, its path below ``bin/``)."""
+    found = sorted((unpacked / "usr/bin" / EXTRA).glob("*/bin/*"))
+    return {f"{path.parts[-3]}-{path.name}": (path, path.relative_to(unpacked / "usr/bin")) for path in found}
+
+
+def _lay_out_extra(bin_: Path, extra: Mapping[str, tuple[Path, Path]]) -> None:
+    """Make ``bin/pxc_extra`` with the programs of XtraBackup, where the script of a state transfer looks for them."""
+    scripts = {place: _EXTRA_PROGRAM.format(name=name) for name, (_, place) in extra.items()}
+    for place, text in {**scripts, **({Path("readlink"): _READLINK} if scripts else {})}.items():
+        (bin_ / place).parent.mkdir(parents=True, exist_ok=True)
+        (bin_ / place).write_text(text, encoding="utf-8")
+        (bin_ / place).chmod(0o755)
 
 
 def _remove_others(unpacked: Path, kept: set[Path]) -> None:

@@ -43,7 +43,8 @@ class Resolution:
     - root: the directory that stands for the ``/`` of the host that the my.cnf files came from.
     - parity_profile: the parity profile for specs that name none.
 
-    ``overridden`` collects one line for each overridden or unused option, and for each choice of a proxy. ``building``
+    ``overridden`` collects one line for each overridden or unused option, and for each choice of a
+    topology or proxy. ``building``
     locks the machine for downloads and starts; all other answers need no lock.
     """
 
@@ -96,8 +97,8 @@ class Resolution:
         check_release(release, topology, proxy)
         check_client(client_of, release)
         options, common, template, settings = self._options(spec, release, topology)
-        if proxy and (line := proxy.remark(topology, release)):
-            self._note(line)
+        remarks = [topology.remark(release, options), proxy.remark(topology, release) if proxy else ""]
+        self._note(*filter(None, remarks))
         static = Variant(
             spec,
             release,

@@ -37,7 +37,6 @@ from pytest_dbcluster.system import cache
 from pytest_dbcluster.workloads.workload import HasDataSet, Workload
 
 FORMAT = 6  # of a reference in the cache; increase it if its fields or the compared variables change
-APPLIERS = "wsrep_slave_threads"
 WRITES_TABLE = "dbcluster_control.writes"
 # The version of MariaDB ends with -log if a log was on at the start. This changes nothing but the name.
 NAMED_AT_START = "version"
@@ -268,7 +267,7 @@ class References:
         with self._server(variant, variant.options, nodes) as server:
             wanted = server.nodes[0].variables()
         # Surplus appliers end only when they apply a write of another node, so a single node would keep them.
-        if APPLIERS in dict(variant.dynamic):
+        if variant.dialect.galera and not dict(variant.dynamic).keys().isdisjoint(variant.dialect.galera.appliers):
             nodes = min(2, variant.spec.nodes)
         with self._server(variant, dict(variant.static), nodes) as server:
             changed = differences(server.nodes[0].variables(), wanted)
@@ -363,11 +362,13 @@ class Switch:
         If variants differ in that number, each switch writes at least once.
         """
         nodes, cold = self.cluster.nodes, self._cold_start(self.cluster.nodes[0])
-        if cold.get("wsrep_on") != "ON":  # servers outside a Galera cluster may have the variable too, but no applier
+        words = nodes[0].dialect.galera
+        # Servers outside a Galera cluster may have the variable too, but no applier.
+        if words is None or cold.get("wsrep_provider", "none") in ("", "none"):
             return
-        wanted = int({**cold, **changes}[APPLIERS])
+        wanted = int({**cold, **changes}[words.appliers[0]])
         limit = time.monotonic() + seconds
-        wrote, must_write = False, APPLIERS in names
+        wrote, must_write = False, not set(words.appliers).isdisjoint(names)
         while (
             wrong := [
                 f"{node.name} has {n}"

@@ -18,7 +18,7 @@ from pytest_dbcluster.releases.find import Known
 
 
 def test_releases_is_a_table(monkeypatch, capsys):
-    """A row for each release and source, its size where it is known."""
+    """A row for each release and source, its size where it is known; below it the products that nobody has run."""
     rows = [
         Known("mariadb:10.11", "cached", "10.11.19", 147_000_000, "/x", "Debian"),
         Known("mysql:8.4", "untried", source="bookworm of http://x", supplier="MySQL's repository"),
@@ -30,6 +30,8 @@ def test_releases_is_a_table(monkeypatch, capsys):
         "release        source              state    version   size    where",
         "mariadb:10.11  Debian              cached   10.11.19  147 MB  /x",
         "mysql:8.4      MySQL's repository  untried                    bookworm of http://x",
+        "",
+        "untried from every source: percona, pxc",
     ]
 
 

@@ -113,6 +113,16 @@ def test_everything_is_found_in_a_vendors_layout(name, tmp_path, monkeypatch):
     assert programs <= {path.name for path in found.bin.iterdir()}
 
 
+def test_xtrabackup_lies_beside_the_script_of_a_transfer(tmp_path, monkeypatch):
+    """The script looks for it in pxc_extra of its own directory, which is bin/ of the release."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    lay_out(LAYOUTS["PXC's packages"], tmp_path / "server")
+    found = find.find(f"pxc:8.4={tmp_path / 'server'}")
+
+    assert (found.bin / "wsrep_sst_xtrabackup-v2").exists()
+    assert (found.bin / "pxc_extra" / "README").exists()
+
+
 @pytest.mark.parametrize(
     ("output", "product", "version"),
     [

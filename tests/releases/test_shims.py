@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -137,3 +139,37 @@ def test_the_architecture_is_known_without_dpkg(monkeypatch):
     monkeypatch.setattr(shims, "machine", lambda: "riscv64")
     with pytest.raises(Unsupported, match=r"^releases run on x86_64 and aarch64, not on riscv64$"):
         shims.architecture()
+
+
+def test_xtrabackup_is_where_the_script_of_a_transfer_looks(entry):
+    """Percona XtraDB Cluster has it beside the script; each of its programs also runs through the loader."""
+    for version in ("pxb-8.0", "pxb-8.4"):
+        place = entry / f"root/usr/bin/pxc_extra/{version}/bin"
+        place.mkdir(parents=True)
+        (place / "xtrabackup").write_bytes(b"\x7fELF...")
+    bin_ = made(entry)
+
+    for version in ("pxb-8.0", "pxb-8.4"):
+        output = subprocess.check_output([bin_ / f"pxc_extra/{version}/bin/xtrabackup", "--x"], text=True)
+        assert f"{entry}/root/usr/bin/pxc_extra/{version}/bin/xtrabackup --x\n" in output
+
+
+def test_the_program_of_a_server_is_not_its_loader(entry):
+    """A transfer starts the program in /proc/PID/exe, or the server in PATH where that has no answer."""
+    (entry / "root/usr/bin/pxc_extra/pxb-8.4/bin").mkdir(parents=True)
+    (entry / "root/usr/bin/pxc_extra/pxb-8.4/bin/xbstream").write_bytes(b"\x7fELF...")
+    readlink = made(entry) / "readlink"
+    (entry / "link").symlink_to("root")
+
+    def read(path):
+        environment = {"PATH": f"{readlink.parent}:/usr/bin:/bin"}
+        command = ["sh", "-c", 'readlink -f "$1"', "sh", str(path)]
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
+
+    assert read(f"/proc/{os.getpid()}/exe") == ""
+    assert read(entry / "link") == f"{entry}/root\n"
+
+
+def test_other_products_have_no_readlink(entry):
+    """Only the scripts of Percona XtraDB Cluster ask for the program of a server."""
+    assert not (made(entry) / "readlink").exists()

@@ -8,6 +8,7 @@ import types
 
 import pytest
 
+from pytest_dbcluster.clusters.dialects.lookup import dialect
 from pytest_dbcluster.clusters.servers.data_template import template
 from pytest_dbcluster.clusters.servers.node import Node
 from pytest_dbcluster.clusters.servers.options import differences
@@ -16,6 +17,7 @@ from pytest_dbcluster.clusters.startup import ready_template
 from pytest_dbcluster.errors import ProvisionError
 from pytest_dbcluster.hosts.provisioners.fake import FakeProvisioner
 from pytest_dbcluster.spec import ClusterSpec, HostNeeds
+from pytest_dbcluster.testbed import variants
 from pytest_dbcluster.testbed.variants import WRITES_TABLE, References, Switch, split
 from tests.support.clusters import variant_of
 from tests.support.fakes import variable
@@ -218,6 +220,25 @@ def test_writes_of_a_switch_do_not_meet_those_of_other_nodes(galera2):
         assert galera2.nodes[0].query(f"SELECT node FROM {WRITES_TABLE} ORDER BY node") == [(0,), (1,)]
     finally:
         switch.to({}, {"wsrep_slave_threads"})
+
+
+@pytest.mark.parametrize(
+    ("product", "name", "written"),
+    [("pxc", "wsrep_slave_threads", True), ("pxc", "wsrep_applier_threads", True), ("mysql", "x", False)],
+)
+def test_appliers_are_counted_under_each_of_their_names(product, name, written, monkeypatch):
+    """PXC shows their number under two names; a switch that sets one of them writes. MySQL has no Galera."""
+    wrote = []
+    status = {"wsrep_applier_thread_count": "4"}
+    node = types.SimpleNamespace(name="node1", dialect=dialect(product, "8.4.6"), status=lambda pattern: status)
+    switch = Switch.__new__(Switch)
+    switch.cluster = types.SimpleNamespace(nodes=[node])
+    switch._cold = {"node1": {"wsrep_provider": "/x.so", "wsrep_applier_threads": "1", "wsrep_slave_threads": "1"}}
+    monkeypatch.setattr(variants, "of_each", lambda nodes, ask: [ask(node) for node in nodes])
+    monkeypatch.setattr(switch, "_write", lambda *, first: wrote.append(first))
+    switch._match_appliers({"wsrep_applier_threads": "4", "wsrep_slave_threads": "4"}, {name})
+
+    assert wrote == [True] * written
 
 
 def test_a_node_that_has_no_table_yet_is_waited_for():

@@ -1,8 +1,9 @@
 """Dialects: each vendor's names for programs, options, statuses and statements. Data, not branches in the code.
 
 ``lookup.dialect("mariadb", "10.11.19")`` returns the ``Dialect`` of a version. ``mariadb`` and ``mysql`` have the data
-of each vendor. ``implied_options`` has options that a version lacks because its behaviour is fixed. ``former_options``
-explains removed and renamed options. A new vendor needs a module here and a line in ``lookup``.
+of each vendor, ``pxc`` the fields in which Percona XtraDB Cluster differs from MySQL. ``implied_options`` has options
+that a version lacks because its behaviour is fixed. ``former_options`` explains removed and renamed options. A new
+vendor needs a module here and a line in ``lookup``.
 """
 
-__all__ = ["dialect", "former_options", "implied_options", "lookup", "mariadb", "mysql"]
+__all__ = ["dialect", "former_options", "implied_options", "lookup", "mariadb", "mysql", "pxc"]

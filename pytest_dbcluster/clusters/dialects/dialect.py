@@ -104,13 +104,34 @@ class SemiSyncDialect:
 
 @dataclasses.dataclass(frozen=True)
 class GaleraDialect:
-    """How one vendor's servers transfer their state to a Galera node without data."""
+    """Galera of one vendor's servers: options, full state transfers (SST), and names of variables."""
+
+    every: Mapping[str, str]
+    """Options that every node needs, in addition to those that the topology sets for all vendors."""
+
+    preset: Mapping[str, str]
+    """Options of every node that a user may override."""
 
     transfer: str
     """The method of full state transfers, ``wsrep_sst_method``."""
 
     has_account: bool
     """Whether a transfer needs the account of ``wsrep_sst_auth``."""
+
+    appliers: tuple[str, ...]
+    """The names of the variable with the number of applier threads; the first one is set."""
+
+    position: tuple[str, ...]
+    """Options with which ``--wsrep-recover`` writes the position to the log."""
+
+    alone: tuple[str, ...]
+    """Options of a template's first start, without Galera, which makes its accounts; empty for no such start."""
+
+    not_probed: frozenset[str]
+    """Variables that no probe may set to their own value, because this leaves or joins a cluster."""
+
+    keyless: Mapping[str, tuple[str, ...]]
+    """Variable -> its values with which a server refuses writes to tables without a primary key."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -204,7 +225,7 @@ class Dialect:
     """The names for semi-synchronous replication."""
 
     galera: GaleraDialect | None
-    """The state transfers of Galera; None for servers without Galera, or if we cannot set them up."""
+    """Galera's options, transfers and names; None for servers without Galera, or if we cannot set it up."""
 
     @property
     def preset(self) -> dict[str, str]:

@@ -113,5 +113,7 @@ def explanation(vendor: str, version: Version, name: str) -> str:
             return fate if not since else f"{fate} (in {vendor} {'.'.join(map(str, since))} or before)"
     if name in _LONG_AGO:
         return _LONG_AGO[name]
+    if name.startswith("pxc_"):
+        return "an option of Percona XtraDB Cluster"
     other, prefixes = _OTHERS.get(vendor, ("", ()))
     return f"an option of {other} servers" if name.startswith(prefixes) else ""

@@ -6,18 +6,20 @@ import dataclasses
 import functools
 import math
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from pytest_dbcluster.clusters.dialects.dialect import Dialect
 from pytest_dbcluster.clusters.dialects.implied_options import implied_options
 from pytest_dbcluster.clusters.dialects.mariadb import MARIADB
-from pytest_dbcluster.clusters.dialects.mysql import MYSQL, PXC_CHANGES
+from pytest_dbcluster.clusters.dialects.mysql import MYSQL
+from pytest_dbcluster.clusters.dialects.pxc import PXC
 from pytest_dbcluster.errors import Unsupported
 from pytest_dbcluster.releases import catalogue
 
 _DIALECTS = {"mariadb": MARIADB, "mysql": MYSQL}
 # Product -> fields that differ from those of the server that it is built from.
-_PRODUCTS: dict[str, dict[str, Any]] = {"pxc": PXC_CHANGES}
+_PRODUCTS: dict[str, Mapping[str, Any]] = {"pxc": PXC}
 # (vendor, first version, first version after the range, fields that differ from the newest version's)
 _VERSIONS: tuple[tuple[str, tuple[int, ...], tuple[int, ...], dict[str, Any]], ...] = (
     (
@@ -39,7 +41,7 @@ _VERSIONS: tuple[tuple[str, tuple[int, ...], tuple[int, ...], dict[str, Any]], .
 def dialect(vendor: str, version: str = "") -> Dialect:
     """Return the dialect of a vendor's version (``10.11.19``); an empty text is the newest version.
 
-    Percona's products (percona, pxc) have the dialect of MySQL.
+    Percona Server has the dialect of MySQL. Percona XtraDB Cluster differs from it by the fields of ``pxc.PXC``.
 
     Raises Unsupported for an unknown vendor, and for a version older than the oldest known one.
     """

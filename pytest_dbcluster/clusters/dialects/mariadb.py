@@ -146,6 +146,15 @@ MARIADB = Dialect(
     plain=("--skip-ssl",),
     replication=_REPLICATION,
     semisync=_SEMISYNC,
-    # rsync, the default, cannot read a private directory if root started the server
-    galera=GaleraDialect(transfer="mariabackup", has_account=True),
+    galera=GaleraDialect(
+        every={"wsrep_on": "ON"},
+        preset={},
+        transfer="mariabackup",  # rsync, the default, cannot read a private directory if root started the server
+        has_account=True,
+        appliers=("wsrep_slave_threads",),
+        position=(),
+        alone=(),
+        not_probed=frozenset(),
+        keyless={},
+    ),
 )

@@ -49,7 +49,7 @@ _SEMISYNC = SemiSyncDialect(
     wanted="rpl_semi_sync_source_wait_for_replica_count",
 )
 
-_DROP_OTHERS = (
+DROP_OTHERS = (
     "SELECT CONCAT(QUOTE(user), '@', QUOTE(host)) FROM mysql.user "
     "WHERE user NOT IN ('{user}', '{load}', 'mysql.sys', 'mysql.session', 'mysql.infoschema'{more})"
 )
@@ -71,7 +71,7 @@ MYSQL = dataclasses.replace(
     plugins=("group_replication.so", "semisync_source.so", "semisync_replica.so", "mysql_clone.so"),
     log_current="innodb_redo_log_current_lsn",
     log_flushed="innodb_redo_log_flushed_to_disk_lsn",
-    drop_others=_DROP_OTHERS.format(more="", user="{user}", load="{load}"),
+    drop_others=DROP_OTHERS.format(more="", user="{user}", load="{load}"),
     variables="SELECT LOWER(v.variable_name), v.variable_value, 0, UPPER(COALESCE(m.data_type, '')), "
     "COALESCE(m.min_value, ''), COALESCE(m.max_value, ''), '', COALESCE(m.variable_scope, 'GLOBAL') "
     "FROM performance_schema.global_variables v LEFT JOIN performance_schema.variables_metadata m "
@@ -89,12 +89,3 @@ MYSQL = dataclasses.replace(
     semisync=_SEMISYNC,
     galera=None,
 )
-
-# Percona XtraDB Cluster makes these accounts and roles (percona-docker, percona-xtradb-cluster-8.4 at 4a70f863).
-PXC_CHANGES = {
-    "drop_others": _DROP_OTHERS.format(
-        more=", 'mysqlxsys', 'mysql.pxc.internal.session', 'mysql.pxc.sst.role'",
-        user="{user}",
-        load="{load}",
-    )
-}

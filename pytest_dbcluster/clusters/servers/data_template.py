@@ -152,9 +152,15 @@ def _make(release: Release, host: Host, initial: dict[str, str], directory: Path
         environment={"PATH": f"{release.bin}:/usr/sbin:/usr/bin:/sbin:/bin"},
     )
     host.push(_first_sql(vendor.create_accounts, node.password).encode(), f"{host.directory}/first.sql")
-    node.configure({**_template_options(release, vendor), "init_file": f"{host.directory}/first.sql"}, initial)
+    options, words = _template_options(release, vendor), vendor.galera if release.wsrep_provider else None
+    node.configure({**options, "init_file": f"{host.directory}/first.sql"}, initial)
     try:
-        node.start(*(["--wsrep-new-cluster"] if release.wsrep_provider and vendor.galera else []))
+        if words and words.alone:
+            node.start(*words.alone)
+            node.wait_answering(120)
+            node.stop()
+            node.configure(options, initial)
+        node.start(*(["--wsrep-new-cluster"] if words else []))
         node.wait_answering(120)
         wait.until(lambda: _not_ready(node), f"node {node.name}, to read its tables", seconds=120)
         for (account,) in node.query(vendor.drop_others.format(user=ADMIN, load=LOAD)):
@@ -189,7 +195,8 @@ def _template_options(release: Release, vendor: Dialect) -> dict[str, str]:
     if release.wsrep_provider is None or vendor.galera is None:
         return options
     return options | {
-        "wsrep_on": "ON",
+        **vendor.galera.every,
+        **vendor.galera.preset,
         "wsrep_provider": str(release.wsrep_provider),
         "wsrep_cluster_address": "gcomm://",
         "wsrep_node_address": "127.0.0.1",
@@ -204,7 +211,9 @@ def plugin_directory(release: Release) -> Path:
 
 def _variables(node: Node) -> list[dict[str, Any]]:
     rows = node.query(node.dialect.variables)
-    refused = {name for name, *_ in rows if not _settable(node, name)} if node.dialect.probed else set()
+    kept = node.dialect.galera.not_probed if node.dialect.galera else frozenset()
+    names = [name for name, *_ in rows] if node.dialect.probed else []
+    refused = {name for name in names if name in kept or not _settable(node, name)}
     return [
         {
             "name": name,

@@ -27,8 +27,8 @@ _PLACE = frozenset(
     binlog_do_db binlog_ignore_db bootstrap console daemonize default_time_zone feedback
     file_key_management gtid_domain_id help init_rpl_role initialize initialize_insecure log_error_services
     master_host master_password master_port master_user
-    named_pipe offline_mode proxy_protocol_networks read_only replicate_do_db replicate_do_table replicate_ignore_db
-    replicate_ignore_table replicate_rewrite_db replicate_same_server_id replicate_wild_do_table
+    named_pipe offline_mode proxy_protocol_networks pxc_maint_mode read_only replicate_do_db replicate_do_table
+    replicate_ignore_db replicate_ignore_table replicate_rewrite_db replicate_same_server_id replicate_wild_do_table
     replicate_wild_ignore_table report_password report_user require_secure_transport server_uuid skip_grant_tables
     skip_replica_start skip_slave_start ssl ssl_cipher ssl_fips_mode super_read_only syslog tc_heuristic_recover
     tls_ciphersuites tls_version transaction_read_only user validate_config version wsrep_gtid_domain_id wsrep_gtid_mode

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pytest_dbcluster import registry
+from pytest_dbcluster.clusters.dialects.lookup import dialect
 from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.spec import PARITIES
 
@@ -24,7 +25,6 @@ _SAME = {
     "character_set_server": "utf8mb4",
     "collation_server": "utf8mb4_general_ci",
 }
-# By vendor; "galera" is added for nodes of the galera topology.
 _OWN: Mapping[str, Mapping[str, str]] = {
     "mariadb": {
         "slave_parallel_threads": APPLIERS,
@@ -33,8 +33,9 @@ _OWN: Mapping[str, Mapping[str, str]] = {
         "innodb_snapshot_isolation": "OFF",
     },
     "mysql": {"replica_parallel_workers": APPLIERS},
-    "galera": {"wsrep_slave_threads": APPLIERS, "log_slave_updates": "ON"},
 }
+# For nodes of Galera, besides the number of appliers: they write the transactions of other nodes to their binlog.
+_UPDATES: Mapping[str, str] = {"mariadb": "log_slave_updates", "mysql": "log_replica_updates"}
 
 
 def options(parity: str, release: Release, topology: str) -> dict[str, str]:
@@ -46,4 +47,6 @@ def options(parity: str, release: Release, topology: str) -> dict[str, str]:
         raise registry.unknown("parity", parity, PARITIES)
     if parity == "vendor":
         return {}
-    return {**_SAME, **_OWN[release.upstream], **_OWN.get(topology, {})}
+    words = dialect(release.product, release.version).galera if topology == "galera" else None
+    galera = {words.appliers[0]: APPLIERS, _UPDATES[release.upstream]: "ON"} if words else {}
+    return {**_SAME, **_OWN[release.upstream], **galera}

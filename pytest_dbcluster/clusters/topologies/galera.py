@@ -16,6 +16,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 
 from pytest_dbcluster import wait
+from pytest_dbcluster.clusters.dialects.dialect import GaleraDialect
 from pytest_dbcluster.clusters.dialects.lookup import dialect
 from pytest_dbcluster.clusters.servers.connection import SQLError
 from pytest_dbcluster.clusters.servers.galera_options import variable_of
@@ -23,6 +24,7 @@ from pytest_dbcluster.clusters.servers.health import Health
 from pytest_dbcluster.clusters.servers.node import ADMIN, Node, of_each
 from pytest_dbcluster.clusters.servers.path_options import provider_pairs
 from pytest_dbcluster.clusters.topology import Pulse, Topology
+from pytest_dbcluster.releases import catalogue
 from pytest_dbcluster.releases.release import Release
 
 PULSE = {
@@ -62,6 +64,13 @@ class Galera(Topology):
             return f"{release.name} ({release.source}): we cannot set up the state transfers of {release.product}"
         return ""
 
+    def remark(self, release: Release, options: Mapping[str, str]) -> str:
+        """Return the vendor's options that we set and the user does not, such as that traffic is not encrypted."""
+        words = dialect(release.product, release.version).galera
+        ours = [f"{name}={value}" for name, value in words.preset.items() if name not in options] if words else []
+        untried = " is untried, and its" if release.product in catalogue.UNTRIED else ":"
+        return f"galera on {release.name}{untried} nodes start with {', '.join(ours)}" if ours else ""
+
     def acknowledgement(self, variables: Mapping[str, str], nodes: int) -> str:
         """Return that all nodes have certified a commit when it returns; other nodes may still apply it."""
         return "certified on all nodes" if nodes > 1 else "one server"
@@ -77,10 +86,10 @@ class Galera(Topology):
         """
         group, transfer, snapshot = self._ports_of(node)
         members = ",".join(f"{peer.host.address}:{self._ports_of(peer)[0]}" for peer in peers)
-        address, state = node.host.address, node.dialect.galera
-        assert state, "`lacks` refuses other servers"
+        address, words = node.host.address, _words(node)
         return {
-            "wsrep_on": "ON",
+            **words.every,
+            **words.preset,
             "wsrep_provider": str(node.release.wsrep_provider),
             "wsrep_cluster_name": self._name,
             "wsrep_cluster_address": f"gcomm://{members}",
@@ -88,8 +97,8 @@ class Galera(Topology):
             "wsrep_node_address": address,
             STATE_OPTIONS: f"base_port={group};gmcast.listen_addr=tcp://{address}:{group};"
             f"ist.recv_addr={address}:{transfer}",
-            "wsrep_sst_method": state.transfer,
-            **({"wsrep_sst_auth": f"{ADMIN}:{node.password}"} if state.has_account else {}),
+            "wsrep_sst_method": words.transfer,
+            **({"wsrep_sst_auth": f"{ADMIN}:{node.password}"} if words.has_account else {}),
             "wsrep_sst_receive_address": f"{address}:{snapshot}",
         }
 
@@ -202,9 +211,15 @@ def recover_position(node: Node) -> list[str]:
         return []
     log = f"{node.host.directory}/recover.log"
     node.host.run(["rm", "-f", log])
-    node.host.run([*node.command, "--wsrep-recover", f"--log-error={log}"])
-    positions = re.findall(r"WSREP: Recovered position: *(\S+:-?\d+)", node.host.pull(log).decode("utf-8", "replace"))
+    node.host.run([*node.command, "--wsrep-recover", f"--log-error={log}", *_words(node).position])
+    positions = re.findall(r"Recovered position: *(\S+:-?\d+)", node.host.pull(log).decode("utf-8", "replace"))
     return [f"--wsrep-start-position={positions[-1]}"] if positions else []
+
+
+def _words(node: Node) -> GaleraDialect:
+    words = node.dialect.galera
+    assert words, "`lacks` refuses other servers"
+    return words
 
 
 def _mark_bootstrap(node: Node) -> None:

@@ -124,10 +124,23 @@ def refuse_unfit(cluster: Cluster, database: str, names: Collection[str] | None 
     topology = cluster.spec.topology
     if topology not in REPLICATING:
         return
+    strict = _refuses_keyless(cluster.writers[0]) if topology == "galera" else ""
     for table in user_tables(cluster.writers[0], database):
         reason = unfit(topology, table.name, table.engine, table.keyed)
+        if strict and not table.keyed:
+            reason = reason or (
+                f"table {table.name} has no primary key, and servers with {strict} refuse writes to such a table: add "
+                "one to the schema, or set another value"
+            )
         if reason and (names is None or table.name in names):
             raise ConfigError(reason)
+
+
+def _refuses_keyless(node: Node) -> str:
+    """The variable, with its value, with which a server refuses writes to tables without a primary key; or empty."""
+    values = node.dialect.galera.keyless if node.dialect.galera else {}
+    now = {name: node.pairs(f"SHOW GLOBAL VARIABLES LIKE '{name}'").get(name, "") for name in values}
+    return next((f"{name}={value}" for name, value in now.items() if value in values[name]), "")
 
 
 def remarks(cluster: Cluster, database: str) -> list[str]:

@@ -43,6 +43,8 @@ def test_a_release_has_none_of_the_options_that_are_called_gone(name, provisione
         ("mariadb", (10, 11, 19), "group_replication_consistency", "an option of MySQL servers"),
         ("mysql", (9, 7), "aria_pagecache_buffer_size", "an option of MariaDB servers"),
         ("mysql", (9, 7), "made_up", ""),
+        ("mysql", (8, 4), "pxc_strict_mode", "an option of Percona XtraDB Cluster"),
+        ("mariadb", (), "pxc_strict_mode", "an option of Percona XtraDB Cluster"),
     ],
 )  # fmt: skip
 def test_what_became_of_an_option_depends_on_the_version(vendor, version, name, fate):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import pytest
 
 from pytest_dbcluster.clusters.dialects.lookup import dialect, numbers
@@ -25,12 +23,8 @@ def test_a_version_that_is_too_old_says_from_when_on(vendor, version):
 
 
 def test_percona_has_the_words_of_mysql():
-    """Its servers are built from MySQL of the same version; the cluster has more accounts, which it needs."""
+    """Its servers are built from MySQL of the same version."""
     assert dialect("percona", "8.4.6") == dialect("mysql", "8.4.6")
-    assert "mysql.pxc.sst.role" in dialect("pxc", "8.0.42").drop_others
-    assert dataclasses.replace(dialect("pxc", "8.0.42"), drop_others="") == dataclasses.replace(
-        dialect("mysql", "8.0.42"), drop_others=""
-    )
     with pytest.raises(Unsupported, match=r"^percona 8\.0\.28 is too old to be measured"):
         dialect("percona", "8.0.28")
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from pytest_dbcluster.cli import cache as commands
+from pytest_dbcluster.clusters.dialects.lookup import dialect
 from pytest_dbcluster.clusters.servers import data_template as module
 from pytest_dbcluster.clusters.servers.connection import SQLError
 from pytest_dbcluster.clusters.servers.data_template import template
@@ -271,3 +272,18 @@ def test_options_that_are_fixed_at_birth_select_another_template(vendor, host, e
 
     assert made.variables["innodb_page_size"].value == "8192"
     assert len([path for path in empty_templates.iterdir() if path.is_dir()]) == 1
+
+
+def test_variables_that_leave_a_cluster_are_not_probed():
+    """Each variable of MySQL's servers is set to itself, to see whether a running server may change it."""
+    asked, words = [], dialect("pxc", "8.4.6")
+    names = sorted([*words.galera.not_probed, "wsrep_applier_threads"])
+
+    def query(statement):
+        asked.append(statement)
+        return [(name, "x", 0, "", "", "", "", "GLOBAL") for name in names] if statement == words.variables else []
+
+    rows = module._variables(types.SimpleNamespace(dialect=words, query=query))
+
+    assert asked[1:] == ["SET GLOBAL wsrep_applier_threads = @@global.wsrep_applier_threads"]
+    assert {row["name"] for row in rows if row["read_only"]} == words.galera.not_probed

@@ -14,6 +14,7 @@ from pytest_dbcluster.testbed.pool import Pool
 from pytest_dbcluster.testbed.resolution import Resolution
 
 MARIADB = Release("mariadb:10.11", "mariadb", "10.11.19", Path("/nonexistent"))
+PXC = Release("pxc:8.4", "pxc", "8.4.6", Path("/nonexistent"))
 MYSQL = Release("mysql:9.7", "mysql", "9.7.4", Path("/nonexistent"))
 
 
@@ -35,6 +36,14 @@ def test_normalised_servers_have_as_many_appliers():
     assert parity.options("normalised", MARIADB, "standalone")["slave_parallel_threads"] == parity.APPLIERS
     assert parity.options("normalised", MYSQL, "standalone")["replica_parallel_workers"] == parity.APPLIERS
     assert parity.options("normalised", MARIADB, "galera")["wsrep_slave_threads"] == parity.APPLIERS
+    assert parity.options("normalised", PXC, "galera")["wsrep_applier_threads"] == parity.APPLIERS
+
+
+@pytest.mark.parametrize(("release", "name"), [(MARIADB, "log_slave_updates"), (PXC, "log_replica_updates")])
+def test_normalised_nodes_of_galera_write_transactions_of_others_to_their_binlog(release, name):
+    """The option has each vendor's name, and other topologies set it themselves."""
+    assert parity.options("normalised", release, "galera")[name] == "ON"
+    assert name not in parity.options("normalised", release, "standalone")
 
 
 def test_an_unknown_parity_lists_the_known_ones():

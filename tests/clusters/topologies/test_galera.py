@@ -63,15 +63,6 @@ def test_a_release_without_the_library_cannot_do_it(mariadb):
     assert missing(caught.value, "mariadb:10.11 (/opt/x)", "has no Galera library", "(libgalera_smm.so)") == []
 
 
-def test_percona_xtradb_cluster_cannot_do_it_yet(mariadb):
-    """It has the library, but its state transfers need other options than MariaDB's."""
-    cluster = dataclasses.replace(mariadb, name="pxc:8.4", product="pxc", version="8.4.6", source="/opt/x")
-
-    with pytest.raises(Unsupported) as caught:
-        check_release(cluster, Galera(), None)
-    assert missing(caught.value, "pxc:8.4 (/opt/x)", "cannot set up the state transfers of pxc") == []
-
-
 def test_the_restored_component_names_its_members():
     """gvwstate.dat has this node's id and the last view with all members."""
     members = [uuid.UUID(int=n) for n in (2, 1)]

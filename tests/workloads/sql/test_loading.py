@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from pytest_dbcluster.clusters.dialects.lookup import dialect
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.workloads.sql import SQLFiles, tables
 from pytest_dbcluster.workloads.workload import Setting
@@ -298,6 +299,40 @@ def test_group_replication_needs_primary_keys(setting, files):
     with pytest.raises(ConfigError, match="table names has no primary key, and group_replication refuses writes"):
         tables.refuse_unfit(cluster_of(setting, "group_replication"), workload.database)
     tables.refuse_unfit(cluster_of(setting, "galera"), workload.database)
+
+
+class StrictNode:
+    """A node whose server has a value of pxc_strict_mode."""
+
+    def __init__(self, node, value):
+        self.node, self.value, self.dialect = node, value, dialect("pxc", "8.4.6")
+
+    def __getattr__(self, name):
+        return getattr(self.node, name)
+
+    def pairs(self, statement):
+        """The variable that is asked for."""
+        assert statement == "SHOW GLOBAL VARIABLES LIKE 'pxc_strict_mode'"
+        return {"pxc_strict_mode": self.value}
+
+
+@pytest.mark.parametrize("value", ["ENFORCING", "MASTER", "PERMISSIVE", "DISABLED"])
+def test_strict_mode_needs_primary_keys(setting, files, value):
+    """A unique key without NULL serves as one, as in the tables of mysqlslap; other modes take any table."""
+    created = "CREATE TABLE names (id SERIAL, name VARCHAR(9)); CREATE TABLE logs (id INT, UNIQUE (id));"
+    workload = files({**SMALL, "schema.sql": created})
+    workload.prepare(setting)
+    node = StrictNode(setting.cluster.writers[0], value)
+    cluster = SimpleNamespace(spec=SimpleNamespace(topology="galera"), writers=[node])
+
+    if value in ("ENFORCING", "MASTER"):
+        with pytest.raises(
+            ConfigError, match=f"table logs has no primary key, and servers with pxc_strict_mode={value}"
+        ):
+            tables.refuse_unfit(cluster, workload.database)
+    tables.refuse_unfit(cluster, workload.database, ["names"])
+    if value == "PERMISSIVE":
+        tables.refuse_unfit(cluster, workload.database)
 
 
 @pytest.fixture
