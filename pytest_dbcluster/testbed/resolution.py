@@ -78,6 +78,18 @@ class Resolution:
                 self._releases[name] = self.provisioner.supply(name, self.progress)
         return self._releases[name]
 
+    def programs(self, spec: ClusterSpec) -> Release:
+        """The release of a spec, which can run its topology and proxy. Raises Unsupported if it cannot, else as above.
+
+        It says nothing about the options of the spec.
+        """
+        if spec.release is None:
+            raise ConfigError(f"neither cluster {spec} nor the run names a release")
+        topology, proxy = look_up(spec, self.provisioner)
+        release = self.release(spec.release)
+        check_release(release, topology, proxy)
+        return release
+
     def resolve(self, spec: ClusterSpec, *, switched: bool = True, client_of: Iterable[Workload] = ()) -> Variant:
         """The variant of a spec. The server's list of options decides which options are valid.
 
