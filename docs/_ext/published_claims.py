@@ -97,7 +97,7 @@ class _NoRounds(RoundSource):
     def __init__(self, call: MeasureCall) -> None:
         workload, release = call.workload, call.release
         several = [*call.on] * (len(workload) if isinstance(workload, Mapping) else 1)
-        variants = [SimpleNamespace(spec=spec, release=SimpleNamespace(name=str(release))) for spec in several]
+        variants = [SimpleNamespace(spec=spec, release_name=str(release)) for spec in several]
         workloads, self.names = names.pairs(workload, cast("list[Variant]", variants))
         self.mode = "" if isinstance(workload, Mapping) else workload.mode_name
         self.load = call.called or " and ".join(dict.fromkeys(map(str, workloads)))

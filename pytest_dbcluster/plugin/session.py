@@ -180,7 +180,7 @@ class DBSession:
             # If the run's release lacks a topology, the test is skipped. If the spec names the release, it is wrong.
             if spec.release is None:
                 raise
-            raise ConfigError(f"{spec} names the release {spec.release}: {error}") from error
+            raise ConfigError(f"{spec} names the release {spec.release_text}: {error}") from error
 
     def available(
         self, releases: Sequence[ReleaseName], on: Sequence[ClusterSpec]
@@ -193,7 +193,7 @@ class DBSession:
         _check(on, None)
         names = [str(spec) for spec in on]
         if fixed := next((spec for spec in on if spec.release), None):
-            raise ConfigError(f"measure.sweep(..., release=...): {fixed} names a release, {fixed.release}")
+            raise ConfigError(f"measure.sweep(..., release=...): {fixed} names a release, {fixed.release_text}")
         if len(set(names)) < len(names):
             raise ConfigError(f"measure.sweep(..., release=...): give the clusters different names: {', '.join(names)}")
         versions: dict[ReleaseName, tuple[int, ...]] = {}

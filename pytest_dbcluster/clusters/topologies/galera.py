@@ -16,7 +16,9 @@ import uuid
 from collections.abc import Mapping, Sequence
 
 from pytest_dbcluster import wait
+from pytest_dbcluster.clusters.dialects import release_mixes
 from pytest_dbcluster.clusters.dialects.lookup import dialect
+from pytest_dbcluster.clusters.dialects.release_mixes import NodeVersion
 from pytest_dbcluster.clusters.servers.connection import SQLError
 from pytest_dbcluster.clusters.servers.galera_options import variable_of
 from pytest_dbcluster.clusters.servers.health import Health
@@ -61,6 +63,14 @@ class Galera(Topology):
         if dialect(release.product, release.version).galera is None:
             return f"{release.name} ({release.source}): we cannot set up the state transfers of {release.product}"
         return ""
+
+    def refuses_mix(self, nodes: Sequence[NodeVersion], options: Mapping[str, str]) -> str:
+        """Return why these versions cannot be one cluster: they are of different products."""
+        return release_mixes.galera(nodes)
+
+    def mix_remark(self, nodes: Sequence[NodeVersion]) -> str:
+        """Return that the vendor does not validate these versions together, if a series lies between them."""
+        return release_mixes.galera_remark(nodes)
 
     def acknowledgement(self, variables: Mapping[str, str], nodes: int) -> str:
         """Return that all nodes have certified a commit when it returns; other nodes may still apply it."""

@@ -97,14 +97,19 @@ class ContainerProvisioner(Provisioner):
             raise ConfigError(f"cluster {spec} names no release, and so no image")
         with self._making:
             connected = self._engine or self._begin()
-        tag = self._tag(spec.release)
-        self._image(tag)
+        tags = list(map(self._tag, spec.releases))
+        for tag in dict.fromkeys(tags):
+            self._image(tag)
         directory = self._run.cluster_directory(spec)
         names = [f"node{number}" for number in range(1, spec.nodes + 1)]
         asked = spec.needs.network
         names += asked.ends if asked else ()
+        tags += tags[:1] * (len(names) - len(tags))
         with concurrent.futures.ThreadPoolExecutor(len(names)) as threads:
-            starts = [threads.submit(self._host, connected, spec, tag, directory / name) for name in names]
+            starts = [
+                threads.submit(self._host, connected, spec, tag, directory / name)
+                for tag, name in zip(tags, names, strict=True)
+            ]
             concurrent.futures.wait(starts)
         hosts = [start.result() for start in starts if not start.exception()]
         if failure := next((error for start in starts if (error := start.exception())), None):
