@@ -19,7 +19,7 @@ PYTEST = $(BIN)/$(if $(DBCLUSTER_UNSTABLE),python -m tests.support.unsteady $(DB
 # One claim of each other suite; make suites runs all claims.
 FLAGSHIPS := "suites/innodb_cluster/test_router.py::test_direct_reads_beat_the_router[key]" \
 	"suites/replication/test_semisync.py::test_async_beats_semisync[mariadb:10.11-write]" \
-	"suites/versions/test_versions.py::test_the_newer_version_is_no_slower[mariadb:10.5-mariadb:10.11-write]" \
+	"suites/versions/test_versions.py::test_no_version_is_slower_than_the_one_before[write]" \
 	"suites/galera/test_conflicts.py::test_one_writer_aborts_less[tpcc]"
 # Without the scripts that take longer (noise, calibration of the table): see benchmarks/README.md.
 SPEED = $(addprefix benchmarks/,bring_up.py round_cost.py plugin_cpu.py collection.py time_to_verdict.py first_verdict.py quick_paper.py \

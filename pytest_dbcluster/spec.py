@@ -10,7 +10,7 @@ import dataclasses
 import math
 import re
 import types
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +72,31 @@ class ReleaseName:
     def __str__(self) -> str:
         """The name without the directory, for test ids and tables."""
         return f"{self.product}:{self.version}"
+
+
+# The release of all nodes of a cluster, or of each node.
+Releases = ReleaseName | tuple[ReleaseName, ...]
+
+
+def parse_releases(text: str) -> Releases:
+    """The release of all nodes, or of each node: ``mariadb:10.11+11.8+11.8``, as results name them. Raises ConfigError.
+
+    A part without a product has that of the first one. The last part may have a directory.
+    """
+    names, equals, directory = str(text).strip().partition("=")
+    first, *others = names.split("+")
+    product = first.partition(":")[0]
+    parts = [first, *(name if ":" in name else f"{product}:{name}" for name in others)]
+    *before, last = parts
+    releases = [*map(ReleaseName.parse, before), ReleaseName.parse(f"{last}{equals}{directory}")]
+    return releases[0] if len(releases) == 1 else tuple(releases)
+
+
+def join_releases(names: Sequence[str]) -> str:
+    """The text for the releases, or exact versions, of all nodes: ``mariadb:10.11+11.8``; one name if all are equal."""
+    first, *others = dict.fromkeys(names) if len(set(names)) == 1 else names
+    product = f"{first.partition(':')[0]}:"
+    return "+".join([first, *(name.removeprefix(product) for name in others)])
 
 
 def normal_option(name: str) -> str:
@@ -211,8 +236,11 @@ class ClusterSpec:
     nodes: int
     """Number of servers, from 1."""
 
-    release: ReleaseName | None
-    """The release, such as ``"mariadb:11.8"``; None for the release of the run (``--db-release``)."""
+    release: Releases | None
+    """The release, such as ``"mariadb:11.8"``; None for the release of the run (``--db-release``).
+
+    A tuple has the release of each node: ``("mariadb:10.11", "mariadb:11.8")``. Equal ones become one release.
+    """
 
     options: tuple[tuple[str, str], ...]
     """My.cnf options of the servers, as a mapping; kept as pairs, sorted by normal name. A spec with a mapping and
@@ -243,7 +271,7 @@ class ClusterSpec:
         self,
         topology: str,
         nodes: int = 1,
-        release: ReleaseName | str | None = None,
+        release: ReleaseName | str | Sequence[ReleaseName | str] | None = None,
         options: Mapping[str, object] | Iterable[tuple[str, object]] = (),
         cnf: Iterable[str] = (),
         proxy: str | None = None,
@@ -260,7 +288,7 @@ class ClusterSpec:
         values = {
             "topology": topology,
             "nodes": nodes,
-            "release": ReleaseName.parse(release) if isinstance(release, str) else release,
+            "release": _releases(release, nodes, topology),
             "options": tuple(sorted(pairs.items())),
             "cnf": (cnf,) if isinstance(cnf, str) else tuple(cnf),
             "proxy": proxy,
@@ -279,7 +307,7 @@ class ClusterSpec:
             raise ConfigError(f"nodes={self.nodes!r} of a {self.topology} cluster: a cluster has 1 node or more")
         for field, kind, example in (
             ("topology", str, "the name of a topology, such as galera"),
-            ("release", ReleaseName | None, 'a release such as "mariadb:11.8"'),
+            ("release", ReleaseName | tuple | None, 'a release such as "mariadb:11.8", or one for each node'),
             ("proxy", str | None, "the name of a proxy, such as haproxy, or None"),
             ("needs", HostNeeds, "HostNeeds(...), such as HostNeeds(cores=1)"),
             ("name", str, "a short text"),
@@ -378,12 +406,40 @@ class ClusterSpec:
         return self if self.release else dataclasses.replace(self, release=release)
 
     @property
+    def releases(self) -> tuple[ReleaseName, ...]:
+        """The release of each node, in order; empty if the spec names none."""
+        if self.release is None:
+            return ()
+        return self.release if isinstance(self.release, tuple) else (self.release,) * self.nodes
+
+    @property
+    def release_text(self) -> str:
+        """The release, or those of all nodes, as text: ``mariadb:10.11+11.8``; empty if the spec names none."""
+        return join_releases(list(map(str, self.releases))) if self.release else ""
+
+    @property
     def short_name(self) -> str:
         """The name in test ids and tables: ``galera3``, ``flush_2``."""
         return self.name or f"{self.topology}{self.nodes}"
 
     def __str__(self) -> str:
         return self.short_name
+
+
+def _releases(release: object, nodes: int, topology: str) -> object:
+    """The value of ``ClusterSpec.release``; other types stay as they are. Raises ConfigError for a wrong number."""
+    parsed = parse_releases(release) if isinstance(release, str) else release
+    if not isinstance(parsed, list | tuple):
+        return parsed
+    found = tuple(ReleaseName.parse(one) if isinstance(one, str) else one for one in parsed)
+    if wrong := [one for one in found if not isinstance(one, ReleaseName)]:
+        raise ConfigError(f"release={release!r} of a {topology} cluster: {wrong[0]!r} is no release")
+    if len(found) != nodes:
+        raise ConfigError(
+            f"release={release!r} of a {topology} cluster with nodes={nodes}: name one release for all nodes, or one "
+            f"for each, not {len(found)}"
+        )
+    return found[0] if len(set(found)) == 1 else found
 
 
 def _pairs(options: object) -> dict[str, str]:

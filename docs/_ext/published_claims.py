@@ -12,7 +12,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
@@ -97,7 +97,7 @@ class _NoRounds(RoundSource):
     def __init__(self, call: MeasureCall) -> None:
         workload, release = call.workload, call.release
         several = [*call.on] * (len(workload) if isinstance(workload, Mapping) else 1)
-        variants = [SimpleNamespace(spec=spec, release=SimpleNamespace(name=str(release))) for spec in several]
+        variants = [SimpleNamespace(spec=spec, release_name=str(release)) for spec in several]
         workloads, self.names = names.pairs(workload, cast("list[Variant]", variants))
         self.mode = "" if isinstance(workload, Mapping) else workload.mode_name
         self.load = call.called or " and ".join(dict.fromkeys(map(str, workloads)))
@@ -159,6 +159,12 @@ class _NoSession:
 
     def curve_begins(self, curve: Curve) -> None:
         """Do nothing: its points are noted when they are claimed."""
+
+    def available(
+        self, releases: Sequence[ReleaseName], on: Sequence[ClusterSpec]
+    ) -> tuple[list[ReleaseName], list[str]]:
+        """Raise AssertionError: no published measurement compares releases."""
+        raise AssertionError(f"{', '.join(map(str, on))}: a test of a published measurement has a curve over releases")
 
 
 class _Listing:

@@ -31,7 +31,7 @@ from pytest_dbcluster.measuring.drawing.round_source import RoundSource
 from pytest_dbcluster.measuring.drawing.rules import Rules
 from pytest_dbcluster.measuring.measurement import Measurement
 from pytest_dbcluster.rounds import round_length
-from pytest_dbcluster.spec import ClusterSpec, ReleaseName
+from pytest_dbcluster.spec import ClusterSpec
 from pytest_dbcluster.system import cache
 from pytest_dbcluster.testbed import calibrations
 from pytest_dbcluster.testbed.calibrations import LEAST_ROUNDS, Calibration, CalibrationKey, PairDifference
@@ -114,9 +114,7 @@ def run_calibrate(arguments: argparse.Namespace) -> int:
         length = seconds / arguments.pairs / PARTS
         workload = with_seconds(workload, min(round_length.USUAL, max(round_length.SHORTEST, length)))
     nodes = usual_nodes(arguments.topology) if arguments.nodes is None else arguments.nodes
-    spec = ClusterSpec(
-        arguments.topology, nodes=nodes, release=ReleaseName.parse(arguments.release), proxy=arguments.proxy
-    )
+    spec = ClusterSpec(arguments.topology, nodes=nodes, release=arguments.release, proxy=arguments.proxy)
     images = parse_images(arguments.image, arguments.provisioner)
     machines = remote_arguments(arguments, arguments.provisioner)
     pool = open_pool(arguments.provisioner, images=images, machines=machines, progress=tell)

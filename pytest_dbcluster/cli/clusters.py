@@ -41,7 +41,7 @@ from pytest_dbcluster.hosts.provisioners.container import engine
 from pytest_dbcluster.hosts.provisioners.ssh.leftovers import EndedLeftovers, Leftovers
 from pytest_dbcluster.hosts.runs import Run
 from pytest_dbcluster.reporting.tables import layout
-from pytest_dbcluster.spec import DEFAULT_RELEASE, PARITIES, ClusterSpec, ReleaseName
+from pytest_dbcluster.spec import DEFAULT_RELEASE, PARITIES, ClusterSpec
 from pytest_dbcluster.system import cache
 from pytest_dbcluster.system.machine_lock import Turns
 from pytest_dbcluster.testbed.resolution import Resolution
@@ -212,7 +212,7 @@ def leave_running(
             progress(own_options(line, ("cnf", "cnf_root")))
         stack.enter_context(turns.building())
         servers = variant.topology.servers(spec.nodes)
-        progress(f"starting {servers} x {variant.release.name} {variant.release.version} as {spec.topology}")
+        progress(f"starting {servers} x {variant.release_name} {variant.version} as {spec.topology}")
         cluster = bring_up(variant.to_start(), provisioner, progress=progress)
         progress(f"ready in {cluster.ready_seconds:.1f} s")
         if cluster.path and (asked := spec.needs.network):
@@ -367,8 +367,9 @@ def run_up(arguments: argparse.Namespace) -> int:
     nodes = topology.usual_nodes(arguments.topology) if arguments.nodes is None else arguments.nodes
     root = Path(arguments.cnf_root) if arguments.cnf_root else None
     below = cnf_file.read(Path(arguments.cnf), root) if arguments.cnf else None
-    name = ReleaseName.parse(arguments.release)
-    spec = ClusterSpec(arguments.topology, nodes=nodes, release=name, proxy=arguments.proxy, parity=arguments.parity)
+    spec = ClusterSpec(
+        arguments.topology, nodes=nodes, release=arguments.release, proxy=arguments.proxy, parity=arguments.parity
+    )
     spec = spec.with_options(options_of(arguments.option))
     if arguments.rtt is not None:
         spec = spec.with_needs(rtt=option_seconds("--rtt", arguments.rtt, "5ms"))

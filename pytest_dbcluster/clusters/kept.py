@@ -22,6 +22,7 @@ from pytest_dbcluster.hosts.provisioner import Keeps
 from pytest_dbcluster.hosts.runs import Run
 from pytest_dbcluster.releases.find import find_program
 from pytest_dbcluster.releases.release import Release
+from pytest_dbcluster.spec import join_releases
 from pytest_dbcluster.system import owned_files
 
 FILE = "cluster.json"
@@ -114,8 +115,8 @@ def write(cluster: Cluster, provisioner: Keeps, *, name: str = "") -> Kept:
         run_id=provisioner.run_id,
         name=name or cluster.spec.short_name,
         topology=cluster.spec.topology,
-        release=release.name,
-        version=release.version,
+        release=join_releases([node.release.name for node in cluster.nodes]),
+        version=join_releases([node.release.version for node in cluster.nodes]),
         client=client,
         client_cnf=str(client_cnf),
         directory=str(provisioner.directory),

@@ -6,10 +6,11 @@ A node's my.cnf has the topology's options (``Topology.options``) and the user's
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import itertools
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from pytest_dbcluster import wait
 from pytest_dbcluster.clusters.bringing import bring
@@ -17,7 +18,7 @@ from pytest_dbcluster.clusters.cluster import Cluster
 from pytest_dbcluster.clusters.dialects.lookup import dialect
 from pytest_dbcluster.clusters.proxy import Proxy
 from pytest_dbcluster.clusters.servers import options as opts
-from pytest_dbcluster.clusters.servers.data_template import FILE, Template, directory_of, template
+from pytest_dbcluster.clusters.servers.data_template import FILE, Template, directory_of, template, upgraded_template
 from pytest_dbcluster.clusters.servers.node import Node
 from pytest_dbcluster.clusters.topology import Topology
 from pytest_dbcluster.errors import ProvisionError, Unsupported
@@ -53,6 +54,9 @@ class ResolvedCluster:
     settings: Mapping[str, str] = dataclasses.field(default_factory=dict)
     """Options of the topology, by name."""
 
+    releases: tuple[Release, ...] = ()
+    """The programs of each node, if nodes differ; ``release`` is then the oldest of them. Else empty."""
+
 
 def bring_up(
     resolved: ResolvedCluster,
@@ -63,7 +67,8 @@ def bring_up(
 ) -> Cluster:
     """Start a cluster, wait until it is ready (at most ``READY_SECONDS``, longer on slower hosts), and return it.
 
-    ``start`` is the data directory that every node starts from; the default is the template of the release.
+    ``start`` is the data directory that every node starts from; the default is the template of the release. Nodes of a
+    newer release start from an upgraded copy of the oldest release's template.
     ``progress`` receives messages for people, such as values that a server changes. If another program takes a port,
     ``bring_up`` makes up to ``TRIES`` attempts. Raises ProvisionError with the server's message for a value that it
     refuses. After an error no server, process or host remains.
@@ -83,7 +88,8 @@ def bring_up(
             cluster.ready_seconds = time.monotonic() - began
             for node in cluster.nodes:
                 node.new_errors()  # discard: an error of the start does not belong to a later round
-            for line in opts.adjustments(resolved.options, cluster.nodes[0].variables(), resolved.release.name):
+            first = cluster.nodes[0]
+            for line in opts.adjustments(resolved.options, first.variables(), first.release.name):
                 progress(line)
             return cluster
         except BaseException as error:
@@ -111,15 +117,23 @@ def _configure(
     """Return the cluster with copied data and a my.cnf on every node; no server runs yet."""
     spec, release, topology = resolved.spec, resolved.release, resolved.topology.for_cluster()
     origin = start or ready_template(release, provisioner, resolved.options, progress)
+    templates = {
+        other.key: origin if other.key == release.key else _upgraded_template(origin, other, provisioner, progress)
+        for other in resolved.releases or [release]
+    }
     needs = dataclasses.replace(spec.needs, replication_link=topology.replication_link)
     hosts = provisioner.acquire(dataclasses.replace(spec, needs=needs).on_release(release.plain_name))
     nodes: list[Node] = []
     try:
-        bring(release, hosts)
-        nodes += [Node(host.name, host, release, host.port(3306), origin.password) for host in hosts]
-        topology.place(str(origin.data), nodes, durable=start is not None)
+        for host, own in zip(hosts, resolved.releases or [release] * len(hosts), strict=True):
+            nodes.append(Node(host.name, host, own, host.port(3306), origin.password))
+        for key, template in templates.items():
+            alike = [node for node in nodes if node.release.key == key]
+            bring(alike[0].release, [node.host for node in alike])
+            topology.place(str(template.data), alike, durable=start is not None)
         for node in nodes:  # every node of a cluster gets its my.cnf here
-            node.configure(topology.options(node, nodes), resolved.options)
+            known = {name: value for name, value in resolved.options.items() if name not in node.dialect.implied}
+            node.configure(topology.options(node, nodes), known if resolved.releases else resolved.options)
         proxy = resolved.proxy_class(provisioner, topology, nodes) if resolved.proxy_class else None
         cluster = Cluster(spec, topology, hosts, nodes, proxy)
         if spec.needs.network and cluster.path is None:
@@ -128,6 +142,12 @@ def _configure(
     except BaseException:
         provisioner.give_back(hosts)
         raise
+
+
+def _upgraded_template(origin: Template, release: Release, provisioner: Provisioner, progress: Report) -> Template:
+    """The template of a newer release with the data of ``origin``. If it is missing, a separate host makes it."""
+    with _workshop(release, provisioner) as host:
+        return upgraded_template(origin, release, host, progress)
 
 
 def _fixed_options(release: Release, options: Mapping[str, str]) -> dict[str, str]:
@@ -159,6 +179,13 @@ def ready_template(
 
 
 def _template(release: Release, provisioner: Provisioner, initial: Mapping[str, str], progress: Report) -> Template:
+    with _workshop(release, provisioner) as host:
+        return template(release, host, initial, progress)
+
+
+@contextlib.contextmanager
+def _workshop(release: Release, provisioner: Provisioner) -> Iterator[Callable[[], Host]]:
+    """A function that returns a separate host with the programs of a release. Keeps its logs after an error."""
     borrowed: list[Host] = []
 
     def host() -> Host:
@@ -167,7 +194,7 @@ def _template(release: Release, provisioner: Provisioner, initial: Mapping[str, 
         return borrowed[0]
 
     try:
-        return template(release, host, initial, progress)
+        yield host
     except ProvisionError as error:
         if provisioner.logs:
             provisioner.logs.keep("template", {lent.name: lent for lent in borrowed}, error)

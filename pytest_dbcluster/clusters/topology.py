@@ -13,10 +13,13 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol, Self, runtime_checkable
 
 from pytest_dbcluster import registry, wait
+from pytest_dbcluster.clusters.dialects.release_mixes import NodeVersion
 from pytest_dbcluster.clusters.servers.health import Health
 from pytest_dbcluster.clusters.servers.node import Node
+from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.formatting import quantity
 from pytest_dbcluster.releases.release import Release
+from pytest_dbcluster.spec import ClusterSpec
 
 PLANNED: tuple[str, ...] = ()
 
@@ -125,6 +128,17 @@ class Topology(abc.ABC):
     def facts(self) -> Mapping[str, str]:
         """Return facts about the running cluster besides the variables of its servers: settings and versions."""
         return {}
+
+    def refuses_mix(self, nodes: Sequence[NodeVersion], options: Mapping[str, str]) -> str:
+        """Return why nodes of different versions cannot be this cluster, in their order; empty if they can.
+
+        options: the server options of the spec.
+        """
+        return "all nodes of such a cluster have one release"
+
+    def mix_remark(self, nodes: Sequence[NodeVersion]) -> str:
+        """Return what a user should know about nodes of different versions; empty for nothing."""
+        return ""
 
     def lacks(self, release: Release) -> str:
         """Return why servers of this release cannot run this topology; empty if they can."""
@@ -247,6 +261,12 @@ def topology(name: str) -> Topology:
     module = registry.find("topology", name, planned=PLANNED)
     instance: Topology = importlib.import_module(module).TOPOLOGY()
     return instance
+
+
+def refuse_mix(spec: ClusterSpec, made: Topology, nodes: Sequence[NodeVersion]) -> None:
+    """Raise ConfigError for nodes of different versions that cannot be this cluster."""
+    if reason := made.refuses_mix(nodes, dict(spec.options)):
+        raise ConfigError(f"release={spec.release_text} of a {spec.topology} cluster: {reason}")
 
 
 def usual_nodes(name: str) -> int:

@@ -1,13 +1,15 @@
 """Curve: one workload at several values of one field, such as 1, 4 and 16 threads, with claims at each point.
 
 Variants alternate inside a point. Points are measured one after the other. So a claim compares two variants at one
-value, and never one value with another.
+value, and never one value with another. A ``ReleaseCurve`` has releases as its values; their rounds alternate, so it
+compares them.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import inspect
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -18,11 +20,13 @@ from pytest_dbcluster.errors import ClaimFailed, ConfigError, Inconclusive
 from pytest_dbcluster.formatting import quantity
 from pytest_dbcluster.measuring.answer import Answer
 from pytest_dbcluster.measuring.measurement import Measurement
-from pytest_dbcluster.measuring.series import series_of
+from pytest_dbcluster.measuring.series import Series
 from pytest_dbcluster.rounds.round import Round
 
+RATIO_BLOCKS = 17  # the first look that bounds a ratio of variants with two instances each
 JOINING = ("at", "of", "on", "to")  # words that need the word after them
 SAME = ("threads", "concurrency")  # two names of the number of clients: a workload has one of them
+RELEASE = "release"  # the field of a curve over releases
 BLOCKS = 8  # two opening blocks; a 95 % interval of the median takes 6 rounds or more, see estimators.median_interval
 
 
@@ -35,6 +39,15 @@ class Point:
 
     measurement: Measurement
     """The measurement."""
+
+    variants: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    """The variants of the measurement at this value: shown name -> 0-based number; empty for all of them."""
+
+    @property
+    def series(self) -> dict[str, Series]:
+        """The series at this value by the name that table and chart show."""
+        named = self.variants or {name: number for number, name in enumerate(self.measurement.source.names)}
+        return {name: Series(self.measurement, number) for name, number in named.items()}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,6 +84,12 @@ class Curve:
     point_drawn: Callable[[Curve], None]
     """Is called after each point."""
 
+    notes: Sequence[str] = ()
+    """Remarks for table and chart."""
+
+    reference: str = ""
+    """The value that the others are compared with; empty if values are not compared."""
+
     def __init__(self, load: object, field: str, points: Sequence[Point]) -> None:
         self.load = _shared_words([point.measurement.source.load for point in points]) or type(load).__name__
         self.field = field
@@ -83,7 +102,16 @@ class Curve:
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
         for point in self.points:
-            yield (point.value, *series_of(point.measurement))
+            yield (point.value, *point.series.values())
+
+    def _steps(self) -> Iterator[tuple[Any, ...]]:
+        """The value and the series of each claim of ``every``."""
+        return iter(self)
+
+    @property
+    def _claimed_series(self) -> str:
+        """The series that a claim of ``every`` accepts."""
+        return f"{len(self.points[0].series)} series, one for each cluster"
 
     @calls.check_arguments("curve.every(lambda slow, fast: fast.beats(slow))")
     def every(self, claim: Callable[..., Answer]) -> Every:
@@ -96,7 +124,7 @@ class Curve:
         self._check_claim(claim)
         answers: list[tuple[object, Answer]] = []
         missing: list[tuple[object, str]] = []
-        for value, *series in self:
+        for value, *series in self._steps():
             try:
                 answer = claim(*series)
             except Inconclusive as error:
@@ -112,12 +140,12 @@ class Curve:
         return Every(self, answers, missing)
 
     def _check_claim(self, claim: Callable[..., Answer]) -> None:
-        variants = len(self.points[0].measurement.rounds)
+        _, *series = next(self._steps())
         try:
-            inspect.signature(claim).bind(*range(variants))
+            inspect.signature(claim).bind(*series)
         except TypeError as error:
             raise ConfigError(
-                f"curve.every accepts a function of {variants} series, one for each cluster, such as "
+                f"curve.every accepts a function of {self._claimed_series}, such as "
                 f"lambda a, b: b.beats(a); got {claim!r}: {error}"
             ) from None
 
@@ -137,12 +165,14 @@ class Curve:
         """
         if isinstance(blocks, bool) or not isinstance(blocks, int) or blocks < 1:
             raise ConfigError(f"curve.draw(blocks={blocks!r}): it draws 1 round of each variant or more at each point")
-        if relative_to and relative_to not in (names := self.points[0].measurement.source.names):
+        if relative_to and relative_to not in (names := list(self.points[0].series)):
             raise registry.unknown("variant of the curve", relative_to, names)
         self.baseline = relative_to
         whole, last = True, None
         for number, point in enumerate(self.points):
             measurement = point.measurement
+            if measurement is last:
+                continue
             if self.earlier and self.earlier.has(number, blocks) and not measurement.pairs:
                 self._take_over(number, self.earlier)
                 continue
@@ -169,8 +199,59 @@ class Curve:
     def _take_over(self, number: int, earlier: Drawn) -> None:
         point = self.points[number]
         point.measurement.drawn_without_claim = True
-        point.measurement.values.taken_over |= dict(enumerate(earlier.rounds[number]))
+        numbers = [series.number for series in point.series.values()]
+        point.measurement.values.taken_over |= dict(zip(numbers, earlier.rounds[number], strict=True))
         self.kept.append(point.value)
+
+
+class ReleaseCurve(Curve):
+    """A workload on the same clusters of several releases of one product, the oldest first.
+
+    All releases are in one measurement, and their rounds alternate. Iterating yields ``(release, series, ...)``.
+    Table and chart show the ratio of the speed of each release to that of the newest.
+    """
+
+    def __init__(self, load: object, measurement: Measurement, releases: Sequence[str], names: Sequence[str]) -> None:
+        each = len(names)
+        points = [
+            Point(release, measurement, {name: place * each + number for number, name in enumerate(names)})
+            for place, release in enumerate(releases)
+        ]
+        super().__init__(load, RELEASE, points)
+        self.reference = releases[-1]
+
+    def _steps(self) -> Iterator[tuple[Any, ...]]:
+        """Each release with the series of the release before it and its own, for each cluster."""
+        for older, newer in itertools.pairwise(self.points):
+            for name, series in newer.series.items():
+                yield (newer.value, older.series[name], series)
+
+    @property
+    def _claimed_series(self) -> str:
+        return "2 series, the older and the newer release"
+
+    @calls.check_arguments("curve.every(lambda older, newer: newer.no_slower_than(older, by=0.1))")
+    def every(self, claim: Callable[..., Answer]) -> Every:
+        """Ask one claim about each two neighbours: ``assert curve.every(lambda a, b: b.no_slower_than(a, by=0.1))``.
+
+        ``claim`` takes the series of the older and of the newer release; each cluster has separate claims. Otherwise
+        as ``Curve.every``.
+        """
+        return super().every(claim)
+
+    @calls.check_arguments("curve.draw()")
+    def draw(self, blocks: int = RATIO_BLOCKS, *, relative_to: str = "") -> None:
+        """Draw rounds of every release until each has ``blocks`` rounds, for table and chart, without a claim.
+
+        A ratio has an interval from 17 rounds on, or from 12 on with one cluster of each release. Raises
+        ConfigError as ``Curve.draw`` does, and for ``relative_to``.
+        """
+        if relative_to:
+            raise ConfigError(
+                f"curve.draw(relative_to={relative_to!r}): a curve over releases is shown relative to the newest, "
+                f"{self.reference}"
+            )
+        super().draw(blocks)
 
 
 @dataclasses.dataclass(eq=False)

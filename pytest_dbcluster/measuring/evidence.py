@@ -22,10 +22,10 @@ class SpecDocument:
     """The number of nodes."""
 
     release: str
-    """The release, such as ``mariadb:10.11``."""
+    """The release, such as ``mariadb:10.11``; ``mariadb:10.11+11.8`` if nodes differ."""
 
     version: str
-    """The exact version."""
+    """The exact version; ``10.11.19+11.8.6`` if nodes differ."""
 
     proxy: str
     """The name of the proxy; empty for none."""

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from pytest_dbcluster import calls
-from pytest_dbcluster.errors import ConfigError, Inconclusive
+from pytest_dbcluster.errors import ConfigError, Inconclusive, Unsupported
 from pytest_dbcluster.measuring import curve
-from pytest_dbcluster.measuring.curve import Curve, Point
+from pytest_dbcluster.measuring.curve import Curve, Point, ReleaseCurve
 from pytest_dbcluster.measuring.drawing import reach
 from pytest_dbcluster.measuring.measurement import Measurement
 from pytest_dbcluster.measuring.series import Series, series_of
@@ -86,6 +86,11 @@ class MeasureSession(Protocol):
     def curve_begins(self, curve: Curve) -> None:
         """As ``DBSession.curve_begins``."""
 
+    def available(
+        self, releases: Sequence[ReleaseName], on: Sequence[ClusterSpec]
+    ) -> tuple[list[ReleaseName], list[str]]:
+        """As ``DBSession.available``."""
+
 
 class Measure:
     """``measure(workload, on=[spec, ...])`` and ``measure.sweep(workload, on=[spec, ...], threads=(1, 4, 16))``.
@@ -101,6 +106,11 @@ class Measure:
         self._release = release
         self._item = item
         self._asked = asked
+
+    @property
+    def releases(self) -> Sequence[ReleaseName]:
+        """The releases of the run, one for each ``--db-release``, for ``sweep(..., release=measure.releases)``."""
+        return self._session.settings.releases
 
     @calls.check_arguments("default, other = measure(workload, on=[spec, other_spec])")
     def __call__(
@@ -145,11 +155,18 @@ class Measure:
 
         ``for threads, baseline, candidate in measure.sweep(...)`` claims point by point; the first claim that fails or
         is inconclusive ends the test. ``curve.every`` measures all points before it raises. ``curve.draw`` measures
-        without a claim. The plugin writes the table, chart and file of the curve after the test. Raises ConfigError
-        for a field that the workload does not have.
+        without a claim. The plugin writes the table, chart and file of the curve after the test.
+
+        ``release=("mariadb:10.11", "mariadb:11.8")`` gives a ``ReleaseCurve``: releases of one product, whose rounds
+        alternate. Releases that are not available here are left out, and the curve names them with the reason.
+
+        Raises ConfigError for a field that the workload does not have, and for clusters that name a release. Raises
+        Unsupported if fewer than two releases are available.
         """
         if isinstance(workload, Mapping):
             raise ConfigError("measure.sweep accepts one workload: it compares clusters at each value of a field")
+        if curve.RELEASE in values:
+            return self._release_curve(workload, on, swept_releases(values), across_durability, instances)
         field, workloads = curve.loads(workload, values)
         points = [
             Point(value, self._measurement(load, on, across_durability, instances, name, (field, value)))
@@ -157,6 +174,25 @@ class Measure:
         ]
         self._asked.append([point.measurement for point in points])
         sweep = Curve(workload, field, points)
+        self._session.curve_begins(sweep)
+        return sweep
+
+    def _release_curve(
+        self,
+        workload: Workload,
+        on: Sequence[ClusterSpec],
+        releases: Sequence[ReleaseName],
+        across_durability: bool,
+        instances: int | None,
+    ) -> ReleaseCurve:
+        found, missing = self._session.available(releases, on)
+        if len(found) < 2:
+            raise Unsupported(f"a curve over releases needs two or more; {'; '.join(missing)}")
+        specs = [spec.on_release(release) for release in found for spec in on]
+        measurement = self._measurement(workload, specs, across_durability, instances)
+        self._asked.append([measurement])
+        sweep = ReleaseCurve(workload, measurement, list(map(str, found)), list(map(str, on)))
+        sweep.notes = missing
         self._session.curve_begins(sweep)
         return sweep
 
@@ -243,3 +279,25 @@ class Measure:
                 swept=swept,
             )
         )
+
+
+def swept_releases(given: Mapping[str, object]) -> list[ReleaseName]:
+    """The releases of ``measure.sweep(load, on=[...], release=(...))``.
+
+    Raises ConfigError for fewer than two, for one that is there twice, for several products, and for another field.
+    """
+    values = given[curve.RELEASE]
+    if len(given) > 1 or not isinstance(values, list | tuple) or not values:
+        raise ConfigError(
+            f'measure.sweep(load, on=[...], release=("mariadb:10.11", "mariadb:11.8")) accepts a list of releases and '
+            f"no other field, got {', '.join(f'{name}={value!r}' for name, value in given.items())}"
+        )
+    found = [value if isinstance(value, ReleaseName) else ReleaseName.parse(value) for value in values]
+    shown = list(map(str, found))
+    if twice := next((name for name in shown if shown.count(name) > 1), ""):
+        raise ConfigError(f"measure.sweep(..., release=...): {twice} is there twice")
+    if len({name.product for name in found}) > 1 or len(found) < 2:
+        raise ConfigError(
+            f"measure.sweep(..., release=...) accepts two or more releases of one product, got {', '.join(shown)}"
+        )
+    return found

@@ -53,7 +53,7 @@ def _specs(values: Iterable[Any]) -> Iterator[ClusterSpec]:
 
 def _shape(spec: ClusterSpec, on: object) -> str:
     """The key of a cluster. It has no options, because one cluster can switch between options."""
-    return f"{spec.topology} {spec.nodes} {spec.proxy or ''} {spec.needs.without_network} on {spec.release or on}"
+    return f"{spec.topology} {spec.nodes} {spec.proxy or ''} {spec.needs.without_network} on {spec.release_text or on}"
 
 
 def groups(keys_of_tests: Sequence[frozenset[str]]) -> list[str]:

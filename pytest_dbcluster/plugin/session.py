@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_dbcluster import redaction
 from pytest_dbcluster.clusters import kept
-from pytest_dbcluster.errors import ConfigError, DBClusterError
+from pytest_dbcluster.clusters.dialects.lookup import numbers
+from pytest_dbcluster.errors import ConfigError, DBClusterError, ProvisionError, Unsupported
 from pytest_dbcluster.hosts import runs
 from pytest_dbcluster.hosts.kept_logs import KeptLogs
 from pytest_dbcluster.hosts.provisioner import Keeps
@@ -179,7 +180,33 @@ class DBSession:
             # If the run's release lacks a topology, the test is skipped. If the spec names the release, it is wrong.
             if spec.release is None:
                 raise
-            raise ConfigError(f"{spec} names the release {spec.release}: {error}") from error
+            raise ConfigError(f"{spec} names the release {spec.release_text}: {error}") from error
+
+    def available(
+        self, releases: Sequence[ReleaseName], on: Sequence[ClusterSpec]
+    ) -> tuple[list[ReleaseName], list[str]]:
+        """The releases that can run these clusters here, the oldest first, and a line for each other one.
+
+        Fetches them if needed. Raises ConfigError for an unknown release, for clusters that name one, and for clusters
+        with equal names.
+        """
+        _check(on, None)
+        names = [str(spec) for spec in on]
+        if fixed := next((spec for spec in on if spec.release), None):
+            raise ConfigError(f"measure.sweep(..., release=...): {fixed} names a release, {fixed.release_text}")
+        if len(set(names)) < len(names):
+            raise ConfigError(f"measure.sweep(..., release=...): give the clusters different names: {', '.join(names)}")
+        versions: dict[ReleaseName, tuple[int, ...]] = {}
+        missing = []
+        for name in releases:
+            try:
+                for spec in on:
+                    versions[name] = numbers(self.resolution.programs(spec.on_release(name)).version)
+            except (Unsupported, ProvisionError) as error:
+                versions.pop(name, None)
+                missing.append(f"{name} is left out: {error}")
+                self.report.line(missing[-1])
+        return sorted(versions, key=versions.__getitem__), missing
 
     def failover(self, load: TPCC, spec: ClusterSpec, release: ReleaseName) -> LoadedFailover:
         """Fail a cluster over under this workload, print the result, and return it.

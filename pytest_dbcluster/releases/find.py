@@ -51,6 +51,7 @@ def find(name: ReleaseName | str, *, progress: Report | None = None, mirror: str
     - the apt suites of this machine
     - other suites of its mirrors or of ``mirror`` (in the environment DBCLUSTER_MIRROR)
     - the vendor's repository
+    - a directory of ``make servers``
 
     Raises ConfigError for an unknown version. If no source has the release, raises ProvisionError, or Unsupported on
     a machine without apt. Raises ProvisionError also for a cache that other users can write. The message lists what
@@ -133,10 +134,11 @@ def _fetch(name: ReleaseName, progress: Report, mirror: str | None) -> Release:
     try:
         return cached.fetch(offer, candidates, progress)
     except (ProvisionError, Unsupported) as error:
-        tool = local_programs.tool_on_path(offer.product, str(error)) if _installable(offer.product) else None
-        if tool:
-            progress(f"{offer.name}: using {tool.source}")
-            return tool
+        is_tool = _installable(offer.product)
+        other = local_programs.tool_on_path(offer.product, str(error)) if is_tool else local_programs.in_tools(name)
+        if other:
+            progress(f"{offer.name}: using {other.source}" + ("" if is_tool else f", because {error}"))
+            return other
         kind = Unsupported if isinstance(error, Unsupported) else ProvisionError
         ways_out = _alternatives(offer.name, has_apt=kind is ProvisionError)
         raise kind(f"{offer.name} cannot be fetched: {error}. {ways_out}") from error

@@ -117,6 +117,15 @@ def in_directory(name: ReleaseName, progress: Report = lambda _: None) -> Releas
     return release if directory is given else dataclasses.replace(release, source=f"{given} (in {directory})")
 
 
+def in_tools(name: ReleaseName) -> Release | None:
+    """The newest release of this name in the directories of ``make servers``; None without one."""
+    found = (cache.root() / "tools").glob(f"{name.product}-*")
+    versions = {path: path.name.removeprefix(f"{name.product}-") for path in found if path.is_dir()}
+    fitting = [path for path, version in versions.items() if f"{version}.".startswith(f"{name.version}.")]
+    newest = max(fitting, key=lambda path: ReleaseName(name.product, versions[path]).series, default=None)
+    return in_directory(dataclasses.replace(name, directory=str(newest))) if newest else None
+
+
 def _in_directory(name: ReleaseName, directory: Path) -> Release:
     manifest = cache.read(directory)
     if manifest:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import platform
 import statistics
 from collections.abc import Callable, Mapping, Sequence
@@ -11,22 +12,23 @@ from typing import Any
 import psutil
 
 from pytest_dbcluster import formatting, redaction
-from pytest_dbcluster.claims import estimators
+from pytest_dbcluster.claims import critical_values, estimators, intervals
 from pytest_dbcluster.measuring import remarks
 from pytest_dbcluster.measuring.answer import Answer
 from pytest_dbcluster.measuring.curve import Curve, Point
 from pytest_dbcluster.measuring.evidence import ResolvedSpec
-from pytest_dbcluster.measuring.series import series_of
+from pytest_dbcluster.measuring.series import Series
 from pytest_dbcluster.reporting.documents import json_text
 from pytest_dbcluster.reporting.documents.claim_id import claim_id, join_distinct
 from pytest_dbcluster.reporting.published import Published
 from pytest_dbcluster.reporting.records import ClaimRecord, CurvePoint, CurveRecord
-from pytest_dbcluster.rounds import busy_machine, load_generator
+from pytest_dbcluster.rounds import busy_machine, load_generator, metrics, pairing
 from pytest_dbcluster.system import probes
 
 # The fields that an answer and its record have in common. An answer has a carry-over for each pair of its variants.
 _OF_ANSWER, _OF_RECORD = ({field.name for field in dataclasses.fields(kind)} for kind in (Answer, ClaimRecord))
 SHARED = (_OF_ANSWER & _OF_RECORD) - {"carry_over"}
+ALPHA = 0.0005  # of each end of the interval of a ratio in a curve
 
 
 @dataclasses.dataclass(frozen=True)
@@ -215,7 +217,7 @@ class Curves:
 
 def curve_record(curve: Curve, about: About, depends_on: Mapping[str, str], number: int = 0) -> CurveRecord | None:
     """The record of a curve; None for a curve without rounds. number: the number of the curve in its test, from 0."""
-    points = [measured for point in curve.points for measured in _points(point)]
+    points = [measured for point in curve.points for measured in _points(point, _reference(curve))]
     if not points:
         return None
     first = curve.points[0].measurement
@@ -226,27 +228,56 @@ def curve_record(curve: Curve, about: About, depends_on: Mapping[str, str], numb
         metric=first.metric,
         release=first.release,
         points=tuple(points),
-        notes=(*_not_comparable(curve), *_marks(curve), *_guest_notes(about)),
+        notes=(*_not_comparable(curve), *_equal_clusters(curve), *curve.notes, *_marks(curve), *_guest_notes(about)),
         drawn=curve.drawn,
         depends_on=depends_on,
         baseline=curve.baseline,
+        reference=curve.reference,
         number=number,
         files=_files(curve),
         **dataclasses.asdict(about),
     )
 
 
-def _points(point: Point) -> list[CurvePoint]:
-    """One CurvePoint for each variant that has rounds at this value."""
+def _reference(curve: Curve) -> dict[str, Series]:
+    """The series at the curve's reference; empty without a reference."""
+    found = [point.series for point in curve.points if point.value == curve.reference]
+    return found[0] if curve.reference else {}
+
+
+def _points(point: Point, reference: Mapping[str, Series]) -> list[CurvePoint]:
+    """One CurvePoint for each variant that has rounds at this value. reference: the series to compare with, by name."""
     measured, data = [], point.measurement.source.data
-    for series in series_of(point.measurement):
+    for name, series in point.series.items():
         if series.rounds:
             values = series.values(point.measurement.metric)
             low, high = estimators.median_interval(values) or (None, None)
             rounds = tuple(series.rounds)
             median, size = statistics.median(values), data.get(series.name, "")
-            measured.append(CurvePoint(point.value, series.name, rounds, median, low, high, size))
+            compared = _ratio(series, reference[name]) if name in reference else (None, None, None)
+            measured.append(CurvePoint(point.value, name, rounds, median, low, high, size, *compared))
     return measured
+
+
+def _ratio(series: Series, reference: Series) -> tuple[float | None, float | None, float | None]:
+    """The ratio of the speeds of two series, with its interval; None for what is not known.
+
+    The interval is that of the last look that bounds the ratio.
+    """
+    if series.number == reference.number:
+        return 1.0, None, None
+    source, both = series.measurement.source, (series.rounds, reference.rounds)
+    if not both[1] or len(both[0]) != len(both[1]):
+        return None, None, None
+    speeds = [[metrics.ratio_value(done, source.metric, source.load) for done in rounds] for rounds in both]
+    pairs = pairing.pairs_of(*both, (speeds[0], speeds[1]), instances=source.instances_in_turn())
+    centre = intervals.estimate(pairs)
+    looks = [look for look in critical_values.looks(pairs.instances) if look <= len(pairs)]
+    found = (intervals.interval(pairs.first(look), ALPHA) for look in reversed(looks))
+    bounded = next((ends for ends in found if all(map(math.isfinite, ends))), intervals.UNBOUNDED)
+    ends = estimators.widen(bounded, centre)
+    low, high = (estimators.factor(end) if math.isfinite(end) else None for end in ends)
+    return estimators.factor(centre), low, high
 
 
 def _files(curve: Curve) -> dict[str, str]:
@@ -262,6 +293,14 @@ def _not_comparable(curve: Curve) -> list[str]:
     return [reason] if reason else []
 
 
+def _equal_clusters(curve: Curve) -> list[str]:
+    """How far equal clusters can differ, for a curve that compares its values; empty for other curves."""
+    measurement = curve.points[0].measurement
+    numbers = range(len(measurement.source.names))
+    known = measurement.source.cluster_difference(*numbers, metric=measurement.metric) if curve.reference else None
+    return [dataclasses.replace(known, command="").line(measurement.metric)] if known else []
+
+
 def _guest_notes(about: About) -> list[str]:
     """A note on the guests in which servers ran; empty without guests. A chart is read without its fingerprint."""
     return [f"guests: {text}" for name, text in about.fingerprint.items() if name == "guests"]
@@ -271,7 +310,7 @@ def _marks(curve: Curve) -> list[str]:
     """A note for each value at which the load generator was the bottleneck."""
     notes = []
     for point in curve.points:
-        rounds = {series.name: series.rounds for series in series_of(point.measurement)}
+        rounds = {name: series.rounds for name, series in point.series.items()}
         if mark := load_generator.mark(rounds):
             notes.append(f"{curve.field}={point.value}: {mark}")
     return notes

@@ -208,6 +208,15 @@ class CurvePoint:
     data: str = ""
     """The size of the workload's tables, as in ClaimRecord; empty in older results."""
 
+    ratio: float | None = None
+    """The speed of the variant divided by its speed at the curve's ``reference``; None without a reference."""
+
+    ratio_low: float | None = None
+    """The lower end of the ratio's 99.9 % interval over all looks; None if too few rounds bound it."""
+
+    ratio_high: float | None = None
+    """The upper end of the ratio's 99.9 % interval; None if too few rounds bound it."""
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class CurveRecord:
@@ -220,7 +229,7 @@ class CurveRecord:
     """The workload's name."""
 
     field: str
-    """The field of the workload that is varied, such as ``threads``."""
+    """The field of the workload that is varied, such as ``threads``; ``release`` for a curve over releases."""
 
     metric: str
     """The metric of the workload."""
@@ -251,6 +260,9 @@ class CurveRecord:
 
     baseline: str = ""
     """The variant that the others are shown relative to; empty for none."""
+
+    reference: str = ""
+    """The value that the ratios of the points compare with: the newest release of a curve over releases; else empty."""
 
     number: int = 0
     """The number of the curve in its test, from 0."""

@@ -175,7 +175,7 @@ class CalibrationKey:
     @classmethod
     def of(cls, variant: Variant, workload: Workload, provisioner: Provisioner) -> CalibrationKey:
         """The key of a variant under a workload, on hosts of this provisioner."""
-        return cls.of_spec(variant.spec, variant.release.name, workload, provisioner)
+        return cls.of_spec(variant.spec, variant.release_name, workload, provisioner)
 
     @classmethod
     def of_spec(cls, spec: ClusterSpec, release: str, workload: Workload, provisioner: Provisioner) -> CalibrationKey:

@@ -15,7 +15,7 @@ def unique_names(variants: Sequence[Variant]) -> list[str]:
     """The short name of each variant. Equal names get a suffix: release, proxy, host needs, or a number."""
     names = [variant.spec.short_name for variant in variants]
     for suffixes in (
-        [f"@{variant.release.name}" for variant in variants],
+        [f"@{variant.release_name}" for variant in variants],
         [f"+{variant.spec.proxy}" if variant.spec.proxy else "" for variant in variants],
         [_needs(variant.spec.needs) for variant in variants],
     ):

@@ -187,7 +187,7 @@ class Pool:
         shown = some([f"{name}={value}" for name, value in variant.static]) or "default options"
         shown += f", with data set {variant.data_set_of.data_set}" if variant.data_set_of else ""
         progress(
-            f"starting {variant.topology.servers(spec.nodes)} x {variant.release.name} as {spec.topology} with {shown}"
+            f"starting {variant.topology.servers(spec.nodes)} x {variant.release_name} as {spec.topology} with {shown}"
         )
         cluster = bring_up(variant.to_start(), self.provisioner, start=template, progress=progress)
         progress(f"{spec.topology} of {spec.nodes} with {shown} ready in {cluster.ready_seconds:.1f} s")

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from pytest_dbcluster import formatting
 from pytest_dbcluster.clusters import topology as topologies
-from pytest_dbcluster.clusters.dialects.lookup import dialect
+from pytest_dbcluster.clusters.dialects.lookup import dialect, numbers
+from pytest_dbcluster.clusters.dialects.release_mixes import NodeVersion
 from pytest_dbcluster.clusters.proxy import Proxy, proxy_class
 from pytest_dbcluster.clusters.servers import options as opts
 from pytest_dbcluster.clusters.servers import parity
@@ -79,6 +80,27 @@ class Resolution:
                 self._releases[name] = self.provisioner.supply(name, self.progress)
         return self._releases[name]
 
+    def programs(self, spec: ClusterSpec) -> Release:
+        """The release of a spec, which can run its topology and proxy. Raises Unsupported if it cannot, else as above.
+
+        It says nothing about the options of the spec.
+        """
+        return self._programs(spec, *look_up(spec, self.provisioner))[0]
+
+    def _programs(
+        self, spec: ClusterSpec, topology: Topology, proxy: type[Proxy] | None
+    ) -> tuple[Release, tuple[Release, ...]]:
+        """The oldest release of a spec, and those of all nodes if they differ."""
+        if spec.release is None:
+            raise ConfigError(f"neither cluster {spec} nor the run names a release")
+        releases = tuple(map(self.release, spec.releases))
+        for release in {one.key: one for one in releases}.values():
+            check_release(release, topology, proxy)
+        if len({release.key for release in releases}) == 1:
+            return releases[0], ()
+        topologies.refuse_mix(spec, topology, [_node_version(one) for one in releases])
+        return min(releases, key=lambda release: numbers(release.version)), releases
+
     def resolve(self, spec: ClusterSpec, *, switched: bool = True, client_of: Iterable[Workload] = ()) -> Variant:
         """The variant of a spec. The server's list of options decides which options are valid.
 
@@ -88,16 +110,17 @@ class Resolution:
         the release of this spec. Raises ConfigError for unknown or refused names and values, and Unsupported if this
         machine or release cannot run the cluster.
         """
-        if spec.release is None:
-            raise ConfigError(f"neither cluster {spec} nor the run names a release")
         topology, proxy = look_up(spec, self.provisioner)
         opts.check_written(spec, fragments=self._fragments, root=self._root)
         settings_of(topology, dict(spec.options), spec.topology)
-        release = self.release(spec.release)
-        check_release(release, topology, proxy)
+        release, releases = self._programs(spec, topology, proxy)
         check_client(client_of, release)
         options, common, template, settings = self._options(spec, release, topology)
+        for other in {one.key: one for one in releases}.values():
+            options |= self._options(spec, other, topology)[0]
         remarks = [topology.remark(release, options), proxy.remark(topology, release) if proxy else ""]
+        if releases and (remark := topology.mix_remark([_node_version(one) for one in releases])):
+            remarks.append(f"{spec}: {remark}")
         self._note(*filter(None, remarks))
         static = Variant(
             spec,
@@ -109,8 +132,9 @@ class Resolution:
             dynamic=(),
             ends=asked.ends if (asked := spec.needs.network) else None,
             settings=tuple(sorted(settings.items())),
+            releases=releases,
         )
-        if not switched:
+        if not switched or releases:  # no reference says how the variables of several releases change together
             return static
         return self._references.make_switchable(split(static, template.variables, common), template.variables)
 
@@ -217,6 +241,10 @@ def settings_of(topology: Topology, options: Mapping[str, str], name: str) -> di
             raise ConfigError(f"option {option}={value!r} of the topology {name}: it accepts {' or '.join(values)}")
         found[option] = known
     return found
+
+
+def _node_version(release: Release) -> NodeVersion:
+    return NodeVersion(release.product, numbers(release.version))
 
 
 def check_release(release: Release, topology: Topology, proxy: type[Proxy] | None) -> None:

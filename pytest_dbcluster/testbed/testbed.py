@@ -89,7 +89,7 @@ class Testbed(RoundSource):
         # All variants have the same client release; clients of either vendor reach servers of both.
         self.client: Release = self.variants[0].release
         # Variants of one topology and release can share an instance; instances of others differ (calibrations.py).
-        kinds = {(variant.spec.topology, variant.release.name) for variant in variants}
+        kinds = {(variant.spec.topology, variant.release_name) for variant in variants}
         self.instances = (INSTANCES if len(kinds) > 1 else 1) if instances is None else instances
         self._pool, self._profile, self._progress = pool, profile, progress
         self._across_durability = across_durability

@@ -32,7 +32,7 @@ from pytest_dbcluster.formatting import Report
 from pytest_dbcluster.hosts.provisioner import Provisioner, name_of
 from pytest_dbcluster.network import NetworkNeeds
 from pytest_dbcluster.releases.release import Release
-from pytest_dbcluster.spec import ClusterSpec, HostNeeds
+from pytest_dbcluster.spec import ClusterSpec, HostNeeds, join_releases
 from pytest_dbcluster.system import cache
 from pytest_dbcluster.workloads.workload import HasDataSet, Workload
 
@@ -77,6 +77,24 @@ class Variant:
     ends: tuple[str, ...] | None = None
     """``client`` and ``proxy``, if they are on the cluster's network path; None for a cluster without a path."""
 
+    releases: tuple[Release, ...] = ()
+    """The programs of each node, if nodes differ; then ``release`` is the oldest. Empty if all have ``release``."""
+
+    @property
+    def release_name(self) -> str:
+        """The name of the release, or of those of all nodes: ``mariadb:10.11+11.8``."""
+        return join_releases([release.name for release in self.releases or [self.release]])
+
+    @property
+    def version(self) -> str:
+        """The exact version, or those of all nodes: ``10.11.19+11.8.6``."""
+        return join_releases([release.version for release in self.releases or [self.release]])
+
+    @property
+    def programs(self) -> tuple[str, ...]:
+        """The key of the programs of each node; one for all if nodes do not differ."""
+        return tuple(release.key for release in self.releases or [self.release])
+
     @property
     def network(self) -> NetworkNeeds | None:
         """The network that a switch sets on the cluster's path; None for a cluster without a path."""
@@ -106,9 +124,10 @@ class Variant:
     def with_data_set_of(self, workload: Workload) -> Variant:
         """The same variant on servers that start with the data set of this workload, if it has one.
 
-        Then the options that decide the layout of tables on disk become static, because the data set has them.
+        Then the options that decide the layout of tables on disk become static, because the data set has them. Nodes of
+        several releases start without it, and the workload makes its tables there.
         """
-        if not isinstance(workload, HasDataSet):
+        if not isinstance(workload, HasDataSet) or self.releases:
             return self
         return dataclasses.replace(self.with_static(self.dialect.shaping), data_set_of=workload)
 
@@ -122,14 +141,14 @@ class Variant:
         """The input of ``bring_up`` for a cluster of this variant, with its static options or with ``options``."""
         chosen = dict(self.static) if options is None else options
         return ResolvedCluster(
-            self._at_start, self.release, self.topology, self.proxy_class, chosen, dict(self.settings)
+            self._at_start, self.release, self.topology, self.proxy_class, chosen, dict(self.settings), self.releases
         )
 
     @property
     def cluster_key(self) -> tuple[object, ...]:
         """Variants with equal keys share one running cluster."""
         spec, data_set = self.spec, self.data_set_of.data_set if self.data_set_of else ""
-        own = (spec.topology, spec.nodes, self.release.key, spec.proxy, self._at_start.needs, spec.instance)
+        own = (spec.topology, spec.nodes, self.programs, spec.proxy, self._at_start.needs, spec.instance)
         return (*own, self.static, data_set)
 
 

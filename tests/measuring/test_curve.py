@@ -8,7 +8,7 @@ import pytest
 
 from pytest_dbcluster.errors import ClaimFailed, ConfigError, Inconclusive
 from pytest_dbcluster.measuring import curve
-from pytest_dbcluster.measuring.curve import Curve, Drawn, Point
+from pytest_dbcluster.measuring.curve import Curve, Drawn, Point, ReleaseCurve
 from pytest_dbcluster.measuring.drawing.rules import Rules
 from pytest_dbcluster.measuring.measurement import Measurement
 from pytest_dbcluster.measuring.series import series_of
@@ -400,3 +400,73 @@ def test_golden_errors_of_sweeps():
             "an unknown variant": golden.message_of(nothing.draw, relative_to="none"),
         },
     )
+
+
+RELEASES = ("mariadb:10.5", "mariadb:10.11", "mariadb:11.8")
+
+
+def over_releases(*means, names=("async",), sd=0.02, **rules):
+    """A curve over three releases whose rounds take so many seconds, for each release the clusters in turn."""
+    variants = tuple(f"{name}@{release}" for release in RELEASES for name in names)
+    source = FakeSource(variants, noisy(*means, sd=sd), load="load of 1")
+    return ReleaseCurve(Load(), Measurement(source, Rules(**{"seed": 7, **rules})), RELEASES, names)
+
+
+def test_rounds_of_all_releases_alternate():
+    """They are in one measurement, which is drawn once and checked once."""
+    made = over_releases(1.0, 1.0, 1.0)
+    told = []
+    made.point_drawn = told.append
+    made.draw(3)
+    [measurement] = {id(point.measurement): point.measurement for point in made.points}.values()
+
+    assert [(value, series.name) for value, series in made] == [(one, f"async@{one}") for one in RELEASES]
+    assert [len(series.rounds) for _, series in made] == [3, 3, 3]
+    blocks = [block for _, block, _ in measurement.source.rounds if block >= 0]
+    assert blocks == [0, 0, 0, 1, 1, 1, 2, 2, 2]
+    assert (measurement.source.checks, made.drawn, told) == (1, 3, [made])
+    assert (made.field, made.reference, made.load) == ("release", "mariadb:11.8", "load of 1")
+
+
+def test_a_claim_about_releases_is_asked_of_each_two_neighbours():
+    """The older series comes first; an answer has the name of the newer release."""
+    made = over_releases(1.0, 1.0, 3.0)
+    every = made.every(lambda older, newer: newer.no_slower_than(older, by=0.5))
+
+    assert repr(every) == "<every release of load of 1: mariadb:10.11: holds, mariadb:11.8: refuted>"
+    with pytest.raises(ClaimFailed, match=r"\nrelease=mariadb:11.8: REFUTED: async@mariadb:11.8 "):
+        bool(every)
+
+
+def test_each_cluster_has_claims_about_its_releases():
+    """Series of two clusters are not compared."""
+    seen = []
+    made = over_releases(1.0, 2.0, 1.0, 2.0, 1.0, 2.0, names=("one", "galera3"))
+    made.every(lambda older, newer: seen.append((older.name, newer.name)) or newer.no_slower_than(older, by=0.5))
+
+    assert seen == [
+        ("one@mariadb:10.5", "one@mariadb:10.11"), ("galera3@mariadb:10.5", "galera3@mariadb:10.11"),
+        ("one@mariadb:10.11", "one@mariadb:11.8"), ("galera3@mariadb:10.11", "galera3@mariadb:11.8"),
+    ]  # fmt: skip
+
+
+def test_what_an_earlier_run_drew_of_all_releases_is_kept():
+    """Nothing is drawn again."""
+    before = over_releases(1.0, 2.0, 3.0)
+    before.draw(3)
+    made = over_releases(1.0, 2.0, 3.0)
+    made.earlier = Drawn(3, [[series.rounds] for _, series in before])
+    made.draw(3)
+
+    assert made.untouched
+    assert made.kept == list(RELEASES)
+    assert [series.rounds for _, series in made] == [series.rounds for _, series in before]
+
+
+def test_a_curve_over_releases_has_its_reference():
+    """Another one is refused, and so is a claim about one series."""
+    made = over_releases(1.0, 1.0, 1.0)
+    with pytest.raises(ConfigError, match=r"is shown relative to the newest, mariadb:11\.8$"):
+        made.draw(relative_to="mariadb:10.5")
+    with pytest.raises(ConfigError, match=r"accepts a function of 2 series, the older and the newer release"):
+        made.every(lambda one: one)

@@ -73,6 +73,44 @@ WRONG = {
         lambda measure: measure.sweep(WRITE, [ONE, OTHER], threads=(1, 2)),
         ("usage: curve = measure.sweep(workload, on=",),
     ),
+    "a curve over one release": (
+        lambda measure: measure.sweep(WRITE, on=[ONE], release=("mariadb:10.11",)),
+        ("two or more releases of one product", "got mariadb:10.11"),
+    ),
+    "a curve over two products": (
+        lambda measure: measure.sweep(WRITE, on=[ONE], release=("mariadb:10.11", "mysql:9.7")),
+        ("two or more releases of one product", "got mariadb:10.11, mysql:9.7"),
+    ),
+    "a curve over one release twice": (
+        lambda measure: measure.sweep(WRITE, on=[ONE], release=("mariadb:10.11", "mariadb:10.11=/opt")),
+        ("mariadb:10.11 is there twice",),
+    ),
+    "a curve over a text": (
+        lambda measure: measure.sweep(WRITE, on=[ONE], release="mariadb:10.11"),
+        ("a list of releases and no other field", "got release='mariadb:10.11'"),
+    ),
+    "a curve over releases and threads": (
+        lambda measure: measure.sweep(WRITE, on=[ONE], release=("mariadb:10.11", "mariadb:11.8"), threads=(1, 2)),
+        ("no other field", "threads=(1, 2)"),
+    ),
+    "a curve over a product": (
+        lambda measure: measure.sweep(WRITE, on=[ONE], release=("mariadb", "mysql")),
+        ("a release is written NAME:VERSION", "got 'mariadb'"),
+    ),
+    "a curve over releases of a cluster with a release": (
+        lambda measure: measure.sweep(
+            WRITE, on=[ONE.on_release(ReleaseName("mariadb", "10.5"))], release=("mariadb:10.11", "mariadb:11.8")
+        ),
+        ("standalone1 names a release", "mariadb:10.5"),
+    ),
+    "a curve over releases of equal names": (
+        lambda measure: measure.sweep(WRITE, on=[ONE, ONE], release=("mariadb:10.11", "mariadb:11.8")),
+        ("different names", "standalone1, standalone1"),
+    ),
+    "a curve over releases of a name": (
+        lambda measure: measure.sweep(WRITE, on="galera", release=("mariadb:10.11", "mariadb:11.8")),
+        ("list of ClusterSpec", "got 'galera'"),
+    ),
     "a failover of a list": (lambda measure: measure.failover(TPCC(), on=[ONE]), ("one ClusterSpec", "got [")),
     "a failover in positions": (lambda measure: measure.failover(TPCC(), ONE), ("usage: done = measure.failover(",)),
     "a failover under another load": (lambda measure: measure.failover(WRITE, on=ONE), ("TPCC", "got MySQLSlap(")),

@@ -183,6 +183,21 @@ def test_a_tool_that_cannot_be_fetched_is_taken_from_path(tmp_path, monkeypatch)
     assert lines[-1] == f"haproxy: using {found.source}"
 
 
+def test_a_server_that_cannot_be_fetched_is_taken_from_make_servers(tmp_path):
+    """The newest fitting version wins, and progress says why it is used."""
+    for version in ("11.4.5", "11.4.10", "11.40.1"):
+        program = cache.root() / "tools" / f"mariadb-{version}" / "bin" / "mariadbd"
+        program.parent.mkdir(parents=True)
+        program.write_text(f"#!/bin/sh\necho 'mariadbd  Ver {version}-MariaDB for Linux on x86_64'\n")
+        program.chmod(0o755)
+    lines = []
+
+    found = find.find("mariadb:11.4", progress=lines.append)
+
+    assert (found.name, found.version) == ("mariadb:11.4", "11.4.10")
+    assert missing(lines[-1], "mariadb:11.4: using ", "tools/mariadb-11.4.10", "because ") == []
+
+
 def test_a_tool_that_is_nowhere_says_install(monkeypatch):
     """For a tool there is no DIRECTORY to name."""
     monkeypatch.setattr(local_programs, "tool_on_path", lambda name, reason: None)

@@ -6,8 +6,9 @@ import itertools
 
 import pytest
 
+from pytest_dbcluster.claims.cluster_difference import ClusterDifference
 from pytest_dbcluster.measuring import remarks
-from pytest_dbcluster.measuring.curve import Curve, Point
+from pytest_dbcluster.measuring.curve import Curve, Point, ReleaseCurve
 from pytest_dbcluster.measuring.drawing.rules import Rules
 from pytest_dbcluster.measuring.evidence import Evidence
 from pytest_dbcluster.measuring.measurement import Measurement
@@ -153,3 +154,37 @@ def test_a_curve_says_what_its_guests_were():
     assert made.notes == ("guests: one CPU each",)
     assert (made.baseline, made.number, made.drawn) == ("slow", 1, 1)
     assert curve_record(drawn, About("quick", 3, {"cpu": "2 x fast"}), {}).notes == ()
+
+
+class ApartSource(RoundSource):
+    """Variants on separate clusters."""
+
+    def cluster_difference(self, *numbers, metric):
+        """Five per cent."""
+        return ClusterDifference(0.05, "made up", command="dbcluster calibrate standalone")
+
+
+def over_releases(blocks):
+    """The record of a curve over three releases, with so many rounds of each."""
+    source = ApartSource(("one@old", "one@middle", "one@new"), noisy(0.5, 1.0, 1.0, sd=0.01))
+    drawn = ReleaseCurve(None, Measurement(source, Rules(seed=3)), ("old", "middle", "new"), ("one",))
+    drawn.notes = ("older is left out: made up",)
+    drawn.draw(blocks)
+    return curve_record(drawn, About("quick", 3, {}), {})
+
+
+def test_a_curve_over_releases_has_the_ratio_of_each_to_the_newest():
+    """From pairs of rounds; from 12 rounds on with an interval. How far equal clusters differ is a note."""
+    few, made = over_releases(3), over_releases(12)
+
+    assert [(one.value, one.variant) for one in made.points] == [("old", "one"), ("middle", "one"), ("new", "one")]
+    assert (made.field, made.reference, made.baseline) == ("release", "new", "")
+    assert [one.ratio for one in few.points] == [pytest.approx(2, rel=0.05), pytest.approx(1, rel=0.05), 1.0]
+    assert [one.ratio_low for one in few.points] == [None, None, None]
+    old, middle, new = made.points
+    assert 1.9 < old.ratio_low < old.ratio < old.ratio_high < 2.1
+    assert middle.ratio_low < 1 < middle.ratio_high
+    assert (new.ratio, new.ratio_low, new.ratio_high) == (1.0, None, None)
+    assert made.notes[0].startswith("separate clusters: equal ones can differ by 5.1 % in throughput")
+    assert "dbcluster calibrate" not in made.notes[0]
+    assert made.notes[1] == "older is left out: made up"

@@ -170,6 +170,8 @@ POINTS = st.builds(
     low=maybe(NUMBER),
     high=maybe(NUMBER),
     data=TEXT,
+    ratio=maybe(NUMBER),
+    ratio_low=maybe(NUMBER),
 )
 CURVES = st.builds(
     CurveRecord,
@@ -178,6 +180,7 @@ CURVES = st.builds(
     fingerprint=st.dictionaries(TEXT, TEXT, max_size=2),
     points=tuples(POINTS),
     notes=tuples(TEXT),
+    reference=TEXT,
     files=st.dictionaries(TEXT, TEXT, max_size=2),
 )
 

@@ -9,7 +9,7 @@ import pytest
 
 from pytest_dbcluster.clusters.servers.connection import Endpoint
 from pytest_dbcluster.errors import ConfigError
-from pytest_dbcluster.spec import ClusterSpec, ReleaseName, normal_option, option_text
+from pytest_dbcluster.spec import ClusterSpec, ReleaseName, normal_option, option_text, parse_releases
 from tests.support import golden
 from tests.support.facts import missing
 
@@ -210,6 +210,65 @@ def test_a_spec_keeps_its_own_release():
 
     assert GALERA.on_release(new).release == new
     assert GALERA.on_release(old).on_release(new).release == old
+
+
+OLD, NEW = ReleaseName("mariadb", "10.11"), ReleaseName("mariadb", "11.8")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ("mariadb:10.11", "mariadb:11.8", "mariadb:11.8"),
+        [OLD, NEW, "mariadb:11.8"],
+        "mariadb:10.11+11.8+11.8",
+        "mariadb:10.11+mariadb:11.8+11.8",
+    ],
+)
+def test_each_node_may_have_its_release(given):
+    """As a tuple, or as results name it; equal specs are one cluster."""
+    spec = ClusterSpec("galera", nodes=3, release=given)
+
+    assert spec.release == spec.releases == (OLD, NEW, NEW)
+    assert spec.release_text == "mariadb:10.11+11.8+11.8"
+    assert spec == ClusterSpec("galera", nodes=3, release=(OLD, NEW, NEW))
+    assert hash(spec) != hash(GALERA)
+    assert spec.with_options(innodb_io_capacity=1).on_release(OLD).release == spec.release
+
+
+def test_equal_releases_are_one():
+    """The cluster is the same as with one release."""
+    spec = ClusterSpec("galera", nodes=3, release=("mariadb:11.8",) * 3)
+
+    assert spec == ClusterSpec("galera", nodes=3, release="mariadb:11.8")
+    assert (spec.releases, spec.release_text) == ((NEW,) * 3, "mariadb:11.8")
+    assert (GALERA.releases, GALERA.release_text) == ((), "")
+
+
+def test_the_last_node_may_have_a_directory():
+    """It may have a plus in its name."""
+    assert parse_releases("mysql:8.4+9.7=/opt/my+sql") == (
+        ReleaseName("mysql", "8.4"), ReleaseName("mysql", "9.7", "/opt/my+sql"),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("given", "nodes", "words"),
+    [
+        (("mariadb:10.11", "mariadb:11.8"), 3, "nodes=3: name one release for all nodes, or one for each, not 2"),
+        (("mariadb:11.8", "mariadb:11.8"), 3, "for each, not 2"),
+        ("mariadb:10.11+11.8", 1, "nodes=1: name one release for all nodes, or one for each, not 2"),
+        ((), 3, "for each, not 0"),
+        (("mariadb:10.11", None, "mariadb:11.8"), 3, "None is no release"),
+        (("mariadb:10.11", "11.8", "mariadb:11.8"), 3, "a release is written NAME:VERSION"),
+        ("mariadb:10.11+", 2, "a release is written NAME:VERSION"),
+        (11.8, 3, "it accepts a release such as"),
+    ],
+)
+def test_wrong_releases_of_nodes_are_refused(given, nodes, words):
+    """When the spec is written."""
+    with pytest.raises(ConfigError) as caught:
+        ClusterSpec("galera", nodes=nodes, release=given)
+    assert words in str(caught.value)
 
 
 def test_an_endpoint_never_shows_its_password():

@@ -33,9 +33,10 @@ class FakeSource(RoundSource):
 
     def __init__(self, load, specs, release, parity):
         self.load = str(load)
-        self.names = [spec.short_name for spec in specs]
+        several = len({spec.release for spec in specs}) > 1
+        self.names = [f"{spec}@{spec.release}" if several else spec.short_name for spec in specs]
         version = os.environ.get("VERSION", "1.2.3")
-        documents = [spec_document(spec, str(release), version, parity) for spec in specs]
+        documents = [spec_document(spec, str(spec.release or release), version, parity) for spec in specs]
         self.resolved = [
             ResolvedSpec(name, document, document.options) for name, document in zip(self.names, documents, strict=True)
         ]
@@ -77,6 +78,12 @@ class FakeSession(DBSession):
         """Made-up rounds for these specs; what OVERRIDDEN says is overridden."""
         self.pool.resolution.overridden[:] = os.environ.get("OVERRIDDEN", "").split()
         return FakeSource(workload, on, release, self.pool.resolution.parity)
+
+    def available(self, releases, on):
+        """The releases in the given order, without those in MISSING."""
+        lacking = os.environ.get("MISSING", "").split()
+        lines = [f"{name} is left out: made up" for name in releases if str(name) in lacking]
+        return [name for name in releases if str(name) not in lacking], lines
 
 
 def pytest_configure(config):

@@ -16,7 +16,7 @@ GALERA = ClusterSpec("galera", nodes=3)
 def variants(*several):
     """Variants of these specs, each on the release that is given with it, or on one release."""
     pairs = [one if isinstance(one, tuple) else (one, "mariadb:10.11") for one in several]
-    return [types.SimpleNamespace(spec=s, release=types.SimpleNamespace(name=r)) for s, r in pairs]
+    return [types.SimpleNamespace(spec=s, release_name=r) for s, r in pairs]
 
 
 @pytest.mark.parametrize(

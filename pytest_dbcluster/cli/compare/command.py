@@ -32,7 +32,7 @@ from pytest_dbcluster.reporting.resume import earlier
 from pytest_dbcluster.reporting.resume.earlier import Earlier
 from pytest_dbcluster.reporting.tables import layout, no_worse
 from pytest_dbcluster.reporting.tables.no_worse import COMMAND, ComparedWorkload, Result
-from pytest_dbcluster.spec import DEFAULT_RELEASE, ClusterSpec, ReleaseName
+from pytest_dbcluster.spec import DEFAULT_RELEASE, ClusterSpec
 from pytest_dbcluster.testbed.pool import open_pool
 from pytest_dbcluster.testbed.resolution import Resolution
 from pytest_dbcluster.testbed.variants import Variant
@@ -221,7 +221,7 @@ def _seconds(text: str) -> float:
 
 def _are_equal(baseline: Variant, candidate: Variant) -> bool:
     """Whether both variants are the same release with the same options, so that there is nothing to measure."""
-    return (baseline.release.key, baseline.options) == (candidate.release.key, candidate.options)
+    return (baseline.programs, baseline.options) == (candidate.programs, candidate.options)
 
 
 def same_effect(names: Sequence[str], files: Sequence[str]) -> str:
@@ -243,7 +243,7 @@ def same_effect(names: Sequence[str], files: Sequence[str]) -> str:
 def specs_of(arguments: argparse.Namespace) -> list[ClusterSpec]:
     """The two clusters to compare, baseline first. Raises ConfigError if the arguments do not name two."""
     files = [Path(name) for name in arguments.cnf]
-    releases = [ReleaseName.parse(name) for name in arguments.release or [DEFAULT_RELEASE]]
+    releases = arguments.release or [DEFAULT_RELEASE]
     if len(files) > 2 or len(releases) > 2 or max(len(files), len(releases)) < 2:
         raise ConfigError(
             "dbcluster compare needs two my.cnf files (--cnf current.cnf --cnf candidate.cnf), two releases "
@@ -259,14 +259,14 @@ def specs_of(arguments: argparse.Namespace) -> list[ClusterSpec]:
     return specs
 
 
-def _names(files: Sequence[Path], releases: Sequence[ReleaseName]) -> list[str]:
+def _names(files: Sequence[Path], releases: Sequence[str]) -> list[str]:
     """A short name for each variant: the file's stem, or the release.
 
     Equal stems get the names of the nearest directories that differ: ``base_flush_2``, ``head_flush_2``. Symbolic links
     are not followed.
     """
     if len(files) < 2:
-        names = [str(release).replace(":", "_") for release in releases]
+        names = [release.partition("=")[0].replace(":", "_").replace("+", "_") for release in releases]
         return names if names[0] != names[1] else [f"{names[0]}_1", f"{names[1]}_2"]
     stems = [file.stem for file in files]
     if stems[0] != stems[1]:

@@ -156,6 +156,9 @@ class Dialect:
     implied: Mapping[str, ImpliedOption]
     """Options that this version does not have because its behaviour is fixed, by name."""
 
+    upgrade: tuple[str, ...]
+    """The program that upgrades the system tables of an older version; empty if the server does it at its start."""
+
     initial: tuple[str, ...]
     """Options that a data directory fixes; each combination has a separate template."""
 

@@ -105,6 +105,7 @@ MARIADB = Dialect(
         "--auth-root-authentication-method=normal",
         "--skip-test-db",
     ),
+    upgrade=("mariadb-upgrade", "--skip-write-binlog"),
     # From 11.4 on servers make their own certificate and clients ask for TLS; earlier versions do not.
     pinned={**PINNED, "ssl": "OFF"},
     implied={},

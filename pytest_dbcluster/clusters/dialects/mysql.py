@@ -60,6 +60,7 @@ MYSQL = dataclasses.replace(
     server="mysqld",
     slap="mysqlslap",
     install=("mysqld", "--no-defaults", "--initialize-insecure", "--datadir={data}", "--tmpdir={directory}"),
+    upgrade=(),
     # secure_file_priv: the built-in default directory may not exist. mysqlx: would open a second, unused port.
     pinned={**PINNED, "secure_file_priv": "NULL", "mysqlx": "OFF"},
     implied={},

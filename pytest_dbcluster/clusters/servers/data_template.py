@@ -12,7 +12,7 @@ import dataclasses
 import hashlib
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -111,6 +111,27 @@ def template(
     return cached
 
 
+def upgraded_template(
+    origin: Template, release: Release, host: Callable[[], Host], progress: Report = lambda _: None
+) -> Template:
+    """Return a template of a newer release with the data of ``origin``, whose accounts and positions it keeps.
+
+    It is what a server has after an upgrade in place. Otherwise as ``template``.
+    """
+    key = hashlib.sha256(json.dumps([FORMAT, release.key, origin.data.parent.name]).encode()).hexdigest()[:10]
+    directory = cache.root() / "templates" / f"{release.product}-{release.version}-{key}"
+    with lock(directory, progress):
+        cache.set_aside_if_damaged(directory, FILE, progress)
+        cached = _read(directory, origin.initial)
+        if cached is None:
+            progress(f"upgrading the data template {origin.data.parent.name} to {release.name} {release.version}")
+            _upgrade(origin, release, host(), directory)
+            cached = _read(directory, origin.initial)
+    if cached is None:
+        raise ProvisionError(f"another program removed the upgraded data template {directory}; try again")
+    return cached
+
+
 def directory_of(release: Release, initial: Mapping[str, str]) -> Path:
     """The directory of the template with these initial options; it need not exist."""
     key = hashlib.sha256(json.dumps([FORMAT, release.key, sorted(initial.items())]).encode()).hexdigest()[:10]
@@ -172,6 +193,46 @@ def _make(release: Release, host: Host, initial: dict[str, str], directory: Path
         node.kill()
         raise
     _keep(node, directory, manifest)
+
+
+def _upgrade(origin: Template, release: Release, host: Host, directory: Path) -> None:
+    """Start the newer server on a copy of the data, run the vendor's upgrade program, and keep the result.
+
+    MySQL has no such program, and some directories lack it: then the server does what it does at its start.
+    Galera is off, so the position of the data stays as it is.
+    """
+    vendor = dialect(release.product, release.version)
+    node = Node("template", host, release, host.port(3306), origin.password)
+    host.copy_tree(str(origin.data), node.data)
+    node.configure(dict(vendor.single_server_options), origin.initial)
+    try:
+        node.start()
+        node.wait_answering(120)
+        if vendor.upgrade and release.path_of(vendor.upgrade[0]):
+            _run_upgrade(node, vendor.upgrade)
+        text = help_text(release, host, "--no-defaults").stdout
+        manifest = {"password": node.password, "variables": _variables(node), "words": sorted(option_words(text))}
+        node.stop()
+    except BaseException:
+        node.kill()
+        raise
+    _keep(node, directory, manifest)
+
+
+def _run_upgrade(node: Node, command: Sequence[str]) -> None:
+    """Run the upgrade program with the control account, whose password is in a file."""
+    account = {"user": ADMIN, "password": node.password, "host": node.host.address, "port": str(node.port)}
+    options = {**account, "protocol": "tcp", **node.release.client_options}
+    lines = [f"{name} = {value}" for name, value in options.items()]
+    plain = [argument.removeprefix("--") for argument in node.dialect.plain]
+    path = f"{node.host.directory}/upgrade.cnf"
+    node.host.push("\n".join(["[client]", *lines, *plain, ""]).encode(), path)
+    program, *arguments = command
+    node.host.run(
+        [str(node.release.program(program)), f"--defaults-file={path}", *arguments],
+        seconds=300,
+        environment={"PATH": f"{node.release.bin}:/usr/sbin:/usr/bin:/sbin:/bin"},
+    )
 
 
 def _not_ready(node: Node) -> list[str]:

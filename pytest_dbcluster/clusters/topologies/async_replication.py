@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from pytest_dbcluster import wait
+from pytest_dbcluster.clusters.dialects import release_mixes
+from pytest_dbcluster.clusters.dialects.release_mixes import NodeVersion
 from pytest_dbcluster.clusters.servers.health import Health
 from pytest_dbcluster.clusters.servers.node import ADMIN, Node, of_each
 from pytest_dbcluster.clusters.servers.variables import same
@@ -32,6 +34,10 @@ class PrimaryAndReplicas(Topology):
             f"{self.name} needs 2 nodes or more, a primary and its replicas, not {nodes}: use nodes=2, or the topology "
             "standalone"
         )
+
+    def refuses_mix(self, nodes: Sequence[NodeVersion], options: Mapping[str, str]) -> str:
+        """Return why the primary cannot have these replicas: one of them is older, or too new."""
+        return release_mixes.replicas(nodes)
 
     def options(self, node: Node, peers: Sequence[Node]) -> Mapping[str, str]:
         """Return the options for this node's my.cnf: binlog, GTID, server_id (1 for the primary) and the role."""

@@ -16,8 +16,10 @@ import uuid
 from collections.abc import Mapping, Sequence
 
 from pytest_dbcluster import wait
+from pytest_dbcluster.clusters.dialects import release_mixes
 from pytest_dbcluster.clusters.dialects.dialect import GaleraDialect
 from pytest_dbcluster.clusters.dialects.lookup import dialect
+from pytest_dbcluster.clusters.dialects.release_mixes import NodeVersion
 from pytest_dbcluster.clusters.servers.connection import SQLError
 from pytest_dbcluster.clusters.servers.galera_options import variable_of
 from pytest_dbcluster.clusters.servers.health import Health
@@ -70,6 +72,14 @@ class Galera(Topology):
         ours = [f"{name}={value}" for name, value in words.preset.items() if name not in options] if words else []
         untried = " is untried, and its" if release.product in catalogue.UNTRIED else ":"
         return f"galera on {release.name}{untried} nodes start with {', '.join(ours)}" if ours else ""
+
+    def refuses_mix(self, nodes: Sequence[NodeVersion], options: Mapping[str, str]) -> str:
+        """Return why these versions cannot be one cluster: they are of different products."""
+        return release_mixes.galera(nodes)
+
+    def mix_remark(self, nodes: Sequence[NodeVersion]) -> str:
+        """Return that the vendor does not validate these versions together, if a series lies between them."""
+        return release_mixes.galera_remark(nodes)
 
     def acknowledgement(self, variables: Mapping[str, str], nodes: int) -> str:
         """Return that all nodes have certified a commit when it returns; other nodes may still apply it."""

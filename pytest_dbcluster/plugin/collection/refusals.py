@@ -12,6 +12,7 @@ from typing import Any
 from pytest_dbcluster import registry
 from pytest_dbcluster.clusters import proxy as proxies
 from pytest_dbcluster.clusters import topology as topologies
+from pytest_dbcluster.clusters.dialects.release_mixes import SERIES, NodeVersion
 from pytest_dbcluster.errors import ConfigError, Unsupported
 from pytest_dbcluster.plugin import grouping
 from pytest_dbcluster.plugin.settings import Settings
@@ -70,11 +71,14 @@ def _equal_node_ids(one: Any, other: Any) -> str:
 def _wrong(spec: ClusterSpec) -> str:
     """Why a spec cannot be a cluster; empty if it can, or if it is planned, which skips its test."""
     try:
-        if spec.release:
-            find.check_age(spec.release)
+        for name in spec.releases:
+            find.check_age(name)
         if spec.proxy:
             registry.find("proxy", spec.proxy, planned=proxies.PLANNED)
-        return topologies.topology(spec.topology).wrong_size(spec.nodes)
+        topology, nodes = topologies.topology(spec.topology), [(name.product, name.series) for name in spec.releases]
+        if isinstance(spec.release, tuple) and all(len(series) >= SERIES for _, series in nodes):
+            topologies.refuse_mix(spec, topology, [NodeVersion(*node) for node in nodes])
+        return topology.wrong_size(spec.nodes)
     except ConfigError as error:
         return str(error)
     except Unsupported:

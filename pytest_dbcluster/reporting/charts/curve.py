@@ -1,4 +1,7 @@
-"""The chart of a sweep: the metric of each variant over the values, and below it the p95 latency if there is one."""
+"""The chart of a sweep: the metric of each variant over the values, and below it the p95 latency if there is one.
+
+Releases are shown as ratios to the newest, and below as the metric.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from typing import Any
 
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.reporting.charts import drawing
-from pytest_dbcluster.reporting.charts.colours import style
+from pytest_dbcluster.reporting.charts.colours import SOFT, style
 from pytest_dbcluster.reporting.records import CurvePoint, CurveRecord
 from pytest_dbcluster.rounds import metrics
 from pytest_dbcluster.rounds.round import Round
@@ -25,12 +28,13 @@ def svg(record: CurveRecord, name: str = "curve", *, titled: bool = True) -> str
     """The chart of a curve: lines through medians, single rounds as dots; None without matplotlib.
 
     A band is the 95 % interval of the median; a point with too few rounds has none. A curve with a baseline shows
-    shares of the baseline's median at the same value. Below is the metric itself. ``name`` and ``titled``: as in
-    ``claim.svg``.
+    shares of the baseline's median at the same value. A curve with a reference shows the ratios to it, with their
+    intervals. Below either is the metric itself. ``name`` and ``titled``: as in ``claim.svg``.
     """
     if not drawing.available():
         return None
-    below = record.metric if record.baseline else BELOW if _has(record, BELOW) else ""
+    relative = bool(record.baseline or record.reference)
+    below = record.metric if relative else BELOW if _has(record, BELOW) else ""
     size = (WIDTH, WITH_LATENCY if below else HEIGHT)
     heights = (3, 2) if below else (1,)
     columns = WIDE if max(map(len, record.variants)) <= SHORT else FEW
@@ -40,7 +44,10 @@ def svg(record: CurveRecord, name: str = "curve", *, titled: bool = True) -> str
     with drawing.figure(name, size, heights, top=top, gap=0.3) as drawn:
         if titled:
             drawn.title(record.title)
-        _draw(drawn.axes[0], record, record.metric, interval=True, shares=bool(record.baseline))
+        if record.reference:
+            _draw_ratios(drawn.axes[0], record)
+        else:
+            _draw(drawn.axes[0], record, record.metric, interval=True, shares=bool(record.baseline))
         if below:
             _draw(drawn.axes[1], record, below, interval=below == record.metric)
             drawn.axes[0].xaxis.set_visible(False)
@@ -57,11 +64,32 @@ def _has(record: CurveRecord, metric: str) -> bool:
 def _draw(axes: Any, record: CurveRecord, metric: str, *, interval: bool, shares: bool = False) -> None:
     for number, name in enumerate(record.variants):
         _draw_variant(axes, record, name, (number, metric), interval=interval, shares=shares)
-    axes.set_xticks(range(len(record.values)), [str(value) for value in record.values])
-    axes.set_xlim(-0.35, len(record.values) - 0.65)
+    _label_values(axes, record)
     drawing.upright_label(axes, f"% of {record.baseline}" if shares else metrics.label(metric))
     axes.set_ylim(bottom=0)
     drawing.few_ticks(axes.yaxis, 5)
+
+
+def _draw_ratios(axes: Any, record: CurveRecord) -> None:
+    """Draw the ratios to the reference, which is the line at 1, with their intervals."""
+    axes.axhline(1.0, color=SOFT, linewidth=1.0)
+    for number, name in enumerate(record.variants):
+        points = [point for point in record.points if point.variant == name and point.ratio is not None]
+        given, aside = style(number), (number - (len(record.variants) - 1) / 2) * _gap(record) / 2
+        places = [record.values.index(point.value) + aside for point in points]
+        for place, point in zip(places, points, strict=True):
+            if point.ratio_low is not None and point.ratio_high is not None:
+                axes.plot([place, place], [point.ratio_low, point.ratio_high], color=given.colour, linewidth=1.1)
+        drawing.line(axes, places, [point.ratio or 0.0 for point in points], given, name)
+    _label_values(axes, record)
+    drawing.upright_label(axes, f"speed / {record.reference}")
+    drawing.few_ticks(axes.yaxis, 5)
+
+
+def _label_values(axes: Any, record: CurveRecord) -> None:
+    """Name the values on the axis, at equal distances."""
+    axes.set_xticks(range(len(record.values)), [str(value) for value in record.values])
+    axes.set_xlim(-0.35, len(record.values) - 0.65)
 
 
 def _draw_variant(

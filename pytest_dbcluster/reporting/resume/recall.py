@@ -147,8 +147,7 @@ def earlier_rounds(curve: Curve, before: CurveRecord | None, tell: Callable[[str
     if before is None:
         return None
     known = {(str(point.value), point.variant): point.rounds for point in before.points}
-    names = curve.points[0].measurement.source.names
-    of_points = tuple(tuple(known.get((str(point.value), name), ()) for name in names) for point in curve.points)
+    of_points = tuple(tuple(known.get((str(point.value), name), ()) for name in point.series) for point in curve.points)
     if not before.drawn:
         there = f"{len(before.values)} of {len(curve.points)} values were drawn before"
         tell(f"{curve.load} over {curve.field}: {there}; values with all their rounds are kept")

@@ -161,8 +161,8 @@ def _source(part: str, deciding: Sequence[Sequence[str]], first: Variant, second
         return sources[0]
     if first.release.product != second.release.product:
         sources.append(f"the defaults of {first.release.product} and {second.release.product}")
-    elif (first.release.name, first.release.version) != (second.release.name, second.release.version):
-        sources.append(f"the releases {first.release.name} and {second.release.name}")
+    elif (first.release_name, first.version) != (second.release_name, second.version):
+        sources.append(f"the releases {first.release_name} and {second.release_name}")
     return " or ".join(sources)
 
 

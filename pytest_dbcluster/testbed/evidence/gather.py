@@ -106,7 +106,7 @@ class Gatherer:
         lines = [f"durability: {label}", *shapes_line(asked), *hosts_line(needs), *filter(None, networks)]
         for (candidate, baseline), variables in differ.items():
             lines += [differences_line(baseline, candidate, variables), *filter(None, [fits[candidate, baseline]])]
-        if len({(variant.release.name, variant.release.version) for variant in self._variants}) > 1:
+        if len({(variant.release_name, variant.version) for variant in self._variants}) > 1:
             lines.append(f"client of all variants: {self._client.name} {self._client.version}")
         lines += comparability.undivided_lines(workloads, self._pool.clients(self._client))
         return [*lines, *self._pool.provisioner.remarks]

@@ -14,15 +14,15 @@ PROGRAMS = ("mariadbd", "mysqld")
 
 def resolved_spec(variant: Variant, parity: str) -> ResolvedSpec:
     """A variant as a value. parity: the parity profile of the run, for a spec that names none."""
-    spec, release = variant.spec, variant.release
-    own = spec.release is not None and (spec.release.directory or spec.release.version == "path")
+    spec, releases = variant.spec, dict(zip(variant.spec.releases, variant.releases or [variant.release], strict=False))
+    own = [release for name, release in releases.items() if name.directory or name.version == "path"]
     return ResolvedSpec(
         name=spec.short_name,
-        document=spec_document(spec, str(release.name), release.version, parity),
+        document=spec_document(spec, variant.release_name, variant.version, parity),
         options=variant.asked,
         instance=spec.instance,
-        image=release.image,
-        built=_program_stamp(release.bin) if own else "",
+        image="+".join(dict.fromkeys(one.image for one in variant.releases or [variant.release])),
+        built="; ".join(_program_stamp(release.bin) for release in own),
     )
 
 

@@ -49,6 +49,15 @@ def with_release(settings, *names, provisioner="local"):
         (ClusterSpec("standalone", nodes=2), "suites/test_a.py: standalone2: a standalone server is one node, not 2"),
         (ClusterSpec("galara"), "suites/test_a.py: galara1: unknown topology 'galara'; known: "),
         (ClusterSpec("galera", proxy="hproxy"), "suites/test_a.py: galera1: unknown proxy 'hproxy'; known: "),
+        (
+            ClusterSpec("async_replication", nodes=2, release=("mariadb:11.8", "mariadb:10.11")),
+            "suites/test_a.py: async_replication2: release=mariadb:11.8+10.11 of a async_replication cluster: node2 "
+            "(mariadb 10.11) is older than its source node1 (mariadb 11.8): ",
+        ),
+        (
+            ClusterSpec("galera", nodes=2, release=("mariadb:11.8", "mysql:5.7")),
+            "suites/test_a.py: galera2: mysql 5.7 is too old to be measured",
+        ),
         (ClusterSpec("galera", release="mysql:5.7"), "suites/test_a.py: galera1: mysql 5.7 is too old to be measured"),
     ],
 )

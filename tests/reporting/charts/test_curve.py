@@ -1,9 +1,10 @@
 """The chart of a sweep."""
 
+import dataclasses
 from xml.etree import ElementTree
 
 from pytest_dbcluster.reporting.charts import curve as curve_chart
-from tests.support.curves import curve, point
+from tests.support.curves import curve, over_releases, point
 
 
 def words(svg):
@@ -75,3 +76,18 @@ def test_a_value_without_rounds_of_the_baseline_has_no_percents():
     cut = curve([one for one in made.points if (one.value, one.variant) != (4, "a")], baseline="a")
 
     assert curve_chart.svg(cut).count("<use") < curve_chart.svg(made).count("<use")
+
+
+def test_releases_are_drawn_as_ratios_to_the_newest():
+    """The metric itself is below."""
+    shown = words(curve_chart.svg(over_releases("async")))
+
+    assert {"speed / mariadb:11.8", "operations / s", "mariadb:10.5", "mariadb:11.8", "release", "async"} <= set(shown)
+
+
+def test_the_interval_of_a_ratio_is_drawn():
+    """A ratio without an interval is a mark only."""
+    made = over_releases("async")
+    without = curve([dataclasses.replace(one, ratio_low=None) for one in made.points], reference=made.reference)
+
+    assert curve_chart.svg(made).count("<path") > curve_chart.svg(without).count("<path")

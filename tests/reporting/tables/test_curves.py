@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import dataclasses
 import json
+import re
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -17,7 +18,7 @@ import pytest_dbcluster.plugin.session  # noqa: F401 (imported once, not in each
 from pytest_dbcluster.reporting.tables import curves, layout
 from pytest_dbcluster.rounds import metrics
 from tests.support import conftests
-from tests.support.curves import curve, point
+from tests.support.curves import curve, over_releases, point
 
 FAKE = Path(__file__).parents[2] / "support" / "fake_session.py"
 SUITE = """
@@ -36,7 +37,7 @@ SUITE = """
             return f"load t{{self.threads}}"
 
     def test_curve(measure):
-        curve = measure.sweep(Load(), on=ON, {values})
+        curve = measure.sweep(Load(), on={on}, {values})
         {body}
 """
 
@@ -47,11 +48,11 @@ def run(pytester, monkeypatch):
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     monkeypatch.setenv("COLUMNS", "400")
 
-    def run(body, *options, values="threads=(1, 4)", faster=1.5, sd=0.02, charts=False):
+    def run(body, *options, values="threads=(1, 4)", on="ON", faster=1.5, sd=0.02, charts=False):
         pytester.makeconftest(FAKE.read_text() + ("" if charts else conftests.NO_CHARTS))
         monkeypatch.setenv("FASTER", str(faster))
         monkeypatch.setenv("SD", str(sd))
-        pytester.makepyfile(SUITE.format(body=body, values=values))
+        pytester.makepyfile(SUITE.format(body=body, values=values, on=on))
         return pytester.runpytest_inprocess("-Werror", "-p", "pytest_dbcluster.plugin.hooks", "--db-seed=1", *options)
 
     return run
@@ -230,3 +231,85 @@ def test_a_curve_with_a_baseline_has_a_column_of_percents_for_each_variant():
     ]
     lines = list(csv.DictReader(curves.as_csv(made).splitlines()))
     assert [line["share_of_a"] for line in lines] == ["1.0", "0.5", "0.25", "2.0", "", "", ""]
+
+
+def test_releases_have_their_ratio_to_the_newest():
+    """Beside the median; exact versions are below."""
+    shown = curves.block(over_releases("async"))
+
+    assert shown.title == "curve: load, operations / s, median (95 % interval), ratio to mariadb:11.8 (99.9 %)"
+    assert shown.columns == ("release", "async", "ratio")
+    assert [row.cells for row in shown.rows] == [
+        ("mariadb:10.5", "125 (125 .. 125)", "1.25x (1.20 .. 1.30)"),
+        ("mariadb:11.8", "100 (100 .. 100)", "1.00x"),
+    ]
+    assert shown.rows[-1].remark == "releases: mariadb:10.5 10.5.29, mariadb:11.8 11.8.6"
+
+
+def test_each_cluster_has_its_ratios():
+    """Side by side, or in rows if there are many clusters."""
+    assert curves.block(over_releases("a", "b")).columns == ("release", "a", "a: ratio", "b", "b: ratio")
+    many = curves.block(over_releases("a", "b", "c", "d"))
+
+    assert many.columns == ("release", "variant", "/s", "ratio", "rounds")
+    assert many.rows[0].cells == ("mariadb:10.5", "a", "125 (125 .. 125)", "1.25x (1.20 .. 1.30)", "6")
+
+
+def test_a_ratio_without_ends_has_no_interval():
+    """A dash stands for a release without rounds in common with the newest."""
+    made = over_releases("a")
+    open_end = dataclasses.replace(made.points[0], ratio_high=None)
+
+    assert curves.ratio_text(open_end) == "1.25x (1.20 .. inf)"
+    assert curves.ratio_text(dataclasses.replace(open_end, ratio_low=None)) == "1.25x"
+    assert curves.ratio_text(dataclasses.replace(open_end, ratio=None)) == "-"
+
+
+def test_the_file_has_the_ratios_of_releases():
+    """With the ends of the interval; empty for an end that is not known."""
+    older, newest = csv.DictReader(curves.as_csv(over_releases("a")).splitlines())
+
+    assert [older[name] for name in ("ratio", "ratio_low", "ratio_high")] == ["1.25", "1.2", "1.3"]
+    assert [newest[name] for name in ("ratio", "ratio_low", "ratio_high")] == ["1.0", "", ""]
+
+
+SWEEP = 'release=("mariadb:10.5", "mariadb:10.11", "mariadb:11.8")'
+NEIGHBOURS = "curve.draw(); assert curve.every(lambda older, newer: newer.no_slower_than(older, by=0.5))"
+
+
+def test_a_run_shows_its_line_of_releases(run, pytester, monkeypatch):
+    """Table, summary, CSV, chart and page have each release with its ratio; one that is left out has its reason."""
+    monkeypatch.setenv("MISSING", "mariadb:10.11")
+    result = run(NEIGHBOURS, values=SWEEP, on="ON[:1]", faster=0.8, charts=True)
+    result.assert_outcomes(passed=1)
+
+    result.stdout.fnmatch_lines(
+        [
+            "*= curve: load t8, operations / s, median (95 % interval), ratio to mariadb:11.8 (99.9 %) =*",
+            "release * galera3 * ratio",
+            "mariadb:10.5 * (* .. *) *1.2*x (1.* .. 1.*)",
+            "mariadb:11.8 * (* .. *) *1.00x",
+            "*mariadb:10.11 is left out: made up; releases: mariadb:10.5 1.2.3, mariadb:11.8 1.2.3",
+        ]
+    )
+    rows = rows_of(pytester)
+    assert [(row["release"], row["variant"]) for row in rows] == [
+        ("mariadb:10.5", "galera3"), ("mariadb:11.8", "galera3"),
+    ]  # fmt: skip
+    latest = pytester.path / "reports" / "latest"
+    summary = (latest / "summary.md").read_text().partition("## curve: ")[2]
+    assert re.findall(r"^\| `(mariadb:\S+)` ", summary, re.MULTILINE) == ["mariadb:10.5", "mariadb:11.8"]
+    assert "speed / mariadb:11.8" in kept(pytester, "svg").read_text()
+    page = (latest / "index.html").read_text()
+    assert "mariadb:10.11 is left out: made up" in page
+
+
+def test_one_release_is_no_line(run, monkeypatch):
+    """The test is skipped with the reasons of the others."""
+    monkeypatch.setenv("MISSING", "mariadb:10.5 mariadb:10.11")
+    result = run(NEIGHBOURS, "-rs", values=SWEEP, on="ON[:1]")
+
+    result.assert_outcomes(skipped=1)
+    result.stdout.fnmatch_lines(
+        ["*a curve over releases needs two or more; mariadb:10.5 is left out: made up; mariadb:10.11 is left out*"]
+    )

@@ -13,7 +13,9 @@ import uuid
 from collections.abc import Mapping, Sequence
 
 from pytest_dbcluster import wait
+from pytest_dbcluster.clusters.dialects import release_mixes
 from pytest_dbcluster.clusters.dialects.lookup import dialect
+from pytest_dbcluster.clusters.dialects.release_mixes import NodeVersion
 from pytest_dbcluster.clusters.servers.connection import SQLError
 from pytest_dbcluster.clusters.servers.data_template import plugin_directory
 from pytest_dbcluster.clusters.servers.health import Health
@@ -57,6 +59,11 @@ class GroupReplication(Topology):
         if not release.has(plugin_directory(release) / PLUGIN):
             return f"{release.name} ({release.source}) has no {PLUGIN} in {plugin_directory(release)}"
         return ""
+
+    def refuses_mix(self, nodes: Sequence[NodeVersion], options: Mapping[str, str]) -> str:
+        """Return why these members cannot join one group: one is older than the first, or newer and asked to write."""
+        single = options.get("group_replication_single_primary_mode", "ON")
+        return release_mixes.group(nodes, multi_primary=not same(single, "ON"))
 
     def pulse(self, node: Node, nodes: Sequence[Node]) -> Pulse | None:
         """Return the query for this member's queues, and for the time that flow control held its transactions.

@@ -90,9 +90,13 @@ class ContainerProvisioner(LocalRunProvisioner):
             raise ConfigError(f"cluster {spec} names no release, and so no image")
         with self._making:
             connected = self._engine or self._begin()
-        tag = self._tag(spec.release)
-        self._image(tag)
-        hosts = self._make_all(lambda place: self._host(connected, spec, tag, place), self._places(spec))
+        tags = list(map(self._tag, spec.releases))
+        for tag in dict.fromkeys(tags):
+            self._image(tag)
+        places = self._places(spec)
+        tags += tags[:1] * (len(places) - len(tags))
+        made = list(zip(tags, places, strict=True))
+        hosts = self._make_all(lambda one: self._host(connected, spec, *one), made)
         if spec.needs.network:
             self._connect(hosts, Path(hosts[0].directory).parent)
         return hosts[: spec.nodes]
