@@ -123,7 +123,7 @@ def _detectable_of(around: tuple[float, ...], level: float, look: int, *, openin
         sums = look * (look + 1) // 2
         reached = value + POWER_Z * SHIFTED * math.sqrt(sums * (2 * look + 1) / 12)
         averages = _averages(around)
-        return -averages[math.floor(max(0.0, 1 - reached / sums) * len(averages))]
+        return averages[math.floor(max(0.0, 1 - reached / sums) * 2 * len(averages))]
     coin = random.Random(look)
     spread = SMOOTH / math.sqrt(len(around)) * estimators.pair_sd(around)
     found = sorted(_least_shift(_resample(around, look, spread, coin), value) for _ in range(DRAWS))
@@ -133,10 +133,14 @@ def _detectable_of(around: tuple[float, ...], level: float, look: int, *, openin
 
 @functools.lru_cache(maxsize=8)
 def _averages(around: tuple[float, ...]) -> list[float]:
-    """The averages of any two of these residuals with a random sign each, in rising order."""
-    sums = [(a + b) / 2 for place, a in enumerate(around) for b in around[place + 1 :]]
-    less = [(a - b) / 2 for place, a in enumerate(around) for b in around[place + 1 :]]
-    return sorted([*sums, *less, *(-value for value in (*sums, *less))])
+    """The averages above 0 of any two of these residuals with a random sign each, the largest first.
+
+    As many averages below 0 have the same sizes.
+    """
+    rising = sorted(map(abs, around))
+    sums = [(high + low) / 2 for place, high in enumerate(rising) for low in rising[:place]]
+    less = [(high - low) / 2 for place, high in enumerate(rising) for low in rising[:place]]
+    return sorted([*sums, *less], reverse=True)
 
 
 def _resample(around: Sequence[float], look: int, spread: float, coin: random.Random) -> list[float]:

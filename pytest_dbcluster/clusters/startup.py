@@ -88,8 +88,7 @@ def bring_up(
             cluster.ready_seconds = time.monotonic() - began
             for node in cluster.nodes:
                 node.new_errors()  # discard: an error of the start does not belong to a later round
-            first = cluster.nodes[0]
-            for line in opts.adjustments(resolved.options, first.variables(), first.release.name):
+            for line in _adjustments(resolved, cluster):
                 progress(line)
             return cluster
         except BaseException as error:
@@ -101,6 +100,14 @@ def bring_up(
             if not again:
                 raise
     raise AssertionError("unreachable")
+
+
+def _adjustments(resolved: ResolvedCluster, cluster: Cluster) -> list[str]:
+    """One line for each of the user's options that the server has changed; without options nothing is read."""
+    if not resolved.options:
+        return []
+    first = cluster.nodes[0]
+    return opts.adjustments(resolved.options, first.variables(), first.release.name)
 
 
 def _tries_again(error: BaseException, attempt: int, progress: Report) -> bool:

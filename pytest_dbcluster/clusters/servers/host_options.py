@@ -39,6 +39,7 @@ _PLACE_PREFIXES = (
     "admin_ssl_", "admin_tls_", "feedback_", "file_key_management_", "group_replication_ip_", "keyring_", "mysqlx_",
     "server_audit_syslog_", "syseventlog_", "wsrep_sst_",
 )  # fmt: skip
+_KNOWN = OURS | _PLACE | path_options.LEFT_OUT
 # Values that send a server's audit records to the log of the machine.
 _OUTWARD = {"server_audit_output_type": "syslog"}
 # Libraries of plugins that read keys or certificates of the host, or send its data elsewhere.
@@ -51,8 +52,7 @@ def of_host(name: str, value: str = "") -> bool:
     Some options belong to the host only with a certain ``value``.
     """
     names = path_options.bases(path_options.name_after_dot(name))
-    known = OURS | _PLACE | path_options.LEFT_OUT
     return any(
-        base in known or base.startswith(_PLACE_PREFIXES) or (base in _OUTWARD and value.lower() == _OUTWARD[base])
+        base in _KNOWN or base.startswith(_PLACE_PREFIXES) or (base in _OUTWARD and value.lower() == _OUTWARD[base])
         for base in names
     )

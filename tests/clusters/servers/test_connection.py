@@ -86,6 +86,16 @@ def test_a_large_result_and_a_large_statement_pass(standalone):
     connection.close()
 
 
+def test_rows_of_texts_are_whole(standalone):
+    """NULL, an empty text, letters of several bytes, and more rows than arrive at once."""
+    connection = Connection("node1", elsewhere(standalone.nodes[0].endpoint, []))
+
+    assert connection.query("SELECT 'ä' UNION ALL SELECT '' UNION ALL SELECT NULL") == [("ä",), ("",), (None,)]
+    many = connection.query("SELECT CONCAT('row ', seq), REPEAT('x', seq % 300) FROM mysql.seq_1_to_20000")
+    assert many == [(f"row {number}", "x" * (number % 300)) for number in range(1, 20001)]
+    connection.close()
+
+
 class Counted(socket.socket):
     """A socket that counts how often it sends."""
 

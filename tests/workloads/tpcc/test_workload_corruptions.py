@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 
 import pytest
@@ -48,32 +49,32 @@ DONE = (
 OF_ITEM = "FROM order_line WHERE ol_w_id = 1 AND ol_d_id = @d AND ol_o_id = @o AND ol_i_id = s_i_id"
 BOUGHT = "s_w_id = 1 AND s_i_id IN (SELECT ol_i_id FROM order_line WHERE ol_w_id = 1 AND ol_d_id = @d AND ol_o_id = @o)"
 
-# Name: rows that it changes, statements, and what the run says of a node.
-CORRUPTIONS = {
+# Name: rows that it changes, statements, the condition that finds it, and others that it may break.
+BROKEN = {
     "payments of a warehouse": (
         {"warehouse": "w_id = 1"},
         ["UPDATE warehouse SET w_ytd = w_ytd + 1 WHERE w_id = 1"],
-        "condition 1 .* on {}: ",
+        (1, 8),
     ),
     "payments moved between districts": (
         {"district": "1"},
         ["UPDATE district SET d_ytd = d_ytd + 5 - 10 * (d_id = 2) WHERE d_id < 3"],
-        "condition 9 .* on {}: ",
+        (9,),
     ),
     "the next order number": (
         {"district": "d_w_id = 1 AND d_id = @d"},
         ["UPDATE district SET d_next_o_id = d_next_o_id + 1 WHERE d_w_id = 1 AND d_id = @d"],
-        "condition 2 .* on {}: ",
+        (2,),
     ),
     "a balance": (
         {"customer": BUYER},
         [f"UPDATE customer SET c_balance = c_balance + 1 WHERE {BUYER}"],
-        "condition 10 .* on {}: ",
+        (10, 12),
     ),
     "a payment count": (
         {"customer": BUYER},
         [f"UPDATE customer SET c_payment_cnt = c_payment_cnt + 1 WHERE {BUYER}"],
-        "condition 14 .* on {}: ",
+        (14, 19),
     ),
     "a delivery counted for another customer": (
         {"customer": "c_w_id = 1 AND c_d_id = @got_d AND c_id IN (@got, @none)"},
@@ -81,7 +82,7 @@ CORRUPTIONS = {
             "UPDATE customer SET c_delivery_cnt = 1 - c_delivery_cnt "
             "WHERE c_w_id = 1 AND c_d_id = @got_d AND c_id IN (@got, @none)"
         ],
-        "condition 17 .* on {}: ",
+        (17,),
     ),
     "the notes of bad credit": (
         {"customer": "c_w_id = 1 AND c_d_id = @bad_d AND c_id = @bad"},
@@ -89,12 +90,12 @@ CORRUPTIONS = {
             "UPDATE customer SET c_data = SUBSTR(c_data, 1 + LOCATE('|', c_data)) "
             "WHERE c_w_id = 1 AND c_d_id = @bad_d AND c_id = @bad"
         ],
-        "condition 19 .* on {}: ",
+        (19,),
     ),
     "a payment of another customer": (
         {"history": "h_session = @session AND h_number = @number"},
         ["UPDATE history SET h_c_id = MOD(h_c_id, 3000) + 1 WHERE h_session = @session AND h_number = @number"],
-        "condition 14 .* on {}: ",
+        (14, 10),
     ),
     "a delivery without its lines": (
         {**ORDER, "new_order": "no_w_id = 1 AND no_d_id = @d AND no_o_id = @o"},
@@ -102,7 +103,7 @@ CORRUPTIONS = {
             "UPDATE orders SET o_carrier_id = 1 WHERE o_w_id = 1 AND o_d_id = @d AND o_id = @o",
             "DELETE FROM new_order WHERE no_w_id = 1 AND no_d_id = @d AND no_o_id = @o",
         ],
-        "condition 7 .* on {}: ",
+        (7, 2, 11, 17),
     ),
     "an undelivered amount": (
         LINE,
@@ -110,23 +111,42 @@ CORRUPTIONS = {
             "UPDATE order_line SET ol_amount = ol_amount + 1 "
             "WHERE ol_w_id = 1 AND ol_d_id = @d AND ol_o_id = @o AND ol_number = @line"
         ],
-        "condition 15 .* on {}: ",
+        (15,),
     ),
     "an undelivered amount of the load": (
         {"order_line": "ol_w_id = 1 AND ol_d_id = 1 AND ol_o_id = 3000"},
         ["UPDATE order_line SET ol_amount = ol_amount + 1 WHERE ol_w_id = 1 AND ol_d_id = 1 AND ol_o_id = 3000"],
-        "condition 20 .* on {}: ",
+        (20,),
     ),
     "a stock quantity": (
         {"stock": "s_w_id = 1 AND s_i_id = @item"},
         ["UPDATE stock SET s_quantity = IF(s_quantity = 50, 51, 50) WHERE s_w_id = 1 AND s_i_id = @item"],
-        "condition 20 .* on {}: ",
+        (20,),
     ),
     "the orders of an item": (
         {"stock": "s_w_id = 1 AND s_i_id = @item"},
         ["UPDATE stock SET s_order_cnt = s_order_cnt - 1 WHERE s_w_id = 1 AND s_i_id = @item"],
-        "condition 13 .* on {}: ",
+        (13,),
     ),
+}
+# No corruption of a group breaks a condition that finds another one of it.
+TOGETHER = (
+    (
+        "payments of a warehouse",
+        "payments moved between districts",
+        "the next order number",
+        "a balance",
+        "a delivery counted for another customer",
+        "the notes of bad credit",
+        "an undelivered amount",
+        "an undelivered amount of the load",
+        "the orders of an item",
+    ),
+    ("a payment count", "a delivery without its lines", "a stock quantity"),
+    ("a payment of another customer",),
+)
+# Name: rows that it changes, statements, and what the run says of the orders of a node.
+REWRITTEN = {
     "an order's customer": (
         ORDER,
         ["UPDATE orders SET o_c_id = MOD(o_c_id, 3000) + 1 WHERE o_w_id = 1 AND o_d_id = @d AND o_id = @o"],
@@ -208,35 +228,49 @@ def ran(provisioner, tpcc_templates, tmp_path_factory):
             pool.close()
 
 
-@pytest.mark.parametrize("name", CORRUPTIONS)
-def test_a_run_sees_what_was_changed_on_all_nodes(ran, name):
-    """The check at the end of its rounds finds it on a node, and makes the series void. The nodes are equal."""
+def found_after(ran, corruptions):
+    """What the check at the end of the rounds says of these corruptions; afterwards everything is as it was."""
     made, cluster, editor = ran
-    touched, deeds, words = CORRUPTIONS[name]
-    for table, rows in touched.items():
-        editor.run(
-            [
-                f"CREATE TABLE {SAVED}.{table} LIKE {table}",
-                f"INSERT INTO {SAVED}.{table} SELECT * FROM {table} WHERE {rows}",
-            ]
-        )
+    touched = [each for rows, _, _ in corruptions for each in rows.items()]
+    saved = [f"{SAVED}.{table}_{number}" for number, (table, _) in enumerate(touched)]
+    for place, (table, rows) in zip(saved, touched, strict=True):
+        editor.run([f"CREATE TABLE {place} LIKE {table}", f"INSERT INTO {place} SELECT * FROM {table} WHERE {rows}"])
     try:
-        editor.run(deeds)
+        for _, deeds, _ in corruptions:
+            editor.run(deeds)
         with pytest.raises(SeriesVoid) as caught:
             made.check()
     finally:
-        for table, rows in touched.items():
-            editor.run(
-                [
-                    f"DELETE FROM {table} WHERE {rows}",
-                    f"REPLACE INTO {table} SELECT * FROM {SAVED}.{table}",
-                    f"DROP TABLE {SAVED}.{table}",
-                ]
-            )
+        for place, (table, rows) in zip(saved, touched, strict=True):
+            back = f"REPLACE INTO {table} SELECT * FROM {place}"
+            editor.run([f"DELETE FROM {table} WHERE {rows}", back, f"DROP TABLE {place}"])
         cluster.dirty = ""
+    return str(caught.value).partition(" the workload's check failed: ")[2]
 
-    _, _, seen = str(caught.value).partition(" the workload's check failed: ")
-    assert re.search(words.format("node[12]"), seen), seen
+
+@pytest.mark.parametrize("names", TOGETHER, ids=["several", "others", "a payment"])
+def test_a_run_sees_rows_that_were_changed_on_all_nodes(ran, names):
+    """The check at the end of its rounds finds each change by its condition, and makes the series void.
+
+    The nodes are equal.
+    """
+    broken = {name: conditions for name, (_, _, conditions) in BROKEN.items() if name in names}
+    others = [number for conditions in broken.values() for number in conditions[1:]]
+    wanted = [conditions[0] for conditions in broken.values()]
+    seen = found_after(ran, [BROKEN[name] for name in names])
+
+    found = [int(number) for number in re.findall(r"condition (\d+) \(.*?\) on node[12]: ", seen)]
+    assert len({*wanted, *others}) == len(wanted) + len({*others})
+    assert {*wanted} <= {*found} <= {*wanted, *others}, seen
+    assert sorted(itertools.chain(*TOGETHER)) == sorted(BROKEN)
+
+
+@pytest.mark.parametrize("name", REWRITTEN)
+def test_a_run_sees_orders_that_were_changed_on_all_nodes(ran, name):
+    """It compares those of its terminals with those of each node."""
+    seen = found_after(ran, [REWRITTEN[name]])
+
+    assert re.search(REWRITTEN[name][2].format("node[12]"), seen), seen
 
 
 def test_a_run_that_nobody_disturbed_is_whole(ran):
