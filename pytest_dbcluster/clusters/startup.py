@@ -112,7 +112,7 @@ def _configure(
     spec, release, topology = resolved.spec, resolved.release, resolved.topology.for_cluster()
     origin = start or ready_template(release, provisioner, resolved.options, progress)
     needs = dataclasses.replace(spec.needs, replication_link=topology.replication_link)
-    hosts = provisioner.acquire(dataclasses.replace(spec, needs=needs).on_release(release.plain_name))
+    hosts = provisioner.acquire(dataclasses.replace(spec, needs=needs).on_release(release.release_name))
     nodes: list[Node] = []
     try:
         bring(release, hosts)
@@ -162,7 +162,7 @@ def _template(release: Release, provisioner: Provisioner, initial: Mapping[str, 
     borrowed: list[Host] = []
 
     def host() -> Host:
-        borrowed.append(provisioner.workshop(ClusterSpec("standalone", release=release.plain_name, name="template")))
+        borrowed.append(provisioner.workshop(ClusterSpec("standalone", release=release.release_name, name="template")))
         bring(release, borrowed)
         return borrowed[0]
 

@@ -72,6 +72,8 @@ class SshProvisioner(Provisioner):
     in ``Access``. Raises ConfigError.
     """
 
+    has_own_system = True
+
     def __init__(
         self,
         *,

@@ -48,6 +48,8 @@ DISKS = "ext4 on a virtio disk of each guest, a file of this machine; a flush is
 class GuestProvisioner(Provisioner):
     """Hosts that are guests of one run. ``keep``: the caller may leave the run alive with ``leave``."""
 
+    has_own_system = True
+
     def __init__(self, *, keep: bool = False) -> None:
         self._run = LocalRun(keep=keep)
         self.run_id, self.directory = self._run.run_id, self._run.directory
