@@ -100,7 +100,7 @@ class Proxy(abc.ABC):
         if path and path.has_host(PROXY):
             self.host = path.host(PROXY)
             return self.host
-        release = self.nodes[0].release.plain_name
+        release = self.nodes[0].release.release_name
         self.host = self.provisioner.acquire(ClusterSpec("standalone", release=release, name=self.name))[0]
         return self.host
 

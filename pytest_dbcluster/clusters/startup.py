@@ -129,7 +129,7 @@ def _configure(
         for other in resolved.releases or [release]
     }
     needs = dataclasses.replace(spec.needs, replication_link=topology.replication_link)
-    hosts = provisioner.acquire(dataclasses.replace(spec, needs=needs).on_release(release.plain_name))
+    hosts = provisioner.acquire(dataclasses.replace(spec, needs=needs).on_release(release.release_name))
     nodes: list[Node] = []
     try:
         for host, own in zip(hosts, resolved.releases or [release] * len(hosts), strict=True):
@@ -196,7 +196,7 @@ def _workshop(release: Release, provisioner: Provisioner) -> Iterator[Callable[[
     borrowed: list[Host] = []
 
     def host() -> Host:
-        borrowed.append(provisioner.workshop(ClusterSpec("standalone", release=release.plain_name, name="template")))
+        borrowed.append(provisioner.workshop(ClusterSpec("standalone", release=release.release_name, name="template")))
         bring(release, borrowed)
         return borrowed[0]
 

@@ -71,6 +71,9 @@ class Provisioner(abc.ABC):
     brings_programs: bool = False
     """Whether each host comes with the programs of one release; if so, each release needs its own client host."""
 
+    has_own_system: bool = False
+    """Whether hosts do not see the libraries of this machine; a user's programs then come as a copy with libraries."""
+
     @property
     @abc.abstractmethod
     def offers(self) -> frozenset[str]:
@@ -138,7 +141,7 @@ class Provisioner(abc.ABC):
         """
         from pytest_dbcluster.releases.find import find
 
-        return find(name, progress=progress)
+        return find(name, progress=progress, portable=self.has_own_system)
 
     @property
     def environment(self) -> Mapping[str, str]:

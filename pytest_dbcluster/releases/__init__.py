@@ -11,10 +11,23 @@ root. *Shims* run programs of another Debian suite through the dynamic loader of
 - ``sources``: mirrors and suites. ``apt``: a private apt that fetches from them. ``fetched``: releases in the cache.
 - ``local_programs``: releases from programs that are on this machine.
 - ``tarballs``: vendors' tarballs, unpacked into the cache.
+- ``portable``: releases of a user with the libraries of this machine, for hosts that have another system.
 - ``layout``: the paths of programs, plugins and scripts in each layout.
 - ``guest_system``: the kernel of guests and the files that they see as their root.
 - ``stand_in_system``: the files of stand-in hosts, which are namespaces of this machine with an ssh server.
 - ``shims``: small scripts that start a program through its own dynamic loader.
 """
 
-__all__ = ["apt", "catalogue", "fetched", "find", "guest_system", "layout", "release", "shims", "sources", "vendors"]
+__all__ = [
+    "apt",
+    "catalogue",
+    "fetched",
+    "find",
+    "guest_system",
+    "layout",
+    "portable",
+    "release",
+    "shims",
+    "sources",
+    "vendors",
+]

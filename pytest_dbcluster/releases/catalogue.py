@@ -244,6 +244,11 @@ def offer(product: str, version: str) -> Offer | None:
     return dataclasses.replace(series, version=version, origins=(*archive, *series.origins))
 
 
+def newest_tried(product: str) -> str:
+    """The name of the newest series of a product that we have fetched ourselves, such as ``mysql:9.7``."""
+    return [row.name for row in OFFERS if row.product == product and any(one.is_tried for one in row.origins)][-1]
+
+
 def _archive_origins(product: str) -> tuple[Origin, ...]:
     repository = ARCHIVES.get(product)
     suites = ("bookworm", "trixie", "bullseye", "noble", "jammy") if repository else ()

@@ -156,7 +156,10 @@ def _build(offer: Offer, candidate: Candidate, staging: Path, native: str, progr
 
 def link_prefix(entry: Path) -> None:
     """Add links to an entry, so that it looks like an installation: a basedir with bin, sbin, share and lib."""
-    for part, target in (("sbin", "bin"), *((part, f"{shims.ROOT}/usr/{part}") for part in ("share", "lib"))):
+    inside = {part: f"{shims.ROOT}/usr/{part}" for part in ("share", "lib", "lib64")}
+    if not (entry / inside["lib64"]).is_dir():  # RPMs have the plugins there
+        del inside["lib64"]
+    for part, target in {"sbin": "bin", **inside}.items():
         if not (entry / part).is_symlink():
             (entry / part).symlink_to(target)
 

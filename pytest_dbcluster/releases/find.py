@@ -41,7 +41,9 @@ class Known:
     """Who supplies it: Debian, Ubuntu, or a vendor's repository or archive; empty for programs on PATH."""
 
 
-def find(name: ReleaseName | str, *, progress: Report | None = None, mirror: str | None = None) -> Release:
+def find(
+    name: ReleaseName | str, *, progress: Report | None = None, mirror: str | None = None, portable: bool = False
+) -> Release:
     """The release with this name, fetched if needed. ``name``: a server ("mariadb:10.11"), "sysbench" or "haproxy".
 
     The sources, in this order:
@@ -53,9 +55,12 @@ def find(name: ReleaseName | str, *, progress: Report | None = None, mirror: str
     - the vendor's repository
     - a directory of ``make servers``
 
-    Raises ConfigError for an unknown version. If no source has the release, raises ProvisionError, or Unsupported on
-    a machine without apt. Raises ProvisionError also for a cache that other users can write. The message lists what
-    the user can do.
+    ``portable``: a release in a directory or tarball comes as a copy with its libraries, for hosts that do not see this
+    machine's system.
+
+    Raises ConfigError for an unknown version. If no source has the release, raises ProvisionError, or Unsupported on a
+    machine without apt. Raises ProvisionError also for a cache that other users can write. The message lists what the
+    user can do.
     """
     from pytest_dbcluster.releases import fetched as cached
     from pytest_dbcluster.releases import local_programs
@@ -63,7 +68,7 @@ def find(name: ReleaseName | str, *, progress: Report | None = None, mirror: str
     if isinstance(name, str):
         name = ReleaseName(name, "") if name in TOOLS else ReleaseName.parse(name)
     if name.directory:
-        return local_programs.in_directory(name, progress or (lambda _: None))
+        return local_programs.in_directory(name, progress or (lambda _: None), portable=portable)
     check_age(name)
     if name.version == "path":
         return local_programs.on_path(name)
@@ -215,12 +220,15 @@ def _path_row(product: str) -> Known:
     return Known(f"{product}:path", ON_PATH if program else NOT_FOUND, source=str(program or ""))
 
 
-def find_program(program: str, product: str) -> Path | None:
-    """The path of a program on PATH, otherwise in the newest cached release of this product with it; or None."""
+def find_program(program: str, product: str, *, on_path: bool = True) -> Path | None:
+    """The path of a program on PATH, otherwise in the newest cached release of this product with it; or None.
+
+    ``on_path``: False for hosts that do not see the programs of this machine's system.
+    """
     from pytest_dbcluster.releases import local_programs
 
     installed = shutil.which(program, path=os.pathsep.join(map(str, local_programs.path_directories())))
-    if installed:
+    if installed and on_path:
         return Path(installed)
     release = newest_with(program, product)
     return release.bin / program if release else None

@@ -8,8 +8,12 @@ from pathlib import Path
 
 # Prefixes below the directory that a user names: a vendor's tarball, a prefix such as /usr, an unpacked package.
 PREFIXES = ("", "usr", "usr/local")
-# Oracle's packages have the messages in share/mysql-8.4, and the character sets there or in share/mysql.
-_SHARES = ("share/mariadb", "share/mysql-[0-9]*", "share/mysql", "share")
+# Oracle's packages have the messages in share/mysql-8.4, and the character sets there or in share/mysql. Percona's RPMs
+# have a directory of their own.
+SHARES = (
+    "share/mariadb", "share/mysql-[0-9]*", "share/percona-server", "share/percona-xtradb-cluster", "share/mysql",
+    "share",
+)  # fmt: skip
 _PLUGINS = ("lib/mysql/plugin", "lib/mariadb/plugin", "lib64/mysql/plugin", "lib/plugin", "lib64/plugin")
 # galera4 is the directory of Percona XtraDB Cluster.
 _GALERA = (
@@ -27,7 +31,7 @@ def server_options(prefix: Path) -> dict[str, str]:
     plugins = _first(prefix, _PLUGINS)
     if plugins:
         options["plugin-dir"] = str(plugins)
-    for share in (path for part in _SHARES for path in sorted(prefix.glob(part)) if path.is_dir()):
+    for share in (path for part in SHARES for path in sorted(prefix.glob(part)) if path.is_dir()):
         if (share / "english").is_dir():
             options.setdefault("lc-messages-dir", str(share))
         if (share / "charsets").is_dir():

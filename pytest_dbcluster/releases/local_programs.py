@@ -13,6 +13,7 @@ from pytest_dbcluster.errors import CommandFailed, ConfigError, ProvisionError
 from pytest_dbcluster.formatting import Report
 from pytest_dbcluster.releases import apt, fetched, layout, shims, tarballs
 from pytest_dbcluster.releases.catalogue import OFFERS, PROGRAMS
+from pytest_dbcluster.releases.portable import portable_copy
 from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.spec import ReleaseName
 from pytest_dbcluster.system import cache
@@ -105,15 +106,16 @@ def with_prefix(release: Release, entry: Path) -> Release:
     return dataclasses.replace(release, server_options={**release.server_options, "basedir": str(entry)})
 
 
-def in_directory(name: ReleaseName, progress: Report = lambda _: None) -> Release:
+def in_directory(name: ReleaseName, progress: Report = lambda _: None, *, portable: bool = False) -> Release:
     """The release in ``name.directory``, which may be a tarball.
 
-    Raises ConfigError if there is no server in it, or another version.
+    ``portable``: a copy of it with its libraries, for hosts that do not see this machine's system. Raises ConfigError
+    if there is no server in it, another version, or if a copy would be one of the whole system.
     """
     tarballs.check(f"{name}={name.directory}")
     given = Path(name.directory).expanduser().absolute()
     directory = given if given.is_dir() else tarballs.unpack(given, progress)
-    release = _in_directory(name, directory)
+    release = _in_directory(name, directory, progress if portable else None)
     return release if directory is given else dataclasses.replace(release, source=f"{given} (in {directory})")
 
 
@@ -126,7 +128,8 @@ def in_tools(name: ReleaseName) -> Release | None:
     return in_directory(dataclasses.replace(name, directory=str(newest))) if newest else None
 
 
-def _in_directory(name: ReleaseName, directory: Path) -> Release:
+def _in_directory(name: ReleaseName, directory: Path, copying: Report | None) -> Release:
+    """The release in an unpacked directory. ``copying``: reports a portable copy; None to use it where it is."""
     manifest = cache.read(directory)
     if manifest:
         if (manifest.product, manifest.version) != (name.product, name.version):
@@ -135,7 +138,8 @@ def _in_directory(name: ReleaseName, directory: Path) -> Release:
     for prefix in (directory / part for part in layout.PREFIXES):
         programs = _programs_below(prefix, directory, name)
         if any(server in programs for server in layout.SERVERS[name.product]):
-            return _at_prefix(name, directory, prefix, programs)
+            release = _at_prefix(name, directory, prefix, programs)
+            return release if copying is None else _portable(release, name, directory, prefix, programs, copying)
     servers = " or ".join(layout.SERVERS[name.product])
     looked = ", ".join(f"{part}/" for part in _BINS)
     raise ConfigError(f"{name}: {directory} has no {servers} in {looked} or in the same directories of usr/")
@@ -155,6 +159,20 @@ def _at_prefix(name: ReleaseName, directory: Path, prefix: Path, programs: dict[
     release = release_of(name, entry / "bin", prefix, str(directory))
     release = dataclasses.replace(release, trees=_trees(entry, directory, programs))
     return with_prefix(release, entry) if own_loader else release
+
+
+def _portable(
+    release: Release, name: ReleaseName, directory: Path, prefix: Path, programs: Mapping[str, Path], progress: Report
+) -> Release:
+    """A copy of a release in a directory that other hosts can run. Raises ConfigError for the system's directory."""
+    if directory.resolve() in SYSTEM:
+        raise ConfigError(
+            f"{name}={directory}: these programs belong to the system of this machine, which no other host has; use a "
+            "release from `dbcluster fetch` (`dbcluster releases` lists them), a tarball, or an image"
+        )
+    entry = portable_copy.make(name.product, directory, prefix, programs, progress)
+    copied = release_of(name, entry / "bin", entry, release.source)
+    return dataclasses.replace(with_prefix(copied, entry), trees=(entry,))
 
 
 def _trees(entry: Path, directory: Path, programs: Mapping[str, Path]) -> tuple[Path, ...]:

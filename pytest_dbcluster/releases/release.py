@@ -53,10 +53,13 @@ class Release:
     """Where we found it, for messages ("bookworm from the system's apt sources", "/opt/mariadb-11.4")."""
 
     image: str = ""
-    """The id of the container image with the programs; empty if they are on the disk of this machine."""
+    """The id of the image of the containers that run the programs; empty without containers."""
 
     files: frozenset[str] | None = None
     """The paths of all programs, plugins and libraries in the image; None if they are on this machine."""
+
+    directory: str = ""
+    """The user's directory or tarball, if containers of our system image have the programs; otherwise empty."""
 
     trees: tuple[Path, ...] = ()
     """The directories with everything that the programs need. A machine with copies of them at the same paths can run
@@ -64,9 +67,9 @@ class Release:
     """
 
     @property
-    def plain_name(self) -> ReleaseName:
-        """The name of the release without the directory of its programs."""
-        return ReleaseName(self.product, self.name.partition(":")[2])
+    def release_name(self) -> ReleaseName:
+        """The name of the release as a value, for hosts that have its programs."""
+        return ReleaseName(self.product, self.name.partition(":")[2], self.directory)
 
     @property
     def upstream(self) -> str:

@@ -71,7 +71,7 @@ def make(entry: Path, patterns: Sequence[str], architecture: str, *, remove_othe
     if remove_others:
         _remove_others(unpacked, set(programs.values()))
     for name, program in programs.items():
-        if _is_elf(program):
+        if is_elf(program):
             (entry / LOADERS / name).symlink_to(Path("..") / loader.relative_to(entry))
             text = _SHIM.format(
                 root=ROOT,
@@ -172,7 +172,8 @@ def _inside(unpacked: Path, path: Path) -> Path:
     return path
 
 
-def _is_elf(path: Path) -> bool:
+def is_elf(path: Path) -> bool:
+    """Whether a file is a program or a library, and not a script."""
     with path.open("rb") as file:
         return file.read(4) == b"\x7fELF"
 

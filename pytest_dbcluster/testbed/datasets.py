@@ -255,7 +255,7 @@ def populate(
     settings.progress(
         f"populating {workload.data_set} on one {release.name} {release.version}; later runs find it in the cache"
     )
-    spec = ClusterSpec("standalone", release=release.plain_name, name="populating")
+    spec = ClusterSpec("standalone", release=release.release_name, name="populating")
     roomy = vendor.roomy if _free_bytes(workload, template, spec, settings) > ROOMY else {}
     pool = str(_pool_bytes(settings.provisioner.node_memory(spec, settings.provisioner.memory().available)))
     fast = {**vendor.single_server_options, **vendor.populating, **roomy, "innodb_buffer_pool_size": pool, **options}

@@ -209,7 +209,7 @@ class Pool:
         """
         client = next(iter(self._clients.values()))[0]
         sizes = [
-            (variant.spec.on_release(variant.release.plain_name), cache.size(template.data) + GROWTH)
+            (variant.spec.on_release(variant.release.release_name), cache.size(template.data) + GROWTH)
             for variant, template in copies
         ]
         with disks(self.provisioner, client, sizes) as found:
@@ -255,7 +255,7 @@ class Pool:
         They serve the whole run, unless the provisioner brings the programs of each release. If one of them is lost,
         the pool replaces all.
         """
-        asked = release.plain_name if self.provisioner.brings_programs else None
+        asked = release.release_name if self.provisioner.brings_programs else None
         hosts = self._clients.get(asked, ())
         if not hosts or any(host.why_lost() for host in hosts):
             self.provisioner.give_back([host for host in hosts if not host.why_lost()])

@@ -306,7 +306,7 @@ class References:
     def _server(self, variant: Variant, options: dict[str, str], nodes: int) -> Iterator[Cluster]:
         name = variant.topology.alike or variant.spec.topology
         needs = HostNeeds(memory=variant.spec.needs.memory)  # its options may need that much
-        spec = ClusterSpec(name, nodes=nodes, release=variant.release.plain_name, needs=needs, name="reference")
+        spec = ClusterSpec(name, nodes=nodes, release=variant.release.release_name, needs=needs, name="reference")
         smallest = dataclasses.replace(variant, spec=spec, topology=topology(name), proxy_class=None, settings=())
         cluster = bring_up(smallest.to_start(options), self._provisioner)
         try:

@@ -139,14 +139,18 @@ class MySQLSlap(Workload):
         return self.mode
 
     def lacks(self, release: Release) -> str:
-        """Why the release has no mysqlslap, which can be missing from a user's programs or image."""
-        slap = _dialect(release).slap
-        if release.path_of(slap):
+        """Why there is no mysqlslap, which can be missing from a user's programs or image."""
+        from pytest_dbcluster.releases import catalogue
+
+        if _tool(release):
             return ""
+        slap = _dialect(release).slap
         where = f"image {release.image}" if release.image else release.source or release.bin
+        fetched = catalogue.newest_tried(release.upstream)
+        way = f"`dbcluster fetch {fetched}` brings one for images; or " if release.image else ""
         return (
-            f"{self} needs the program {slap}, which {release.name} ({where}) does not have; use programs or an image "
-            f"that have it, or SysBench(...) or TPCC(...), which need only sysbench"
+            f"{self} needs the program {slap}, which {release.name} ({where}) does not have; {way}use programs or an "
+            f"image that have it, or SysBench(...) or TPCC(...), which need only sysbench"
         )
 
     def repeats(self, profile: str) -> bool:
@@ -249,10 +253,10 @@ class MySQLSlap(Workload):
         """Run the tool once. Raises WorkloadError or UnreadableOutput with its message, NodeDied if a server died."""
         # After the last statement of its file, the tool starts again with the first one.
         total = self.round_queries(setting.profile) * (1 if self.repeats(setting.profile) else setting.repeat)
-        command = self._command(setting, total)
+        command, environment = self._command(setting, total), _required(setting).environment
         began = time.monotonic()
         try:
-            done = setting.client.run(command, seconds=self.seconds, environment=setting.release.environment)
+            done = setting.client.run(command, seconds=self.seconds, environment=environment)
         except CommandFailed as error:
             raise self._failure(setting, error.ended, error.stderr.strip() or error.stdout) from error
         if done.stderr.strip():  # the tool exits with 0 even if a client failed, and may still report
@@ -283,10 +287,10 @@ class MySQLSlap(Workload):
         secret = f"{setting.client.directory}/client.cnf"
         setting.client.push_once(f"[client]\nuser={endpoint.user}\npassword={endpoint.password}\n".encode(), secret)
         program, *published = self._generator_options(setting, self.concurrency, total)
-        release_options = setting.release.client_options.items()
+        tool = _required(setting)
         connect = [
-            *(f"--{name.replace('_', '-')}={value}" for name, value in release_options),
-            *_dialect(setting.release).plain,
+            *(f"--{name.replace('_', '-')}={value}" for name, value in tool.client_options.items()),
+            *_dialect(tool).plain,
             f"--host={endpoint.host}",
             f"--port={endpoint.port}",
             "--protocol=tcp",
@@ -299,8 +303,9 @@ class MySQLSlap(Workload):
 
     def _generator_options(self, setting: Setting, clients: int, queries: int) -> list[str]:
         """The published options: the tool generates the SQL."""
+        tool = _required(setting)
         return [
-            str(setting.release.program(_dialect(setting.release).slap)),
+            str(tool.program(_dialect(tool).slap)),
             "--auto-generate-sql",
             "--auto-generate-sql-add-autoincrement",
             f"--auto-generate-sql-load-type={self.mode}",
@@ -316,6 +321,24 @@ def _dialect(release: Release) -> Dialect:
     from pytest_dbcluster.clusters.dialects.lookup import dialect
 
     return dialect(release.product, release.version)
+
+
+def _tool(release: Release) -> Release | None:
+    """The release whose mysqlslap makes the load: this one, or for an image without it the newest of its vendor here.
+
+    Containers mount the cache, so a program of it runs in the container of the load generator.
+    """
+    from pytest_dbcluster.releases import find
+
+    slap = _dialect(release).slap
+    if release.path_of(slap):
+        return release
+    return find.newest_with(slap, release.upstream) if release.image else None
+
+
+def _required(setting: Setting) -> Release:
+    """The release whose mysqlslap makes the load; without one, its error has the programs of the setting's release."""
+    return _tool(setting.release) or setting.release
 
 
 def parse(text: str, *, clients: int) -> RunResult:

@@ -39,7 +39,7 @@ def setting(containers, imaged):
     """The cluster, and a client in a container of its own."""
     release = imaged("mariadb:10.11")
     made = bring_up(SPEC, release, containers, options={})
-    (host,) = containers.acquire(ClusterSpec("standalone", release=release.plain_name, name="client"))
+    (host,) = containers.acquire(ClusterSpec("standalone", release=release.release_name, name="client"))
     yield Setting(made, host, release, "quick", lambda line: None)
     made.close()
     containers.give_back([host, *made.hosts])

@@ -63,11 +63,11 @@ def test_the_load_generator_has_one_host_unless_a_provisioner_has_more():
 def test_programs_are_those_of_this_machine_unless_the_hosts_bring_them(monkeypatch):
     """The release is looked up here, with the same progress."""
     asked = []
-    monkeypatch.setattr(find, "find", lambda name, *, progress: asked.append((name, progress)) or "found")
+    monkeypatch.setattr(find, "find", lambda name, **how: asked.append((name, how)) or "found")
     name = ReleaseName("mariadb", "10.11")
 
     assert Plain().supply(name, print) == "found"
-    assert asked == [(name, print)]
+    assert asked == [(name, {"progress": print, "portable": False})]
 
 
 def test_what_every_provisioner_has_to_do_is_abstract():

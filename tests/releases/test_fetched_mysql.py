@@ -18,6 +18,7 @@ from pytest_dbcluster.spec import ClusterSpec
 from pytest_dbcluster.system import cache
 from tests.releases.test_apt import Archive
 from tests.releases.test_fetched_mariadb import run
+from tests.support.vendor_layouts import mysql_tarball
 from tests.support.vendor_repository import SigningKey, VendorRepository
 
 SERVER, CLIENT = "mysql-community-server-core", "mysql-community-client"
@@ -27,12 +28,6 @@ PLUGINS = {
     "rpl_semi_sync_replica": "semisync_replica.so",
     "clone": "mysql_clone.so",
 }
-# Stands for a program of a vendor's tarball, whose own libraries are in lib/private.
-WRAPPED = """\
-#!/bin/sh
-here=$(readlink -f "$0"); private=${{here%/*/*}}/lib/private
-exec "$private/{loader}" --inhibit-cache --library-path "$private" --argv0 "$0" "$private/{program}" "$@"
-"""
 
 
 def test_the_server_says_its_version(mysql):
@@ -114,22 +109,7 @@ def copied(made, mysql, tmp_path, monkeypatch):
 def tarball(made, mysql, tmp_path, monkeypatch):
     """The fetched server, laid out as the vendor's tarball is."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    unpacked, made = mysql.bin.parent / "root", tmp_path / "mysql-9.7.4-linux-glibc2.28-x86_64"
-    private = made / "lib" / "private"
-    for part in ("bin", "lib/private", "share"):
-        (made / part).mkdir(parents=True)
-    for library in (unpacked / "usr/lib").glob("*-linux-gnu/*.so*"):
-        (private / library.name).symlink_to(library)
-    loader = next(private.glob("ld-linux*.so.*")).name
-    for program in ("sbin/mysqld", "bin/mysql", "bin/mysqlslap"):
-        original = unpacked / "usr" / program
-        (private / original.name).symlink_to(original)
-        (made / "bin" / original.name).write_text(WRAPPED.format(loader=loader, program=original.name))
-        (made / "bin" / original.name).chmod(0o755)
-    (made / "lib" / "plugin").symlink_to(unpacked / "usr/lib/mysql/plugin")
-    for part in ("english", "charsets"):
-        (made / "share" / part).symlink_to(unpacked / "usr/share/mysql" / part)
-    return made
+    return mysql_tarball(mysql, tmp_path / "mysql-9.7.4-linux-glibc2.28-x86_64")
 
 
 def test_its_plugins_can_be_loaded(answers, mysql):
@@ -248,7 +228,7 @@ def test_a_server_of_percona_gets_options_that_mysql_ignores(answers, tarball):
     version, *_ = asked(node)
 
     assert version.startswith("9.7.")
-    assert (found.product, str(found.plain_name), found.upstream) == ("percona", "percona:9.7", "mysql")
+    assert (found.product, str(found.release_name), found.upstream) == ("percona", "percona:9.7", "mysql")
     assert "loose-percona-telemetry-disable = 1" in Path(node.host.directory, "my.cnf").read_text()
 
 

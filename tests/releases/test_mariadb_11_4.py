@@ -7,18 +7,24 @@ import pytest
 from pytest_dbcluster import wait
 from pytest_dbcluster.hosts.provisioners.local import LocalProvisioner
 from pytest_dbcluster.releases import find
-from pytest_dbcluster.spec import ClusterSpec
+from pytest_dbcluster.spec import ClusterSpec, ReleaseName
 from pytest_dbcluster.system import cache
 from tests.support.clusters import bring_up
 
 
 @pytest.fixture(scope="module")
-def found():
-    """The release."""
+def name():
+    """The name of the release, with its directory."""
     directory = cache.root() / "tools" / "mariadb-11.4.5"
     if not directory.is_dir():
         pytest.skip("MariaDB 11.4.5 is not in the cache: make servers (149 MB)")
-    return find.find(f"mariadb:11.4={directory}")
+    return ReleaseName("mariadb", "11.4", str(directory))
+
+
+@pytest.fixture(scope="module")
+def found(name):
+    """The release."""
+    return find.find(name)
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +50,28 @@ def test_it_forms_clusters(found, local, topology, nodes):
     assert [node.query("SELECT a FROM d.t") for node in cluster.nodes] == [[(1,)]] * nodes
     assert first.flush_log() == []
     cluster.close()
+
+
+HOSTS = [
+    "containers",
+    pytest.param("guests", marks=pytest.mark.guests),
+    pytest.param("machines", marks=pytest.mark.remote),
+]
+
+
+@pytest.mark.parametrize("where", HOSTS)
+def test_it_runs_where_the_directory_is_not(name, where, request):
+    """Containers, guests and other machines get a copy of it with the libraries that it loads here."""
+    provisioner = request.getfixturevalue(where)
+    release = provisioner.supply(name, print)
+    cluster = bring_up(ClusterSpec("async_replication", nodes=2, release=name), release, provisioner, options={})
+    versions = {node.query("SELECT @@version")[0][0].partition("-")[0] for node in cluster.nodes}
+    (charsets,) = {node.query("SELECT @@character_sets_dir")[0][0] for node in cluster.nodes}
+    cluster.close()
+    provisioner.give_back(cluster.hosts)
+
+    assert versions == {"11.4.5"}
+    assert "tools/mariadb-11.4.5" not in charsets
 
 
 def test_it_is_the_release_that_it_says(found):

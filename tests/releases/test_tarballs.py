@@ -12,7 +12,7 @@ from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.releases import find, tarballs
 from pytest_dbcluster.spec import ReleaseName
 from pytest_dbcluster.system import cache
-from tests.releases.test_layout import LAYOUTS, lay_out
+from tests.support.vendor_layouts import LAYOUTS, lay_out
 
 NAME = "mysql-8.4.8-linux-glibc2.17-x86_64"
 

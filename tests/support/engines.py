@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import io
-import re
+import shutil
 import socket
-import subprocess
 import tarfile
 import time
 from pathlib import Path
 
 from pytest_dbcluster.errors import ProvisionError, Unsupported
 from pytest_dbcluster.hosts.provisioners.container import engine, images
+from pytest_dbcluster.releases.portable import libraries
 from pytest_dbcluster.spec import ReleaseName
 
 TINY = "pytest-dbcluster-tests/tiny:1"
@@ -32,7 +32,7 @@ def no_image(release: str) -> str:
     """Why the image of a release cannot be used; empty when it can."""
     try:
         with contextlib.closing(engine.connect()) as made:
-            engine.image(made, images.tag(ReleaseName.parse(release)), pull=False)
+            engine.image(made, images.tag(ReleaseName.parse(release)), pull=None)
     except (ProvisionError, Unsupported) as error:
         return str(error)
     return ""
@@ -46,13 +46,15 @@ def tiny(made: engine.Engine) -> str:
     return TINY
 
 
+def files_of(programs: tuple[str, ...]) -> dict[str, Path]:
+    """Programs of this machine with their libraries: path in an image -> file."""
+    paths = {name: Path(shutil.which(name, path="/bin:/usr/bin") or "").resolve() for name in programs}
+    needed = {str(path).lstrip("/"): path.resolve() for path in libraries.loaded(paths.values())}
+    return {f"bin/{name}": path for name, path in paths.items()} | needed
+
+
 def _tar(programs: tuple[str, ...]) -> bytes:
-    files: dict[str, Path] = {}
-    for name in programs:
-        program = next(path for place in ("/bin", "/usr/bin") if (path := Path(place, name)).exists())
-        files[f"bin/{name}"] = program.resolve()
-        libraries = subprocess.run(["ldd", program], capture_output=True, text=True, check=True).stdout
-        files |= {path.lstrip("/"): Path(path).resolve() for path in re.findall(r"(/\S+) \(0x", libraries)}
+    files = files_of(programs)
     found = io.BytesIO()
     with tarfile.open(fileobj=found, mode="w") as tar:
         for name, path in files.items():

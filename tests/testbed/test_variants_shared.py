@@ -76,7 +76,7 @@ def test_many_options_that_cannot_be_switched_are_one_line(switchable):
 )
 def test_one_cluster_serves_variants_that_a_switch_turns_into_each_other(one, other, pool, mariadb, briefly):
     """After each switch, there and back, its variables are those of a server that was started so."""
-    specs = [ClusterSpec("standalone", release=mariadb.plain_name, options=options) for options in (one, other)]
+    specs = [ClusterSpec("standalone", release=mariadb.release_name, options=options) for options in (one, other)]
     variants = [pool.resolution.resolve(spec) for spec in specs]
     first, second = pool.running(variants)
     assert first is second
@@ -91,7 +91,7 @@ def test_one_cluster_serves_variants_that_a_switch_turns_into_each_other(one, ot
 
 def test_a_log_that_a_start_buffers_is_as_after_a_start(pool, mariadb, briefly):
     """Where a running server cannot stop to buffer its log, flush=2 and the default have a cluster each."""
-    specs = [ClusterSpec("standalone", release=mariadb.plain_name, options=options) for options in ({}, LAZY)]
+    specs = [ClusterSpec("standalone", release=mariadb.release_name, options=options) for options in ({}, LAZY)]
     variants = [pool.resolution.resolve(spec) for spec in specs]
     cold = [briefly("standalone", **options).nodes[0] for options in ({}, LAZY)]
     for number, running in enumerate(pool.running(variants)):

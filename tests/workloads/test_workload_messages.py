@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import types
 from pathlib import Path
 
 from pytest_dbcluster.hosts.provisioners.fake import FakeHost
+from pytest_dbcluster.releases import find
 from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.spec import ClusterSpec
 from pytest_dbcluster.workloads import load_hosts, schema_mark
@@ -56,5 +58,7 @@ def test_messages_on_workloads_that_cannot_run(monkeypatch):
     seen["a load host began late"] = load_hosts.late_start([share("a"), share("b")], [0.001, 1.2], 2.0)
     programs = Release("mysql:8.4", "mysql", "8.4.3", Path("/opt"), files=frozenset())
     seen["a release has no mysqlslap"] = MySQLSlap("key").lacks(programs)
+    monkeypatch.setattr(find, "newest_with", lambda program, product: None)
+    seen["an image has no mysqlslap"] = MySQLSlap("key").lacks(dataclasses.replace(programs, image="sha256:1"))
 
     golden.compare("workload_refusals", seen)

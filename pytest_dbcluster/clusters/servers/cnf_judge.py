@@ -90,7 +90,7 @@ def judge_file(cnf: CnfFile, release: Release, provisioner: Provisioner) -> CnfJ
     content = hashlib.sha256(repr((cnf.contents, cnf.directives)).encode()).hexdigest()
     key = (release.name, release.key, str(cnf.path), content)
     if key not in _answers:
-        host = provisioner.workshop(ClusterSpec("standalone", release=release.plain_name, name="reading"))
+        host = provisioner.workshop(ClusterSpec("standalone", release=release.release_name, name="reading"))
         try:
             _answers[key] = Judge(cnf, release, host).answer()
         except ConfigError as error:

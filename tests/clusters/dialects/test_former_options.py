@@ -16,7 +16,7 @@ from pytest_dbcluster.spec import ClusterSpec
 def test_a_release_has_none_of_the_options_that_are_called_gone(name, provisioner):
     """Each is looked up in the release's own --help."""
     release = find.find(name)
-    (host,) = provisioner.acquire(ClusterSpec("standalone", release=release.plain_name, name="help"))
+    (host,) = provisioner.acquire(ClusterSpec("standalone", release=release.release_name, name="help"))
     words = option_words(help_text(release, host, "--no-defaults").stdout)
     provisioner.give_back([host])
     version = numbers(release.version)

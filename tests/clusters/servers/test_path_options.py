@@ -214,7 +214,7 @@ def test_only_variables_of_key_caches_have_names_with_a_dot(name):
 def test_every_option_of_a_release_that_names_a_file_is_in_the_table(release, provisioner):
     """By its name, or by a default value that is a path: the release's own --help lists both."""
     found = find.find(release)
-    (host,) = provisioner.acquire(ClusterSpec("standalone", release=found.plain_name, name="help"))
+    (host,) = provisioner.acquire(ClusterSpec("standalone", release=found.release_name, name="help"))
     text = help_text(found, host, "--no-defaults").stdout
     provisioner.give_back([host])
     defaults = values(text)

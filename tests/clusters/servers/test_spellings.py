@@ -48,7 +48,7 @@ def release(request):
 @pytest.fixture
 def workshop(release, provisioner):
     """A host on which the release's own programs answer."""
-    host = provisioner.workshop(ClusterSpec("standalone", release=release.plain_name, name="spellings"))
+    host = provisioner.workshop(ClusterSpec("standalone", release=release.release_name, name="spellings"))
     yield host
     provisioner.give_back([host])
 

@@ -24,7 +24,7 @@ def own_store(tmp_path, monkeypatch):
 def test_a_warehouse_that_was_filled_in_a_container_serves_another(containers, imaged, own_store):
     """The next server holds it from its start, every transaction commits there, and every condition is true."""
     release, load = imaged("mariadb:10.11"), TPCC(seconds=1.0)
-    (client,) = containers.acquire(ClusterSpec("standalone", release=release.plain_name, name="client"))
+    (client,) = containers.acquire(ClusterSpec("standalone", release=release.release_name, name="client"))
     made = datasets.dataset_template(load, release, containers, client, {})
     cluster = bring_up(ClusterSpec("standalone"), release, containers, options={}, start=made)
     setting = Setting(cluster, client, release, "quick", lambda line: None)

@@ -44,7 +44,7 @@ def shell(release: Release) -> Path | None:
 
     None if there is none.
     """
-    return release.path_of(SHELL) or find_program(SHELL, "mysql")
+    return release.path_of(SHELL) or find_program(SHELL, "mysql", on_path=not release.image)
 
 
 def adopt(host: Host, program: Path, primary: Node, adoption: Mapping[str, object]) -> None:

@@ -78,10 +78,10 @@ class MySQLRouter(Proxy):
         """Return where we looked for a router and found none; empty if there is one."""
         if router(release):
             return ""
+        elsewhere = "" if release.image else f", not on PATH ({os.environ.get('PATH', '')})"
         return (
-            f"no {PROGRAM} for {release.name}: not among its programs ({release.bin}), not on PATH "
-            f"({os.environ.get('PATH', '')}), and no release of MySQL in the cache has one; "
-            f"`dbcluster fetch {BRINGS_ONE}` downloads one"
+            f"no {PROGRAM} for {release.name}: not among its programs ({release.bin}){elsewhere}, and no release of "
+            f"MySQL in the cache has one; `dbcluster fetch {BRINGS_ONE}` downloads one"
         )
 
     @classmethod
@@ -173,8 +173,11 @@ class MySQLRouter(Proxy):
 
 
 def router(release: Release) -> Path | None:
-    """Return the path of mysqlrouter: of the release, on PATH, or of a cached MySQL release; None for none."""
-    return release.path_of(PROGRAM) or find_program(PROGRAM, "mysql")
+    """Return the path of mysqlrouter: of the release, on PATH, or of a cached MySQL release; None for none.
+
+    Containers do not see the PATH of this machine.
+    """
+    return release.path_of(PROGRAM) or find_program(PROGRAM, "mysql", on_path=not release.image)
 
 
 def plugins(program: Path) -> Path | None:

@@ -13,11 +13,14 @@ import os
 import pwd
 import socket
 import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from pytest_dbcluster import formatting
 from pytest_dbcluster.errors import ProvisionError, Unsupported
+from pytest_dbcluster.formatting import Report
 
 RUN_LABEL = "pytest-dbcluster.run"
 OWNER_LABEL = "pytest-dbcluster.owner"
@@ -30,6 +33,7 @@ LIMITS = {"memory": "MemoryLimit", "cores": "CpuCfsQuota"}
 WRITE_IOPS = "write_iops_device"
 ANSWER_SECONDS = 60
 FIRST_ANSWER_SECONDS = 15
+PROGRESS_SECONDS = 5.0  # between two lines about a pull
 API = "1.41"  # the version of Docker 20.10, the oldest engine that we support, and of Podman
 
 SCHEME = "unix://"
@@ -141,22 +145,62 @@ def engine_errors(what: str, engine: Engine) -> Iterator[None]:
         ) from None
 
 
-def image(engine: Engine, name: str, *, pull: bool) -> str:
-    """The id of the image with this name. ``pull``: pull the image if the engine lacks it. Raises ProvisionError."""
+def image(engine: Engine, name: str, *, pull: Report | None) -> str:
+    """The id of the image with this name. ``pull``: pull it if the engine lacks it, and report progress.
+
+    Raises ProvisionError.
+    """
     import docker.errors
 
     with engine_errors(f"look for image {name}", engine), contextlib.suppress(docker.errors.ImageNotFound):
         present: str = engine.client.images.get(name).id
         return present
-    if not pull:
+    if pull is None:
         release = name.rpartition("/")[2]
         raise ProvisionError(
             f"{engine.name} has no image {name}: `dbcluster image build {release}` makes it from the system's "
-            f"packages; --db-image {release}=IMAGE chooses another one, such as the vendor's"
+            f"packages; --db-image {release}=IMAGE chooses another one, such as the vendor's; a directory or a tarball "
+            f"needs no image: --db-release {release}=DIRECTORY"
         )
+    pull(f"pulling image {name}")
+    layers = Layers()
     with engine_errors(f"find image {name} here, or pull it", engine):
-        pulled: str = engine.client.images.pull(name).id
+        for event in engine.client.api.pull(name, stream=True, decode=True):
+            if "error" in event:
+                raise ProvisionError(f"{engine.name} could not find image {name} here, or pull it: {event['error']}")
+            if line := layers.progress(event):
+                pull(f"pulling image {name}: {line}")
+        pulled: str = engine.client.images.get(name).id
     return pulled
+
+
+def digest(engine: Engine, name: str) -> str:
+    """The digest under which a registry has an image, ``mysql@sha256:...``; its id if it comes from no registry."""
+    with engine_errors(f"look at image {name}", engine):
+        found = engine.client.images.get(name)
+    return str(next(iter(found.attrs.get("RepoDigests") or ()), f"{name}, {found.id}, from no registry"))
+
+
+class Layers:
+    """The downloaded parts of an image that an engine pulls."""
+
+    def __init__(self) -> None:
+        self._sizes: dict[str, tuple[int, int]] = {}  # layer -> (downloaded, total) bytes
+        self._printed = time.monotonic()
+
+    def progress(self, event: Mapping[str, Any]) -> str:
+        """Add an event of the engine. Returns ``120 of 250 MB`` every ``PROGRESS_SECONDS``, otherwise an empty text."""
+        layer, sizes = str(event.get("id", "")), event.get("progressDetail") or {}
+        if event.get("status") == "Downloading" and sizes.get("total"):
+            self._sizes[layer] = (sizes.get("current", 0), sizes["total"])
+        elif event.get("status") in ("Download complete", "Pull complete") and layer in self._sizes:
+            _, total = self._sizes[layer]
+            self._sizes[layer] = (total, total)
+        if not self._sizes or time.monotonic() - self._printed < PROGRESS_SECONDS:
+            return ""
+        self._printed = time.monotonic()
+        downloaded, all_layers = (sum(sizes) for sizes in zip(*self._sizes.values(), strict=True))
+        return f"{formatting.size(downloaded)} of {formatting.size(all_layers)}"
 
 
 @dataclasses.dataclass(frozen=True)

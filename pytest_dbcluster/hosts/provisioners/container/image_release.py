@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -18,6 +19,9 @@ GALERA = (
     "/usr/lib/galera4", "/usr/lib64/galera4",
 )  # fmt: skip
 PROVIDER = "libgalera_smm.so"
+# Directories with messages and character sets. A server has their paths built in, but not if its files were moved.
+SHARES = tuple(f"{prefix}/{share}" for prefix in ("/usr", "/usr/local/mysql") for share in layout.SHARES)
+MESSAGES, CHARSETS = "english", "charsets"
 
 
 def find(name: ReleaseName, tag: str, image: str, host: Host) -> Release:
@@ -25,7 +29,8 @@ def find(name: ReleaseName, tag: str, image: str, host: Host) -> Release:
 
     Raises ProvisionError if we cannot run programs in the image, ConfigError if it does not have this server.
     """
-    patterns = " ".join(f"{directory}/*" for directory in (*IMAGE_PATH, *PLUGINS, *GALERA))
+    shares = [f"{share}/{part}" for share in SHARES for part in (MESSAGES, CHARSETS)]
+    patterns = " ".join(f"{directory}/*" for directory in (*IMAGE_PATH, *PLUGINS, *GALERA, *shares))
     try:
         listed = host.run(["/bin/sh", "-c", f"ls -d {patterns} 2>/dev/null || true"]).stdout.split("\n")
     except CommandFailed as error:
@@ -42,13 +47,12 @@ def find(name: ReleaseName, tag: str, image: str, host: Host) -> Release:
     product, version = layout.product_of(output), layout.exact_version(output)
     if product != name.product or not f"{version}.".startswith(f"{name.version}."):
         raise ConfigError(f"{name}: the server of image {tag} is {product} {version}")
-    plugins = _first_with_files(files, PLUGINS)
     return Release(
         name=str(name),
         product=product,
         version=version,
         bin=server.parent,
-        server_options=({"plugin-dir": plugins} if plugins else {}) | layout.privacy_options(product),
+        server_options=_paths(files) | layout.privacy_options(product),
         wsrep_provider=next((path for parent in GALERA if str(path := Path(parent, PROVIDER)) in files), None),
         source=f"image {tag}",
         image=image,
@@ -56,7 +60,15 @@ def find(name: ReleaseName, tag: str, image: str, host: Host) -> Release:
     )
 
 
-def _first_with_files(files: Iterable[str], directories: Iterable[str]) -> str:
-    """The first of these directories that has a file; empty if all are empty."""
+def _paths(files: Iterable[str]) -> dict[str, str]:
+    """The options with the paths of a server's files, as far as the image has these files."""
     parents = {str(Path(file).parent) for file in files}
-    return next((directory for directory in directories if directory in parents), "")
+    plugins = next((directory for directory in PLUGINS if directory in parents), "")
+    found = {"plugin-dir": plugins} if plugins else {}
+    for option, part in (("lc-messages-dir", MESSAGES), ("character-sets-dir", CHARSETS)):
+        for share in SHARES:
+            inside = [parent for parent in sorted(parents) if fnmatch.fnmatchcase(parent, f"{share}/{part}")]
+            if inside:
+                found[option] = inside[0].removesuffix(f"/{MESSAGES}")
+                break
+    return found

@@ -1,7 +1,8 @@
 """Container images of releases, built from Debian packages without a registry and kept in the cache.
 
 An image is a tar from root_file_system.py, imported into the engine with labels for release, version and format. We
-do not use its entry point: the container runs our agent, which starts the server as on any other host.
+do not use its entry point: the container runs our agent, which starts the server as on any other host. system_image.py
+makes one more image.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ class HomeMadeImage:
     """Whether the image has our format and a tag."""
 
 
-def tag(name: ReleaseName) -> str:
+def tag(name: ReleaseName | str) -> str:
     """The tag of our image of a release: ``pytest-dbcluster/mariadb:11.8``."""
     return f"{REPOSITORY}/{name}"
 
@@ -146,8 +147,7 @@ def _make(wanted: catalogue.Offer, key: str, progress: Report) -> None:
         for path in staging.iterdir():
             if path.name != TAR:
                 path.unlink()
-        built = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-        manifest = ImageManifest(wanted.name, made.exact, made.suite, made.source, made.packages, built, FORMAT)
+        manifest = ImageManifest(wanted.name, made.exact, made.suite, made.source, made.packages, _now(), FORMAT)
         cache.write_manifest(staging / MANIFEST, dataclasses.asdict(manifest))
         size = formatting.size((staging / TAR).stat().st_size)
     progress(f"{wanted.name}: {made.exact}, {size}, {time.monotonic() - start:.1f} s")
@@ -160,23 +160,37 @@ def _import(
     start, manifest = time.monotonic(), read(entry)
     if manifest is None:
         raise ProvisionError(f"the tar of the image of {wanted.name} disappeared from {directory()}; build it again")
-    labels = {RELEASE: manifest.release, VERSION: manifest.exact, BUILT: manifest.built, FORMAT_LABEL: FORMAT}
-    changes = [*(f'LABEL "{name}"="{value}"' for name, value in labels.items()), 'CMD ["/bin/bash"]']
-    name = tag(ReleaseName.parse(wanted.name))
-    with engine_errors(f"import {entry / TAR} as {name}", engine):
-        # The name includes the tag, because Podman 4.3 ignores the parameter for the tag.
-        text = engine.client.api.import_image_from_file(str(entry / TAR), name, changes=changes)
-    if '"error"' in text:  # the HTTP status is 200 even for an error
-        raise ProvisionError(f"{engine.name} could not import {entry / TAR}: {text.strip()[-500:]}")
-    made = next(
-        (image for image in list_images(engine, wanted.name) if image.id not in {old.id for old in before}), None
-    )
-    if made is None:
-        raise ProvisionError(f"{engine.name} imported {entry / TAR}, but does not list image {name}")
-    for old in before:
-        _remove_unused(engine, old)
+    made = load(engine, wanted.name, manifest.exact, entry / TAR, before, manifest.built)
     progress(f"{wanted.name}: {made.tag} is in {engine.name}, {time.monotonic() - start:.1f} s")
     return made
+
+
+def load(
+    engine: Engine, release: str, exact: str, tar: Path, before: Sequence[HomeMadeImage], built: str = ""
+) -> HomeMadeImage:
+    """Import a tar as the image of a release, and remove the images in ``before`` that no container uses.
+
+    ``built``: the time of the build in ISO 8601; empty for now. Raises ProvisionError.
+    """
+    labels = {RELEASE: release, VERSION: exact, BUILT: built or _now(), FORMAT_LABEL: FORMAT}
+    changes = [*(f'LABEL "{name}"="{value}"' for name, value in labels.items()), 'CMD ["/bin/bash"]']
+    name = tag(release)
+    with engine_errors(f"import {tar} as {name}", engine):
+        # The name includes the tag, because Podman 4.3 ignores the parameter for the tag.
+        text = engine.client.api.import_image_from_file(str(tar), name, changes=changes)
+    if '"error"' in text:  # the HTTP status is 200 even for an error
+        raise ProvisionError(f"{engine.name} could not import {tar}: {text.strip()[-500:]}")
+    known = {old.id for old in before}
+    made = next((image for image in list_images(engine, release) if image.id not in known), None)
+    if made is None:
+        raise ProvisionError(f"{engine.name} imported {tar}, but does not list image {name}")
+    for old in before:
+        _remove_unused(engine, old)
+    return made
+
+
+def _now() -> str:
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
 
 
 def _remove_unused(engine: Engine, image: HomeMadeImage) -> None:
@@ -214,7 +228,7 @@ def remove(engine: Engine, name: str) -> list[HomeMadeImage]:
     The tar stays in the cache. Raises ConfigError for an unknown name, ProvisionError for an image in use.
     """
     present = list_images(engine)
-    chosen = [image for image in present if name in (image.release, image.tag, tag(ReleaseName.parse(image.release)))]
+    chosen = [image for image in present if name in (image.release, image.tag, tag(image.release))]
     if not chosen:
         raise registry.unknown("home-made image", name, [image.release for image in present])
     for image in chosen:

@@ -1,19 +1,21 @@
 """Container provisioner: every node, proxy and load generator runs in a container on a network of the run.
 
-A container is a host. Its programs come from the image; we do not use the entry point of the image. Data are in
-directories on a file system of this machine, and containers mount these directories under the same paths. Tools that
-images do not have (sysbench, haproxy) come from the cache, mounted read-only. Containers end with our process.
+A container is a host. Its programs come from the image; we do not use the entry point and the user of the image. Data
+are in directories on a file system of this machine, and containers mount these directories under the same paths. Tools
+that images do not have (sysbench, haproxy, mysqlslap, MySQL Router) come from the cache, mounted read-only, and so do
+releases in a user's directory. Containers end with our process.
 """
 
 from __future__ import annotations
 
 import concurrent.futures
 import contextlib
+import dataclasses
 import os
 import shutil
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -27,7 +29,7 @@ from pytest_dbcluster.hosts.local_host import LocalHost
 from pytest_dbcluster.hosts.local_run import LocalRunProvisioner
 from pytest_dbcluster.hosts.network import local_paths, routed_path
 from pytest_dbcluster.hosts.provisioner import NO_DISKS
-from pytest_dbcluster.hosts.provisioners.container import engine, image_release, images
+from pytest_dbcluster.hosts.provisioners.container import engine, image_release, images, system_image
 from pytest_dbcluster.hosts.provisioners.container.engine import Engine, Wanted
 from pytest_dbcluster.hosts.provisioners.container.host import Attachment, ContainerHost
 from pytest_dbcluster.hosts.subnets import free_subnet
@@ -48,6 +50,7 @@ class ContainerProvisioner(LocalRunProvisioner):
     """
 
     brings_programs = True
+    has_own_system = True
     offers = frozenset(
         {"shared-cores", "cores", "memory", "iops"} | ({"root", "netem"} if os.geteuid() == 0 else set())
     )
@@ -62,8 +65,14 @@ class ContainerProvisioner(LocalRunProvisioner):
         self._addresses: list[str] = []
         self._gateway = ""
         self._images: dict[str, str] = {}
+        self._digests: dict[str, str] = {}
         self._releases: dict[ReleaseName, Release] = {}
         self._hosts: set[ContainerHost] = set()
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """The digests of the images that the user chose: ``image mysql:8.4`` -> ``mysql@sha256:...``."""
+        return dict(self._digests)
 
     def at_hand(self, name: ReleaseName) -> bool:
         """Whether we have already inspected the image of a release, which needs a container."""
@@ -71,32 +80,41 @@ class ContainerProvisioner(LocalRunProvisioner):
 
     def supply(self, name: ReleaseName, progress: Report) -> Release:
         """The release in its image, inspected once per run. Raises ProvisionError, Unsupported or ConfigError."""
-        if name.directory or name.version == "path":
+        if name.version == "path":
             raise ConfigError(
-                f"{name}={name.directory}: containers use the programs of images; use --db-image NAME=IMAGE"
+                f"{name}: containers do not see the installed server; use an image: --db-image NAME:VERSION=IMAGE"
             )
+        if name.directory and str(name) in self._chosen:
+            raise ConfigError(f"{name} has both the image {self._chosen[str(name)]} and {name.directory}; give one")
         if name not in self._releases:
-            hosts = self.acquire(ClusterSpec("standalone", release=name, name="look"))
-            try:
-                tag = self._tag(name)
-                self._releases[name] = image_release.find(name, tag, self._image(tag), hosts[0])
-            finally:
-                self.give_back(hosts)
+            self._releases[name] = self._copied(name, progress) if name.directory else self._inspected(name, progress)
         return self._releases[name]
+
+    def _copied(self, name: ReleaseName, progress: Report) -> Release:
+        """The release in a directory, as a copy that containers of the system image can run."""
+        found = super().supply(name, progress)
+        return dataclasses.replace(found, image=self._image(name, progress), directory=name.directory)
+
+    def _inspected(self, name: ReleaseName, progress: Report) -> Release:
+        """The release in an image, as a container of it shows."""
+        image = self._image(name, progress)
+        hosts = self.acquire(ClusterSpec("standalone", release=name, name="look"))
+        try:
+            return image_release.find(name, self._tag(name), image, hosts[0])
+        finally:
+            self.give_back(hosts)
 
     def acquire(self, spec: ClusterSpec) -> Sequence[ContainerHost]:
         """One container for each node. The first call makes the network. Raises ProvisionError or Unsupported."""
         if spec.release is None:
             raise ConfigError(f"cluster {spec} names no release, and so no image")
-        with self._making:
-            connected = self._engine or self._begin()
-        tags = list(map(self._tag, spec.releases))
-        for tag in dict.fromkeys(tags):
-            self._image(tag)
+        releases = list(spec.releases)
+        for release in dict.fromkeys(releases):
+            self._image(release, self.progress)
         places = self._places(spec)
-        tags += tags[:1] * (len(places) - len(tags))
-        made = list(zip(tags, places, strict=True))
-        hosts = self._make_all(lambda one: self._host(connected, spec, *one), made)
+        releases += releases[:1] * (len(places) - len(releases))
+        made = list(zip(releases, places, strict=True))
+        hosts = self._make_all(lambda one: self._host(one[0], spec, one[1]), made)
         if spec.needs.network:
             self._connect(hosts, Path(hosts[0].directory).parent)
         return hosts[: spec.nodes]
@@ -112,13 +130,13 @@ class ContainerProvisioner(LocalRunProvisioner):
             self.give_back(hosts)
             raise
 
-    def _host(self, connected: Engine, spec: ClusterSpec, tag: str, directory: Path) -> ContainerHost:
-        name, cluster = directory.name, directory.parent.name
+    def _host(self, release: ReleaseName, spec: ClusterSpec, directory: Path) -> ContainerHost:
+        name, cluster, connected = directory.name, directory.parent.name, self._connected()
         files = self._run.host(name, directory)
         with self._making:
             address = self._addresses.pop(0)
         wanted = Wanted(
-            image=self._image(tag),  # another user may move the tag to another image during the run
+            image=self._image(release, self.progress),  # another user may move the tag to another image during the run
             name=f"dbcluster-{self.run_id}-{cluster}-{name}",
             hostname=name,
             alias=f"{name}.{cluster}",
@@ -173,14 +191,29 @@ class ContainerProvisioner(LocalRunProvisioner):
             self._engine = None
 
     def _tag(self, name: ReleaseName) -> str:
+        if name.directory:
+            return images.tag(system_image.NAME)
         return self._chosen.get(str(name)) or images.tag(name)
 
-    def _image(self, tag: str) -> str:
-        """The id of an image. Pulls images of ``chosen`` if needed. Raises ProvisionError that says how to get one."""
-        assert self._engine
+    def _connected(self) -> Engine:
+        """The engine; the first call connects to it and makes the network."""
+        with self._making:
+            return self._engine or self._begin()
+
+    def _image(self, name: ReleaseName, progress: Report) -> str:
+        """The id of a release's image. If the engine lacks it, this pulls a chosen image, or makes the system image.
+
+        Raises ProvisionError that says how to get an image.
+        """
+        connected, tag = self._connected(), self._tag(name)
         with self._making:
             if tag not in self._images:
-                self._images[tag] = engine.image(self._engine, tag, pull=tag in self._chosen.values())
+                if name.directory:
+                    self._images[tag] = system_image.build(connected, progress).id
+                else:
+                    chosen = self._chosen.get(str(name))
+                    self._images[tag] = engine.image(connected, tag, pull=progress if chosen else None)
+                    self._digests |= {f"image {name}": engine.digest(connected, chosen)} if chosen else {}
             return self._images[tag]
 
     def _begin(self) -> Engine:

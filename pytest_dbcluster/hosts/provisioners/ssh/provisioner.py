@@ -72,6 +72,7 @@ class SshProvisioner(Provisioner):
     in ``Access``. Raises ConfigError.
     """
 
+    has_own_system = True
     _no_limits = "the machines of --db-host are used as they are"  # the reason
 
     def __init__(

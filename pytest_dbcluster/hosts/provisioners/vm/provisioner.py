@@ -47,6 +47,8 @@ DISKS = "ext4 on a virtio disk of each guest, a file of this machine; a flush is
 class GuestProvisioner(LocalRunProvisioner):
     """Hosts that are guests of one run."""
 
+    has_own_system = True
+
     def __init__(self, *, keep: bool = False) -> None:
         super().__init__(keep=keep)
         self._beginning = threading.Lock()

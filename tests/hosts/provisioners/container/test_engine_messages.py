@@ -43,7 +43,7 @@ def test_messages_on_container_engines(tmp_path, monkeypatch):
     seen["an image cannot be built"] = golden.message_of(images.offer, "mysql:8.2")
     monkeypatch.setenv("PATH", "/nonexistent")
     seen["mmdebstrap is missing"] = golden.message_of(root_file_system.make, OFFERS[0], [], tmp_path, print)
-    release = ReleaseName.parse("mariadb:11.8=/opt/mariadb")
-    seen["a release is a directory"] = golden.message_of(provisioner.ContainerProvisioner().supply, release, print)
+    release = ReleaseName.parse("mariadb:path")
+    seen["a release is installed"] = golden.message_of(provisioner.ContainerProvisioner().supply, release, print)
 
     golden.compare("container_engine", seen, {tmp_path: "TMP"})

@@ -1,8 +1,4 @@
-"""Releases in images, in the layouts of the vendors' official images.
-
-The paths are those of docker-library/mysql at 7f30fdb, MariaDB/mariadb-docker at 1b6429b and percona/percona-docker at
-5c654083. The images themselves were not pulled.
-"""
+"""Releases in images, in the layouts of the vendors' official images. The images themselves were not pulled."""
 
 from __future__ import annotations
 
@@ -14,45 +10,18 @@ import pytest
 
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.hosts.provisioners.container import image_release
+from pytest_dbcluster.releases import layout
 from pytest_dbcluster.spec import ReleaseName
-from tests.releases.test_layout import MARIADB, MYSQL, PERCONA, PXC
+from tests.support.vendor_layouts import LAYOUTS
 
-# Release -> (version, files)
-IMAGES = {
-    "mysql:8.4": (
-        MYSQL,
-        "/usr/sbin/mysqld /usr/bin/mysql /usr/bin/mysqladmin /usr/bin/mysqldump /usr/bin/my_print_defaults "
-        "/usr/lib64/mysql/plugin/group_replication.so",
-    ),
-    "mariadb:11.4": (
-        MARIADB,
-        "/usr/sbin/mariadbd /usr/bin/mariadb /usr/bin/mariadb-slap /usr/bin/mariadb-backup /usr/bin/socat "
-        "/usr/lib/mysql/plugin/auth_gssapi.so /usr/lib/galera/libgalera_smm.so",
-    ),
-    "percona:8.4": (
-        PERCONA,
-        "/usr/sbin/mysqld /usr/bin/mysql /usr/bin/mysqldump /usr/lib64/mysql/plugin/group_replication.so",
-    ),
-    "pxc:8.4": (
-        PXC,
-        "/usr/sbin/mysqld /usr/bin/mysql /usr/bin/wsrep_sst_xtrabackup-v2 /usr/lib64/mysql/plugin/mysql_clone.so "
-        "/usr/lib64/galera4/libgalera_smm.so",
-    ),
-}
-# Release -> (server, plugin directory, Galera library)
-FOUND = {
-    "mysql:8.4": ("/usr/sbin/mysqld", "/usr/lib64/mysql/plugin", None),
-    "mariadb:11.4": ("/usr/sbin/mariadbd", "/usr/lib/mysql/plugin", "/usr/lib/galera/libgalera_smm.so"),
-    "percona:8.4": ("/usr/sbin/mysqld", "/usr/lib64/mysql/plugin", None),
-    "pxc:8.4": ("/usr/sbin/mysqld", "/usr/lib64/mysql/plugin", "/usr/lib64/galera4/libgalera_smm.so"),
-}
+IMAGES = {made.release: made for made in LAYOUTS.values() if made.image}
 
 
 class ImageHost:
     """A container of an image: it lists files, and its server prints its version."""
 
-    def __init__(self, version, files):
-        self.version, self.files = version, files.split()
+    def __init__(self, made):
+        self.version, self.files = made.version, [f"/{file}" for file in made.files.split()]
 
     def run(self, argv):
         """The output of ``ls -d PATTERNS``, or of the server."""
@@ -70,20 +39,30 @@ def matches(file, pattern):
 
 def find(name, image):
     """The release in an image of IMAGES."""
-    return image_release.find(ReleaseName.parse(name), "vendor/image", "sha256:1", ImageHost(*IMAGES[image]))
+    return image_release.find(ReleaseName.parse(name), "vendor/image", "sha256:1", ImageHost(IMAGES[image]))
 
 
 @pytest.mark.parametrize("name", IMAGES)
 def test_programs_are_found_where_the_vendor_has_them(name):
-    """The server, its plugins and the Galera library; the product is what the server tells of itself."""
-    server, plugins, galera = FOUND[name]
+    """The server, its plugins, messages, character sets and the Galera library; the product is that of the server."""
+    plugins, messages, charsets, galera = (f"/{path}" if path else "" for path in IMAGES[name].paths)
     found = find(name, name)
+    server = layout.SERVERS[found.product][0]
 
-    assert found.program(Path(server).name) == Path(server)
-    assert found.server_options["plugin-dir"] == plugins
-    assert str(found.wsrep_provider or "") == (galera or "")
-    assert (str(found.plain_name), found.image) == (name, "sha256:1")
-    assert ("loose-percona-telemetry-disable" in found.server_options) == (found.product in ("percona", "pxc"))
+    assert found.program(server) == Path("/usr/sbin", server)
+    assert IMAGES[name].programs <= {Path(file).name for file in found.files}
+    assert found.server_options == layout.privacy_options(found.product) | {
+        "plugin-dir": plugins,
+        "lc-messages-dir": messages,
+        "character-sets-dir": charsets,
+    }
+    assert str(found.wsrep_provider or "") == galera
+    assert (str(found.release_name), found.image) == (name, "sha256:1")
+
+
+def test_images_of_all_vendors_are_tested():
+    """A new product needs the layout of its image in this test."""
+    assert {name.partition(":")[0] for name in IMAGES} == set(layout.SERVERS)
 
 
 @pytest.mark.parametrize(("asked", "image"), [("mysql:8.4", "percona:8.4"), ("percona:8.4", "pxc:8.4")])

@@ -239,10 +239,18 @@ def test_a_container_that_dies_at_start_says_why(answering):
     assert ours(answering, made.run_id) == []
 
 
-def test_a_release_in_a_directory_is_refused():
-    """Containers do not see it."""
-    with pytest.raises(ConfigError, match="containers use the programs of images"):
-        ContainerProvisioner().supply(ReleaseName("mariadb", "11.4", "/opt/mariadb-11.4"), print)
+def test_the_installed_server_is_refused():
+    """Containers do not see it; the error names the option that helps."""
+    with pytest.raises(ConfigError, match=r"^mariadb:path: .* use an image: --db-image NAME:VERSION=IMAGE$"):
+        ContainerProvisioner().supply(ReleaseName("mariadb", "path"), print)
+
+
+def test_an_image_and_a_directory_of_one_release_contradict(tmp_path):
+    """Nobody could tell which one was measured."""
+    made = ContainerProvisioner(chosen={"mariadb:11.4": "some/image:1"})
+
+    with pytest.raises(ConfigError, match=rf"^mariadb:11\.4 has both the image some/image:1 and {tmp_path}; give one$"):
+        made.supply(ReleaseName("mariadb", "11.4", str(tmp_path)), print)
 
 
 def test_limits_are_the_containers(provisioner, answering):

@@ -37,7 +37,7 @@ def test_a_server_without_memory_names_the_limit(containers, imaged, tmp_path, m
     monkeypatch.setattr(containers, "logs", KeptLogs(tmp_path / "logs", "test_it"))
     before = left(containers)
     release = imaged("mariadb:10.11")
-    spec = ClusterSpec("standalone", release=release.plain_name).with_needs(memory="48M")
+    spec = ClusterSpec("standalone", release=release.release_name).with_needs(memory="48M")
 
     with pytest.raises(
         NodeDied, match=r"^node node1 was ended by SIGKILL: the host's memory limit of 48 MiB was rea"
@@ -84,7 +84,7 @@ def test_a_full_volume_is_named_and_leaves_nothing(small_disk, monkeypatch, imag
     monkeypatch.setattr(local_host, "COPY", [word for word in local_host.COPY if not word.startswith("--sparse")])
     made = ContainerProvisioner()
     with contextlib.closing(made):
-        (node,) = bring_up(ClusterSpec("standalone", release=release.plain_name), release, made, options={}).nodes
+        (node,) = bring_up(ClusterSpec("standalone", release=release.release_name), release, made, options={}).nodes
         with pytest.raises((SQLError, ProvisionError), match=FULL):
             fill(node)
 

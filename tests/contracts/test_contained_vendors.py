@@ -1,0 +1,160 @@
+"""Servers in the layouts of vendors' images and tarballs, in containers: they run, and workloads run beside them."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from pytest_dbcluster.clusters.proxy import query_through
+from pytest_dbcluster.hosts.provisioners.container import engine
+from pytest_dbcluster.hosts.provisioners.container.provisioner import ContainerProvisioner
+from pytest_dbcluster.spec import ClusterSpec, ReleaseName
+from pytest_dbcluster.system import cache
+from pytest_dbcluster.workloads.mysqlslap import MySQLSlap
+from pytest_dbcluster.workloads.sysbench import SysBench
+from pytest_dbcluster.workloads.workload import Setting
+from tests.support import engines, vendor_images, vendor_layouts
+from tests.support.clusters import bring_up
+
+LOADS = [
+    MySQLSlap("mixed", concurrency=4, queries=40, quick_queries=40, rows=300),
+    SysBench("oltp_insert", table_count=1, size=100, threads=2, seconds=0.1),
+]
+# Image -> (release, files, fixture of the fetched server, plugin directory, whether it has mysqlslap)
+IMAGES = {
+    "mysql": ("mysql:9.7", vendor_images.mysql_rpms, "mysql", "/usr/lib64/mysql/plugin/", False),
+    "percona": ("percona:9.7", vendor_images.percona_rpms, "mysql", "/usr/lib64/mysql/plugin/", True),
+    "mysql-tarball": ("mysql:9.7", vendor_images.mysql_tarball, "mysql", "/usr/local/mysql/lib/plugin/", True),
+    "mariadb": ("mariadb:10.11", vendor_images.mariadb_packages, "mariadb", "/usr/lib/mysql/plugin/", True),
+}
+
+pytestmark = pytest.mark.skipif(bool(engines.missing()), reason=engines.missing() or "an engine answers")
+
+
+@pytest.fixture(scope="module")
+def answering():
+    """The engine."""
+    with contextlib.closing(engine.connect()) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def images(answering, request):
+    """``images("mysql")``: the tag of an image in a vendor's layout, which is removed afterwards."""
+    made = {}
+
+    def images(name):
+        if name not in made:
+            _, files, server, *_ = IMAGES[name]
+            release = request.getfixturevalue(server)
+            made[name] = vendor_images.make(answering, f"{name}:layout", files(release), release)
+        return made[name]
+
+    yield images
+    for tag in made.values():
+        answering.client.images.remove(tag, force=True)
+
+
+@pytest.fixture
+def containers():
+    """``containers(chosen)``: containers with these images, ended afterwards."""
+    made = []
+
+    def containers(**how):
+        made.append(ContainerProvisioner(**how))
+        return made[-1]
+
+    yield containers
+    for provisioner in made:
+        provisioner.close()
+
+
+def run_loads(cluster, provisioner, release):
+    """Run each load once in a container of its own; returns the operations of each."""
+    (client,) = provisioner.acquire(ClusterSpec("standalone", release=release.release_name, name="client"))
+    assert client.address not in {host.address for host in cluster.hosts}
+    setting, operations = Setting(cluster, client, release, "quick", lambda line: None), []
+    for load in LOADS:
+        assert load.lacks(release) == ""
+        load.prepare(setting)
+        operations.append(load.run(setting).operations)
+        load.clean(setting)
+    return operations
+
+
+@pytest.mark.parametrize("name", IMAGES)
+def test_an_image_of_a_vendor_runs(name, images, containers):
+    """The server starts with its own files, not by the image's entry point; loads run in a second container of it.
+
+    An image without mysqlslap gets it from the cache.
+    """
+    release_name, _, _, plugins, has_slap = IMAGES[name]
+    provisioner = containers(chosen={release_name: images(name)})
+    release = provisioner.supply(ReleaseName.parse(release_name), print)
+    cluster = bring_up(ClusterSpec("standalone", release=release.release_name), release, provisioner, options={})
+    version, found = cluster.nodes[0].query("SELECT @@version, @@plugin_dir")[0]
+    first = cluster.hosts[0].run(["sh", "-c", "cat /proc/1/cmdline"]).stdout
+
+    assert (version.startswith(release.version), found) == (True, plugins)
+    assert "docker-entrypoint" not in first
+    assert bool(release.path_of("mysqlslap")) == has_slap
+    assert all(operations > 0 for operations in run_loads(cluster, provisioner, release))
+    assert list(provisioner.environment) == [f"image {release_name}"]
+    assert provisioner.environment[f"image {release_name}"].startswith(f"{images(name)}, sha256:")
+    cluster.close()
+
+
+def test_a_router_of_the_cache_stands_before_servers_of_an_image_without_one(images, containers):
+    """Routes lead to the primary and to the other member; the router's container is of the same image."""
+    provisioner = containers(chosen={"mysql:9.7": images("mysql")})
+    release = provisioner.supply(ReleaseName("mysql", "9.7"), print)
+    spec = ClusterSpec("group_replication", nodes=2, proxy="mysql_router", release=release.release_name)
+    cluster = bring_up(spec, release, provisioner, options={})
+    landed = [
+        Counter(query_through("test", endpoint, "SELECT @@hostname")[0][0] for _ in range(4))
+        for endpoint in (cluster.proxy.writer(), cluster.proxy.reader())
+    ]
+
+    assert release.path_of("mysqlrouter") is None
+    assert landed == [{"node1": 4}, {"node2": 4}]
+    cluster.close()
+
+
+@pytest.fixture
+def tarball(mysql, tmp_path):
+    """The fetched server of MySQL in the layout of the vendor's tarball; its files are real ones."""
+    return vendor_layouts.mysql_tarball(mysql, tmp_path / "mysql-9.7.4-linux-glibc2.28-x86_64")
+
+
+def test_a_release_in_a_directory_runs(tarball, containers):
+    """Its copy in the cache has its libraries, and the image has only a shell and tools."""
+    provisioner, lines = containers(), []
+    name = ReleaseName("mysql", "9.7", str(tarball))
+    release = provisioner.supply(name, lines.append)
+    cluster = bring_up(ClusterSpec("standalone", release=name), release, provisioner, options={})
+    tarball.rename(tarball.with_name("away"))
+
+    assert release.release_name == name
+    assert release.bin.is_relative_to(cache.releases())
+    assert cluster.nodes[0].query("SELECT @@version")[0][0].startswith("9.7.")
+    assert Path(cluster.nodes[0].query("SELECT @@plugin_dir")[0][0]).is_relative_to(release.bin.parent)
+    assert all(operations > 0 for operations in run_loads(cluster, provisioner, release))
+    assert lines[0] == f"copying {tarball} with its libraries, for hosts that have another system"
+    assert provisioner.environment == {}
+    cluster.close()
+
+
+def test_other_containers_of_a_run_keep_their_image(tarball, images, containers):
+    """A run may compare a server in an image with another server in a directory; clients follow their server."""
+    provisioner = containers(chosen={"percona:9.7": images("percona")})
+    copied = provisioner.supply(ReleaseName("mysql", "9.7", str(tarball)), print)
+    imaged = provisioner.supply(ReleaseName("percona", "9.7"), print)
+    hosts = [provisioner.acquire(ClusterSpec("standalone", release=one.release_name))[0] for one in (copied, imaged)]
+
+    assert copied.image != imaged.image
+    assert [host.container.image.id for host in hosts] == [copied.image, imaged.image]
+    assert dataclasses.replace(copied, directory="").release_name == ReleaseName("mysql", "9.7")
