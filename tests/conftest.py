@@ -70,6 +70,7 @@ LONG = (
     "clusters/proxies/haproxy/test_proxy.py",
     "plugin/test_hooks.py",
     "clusters/topologies/test_galera.py",
+    "clusters/topologies/test_galera_pxc.py",
     "clusters/topologies/test_async_replication_replicas.py",
     "hosts/provisioners/container/test_provisioner_troubles.py",
     "clusters/test_cluster.py",
