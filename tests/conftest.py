@@ -71,6 +71,7 @@ LONG = (
     "plugin/test_hooks.py",
     "plugin/test_hooks_collection.py",
     "clusters/topologies/test_galera.py",
+    "clusters/topologies/test_galera_pxc.py",
     "clusters/topologies/test_async_replication_replicas.py",
     "hosts/provisioners/container/test_provisioner_troubles.py",
     "clusters/test_cluster.py",
