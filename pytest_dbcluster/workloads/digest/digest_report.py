@@ -210,7 +210,7 @@ def markdown(digest: LogDigest) -> str:
     lines += ["", "## Rows", ""]
     rows = [(name, str(rows), digest.row_reasons[name]) for name, rows in digest.rows.items() if rows]
     lines += _table(("table", "rows", "from"), rows)
-    lines += _unfitted(digest)
+    lines += _unfitted_lines(digest)
     notes = [(one.file, note) for one in digest.runnable for note in dict.fromkeys(one.notes)]
     if notes:
         lines += ["", "## Notes", "", *(f"- {file}: {note}" for file, note in notes)]
@@ -221,7 +221,7 @@ def markdown(digest: LogDigest) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _unfitted(digest: LogDigest) -> list[str]:
+def _unfitted_lines(digest: LogDigest) -> list[str]:
     """The lines about statements whose conditions are not fitted."""
     if not digest.unfitted:
         return []
