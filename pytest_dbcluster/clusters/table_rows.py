@@ -24,7 +24,7 @@ COMPUTED = re.compile(r"\bGENERATED\b")  # MySQL's DEFAULT_GENERATED is a defaul
 
 
 def rows_digest(node: Node, table: str) -> Any:
-    """A digest of the rows of a table, by which equal rows are equal; None if the node does not have the table."""
+    """A digest of the rows of a table, which is equal for equal rows. None if the node does not have the table."""
     return node.query(_stored_digest(node, table) or CHECKSUM.format(table), wait.SLOW_SECONDS)[0][1]
 
 
@@ -57,7 +57,7 @@ def written_columns(node: Node, table: str) -> list[str]:
 
 def copy_statement(node: Node, source: str, target: str) -> str:
     """The INSERT that copies the rows of a table into another one with the same columns."""
-    names = ", ".join(_quoted(name, "`") for name in written_columns(node, source))
+    names = ", ".join(_quote(name, "`") for name in written_columns(node, source))
     return f"INSERT INTO {target} ({names}) SELECT {names} FROM {source}"
 
 
@@ -69,7 +69,7 @@ def _of_each(nodes: Sequence[Node], statement: str) -> list[Any]:
 def _stored_digest(node: Node, table: str) -> str:
     """The query for the digest of the stored columns of a table; empty if it has no virtual column."""
     columns = _columns(node, table)
-    stored = [_quoted(name, "`") for name, extra in columns if "VIRTUAL" not in extra]
+    stored = [_quote(name, "`") for name, extra in columns if "VIRTUAL" not in extra]
     if len(stored) == len(columns):
         return ""
     values = ", ".join(f"ISNULL({name}), CAST({name} AS BINARY)" for name in stored)
@@ -79,7 +79,7 @@ def _stored_digest(node: Node, table: str) -> str:
 def _columns(node: Node, table: str) -> list[tuple[str, str]]:
     """Name and ``extra`` of each column of a table, in upper case."""
     schema, _, name = table.partition(".")
-    rows = node.query(COLUMNS.format(*(_quoted(_plain(one).replace("\\", "\\\\"), "'") for one in (schema, name))))
+    rows = node.query(COLUMNS.format(*(_quote(_plain(one).replace("\\", "\\\\"), "'") for one in (schema, name))))
     return [(str(column), str(extra).upper()) for column, extra in rows]
 
 
@@ -87,5 +87,5 @@ def _plain(name: str) -> str:
     return name[1:-1].replace("``", "`") if name.startswith("`") else name
 
 
-def _quoted(name: str, quote: str) -> str:
+def _quote(name: str, quote: str) -> str:
     return quote + name.replace(quote, quote * 2) + quote

@@ -89,10 +89,7 @@ def write_digest(
     progress(f"{quantity(read.sessions.totals.statements, 'statement')}: finding classes, links and distributions")
     classes = list(read.sessions.classes.found.values())
     database, found = class_outcomes.outcomes(classes, read.roles, read.texts, tables)
-    facts = [one.facts for one in found if one.facts]
-    if not facts:
-        reasons = list(dict.fromkeys(one.status for one in found))
-        raise ConfigError(f"{log} has no transaction that a workload can have: {', '.join(reasons) or 'no statements'}")
+    facts = _facts_of(found, log)
     find_recent(facts, tables)
     explained = [each for each in facts if KeyRules(each, tables).explained] or facts
     domains = ValueDomains(explained, tables)
@@ -113,7 +110,7 @@ def write_digest(
     digest = LogDigest(
         read.log, read.sessions.totals, found, read.sessions.classes.rare, read.sessions.classes.rare_seconds,
         domains.rows, domains.reasons, texts_of_log, keep_literals, database, tables,
-        _unfitted(found, found_rows.unfitted(refused), texts),
+        _unfitted_of_files(found, found_rows.unfitted_statements(refused), texts),
     )  # fmt: skip
     files = {one.file: _script_text(one, made[one.file], digest) for one in found if one.facts}
     files[SCHEMA] = schema_text
@@ -124,7 +121,15 @@ def write_digest(
     return digest, read, files
 
 
-def _unfitted(
+def _facts_of(found: Sequence[ClassOutcome], log: Path) -> list[ClassFacts]:
+    """What is known of the classes with a file. Raises ConfigError if there is none."""
+    if facts := [one.facts for one in found if one.facts]:
+        return facts
+    reasons = list(dict.fromkeys(one.status for one in found))
+    raise ConfigError(f"{log} has no transaction that a workload can have: {', '.join(reasons) or 'no statements'}")
+
+
+def _unfitted_of_files(
     found: Sequence[ClassOutcome], statements: Sequence[tuple[ClassFacts, int, str]], texts: Mapping[int, str]
 ) -> list[UnfittedStatement]:
     """The statements of written files to which generated rows are not fitted."""

@@ -207,7 +207,7 @@ def markdown(digest: LogDigest) -> str:
     lines += ["", "## Rows", ""]
     rows = [(name, str(rows), digest.row_reasons[name]) for name, rows in digest.rows.items() if rows]
     lines += _table(("table", "rows", "from"), rows)
-    lines += _unfitted(digest)
+    lines += _unfitted_lines(digest)
     if notes := [f"- {one.file}: {note}" for one in digest.runnable for note in dict.fromkeys(one.notes)]:
         lines += ["", "## Notes", "", *notes]
     conflicts = sum(one.of.count for one in digest.classes if one.status == CONFLICT)
@@ -217,7 +217,7 @@ def markdown(digest: LogDigest) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _unfitted(digest: LogDigest) -> list[str]:
+def _unfitted_lines(digest: LogDigest) -> list[str]:
     """The lines about statements whose conditions are not fitted."""
     if not digest.unfitted:
         return []

@@ -117,10 +117,10 @@ class LogFile:
 
     def entries(self) -> Iterator[LogEntry]:
         """The entries, from the first to the last."""
-        chunks = self._counted()
+        chunks = self._count_characters()
         return self._slow(chunks) if self.kind == SLOW else self._general(chunks)
 
-    def _counted(self) -> Iterator[str]:
+    def _count_characters(self) -> Iterator[str]:
         counts = not self.path.is_file()
         for chunk in self.chunks:
             self.bytes += counts * len(chunk)
@@ -246,7 +246,8 @@ def open_text(path: Path) -> Iterator[IO[str]]:
 def open_log(path: Path) -> Iterator[LogFile]:
     """The log in a file or a pipe, with its kind.
 
-    Raises ConfigError for a file that is no log, that has no entry, or that cannot be read to its end in the context.
+    Raises ConfigError for a file that is no log, or has no entry. It raises it too if the context cannot read the whole
+    file.
     """
     if path.is_dir():
         raise ConfigError(f"{path} is a directory: name the file of the log")

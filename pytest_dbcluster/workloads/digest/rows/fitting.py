@@ -133,7 +133,7 @@ class _TableFit:
         """The parts for values and patterns that conditions name, and for other ones."""
         total = max(1.0, sum(shares.values()))
         ordered = sorted(shares.items(), key=lambda item: (-item[1], item[0]))
-        parts = [(share / total, self._met(column, predicate)) for predicate, share in ordered]
+        parts = [(share / total, self._meeting_value(column, predicate)) for predicate, share in ordered]
         if any(value is None for _, value in parts):
             return []
         named = [(share, str(value)) for share, value in parts]
@@ -147,7 +147,7 @@ class _TableFit:
             return [*named, (rest, _other(column, [each.value for each in shares]))]
         return [*named, *((rest * count / sum(others.values()), value) for value, count in others.items())]
 
-    def _met(self, column: TableColumn, predicate: Predicate) -> str | None:
+    def _meeting_value(self, column: TableColumn, predicate: Predicate) -> str | None:
         """A value that meets a condition; None if it cannot be told."""
         value = self._literal(column, predicate.value)
         if predicate.operator == "=" or value is None:

@@ -1,8 +1,8 @@
 """How many rows the statements of a log found, and from that which share of a table meets each condition.
 
 Only statements count whose conditions alone decide what they find, and that LIMIT does not cut. A condition on a key,
-or on a column with many values, finds the rows of one value. The others divide these rows. A join finds as many rows as
-its tables have together, divided by the rows of each key by which it joins them.
+or on a column with many values, finds the rows of one value. The others divide these rows. A join finds the product of
+the rows of its tables. Each key that joins them divides it by the number of its values.
 """
 
 from __future__ import annotations
@@ -230,7 +230,7 @@ class FoundRows:
         """The share of the table's rows that meets each condition, 0 to 1.
 
         It is large enough for each statement. The rows of all conditions overlap as much as they can. So each
-        statement finds those of its rarest condition, and of conditions that OR joins those of the most frequent one.
+        statement finds those of its rarest condition. Of conditions that OR joins, it finds those of the most frequent.
         """
         ratios = [(search, ratio) for search, ratio in self._ratios() if any(table == one.table
                   for one in search.dividing)]  # fmt: skip
@@ -276,7 +276,7 @@ class FoundRows:
             name = parent[0].name if parent else ""
         return domains.rows.get(name, 0) or domains.numbered.get(column, 0)
 
-    def unfitted(self, refused: Mapping[Predicate, str]) -> list[tuple[ClassFacts, int, str]]:
+    def unfitted_statements(self, refused: Mapping[Predicate, str]) -> list[tuple[ClassFacts, int, str]]:
         """The statements that may find another number of rows than in the log: class, shape, and why.
 
         refused: conditions that generated rows do not meet as often as they should, with the reason.

@@ -158,7 +158,7 @@ class _Conditions:
         return [one for part in [*parts, (first, end)] for one in self._parts(*part, by)]
 
     def _column(self, begin: int, end: int) -> tuple[Column | None, int]:
-        """The column whose name begins at a place, and the place after it; None for no column of a known table."""
+        """The column whose name begins at a place, and the place after it. None if its table is not known."""
         width = 3 if self._words[begin + 1 : begin + 2] == ["."] else 1
         column = self._column_before(begin + width - 1) if begin + width <= end else ("", "")
         return (column if all(column) else None), begin + width
