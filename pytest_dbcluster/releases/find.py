@@ -55,8 +55,8 @@ def find(
     - the vendor's repository
     - a directory of ``make servers``
 
-    ``portable``: a release in a directory or tarball comes as a copy with its libraries, for hosts that do not see this
-    machine's system.
+    ``portable``: copy a release in a directory or tarball together with its libraries. Hosts that do not see this
+    machine's system can run the copy.
 
     Raises ConfigError for an unknown version. If no source has the release, raises ProvisionError, or Unsupported on a
     machine without apt. Raises ProvisionError also for a cache that other users can write. The message lists what the

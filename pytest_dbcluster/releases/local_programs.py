@@ -110,7 +110,7 @@ def in_directory(name: ReleaseName, progress: Report = lambda _: None, *, portab
     """The release in ``name.directory``, which may be a tarball.
 
     ``portable``: a copy of it with its libraries, for hosts that do not see this machine's system. Raises ConfigError
-    if there is no server in it, another version, or if a copy would be one of the whole system.
+    if there is no server in it, or another version. A directory of the system cannot be copied: ConfigError too.
     """
     tarballs.check(f"{name}={name.directory}")
     given = Path(name.directory).expanduser().absolute()

@@ -253,7 +253,7 @@ class MySQLSlap(Workload):
         """Run the tool once. Raises WorkloadError or UnreadableOutput with its message, NodeDied if a server died."""
         # After the last statement of its file, the tool starts again with the first one.
         total = self.round_queries(setting.profile) * (1 if self.repeats(setting.profile) else setting.repeat)
-        command, environment = self._command(setting, total), _required(setting).environment
+        command, environment = self._command(setting, total), _tool_or_error(setting).environment
         began = time.monotonic()
         try:
             done = setting.client.run(command, seconds=self.seconds, environment=environment)
@@ -287,7 +287,7 @@ class MySQLSlap(Workload):
         secret = f"{setting.client.directory}/client.cnf"
         setting.client.push_once(f"[client]\nuser={endpoint.user}\npassword={endpoint.password}\n".encode(), secret)
         program, *published = self._generator_options(setting, self.concurrency, total)
-        tool = _required(setting)
+        tool = _tool_or_error(setting)
         connect = [
             *(f"--{name.replace('_', '-')}={value}" for name, value in tool.client_options.items()),
             *_dialect(tool).plain,
@@ -303,7 +303,7 @@ class MySQLSlap(Workload):
 
     def _generator_options(self, setting: Setting, clients: int, queries: int) -> list[str]:
         """The published options: the tool generates the SQL."""
-        tool = _required(setting)
+        tool = _tool_or_error(setting)
         return [
             str(tool.program(_dialect(tool).slap)),
             "--auto-generate-sql",
@@ -336,7 +336,7 @@ def _tool(release: Release) -> Release | None:
     return find.newest_with(slap, release.upstream) if release.image else None
 
 
-def _required(setting: Setting) -> Release:
+def _tool_or_error(setting: Setting) -> Release:
     """The release whose mysqlslap makes the load; without one, its error has the programs of the setting's release."""
     return _tool(setting.release) or setting.release
 

@@ -49,7 +49,7 @@ def tiny(made: engine.Engine) -> str:
 def files_of(programs: tuple[str, ...]) -> dict[str, Path]:
     """Programs of this machine with their libraries: path in an image -> file."""
     paths = {name: Path(shutil.which(name, path="/bin:/usr/bin") or "").resolve() for name in programs}
-    needed = {str(path).lstrip("/"): path.resolve() for path in libraries.loaded(paths.values())}
+    needed = {str(path).lstrip("/"): path.resolve() for path in libraries.libraries_of(paths.values())}
     return {f"bin/{name}": path for name, path in paths.items()} | needed
 
 

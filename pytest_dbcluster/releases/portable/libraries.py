@@ -17,7 +17,7 @@ _LOADED = re.compile(r"^\t(?:\S+ => )?(/.*) \(0x[0-9a-f]+\)$", re.MULTILINE)
 _OPENED = ("libgcc_s.so.1", "libnss_files.so.2")
 
 
-def loaded(programs: Iterable[Path]) -> list[Path]:
+def libraries_of(programs: Iterable[Path]) -> list[Path]:
     """The paths of all libraries that these programs or plugins load, with the loader. Scripts are ignored.
 
     Libraries that this machine lacks are missing in the list. Raises Unsupported on a system without ldd.

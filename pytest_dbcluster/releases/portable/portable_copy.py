@@ -65,7 +65,7 @@ def _copy(usr: Path, prefix: Path, programs: Mapping[str, Path]) -> Mapping[str,
     target = usr / "lib" / shims.TRIPLETS[shims.architecture()]
     target.mkdir(parents=True, exist_ok=True)
     plugins = [path for part in ("lib", "lib64") for path in sorted((usr / part).rglob("*.so*"))]
-    for library in libraries.loaded([_SHELL, *sorted((usr / "bin").rglob("*")), *plugins]):
+    for library in libraries.libraries_of([_SHELL, *sorted((usr / "bin").rglob("*")), *plugins]):
         if not library.resolve().is_relative_to(usr.resolve()):
             shutil.copy(library, target / library.name)
     return programs

@@ -15,7 +15,7 @@ SHELL = Path(shutil.which("sh")).resolve()
 
 def test_a_program_loads_its_libraries_through_a_loader():
     """Those of the C library, the loader, and what glibc opens by name; every path exists."""
-    found = libraries.loaded([SHELL])
+    found = libraries.libraries_of([SHELL])
     names = {path.name for path in found}
 
     assert {"libc.so.6", "libgcc_s.so.1"} <= names
@@ -25,7 +25,7 @@ def test_a_program_loads_its_libraries_through_a_loader():
 
 def test_libraries_of_several_programs_are_named_once():
     """The order is that of the programs."""
-    once, twice = libraries.loaded([SHELL]), libraries.loaded([SHELL, SHELL])
+    once, twice = libraries.libraries_of([SHELL]), libraries.libraries_of([SHELL, SHELL])
 
     assert once == twice
 
@@ -35,7 +35,7 @@ def test_scripts_load_nothing(tmp_path):
     script = tmp_path / "script"
     script.write_text("#!/bin/sh\n")
 
-    assert libraries.loaded([script, tmp_path / "none"]) == []
+    assert libraries.libraries_of([script, tmp_path / "none"]) == []
 
 
 def test_a_system_without_ldd_says_so(monkeypatch):
@@ -43,4 +43,4 @@ def test_a_system_without_ldd_says_so(monkeypatch):
     monkeypatch.setenv("PATH", "/nowhere")
 
     with pytest.raises(Unsupported, match="no ldd"):
-        libraries.loaded([SHELL])
+        libraries.libraries_of([SHELL])

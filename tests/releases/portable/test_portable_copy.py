@@ -112,7 +112,9 @@ def test_a_directory_with_a_loader_keeps_its_own_libraries(server):
     triplet = shims.TRIPLETS[shims.architecture()]
     private = directory / "usr/lib" / triplet
     private.mkdir(parents=True)
-    loader = next(path for path in libraries.loaded([Path("/bin/sh").resolve()]) if path.name.startswith("ld-linux"))
+    loader = next(
+        path for path in libraries.libraries_of([Path("/bin/sh").resolve()]) if path.name.startswith("ld-linux")
+    )
     shutil.copy(loader, private)
     (entry,) = copied("MySQL's packages", directory).trees
 

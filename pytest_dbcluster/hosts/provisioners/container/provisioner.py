@@ -2,8 +2,8 @@
 
 A container is a host. Its programs come from the image; we do not use the entry point and the user of the image. Data
 are in directories on a file system of this machine, and containers mount these directories under the same paths. Tools
-that images do not have (sysbench, haproxy, mysqlslap, MySQL Router) come from the cache, mounted read-only, and so do
-releases in a user's directory. Containers end with our process.
+that images do not have (sysbench, haproxy, mysqlslap, MySQL Router) come from the cache, mounted read-only. A release
+in a user's directory comes from there too. Containers end with our process.
 """
 
 from __future__ import annotations
@@ -87,15 +87,16 @@ class ContainerProvisioner(LocalRunProvisioner):
         if name.directory and str(name) in self._chosen:
             raise ConfigError(f"{name} has both the image {self._chosen[str(name)]} and {name.directory}; give one")
         if name not in self._releases:
-            self._releases[name] = self._copied(name, progress) if name.directory else self._inspected(name, progress)
+            supply = self._copy_directory if name.directory else self._inspect_image
+            self._releases[name] = supply(name, progress)
         return self._releases[name]
 
-    def _copied(self, name: ReleaseName, progress: Report) -> Release:
+    def _copy_directory(self, name: ReleaseName, progress: Report) -> Release:
         """The release in a directory, as a copy that containers of the system image can run."""
         found = super().supply(name, progress)
         return dataclasses.replace(found, image=self._image(name, progress), directory=name.directory)
 
-    def _inspected(self, name: ReleaseName, progress: Report) -> Release:
+    def _inspect_image(self, name: ReleaseName, progress: Report) -> Release:
         """The release in an image, as a container of it shows."""
         image = self._image(name, progress)
         hosts = self.acquire(ClusterSpec("standalone", release=name, name="look"))
@@ -131,7 +132,7 @@ class ContainerProvisioner(LocalRunProvisioner):
             raise
 
     def _host(self, release: ReleaseName, spec: ClusterSpec, directory: Path) -> ContainerHost:
-        name, cluster, connected = directory.name, directory.parent.name, self._connected()
+        name, cluster, connected = directory.name, directory.parent.name, self._connection()
         files = self._run.host(name, directory)
         with self._making:
             address = self._addresses.pop(0)
@@ -195,7 +196,7 @@ class ContainerProvisioner(LocalRunProvisioner):
             return images.tag(system_image.NAME)
         return self._chosen.get(str(name)) or images.tag(name)
 
-    def _connected(self) -> Engine:
+    def _connection(self) -> Engine:
         """The engine; the first call connects to it and makes the network."""
         with self._making:
             return self._engine or self._begin()
@@ -205,7 +206,7 @@ class ContainerProvisioner(LocalRunProvisioner):
 
         Raises ProvisionError that says how to get an image.
         """
-        connected, tag = self._connected(), self._tag(name)
+        connected, tag = self._connection(), self._tag(name)
         with self._making:
             if tag not in self._images:
                 if name.directory:

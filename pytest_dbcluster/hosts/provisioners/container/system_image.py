@@ -69,7 +69,7 @@ def _files() -> dict[str, Path]:
     found = {name: Path(path) for name, path in programs.items() if path}
     if missing := [name for name in NEEDED if name not in found]:
         raise Unsupported(f"this system has no {', '.join(missing)} in {SEARCH}, which every container needs")
-    needed = libraries.loaded(path.resolve() for path in found.values())
+    needed = libraries.libraries_of(path.resolve() for path in found.values())
     paths = [*found.values(), *needed, *([LOADER_CACHE] if LOADER_CACHE.exists() else [])]
     return {str(path.parent.resolve() / path.name).lstrip("/"): path.resolve() for path in paths}
 
