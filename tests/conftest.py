@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import os
 import signal
 import subprocess
 import tempfile
+import threading
 from collections.abc import Callable, Iterator
+from importlib import metadata
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -21,6 +24,7 @@ from pytest_dbcluster.clusters.cluster import Cluster
 from pytest_dbcluster.clusters.servers.connection import Endpoint
 from pytest_dbcluster.clusters.topology import topology
 from pytest_dbcluster.hosts import local_host, runs
+from pytest_dbcluster.hosts.local_host import LocalHost
 from pytest_dbcluster.hosts.provisioners.container.provisioner import ContainerProvisioner
 from pytest_dbcluster.hosts.provisioners.local import LocalProvisioner
 from pytest_dbcluster.hosts.provisioners.ssh.provisioner import SshProvisioner
@@ -43,6 +47,9 @@ pytest_plugins = ["pytester"]
 # A busy machine makes any example slow; what is too slow is for benchmarks/ to say.
 hypothesis.settings.register_profile("untimed", deadline=None)
 hypothesis.settings.load_profile("untimed")
+
+# A directory with a module that Python imports when a process begins.
+PROCESSES = Path(__file__).parent / "support" / "processes"
 
 # What takes longest, begun first: whoever has nothing left to do at the end waits for a short one then.
 LONG = (
@@ -98,8 +105,11 @@ def pytest_configure(config: pytest.Config) -> None:
     # The tests start hundreds of processes. Each of them would compile the package again, and each TLS connection would
     # read this machine's CA certificates, which the control connection does not verify.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(PROCESSES), os.environ.get("PYTHONPATH"))))
     os.environ.pop("GITHUB_ACTIONS", None)  # runs of pytest inside of tests are no steps of GitHub's
     os.environ.setdefault("SSL_CERT_FILE", os.devnull)
+    # pytester gives runs a home of their own, in which matplotlib would look for the fonts of this machine each time.
+    os.environ.setdefault("MPLCONFIGDIR", str(cache.root().with_name("matplotlib")))
     os.environ["DBCLUSTER_LEARN"] = (
         "0"  # servers of tests share the cores: the machine's own calibrations stay as they are
     )
@@ -136,10 +146,41 @@ def own_machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MachineLoc
 
 
 @pytest.fixture(scope="session", autouse=True)
-def sparse_copies() -> Iterator[None]:
-    """Servers of these tests start with holes where their redo log has zeros: 96 MB that no copy has to write."""
+def packages_read_once() -> Iterator[None]:
+    """Runs of pytest in this process share what they read of the installed packages: of each two or three times."""
+    installed = tuple(metadata.distributions())
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(local_host, "COPY", (*local_host.COPY, "--sparse=always"))
+        patch.setattr(metadata, "distributions", lambda: installed)
+        for name in ("entry_points", "files"):
+            kept = functools.cached_property(getattr(metadata.Distribution, name).fget)
+            kept.__set_name__(metadata.Distribution, name)
+            patch.setattr(metadata.Distribution, name, kept)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def sparse_copies() -> Iterator[None]:
+    """Servers of these tests start with holes where their redo log has zeros: 96 MB that no copy reads or writes.
+
+    Templates of the cache have no holes. So nodes are copied from a copy of the template that has them.
+    """
+    copy_tree, shared, one_at_a_time = LocalHost.copy_tree, (cache.root() / "templates").resolve(), threading.Lock()
+    holes = "--sparse=always"
+
+    def copied(host: LocalHost, source: str, target: str, *, durable: bool = False) -> None:
+        template = Path(source).parent
+        if not durable and template.parent.resolve() == shared and holes in local_host.COPY:
+            own = Path(directory, f"{template.name}-{template.stat().st_ino}")
+            with one_at_a_time:
+                if not own.exists():
+                    copy_tree(host, source, f"{own}.new")
+                    Path(f"{own}.new").rename(own)
+            source = str(own)
+        copy_tree(host, source, target, durable=durable)
+
+    with tempfile.TemporaryDirectory(prefix="dbcluster-test-") as directory, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(local_host, "COPY", (*local_host.COPY, holes))
+        patch.setattr(LocalHost, "copy_tree", copied)
         yield
 
 

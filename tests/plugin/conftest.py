@@ -10,8 +10,8 @@ import pytest
 from pytest_dbcluster.measuring.measurement import Measurement
 from pytest_dbcluster.plugin.session import DBSession
 from pytest_dbcluster.reporting.charts import drawing
+from tests.support import conftests
 from tests.support.fakes import FakeSource, noisy
-from tests.support.suites import QUIET
 
 
 @pytest.fixture
@@ -30,6 +30,6 @@ def run(pytester, monkeypatch):
 
     def run(source, *options):
         pytester.makepyfile(test_suite=source)
-        return pytester.runpytest_inprocess(*QUIET, "--db-seed=5", *options)
+        return pytester.runpytest_inprocess(*conftests.PLAIN, "--db-seed=5", *options)
 
     return run

@@ -9,8 +9,9 @@ import sys
 import pytest
 
 from pytest_dbcluster.plugin.session import DBSession
+from tests.support import conftests
 from tests.support.facts import missing
-from tests.support.suites import HOLDS, PLAIN, QUIET, TIMED, refusal
+from tests.support.suites import HOLDS, PLAIN, TIMED, refusal
 
 RELEASED = "import pytest\n@pytest.mark.releases({})\ndef test_it(measure, db_release):\n    print('on', db_release)\n"
 
@@ -38,7 +39,7 @@ def test_flaky_tests_that_do_not_measure_are_left_alone(run):
 def test_python_without_asserts_is_refused(pytester):
     """With -O Python would remove every claim's assert."""
     pytester.makepyfile(test_suite=HOLDS)
-    words = [sys.executable, "-O", "-W", "ignore", "-m", "pytest", *QUIET]
+    words = [sys.executable, "-O", "-W", "ignore", "-m", "pytest", *conftests.PLAIN]
     done = subprocess.run(words, cwd=pytester.path, capture_output=True, text=True, check=False)
 
     assert done.returncode == pytest.ExitCode.USAGE_ERROR

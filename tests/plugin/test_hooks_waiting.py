@@ -28,10 +28,7 @@ SUITE = """
         one, other = measure(MySQLSlap("read"), on=[ONE, ONE.with_options(max_connections=200).named("other")])
         assert other.same_as(one, within=0.2)
 """
-COMMAND = [
-    *(sys.executable, "-m", "pytest"),
-    *("-p", "no:cacheprovider", "-p", "no:hypothesispytest", "-p", "no:benchmark"),
-]
+COMMAND = [sys.executable, "-m", "pytest", *conftests.PLAIN]
 HANG_SECONDS = 300
 
 

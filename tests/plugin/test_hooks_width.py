@@ -9,17 +9,7 @@ import pytest
 from tests.support import conftests
 
 FAKE = Path(__file__).parents[1] / "support" / "fake_session.py"
-WORDS = [
-    "-Wignore",
-    "-p",
-    "no:cacheprovider",
-    "-p",
-    "no:hypothesispytest",
-    "-p",
-    "no:benchmark",
-    "--db-seed=5",
-    "--db-max-pairs=12",
-]
+WORDS = ["-Wignore", *conftests.PLAIN, "--db-seed=5", "--db-max-pairs=12"]
 WIDTH = 80
 # Lines of pytest's own, and the command to type next, which is one line so that it can be copied.
 OTHERS = ("platform ", "rootdir:", "plugins:", "    pytest ")

@@ -14,17 +14,7 @@ from tests.support import conftests
 from tests.support.pairs import pairs
 
 FAKE = Path(__file__).parents[1] / "support" / "fake_session.py"
-WORDS = [
-    "-Wignore",
-    "-p",
-    "no:cacheprovider",
-    "-p",
-    "no:hypothesispytest",
-    "-p",
-    "no:benchmark",
-    "--db-seed=5",
-    "--junitxml=x.xml",
-]
+WORDS = ["-Wignore", *conftests.PLAIN, "--db-seed=5", "--junitxml=x.xml"]
 SUITE = """
     from pytest_dbcluster.spec import ClusterSpec
 

@@ -13,7 +13,7 @@ from pytest_dbcluster.reporting.documents.run_document import read_run
 from tests.support import conftests
 
 FAKE = Path(__file__).parents[1] / "support" / "fake_session.py"
-WORDS = ["-p", "no:cacheprovider", "-p", "no:hypothesispytest", "-p", "no:benchmark", "--db-seed=5"]
+WORDS = [*conftests.PLAIN, "--db-seed=5"]
 SUITE = """
     from pytest_dbcluster.spec import ClusterSpec
 

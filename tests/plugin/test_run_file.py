@@ -18,7 +18,7 @@ from tests.support import conftests
 from tests.support.facts import missing
 
 FAKE = Path(__file__).parents[1] / "support" / "fake_session.py"
-WORDS = ["-p", "no:cacheprovider", "-p", "no:hypothesispytest", "-p", "no:benchmark", "--db-seed=5"]
+WORDS = [*conftests.PLAIN, "--db-seed=5"]
 HEAD = """
     import os
     import signal

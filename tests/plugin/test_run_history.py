@@ -11,7 +11,7 @@ from pytest_dbcluster.reporting.history import history_file
 from tests.support import conftests
 
 FAKE = Path(__file__).parents[1] / "support" / "fake_session.py"
-WORDS = ["-p", "no:cacheprovider", "-p", "no:hypothesispytest", "-p", "no:benchmark", "--db-seed=5"]
+WORDS = [*conftests.PLAIN, "--db-seed=5"]
 SUITE = """
     from pytest_dbcluster.spec import ClusterSpec
 

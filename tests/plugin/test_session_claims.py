@@ -10,7 +10,6 @@ import pytest
 from tests.support import conftests
 
 FAKE = Path(__file__).parents[1] / "support" / "fake_session.py"
-WORDS = ["-p", "no:cacheprovider", "-p", "no:hypothesispytest", "-p", "no:benchmark"]
 HEAD = """
     import pytest
     from pytest_dbcluster.spec import ClusterSpec
@@ -49,7 +48,7 @@ def test_a_claim_has_the_same_id_on_each_release(pytester, suite):
     suite(CLAIMS)
 
     releases = ["--db-release=mariadb:10.11", "--db-release=mariadb:11.8", "--db-parity=normalised"]
-    pytester.runpytest_inprocess(*WORDS, "--db-seed=5", *releases)
+    pytester.runpytest_inprocess(*conftests.PLAIN, "--db-seed=5", *releases)
     found = lines(pytester)
     by_release = {}
     for line in found:
@@ -74,8 +73,10 @@ def test_the_command_that_repeats_a_claim_works_on_any_machine(pytester, suite):
     (pytester.path / "conf" / "my.cnf").write_text("[mysqld]\n")
 
     cnf = f"--db-cnf={pytester.path}/conf/my.cnf"
-    pytester.runpytest_inprocess(*WORDS, "--db-seed=5", cnf, "--db-results", "/tmp/none/../x", "-k", "no_such_test")
-    pytester.runpytest_inprocess(*WORDS, "--db-seed=5", cnf, f"--db-results={pytester.path}/reports/latest")
+    pytester.runpytest_inprocess(
+        *conftests.PLAIN, "--db-seed=5", cnf, "--db-results", "/tmp/none/../x", "-k", "no_such_test"
+    )
+    pytester.runpytest_inprocess(*conftests.PLAIN, "--db-seed=5", cnf, f"--db-results={pytester.path}/reports/latest")
     (repeat, *_) = {line["repeat"] for line in lines(pytester)}
 
     assert "--db-cnf=conf/my.cnf" in repeat
@@ -98,7 +99,7 @@ def test_a_claim_that_is_made_twice_is_an_error_before_it_draws(pytester, suite)
         assert other.same_as(one, within=0.6)
     """)
 
-    result = pytester.runpytest_inprocess(*WORDS, "--db-seed=5")
+    result = pytester.runpytest_inprocess(*conftests.PLAIN, "--db-seed=5")
 
     result.assert_outcomes(passed=1, failed=1)
     result.stdout.fnmatch_lines(
@@ -114,9 +115,9 @@ def test_two_tests_of_one_name_are_an_error_before_the_first_test(pytester, suit
         (pytester.path / directory).mkdir()
         pytester.makepyfile(**{f"{directory}/test_same": body})
 
-    result = pytester.runpytest_inprocess(*WORDS, "--import-mode=importlib")
+    result = pytester.runpytest_inprocess(*conftests.PLAIN, "--import-mode=importlib")
     result.stderr.fnmatch_lines(["*a/test_same.py::test_faster and b/test_same.py::test_faster have the same name*"])
     assert result.ret == pytest.ExitCode.USAGE_ERROR
 
-    result = pytester.runpytest_inprocess(*WORDS, "--import-mode=importlib", "-k", "test_plain")
+    result = pytester.runpytest_inprocess(*conftests.PLAIN, "--import-mode=importlib", "-k", "test_plain")
     result.assert_outcomes(passed=2, deselected=4)

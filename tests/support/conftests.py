@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-# A run on a machine of its own waits for no other run of this one, and none for it.
+# Options of runs in which other plugins have no part: importing them takes longer than a run on made-up rounds.
+PLAIN = ("-p", "no:cacheprovider", "-p", "no:hypothesispytest", "-p", "no:benchmark", "-p", "no:allure_pytest")
+# A run on a machine of its own waits for no other run of this one, and none for it. Its servers start from copies with
+# holes where the template has zeros.
 OWN_MACHINE = """
 from pathlib import Path
 
+from pytest_dbcluster.hosts import local_host
 from pytest_dbcluster.system import machine_lock
 
+local_host.COPY = (*local_host.COPY, "--sparse=always")
 own = machine_lock.MachineLock(Path(__file__).with_name("machine"))
 machine_lock.this = lambda: own
 """

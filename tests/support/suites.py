@@ -8,7 +8,6 @@ HOLDS = "def test_it(measure):\n    slow, fast = measure(0, on=[1.0, 0.5])\n    
 FAILS = "def test_it(measure):\n    slow, fast = measure(0, on=[1.0, 0.5])\n    assert slow.beats(fast)\n"
 OPEN = "def test_it(measure):\n    one, other = measure(0, on=[1.0, 1.0])\n    assert one.beats(other)\n"
 PLAIN = "def test_plain():\n    pass\n"
-QUIET = ["-p", "no:cacheprovider", "-p", "no:hypothesispytest"]  # its import takes longer than the run
 TIMED = """
 from pytest_dbcluster import TPCC, ClusterSpec
 

@@ -257,9 +257,8 @@ def _connector(connects: Connects | None, seconds: float, look: Callable[[], Non
                 raise errors.InterfaceError(errno=2055, values=(self.address, str(error))) from error
 
         def recv(self, read_timeout: int | None = None) -> bytearray:
-            limit = read_timeout or seconds  # the connector sets none until the connection is made
-            packets: Any = self._netbroker
-            if not packets.rest and not _readable(self.sock, limit, look):
+            packets: Any = self._netbroker  # the connector sets no timeout until the connection is made
+            if not packets.rest and not _readable(self.sock, read_timeout or seconds, look):
                 raise errors.ReadTimeoutError(errno=READ_TIMED_OUT)
             return packets.whole() or super().recv(read_timeout)
 

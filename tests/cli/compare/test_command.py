@@ -158,8 +158,14 @@ def two_files(directory, first, second):
     return [f"--cnf={directory / name}.cnf" for name in ("current", "candidate")]
 
 
-# Rounds for p95 that are shorter than a second: a short comparison has time for them.
-SHORT_TAIL = "from pytest_dbcluster.cli.compare import comparison; comparison.SHORTEST = 0.3"
+# Rounds that are shorter than a second: a short comparison has time for them.
+SHORT_ROUNDS = """
+from pytest_dbcluster.cli.compare import comparison
+from pytest_dbcluster.rounds import round_length
+from pytest_dbcluster.workloads import sysbench
+
+comparison.SHORTEST = round_length.LONGEST = sysbench.USUAL = round_length.SHORTEST
+"""
 
 
 @dataclasses.dataclass
@@ -177,8 +183,8 @@ def compared(tmp_path_factory):
     """A comparison of throughput and p95, once for all tests."""
     place = tmp_path_factory.mktemp("compared")
     files = two_files(place, "innodb_flush_log_at_trx_commit = 1\nport = 3306", "innodb_flush_log_at_trx_commit = 2")
-    program, results = alone(place / "bin", SHORT_TAIL), place / "results"
-    words = ["compare", *files, "--workload=sysbench:oltp_point_select", "--threads=2", "--seconds=30"]
+    program, results = alone(place / "bin", SHORT_ROUNDS), place / "results"
+    words = ["compare", *files, "--workload=sysbench:oltp_point_select", "--threads=2", "--seconds=20"]
     words.append(f"--results={results}")
     return Compared(words, program, results, dbcluster(*words, seconds=300, program=program))
 
