@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from pytest_dbcluster.cli import doctor, main
-from pytest_dbcluster.cli.doctor import GIB, Finding
+from pytest_dbcluster.cli import main
+from pytest_dbcluster.cli.doctor import findings as doctor
+from pytest_dbcluster.cli.doctor.findings import GIB, Finding
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.hosts.provisioners.container import engine, images
 from pytest_dbcluster.hosts.provisioners.ssh.checkup import Checkup

@@ -1,11 +1,10 @@
-"""``dbcluster doctor``: check this machine, or other machines, and list the claims that cannot be measured there.
+"""The checks of this machine, or of other machines, and the claims that cannot be measured there.
 
 Each check returns a Finding; ``findings`` runs all checks of this machine; ``text`` formats them.
 """
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import dataclasses
 import os
@@ -16,19 +15,14 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from pytest_dbcluster.cli.clusters import add_elsewhere
 from pytest_dbcluster.clusters.servers import connection
 from pytest_dbcluster.errors import ConfigError, ProvisionError, Unsupported
-from pytest_dbcluster.formatting import gibibytes, printable, quantity
+from pytest_dbcluster.formatting import gibibytes, quantity
 from pytest_dbcluster.hosts import runs
-from pytest_dbcluster.hosts.given import EC2_TITLE, add_ec2_options, remote_arguments
 from pytest_dbcluster.hosts.guests import guest, network, user_namespace
 from pytest_dbcluster.hosts.network import kernel_router, local_paths
 from pytest_dbcluster.hosts.provisioners.container import engine, images
-from pytest_dbcluster.hosts.provisioners.ec2 import checkup
-from pytest_dbcluster.hosts.provisioners.ec2.aws import Account
-from pytest_dbcluster.hosts.provisioners.ssh.checkup import Checkup, Checkups
-from pytest_dbcluster.hosts.provisioners.ssh.leftovers import Leftovers
+from pytest_dbcluster.hosts.provisioners.ssh.checkup import Checkup
 from pytest_dbcluster.releases import fetched
 from pytest_dbcluster.releases.catalogue import GUEST_SYSTEM
 from pytest_dbcluster.rounds import busy_machine
@@ -43,7 +37,6 @@ CLOCK_SECONDS = 5.0  # allowed difference of the clock of another machine
 CONNECTIONS = 4096  # open files; a proxy needs two for each connection
 GIB = 2**30
 LOOK_SECONDS = 1.0  # minimum time to observe other programs
-NEEDED = ("account", "credentials", "quota", "prices", "clock")  # findings that a run on EC2 needs
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,30 +51,6 @@ class Finding:
 
     rules_out: str = ""
     """Claims that it rules out; empty for none."""
-
-
-def add_doctor(doctor: argparse.ArgumentParser) -> None:
-    """Add the options of ``dbcluster doctor`` to its parser."""
-    doctor.set_defaults(run=run_doctor)
-    doctor.usage = "%(prog)s [options]"
-    add_elsewhere(doctor)
-    add_ec2_options(doctor.add_argument_group(EC2_TITLE).add_argument)
-
-
-def run_doctor(arguments: argparse.Namespace) -> int:
-    """``dbcluster doctor``: print the findings. Returns 1 if a machine or an account is unusable."""
-    machines = remote_arguments(arguments, arguments.provisioner)
-    if arguments.provisioner == "ec2":
-        found = checkup.findings(Account(arguments.region), machines["settings"])
-        print(printable(text([Finding(one.name, one.value, one.problem) for one in found]), lines=True))
-        return 1 if any(one.problem for one in found if one.name in NEEDED) else 0
-    if arguments.provisioner != "ssh":
-        print(printable(text(findings()), lines=True))
-        return 0
-    results = Checkups(Leftovers(**machines)).results()
-    for number, one in enumerate(results):
-        print("\n" * (number > 0) + printable(text(machine_findings(one)), lines=True))
-    return 1 if any(one.problem for one in results) else 0
 
 
 def findings(directory: Path | None = None) -> list[Finding]:
