@@ -81,9 +81,13 @@ def check_age(name: ReleaseName) -> None:
 
 def unknown_release(name: ReleaseName) -> ConfigError:
     """The error for a release that cannot be fetched and that names no directory."""
-    from pytest_dbcluster.releases import catalogue
+    from pytest_dbcluster.releases import apt, catalogue
     from pytest_dbcluster.releases.vendors.repository import ARCHIVES
 
+    if apt.missing_program():
+        return ConfigError(
+            f"unknown release {name}; this system fetches no packages: {apt.without_packages(str(name))}"
+        )
     known = [
         f"{offer.name} ({' or '.join(offer.suppliers)})" for offer in catalogue.OFFERS if offer.product == name.product
     ]
@@ -183,18 +187,21 @@ def _cached_row(pair: tuple[Path, cache.Manifest]) -> Known:
 
 def list_releases(mirror: str | None = None) -> list[Known]:
     """Every known release and tool with its state on this machine, a row for each source. Does not fetch anything."""
-    from pytest_dbcluster.releases import catalogue, sources
+    from pytest_dbcluster.releases import apt, catalogue, sources
     from pytest_dbcluster.releases.vendors.repository import ARCHIVES
 
     fetched = {(row.name, row.supplier): row for row in cached_releases()}
     entries = sources.host_entries()
     rows: list[Known] = []
+    can_fetch = not apt.missing_program()
     for offer in catalogue.OFFERS:
+        instead = "use a tarball or an image" if offer.version else "install it"
+        missing = "no apt source of this system has it" if can_fetch else f"no packages here; {instead}"
         candidates = sources.candidates(offer, entries, mirror or os.environ.get("DBCLUSTER_MIRROR"))
         for supplier in offer.suppliers:
             first = next((one for one in candidates if one.origin.supplier == supplier), None)
-            row = Known(offer.name, NOT_FOUND, source="no apt source of this system has it", supplier=supplier)
-            if first:
+            row = Known(offer.name, NOT_FOUND, source=missing, supplier=supplier)
+            if first and can_fetch:
                 state = TRIED if first.origin.is_tried else UNTRIED
                 where = f"{first.origin.suite} of {first.entries[0].uri}" if first.title else first.where
                 row = Known(offer.name, state, source=where, supplier=supplier)
@@ -202,6 +209,7 @@ def list_releases(mirror: str | None = None) -> list[Known]:
     rows += [
         Known(f"{product}:X.Y.Z", UNTRIED, source="any exact version", supplier=archive.title)
         for product, archive in ARCHIVES.items()
+        if can_fetch
     ]
     return [*rows, *fetched.values(), *map(_path_row, _ON_PATH)]
 

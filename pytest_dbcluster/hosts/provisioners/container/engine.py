@@ -149,10 +149,13 @@ def image(engine: Engine, name: str, *, pull: bool) -> str:
         present: str = engine.client.images.get(name).id
         return present
     if not pull:
+        from pytest_dbcluster.releases import apt
+
         release = name.rpartition("/")[2]
+        build = f"`dbcluster image build {release}` makes it from the system's packages; "
         raise ProvisionError(
-            f"{engine.name} has no image {name}: `dbcluster image build {release}` makes it from the system's "
-            f"packages; --db-image {release}=IMAGE chooses another one, such as the vendor's"
+            f"{engine.name} has no image {name}: {'' if apt.missing_program() else build}--db-image {release}=IMAGE "
+            "chooses another one, such as the vendor's"
         )
     with engine_errors(f"find image {name} here, or pull it", engine):
         pulled: str = engine.client.images.pull(name).id
