@@ -11,6 +11,7 @@ from entries import after_colon, code, codes, entry, example, markdown, page, ta
 
 import pytest_dbcluster
 from pytest_dbcluster import registry, storage_profiles
+from pytest_dbcluster.clusters.proxy import Proxy
 from pytest_dbcluster.clusters.topology import Topology
 from pytest_dbcluster.releases import catalogue
 from pytest_dbcluster.releases.catalogue import Offer
@@ -50,10 +51,14 @@ def _topology(name: str, module: object) -> str:
 
 
 def proxies() -> str:
-    """Every proxy."""
-    return page(
-        entry("proxy", name, _first(module), example(examples.PROXIES[name])) for name, module in _modules("proxy")
-    )
+    """Every proxy, and whether we have run it."""
+    return page(_proxy(name, module) for name, module in _modules("proxy"))
+
+
+def _proxy(name: str, module: object) -> str:
+    proxy: type[Proxy] = module.PROXY  # type: ignore[attr-defined]
+    untried = f"We have never run it, and cannot fetch it: {code(proxy.name)} has to be on PATH."
+    return entry("proxy", name, _first(module), *([untried] if proxy.untried else []), example(examples.PROXIES[name]))
 
 
 def provisioners() -> str:

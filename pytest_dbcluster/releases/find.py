@@ -221,13 +221,18 @@ def _path_row(product: str) -> Known:
     return Known(f"{product}:path", ON_PATH if program else NOT_FOUND, source=str(program or ""))
 
 
-def find_program(program: str, product: str) -> Path | None:
-    """The path of a program on PATH, otherwise in the newest cached release of this product with it; or None."""
+def program_on_path(program: str) -> Path | None:
+    """The path of a program on PATH or in a directory for servers; None if it is not there."""
     from pytest_dbcluster.releases import local_programs
 
     installed = shutil.which(program, path=os.pathsep.join(map(str, local_programs.path_directories())))
-    if installed:
-        return Path(installed)
+    return Path(installed) if installed else None
+
+
+def find_program(program: str, product: str) -> Path | None:
+    """The path of a program on PATH, otherwise in the newest cached release of this product with it; or None."""
+    if installed := program_on_path(program):
+        return installed
     release = newest_with(program, product)
     return release.bin / program if release else None
 

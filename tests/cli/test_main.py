@@ -33,7 +33,7 @@ from tests.support.command import ROOT
         (["up", "galara"], "unknown topology 'galara'; known: "),
         (
             ["up", "galera", "--proxy", "happroxy"],
-            "unknown proxy 'happroxy'; known: haproxy, mysql_router; did you mean",
+            "unknown proxy 'happroxy'; known: haproxy, maxscale, mysql_router, proxysql; did you mean",
         ),
         (["up", "galera", "--nodes", "0"], "nodes=0 of a galera cluster: a cluster has 1 node or more"),
         (["up", "galera", "--release", "mariadb"], "a release is written NAME:VERSION or NAME:VERSION=DIRECTORY"),
