@@ -16,6 +16,7 @@ from pytest_dbcluster.clusters.topology import Topology
 from pytest_dbcluster.releases import catalogue
 from pytest_dbcluster.releases.catalogue import Offer
 from pytest_dbcluster.releases.vendors.repository import ARCHIVES
+from pytest_dbcluster.releases.vendors.tarball_archive import TARBALLS
 from pytest_dbcluster.workloads.workload import Workload
 
 
@@ -105,9 +106,11 @@ def servers() -> str:
         for supplier in offer.suppliers
         for suites, state in [_suites(offer, supplier)]
     ]
+    exact = [(product, archive.title, "of that version") for product, archive in ARCHIVES.items()]
+    exact += [(product, archive.title, "none: tarballs") for product, archive in TARBALLS.items()]
     rows += [
-        (code(f"{product}:X.Y.Z"), archive.title, "of that version", catalogue.LICENCES[product], "untried")
-        for product, archive in ARCHIVES.items()
+        (code(f"{product}:X.Y.Z"), title, suites, catalogue.LICENCES[product], "untried")
+        for product, title, suites in exact
     ]
     return table(("release", "source", "suites", "licence", "state"), rows)
 

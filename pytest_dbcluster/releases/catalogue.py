@@ -6,6 +6,7 @@ import dataclasses
 import re
 
 from pytest_dbcluster.releases.vendors.repository import ARCHIVES, REPOSITORIES, Repository
+from pytest_dbcluster.releases.vendors.tarball_archive import TARBALLS
 
 DEBIAN = ("bullseye", "bookworm", "trixie", "sid")
 UBUNTU = ("jammy", "noble")
@@ -227,7 +228,8 @@ def upstream(product: str) -> str:
 def offer(product: str, version: str) -> Offer | None:
     """The offer of a series, or of an exact version such as ``8.4.6``; None if there is none.
 
-    An exact version may come from any source of its series, and first from an archive of exact versions.
+    An exact version may come from any source of its series, and first from an archive of exact versions. An offer
+    without origins comes from an archive of tarballs.
     """
     row = next((known for known in OFFERS if (known.product, known.version) == (product, version)), None)
     if row or not is_exact(version):
@@ -237,7 +239,7 @@ def offer(product: str, version: str) -> Offer | None:
     )
     archive = _archive_origins(product)
     if series is None:
-        return Offer(product, version, archive, MARIADB_PROGRAMS) if archive else None
+        return Offer(product, version, archive, PROGRAMS[product]) if archive or product in TARBALLS else None
     return dataclasses.replace(series, version=version, origins=(*archive, *series.origins))
 
 

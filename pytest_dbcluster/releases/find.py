@@ -5,13 +5,19 @@ from __future__ import annotations
 import dataclasses
 import os
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pytest_dbcluster.errors import ConfigError, ProvisionError, Unsupported
 from pytest_dbcluster.formatting import Report
 from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.spec import TOOLS, VENDORS, ReleaseName
 from pytest_dbcluster.system import cache
+
+if TYPE_CHECKING:
+    from pytest_dbcluster.releases.catalogue import Offer
+    from pytest_dbcluster.releases.sources import Candidate
 
 _ON_PATH = ("mariadb", "mysql")  # a server on PATH has one of these names; `percona:path` also works
 # The states of a release on this machine. Those that can be fetched say whether we have fetched and started them.
@@ -83,6 +89,7 @@ def unknown_release(name: ReleaseName) -> ConfigError:
     """The error for a release that cannot be fetched and that names no directory."""
     from pytest_dbcluster.releases import apt, catalogue
     from pytest_dbcluster.releases.vendors.repository import ARCHIVES
+    from pytest_dbcluster.releases.vendors.tarball_archive import TARBALLS
 
     if apt.missing_program():
         return ConfigError(
@@ -91,7 +98,7 @@ def unknown_release(name: ReleaseName) -> ConfigError:
     known = [
         f"{offer.name} ({' or '.join(offer.suppliers)})" for offer in catalogue.OFFERS if offer.product == name.product
     ]
-    archive = ARCHIVES.get(name.product)
+    archive = ARCHIVES.get(name.product) or TARBALLS.get(name.product)
     known += [f"{name.product}:X.Y.Z ({archive.title})"] if archive else []
     others = ", ".join(product for product in VENDORS if product != name.product)
     return ConfigError(
@@ -127,7 +134,6 @@ def is_local(name: ReleaseName) -> bool:
 
 def _fetch(name: ReleaseName, progress: Report, mirror: str | None) -> Release:
     from pytest_dbcluster.releases import catalogue, local_programs, sources
-    from pytest_dbcluster.releases import fetched as cached
 
     offer = catalogue.offer(name.product, name.version)
     if offer is None:
@@ -135,7 +141,7 @@ def _fetch(name: ReleaseName, progress: Report, mirror: str | None) -> Release:
     mirror = mirror or os.environ.get("DBCLUSTER_MIRROR")
     candidates = sources.candidates(offer, sources.host_entries(), mirror)
     try:
-        return cached.fetch(offer, candidates, progress)
+        return _from_any_source(offer, candidates, progress)
     except (ProvisionError, Unsupported) as error:
         tool = local_programs.tool_on_path(offer.product, str(error)) if _installable(offer.product) else None
         if tool:
@@ -144,6 +150,27 @@ def _fetch(name: ReleaseName, progress: Report, mirror: str | None) -> Release:
         kind = Unsupported if isinstance(error, Unsupported) else ProvisionError
         ways_out = _alternatives(offer.name, has_apt=kind is ProvisionError)
         raise kind(f"{offer.name} cannot be fetched: {error}. {ways_out}") from error
+
+
+def _from_any_source(offer: Offer, candidates: Sequence[Candidate], progress: Report) -> Release:
+    """The release from apt; if apt does not have it, an exact version from the vendor's archive of tarballs."""
+    from pytest_dbcluster.releases import catalogue, fetched
+    from pytest_dbcluster.releases.vendors.tarball_archive import TARBALLS
+
+    archive = TARBALLS.get(offer.product) if catalogue.is_exact(offer.version) else None
+    if archive is None:
+        return fetched.fetch(offer, candidates, progress)
+    reason = ""
+    if offer.origins:
+        try:
+            return fetched.fetch(offer, candidates, progress)
+        except (ProvisionError, Unsupported) as error:
+            reason = f"{error}; "
+            progress(f"{offer.name}: {error}; looking in {archive.title}")
+    try:
+        return fetched.fetch_tarball(offer, archive, progress)
+    except ProvisionError as error:
+        raise ProvisionError(f"{reason}{error}") from error
 
 
 def _installable(product: str) -> bool:
@@ -189,6 +216,7 @@ def list_releases(mirror: str | None = None) -> list[Known]:
     """Every known release and tool with its state on this machine, a row for each source. Does not fetch anything."""
     from pytest_dbcluster.releases import apt, catalogue, sources
     from pytest_dbcluster.releases.vendors.repository import ARCHIVES
+    from pytest_dbcluster.releases.vendors.tarball_archive import TARBALLS
 
     fetched = {(row.name, row.supplier): row for row in cached_releases()}
     entries = sources.host_entries()
@@ -206,10 +234,11 @@ def list_releases(mirror: str | None = None) -> list[Known]:
                 where = f"{first.origin.suite} of {first.entries[0].uri}" if first.title else first.where
                 row = Known(offer.name, state, source=where, supplier=supplier)
             rows.append(fetched.pop((offer.name, supplier), row))
+    exact = {product: archive.title for product, archive in ARCHIVES.items() if can_fetch}
+    exact |= {product: archive.title for product, archive in TARBALLS.items()}
     rows += [
-        Known(f"{product}:X.Y.Z", UNTRIED, source="any exact version", supplier=archive.title)
-        for product, archive in ARCHIVES.items()
-        if can_fetch
+        Known(f"{product}:X.Y.Z", UNTRIED, source="any exact version", supplier=title)
+        for product, title in exact.items()
     ]
     return [*rows, *fetched.values(), *map(_path_row, _ON_PATH)]
 

@@ -169,14 +169,15 @@ def test_a_host_without_apt_stays_unsupported(monkeypatch):
 
 
 def test_without_apt_no_row_can_be_fetched(monkeypatch):
-    """Each row that is not cached says what to use in its place, even if apt has sources."""
+    """Each row that is not cached says what to use in its place, even if apt has sources. Tarballs need no apt."""
     fake_entry()
     monkeypatch.setenv("PATH", "/nonexistent")
 
     rows = [row for row in find.list_releases() if not row.name.endswith(":path")]
 
     assert [row.name for row in rows if row.state == "cached"] == ["mariadb:10.11"]
-    others = {(row.state, row.source) for row in rows if row.state != "cached"}
+    assert [row.name for row in rows if row.state == "untried"] == ["mysql:X.Y.Z"]
+    others = {(row.state, row.source) for row in rows if row.state not in ("cached", "untried")}
     assert others == {
         ("not found", "no packages here; use a tarball or an image"),
         ("not found", "no packages here; install it"),

@@ -83,9 +83,10 @@ def test_an_exact_version_comes_from_the_archive_first():
 
 
 def test_an_archive_has_versions_of_series_without_a_row():
-    """MariaDB 10.7 is in no row; its patch releases are in the archive. MySQL has no archive of packages."""
+    """MariaDB 10.7 is in no row; its patch releases are in the archive. MySQL's archive has no packages for apt."""
     assert {candidate.title for candidate in candidates("mariadb:10.7.3", BOOKWORM)} == {"MariaDB's archive"}
-    assert catalogue.offer("mysql", "8.2.0") is None
+    assert candidates("mysql:8.2.0", BOOKWORM) == []
+    assert catalogue.offer("percona", "8.1.0") is None
     assert catalogue.offer("mariadb", "10.7") is None
 
 

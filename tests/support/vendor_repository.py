@@ -12,6 +12,7 @@ from pytest_dbcluster.releases import apt
 from pytest_dbcluster.releases.vendors.repository import Repository
 
 LONG_AGO = "20200101T000000"
+GPG, GPGCONF = (shutil.which(program) or program for program in ("gpg", "gpgconf"))  # a test may hide them from PATH
 
 
 class SigningKey:
@@ -20,7 +21,7 @@ class SigningKey:
     def __init__(self, directory: Path, *, expired: bool = False) -> None:
         directory.mkdir(mode=0o700, parents=True)
         self.directory, self.public = directory, directory / "public.asc"
-        self._gpg = ["gpg", "--homedir", str(directory), "--batch", "--quiet", "--pinentry-mode", "loopback"]
+        self._gpg = [GPG, "--homedir", str(directory), "--batch", "--quiet", "--pinentry-mode", "loopback"]
         self._gpg += ["--faked-system-time", LONG_AGO] if expired else []
         self._run(
             "--passphrase", "", "--quick-generate-key", "a vendor", "ed25519", "sign", "1y" if expired else "never"
@@ -37,9 +38,15 @@ class SigningKey:
         self._run("--yes", "--output", str(release.with_name("InRelease")), "--clear-sign", str(release))
         release.unlink()
 
+    def sign_beside(self, file: Path) -> Path:
+        """Write a signature beside a file, ``FILE.asc``, and return its path."""
+        signature = file.with_name(f"{file.name}.asc")
+        self._run("--yes", "--armor", "--output", str(signature), "--detach-sign", str(file))
+        return signature
+
     def end(self) -> None:
         """End the agent of gpg."""
-        command = ["gpgconf", "--homedir", str(self.directory), "--kill", "all"]
+        command = [GPGCONF, "--homedir", str(self.directory), "--kill", "all"]
         subprocess.run(command, check=False, capture_output=True)
 
 

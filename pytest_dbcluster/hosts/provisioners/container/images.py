@@ -113,7 +113,7 @@ def offer(name: str) -> catalogue.Offer:
         raise ConfigError(
             f"{name}: images are built from Debian packages; known: {', '.join(candidate.name for candidate in known)}"
         )
-    if chosen is None:
+    if chosen is None or not chosen.origins:
         raise registry.unknown("release", name, [candidate.name for candidate in known])
     return chosen
 
