@@ -82,11 +82,16 @@ def _release(offer: Offer) -> str:
         "release",
         offer.name,
         examples.PRODUCTS[offer.product],
-        f"Packages: {codes(offer.origins[0].packages)}.",
+        f"Packages: {codes(offer.origins[0].packages)}.{_extras(offer)}",
         *sources,
         *([f"Licence: {licence}."] if (licence := catalogue.LICENCES.get(offer.product)) else []),
         example(use),
     )
+
+
+def _extras(offer: Offer) -> str:
+    extras = dict.fromkeys(extra for origin in offer.origins for extra in origin.extras)
+    return f" If the source has it, also {' or '.join(map(code, extras))}." if extras else ""
 
 
 def _source(offer: Offer, supplier: str) -> str:

@@ -23,7 +23,7 @@ from pytest_dbcluster import formatting
 from pytest_dbcluster.errors import CommandFailed, ConfigError, ProvisionError, Unsupported
 from pytest_dbcluster.formatting import Report
 from pytest_dbcluster.releases import sources
-from pytest_dbcluster.releases.catalogue import NOT_FETCHED, is_exact
+from pytest_dbcluster.releases.catalogue import NOT_FETCHED, Origin, is_exact
 from pytest_dbcluster.releases.sources import AptEntry, Candidate, family
 from pytest_dbcluster.releases.vendors import preferences
 from pytest_dbcluster.releases.vendors.repository import Repository
@@ -128,12 +128,12 @@ def _fetch(
     into: Path,
     progress: Report,
 ) -> Fetched:
-    suite, wanted = candidate.origin.suite, candidate.origin.packages
-    remarks = private.update(entries)
+    suite, remarks = candidate.origin.suite, private.update(entries)
+    _prefer(private, name, candidate)
+    wanted, packages, missing = _plan(private, candidate.origin)
+    remarks += missing
     for remark in remarks:
         progress(remark)
-    _prefer(private, name, candidate)
-    packages = private.plan(wanted)
     _check_version(name, candidate, packages)
     size = sum(package.size for package in packages)
     progress(
@@ -143,6 +143,19 @@ def _fetch(
     unpack(private.download(wanted, packages, progress), into)
     progress(f"{name}: unpacked, {time.monotonic() - start:.1f} s")
     return Fetched(tuple(packages), suite, candidate.where, tuple(remarks))
+
+
+def _plan(private: PrivateApt, origin: Origin) -> tuple[Sequence[str], list[Package], list[str]]:
+    """The names to install, their packages with all dependencies, and a remark for each extra that is missing."""
+    wanted, remarks = list(origin.packages), []
+    packages = private.plan(wanted)
+    for extra in origin.extras:
+        try:
+            packages = private.plan([*wanted, extra])
+            wanted.append(extra)
+        except ProvisionError as error:
+            remarks.append(f"without {extra} ({error})")
+    return wanted, packages, remarks
 
 
 def _prefer(private: PrivateApt, name: str, candidate: Candidate) -> None:

@@ -26,6 +26,8 @@ _PACKAGES = {
     "percona": ("percona-server-server", "percona-server-client"),
     "pxc": ("percona-xtradb-cluster-server", "percona-xtradb-cluster-client", *_TRANSFER),
 }
+# Packages of vendors that a server can do without: MySQL Router.
+_EXTRAS = {"mysql": ("mysql-router-community",)}
 LICENCES = {
     "mariadb": "GPL-2.0",
     "mysql": "GPL-2.0 (the Community Server)",
@@ -92,6 +94,9 @@ class Origin:
 
     snapshot: str = ""
     """The time of a snapshot of Debian's archive that has the former suite; empty for the suite of today."""
+
+    extras: tuple[str, ...] = ()
+    """The names of packages that are fetched too if the suite has them."""
 
     @property
     def supplier(self) -> str:
@@ -179,7 +184,10 @@ _STAND_IN = dataclasses.replace(
 def _server(product: str, series: str, suites: tuple[str, ...], *own: Origin) -> Offer:
     """A series of a server. ``suites``: those of the vendor's repository. ``own``: distributions that have it."""
     repository = REPOSITORIES.get((product, series))
-    vendor = [Origin(suite, _PACKAGES[product], repository=repository) for suite in suites] if repository else []
+    vendor = [
+        Origin(suite, _PACKAGES[product], repository=repository, extras=_EXTRAS.get(product, ()))
+        for suite in (suites if repository else ())
+    ]
     programs = {"mariadb": MARIADB_PROGRAMS, "pxc": PXC_PROGRAMS}.get(product, MYSQL_PROGRAMS)
     return Offer(product, series, (*own, *vendor), programs)
 
@@ -206,7 +214,7 @@ OFFERS = (
     _server("mariadb", "11.4", ("bookworm", "noble", "jammy")),
     _server("mariadb", "11.8", _SUITES, Origin("trixie", _MARIADB)),
     _server("mariadb", "12.3", _SUITES),
-    _server("mysql", "8.0", _SUITES, Origin("noble", _MYSQL_8_0), Origin("jammy", _MYSQL_8_0)),
+    _server("mysql", "8.0", _SUITES, *(Origin(one, _MYSQL_8_0, extras=("mysql-router",)) for one in UBUNTU[::-1])),
     _server("mysql", "8.4", _SUITES),
     _server("mysql", "9.7", _SUITES, Origin("sid", _MYSQL), Origin("sid", _MYSQL, snapshot=_SID)),
     _server("percona", "8.0", ("bookworm", "noble", "jammy")),
