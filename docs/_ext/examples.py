@@ -150,7 +150,9 @@ TOPOLOGIES: Mapping[str, str] = {
 }
 PROXIES: Mapping[str, str] = {
     "haproxy": 'ClusterSpec("galera", nodes=3, proxy="haproxy")',
+    "maxscale": 'ClusterSpec("async_replication", nodes=2, proxy="maxscale")',
     "mysql_router": 'ClusterSpec("group_replication", nodes=3, release="mysql:9.7", proxy="mysql_router")',
+    "proxysql": 'ClusterSpec("async_replication", nodes=2, proxy="proxysql")',
 }
 WORKLOADS: Mapping[str, str] = {
     "LuaScript": 'LuaScript("bench/visits.lua", options={"pages": 5000}, threads=16)',

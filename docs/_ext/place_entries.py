@@ -11,10 +11,12 @@ from entries import after_colon, code, codes, entry, example, markdown, page, ta
 
 import pytest_dbcluster
 from pytest_dbcluster import registry, storage_profiles
+from pytest_dbcluster.clusters.proxy import Proxy
 from pytest_dbcluster.clusters.topology import Topology
 from pytest_dbcluster.releases import catalogue
 from pytest_dbcluster.releases.catalogue import Offer
 from pytest_dbcluster.releases.vendors.repository import ARCHIVES
+from pytest_dbcluster.releases.vendors.tarball_archive import TARBALLS
 from pytest_dbcluster.workloads.workload import Workload
 
 
@@ -50,10 +52,14 @@ def _topology(name: str, module: object) -> str:
 
 
 def proxies() -> str:
-    """Every proxy."""
-    return page(
-        entry("proxy", name, _first(module), example(examples.PROXIES[name])) for name, module in _modules("proxy")
-    )
+    """Every proxy, and whether we have run it."""
+    return page(_proxy(name, module) for name, module in _modules("proxy"))
+
+
+def _proxy(name: str, module: object) -> str:
+    proxy: type[Proxy] = module.PROXY  # type: ignore[attr-defined]
+    untried = f"We have never run it, and cannot fetch it: {code(proxy.name)} has to be on PATH."
+    return entry("proxy", name, _first(module), *([untried] if proxy.untried else []), example(examples.PROXIES[name]))
 
 
 def provisioners() -> str:
@@ -76,11 +82,16 @@ def _release(offer: Offer) -> str:
         "release",
         offer.name,
         examples.PRODUCTS[offer.product],
-        f"Packages: {codes(offer.origins[0].packages)}.",
+        f"Packages: {codes(offer.origins[0].packages)}.{_extras(offer)}",
         *sources,
         *([f"Licence: {licence}."] if (licence := catalogue.LICENCES.get(offer.product)) else []),
         example(use),
     )
+
+
+def _extras(offer: Offer) -> str:
+    extras = dict.fromkeys(extra for origin in offer.origins for extra in origin.extras)
+    return f" If the source has it, also {' or '.join(map(code, extras))}." if extras else ""
 
 
 def _source(offer: Offer, supplier: str) -> str:
@@ -100,9 +111,11 @@ def servers() -> str:
         for supplier in offer.suppliers
         for suites, state in [_suites(offer, supplier)]
     ]
+    exact = [(product, archive.title, "of that version") for product, archive in ARCHIVES.items()]
+    exact += [(product, archive.title, "none: tarballs") for product, archive in TARBALLS.items()]
     rows += [
-        (code(f"{product}:X.Y.Z"), archive.title, "of that version", catalogue.LICENCES[product], "untried")
-        for product, archive in ARCHIVES.items()
+        (code(f"{product}:X.Y.Z"), title, suites, catalogue.LICENCES[product], "untried")
+        for product, title, suites in exact
     ]
     return table(("release", "source", "suites", "licence", "state"), rows)
 

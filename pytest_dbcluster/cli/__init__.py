@@ -7,7 +7,8 @@
 - ``compare``: the command ``compare``.
 - ``calibrate``: the command ``calibrate``: how far fresh equal clusters differ.
 - ``releases``: the commands ``releases``, ``fetch`` and ``image``.
-- ``cache``, ``doctor``: the commands ``cache`` and ``doctor``.
+- ``cache``: the command ``cache``.
+- ``doctor``: the command ``doctor``: findings about machines, and the trial of a release.
 - ``report``: the command ``report``.
 - ``ec2``: the command ``ec2``.
 - ``workload_option``: the option ``--workload`` of ``compare`` and ``calibrate``.

@@ -255,11 +255,11 @@ def add_cluster(command: argparse.ArgumentParser, title: str) -> Add:
     add = command.add_argument_group(title).add_argument
     add_nodes(add)
     add_common(add, "--release", default=DEFAULT_RELEASE)
-    names = " or ".join(registry.names("proxy"))
+    names = ", ".join(registry.names("proxy"))
     add(
         "--proxy",
         metavar="NAME",
-        help=HelpText(f"a proxy in front of the nodes: {names} (default: none)", f"{names} (default: none)"),
+        help=HelpText(f"a proxy in front of the nodes: {names} (default: none)", names),
     )
     return add
 

@@ -50,7 +50,7 @@ GROUPS = {
         ("reap", "clusters", "remove the servers, containers and files of your killed runs"),
     ),
     "machine": (
-        ("doctor", "doctor", "check this machine, and list claims that cannot be measured on it"),
+        ("doctor", "doctor.command", "check this machine, and list claims that cannot be measured on it"),
         ("releases", "releases", "list server releases and tools, with their state on this machine"),
         ("fetch", "releases", "download releases and tools into the cache; needs no root"),
         ("image", "releases", "make container images of releases, without an image registry"),

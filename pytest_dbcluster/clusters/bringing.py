@@ -7,8 +7,14 @@ from pathlib import Path
 
 from pytest_dbcluster.errors import ProvisionError
 from pytest_dbcluster.hosts.host import Host, at_once
-from pytest_dbcluster.releases import find
+from pytest_dbcluster.releases import apt, find
 from pytest_dbcluster.releases.release import Release
+
+
+def _fetch_advice() -> str:
+    if apt.missing_program():
+        return ""
+    return "a release from `dbcluster fetch` (`dbcluster releases` lists them), "
 
 
 def bring(release: Release, hosts: Sequence[Host]) -> None:
@@ -20,8 +26,8 @@ def bring(release: Release, hosts: Sequence[Host]) -> None:
     if elsewhere and not (release.trees or release.image):
         raise ProvisionError(
             f"cannot bring {release.name} to host {elsewhere.name} on {elsewhere.machine}: its programs belong to the "
-            f"system of this machine ({release.source or release.bin}); use a release from `dbcluster fetch` "
-            "(`dbcluster releases` lists them), or the directory of an unpacked one: --db-release NAME=DIRECTORY"
+            f"system of this machine ({release.source or release.bin}); use {_fetch_advice()}the directory of an "
+            "unpacked one or a tarball: --db-release NAME=DIRECTORY or NAME=TARBALL"
         )
 
     def carry(host: Host) -> None:

@@ -41,9 +41,11 @@ class Proxy(abc.ABC):
     - host: None until ``acquire``.
     - processes: the running programs by name, in start order.
     - places: the host of each program.
+    - untried: whether we have never run it.
     """
 
     name = ""
+    untried = False
 
     def __init__(self, provisioner: Provisioner, topology: Topology, nodes: Sequence[Node]) -> None:
         self.provisioner = provisioner

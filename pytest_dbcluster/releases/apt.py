@@ -23,7 +23,7 @@ from pytest_dbcluster import formatting
 from pytest_dbcluster.errors import CommandFailed, ConfigError, ProvisionError, Unsupported
 from pytest_dbcluster.formatting import Report
 from pytest_dbcluster.releases import sources
-from pytest_dbcluster.releases.catalogue import NOT_FETCHED, is_exact
+from pytest_dbcluster.releases.catalogue import NOT_FETCHED, Origin, is_exact
 from pytest_dbcluster.releases.sources import AptEntry, Candidate, family
 from pytest_dbcluster.releases.vendors import preferences
 from pytest_dbcluster.releases.vendors.repository import Repository
@@ -38,6 +38,7 @@ _UNITS = {"d": 1.0, "h": 1 / 24, "min": 1 / 1440, "s": 1 / 86400}  # units of ap
 # archived suites are never renewed. We set a limit, because an attacker in the network can replay an old signed file.
 MAX_AGE_VARIABLE, MAX_AGE_DAYS = "DBCLUSTER_MAX_AGE", 365.0
 _MINUTES = 60
+PROGRAMS = ("apt-get", "apt-config", "dpkg-deb", "dpkg")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -127,12 +128,12 @@ def _fetch(
     into: Path,
     progress: Report,
 ) -> Fetched:
-    suite, wanted = candidate.origin.suite, candidate.origin.packages
-    remarks = private.update(entries)
+    suite, remarks = candidate.origin.suite, private.update(entries)
+    _prefer(private, name, candidate)
+    wanted, packages, missing = _plan(private, candidate.origin)
+    remarks += missing
     for remark in remarks:
         progress(remark)
-    _prefer(private, name, candidate)
-    packages = private.plan(wanted)
     _check_version(name, candidate, packages)
     size = sum(package.size for package in packages)
     progress(
@@ -142,6 +143,19 @@ def _fetch(
     unpack(private.download(wanted, packages, progress), into)
     progress(f"{name}: unpacked, {time.monotonic() - start:.1f} s")
     return Fetched(tuple(packages), suite, candidate.where, tuple(remarks))
+
+
+def _plan(private: PrivateApt, origin: Origin) -> tuple[Sequence[str], list[Package], list[str]]:
+    """The names to install, their packages with all dependencies, and a remark for each extra that is missing."""
+    wanted, remarks = list(origin.packages), []
+    packages = private.plan(wanted)
+    for extra in origin.extras:
+        try:
+            packages = private.plan([*wanted, extra])
+            wanted.append(extra)
+        except ProvisionError as error:
+            remarks.append(f"without {extra} ({error})")
+    return wanted, packages, remarks
 
 
 def _prefer(private: PrivateApt, name: str, candidate: Candidate) -> None:
@@ -174,13 +188,30 @@ def _check_version(name: str, candidate: Candidate, packages: Sequence[Package])
 
 def architecture() -> str:
     """The architecture of this machine as dpkg names it, ``amd64`` or ``arm64``. Raises Unsupported."""
-    for program in ("apt-get", "apt-config", "dpkg-deb", "dpkg"):
-        if not shutil.which(program):
-            raise Unsupported(f"this system has no {program}; releases can be fetched only on Debian and Ubuntu")
+    if program := missing_program():
+        raise Unsupported(f"this system has no {program}; packages can be fetched only on Debian and Ubuntu")
     native = run(["dpkg", "--print-architecture"]).strip()
     if native not in ("amd64", "arm64"):
         raise Unsupported(f"releases can be fetched for amd64 and arm64, not for {native}")
     return native
+
+
+def missing_program() -> str:
+    """The first program of apt and dpkg that this system lacks; empty if it can fetch packages."""
+    return next((program for program in PROGRAMS if not shutil.which(program)), "")
+
+
+def without_packages(name: str) -> str:
+    """What to do about a release on a system that cannot fetch packages: use a tarball or an image."""
+    return (
+        f"use a vendor's tarball with --db-release {name}=TARBALL, or an image with --db-provisioner container "
+        f"--db-image {name}=IMAGE"
+    )
+
+
+def install(package: str, elsewhere: str) -> str:
+    """How to install a package of Debian and Ubuntu. elsewhere: its name on systems without apt."""
+    return f"install the package {elsewhere}" if missing_program() else f"apt-get install {package}"
 
 
 def run(command: Sequence[str], *, seconds: float = 10 * _MINUTES, **environment: str) -> str:

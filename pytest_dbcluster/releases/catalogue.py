@@ -6,6 +6,7 @@ import dataclasses
 import re
 
 from pytest_dbcluster.releases.vendors.repository import ARCHIVES, REPOSITORIES, Repository
+from pytest_dbcluster.releases.vendors.tarball_archive import TARBALLS
 
 DEBIAN = ("bullseye", "bookworm", "trixie", "sid")
 UBUNTU = ("jammy", "noble")
@@ -25,6 +26,8 @@ _PACKAGES = {
     "percona": ("percona-server-server", "percona-server-client"),
     "pxc": ("percona-xtradb-cluster-server", "percona-xtradb-cluster-client", *_TRANSFER),
 }
+# Packages of vendors that a server can do without: MySQL Router.
+_EXTRAS = {"mysql": ("mysql-router-community",)}
 LICENCES = {
     "mariadb": "GPL-2.0",
     "mysql": "GPL-2.0 (the Community Server)",
@@ -94,6 +97,9 @@ class Origin:
 
     snapshot: str = ""
     """The time of a snapshot of Debian's archive that has the former suite; empty for the suite of today."""
+
+    extras: tuple[str, ...] = ()
+    """The names of packages that are fetched too if the suite has them."""
 
     @property
     def supplier(self) -> str:
@@ -181,7 +187,10 @@ _STAND_IN = dataclasses.replace(
 def _server(product: str, series: str, suites: tuple[str, ...], *own: Origin) -> Offer:
     """A series of a server. ``suites``: those of the vendor's repository. ``own``: distributions that have it."""
     repository = REPOSITORIES.get((product, series))
-    vendor = [Origin(suite, _PACKAGES[product], repository=repository) for suite in suites] if repository else []
+    vendor = [
+        Origin(suite, _PACKAGES[product], repository=repository, extras=_EXTRAS.get(product, ()))
+        for suite in (suites if repository else ())
+    ]
     programs = {"mariadb": MARIADB_PROGRAMS, "pxc": PXC_PROGRAMS}.get(product, MYSQL_PROGRAMS)
     return Offer(product, series, (*own, *vendor), programs)
 
@@ -208,7 +217,7 @@ OFFERS = (
     _server("mariadb", "11.4", ("bookworm", "noble", "jammy")),
     _server("mariadb", "11.8", _SUITES, Origin("trixie", _MARIADB)),
     _server("mariadb", "12.3", _SUITES),
-    _server("mysql", "8.0", _SUITES, Origin("noble", _MYSQL_8_0), Origin("jammy", _MYSQL_8_0)),
+    _server("mysql", "8.0", _SUITES, *(Origin(one, _MYSQL_8_0, extras=("mysql-router",)) for one in UBUNTU[::-1])),
     _server("mysql", "8.4", _SUITES),
     _server("mysql", "9.7", _SUITES, Origin("sid", _MYSQL), Origin("sid", _MYSQL, snapshot=_SID)),
     _server("percona", "8.0", ("bookworm", "noble", "jammy")),
@@ -230,7 +239,8 @@ def upstream(product: str) -> str:
 def offer(product: str, version: str) -> Offer | None:
     """The offer of a series, or of an exact version such as ``8.4.6``; None if there is none.
 
-    An exact version may come from any source of its series, and first from an archive of exact versions.
+    An exact version may come from any source of its series, and first from an archive of exact versions. An offer
+    without origins comes from an archive of tarballs.
     """
     row = next((known for known in OFFERS if (known.product, known.version) == (product, version)), None)
     if row or not is_exact(version):
@@ -240,7 +250,7 @@ def offer(product: str, version: str) -> Offer | None:
     )
     archive = _archive_origins(product)
     if series is None:
-        return Offer(product, version, archive, MARIADB_PROGRAMS) if archive else None
+        return Offer(product, version, archive, PROGRAMS[product]) if archive or product in TARBALLS else None
     return dataclasses.replace(series, version=version, origins=(*archive, *series.origins))
 
 

@@ -10,10 +10,11 @@ from pathlib import Path
 
 from pytest_dbcluster.errors import CommandFailed, DBClusterError, ProvisionError
 from pytest_dbcluster.formatting import Report
-from pytest_dbcluster.releases import apt, guest_system, layout, shims, stand_in_system
+from pytest_dbcluster.releases import apt, guest_system, layout, shims, stand_in_system, tarballs
 from pytest_dbcluster.releases.catalogue import GUEST_SYSTEM, STAND_IN_SYSTEM, Offer
 from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.releases.sources import Candidate
+from pytest_dbcluster.releases.vendors.tarball_archive import TarballArchive
 from pytest_dbcluster.system import cache
 
 # Product -> the names of the program that prints its version. For other tools it is the name of the tool.
@@ -148,10 +149,46 @@ def _build(offer: Offer, candidate: Candidate, staging: Path, native: str, progr
         packages={package.name: package.version for package in fetched.packages},
         downloaded=fetched.downloaded,
         size=cache.size(staging),
-        fetched=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        fetched=_now(),
         supplier=candidate.origin.supplier,
     )
     cache.write(staging, manifest)
+
+
+def fetch_tarball(offer: Offer, archive: TarballArchive, progress: Report) -> Release:
+    """Fetch an exact version from an archive of tarballs; this needs no apt. Raises ProvisionError."""
+    native = shims.architecture()
+    name = key(offer.product, offer.version, native)
+    with cache.lock(name, progress=progress):
+        if cached := lookup(offer.product, offer.version):
+            return cached
+        try:
+            with cache.stage(name) as staging:
+                downloaded = tarballs.download(archive, offer.version, native, staging, progress)
+                exact = _program_version(staging / "bin", offer)
+                if exact != offer.version:
+                    raise ProvisionError(f"{downloaded.address} has {offer.product} {exact}, not {offer.version}")
+                manifest = cache.Manifest(
+                    product=offer.product,
+                    version=offer.version,
+                    exact=exact,
+                    architecture=native,
+                    suite="",
+                    source=downloaded.address,
+                    packages={},
+                    downloaded=downloaded.size,
+                    size=cache.size(staging),
+                    fetched=_now(),
+                    supplier=archive.title,
+                )
+                cache.write(staging, manifest)
+        except OSError as error:
+            raise ProvisionError(f"cannot fetch {offer.name} from {archive.title}: {error}") from error
+        return _from_cache(offer)
+
+
+def _now() -> str:
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
 
 
 def link_prefix(entry: Path) -> None:

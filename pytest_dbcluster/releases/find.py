@@ -5,13 +5,19 @@ from __future__ import annotations
 import dataclasses
 import os
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pytest_dbcluster.errors import ConfigError, ProvisionError, Unsupported
 from pytest_dbcluster.formatting import Report
 from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.spec import TOOLS, VENDORS, ReleaseName
 from pytest_dbcluster.system import cache
+
+if TYPE_CHECKING:
+    from pytest_dbcluster.releases.catalogue import Offer
+    from pytest_dbcluster.releases.sources import Candidate
 
 _ON_PATH = ("mariadb", "mysql")  # a server on PATH has one of these names; `percona:path` also works
 # The states of a release on this machine. Those that can be fetched say whether we have fetched and started them.
@@ -87,13 +93,18 @@ def check_age(name: ReleaseName) -> None:
 
 def unknown_release(name: ReleaseName) -> ConfigError:
     """The error for a release that cannot be fetched and that names no directory."""
-    from pytest_dbcluster.releases import catalogue
+    from pytest_dbcluster.releases import apt, catalogue
     from pytest_dbcluster.releases.vendors.repository import ARCHIVES
+    from pytest_dbcluster.releases.vendors.tarball_archive import TARBALLS
 
+    if apt.missing_program():
+        return ConfigError(
+            f"unknown release {name}; this system fetches no packages: {apt.without_packages(str(name))}"
+        )
     known = [
         f"{offer.name} ({' or '.join(offer.suppliers)})" for offer in catalogue.OFFERS if offer.product == name.product
     ]
-    archive = ARCHIVES.get(name.product)
+    archive = ARCHIVES.get(name.product) or TARBALLS.get(name.product)
     known += [f"{name.product}:X.Y.Z ({archive.title})"] if archive else []
     others = ", ".join(product for product in VENDORS if product != name.product)
     return ConfigError(
@@ -129,7 +140,6 @@ def is_local(name: ReleaseName) -> bool:
 
 def _fetch(name: ReleaseName, progress: Report, mirror: str | None) -> Release:
     from pytest_dbcluster.releases import catalogue, local_programs, sources
-    from pytest_dbcluster.releases import fetched as cached
 
     offer = catalogue.offer(name.product, name.version)
     if offer is None:
@@ -137,7 +147,7 @@ def _fetch(name: ReleaseName, progress: Report, mirror: str | None) -> Release:
     mirror = mirror or os.environ.get("DBCLUSTER_MIRROR")
     candidates = sources.candidates(offer, sources.host_entries(), mirror)
     try:
-        return cached.fetch(offer, candidates, progress)
+        return _from_any_source(offer, candidates, progress)
     except (ProvisionError, Unsupported) as error:
         is_tool = _installable(offer.product)
         other = local_programs.tool_on_path(offer.product, str(error)) if is_tool else local_programs.in_tools(name)
@@ -147,6 +157,27 @@ def _fetch(name: ReleaseName, progress: Report, mirror: str | None) -> Release:
         kind = Unsupported if isinstance(error, Unsupported) else ProvisionError
         ways_out = _alternatives(offer.name, has_apt=kind is ProvisionError)
         raise kind(f"{offer.name} cannot be fetched: {error}. {ways_out}") from error
+
+
+def _from_any_source(offer: Offer, candidates: Sequence[Candidate], progress: Report) -> Release:
+    """The release from apt; if apt does not have it, an exact version from the vendor's archive of tarballs."""
+    from pytest_dbcluster.releases import catalogue, fetched
+    from pytest_dbcluster.releases.vendors.tarball_archive import TARBALLS
+
+    archive = TARBALLS.get(offer.product) if catalogue.is_exact(offer.version) else None
+    if archive is None:
+        return fetched.fetch(offer, candidates, progress)
+    reason = ""
+    if offer.origins:
+        try:
+            return fetched.fetch(offer, candidates, progress)
+        except (ProvisionError, Unsupported) as error:
+            reason = f"{error}; "
+            progress(f"{offer.name}: {error}; looking in {archive.title}")
+    try:
+        return fetched.fetch_tarball(offer, archive, progress)
+    except ProvisionError as error:
+        raise ProvisionError(f"{reason}{error}") from error
 
 
 def _installable(product: str) -> bool:
@@ -190,25 +221,31 @@ def _cached_row(pair: tuple[Path, cache.Manifest]) -> Known:
 
 def list_releases(mirror: str | None = None) -> list[Known]:
     """Every known release and tool with its state on this machine, a row for each source. Does not fetch anything."""
-    from pytest_dbcluster.releases import catalogue, sources
+    from pytest_dbcluster.releases import apt, catalogue, sources
     from pytest_dbcluster.releases.vendors.repository import ARCHIVES
+    from pytest_dbcluster.releases.vendors.tarball_archive import TARBALLS
 
     fetched = {(row.name, row.supplier): row for row in cached_releases()}
     entries = sources.host_entries()
     rows: list[Known] = []
+    can_fetch = not apt.missing_program()
     for offer in catalogue.OFFERS:
+        instead = "use a tarball or an image" if offer.version else "install it"
+        missing = "no apt source of this system has it" if can_fetch else f"no packages here; {instead}"
         candidates = sources.candidates(offer, entries, mirror or os.environ.get("DBCLUSTER_MIRROR"))
         for supplier in offer.suppliers:
             first = next((one for one in candidates if one.origin.supplier == supplier), None)
-            row = Known(offer.name, NOT_FOUND, source="no apt source of this system has it", supplier=supplier)
-            if first:
+            row = Known(offer.name, NOT_FOUND, source=missing, supplier=supplier)
+            if first and can_fetch:
                 state = TRIED if first.origin.is_tried else UNTRIED
                 where = f"{first.origin.suite} of {first.entries[0].uri}" if first.title else first.where
                 row = Known(offer.name, state, source=where, supplier=supplier)
             rows.append(fetched.pop((offer.name, supplier), row))
+    exact = {product: archive.title for product, archive in ARCHIVES.items() if can_fetch}
+    exact |= {product: archive.title for product, archive in TARBALLS.items()}
     rows += [
-        Known(f"{product}:X.Y.Z", UNTRIED, source="any exact version", supplier=archive.title)
-        for product, archive in ARCHIVES.items()
+        Known(f"{product}:X.Y.Z", UNTRIED, source="any exact version", supplier=title)
+        for product, title in exact.items()
     ]
     return [*rows, *fetched.values(), *map(_path_row, _ON_PATH)]
 
@@ -220,16 +257,21 @@ def _path_row(product: str) -> Known:
     return Known(f"{product}:path", ON_PATH if program else NOT_FOUND, source=str(program or ""))
 
 
+def program_on_path(program: str) -> Path | None:
+    """The path of a program on PATH or in a directory for servers; None if it is not there."""
+    from pytest_dbcluster.releases import local_programs
+
+    installed = shutil.which(program, path=os.pathsep.join(map(str, local_programs.path_directories())))
+    return Path(installed) if installed else None
+
+
 def find_program(program: str, product: str, *, on_path: bool = True) -> Path | None:
     """The path of a program on PATH, otherwise in the newest cached release of this product with it; or None.
 
     ``on_path``: False for hosts that do not see the programs of this machine's system.
     """
-    from pytest_dbcluster.releases import local_programs
-
-    installed = shutil.which(program, path=os.pathsep.join(map(str, local_programs.path_directories())))
-    if installed and on_path:
-        return Path(installed)
+    if on_path and (installed := program_on_path(program)):
+        return installed
     release = newest_with(program, product)
     return release.bin / program if release else None
 

@@ -202,9 +202,11 @@ def on_path(name: ReleaseName) -> Release:
     if program is None:
         looked = ":".join(map(str, path_directories()))
         offers = ", ".join(offer.name for offer in OFFERS if offer.product == name.product)
+        other = f"name a version that can be fetched: {offers}"
+        if apt.missing_program():
+            other = apt.without_packages(f"{name.product}:VERSION")
         raise ConfigError(
-            f"{name}: no {' or '.join(layout.SERVERS[name.product])} on PATH ({looked}); "
-            f"install a server, or name a version that can be fetched: {offers}"
+            f"{name}: no {' or '.join(layout.SERVERS[name.product])} on PATH ({looked}); install a server, or {other}"
         )
     beside = [program.parent, program.parent.parent / "bin"]
     programs = programs_in([*beside, *path_directories()], PROGRAMS[name.product])

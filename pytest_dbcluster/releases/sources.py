@@ -191,12 +191,14 @@ def _with_vendor(candidate: Candidate, version: str, entries: Sequence[AptEntry]
     if repository is None:
         return candidate
     line = next((one for one in entries if one.suite == suite and _is_line_of(repository, one)), None)
+    components = tuple(filter(None, (repository.component, repository.tools)))
     if line:
-        entry = dataclasses.replace(line, components=(repository.component,), repository=repository)
+        chosen = tuple(one for one in components if one in line.components)
+        entry = dataclasses.replace(line, components=chosen, repository=repository)
     else:
         address = repository.address_for(family(suite), version)
         signed_by = ("Signed-By", str(repository.key))
-        entry = AptEntry(address, suite, (repository.component,), (signed_by,), repository)
+        entry = AptEntry(address, suite, components, (signed_by,), repository)
     where = f"{entry.place}{' of this system' if line else ''}"
     return dataclasses.replace(candidate, entries=(entry, *candidate.entries), where=where)
 

@@ -27,7 +27,7 @@ from pytest_dbcluster.clusters.servers.node import LOAD
 from pytest_dbcluster.errors import CommandFailed, ConfigError, Unsupported, WorkloadError
 from pytest_dbcluster.formatting import quantity
 from pytest_dbcluster.hosts.host import Host, at_once
-from pytest_dbcluster.releases import find
+from pytest_dbcluster.releases import apt, find
 from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.rounds.histogram import Histogram
 from pytest_dbcluster.rounds.ledger import Ledger, LedgerEntry
@@ -105,7 +105,7 @@ def sysbench(setting: Setting) -> Release:
     if not version or (int(version[1]), int(version[2])) < OLDEST:
         raise Unsupported(
             f"{program} --version prints {output!r}, but workloads need sysbench {OLDEST[0]}.{OLDEST[1]} or later; "
-            "if apt has a newer one, `dbcluster fetch sysbench` downloads it"
+            f"{'install' if apt.missing_program() else '`dbcluster fetch sysbench` may download'} a newer one"
         )
     if tool.scripts is None:
         raise Unsupported(f"{tool.name} {tool.version} ({tool.source}) has no scripts (share/sysbench)")

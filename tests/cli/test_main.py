@@ -33,7 +33,7 @@ from tests.support.command import ROOT
         (["up", "galara"], "unknown topology 'galara'; known: "),
         (
             ["up", "galera", "--proxy", "happroxy"],
-            "unknown proxy 'happroxy'; known: haproxy, mysql_router; did you mean",
+            "unknown proxy 'happroxy'; known: haproxy, maxscale, mysql_router, proxysql; did you mean",
         ),
         (["up", "galera", "--nodes", "0"], "nodes=0 of a galera cluster: a cluster has 1 node or more"),
         (["up", "galera", "--release", "mariadb"], "a release is written NAME:VERSION or NAME:VERSION=DIRECTORY"),
@@ -75,6 +75,11 @@ from tests.support.command import ROOT
             "--db-host '-oA=b': it accepts USER@ADDRESS or a Host",
         ),
         (["doctor", "--provisioner", "ssh"], "--provisioner ssh needs machines: --db-host USER@ADDRESS, once for each"),
+        (
+            ["doctor", "--release", "mysql:8.4", "--provisioner", "ssh", "--db-host", "a"],
+            "doctor --release tries a release on this machine; leave out --provisioner ssh",
+        ),
+        (["doctor", "--release", "mysql:8.2"], "unknown release mysql:8.2; known: mysql:8.0"),
         (["reap", "--programs"], "--programs is about programs on other machines: use --provisioner ssh and "),
         (["down", "--all", "--provisioner", "ssh", "--db-host", "a"], "dbcluster down --provisioner ssh needs the ids"),
         (

@@ -38,8 +38,18 @@ def test_programs_of_this_machines_system_stay_here():
         bringing.bring(INSTALLED, [FakeHost("node1"), elsewhere("node2")])
 
     why = ("cannot bring mariadb:path to host node2 on 10.0.0.7", "system of this machine (PATH (/usr/sbin/mariadbd))")
-    fixes = ("`dbcluster fetch`", "`dbcluster releases`", "--db-release NAME=DIRECTORY")
+    fixes = ("`dbcluster fetch`", "`dbcluster releases`", "--db-release NAME=DIRECTORY", "NAME=TARBALL")
     assert missing(raised.value, *why, *fixes) == []
+
+
+def test_a_system_without_apt_is_offered_no_fetch(monkeypatch):
+    """A directory or a tarball remains."""
+    monkeypatch.setenv("PATH", "/nonexistent")
+
+    with pytest.raises(ProvisionError) as raised:
+        bringing.bring(INSTALLED, [elsewhere()])
+    assert missing(raised.value, "use the directory of an unpacked one or a tarball") == []
+    assert "dbcluster fetch" not in str(raised.value)
 
 
 @pytest.mark.parametrize("host", [FakeHost(), elsewhere()])

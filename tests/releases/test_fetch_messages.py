@@ -19,6 +19,12 @@ SIGNATURES = {
 OLD = "E: Release file for http://x/dists/sid/Release is expired (invalid since 400d 2h 3min 4s)"
 
 
+def _of_path():
+    """The message about a server that is not on PATH."""
+    looked = ":".join(map(str, local_programs.path_directories()))
+    return golden.message_of(local_programs.on_path, ReleaseName.parse("mysql:path")).replace(looked, "PATH")
+
+
 def test_messages_on_releases_that_cannot_be_had(tmp_path, monkeypatch):
     """They say what was tried, where, what was seen and what to do next."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
@@ -42,9 +48,14 @@ def test_messages_on_releases_that_cannot_be_had(tmp_path, monkeypatch):
     seen["no mirror has a suite"] = golden.message_of(fetched.fetch, OFFERS[0], [], print)
     monkeypatch.setenv("PATH", "/nonexistent")
     seen["there is no apt"] = golden.message_of(find.find, "mariadb:10.11")
+    seen["a release is unknown, and there is no apt"] = golden.message_of(find.check, ReleaseName.parse("mysql:8.2"))
     seen["a tool cannot be fetched"] = golden.message_of(find.find, "sysbench")
-    seen["no server is on PATH"] = golden.message_of(local_programs.on_path, ReleaseName.parse("mysql:path")).replace(
-        ":".join(map(str, local_programs.path_directories())), "PATH"
-    )
+    seen["there is neither a server on PATH nor apt"] = _of_path()
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    for program in apt.PROGRAMS:
+        (programs / program).touch(mode=0o755)
+    monkeypatch.setenv("PATH", str(programs))
+    seen["no server is on PATH"] = _of_path()
 
     golden.compare("fetch_errors", seen, {tmp_path: "TMP"})

@@ -9,8 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from pytest_dbcluster import wait
+from pytest_dbcluster.clusters.proxies.mysql_router.proxy import MySQLRouter
+from pytest_dbcluster.clusters.proxies.mysql_router.proxy import router as router_of
 from pytest_dbcluster.clusters.servers.node import Node
 from pytest_dbcluster.clusters.startup import ready_template
+from pytest_dbcluster.clusters.topologies.standalone import Standalone
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.releases import fetched, find, local_programs, sources
 from pytest_dbcluster.releases.catalogue import MYSQL_PROGRAMS, Offer, Origin
@@ -22,6 +26,7 @@ from tests.support.vendor_layouts import mysql_tarball
 from tests.support.vendor_repository import SigningKey, VendorRepository
 
 SERVER, CLIENT = "mysql-community-server-core", "mysql-community-client"
+ROUTER = "mysql-router-community"
 PLUGINS = {
     "group_replication": "group_replication.so",
     "rpl_semi_sync_source": "semisync_source.so",
@@ -189,23 +194,36 @@ def vendor(made, mysql, tmp_path, monkeypatch):
     repository.add(CLIENT, version, "", clients)
     directory = f"usr/lib/{libraries.name}"
     repository.add("mysql-libraries", version, "", {f"{directory}/{path.name}": path.resolve() for path in others})
+    router = {"usr/bin/mysqlrouter": root / "usr/bin/mysqlrouter"}
+    router |= {path: root / path for path in ("usr/lib/mysqlrouter", "usr/lib/mysql-router")}
+    repository.add(ROUTER, "9.8.0-1debian12", "mysql-libraries", router, component="mysql-tools")
     repository.publish()
     yield repository
     key.end()
 
 
-def test_it_runs_from_a_vendors_repository(answers, vendor, tmp_path):
-    """Fetched by the private apt and checked with the vendor's key, it runs with its private libraries."""
+def test_it_runs_from_a_vendors_repository(answers, vendor, provisioner, tmp_path):
+    """Fetched by the private apt and checked with the vendor's key, it runs with its private libraries and a router."""
     debian = Archive(tmp_path / "debian", "bookworm")
     debian.add("unrelated", "1")
     debian.publish()
-    origin = Origin("bookworm", (SERVER, CLIENT), repository=vendor.repository(title="MySQL's repository"))
+    row = vendor.repository(title="MySQL's repository", tools="mysql-tools")
+    origin = Origin("bookworm", (SERVER, CLIENT), repository=row, extras=(ROUTER,))
     offer = Offer("mysql", "9.7", (origin,), MYSQL_PROGRAMS)
 
     fetched.fetch(offer, sources.candidates(offer, [debian.entry()]), print)
     found = find.find("mysql:9.7")
-    version, plugins, charsets = asked(answers(found))
+    node = answers(found)
+    version, plugins, charsets = asked(node)
+    router = MySQLRouter(provisioner, Standalone(), [node])
+    try:
+        router.start()
+        router.follow()
+        wait.until(router.problems, "the router of the vendor's repository", seconds=30)
+    finally:
+        router.close()
 
+    assert router_of(found) == found.bin / "mysqlrouter"
     assert version.startswith(found.version)
     assert found.bin.is_relative_to(tmp_path / "cache")
     assert plugins.endswith("/lib/mysql/plugin/")

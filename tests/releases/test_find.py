@@ -9,7 +9,7 @@ import shutil
 import pytest
 
 from pytest_dbcluster.errors import ConfigError, ProvisionError, Unsupported
-from pytest_dbcluster.releases import catalogue, fetched, find, local_programs, sources
+from pytest_dbcluster.releases import apt, catalogue, fetched, find, local_programs, sources
 from pytest_dbcluster.spec import ReleaseName
 from pytest_dbcluster.system import cache
 from tests.support.facts import missing
@@ -168,6 +168,24 @@ def test_a_host_without_apt_stays_unsupported(monkeypatch):
     assert "DBCLUSTER_MIRROR" not in str(caught.value)
 
 
+def test_without_apt_no_row_can_be_fetched(monkeypatch):
+    """Each row that is not cached says what to use in its place, even if apt has sources. Tarballs need no apt."""
+    fake_entry()
+    monkeypatch.setenv("PATH", "/nonexistent")
+
+    rows = [row for row in find.list_releases() if not row.name.endswith(":path")]
+
+    assert [row.name for row in rows if row.state == "cached"] == ["mariadb:10.11"]
+    assert [row.name for row in rows if row.state == "untried"] == ["mysql:X.Y.Z"]
+    others = {(row.state, row.source) for row in rows if row.state not in ("cached", "untried")}
+    assert others == {
+        ("not found", "no packages here; use a tarball or an image"),
+        ("not found", "no packages here; install it"),
+    }
+    with pytest.raises(ConfigError, match=r"mysql:8\.2; this system fetches no packages: use a vendor's tarball with"):
+        find.find("mysql:8.2")
+
+
 def test_a_tool_that_cannot_be_fetched_is_taken_from_path(tmp_path, monkeypatch):
     """PATH is the tools' last way out, and progress says so."""
     program = tmp_path / "bin" / "haproxy"
@@ -206,9 +224,11 @@ def test_a_tool_that_is_nowhere_says_install(monkeypatch):
         find.find("sysbench")
 
 
-def test_every_offer_is_known_with_its_state(monkeypatch):
+def test_every_offer_is_known_with_its_state(tmp_path, monkeypatch):
     """A row for each source: cached, tried here, untried, not found; and what is on PATH."""
-    monkeypatch.setenv("PATH", "/nonexistent")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    for program in apt.PROGRAMS:
+        (tmp_path / program).touch(mode=0o755)
     entry = fake_entry()
 
     rows = {(row.name, row.supplier): row for row in find.list_releases()}

@@ -18,6 +18,7 @@ from tests.support.facts import missing
 from tests.support.vendor_repository import SigningKey, VendorRepository
 
 SERVER, CLIENT = PACKAGES = ("mysql-community-server-core", "mysql-community-client")
+ROUTER, TOOLS = "mysql-router-community", "mysql-tools"
 TITLE = "MySQL's repository mysql-8.4-lts"
 
 
@@ -60,7 +61,8 @@ def debian(tmp_path):
 
 def offer_of(repository, version="8.4"):
     """The offer of a version that only this repository has."""
-    return Offer("mysql", version, (Origin("bookworm", PACKAGES, repository=repository),), ("mysqld",))
+    extras = (ROUTER,) if repository.tools else ()
+    return Offer("mysql", version, (Origin("bookworm", PACKAGES, repository=repository, extras=extras),), ("mysqld",))
 
 
 @pytest.fixture
@@ -86,6 +88,36 @@ def test_a_series_is_its_newest_patch_release(vendor, fetch):
     newest = "8.4.8-1debian12"
     assert packages == {SERVER: newest, CLIENT: newest, "mysql-common": newest, "library": "2.0"}
     assert told[0] == f"reading bookworm of {TITLE}, file:{vendor.directory}"
+
+
+def test_a_router_of_the_tools_comes_with_a_server_of_any_series(vendor, fetch):
+    """It has a version of its own, and dependencies of the distribution."""
+    vendor.add(ROUTER, "9.7.1-1debian12", "library", component=TOOLS)
+    vendor.publish()
+    tools = vendor.repository(tools=TOOLS)
+
+    series, _ = fetch(repository=tools)
+    exact, _ = fetch("8.4.6", repository=tools)
+
+    assert (series[SERVER], series[ROUTER]) == ("8.4.8-1debian12", "9.7.1-1debian12")
+    assert (exact[SERVER], exact[ROUTER]) == ("8.4.6-1debian12", "9.7.1-1debian12")
+
+
+@pytest.mark.parametrize("what", ["no component", "no package", "a dependency"])
+def test_a_server_is_fetched_without_a_router(vendor, fetch, what):
+    """The line of progress has the reason; the server needs no router."""
+    if what == "no package":
+        vendor.add("mysql-shell", "9.7.1-1debian12", component=TOOLS)
+    if what == "a dependency":
+        vendor.add(ROUTER, "9.7.1-1debian12", "nowhere", component=TOOLS)
+    vendor.publish()
+
+    packages, told = fetch(repository=vendor.repository(tools=TOOLS))
+
+    assert packages[SERVER] == "8.4.8-1debian12"
+    assert ROUTER not in packages
+    (line,) = (line for line in told if line.startswith("without"))
+    assert missing(line, f"without {ROUTER} (apt cannot resolve", "E: ") == []
 
 
 def test_an_exact_version_is_taken_from_the_same_repository(vendor, fetch):

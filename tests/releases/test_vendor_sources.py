@@ -33,7 +33,8 @@ def test_a_vendors_release_comes_with_the_suite_of_this_system():
         ("bookworm", MIRROR),
         ("bookworm-security", MIRROR),
     ]
-    assert first.entries[0].components == ("mysql-8.4-lts",)
+    assert first.entries[0].components == ("mysql-8.4-lts", "mysql-tools")
+    assert first.origin.extras == ("mysql-router-community",)
     assert dict(first.entries[0].options) == {"Signed-By": str(REPOSITORIES["mysql", "8.4"].key)}
     assert missing(first.where, "bookworm", "MySQL's repository mysql-8.4-lts", "repo.mysql.com") == []
 
@@ -83,9 +84,10 @@ def test_an_exact_version_comes_from_the_archive_first():
 
 
 def test_an_archive_has_versions_of_series_without_a_row():
-    """MariaDB 10.7 is in no row; its patch releases are in the archive. MySQL has no archive of packages."""
+    """MariaDB 10.7 is in no row; its patch releases are in the archive. MySQL's archive has no packages for apt."""
     assert {candidate.title for candidate in candidates("mariadb:10.7.3", BOOKWORM)} == {"MariaDB's archive"}
-    assert catalogue.offer("mysql", "8.2.0") is None
+    assert candidates("mysql:8.2.0", BOOKWORM) == []
+    assert catalogue.offer("percona", "8.1.0") is None
     assert catalogue.offer("mariadb", "10.7") is None
 
 
@@ -106,6 +108,7 @@ def test_a_line_of_this_systems_sources_is_used_as_it_is(name, line):
     first = candidates(name, entries)[0]
 
     assert [entry.uri for entry in first.entries] == [line.uri, MIRROR]
+    assert first.entries[0].components == line.components
     assert first.entries[0].options == options
     assert line.uri not in [entry.uri for entry in first.optional]
     assert not sources.has_our_key(first.entries[0])

@@ -12,6 +12,7 @@ from pytest_dbcluster.releases import apt
 from pytest_dbcluster.releases.vendors.repository import Repository
 
 LONG_AGO = "20200101T000000"
+GPG, GPGCONF = (shutil.which(program) or program for program in ("gpg", "gpgconf"))  # a test may hide them from PATH
 
 
 class SigningKey:
@@ -20,7 +21,7 @@ class SigningKey:
     def __init__(self, directory: Path, *, expired: bool = False) -> None:
         directory.mkdir(mode=0o700, parents=True)
         self.directory, self.public = directory, directory / "public.asc"
-        self._gpg = ["gpg", "--homedir", str(directory), "--batch", "--quiet", "--pinentry-mode", "loopback"]
+        self._gpg = [GPG, "--homedir", str(directory), "--batch", "--quiet", "--pinentry-mode", "loopback"]
         self._gpg += ["--faked-system-time", LONG_AGO] if expired else []
         self._run(
             "--passphrase", "", "--quick-generate-key", "a vendor", "ed25519", "sign", "1y" if expired else "never"
@@ -37,9 +38,15 @@ class SigningKey:
         self._run("--yes", "--output", str(release.with_name("InRelease")), "--clear-sign", str(release))
         release.unlink()
 
+    def sign_beside(self, file: Path) -> Path:
+        """Write a signature beside a file, ``FILE.asc``, and return its path."""
+        signature = file.with_name(f"{file.name}.asc")
+        self._run("--yes", "--armor", "--output", str(signature), "--detach-sign", str(file))
+        return signature
+
     def end(self) -> None:
         """End the agent of gpg."""
-        command = ["gpgconf", "--homedir", str(self.directory), "--kill", "all"]
+        command = [GPGCONF, "--homedir", str(self.directory), "--kill", "all"]
         subprocess.run(command, check=False, capture_output=True)
 
 
@@ -53,10 +60,21 @@ class VendorRepository:
         self.native = apt.architecture()
         self.pool = directory / "pool"
         self.pool.mkdir(parents=True)
-        self._index = ""
+        self._indexes = {component: ""}
 
-    def add(self, name: str, version: str, depends: str = "", files: Mapping[str, Path | str] | None = None) -> Path:
-        """Put a package into the pool. ``files``: path in the package -> its text, or the file to copy."""
+    def add(
+        self,
+        name: str,
+        version: str,
+        depends: str = "",
+        files: Mapping[str, Path | str] | None = None,
+        *,
+        component: str = "",
+    ) -> Path:
+        """Put a package into the pool. ``files``: path in the package -> its text, or the file to copy.
+
+        component: another one than that of the repository.
+        """
         tree = self.directory / "trees" / f"{name}-{version}"
         (tree / "DEBIAN").mkdir(parents=True)
         for path, content in (files or {f"usr/bin/{name}": f"{name} {version}\n"}).items():
@@ -79,23 +97,26 @@ class VendorRepository:
         with file.open("rb") as stream:
             digest = hashlib.file_digest(stream, "sha256").hexdigest()
         sums = f"Filename: pool/{file.name}\nSize: {file.stat().st_size}\nSHA256: {digest}"
-        self._index += f"{control}{sums}\n\n"
+        index = component or self.component
+        self._indexes[index] = f"{self._indexes.get(index, '')}{control}{sums}\n\n"
         return file
 
     def publish(self, *, architecture: str = "", signed: bool = True) -> Path:
         """Write the index and the signed Release file; return the signed file. ``architecture``: by default ours."""
         native = architecture or self.native
         suite = self.directory / "dists" / "bookworm"
-        index = suite / self.component / f"binary-{native}" / "Packages"
-        index.parent.mkdir(parents=True)
-        index.write_text(self._index)
-        data = index.read_bytes()
-        release = suite / "Release"
-        release.write_text(
+        text = (
             f"Origin: {self.label}\nSuite: bookworm\nCodename: bookworm\nDate: Wed, 01 Jan 2020 00:00:00 UTC\n"
-            f"Architectures: {native}\nComponents: {self.component}\nSHA256:\n"
-            f" {hashlib.sha256(data).hexdigest()} {len(data)} {self.component}/binary-{native}/Packages\n"
+            f"Architectures: {native}\nComponents: {' '.join(self._indexes)}\nSHA256:\n"
         )
+        for component, content in self._indexes.items():
+            index = suite / component / f"binary-{native}" / "Packages"
+            index.parent.mkdir(parents=True)
+            index.write_text(content)
+            data = content.encode()
+            text += f" {hashlib.sha256(data).hexdigest()} {len(data)} {component}/binary-{native}/Packages\n"
+        release = suite / "Release"
+        release.write_text(text)
         if signed:
             self.key.sign(release)
         return suite / "InRelease"

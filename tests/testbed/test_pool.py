@@ -58,7 +58,10 @@ def test_a_proxy_without_its_program_is_said_before_anything_starts(pool, said, 
 
     with pytest.raises(Unsupported, match=r"^no mysqlrouter for mariadb:10\.11: not among its programs"):
         pool.resolution.resolve(dataclasses.replace(ONE, proxy="mysql_router"))
-    with pytest.raises(ConfigError, match=r"^unknown proxy 'mysql_ruoter'; known: haproxy, mysql_router; did you mean"):
+    with pytest.raises(
+        ConfigError,
+        match=r"^unknown proxy 'mysql_ruoter'; known: haproxy, maxscale, mysql_router, proxysql; did you mean",
+    ):
         pool.resolution.resolve(dataclasses.replace(ONE, proxy="mysql_ruoter"))
     assert said == []
 

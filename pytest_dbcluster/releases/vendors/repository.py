@@ -1,7 +1,8 @@
 """The apt repositories of vendors: addresses, components, keys and packages. Data only.
 
 The sources of these facts are percona/percona-repositories at 1997a0d, docker-library/mysql at 7f30fdb,
-MariaDB/mariadb-docker at 1b6429b, and Debian's package extrepo-offline-data 1.0.7. No row was tried by us.
+MariaDB/mariadb-docker at 1b6429b, and Debian's package extrepo-offline-data 1.0.7. The name of the package of MySQL
+Router is in mysql/mysql-server at 3056e817 (packaging/deb-in/deb_router.cmake). No row was tried by us.
 """
 
 from __future__ import annotations
@@ -49,6 +50,9 @@ class Repository:
     is_archive: bool = False
     """Each exact version has its own address."""
 
+    tools: str = ""
+    """Another component with packages that servers of every series use, such as MySQL Router; empty for none."""
+
     def address_for(self, family: str, version: str) -> str:
         """The address for Debian or Ubuntu. ``version``: the exact version, which only an archive needs."""
         return self.address.format(family=family.lower(), version=version)
@@ -72,6 +76,7 @@ def _mysql(series: str, component: str) -> Repository:
         fingerprint="BCA43417C3B485DD128EC6D4B7B3B788A8D3785C",
         key=KEYS / "mysql.asc",
         lacks=(("Debian", "arm64"),),
+        tools="mysql-tools",
     )
 
 

@@ -9,29 +9,50 @@ import base64
 import binascii
 import hashlib
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Protocol
 
 from pytest_dbcluster.errors import ProvisionError
-from pytest_dbcluster.releases.vendors.repository import Repository
 
 _ARMOR = b"-----BEGIN PGP PUBLIC KEY BLOCK-----"
 _PUBLIC_KEY = 6  # the tag of a primary key
 
 
-def check(repository: Repository) -> None:
-    """Raise ProvisionError if the key file of a repository has any other key than the pinned one."""
+class Signed(Protocol):
+    """A source whose files are signed: a vendor's repository, or a signer of its tarballs."""
+
+    @property
+    def vendor(self) -> str:
+        """The name of the vendor."""
+
+    @property
+    def title(self) -> str:
+        """The name of the source in messages."""
+
+    @property
+    def fingerprint(self) -> str:
+        """The pinned fingerprint of its key."""
+
+    @property
+    def key(self) -> Path:
+        """The file with this key."""
+
+
+def check(source: Signed) -> bytes:
+    """The key of a source, without armor. Raises ProvisionError if its file has any other key than the pinned one."""
     try:
-        found = fingerprints(repository.key.read_bytes())
+        content = source.key.read_bytes()
+        found = fingerprints(content)
     except OSError as error:
-        raise ProvisionError(
-            f"cannot read the key of {repository.vendor}, {repository.key}: {error.strerror}"
-        ) from error
+        raise ProvisionError(f"cannot read the key of {source.vendor}, {source.key}: {error.strerror}") from error
     except ValueError as error:
-        raise ProvisionError(f"the key of {repository.vendor}, {repository.key}, is damaged: {error}") from error
-    if found != [repository.fingerprint]:
+        raise ProvisionError(f"the key of {source.vendor}, {source.key}, is damaged: {error}") from error
+    if found != [source.fingerprint]:
         raise ProvisionError(
-            f"{repository.key} has the key {' and '.join(found) or 'of nobody'}, but {repository.vendor} signs with "
-            f"{repository.fingerprint}: we fetch nothing from {repository.title}"
+            f"{source.key} has the key {' and '.join(found) or 'of nobody'}, but {source.vendor} signs with "
+            f"{source.fingerprint}: we fetch nothing from {source.title}"
         )
+    return _binary(content)
 
 
 def fingerprints(content: bytes) -> list[str]:

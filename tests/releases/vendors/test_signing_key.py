@@ -11,8 +11,10 @@ import pytest
 from pytest_dbcluster.errors import ProvisionError
 from pytest_dbcluster.releases.vendors import signing_key
 from pytest_dbcluster.releases.vendors.repository import ARCHIVES, REPOSITORIES
+from pytest_dbcluster.releases.vendors.tarball_archive import TARBALLS
 
-ALL = tuple(dict.fromkeys([*REPOSITORIES.values(), *ARCHIVES.values()]))
+SIGNERS = [signer for archive in TARBALLS.values() for signer in archive.signers]
+ALL = tuple(dict.fromkeys([*REPOSITORIES.values(), *ARCHIVES.values(), *SIGNERS]))
 MYSQL, MARIADB = REPOSITORIES["mysql", "8.4"], REPOSITORIES["mariadb", "11.4"]
 
 
@@ -22,11 +24,10 @@ def binary(text):
     return base64.b64decode(body.replace(b"\n", b""))
 
 
-@pytest.mark.parametrize("repository", ALL, ids=lambda repository: repository.title)
+@pytest.mark.parametrize("repository", ALL, ids=lambda repository: f"{repository.title} {repository.key.stem}")
 def test_a_shipped_key_has_the_pinned_fingerprint(repository):
     """Each file has one primary key, and it is the one of its vendor."""
-    signing_key.check(repository)
-
+    assert signing_key.fingerprints(signing_key.check(repository)) == [repository.fingerprint]
     assert signing_key.fingerprints(repository.key.read_bytes()) == [repository.fingerprint]
 
 

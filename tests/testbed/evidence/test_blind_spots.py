@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fixtures.clusters import quarters
-from pytest_dbcluster.cli import doctor
+from pytest_dbcluster.cli.doctor import findings
 from pytest_dbcluster.hosts.provisioner import own_cores
 from pytest_dbcluster.hosts.provisioners.container.provisioner import ContainerProvisioner
 from pytest_dbcluster.spec import ClusterSpec, HostNeeds
@@ -43,7 +43,7 @@ def test_the_reason_is_the_doctors(monkeypatch):
     """What `dbcluster doctor` says of this machine and what a claim says are one sentence."""
     assert probes.shared_cores(8.0) in blind_spots.scaling([FOUR, ONE], LOCAL)
     monkeypatch.undo()
-    assert doctor.cores().rules_out == probes.shared_cores(probes.usable_cores())
+    assert findings.cores().rules_out == probes.shared_cores(probes.usable_cores())
 
 
 @pytest.mark.parametrize("specs", [(ONE, ALONE), (TWO, TWO.with_options(back_log=90)), (ONE, ONE)])

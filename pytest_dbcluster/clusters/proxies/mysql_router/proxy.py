@@ -20,6 +20,7 @@ from pytest_dbcluster.clusters.servers.node import Node
 from pytest_dbcluster.clusters.topology import Topology
 from pytest_dbcluster.errors import ProvisionError
 from pytest_dbcluster.hosts.provisioner import Provisioner
+from pytest_dbcluster.releases import apt
 from pytest_dbcluster.releases.find import find_program
 from pytest_dbcluster.releases.release import Release
 
@@ -81,7 +82,7 @@ class MySQLRouter(Proxy):
         elsewhere = "" if release.image else f", not on PATH ({os.environ.get('PATH', '')})"
         return (
             f"no {PROGRAM} for {release.name}: not among its programs ({release.bin}){elsewhere}, and no release of "
-            f"MySQL in the cache has one; `dbcluster fetch {BRINGS_ONE}` downloads one"
+            f"MySQL in the cache has one; {_remedy()}"
         )
 
     @classmethod
@@ -114,8 +115,7 @@ class MySQLRouter(Proxy):
         if program is None:
             raise ProvisionError(
                 f"no {PROGRAM} for host {self.host.name} on {self.host.machine}: neither "
-                f"{self.nodes[0].release.name} nor a release of MySQL in the cache has one; "
-                f"`dbcluster fetch {BRINGS_ONE}` downloads one"
+                f"{self.nodes[0].release.name} nor a release of MySQL in the cache has one; {_remedy()}"
             )
         if not self._shell:
             self.end()
@@ -170,6 +170,12 @@ class MySQLRouter(Proxy):
         """Kill the router and release the host. An ended router is not an error."""
         super().close()
         self._routes = {}
+
+
+def _remedy() -> str:
+    if apt.missing_program():
+        return f"install MySQL Router, so that {PROGRAM} is on PATH"
+    return f"`dbcluster fetch {BRINGS_ONE}` downloads one"
 
 
 def router(release: Release) -> Path | None:

@@ -156,11 +156,14 @@ def image(engine: Engine, name: str, *, pull: Report | None) -> str:
         present: str = engine.client.images.get(name).id
         return present
     if pull is None:
+        from pytest_dbcluster.releases import apt
+
         release = name.rpartition("/")[2]
+        build = f"`dbcluster image build {release}` makes it from the system's packages; "
         raise ProvisionError(
-            f"{engine.name} has no image {name}: `dbcluster image build {release}` makes it from the system's "
-            f"packages; --db-image {release}=IMAGE chooses another one, such as the vendor's; a directory or a tarball "
-            f"needs no image: --db-release {release}=DIRECTORY"
+            f"{engine.name} has no image {name}: {'' if apt.missing_program() else build}--db-image {release}=IMAGE "
+            "chooses another one, such as the vendor's; a directory or a tarball needs no image: "
+            f"--db-release {release}=DIRECTORY"
         )
     pull(f"pulling image {name}")
     layers = Layers()

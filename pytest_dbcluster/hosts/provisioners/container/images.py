@@ -19,7 +19,7 @@ from pytest_dbcluster import formatting, registry
 from pytest_dbcluster.errors import ConfigError, ProvisionError
 from pytest_dbcluster.formatting import Report
 from pytest_dbcluster.hosts.provisioners.container.engine import Engine, engine_errors
-from pytest_dbcluster.releases import apt, catalogue, fetched, sources
+from pytest_dbcluster.releases import catalogue, fetched, shims, sources
 from pytest_dbcluster.spec import TOOLS, ReleaseName
 from pytest_dbcluster.system import cache
 
@@ -114,7 +114,7 @@ def offer(name: str) -> catalogue.Offer:
         raise ConfigError(
             f"{name}: images are built from Debian packages; known: {', '.join(candidate.name for candidate in known)}"
         )
-    if chosen is None:
+    if chosen is None or not chosen.origins:
         raise registry.unknown("release", name, [candidate.name for candidate in known])
     return chosen
 
@@ -124,7 +124,7 @@ def build(wanted: catalogue.Offer, engine: Engine, progress: Report, *, again: b
 
     ``again``: build it in any case. Raises ProvisionError, or Unsupported without mmdebstrap.
     """
-    key = fetched.key(wanted.product, wanted.version, apt.architecture())
+    key = fetched.key(wanted.product, wanted.version, shims.architecture())
     with cache.lock(lock_name(key), progress=progress, does="builds"):
         before = list_images(engine, wanted.name)
         current = next((image for image in before if image.current), None)

@@ -101,6 +101,11 @@ def make(offer: Offer, candidates: Sequence[Candidate], staging: Path, progress:
 
     Raises ProvisionError with the reason for each candidate, Unsupported on a machine without mmdebstrap.
     """
+    if program := apt.missing_program():
+        raise Unsupported(
+            f"images are built from packages of Debian and Ubuntu, and this system has no {program}: name another "
+            f"image with --db-image {offer.name}=IMAGE, such as the vendor's"
+        )
     if not shutil.which(PROGRAM):
         raise Unsupported(
             f"an image of {offer.name} needs {PROGRAM}, which is not installed: apt-get install {PROGRAM}"

@@ -27,6 +27,7 @@ from typing import Any
 from pytest_dbcluster.errors import ConfigError, ProvisionError
 from pytest_dbcluster.formatting import gibibytes
 from pytest_dbcluster.hosts.provisioners.ec2.settings import WRITTEN_GIB
+from pytest_dbcluster.releases import apt
 
 USER = "root"  # in every image; the names of ordinary users differ
 MOST_BYTES = 16 * 1024  # maximum size of user data before encoding: RunInstances, Amazon EC2 API reference
@@ -189,8 +190,8 @@ class HostKey:
                 done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
             except FileNotFoundError:
                 raise ProvisionError(
-                    "keys of instances need OpenSSH's ssh-keygen, which is not installed; on Debian and "
-                    "Ubuntu: apt-get install openssh-client"
+                    "keys of instances need OpenSSH's ssh-keygen, which is not installed: "
+                    + apt.install("openssh-client", "openssh-clients")
                 ) from None
             if done.returncode:
                 raise ProvisionError(f"ssh-keygen made no key: {done.stderr.strip() or done.returncode}")

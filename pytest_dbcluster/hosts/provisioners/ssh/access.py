@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pytest_dbcluster.errors import ConfigError, Unsupported
+from pytest_dbcluster.releases import apt
 
 BASE = "/var/tmp"
 CONNECT_SECONDS = 15
@@ -119,8 +120,8 @@ def program() -> str:
     path = shutil.which("ssh")
     if path is None:
         raise Unsupported(
-            "the provisioner ssh needs the OpenSSH client `ssh`, which is not installed; on Debian and "
-            "Ubuntu: apt-get install openssh-client"
+            "the provisioner ssh needs the OpenSSH client `ssh`, which is not installed: "
+            + apt.install("openssh-client", "openssh-clients")
         )
     return path
 

@@ -18,6 +18,7 @@ from pytest_dbcluster.clusters.proxy import proxy_class, query_through
 from pytest_dbcluster.clusters.servers.connection import Connection
 from pytest_dbcluster.clusters.servers.node import LOAD
 from pytest_dbcluster.errors import NodeDied, ProvisionError, Unsupported
+from pytest_dbcluster.releases import apt
 from pytest_dbcluster.spec import ClusterSpec
 from tests.support.clusters import bring_up
 from tests.support.facts import missing
@@ -218,13 +219,16 @@ def nowhere(tmp_path, monkeypatch):
 
 
 def test_a_missing_router_is_said_before_anything_is_started(nowhere, provisioner, mariadb, monkeypatch):
-    """Where it was looked for, and which release brings one."""
+    """Where it was looked for, and which release brings one; a system without apt has to install it."""
     monkeypatch.setattr(provisioner, "acquire", lambda spec: pytest.fail("a host was taken"))
-
-    with pytest.raises(Unsupported) as caught:
-        bring_up(ONE, mariadb, provisioner, options={})
     places = (f"its programs ({mariadb.bin})", f"not on PATH ({nowhere})", "no release of MySQL in the cache")
-    assert missing(caught.value, "no mysqlrouter for mariadb:10.11", *places, "`dbcluster fetch mysql:9.7`") == []
+
+    for programs, remedy in (((), "install MySQL Router"), (apt.PROGRAMS, "`dbcluster fetch mysql:9.7`")):
+        for program in programs:
+            (nowhere / program).touch(mode=0o755)
+        with pytest.raises(Unsupported) as caught:
+            bring_up(ONE, mariadb, provisioner, options={})
+        assert missing(caught.value, "no mysqlrouter for mariadb:10.11", *places, remedy) == []
 
 
 def test_a_release_with_its_own_router_lacks_nothing(nowhere, mysql):

@@ -14,59 +14,17 @@ from pytest_dbcluster.clusters.proxies.mysql_router import proxy as mysql_router
 from pytest_dbcluster.clusters.proxies.mysql_router.proxy import LIMITS, MySQLRouter
 from pytest_dbcluster.clusters.proxy import query_through
 from pytest_dbcluster.clusters.servers.node import Node
-from pytest_dbcluster.clusters.topology import Topology, topology
+from pytest_dbcluster.clusters.topology import topology
 from pytest_dbcluster.errors import CommandFailed, ProvisionError
-from pytest_dbcluster.hosts.provisioner import Provisioner
 from pytest_dbcluster.hosts.provisioners.fake import FakeHost
 from pytest_dbcluster.releases import find
 from pytest_dbcluster.spec import ClusterSpec
 from tests.support.clusters import bring_up
 from tests.support.facts import missing
+from tests.support.roles import OneHost, Roles
 from tests.support.sockets import beyond_this_machine, open_ports
 
 SHELL = Path("/opt/mysqlsh")
-
-
-class Roles(Topology):
-    """A topology that can be adopted; ``primaries`` take writes, the others reads."""
-
-    adoption = {"adoptFromGR": True}  # noqa: RUF012  (as a topology has it)
-    primaries = ("node1",)
-
-    def options(self, node, peers):
-        """None."""
-        return {}
-
-    def form(self, nodes):
-        """Nothing to start."""
-
-    def problems(self, nodes):
-        """None."""
-        return []
-
-    def writers(self, nodes):
-        """Those that are named."""
-        return [node for node in nodes if node.name in self.primaries]
-
-    def readers(self, nodes):
-        """The others."""
-        return [node for node in nodes if node.name not in self.primaries]
-
-
-class OneHost(Provisioner):
-    """A provisioner of one host."""
-
-    offers = frozenset()
-
-    def __init__(self, host):
-        self.host = host
-
-    def acquire(self, spec):
-        """That host."""
-        return [self.host]
-
-    def give_back(self, hosts):
-        """Nothing to do."""
 
 
 @pytest.fixture

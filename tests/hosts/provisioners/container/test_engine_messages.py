@@ -7,7 +7,10 @@ import stat
 import types
 from pathlib import Path
 
+import docker.errors
+
 from pytest_dbcluster.hosts.provisioners.container import engine, images, provisioner, root_file_system
+from pytest_dbcluster.releases import apt
 from pytest_dbcluster.releases.catalogue import OFFERS
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
 from tests.support import golden
@@ -16,6 +19,16 @@ from tests.support import golden
 def socket_of(mode, group=0):
     """The status of a socket that belongs to root and this group."""
     return types.SimpleNamespace(st_uid=0, st_gid=group, st_mode=stat.S_IFSOCK | mode)
+
+
+class EngineWithoutImages:
+    """A client of docker that knows no image."""
+
+    images = property(lambda self: self)
+
+    def get(self, name):
+        """No image has this name."""
+        raise docker.errors.ImageNotFound(name)
 
 
 def test_messages_on_container_engines(tmp_path, monkeypatch):
@@ -41,7 +54,16 @@ def test_messages_on_container_engines(tmp_path, monkeypatch):
     spec = ClusterSpec("galera", nodes=3).with_needs(iops=100)
     seen["a limit is missing"] = golden.message_of(provisioner._limits, spec, "/", frozenset({"iops"}))
     seen["an image cannot be built"] = golden.message_of(images.offer, "mysql:8.2")
-    monkeypatch.setenv("PATH", "/nonexistent")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    seen["there is no apt"] = golden.message_of(root_file_system.make, OFFERS[0], [], tmp_path, print)
+    lacking = types.SimpleNamespace(name="docker", socket=str(path), url=url, client=EngineWithoutImages())
+    monkeypatch.setattr(engine, "knock", lambda url: None)
+    seen["there is neither an image nor apt"] = golden.message_of(
+        engine.image, lacking, "pytest-dbcluster/mariadb:10.5", pull=False
+    )
+    for program in apt.PROGRAMS:
+        (tmp_path / program).touch(mode=0o755)
+    seen["there is no image"] = golden.message_of(engine.image, lacking, "pytest-dbcluster/mariadb:10.5", pull=False)
     seen["mmdebstrap is missing"] = golden.message_of(root_file_system.make, OFFERS[0], [], tmp_path, print)
     release = ReleaseName.parse("mariadb:path")
     seen["a release is installed"] = golden.message_of(provisioner.ContainerProvisioner().supply, release, print)

@@ -143,7 +143,7 @@ def test_two_at_once_make_it_once(answering, bootstraps):
     """The second waits for the first, and finds it made."""
     lines = []
     builds = [threading.Thread(target=images.build, args=(OFFER, answering, lines.append)) for _ in range(2)]
-    with cache.lock(images.lock_name(f"mariadb-1.0-{images.apt.architecture()}"), progress=print):
+    with cache.lock(images.lock_name(f"mariadb-1.0-{images.shims.architecture()}"), progress=print):
         for build in builds:
             build.start()
         waiting = lambda: [] if len(lines) == 2 else ["they do not wait"]  # noqa: E731

@@ -13,7 +13,7 @@ import pytest
 
 from pytest_dbcluster.errors import CommandFailed, ProvisionError, Unsupported
 from pytest_dbcluster.hosts.provisioners.container import root_file_system
-from pytest_dbcluster.releases import sources
+from pytest_dbcluster.releases import apt, sources
 from pytest_dbcluster.releases.catalogue import MARIADB_PROGRAMS, OFFERS, Offer, Origin
 from pytest_dbcluster.releases.sources import AptEntry, Candidate
 from tests.releases.test_apt import Archive, expired
@@ -200,7 +200,9 @@ def test_the_call_names_the_packages_of_the_catalogue(tmp_path, offer):
 
 def test_a_host_without_mmdebstrap_is_told_its_package(tmp_path, monkeypatch):
     """The sentence is a command to be copied."""
-    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    for program in apt.PROGRAMS:
+        (tmp_path / program).touch(mode=0o755)
 
     with pytest.raises(Unsupported, match=r"mmdebstrap, which is not installed: apt-get install mmdebstrap$"):
         root_file_system.make(OFFER, [], tmp_path, print)

@@ -14,6 +14,7 @@ import pytest
 from pytest_dbcluster.errors import ConfigError, ProvisionError
 from pytest_dbcluster.hosts.provisioners.ec2 import user_data
 from pytest_dbcluster.hosts.provisioners.ec2.user_data import EBS, HostKey
+from pytest_dbcluster.releases import apt
 
 KEY = HostKey("-----BEGIN OPENSSH PRIVATE KEY-----\nab+/=\n-----END OPENSSH PRIVATE KEY-----\n", "ssh-ed25519 AAAAhost")
 USER = "ssh-ed25519 AAAAuser run of someone@here"
@@ -137,10 +138,14 @@ def test_a_new_key_is_a_pair(tmp_path: Path) -> None:
 
 
 def test_without_ssh_keygen_there_is_no_key(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A machine without OpenSSH gets the name of the package."""
+    """A machine without OpenSSH gets the name of the package, which differs without apt."""
     monkeypatch.setenv("PATH", str(tmp_path))
 
-    with pytest.raises(ProvisionError, match="apt-get install openssh-client"):
+    with pytest.raises(ProvisionError, match=r"not installed: install the package openssh-clients$"):
+        HostKey.new()
+    for program in apt.PROGRAMS:
+        (tmp_path / program).touch(mode=0o755)
+    with pytest.raises(ProvisionError, match=r"not installed: apt-get install openssh-client$"):
         HostKey.new()
 
 

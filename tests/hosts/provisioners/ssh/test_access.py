@@ -12,6 +12,7 @@ from pytest_dbcluster.errors import ConfigError, Unsupported
 from pytest_dbcluster.hosts.provisioners.ssh import access
 from pytest_dbcluster.hosts.provisioners.ssh.access import BASE, Access, parse_machines, program
 from pytest_dbcluster.hosts.provisioners.ssh.provisioner import SshProvisioner
+from pytest_dbcluster.releases import apt
 from tests.support.facts import missing
 
 
@@ -163,16 +164,20 @@ def test_a_directory_of_machines_is_a_plain_absolute_path(base):
 
 
 def test_a_machine_without_ssh_is_told_how_to_get_it(tmp_path, monkeypatch):
-    """Nothing is tried without the program."""
+    """Nothing is tried without the program. The name of its package differs without apt."""
     access.program.cache_clear()
     monkeypatch.setenv("PATH", str(tmp_path))
+    said = []
     try:
-        with pytest.raises(Unsupported) as caught:
-            Access().command("db1")
+        for programs in ((), apt.PROGRAMS):
+            for program in programs:
+                (tmp_path / program).touch(mode=0o755)
+            with pytest.raises(Unsupported, match=r"^the provisioner ssh needs the OpenSSH client `ssh`") as caught:
+                Access().command("db1")
+            said.append(str(caught.value).rpartition("not installed: ")[2])
     finally:
         access.program.cache_clear()
-    why = ("the provisioner ssh needs", "OpenSSH client `ssh`", "not installed")
-    assert missing(caught.value, *why, "on Debian and Ubuntu: apt-get install openssh-client") == []
+    assert said == ["install the package openssh-clients", "apt-get install openssh-client"]
 
 
 def test_no_key_is_shown_by_a_machine_that_is_not_there(client, tmp_path):

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from pytest_dbcluster.cli import doctor, main
-from pytest_dbcluster.cli.doctor import GIB, Finding
+from pytest_dbcluster.cli import main
+from pytest_dbcluster.cli.doctor import findings as doctor
+from pytest_dbcluster.cli.doctor.findings import GIB, Finding
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.hosts.provisioners.container import engine, images
 from pytest_dbcluster.hosts.provisioners.ssh.checkup import Checkup
@@ -43,7 +44,7 @@ def test_every_subject_is_answered(found):
 
     assert names == [
         "cores", "memory", "kernel", "data directory", "fsync", "containers", "netem", "guests",
-        "host limits", "ip_local_port_range", "listening", "open files", "Python", "control driver", "apt", "load",
+        "host limits", "ip_local_port_range", "listening", "open files", "Python", "control driver", "packages", "load",
     ]  # fmt: skip
     assert all(each.value for each in found)
 
@@ -196,7 +197,7 @@ def test_a_container_engine_is_named_with_its_images():
         made = [image.tag for image in images.list_images(reached) if image.tag]
     finding = doctor.containers()
 
-    assert missing(finding.value, named, *(made or ["images: none", "dbcluster image build"])) == []
+    assert missing(finding.value, named, *(made or ["images: none of ours"])) == []
     assert bool(finding.rules_out) is not bool(made)
 
 
@@ -257,6 +258,8 @@ def test_guests_without_a_kernel_name_the_command_that_fetches_it(tmp_path, monk
     assert shown.rules_out == ""
     assert shown.value.startswith(ruled_out.value)
     assert missing(ruled_out.value, *facts) == []
+    monkeypatch.setenv("PATH", "/nonexistent")
+    assert missing(doctor.guests().value, "no kernel in the cache; `dbcluster fetch vm` needs Debian or Ubuntu") == []
     assert "started" not in ruled_out.value
     assert missing(ruled_out.rules_out, "--db-provisioner vm", "cannot run", "guests need something") == []
 
@@ -316,11 +319,12 @@ def test_a_low_limit_of_open_files_is_named():
 
 
 def test_a_host_without_apt_fetches_nothing(monkeypatch):
-    """The finding names the missing programs and the option that needs no apt."""
-    monkeypatch.setattr(doctor.shutil, "which", lambda program: None)
+    """The finding names a missing program, a tarball and an image."""
+    monkeypatch.setenv("PATH", "/nonexistent")
 
-    assert doctor.apt().value == "no apt-get, dpkg-deb"
-    assert "--db-release NAME:VERSION=DIRECTORY" in doctor.apt().rules_out
+    assert doctor.packages().value == "this system has no apt-get"
+    facts = ("--db-release NAME:VERSION=TARBALL", "--db-image NAME:VERSION=IMAGE")
+    assert missing(doctor.packages().rules_out, *facts) == []
 
 
 def test_the_text_puts_consequences_under_findings():

@@ -1,11 +1,10 @@
-"""``dbcluster doctor``: check this machine, or other machines, and list the claims that cannot be measured there.
+"""The checks of this machine, or of other machines, and the claims that cannot be measured there.
 
 Each check returns a Finding; ``findings`` runs all checks of this machine; ``text`` formats them.
 """
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import dataclasses
 import os
@@ -16,20 +15,15 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from pytest_dbcluster.cli.clusters import add_elsewhere
 from pytest_dbcluster.clusters.servers import connection
 from pytest_dbcluster.errors import ConfigError, ProvisionError, Unsupported
-from pytest_dbcluster.formatting import gibibytes, printable, quantity
+from pytest_dbcluster.formatting import gibibytes, quantity
 from pytest_dbcluster.hosts import runs
-from pytest_dbcluster.hosts.given import EC2_TITLE, add_ec2_options, remote_arguments
 from pytest_dbcluster.hosts.guests import guest, network, user_namespace
 from pytest_dbcluster.hosts.network import kernel_router, local_paths
 from pytest_dbcluster.hosts.provisioners.container import engine, images
-from pytest_dbcluster.hosts.provisioners.ec2 import checkup
-from pytest_dbcluster.hosts.provisioners.ec2.aws import Account
-from pytest_dbcluster.hosts.provisioners.ssh.checkup import Checkup, Checkups
-from pytest_dbcluster.hosts.provisioners.ssh.leftovers import Leftovers
-from pytest_dbcluster.releases import fetched
+from pytest_dbcluster.hosts.provisioners.ssh.checkup import Checkup
+from pytest_dbcluster.releases import apt, fetched
 from pytest_dbcluster.releases.catalogue import GUEST_SYSTEM
 from pytest_dbcluster.rounds import busy_machine
 from pytest_dbcluster.system import block_devices, cgroups, ports, probes
@@ -37,13 +31,13 @@ from pytest_dbcluster.system.cgroups import POWERS, Limits
 
 NO_CONTAINERS = "--db-provisioner container cannot run here"
 NO_GUESTS = "--db-provisioner vm cannot run here"
-NO_KERNEL = f"no kernel in the cache (the first run in guests fetches it, or `dbcluster fetch {GUEST_SYSTEM}`)"
+NO_KERNEL = "no kernel in the cache"
+FETCHES_KERNEL = f" (the first run in guests fetches it, or `dbcluster fetch {GUEST_SYSTEM}`)"
 GUEST_MEMORY = 512 * 2**20  # of the smallest guest in which a server runs with its defaults
 CLOCK_SECONDS = 5.0  # allowed difference of the clock of another machine
 CONNECTIONS = 4096  # open files; a proxy needs two for each connection
 GIB = 2**30
 LOOK_SECONDS = 1.0  # minimum time to observe other programs
-NEEDED = ("account", "credentials", "quota", "prices", "clock")  # findings that a run on EC2 needs
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,30 +52,6 @@ class Finding:
 
     rules_out: str = ""
     """Claims that it rules out; empty for none."""
-
-
-def add_doctor(doctor: argparse.ArgumentParser) -> None:
-    """Add the options of ``dbcluster doctor`` to its parser."""
-    doctor.set_defaults(run=run_doctor)
-    doctor.usage = "%(prog)s [options]"
-    add_elsewhere(doctor)
-    add_ec2_options(doctor.add_argument_group(EC2_TITLE).add_argument)
-
-
-def run_doctor(arguments: argparse.Namespace) -> int:
-    """``dbcluster doctor``: print the findings. Returns 1 if a machine or an account is unusable."""
-    machines = remote_arguments(arguments, arguments.provisioner)
-    if arguments.provisioner == "ec2":
-        found = checkup.findings(Account(arguments.region), machines["settings"])
-        print(printable(text([Finding(one.name, one.value, one.problem) for one in found]), lines=True))
-        return 1 if any(one.problem for one in found if one.name in NEEDED) else 0
-    if arguments.provisioner != "ssh":
-        print(printable(text(findings()), lines=True))
-        return 0
-    results = Checkups(Leftovers(**machines)).results()
-    for number, one in enumerate(results):
-        print("\n" * (number > 0) + printable(text(machine_findings(one)), lines=True))
-    return 1 if any(one.problem for one in results) else 0
 
 
 def findings(directory: Path | None = None) -> list[Finding]:
@@ -111,7 +81,7 @@ def findings(directory: Path | None = None) -> list[Finding]:
         lambda: open_files(*resource.getrlimit(resource.RLIMIT_NOFILE)),
         lambda: Finding("Python", f"{platform.python_version()} ({platform.python_implementation()})"),
         lambda: Finding("control driver", connection.driver()),
-        apt,
+        packages,
         lambda: load(began),  # the last one, so that it observes the machine during all others
     )
     return [check() for check in checks]
@@ -205,11 +175,12 @@ def containers() -> Finding:
     try:
         with contextlib.closing(engine.connect()) as connected:
             tags = [image.tag for image in images.list_images(connected) if image.tag]
-            shown = ", ".join(tags) or "none from dbcluster image build"
+            shown = ", ".join(tags) or "none of ours"
             value = f"{connected.name} {connected.version} on {connected.socket}, images: {shown}"
     except (ProvisionError, Unsupported) as error:
         return Finding("containers", str(error), NO_CONTAINERS)
-    without = "releases without an image need `dbcluster image build NAME:VERSION`, or --db-image"
+    build = "`dbcluster image build NAME:VERSION`, or " if can_fetch() else ""
+    without = f"releases without an image need {build}--db-image"
     return Finding("containers", value, "" if tags else without)
 
 
@@ -225,6 +196,8 @@ def guests() -> Finding:
     """The kernel of guests, the way they start and the place of their memory; or why guests are impossible here."""
     system = fetched.lookup(GUEST_SYSTEM, "")
     kernel = f"user-mode Linux {system.version}" if system else NO_KERNEL
+    if not system:
+        kernel += FETCHES_KERNEL if can_fetch() else f"; `dbcluster fetch {GUEST_SYSTEM}` needs Debian or Ubuntu"
     if reason := network.why_not() or guest.no_memory(GUEST_MEMORY):
         return Finding("guests", kernel, f"{NO_GUESTS}: {reason}")
     mode = "by root" if user_namespace.root() else "without root, in a user namespace"
@@ -273,13 +246,17 @@ def open_files(soft: int, hard: int) -> Finding:
     return Finding("open files", shown, f"a proxy accepts fewer than {CONNECTIONS // 2} connections" if few else "")
 
 
-def apt() -> Finding:
-    """Whether this machine can download releases, which needs apt-get and dpkg-deb."""
-    missing = [program for program in ("apt-get", "dpkg-deb") if not shutil.which(program)]
-    if not missing:
-        return Finding("apt", "yes")
-    rules_out = "no downloads of releases; use an unpacked one with --db-release NAME:VERSION=DIRECTORY"
-    return Finding("apt", f"no {', '.join(missing)}", rules_out)
+def can_fetch() -> bool:
+    """Whether this machine can fetch packages."""
+    return not apt.missing_program()
+
+
+def packages() -> Finding:
+    """Whether this machine can fetch releases as packages, which needs the programs of apt and dpkg."""
+    if can_fetch():
+        return Finding("packages", "can be fetched with apt")
+    rules_out = f"no releases from packages; {apt.without_packages('NAME:VERSION')}"
+    return Finding("packages", f"this system has no {apt.missing_program()}", rules_out)
 
 
 def machine_findings(found: Checkup) -> list[Finding]:
