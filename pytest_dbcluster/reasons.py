@@ -312,6 +312,13 @@ REASONS: tuple[Reason, ...] = (
         do="Try again later, or leave out --db-ec2-spot.",
         example="AWS interrupts the spot instance of server2: try again later, or leave out --db-ec2-spot",
     ),
+    _inconclusive(
+        "repetitions-used",
+        "the interval of {repetitions} contains the bound of the claim",
+        means="The event happened as often as the test asks, and the values lie on both sides of the bound.",
+        do="Use a larger times= of measure.event, or another bound. The message has every value.",
+        example="the interval of 11 repetitions contains the bound of the claim",
+    ),
     _void(
         "not-drained",
         "not drained after {seconds} s: {nodes}",

@@ -106,7 +106,7 @@ def variables():
 NAMES = {
     "option": options,
     "counter": lambda: set(counters.NAMES),
-    "metric": lambda: set(metrics.NAMES),
+    "metric": lambda: {*metrics.NAMES, *metrics.OF_EVENTS},
     "claim": claims,
     "workload": workloads,
     "topology": lambda: own("topology"),
