@@ -12,6 +12,7 @@ the seconds of its run. A *setting* is its environment: the cluster, the host of
 - ``sysbench_driver``: starts sysbench, and reads the reports of its threads. ``lua/`` has the scripts it runs.
 - ``lua_tree``: a user's script with the files beside it.
 - ``load_hosts``: a workload on several load hosts: their terminals, their clocks, and their common start.
+- ``until_stopped``: a load that runs through an event until it is told to stop.
 - ``schema_mark``: a table with the version and scale of a workload's tables.
 - ``connections``: reconnecting, idle connections, think time and TLS of a workload. ``tls_files``: its certificates.
 - ``arguments``: checks of the numbers that users pass.
@@ -19,4 +20,4 @@ the seconds of its run. A *setting* is its environment: the cluster, the host of
 A new workload is a module here, named in ``pytest_dbcluster/__init__.py``. ``tests/contracts`` runs it.
 """
 
-__all__ = ["digest", "mysqlslap", "script", "sql", "sysbench", "tpcc", "workload"]
+__all__ = ["digest", "mysqlslap", "script", "sql", "sysbench", "tpcc", "until_stopped", "workload"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pytest_dbcluster import calls, formatting, registry, wait
 from pytest_dbcluster.errors import ConfigError
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pytest_dbcluster.clusters.servers.connection import Endpoint
     from pytest_dbcluster.workloads.schema_mark import SchemaMark
     from pytest_dbcluster.workloads.sysbench_driver import Call
+    from pytest_dbcluster.workloads.until_stopped import StoppedLoad, UntilStopped
 
 SCHEMA = "dbcluster_sysbench"
 VERSION = 1  # of the tables; raise it if ``populate`` makes other tables
@@ -134,6 +135,8 @@ class SysBench(Workload):
 
     metric: ClassVar[str] = "goodput"  # attempts that ended in a conflict do not count as work
     divides: ClassVar[bool] = True
+    keeps_books: ClassVar[bool] = False
+    """Whether it knows what became of its acknowledged transactions."""
 
     def __post_init__(self) -> None:
         for name, choices in CHOICES.items():
@@ -290,15 +293,27 @@ class SysBench(Workload):
 
     def run(self, setting: Setting) -> RunResult:
         """Run one round. Raises WorkloadError, NodeDied, and ConfigError for too many threads or an unknown rate."""
+        return self._run(setting, None)[0]
+
+    def run_until_stopped(self, setting: Setting, until: UntilStopped) -> StoppedLoad:
+        """Run until ``until`` says so, whatever errors the servers return. It keeps no books."""
+        from pytest_dbcluster.workloads import until_stopped
+
+        result, reports = self._run(setting, until)
+        times = until_stopped.load_times(reports, reading=frozenset() if self.writes else frozenset(self.parts))
+        return until_stopped.StoppedLoad(result, times, sum(report["lost"] for report in reports))
+
+    def _run(self, setting: Setting, until: UntilStopped | None) -> tuple[RunResult, list[dict[str, Any]]]:
         from pytest_dbcluster.workloads import sysbench_driver
 
         if isinstance(self.rate, str):
             raise ConfigError(f"{self}: measure the capacity of the variants first; only a claim does that")
-        result, _ = sysbench_driver.run(
-            self._call(setting), setting, seconds=self.round_seconds, rate=self.rate, seed=self.seed
+        call = dataclasses.replace(self._call(setting), until=until)
+        result, reports = sysbench_driver.run(
+            call, setting, seconds=self.round_seconds, rate=self.rate, seed=self.seed, outlive=until is not None
         )
         commits = (result.commits or 0) * self._commits_per_event if self.writes else None
-        return dataclasses.replace(result, commits=commits)
+        return dataclasses.replace(result, commits=commits), reports
 
     def _call(self, setting: Setting) -> Call:
         from pytest_dbcluster.workloads import sysbench_driver

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pytest_dbcluster.workloads.schema_mark import SchemaMark
     from pytest_dbcluster.workloads.sysbench_driver import Call
     from pytest_dbcluster.workloads.tpcc.books import OrderBalance
+    from pytest_dbcluster.workloads.until_stopped import StoppedLoad, UntilStopped
 
 VERSION = 2  # of the tables; raise it if tpcc_schema.lua, tpcc_load.lua or digests.py make other tables
 TYPES = ("new_order", "payment", "order_status", "delivery", "stock_level")  # of transactions
@@ -96,6 +97,8 @@ class TPCC(Workload):
 
     metric: ClassVar[str] = "goodput"  # attempts that ended in a conflict do not count as work
     divides: ClassVar[bool] = True
+    keeps_books: ClassVar[bool] = True
+    """Whether it knows what became of its acknowledged transactions."""
 
     def __post_init__(self) -> None:
         for name, choices in (("to", TO), ("terminals_on", TERMINALS_ON), ("isolation", ISOLATIONS)):
@@ -238,11 +241,34 @@ class TPCC(Workload):
         """Run one round. Raises WorkloadError, NodeDied, and ConfigError for too many threads or an unknown rate."""
         return self.observe(setting)[0]
 
-    def observe(self, setting: Setting, *, outlive: bool = False) -> tuple[RunResult, list[dict[str, Any]]]:
+    def run_until_stopped(self, setting: Setting, until: UntilStopped) -> StoppedLoad:
+        """Run until ``until`` says so, whatever errors the servers return. Its books are the New-Orders."""
+        from pytest_dbcluster.rounds.outages.outage import Books
+        from pytest_dbcluster.workloads import until_stopped
+        from pytest_dbcluster.workloads.tpcc import books
+
+        cluster = setting.cluster
+        own = books.OrderBook.start(cluster.writers[0])
+        result, reports = self.observe(setting, outlive=True, until=until)
+        with own.round() as heard:
+            heard(reports)
+
+        def balance() -> Books:
+            found = own.balance(cluster.nodes[-1])
+            books.book_of(cluster).discard(found.lost)  # reported here, and not again by the checks of later rounds
+            lost, invented = len(found.lost), len(found.invented)
+            return Books(found.acknowledged, lost, invented, found.unknown_there, found.unknown_gone)
+
+        times = until_stopped.load_times(reports, reading=frozenset(READ_ONLY))
+        return until_stopped.StoppedLoad(result, times, sum(report["lost"] for report in reports), balance)
+
+    def observe(
+        self, setting: Setting, *, outlive: bool = False, until: UntilStopped | None = None
+    ) -> tuple[RunResult, list[dict[str, Any]]]:
         """Run one round, and return its result and the report of each thread. ``violations`` compares its orders.
 
         Afterwards it looks up New-Orders of unknown outcome. outlive: return even if a node died during the round,
-        without looking anything up. Raises what ``run`` raises.
+        without looking anything up. until: tells the load to stop. Raises what ``run`` raises.
         """
         from pytest_dbcluster.workloads import sysbench_driver
         from pytest_dbcluster.workloads.tpcc import books
@@ -251,7 +277,7 @@ class TPCC(Workload):
             raise ConfigError(f"{self}: measure the capacity of the variants first; only a claim does that")
         call = self._call(setting, self.to, threads=self.threads)
         options = {**call.options, **connections.options(self)}
-        call = dataclasses.replace(call, options=options, idle=self.idle, tls=self.tls)
+        call = dataclasses.replace(call, options=options, idle=self.idle, tls=self.tls, until=until)
         with books.book_of(setting.cluster).round() as heard:
             result, reports = sysbench_driver.run(
                 call, setting, seconds=self.round_seconds, rate=self.rate, seed=self.seed, outlive=outlive, heard=heard
