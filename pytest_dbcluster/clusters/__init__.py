@@ -9,6 +9,7 @@ between clients and the nodes. A *dialect* is one vendor's names for programs, o
 - ``proxy``, ``proxies/``: the base class ``Proxy``, and one module for each proxy.
 - ``servers/``: one server: its my.cnf, process, connections and data template.
 - ``dialects/``: the vendors.
+- ``events/``: what happens to a cluster under load, such as a killed server.
 - ``bringing``: copies programs of this machine to the hosts that run them.
 - ``kept``: clusters that outlive the run that started them.
 
@@ -23,4 +24,4 @@ module's name is the name that users type; ``tests/contracts`` tests every one. 
 classes. The optional power to restart one node is the protocol ``topology.Rejoins``.
 """
 
-__all__ = ["bringing", "cluster", "dialects", "kept", "proxy", "servers", "startup", "topology"]
+__all__ = ["bringing", "cluster", "dialects", "events", "kept", "proxy", "servers", "startup", "topology"]
