@@ -45,5 +45,5 @@ nitpicky = True
 # Types in signatures that are not public names.
 nitpick_ignore_regex = [
     ("py:.*", r"pytest_dbcluster\..*"),
-    ("py:class", r"Cluster|MeasureSession|Host|LoadedFailover|Measurement|Release|Report|Workload"),
+    ("py:class", r"Cluster|Event|MeasureSession|Host|LoadedFailover|Measurement|Release|Report|Workload"),
 ]

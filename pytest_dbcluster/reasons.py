@@ -312,6 +312,27 @@ REASONS: tuple[Reason, ...] = (
         do="Try again later, or leave out --db-ec2-spot.",
         example="AWS interrupts the spot instance of server2: try again later, or leave out --db-ec2-spot",
     ),
+    _inconclusive(
+        "repetitions-used",
+        "the interval of {repetitions} contains the bound of the claim",
+        means="The event happened as often as the test asks, and the values lie on both sides of the bound.",
+        do="Use a larger times= of measure.event, or another bound. The message has every value.",
+        example="the interval of 11 repetitions contains the bound of the claim",
+    ),
+    _void(
+        "event-not-proven",
+        "the event is not proven: {message}",
+        means="Neither the kernel nor the servers show that the event happened, so its figures say nothing.",
+        do="Read the message. Another program may have ended or continued the server.",
+        example="the event is not proven: the kill of node3 is not proven: node3 not ready after 10 s: it still runs",
+    ),
+    _void(
+        "cluster-not-whole",
+        "after the event {event} the cluster {cluster} did not become whole: {error}",
+        means="After the event a node did not come back, or did not apply everything, so no other round uses it.",
+        do="Read the error log of the node below logs/. A cluster that never comes back does not survive the event.",
+        example="after the event kill other the cluster galera3 did not become whole: node3 not ready after 300 s",
+    ),
     _void(
         "not-drained",
         "not drained after {seconds} s: {nodes}",

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pytest_dbcluster import calls, network, registry, storage_profiles
+from pytest_dbcluster import calls, network, registry
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.network import Links, NetworkNeeds
 
@@ -25,6 +25,52 @@ PROFILES = ("quick", "paper")
 PARITIES = ("vendor", "normalised")
 SIZES = ("memory", "disk")  # needs in bytes
 BINARY = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}  # as in a my.cnf
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Profile:
+    """A storage profile: the write limit of the disk of a published measurement, to limit a faster local disk.
+
+    A volume of Amazon EBS limits operations (docs.aws.amazon.com/ebs/latest/userguide/general-purpose.html):
+
+    - gp2: 3 operations/s for each GiB, at least 100/s and at most 16 000/s. A volume under 1000 GiB bursts to 3000/s
+      from a bucket of 5.4 million credits. The bucket is full at the start and lasts for half an hour at full rate. So
+      a fresh volume of 33 GiB or less is ``gp2-3000`` for that time, and ``gp2-100`` after it.
+    - gp3: 3000 operations/s for any size; more for a higher price.
+
+    A profile limits only the rate of writes. Reads, bytes/s and latency are those of the local disk. The kernel counts
+    the flush of a disk cache (``write back`` in queue/write_cache) as a write. An fsync of a growing file writes more
+    than its data. On such a disk an fsync took 2.2 to 3.4 operations, so 3000 operations/s were 800 to 1300 fsyncs/s.
+    """
+
+    name: str
+    """Name for ``--db-storage``."""
+
+    iops: int | None
+    """Maximum write operations/s of a node's device; None for no limit."""
+
+    what: str
+    """The volume that it stands for."""
+
+
+STORAGE_PROFILES = types.MappingProxyType(
+    {
+        profile.name: profile
+        for profile in (
+            Profile("gp2-100", 100, "gp2 of 33 GiB or less whose burst credits are used up"),
+            Profile("gp2-3000", 3000, "gp2 under 1000 GiB that still bursts, or gp2 of 1000 GiB"),
+            Profile("gp3", 3000, "gp3 with its default limit"),
+            Profile("nvme", None, "this machine's own disk, without a limit"),
+        )
+    }
+)
+
+
+def storage_profile(name: str) -> Profile:
+    """The profile of this name. Raises ConfigError that lists the known names."""
+    if name not in STORAGE_PROFILES:
+        raise registry.unknown("storage profile", name, list(STORAGE_PROFILES))
+    return STORAGE_PROFILES[name]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -156,7 +202,7 @@ class HostNeeds:
                 check(name, value)
         object.__setattr__(self, "links", network.links(self.links))
         if self.storage:
-            storage_profiles.profile(self.storage)
+            storage_profile(self.storage)
 
     @property
     def network(self) -> NetworkNeeds | None:
@@ -384,7 +430,7 @@ class ClusterSpec:
 
     def with_storage(self, profile: str) -> ClusterSpec:
         """The same cluster on volumes of a storage profile, such as ``gp2-100``. Raises ConfigError if unknown."""
-        iops = storage_profiles.profile(profile).iops
+        iops = storage_profile(profile).iops
         return self._needing(dataclasses.replace(self.needs, iops=iops, storage=profile), profile)
 
     def _needing(self, needs: HostNeeds, label: str) -> ClusterSpec:
@@ -394,7 +440,7 @@ class ClusterSpec:
         """The same cluster on the run's storage profile; a cluster that has storage or iops keeps it."""
         if not profile or self.needs.storage or self.needs.iops is not None:
             return self
-        needs = dataclasses.replace(self.needs, iops=storage_profiles.profile(profile).iops, storage=profile)
+        needs = dataclasses.replace(self.needs, iops=storage_profile(profile).iops, storage=profile)
         return dataclasses.replace(self, needs=needs)
 
     def named(self, name: str) -> ClusterSpec:

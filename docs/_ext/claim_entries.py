@@ -9,7 +9,7 @@ import examples
 from entries import code, entry, example, markdown, page, prose
 
 from pytest_dbcluster.claims import kinds  # registers the kinds
-from pytest_dbcluster.claims.claim import KINDS, Kind
+from pytest_dbcluster.claims.claim import KINDS, Kind, Shape
 from pytest_dbcluster.measuring.drawing import reach
 from pytest_dbcluster.reasons import REASONS, Effect, Reason
 from pytest_dbcluster.rounds import counters as known_counters
@@ -34,6 +34,13 @@ VENDORS = (
     *((start, "MariaDB") for start in ("binlog_", "rpl_semi_sync_master", "innodb_deadlocks")),
     *((start, "MariaDB") for start in ("innodb_history_list_length", "innodb_checkpoint_age")),
 )
+# What a kind of claim compares.
+ABOUT = {
+    Shape.RATIO: "speeds, or latencies as speeds",
+    Shape.COUNTER: "a counter",
+    Shape.DURATION: "seconds",
+    Shape.PROPORTION: "transactions",
+}
 NATURES = {
     known_counters.Nature.WORK: "Counted in the round; it depends on what the statements ask of the servers.",
     known_counters.Nature.TIMING: "Counted in the round; it depends on when transactions meet.",
@@ -52,17 +59,19 @@ def _claim(kind: Kind) -> str:
     text = " ".join(inspect.getdoc(kind) or "").strip() and (inspect.getdoc(kind) or "")
     first, _, rest = text.partition("\n\n")
     claim = kind(0.05) if kind.name != "scales" else kind(2)
-    if kind.claims_nothing:
+    if not kind.is_ratio:
+        look = "Only series of `measure.event` have it."
+    elif kind.claims_nothing:
         look = "It is not a claim, so it has no verdict; it draws 20 pairs at most."
     else:
         blocks = "blocks" if kind.composed or kind.candidate_last else "pairs"
         look = f"First verdict: after {reach.first_look(claim, 0.0005)} {blocks}."
     low = f"{kind.minimum:g} {'<=' if kind.no_margin else '<'} {kind.option}"
     high = f" < {kind.below:g}" if kind.below < float("inf") else ""
-    margin = (
-        "" if kind.claims_nothing else f"Margin: {code(low + high)}{', may be left out' if kind.no_margin else ''}."
-    )
-    about = "a counter" if kind.shape.value == "counter" else "speeds, or latencies as speeds"
+    optional = ", may be left out" if kind.no_margin else ""
+    has_margin = not kind.claims_nothing and kind.shape is not Shape.PROPORTION
+    margin = f"Margin: {code(low + high)}{optional}." if has_margin else ""
+    about = ABOUT[kind.shape]
     return entry(
         "claim",
         CALLED.get(kind.name, kind.name),
@@ -127,12 +136,14 @@ def _base(name: str) -> str:
 
 def metrics() -> str:
     """Every metric: its meaning, unit, and an example."""
-    return page(_metric(name) for name in known_metrics.NAMES)
+    return page(_metric(name) for name in (*known_metrics.NAMES, *known_metrics.OF_EVENTS))
 
 
 def _metric(name: str) -> str:
-    unit = {"/s": "operations a second", "ms": "milliseconds"}[known_metrics.unit(name)]
-    notes = [f"Unit: {unit}."]
+    units = {"/s": "operations a second", "ms": "milliseconds", "s": "seconds", "": "transactions"}
+    notes = [f"Unit: {units[known_metrics.unit(name)]}."]
+    if name in known_metrics.OF_EVENTS:
+        notes.append("Only claims of `measure.event` have it.")
     if name in known_metrics.QUANTILES:
         least = round(known_metrics.BEYOND / (1 - known_metrics.QUANTILES[name]))
         notes.append(f"A round needs {least} good operations. Claims compare it as a speed: lower is faster.")

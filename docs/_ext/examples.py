@@ -125,18 +125,25 @@ METRICS: Mapping[str, str] = {
     "p95": 'new.no_slower_than(old, by=0.1, metric="p95")',
     "p99": 'new.no_slower_than(old, by=0.2, metric="p99:new_order")',
     "p999": 'new.no_slower_than(old, by=0.3, metric="p999")',
+    "stall": 'galera.below("stall", 8)',
+    "without_commit": 'quick.shorter("without_commit", than=usual, seconds=1)',
+    "read_stall": 'galera.below("read_stall", 1)',
+    "lost": "galera.loses_nothing()",
 }
 
 # Kind of claim -> a call of it.
 CLAIMS: Mapping[str, str] = {
     "beats": "assert flush_2.beats(default, by=0.1)",
+    "below": 'assert galera.below("stall", 8)',
     "differs": "flush_2.against(default)",
     "fades": "assert fades((one, one_far), (many, many_far), by=0.1)",
+    "loses_nothing": "assert galera.loses_nothing()",
     "lower": 'assert flush_2.lower("fsyncs_per_commit", than=default)',
     "no_slower_than": "assert new.no_slower_than(old, by=0.05)",
     "ordered": "assert ordered(slow, middle, fast, step=0.05)",
     "same_as": "assert new.same_as(old, within=0.05)",
     "scales": "assert four.scales(one, at_least=2)",
+    "shorter": 'assert quick.shorter("stall", than=usual, seconds=2)',
 }
 
 # Topology, proxy, workload -> an example of its use.

@@ -10,7 +10,7 @@ import examples
 from entries import after_colon, code, codes, entry, example, markdown, page, table
 
 import pytest_dbcluster
-from pytest_dbcluster import registry, storage_profiles
+from pytest_dbcluster import registry, spec
 from pytest_dbcluster.clusters.proxy import Proxy
 from pytest_dbcluster.clusters.topology import Topology
 from pytest_dbcluster.releases import catalogue
@@ -135,7 +135,7 @@ def storage() -> str:
             f"Limit: {f'{profile.iops} write operations a second' if profile.iops else 'none'}.",
             example(f'spec.with_storage("{profile.name}")'),
         )
-        for profile in storage_profiles.PROFILES.values()
+        for profile in spec.STORAGE_PROFILES.values()
     )
 
 

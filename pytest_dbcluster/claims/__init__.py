@@ -17,6 +17,7 @@ claim is judged at fixed numbers of pairs, its *looks*; each look has a *critica
 - ``estimators``: the noise of pairs; figures that no verdict rests on.
 - ``carry_over``: whether a variant slows the round that follows it.
 - ``wording``: the message of a verdict.
+- ``repetitions``: the statistics of claims about an event.
 
 To add a kind of claim, write a file of ``kinds``; ``verdict.judge`` decides from its bounds. The functions here use
 only their arguments: no server, no file, no clock. An import contract checks this rule.
@@ -36,6 +37,7 @@ __all__ = [
     "kinds",
     "pairs",
     "power",
+    "repetitions",
     "verdict",
     "wording",
 ]

@@ -47,20 +47,23 @@ def openings(instances: int) -> int:
     return -(-OPENINGS // instances) * instances
 
 
-def pairs_before(block: int, number_of_openings: int) -> int:
+def pairs_before(block: int, number_of_openings: int, per_opening: int = PER_OPENING) -> int:
     """The number of pairs in the blocks before this one (0-based). ``number_of_openings`` blocks come first."""
-    return block + (PER_OPENING - 1) * min(block, number_of_openings)
+    return block + (per_opening - 1) * min(block, number_of_openings)
 
 
-def blocks(variants: int, seed: int, number_of_openings: int = OPENINGS) -> Iterator[Block]:
+def blocks(
+    variants: int, seed: int, number_of_openings: int = OPENINGS, per_opening: int = PER_OPENING
+) -> Iterator[Block]:
     """Yield blocks without end: first the opening blocks, then blocks with one round of each variant.
 
-    The same seed gives the same sequence. Raises ValueError for fewer than one variant.
+    The same seed gives the same sequence. per_opening: the pairs of an opening block. Raises ValueError for fewer than
+    one variant.
     """
     _check(variants)
     coin = random.Random(seed)
     for _ in range(number_of_openings):
-        yield _opening_block(variants, coin)
+        yield _opening_block(variants, coin, per_opening)
     while True:
         yield Block(_shuffle(range(variants), coin), (0,) * variants)
 
@@ -90,9 +93,9 @@ def _check(variants: int) -> None:
         raise ValueError(f"a block needs at least one variant, not {variants}")
 
 
-def _opening_block(variants: int, coin: random.Random) -> Block:
-    order = _shuffle([number for number in range(variants) for _ in range(PER_OPENING)], coin)
-    matching = [iter(_shuffle(range(PER_OPENING), coin)) for _ in range(variants)]
+def _opening_block(variants: int, coin: random.Random, pairs: int) -> Block:
+    order = _shuffle([number for number in range(variants) for _ in range(pairs)], coin)
+    matching = [iter(_shuffle(range(pairs), coin)) for _ in range(variants)]
     return Block(order, tuple(next(matching[number]) for number in order))
 
 

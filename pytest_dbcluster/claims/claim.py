@@ -28,7 +28,8 @@ from dataclasses import dataclass
 from typing import ClassVar, TypeVar
 
 from pytest_dbcluster import formatting
-from pytest_dbcluster.claims.critical_values import ALPHAS, GUARD_LEVEL, LOOKS
+from pytest_dbcluster.claims import critical_values
+from pytest_dbcluster.claims.critical_values import ALPHAS, GUARD_LEVEL
 from pytest_dbcluster.claims.pairs import Pairs
 from pytest_dbcluster.errors import ConfigError
 
@@ -46,6 +47,12 @@ class Shape(enum.Enum):
 
     COUNTER = "counter"
     """What the servers count in a round; a lower count is not a higher speed."""
+
+    DURATION = "duration"
+    """Seconds of an event, such as a stall."""
+
+    PROPORTION = "proportion"
+    """The share of the repetitions of an event in which something happened."""
 
 
 class Outcome(enum.Enum):
@@ -100,6 +107,14 @@ class Kind(abc.ABC):
     looks_from: ClassVar[int] = 0
     """The number of pairs before which no look decides."""
 
+    sides: ClassVar[int] = 2
+    """The ends of its interval, each of which errs with alpha."""
+
+    @property
+    def is_ratio(self) -> bool:
+        """Whether the verdict has the ratio of two variants; otherwise it is about repetitions of an event."""
+        return self.shape in (Shape.RATIO, Shape.COUNTER)
+
     @abc.abstractmethod
     def bounds(self, margin: float) -> tuple[float, float]:
         """The open range of theta, in natural logs, in which the claim is true."""
@@ -151,12 +166,36 @@ class Kind(abc.ABC):
 
     def range_text(self, claim: Claim) -> str:
         """The range that the claim asserts: ``more than 1.50x``, ``less than 1.00x``, ``-10 % .. +11 %``."""
-        low, high = (as_ratio(math.exp(bound)) for bound in claim.bounds)
+        low, high = map(self.value, claim.bounds)
         if math.isinf(high):
-            return f"more than {formatting.bound(low)}"
-        if not low:
-            return f"less than {formatting.bound(high)}"
+            return f"more than {self.bound_text(low)}"
+        if not low or math.isinf(low):
+            return f"less than {self.bound_text(high)}"
         return f"{formatting.change(low)} .. {formatting.change(high)}"
+
+    def value(self, theta: float) -> float:
+        """A point of the scale of ``bounds`` as it is shown: the ratio of a natural log."""
+        return as_ratio(math.exp(theta))
+
+    def figure_text(self, value: float, limits: Sequence[float]) -> str:
+        """An estimate as text, ``1.84x``. limits: as in ``formatting.ratio``."""
+        return formatting.ratio(value, limits)
+
+    def interval_text(self, low: float, high: float, limits: Sequence[float]) -> str:
+        """An interval as text, ``1.18 .. 3.08``. limits: as in ``formatting.ratio``."""
+        return formatting.interval(low, high, limits)
+
+    def bound_text(self, bound: float) -> str:
+        """A bound as text, ``1.50x``."""
+        return formatting.bound(bound)
+
+    def looks(self, instances: int) -> tuple[int, ...]:
+        """The numbers of pairs at which a claim can be judged. instances: as in ``critical_values.looks``."""
+        return critical_values.looks(instances)
+
+    def needs(self, verdict: Verdict) -> str:
+        """What would decide an inconclusive claim, for kinds that do not compare pairs; empty for others."""
+        return ""
 
     def word(self, outcome: Outcome) -> str:
         """The outcome in one or two words."""
@@ -189,6 +228,9 @@ class Claim:
 
     margin: float
     """A fraction (``by``, ``within``, ``step``); for ``scales`` the ratio ``at_least``."""
+
+    share: float = 0.5
+    """The share of the repetitions of an event that the claim is about; .5 is their median."""
 
     apart: float = 0.0
     """How far two equal clusters can differ (``cluster_difference``), as a natural log; 0 on a shared cluster."""
@@ -234,8 +276,8 @@ class Claim:
 
     @property
     def ratios(self) -> tuple[float, ...]:
-        """The finite ends of ``bounds`` as ratios, in rising order."""
-        return tuple(sorted({as_ratio(math.exp(bound)) for bound in self.bounds if math.isfinite(bound)}))
+        """The finite ends of ``bounds`` as ratios, or seconds of a duration, in rising order."""
+        return tuple(sorted({self.of_kind.value(bound) for bound in self.bounds if math.isfinite(bound)}))
 
     @property
     def limits(self) -> tuple[float, ...]:
@@ -244,13 +286,12 @@ class Claim:
         The text of a ratio must show on which side of them it lies, so no rounding crosses one.
         """
         ranges = (self.bounds, self.hold_bounds, self.fail_bounds)
-        ends = {math.exp(end) for some in ranges for end in some if math.isfinite(end)}
-        return tuple(sorted({as_ratio(end) for end in ends}))
+        return tuple(sorted({self.of_kind.value(end) for some in ranges for end in some if math.isfinite(end)}))
 
     @property
     def margins(self) -> list[float]:
         """The margins of speed or time, as absolute log ratios; none for a claim without one or about a counter."""
-        if self.counts:
+        if self.of_kind.shape is not Shape.RATIO:
             return []
         return [abs(bound) for bound in self.bounds if math.isfinite(bound) and bound]
 
@@ -317,10 +358,13 @@ class Verdict:
     """The claim, with the difference that equal clusters can have."""
 
     pairs: int
-    """The pairs drawn."""
+    """The pairs drawn; the repetitions of an event for each variant."""
 
     ratio: float
-    """The Hodges-Lehmann estimate; of a counter the median of the pairs."""
+    """The Hodges-Lehmann estimate; of a counter the median of the pairs.
+
+    Of an event it is the estimate in seconds, or the share of the repetitions that lost a transaction.
+    """
 
     low: float
     """The lower end of the sequential interval of the ratio, valid at all looks together.
@@ -382,4 +426,4 @@ class Verdict:
     @property
     def look(self) -> int:
         """The number of the look that decided, 1-based; 0 before the first look."""
-        return sum(look <= self.pairs for look in LOOKS)
+        return sum(look <= self.pairs for look in self.claim.of_kind.looks(1))

@@ -127,12 +127,14 @@ def _estimate(verdict: Verdict) -> str:
 
 def estimate(verdict: Verdict) -> str:
     """The ratio with its sequential interval, ``1.84x (1.18 .. 3.08)``; ``-`` without pairs."""
-    return formatting.with_interval(verdict.ratio, verdict.low, verdict.high, verdict.claim.limits)
+    if math.isnan(verdict.ratio):
+        return formatting.NOTHING
+    return f"{ratio(verdict)} ({interval(verdict)})"
 
 
 def ratio(verdict: Verdict) -> str:
     """The ratio, ``1.84x``; a dash if nothing was measured."""
-    return formatting.ratio(verdict.ratio, verdict.claim.limits)
+    return verdict.claim.of_kind.figure_text(verdict.ratio, verdict.claim.limits)
 
 
 def interval(verdict: Verdict, ends: tuple[float, float] | None = None) -> str:
@@ -141,12 +143,12 @@ def interval(verdict: Verdict, ends: tuple[float, float] | None = None) -> str:
     ends: those of another interval of the verdict; by default of the sequential one.
     """
     low, high = ends or (verdict.low, verdict.high)
-    return formatting.interval(low, high, verdict.claim.limits)
+    return verdict.claim.of_kind.interval_text(low, high, verdict.claim.limits)
 
 
 def level(verdict: Verdict) -> str:
     """The confidence level of the sequential interval: 1 - 2 alpha, because alpha is the error of one side."""
-    return f"{100 * (1 - 2 * verdict.alpha):.4g} %"
+    return f"{100 * (1 - verdict.claim.of_kind.sides * verdict.alpha):.4g} %"
 
 
 def guard_interval(verdict: Verdict) -> str:
@@ -213,6 +215,8 @@ def needs(verdict: Verdict, seconds: float, load: str = "", variants: int = 2) -
     seconds: the measured time of its pairs so far. load: the name of its workload. variants: how many rounds a pair
     has.
     """
+    if own := verdict.claim.of_kind.needs(verdict):
+        return own
     ways = []
     if verdict.needed_pairs is not None and verdict.needed_pairs > LONGEST * critical_values.LOOKS[-1]:
         ways.append(FAR_TOO_MANY.format(verdict.needed_pairs))

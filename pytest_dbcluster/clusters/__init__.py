@@ -11,6 +11,7 @@ between clients and the nodes. A *dialect* is one vendor's names for programs, o
 - ``installed_proxy``: the base class of proxies that we cannot fetch and have never run.
 - ``servers/``: one server: its my.cnf, process, connections and data template.
 - ``dialects/``: the vendors.
+- ``events/``: what happens to a cluster under load, such as a killed server.
 - ``bringing``: copies programs of this machine to the hosts that run them.
 - ``kept``: clusters that outlive the run that started them.
 
@@ -25,4 +26,4 @@ module's name is the name that users type; ``tests/contracts`` tests every one. 
 classes. The optional power to restart one node is the protocol ``topology.Rejoins``.
 """
 
-__all__ = ["bringing", "cluster", "dialects", "kept", "proxy", "servers", "startup", "table_rows", "topology"]
+__all__ = ["bringing", "cluster", "dialects", "events", "kept", "proxy", "servers", "startup", "table_rows", "topology"]

@@ -62,6 +62,9 @@ class Topology(abc.ABC):
     options; ``apply`` changes them while the servers run.
     """
 
+    elects_writers: bool = False
+    """Whether other nodes accept writes without our help when a node is lost."""
+
     replication_link: bool = False
     """Whether its hosts have a second network only for replication."""
 
@@ -192,6 +195,17 @@ class Topology(abc.ABC):
         Errors are missing transactions, and errant transactions (those that no primary wrote).
         """
         return []
+
+    def counting(self, node: Node, living: Sequence[Node]) -> list[str]:
+        """Return the living nodes that still count a lost node as a member, one line each; empty without members."""
+        return []
+
+    def how_joined(self, log: str) -> str:
+        """Return how a node got what it missed, such as ``IST``; empty if the topology does not say it.
+
+        log: the lines of its error log since its start.
+        """
+        return ""
 
     def acknowledgement(self, variables: Mapping[str, str], nodes: int) -> str:
         """Return which nodes have a transaction when its commit returns, such as ``certified on all nodes``.

@@ -5,6 +5,7 @@ testbed in a run, made-up numbers in a test. A block runs each variant once, in 
 per variant. A claim about two series draws blocks until it is decided, and returns an *answer*.
 
 - ``series``: ``Series``, with the claims ``beats``, ``same_as`` and others, and ``ordered`` and ``fades``.
+- ``event_series``: ``EventSeries``, the repetitions of an event, with the claims ``below``, ``shorter`` and others.
 - ``question``: what a test asks: a claim, its variants and its metric, as a value.
 - ``decision``: judges a claim after each block; ``claims.verdict`` has the rule.
 - ``measurement``: holds the drawing, the values and the claims of one workload on several variants.
@@ -23,6 +24,7 @@ __all__ = [
     "claim_log",
     "curve",
     "drawing",
+    "event_series",
     "evidence",
     "measurement",
     "question",

@@ -12,6 +12,7 @@ from pytest_dbcluster.claims import verdict
 from pytest_dbcluster.claims.carry_over import CarryOver
 from pytest_dbcluster.claims.claim import STATES, Claim, Outcome, Verdict
 from pytest_dbcluster.claims.cluster_difference import ClusterDifference
+from pytest_dbcluster.claims.repetitions.wording import message as event_message
 from pytest_dbcluster.claims.wording import message
 from pytest_dbcluster.errors import ClaimFailed, Inconclusive
 from pytest_dbcluster.measuring.evidence import Evidence
@@ -128,13 +129,17 @@ class Answer:
     @property
     def question(self) -> Question:
         """What was asked."""
-        candidate, baseline, *others = (variant.number for variant in self.variants)
+        candidate, *others = (variant.number for variant in self.variants)
+        baseline = others.pop(0) if others else None
         return Question(self.claim, candidate, baseline, self.metric, tuple(others), self.asserted)
 
     @property
-    def contrast(self) -> tuple[Compared, Compared]:
-        """Candidate and baseline: for an order those of its smallest step, for ``fades`` those of its second pair."""
-        return self.variants[self._faster], self.variants[self._faster + 1]
+    def contrast(self) -> tuple[Compared, ...]:
+        """Candidate and baseline: for an order those of its smallest step, for ``fades`` those of its second pair.
+
+        Only the candidate, for a claim about one variant.
+        """
+        return self.variants[self._faster : self._faster + 2]
 
     @property
     def contrast_carry_over(self) -> CarryOver | None:
@@ -169,6 +174,18 @@ class Answer:
             return self.earlier_message
         variants = self._as_written
         rounds = [done for variant in variants for done in variant.rounds]
+        if not self.claim.of_kind.is_ratio:
+            return event_message(
+                self.verdict,
+                names=tuple(variant.name for variant in variants),
+                metric=self.metric,
+                unit=metrics.unit(self.metric),
+                samples={one.name: metrics.samples(one.rounds, self.metric, self.load) for one in variants},
+                seconds=sum(done.wall for done in rounds),
+                seed=self.seed,
+                load=self.load,
+                extra=self.notes,
+            )
         seconds = sum(done.seconds for done in rounds)
         medians = [self._median(variant) for variant in variants]
         return message(

@@ -260,6 +260,7 @@ def _judge(
 
 def _estimate(question: Question, measurement: Measurement) -> tuple[float, float, float]:
     """The ratio of the pairs drawn so far, and the two ends of its sequential interval."""
+    assert question.baseline is not None
     pairs = measurement.values.pairs(question.candidate, question.baseline, question.metric)
     low, high = intervals.interval(pairs, measurement.rules.alpha)
     return estimators.factor(intervals.estimate(pairs)), estimators.factor(low), estimators.factor(high)

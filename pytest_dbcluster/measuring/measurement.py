@@ -9,6 +9,7 @@ from pytest_dbcluster.claims import block_order
 from pytest_dbcluster.measuring.answer import Answer, Tries
 from pytest_dbcluster.measuring.claim_log import ClaimLog
 from pytest_dbcluster.measuring.drawing.block_drawing import BlockDrawing
+from pytest_dbcluster.measuring.drawing.blocks import BlockPlan
 from pytest_dbcluster.measuring.drawing.progress import RoundProgress
 from pytest_dbcluster.measuring.drawing.round_source import RoundSource
 from pytest_dbcluster.measuring.drawing.rules import Rules
@@ -57,6 +58,9 @@ class Measurement:
     tries: Tries | None = None
     """Knows earlier tries of claims."""
 
+    plan: BlockPlan | None = None
+    """The blocks of a measurement of events; None for blocks until a claim is decided."""
+
     drawn_without_claim: bool = False
     """Whether rounds were drawn, or taken over, for no claim."""
 
@@ -72,7 +76,7 @@ class Measurement:
     def __post_init__(self) -> None:
         source = self.source
         seed = block_order.seed_of(self.rules.seed, self.test, source.load, *source.names, self.number)
-        self.drawing = BlockDrawing(source, self.rules, seed, self.test, self.progress)
+        self.drawing = BlockDrawing(source, self.rules, seed, self.test, self.progress, self.plan)
         self.values = Values(self.drawing.blocks, source.load, self.drawing.instances)
         self.claims = ClaimLog(source.names, source.load, self.finished, self.claimed, self.tries)
 

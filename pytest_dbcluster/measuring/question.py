@@ -18,8 +18,8 @@ class Question:
     candidate: int
     """The variant that is claimed to be better; of an order the fastest, of ``fades`` that of the second pair."""
 
-    baseline: int
-    """The variant that it is compared with."""
+    baseline: int | None
+    """The variant that it is compared with; None for a claim about one variant."""
 
     metric: str
     """What is compared: a metric of the workload, or a counter."""
@@ -33,7 +33,8 @@ class Question:
     @property
     def variants(self) -> tuple[int, ...]:
         """All variants: candidate, baseline and the others."""
-        return self.candidate, self.baseline, *self.others
+        compared = () if self.baseline is None else (self.baseline,)
+        return self.candidate, *compared, *self.others
 
     @property
     def comparisons(self) -> list[tuple[int, int]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from pytest_dbcluster import registry, storage_profiles
+from pytest_dbcluster import registry
 from pytest_dbcluster.claims import critical_values
 from pytest_dbcluster.hosts.given import (
     EC2_TITLE,
@@ -18,7 +18,7 @@ from pytest_dbcluster.hosts.given import (
     add_ssh_options,
 )
 from pytest_dbcluster.plugin.settings import BUDGETS, DEFAULT_PROVISIONER, DEFAULT_RESULTS
-from pytest_dbcluster.spec import PARITIES
+from pytest_dbcluster.spec import PARITIES, STORAGE_PROFILES
 
 ALLURE = "--allure"
 OF_ALLURE = (
@@ -121,7 +121,7 @@ def _add_places(add: Add) -> None:
         "--db-storage",
         metavar="PROFILE",
         help="limit each node's disk to the writes per second of a volume, if the spec of the cluster has no limit: "
-        f"{', '.join(storage_profiles.PROFILES)} (default: no limit)",
+        f"{', '.join(STORAGE_PROFILES)} (default: no limit)",
     )
 
 

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
 
 from pytest_dbcluster import calls
+from pytest_dbcluster.claims.repetitions.permutation import PER_BLOCK
 from pytest_dbcluster.errors import ConfigError, Inconclusive, Unsupported
 from pytest_dbcluster.measuring import curve
 from pytest_dbcluster.measuring.curve import Curve, Point, ReleaseCurve
 from pytest_dbcluster.measuring.drawing import reach
+from pytest_dbcluster.measuring.event_series import EventSeries, event_series_of, plan
 from pytest_dbcluster.measuring.measurement import Measurement
 from pytest_dbcluster.measuring.series import Series, series_of
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
 
 if TYPE_CHECKING:
+    from pytest_dbcluster.clusters.events.event import Event
     from pytest_dbcluster.plugin.settings import Settings
     from pytest_dbcluster.reporting.resume.earlier import Earlier
     from pytest_dbcluster.workloads.tpcc import TPCC
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
 
 Done = TypeVar("Done")
 VARIANTS = 2  # minimum for a claim
+ALONE_TIMES = 11  # repetitions of an event on a single variant: those of an error of .0005 for the median
 ALONE = (
     "measure(workload, on=[{spec}]) has one variant, but a claim needs two. Compare two clusters: "
     "default, other = measure(workload, on=[{spec}, other_spec]); or two workloads on one cluster: "
@@ -61,6 +65,20 @@ class MeasureCall:
 
     swept: tuple[str, object] | None = None
     """Field and value of a point of a sweep; None without a sweep."""
+
+    event: Event | Mapping[str, Event] | None = None
+    """The event of each repetition, or several ones by name; None for rounds without an event."""
+
+    times: int = 0
+    """The repetitions of an event on each variant."""
+
+    @property
+    def events(self) -> Sequence[Event]:
+        """The event of each variant, for several events as often as there are specs; empty without one."""
+        if self.event is None:
+            return ()
+        each = list(self.event.values()) if isinstance(self.event, Mapping) else [self.event]
+        return [event for event in each for _ in self.on]
 
 
 class MeasureSession(Protocol):
@@ -196,6 +214,75 @@ class Measure:
         self._session.curve_begins(sweep)
         return sweep
 
+    @overload
+    def event(
+        self,
+        workload: Workload,
+        event: Event,
+        *,
+        on: ClusterSpec,
+        times: int | None = None,
+        across_durability: bool = False,
+    ) -> EventSeries: ...
+
+    @overload
+    def event(
+        self,
+        workload: Workload,
+        event: Event | Mapping[str, Event],
+        *,
+        on: Sequence[ClusterSpec],
+        times: int | None = None,
+        across_durability: bool = False,
+    ) -> list[EventSeries]: ...
+
+    @overload
+    def event(
+        self,
+        workload: Workload,
+        event: Mapping[str, Event],
+        *,
+        on: ClusterSpec,
+        times: int | None = None,
+        across_durability: bool = False,
+    ) -> list[EventSeries]: ...
+
+    @calls.check_arguments('done = measure.event(TPCC(threads=8), Kill("other"), on=spec)', instead={"n": "times"})
+    def event(
+        self,
+        workload: Workload,
+        event: Event | Mapping[str, Event],
+        *,
+        on: ClusterSpec | Sequence[ClusterSpec],
+        times: int | None = None,
+        across_durability: bool = False,
+    ) -> EventSeries | list[EventSeries]:
+        """Return the series of an event under load, such as a killed server; claims let it happen.
+
+        One event on one spec returns an ``EventSeries``. A list of specs, or events by name, return a list: the specs
+        of the first event come first. In a repetition the workload runs, and the event happens at a random
+        moment. The workload recovers and is told to stop. Then the cluster is made whole.
+
+        - times: the repetitions of each variant. The default is 11, and 7 for several variants, whose repetitions run
+          in random order in blocks of seven.
+        - across_durability: as in ``__call__``.
+
+        Raises ConfigError for a workload, an event or a cluster that cannot have repetitions, before anything starts.
+        Raises Inconclusive if the budget of the run is spent.
+        """
+        single = isinstance(on, ClusterSpec)
+        specs = [on] if isinstance(on, ClusterSpec) else on
+        check_event(event)
+        if not isinstance(specs, list | tuple) or not specs or not all(isinstance(one, ClusterSpec) for one in specs):
+            raise ConfigError(f"measure.event(workload, event, on=spec) accepts a ClusterSpec or a list; got {on!r}")
+        several = len(specs) * (len(event) if isinstance(event, Mapping) else 1) > 1
+        times = times if times is not None else (PER_BLOCK if several else ALONE_TIMES)
+        plan(2 if several else 1, times)
+        measurement = self._measurement(workload, specs, across_durability, None, event=event, times=times)
+        self._asked.append([measurement])
+        series = event_series_of(measurement, times, keeps_books=getattr(workload, "keeps_books", False))
+        return series[0] if single and not isinstance(event, Mapping) else series
+
     @calls.check_arguments("done = measure.failover(TPCC(threads=4), on=spec)")
     def failover(self, workload: TPCC, *, on: ClusterSpec) -> LoadedFailover:
         """Stop the server of a cluster while TPC-C writes, let its standby take over, and return the result.
@@ -262,6 +349,8 @@ class Measure:
         instances: int | None,
         called: str = "",
         swept: tuple[str, object] | None = None,
+        event: Event | Mapping[str, Event] | None = None,
+        times: int = 0,
     ) -> Measurement:
         why = self._session.settings.rules().run_over()
         if why and not self._has_answer():
@@ -277,6 +366,8 @@ class Measure:
                 called=called,
                 number=len(self._asked),
                 swept=swept,
+                event=event,
+                times=times,
             )
         )
 
@@ -301,3 +392,16 @@ def swept_releases(given: Mapping[str, object]) -> list[ReleaseName]:
             f"measure.sweep(..., release=...) accepts two or more releases of one product, got {', '.join(shown)}"
         )
     return found
+
+
+def check_event(event: object) -> None:
+    """Raise ConfigError for anything but an event, or events by name."""
+    from pytest_dbcluster.clusters.events.event import Event
+
+    events = list(event.values()) if isinstance(event, Mapping) else [event]
+    named = all(isinstance(name, str) and name for name in event) if isinstance(event, Mapping) else True
+    if not events or not named or not all(isinstance(one, Event) for one in events):
+        raise ConfigError(
+            'measure.event(workload, event, on=spec) accepts an event, such as Kill("other"), or events by name: '
+            f'{{"kill": Kill("other"), "none": Nothing()}}; got {event!r}'
+        )

@@ -5,12 +5,14 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import itertools
+import math
 import shlex
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pytest_dbcluster import redaction
+from pytest_dbcluster import formatting, redaction
 from pytest_dbcluster.clusters import kept
 from pytest_dbcluster.clusters.dialects.lookup import numbers
 from pytest_dbcluster.errors import ConfigError, DBClusterError, ProvisionError, Unsupported
@@ -19,6 +21,8 @@ from pytest_dbcluster.hosts.kept_logs import KeptLogs
 from pytest_dbcluster.hosts.provisioner import Keeps
 from pytest_dbcluster.measuring.answer import Answer
 from pytest_dbcluster.measuring.curve import Curve
+from pytest_dbcluster.measuring.drawing.rules import Rules
+from pytest_dbcluster.measuring.event_series import plan as event_plan
 from pytest_dbcluster.measuring.measurement import Measurement
 from pytest_dbcluster.plugin import run_file
 from pytest_dbcluster.plugin import settings as run_settings
@@ -37,6 +41,8 @@ from pytest_dbcluster.reporting.resume.earlier_tries import EarlierTries
 from pytest_dbcluster.reporting.resume.recall import CurveRecall, Recall, earlier_rounds
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
 from pytest_dbcluster.testbed import comparability
+from pytest_dbcluster.testbed.events import event_runner, event_testbed
+from pytest_dbcluster.testbed.events.event_testbed import EventTestbed
 from pytest_dbcluster.testbed.pool import LEAVE_SECONDS, open_pool
 from pytest_dbcluster.testbed.resolution import ReleaseLacks
 from pytest_dbcluster.testbed.testbed import Testbed
@@ -102,15 +108,19 @@ class DBSession:
             comparability.check_loads(workload, on)
             loads = [each for each in workload.values() for _ in on]  # in the order of the testbed's variants
             on = [*on] * len(workload)
-        testbed = self.testbed(
-            workload, on, call.release, across_durability=call.across_durability, instances=call.instances
-        )
+        testbed: Testbed
+        if call.event is not None:
+            testbed = self._event_testbed(call)
+        else:
+            testbed = self.testbed(
+                workload, on, call.release, across_durability=call.across_durability, instances=call.instances
+            )
         testbed.load = call.called or testbed.load
         self._testbeds.append(testbed)
-        recall = self._recall(testbed, loads, item, call.swept)
+        recall = self._recall(testbed, list(zip(call.events, itertools.cycle(loads))) or loads, call)
         return Measurement(
             testbed,
-            budgets.rules(item, self.settings),
+            self._rules(call),
             self.report.progress,
             self._recorder(recall, item),
             test=item.nodeid,
@@ -119,16 +129,43 @@ class DBSession:
             claimed=self._claimed.setdefault(item.nodeid, set()),
             recall=recall,
             tries=EarlierTries(recall, self._config.rootpath),
+            plan=event_plan(len(testbed.names), call.times) if call.event is not None else None,
         )
 
-    def _recall(
-        self, testbed: Testbed, loads: Sequence[Workload], item: Any, swept: tuple[str, object] | None
-    ) -> Recall:
+    def _rules(self, call: MeasureCall) -> Rules:
+        """The options that limit the drawing of rounds. ``times`` limits events, and the budget of a claim does not."""
+        rules = budgets.rules(call.item, self.settings)
+        return rules if call.event is None else dataclasses.replace(rules, budget=math.inf, cap=call.times)
+
+    def _event_testbed(self, call: MeasureCall) -> EventTestbed:
+        """The testbed of repetitions of an event. Raises ConfigError for what cannot have them."""
+        assert call.event is not None
+        comparability.check_workloads([call.workload])
+        assert not isinstance(call.workload, Mapping)
+        self.pool.provisioner.expect(call.on)
+        each = list(call.on) * (len(call.events) // len(call.on))
+        first = [event_testbed.outliving(call.workload)]
+        made = EventTestbed(
+            call.workload,
+            call.event,
+            [self._variant(spec, call.release, () if number else first) for number, spec in enumerate(each)],
+            self.pool,
+            self.settings.profile,
+            self.report.line,
+            seed=self.settings.seed,
+            across_durability=call.across_durability,
+        )
+        repetitions = call.times * len(each)
+        expected = formatting.duration(event_runner.USUAL_SECONDS * repetitions)
+        self.report.line(f"{made.load}: {formatting.quantity(repetitions, 'repetition')}, about {expected}")
+        return made
+
+    def _recall(self, testbed: Testbed, loads: Sequence[object], call: MeasureCall) -> Recall:
         """The object that looks up the claims of a measurement in the run that this one continues."""
-        own = self.settings
-        asked = Asked(item.nodeid, own.profile, self._repeat(item), own.provisioner, swept)
+        own, item = self.settings, call.item
+        asked = Asked(item.nodeid, own.profile, self._repeat(item), own.provisioner, call.swept)
         options: tuple[object, ...] = (own.profile, own.provisioner, own.alpha, own.max_pairs, budgets.of(item, own))
-        options += own.machines
+        options += (*own.machines, *([call.times] if call.times else []))
         return Recall(testbed, loads, asked, Conditions(options, self._machine), self.earlier, self.report)
 
     @functools.cached_property

@@ -11,13 +11,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_dbcluster import registry, storage_profiles, wait
+from pytest_dbcluster import registry, wait
 from pytest_dbcluster.claims import critical_values
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.formatting import option_seconds
 from pytest_dbcluster.hosts.given import remote_arguments, run_budget
 from pytest_dbcluster.hosts.provisioner import parse_images
-from pytest_dbcluster.spec import DEFAULT_RELEASE, PARITIES, PROFILES, ReleaseName
+from pytest_dbcluster.spec import DEFAULT_RELEASE, PARITIES, PROFILES, ReleaseName, storage_profile
 
 if TYPE_CHECKING:
     from pytest_dbcluster.clusters.servers.cnf_file import CnfFile
@@ -165,7 +165,7 @@ class Settings:
             releases=tuple(ReleaseName.parse(name) for name in names),
             provisioner=provisioner,
             images=parse_images(option.db_image or (), provisioner),
-            storage=storage_profiles.profile(option.db_storage).name if option.db_storage else "",
+            storage=storage_profile(option.db_storage).name if option.db_storage else "",
             profile=option.db_profile,
             parity=option.db_parity,
             below=_below(option.db_cnf, option.db_cnf_root),

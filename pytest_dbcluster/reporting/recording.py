@@ -54,15 +54,16 @@ class Asked:
 def claim_record(answer: Answer, published: Published | None, asked: Asked, wall_seconds: float) -> ClaimRecord:
     """The record of an answer and its evidence. ``wall_seconds`` includes resets, switches of variants, settling."""
     evidence = answer.evidence
-    candidate, baseline = answer.contrast
+    candidate, baseline = _compared_names(answer)
     rounds = {variant.name: tuple(variant.rounds) for variant in answer.variants}
-    compared = {variant.name: variant.rounds for variant in (candidate, baseline)}
+    compared = {variant.name: variant.rounds for variant in answer.contrast}
+    has_speeds = answer.claim.of_kind.is_ratio and not answer.claim.of_kind.composed
     ratio, seconds = _published_figures(answer, published)
     return ClaimRecord(
         test=asked.test,
         text=answer.text,
-        candidate=candidate.name,
-        baseline=baseline.name,
+        candidate=candidate,
+        baseline=baseline,
         message=redaction.redact("\n".join([answer.message, *(published.lines if published else [])])),
         published=ratio,
         measured_seconds=sum(drawn.seconds for of_variant in rounds.values() for drawn in of_variant),
@@ -72,13 +73,13 @@ def claim_record(answer: Answer, published: Published | None, asked: Asked, wall
         durability=evidence.durability,
         data=evidence.data,
         files=evidence.files,
-        differences=evidence.differences.get((candidate.name, baseline.name), {}),
+        differences=evidence.differences.get((candidate, baseline), {}),
         fingerprint=fingerprint(evidence.environment),
         repeat=asked.repeat,
         rounds=rounds,
         published_seconds=seconds,
         drains=remarks.drains(rounds),
-        drained=None if answer.claim.of_kind.composed else remarks.drained_ratio(compared, answer.metric),
+        drained=remarks.drained_ratio(compared, answer.metric) if has_speeds else None,
         limited=load_generator.mark(rounds),
         void_rounds=tuple(map(tuple, answer.void)),
         **{name: getattr(answer, name) for name in SHARED},
@@ -88,12 +89,17 @@ def claim_record(answer: Answer, published: Published | None, asked: Asked, wall
     )
 
 
+def _compared_names(answer: Answer) -> tuple[str, str]:
+    """The names of candidate and baseline; the second is empty for a claim about one variant."""
+    names = [variant.name for variant in answer.contrast]
+    return names[0], names[1] if len(names) > 1 else ""
+
+
 def _remarks(answer: Answer) -> dict[str, Any]:
     """The fields of a record about other influences on the estimate, and about the network."""
-    candidate, baseline = answer.contrast
     evidence = answer.evidence
     return {
-        "data_fits": evidence.data_fits.get((candidate.name, baseline.name), ""),
+        "data_fits": evidence.data_fits.get(_compared_names(answer), ""),
         "cluster_difference": answer.difference,
         "carry_over": answer.contrast_carry_over,
         "network": evidence.delays,
@@ -127,7 +133,7 @@ def _published_figures(
     answer: Answer, published: Published | None
 ) -> tuple[float | None, dict[str, tuple[float, ...]]]:
     """The published ratio of the two compared variants, and the published seconds of each variant."""
-    if published is None or answer.claim.of_kind.composed:
+    if published is None or answer.claim.of_kind.composed or not answer.claim.of_kind.is_ratio:
         return None, {}
     specs, mode = answer.evidence.specs, answer.evidence.mode
     candidate, baseline = (specs[variant.name] for variant in answer.contrast)

@@ -42,7 +42,7 @@ class ClaimSubject:
     """
 
     baseline: str
-    """The variant in the denominator of the verdict's ratio."""
+    """The variant in the denominator of the verdict's ratio; empty for a claim about one variant."""
 
     metric: str
     """What is compared, such as ``throughput`` or ``p95``."""

@@ -85,13 +85,15 @@ def as_csv(record: ClaimRecord) -> str:
     counted = sorted({name for drawn in rounds for name in drawn.counters})
     sampled = sorted({name for drawn in rounds for name in drawn.samples})
     tails = list(metrics.QUANTILES) if any(drawn.outcome.ledger for drawn in rounds) else []
+    of_events = list(metrics.OF_EVENTS) if any(drawn.outage for drawn in rounds) else []
     text = io.StringIO()
     write = csv.writer(text, lineterminator="\n").writerow
-    write([*COLUMNS, *(f"{name}_ms" for name in tails), *counted, *(f"sample:{name}" for name in sampled)])
+    write([*COLUMNS, *of_events, *(f"{name}_ms" for name in tails), *counted, *(f"sample:{name}" for name in sampled)])
     for drawn in rounds:
         cells = [
             pairs.get((drawn.block, drawn.position)),
             *_own(drawn),
+            *(metrics.of_event(drawn, name, record.load) if drawn.outage else None for name in of_events),
             *(metrics.display_value(drawn, name, record.load) if drawn.outcome.ledger else None for name in tails),
             *map(drawn.counters.get, counted),
             *map(drawn.samples.get, sampled),

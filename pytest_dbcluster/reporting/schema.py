@@ -10,7 +10,6 @@ import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from pytest_dbcluster.claims import critical_values
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.formatting import quantity
 from pytest_dbcluster.measuring import remarks
@@ -57,7 +56,7 @@ def claim_line(
         format=FORMAT,
         began=min((measured.started for rounds in record.rounds.values() for measured in rounds), default=None),
         look=record.verdict.look,
-        looks=critical_values.looks(record.instances),
+        looks=record.verdict.claim.of_kind.looks(record.instances),
         baseline_first=_baseline_first(record),
         void=tuple(VoidBlock(block[0].block, remarks.reason(block)) for block in record.void_rounds),
         seconds={name: tuple(measured.seconds for measured in rounds) for name, rounds in by_variant},

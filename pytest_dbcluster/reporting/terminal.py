@@ -179,7 +179,9 @@ class Distant(Reporter):
 
 
 def _result(measured: Round) -> str:
-    """The figure that its workload leaves open: seconds; goodput of a timed round; p95 of an open loop."""
+    """The figure that its workload leaves open: seconds; goodput of a timed round; p95 of an open loop; the stall."""
+    if measured.outage:
+        return f"stall {measured.outage.stall:.2f} s"
     if measured.outcome.ledger is None:
         return f"{measured.seconds:.3f} s"
     if measured.outcome.rate is None:

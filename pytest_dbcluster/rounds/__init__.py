@@ -12,6 +12,7 @@ goodput, a percentile or a counter.
 - ``metrics``: the value of a metric in a round, and the metrics that a workload can have.
 - ``pairing``: pairs of rounds, as the data of a claim.
 - ``open_loop``: arrival rates, and whether a round kept its rate.
+- ``outages``: what an event, such as a killed server, costs a load.
 - ``round_length``: how long the rounds of a claim last, chosen from its warm-up.
 - ``turned_away``: clients that servers refused because they had no free connection.
 - ``load_generator``: whether the load generator was the bottleneck.
@@ -30,6 +31,7 @@ __all__ = [
     "load_generator",
     "metrics",
     "open_loop",
+    "outages",
     "pairing",
     "round",
     "round_length",

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from pytest_dbcluster import registry
+from pytest_dbcluster.claims.repetitions.samples import Repetitions
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.formatting import amount
 from pytest_dbcluster.rounds import counters
@@ -23,6 +24,8 @@ from pytest_dbcluster.rounds.round import DRAINED, SPEEDS, Round
 
 QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "p999": 0.999}
 NAMES = (*SPEEDS, *QUANTILES)
+# Metrics of a repetition of an event (``Outage``), with their unit. Only claims about events have them.
+OF_EVENTS: Mapping[str, str] = MappingProxyType({"stall": "s", "without_commit": "s", "read_stall": "s", "lost": ""})
 # Metric -> its meaning in one sentence, for the reference.
 MEANINGS: Mapping[str, str] = MappingProxyType(
     {
@@ -34,6 +37,10 @@ MEANINGS: Mapping[str, str] = MappingProxyType(
         "p95": "The latency of an open loop that 95 % of the operations do not exceed.",
         "p99": "The latency of an open loop that 99 % of the operations do not exceed.",
         "p999": "The latency of an open loop that 99.9 % of the operations do not exceed.",
+        "stall": "The longest time between two commits of writing transactions, from the event on.",
+        "without_commit": "The sum of all times between two such commits of at least .1 s and five usual ones.",
+        "read_stall": "The longest time between two commits of transactions that only read, from the event on.",
+        "lost": "Acknowledged transactions that are missing after the event, and transactions that nobody wrote.",
     }
 )
 BY_TYPE = ("goodput", *QUANTILES)  # metrics that can be limited to one type of transaction: "p95:new_order"
@@ -119,8 +126,10 @@ def needs_capacity(metric: str, arrival_rate: ArrivalRate | None) -> bool:
 
 
 def unit(metric: str) -> str:
-    """The unit of ``display_value``: ``/s`` for speeds, ``ms`` for latencies, empty for a counter."""
+    """The unit of ``display_value``: ``/s`` for speeds, ``ms`` for latencies, ``s`` of events, empty for a counter."""
     name = metric.partition(":")[0]
+    if name in OF_EVENTS:
+        return OF_EVENTS[name]
     return "/s" if name in SPEEDS else LATENCY if name in QUANTILES else ""
 
 
@@ -136,7 +145,7 @@ def is_counter(metric: str) -> bool:
 
 def label(metric: str) -> str:
     """The metric with its unit, for an axis."""
-    return {"/s": "operations / s", LATENCY: f"{metric}, ms"}.get(unit(metric), metric)
+    return {"/s": "operations / s", LATENCY: f"{metric}, ms", "s": f"{metric}, s"}.get(unit(metric), metric)
 
 
 def display_value(done: Round, metric: str, load: str) -> float:
@@ -145,6 +154,8 @@ def display_value(done: Round, metric: str, load: str) -> float:
     ``load`` is the name of the workload. Raises ConfigError for a metric that this round does not have.
     """
     name, _, kind = metric.partition(":")
+    if name in OF_EVENTS:
+        return of_event(done, name, load)
     if name in QUANTILES:
         return 1e3 * _latencies(done, kind, metric, load).percentile(QUANTILES[name])
     if kind:
@@ -154,6 +165,21 @@ def display_value(done: Round, metric: str, load: str) -> float:
     if name in SPEEDS:
         return float(getattr(done, name))
     return counters.value(done.counters, metric, load=load)
+
+
+def of_event(done: Round, metric: str, load: str) -> float:
+    """The value of a repetition of an event: seconds, or transactions. Raises ConfigError for another round."""
+    if done.outage is None:
+        raise ConfigError(f"metric {metric!r} of {load}: no event happened in this round; use measure.event")
+    value = done.outage.lost_or_invented if metric == "lost" else getattr(done.outage, metric)
+    return math.nan if value is None else float(value)
+
+
+def samples(rounds: Sequence[Round], metric: str, load: str) -> Repetitions:
+    """The values of the repetitions of an event. Raises ConfigError as ``of_event``."""
+    censored = [metric != "lost" and done.outage is not None and done.outage.censored for done in rounds]
+    values = tuple(of_event(done, metric, load) for done in rounds)
+    return Repetitions(values, tuple(censored) if any(censored) else ())
 
 
 def latencies(rounds: Sequence[Round], part: str = "") -> Histogram:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 from pytest_dbcluster.rounds.histogram import Histogram
 from pytest_dbcluster.rounds.ledger import Ledger
+from pytest_dbcluster.rounds.outages.outage import Outage
 
 # Properties of a Round in operations/s -> the same with the drain included.
 DRAINED = {"throughput": "drained_throughput", "goodput": "drained_goodput"}
@@ -163,6 +164,9 @@ class Round:
 
     behind: bool = False
     """Whether an open loop fell behind its rate; see ``open_loop.is_behind``."""
+
+    outage: Outage | None = None
+    """What an event in this round cost the load; None for a round without an event."""
 
     @property
     def seconds(self) -> float:

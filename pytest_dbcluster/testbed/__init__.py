@@ -13,9 +13,21 @@ the running clusters of a run. A *data set* is a populated data directory in the
 - ``datasets``: data sets in the cache, and how they are populated.
 - ``comparability``: which workloads may not be compared, and lines about variants.
 - ``evidence``: which variants may not be compared, and claims that stay inconclusive on this machine.
+- ``events/``: repetitions of an event under load.
 - ``names``: a unique name for each variant.
 - ``anchor``: the speed of a pinned server. A history compares the speed of each variant with it.
 - ``calibrations``: how far equal clusters can differ, from a calibration on this machine or by default.
 """
 
-__all__ = ["anchor", "calibrations", "comparability", "datasets", "names", "pool", "resolution", "testbed", "variants"]
+__all__ = [
+    "anchor",
+    "calibrations",
+    "comparability",
+    "datasets",
+    "events",
+    "names",
+    "pool",
+    "resolution",
+    "testbed",
+    "variants",
+]

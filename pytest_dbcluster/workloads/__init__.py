@@ -13,6 +13,7 @@ the seconds of its run. A *setting* is its environment: the cluster, the host of
 - ``lua_tree``: a user's script with the files beside it.
 - ``load_hosts``: a workload on several load hosts: their terminals, their clocks, and their common start.
 - ``made_tables``: tables that users make, and copies of them.
+- ``until_stopped``: a load that runs through an event until it is told to stop.
 - ``schema_mark``: a table with the version and scale of a workload's tables.
 - ``driver_workload``: the base class of the workloads that the driver runs. ``tls_files``: its certificates.
 - ``arguments``: checks of the values that users pass.
@@ -20,4 +21,4 @@ the seconds of its run. A *setting* is its environment: the cluster, the host of
 A new workload is a module here, named in ``pytest_dbcluster/__init__.py``. ``tests/contracts`` runs it.
 """
 
-__all__ = ["digest", "mysqlslap", "script", "sql", "sysbench", "tpcc", "workload"]
+__all__ = ["digest", "mysqlslap", "script", "sql", "sysbench", "tpcc", "until_stopped", "workload"]

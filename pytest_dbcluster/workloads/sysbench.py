@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pytest_dbcluster import calls, formatting, wait
 from pytest_dbcluster.errors import ConfigError
@@ -19,6 +19,7 @@ from pytest_dbcluster.workloads.workload import Setting
 
 if TYPE_CHECKING:
     from pytest_dbcluster.workloads.sysbench_driver import Call
+    from pytest_dbcluster.workloads.until_stopped import StoppedLoad, UntilStopped
 
 SCHEMA = "dbcluster_sysbench"
 VERSION = 1  # of the tables; raise it if ``populate`` makes other tables
@@ -102,6 +103,8 @@ class SysBench(DriverWorkload):
     tls: bool = False
 
     database = SCHEMA
+    keeps_books: ClassVar[bool] = False
+    """Whether it knows what became of its acknowledged transactions."""
 
     def _check_fields(self) -> None:
         least = dict.fromkeys(FROM_ONE, 1) | dict.fromkeys(FROM_ZERO, 0)
@@ -215,9 +218,21 @@ class SysBench(DriverWorkload):
                 wait.SLOW_SECONDS,
             )
 
-    def observe(self, setting: Setting) -> tuple[RunResult, list[dict[str, Any]]]:
-        """Run one round, and return its result and the report of each thread. Raises what ``run`` raises."""
-        result, reports = self._drive(self._call(setting), setting)
+    def run_until_stopped(self, setting: Setting, until: UntilStopped) -> StoppedLoad:
+        """Run until ``until`` says so, whatever errors the servers return. It keeps no books."""
+        from pytest_dbcluster.workloads import until_stopped
+
+        result, reports = self.observe(setting, until=until)
+        times = until_stopped.load_times(reports, reading=frozenset() if self.writes else frozenset(self.parts))
+        return until_stopped.StoppedLoad(result, times, sum(report["lost"] for report in reports))
+
+    def observe(self, setting: Setting, *, until: UntilStopped | None = None) -> tuple[RunResult, list[dict[str, Any]]]:
+        """Run one round, and return its result and the report of each thread. Raises what ``run`` raises.
+
+        until: tells the load to stop, which then outlives all errors.
+        """
+        call = dataclasses.replace(self._call(setting), until=until)
+        result, reports = self._drive(call, setting, outlive=until is not None)
         commits = (result.commits or 0) * self._commits_per_event if self.writes else None
         return dataclasses.replace(result, commits=commits), reports
 

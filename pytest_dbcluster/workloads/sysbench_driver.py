@@ -32,9 +32,10 @@ from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.rounds.histogram import Histogram
 from pytest_dbcluster.rounds.ledger import Ledger, LedgerEntry
 from pytest_dbcluster.rounds.round import LoadHost, RunResult
-from pytest_dbcluster.workloads import load_hosts, tls_files
+from pytest_dbcluster.workloads import load_hosts, tls_files, until_stopped
 from pytest_dbcluster.workloads.load_hosts import Share, Signals
 from pytest_dbcluster.workloads.lua_tree import LuaTree
+from pytest_dbcluster.workloads.until_stopped import UntilStopped
 from pytest_dbcluster.workloads.workload import LoadEnded, Setting
 
 if TYPE_CHECKING:
@@ -87,6 +88,9 @@ class Call:
 
     prefix: str = ""
     """Begins the names of the options of terminal.lua."""
+
+    until: UntilStopped | None = None
+    """Tells the load to stop; None for a load of a fixed length. Its reports have the times of commits and errors."""
 
     tree: LuaTree | None = None
     """A user's script. Each load host gets its files, and the option ``script`` of ours its path there."""
@@ -165,6 +169,7 @@ def run(
     """
     names = {which(node): node.name for node in setting.cluster.nodes}
     _require_room(call, setting.cluster)
+    seconds = call.until.longest if call.until else seconds
     own = {"seconds": seconds, "arrival_rate": rate or 0, "token": secrets.token_hex(4)}
     own["seed"] = seed * SEEDS + setting.block % SEEDS
     divided = load_hosts.shares(setting.clients, call.threads)
@@ -172,9 +177,7 @@ def run(
         reports = _run_share(call, setting, divided[0], own, names)
     else:
         reports = _run_on_hosts(call, setting, divided, own, names)
-    for report in reports:  # reports name nodes by address
-        report["nodes"] = [names.get(address, address) for address in report["nodes"]]
-        report["errors"] = [(number, names.get(address, address), times) for number, address, times in report["errors"]]
+    reports = [_with_names(report, names) for report in reports]
     heard(reports)
     result = outcome(reports, rate)
     for share in divided:
@@ -193,6 +196,16 @@ def run(
             void=load_hosts.late_start(divided, late, seconds),
         )
     return result, reports
+
+
+def _with_names(report: dict[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    """The report of a thread with the names of nodes, in place of their addresses."""
+    return {
+        **report,
+        "nodes": [names.get(address, address) for address in report["nodes"]],
+        "errors": [(number, names.get(address, address), times) for number, address, times in report["errors"]],
+        "failures": until_stopped.read_failures(report, names),
+    }
 
 
 def _run_on_hosts(
@@ -229,7 +242,8 @@ def _run_share(
     """Run sysbench on one host and return the reports of its threads. One of them may have ended the run."""
     host, directory = share.host, _reports_directory(share.host)
     host.push(b"", f"{directory}/begun")  # makes the directory
-    call = dataclasses.replace(call, options={**call.options, **call.own({**own, "reports": directory})})
+    stops = call.until.options(host, directory, own["token"]) if call.until else {}
+    call = dataclasses.replace(call, options={**call.options, **call.own({**own, "reports": directory, **stops})})
     paths = [f"{directory}/report-{number}.json" for number in range(call.threads)]
 
     def reports() -> list[dict[str, Any]]:
@@ -243,7 +257,7 @@ def _run_share(
             if any(report.get("problem") for report in left):
                 return left
         raise
-    return reports()
+    return until_stopped.with_our_clock(reports(), share) if call.until else reports()
 
 
 def _require_whole(

@@ -37,6 +37,16 @@ def test_an_opening_block_runs_each_variant_four_times(variants, seed):
     assert [block.length for block in first + later] == [4] * 3 + [1] * 27
 
 
+def test_an_opening_block_may_have_another_length():
+    """Repetitions of an event come in blocks of seven of each variant."""
+    first, second, later = islice(blocks(2, 37, 2, 7), 3)
+
+    for block in (first, second):
+        assert sorted(zip(block.order, block.pairs, strict=True)) == list(product(range(2), range(7)))
+    assert later.length == 1
+    assert [pairs_before(block, 2, 7) for block in range(4)] == [0, 7, 14, 15]
+
+
 @given(st.integers(1, 5), seeds, st.integers(0, 30))
 def test_a_seed_repeats_its_blocks(variants, seed, length):
     """The same seed gives the same sequence, and a longer one starts like a shorter one."""

@@ -35,5 +35,5 @@ def test_a_comparison_with_a_name_is_found():
 
 def test_a_claim_of_an_unknown_kind_is_refused():
     """Such as one in the results of another version; the known kinds are listed."""
-    with pytest.raises(ValueError, match=r"unknown kind of claim 'wins'; known: beats, differs, .*scales"):
+    with pytest.raises(ValueError, match=r"unknown kind of claim 'wins'; known: beats, below, differs, .*scales"):
         Claim("wins", 0.0)

@@ -8,6 +8,7 @@ import re
 import pytest
 
 from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.events import Kill
 from pytest_dbcluster.plugin.fixture import Measure
 from pytest_dbcluster.plugin.session import DBSession
 from pytest_dbcluster.plugin.settings import Settings
@@ -112,6 +113,26 @@ WRONG = {
         ("list of ClusterSpec", "got 'galera'"),
     ),
     "a failover of a list": (lambda measure: measure.failover(TPCC(), on=[ONE]), ("one ClusterSpec", "got [")),
+    "an event by its name": (
+        lambda measure: measure.event(TPCC(), "kill", on=ONE),
+        ('Kill("other")', "Nothing()", "got 'kill'"),
+    ),
+    "no events": (lambda measure: measure.event(TPCC(), {}, on=ONE), ("by name", "got {}")),
+    "an event on nothing": (lambda measure: measure.event(TPCC(), Kill(), on=[]), ("ClusterSpec or a list", "got []")),
+    "an event in positions": (lambda measure: measure.event(TPCC(), Kill(), ONE), ("usage: done = measure.event(",)),
+    "an event never": (lambda measure: measure.event(TPCC(), Kill(), on=ONE, times=0), ("times=0", "from 1")),
+    "a part of a block": (
+        lambda measure: measure.event(TPCC(), Kill(), on=[ONE, OTHER], times=6),
+        ("times=6", "blocks of 7", "times=7, 14 or 21"),
+    ),
+    "an event under mysqlslap": (
+        lambda measure: measure.event(WRITE, Kill(), on=ONE),
+        ("outlives an event", "TPCC", "got MySQLSlap("),
+    ),
+    "an event under two workloads": (
+        lambda measure: measure.event({"a": TPCC(), "b": TPCC()}, Kill(), on=ONE),
+        ("accepts a workload",),
+    ),
     "a failover in positions": (lambda measure: measure.failover(TPCC(), ONE), ("usage: done = measure.failover(",)),
     "a failover under another load": (lambda measure: measure.failover(WRITE, on=ONE), ("TPCC", "got MySQLSlap(")),
 }

@@ -20,6 +20,7 @@ from pytest_dbcluster.reporting import results_directory, schema
 from pytest_dbcluster.reporting.charts import claim as claim_chart
 from pytest_dbcluster.reporting.charts import curve as curve_chart
 from pytest_dbcluster.reporting.documents import record_documents
+from pytest_dbcluster.reporting.recording import Asked, claim_record
 from pytest_dbcluster.reporting.records import ClaimRecord, CurvePoint, CurveRecord
 from pytest_dbcluster.rounds.histogram import TOP, Histogram
 from pytest_dbcluster.rounds.ledger import Ledger, LedgerEntry
@@ -27,6 +28,7 @@ from pytest_dbcluster.rounds.open_loop import ArrivalRate
 from pytest_dbcluster.rounds.round import Round, RunResult
 from tests.support.curves import curve
 from tests.support.facts import missing
+from tests.support.outages import outage, series
 from tests.support.records import comparable, record
 
 TEXT = st.text(max_size=8)
@@ -276,7 +278,7 @@ VERDICT = """
     outcome claim pairs ratio low high decided_low decided_high reason detectable needed_pairs pair_sd halves
     order_effect lag1 stalls alpha needed_margin neighbours void total detectable_most
 """
-ROUND = "variant block position outcome wall started settled counters samples void limited behind ledger_line"
+ROUND = "variant block position outcome wall started settled counters samples void limited behind outage ledger_line"
 OUTCOME = """
     seconds operations commits least most good ledger by_second by_tenth rate offered delay span client_seconds busiest
     figures statements resolution load_hosts void
@@ -293,6 +295,18 @@ def test_the_names_in_a_line_are_those_of_its_format():
     assert list(said["verdict"]) == VERDICT.split()
     assert sorted(one) == sorted(ROUND.split())
     assert list(one["outcome"]) == OUTCOME.split()
+
+
+def test_a_repetition_of_an_event_is_read_back(tmp_path):
+    """With its figures, and a claim about a single variant has no baseline."""
+    [galera] = series("galera3", times=6)
+    made = claim_record(galera.below("stall", 8), None, Asked("test_kill.py::test_kill", "quick", "pytest"), 1.0)
+    (tmp_path / "claims.jsonl").write_bytes(schema.claim_line(made, "a.csv", None, None))
+    (read,) = schema.read_claims(tmp_path)
+
+    assert comparable(read) == comparable(made)
+    assert (read.baseline, read.verdict.claim.share) == ("", 0.5)
+    assert read.rounds["galera3"][0].outage == outage()
 
 
 def line(**changes):

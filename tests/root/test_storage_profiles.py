@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fixtures import clusters
-from pytest_dbcluster import storage_profiles
+from pytest_dbcluster import spec
 from pytest_dbcluster.errors import ConfigError, Unsupported
 from pytest_dbcluster.hosts.provisioner import memory_share
 from pytest_dbcluster.hosts.provisioners.fake import FakeHost, FakeProvisioner
@@ -78,7 +78,7 @@ def test_a_need_that_is_none_is_refused(needs, facts):
 
 def test_a_profile_is_a_rate_of_writes_with_a_name():
     """gp2 holds 100 or 3000, gp3 3000; nvme is the machine's own disk, asked for by name."""
-    assert {name: GALERA.with_storage(name).needs.iops for name in storage_profiles.PROFILES} == {
+    assert {name: GALERA.with_storage(name).needs.iops for name in spec.STORAGE_PROFILES} == {
         "gp2-100": 100,
         "gp2-3000": 3000,
         "gp3": 3000,

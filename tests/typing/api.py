@@ -9,6 +9,7 @@ from pytest_dbcluster import (
     Answer,
     ClusterSpec,
     Curve,
+    EventSeries,
     HostNeeds,
     LuaScript,
     Measure,
@@ -20,6 +21,7 @@ from pytest_dbcluster import (
     fades,
     ordered,
 )
+from pytest_dbcluster.events import Kill, Nothing, Pause
 
 GALERA = ClusterSpec("galera", nodes=3, release=ReleaseName.parse("mariadb:10.11"), needs=HostNeeds(cores=1))
 FLUSH_2 = GALERA.with_options(innodb_flush_log_at_trx_commit=2)
@@ -53,6 +55,19 @@ def test_workloads_by_name_on_several_clusters(measure: Measure) -> None:
     assert few_flush_2.beats(few)
     assert_type(fades((few, few_flush_2), (many, many_flush_2), by=0.1), Answer)
     assert many_flush_2.beats(many)
+
+
+def test_events(measure: Measure) -> None:
+    """One event on one cluster is a series; several of either are a list."""
+    killed = measure.event(TPCC(threads=8), Kill("other"), on=GALERA, times=11)
+    assert_type(killed, EventSeries)
+    assert_type(killed.below("stall", 8), Answer)
+    assert killed.loses_nothing()
+
+    usual, quick = measure.event(TPCC(threads=8), Kill("other"), on=[GALERA, FLUSH_2])
+    assert_type(quick.shorter("stall", than=usual, seconds=2), Answer)
+    paused, none = measure.event(TPCC(), {"pause": Pause("writer", 3), "none": Nothing()}, on=GALERA)
+    assert none.shorter("stall", than=paused)
 
 
 def test_own_sql(measure: Measure) -> None:

@@ -11,14 +11,31 @@ then a method of every series. No other code compares the name of a kind; a test
 - ``ordered``: several variants, each faster than the one before.
 - ``fades``: a loss is smaller for one pair of variants than for another.
 - ``differs``: a comparison without a claim.
+- ``below``, ``shorter``, ``loses_nothing``: what an event costs; ``claims.repetitions`` has their statistics.
 """
 
 from pytest_dbcluster.claims.kinds.beats import beats
+from pytest_dbcluster.claims.kinds.below import below
 from pytest_dbcluster.claims.kinds.differs import differs
 from pytest_dbcluster.claims.kinds.fades import fades
 from pytest_dbcluster.claims.kinds.guards import no_slower_than, same_as
+from pytest_dbcluster.claims.kinds.loses_nothing import loses_nothing
 from pytest_dbcluster.claims.kinds.lower import lower
 from pytest_dbcluster.claims.kinds.ordered import ordered
 from pytest_dbcluster.claims.kinds.scales import scales
+from pytest_dbcluster.claims.kinds.shorter import shorter
 
-__all__ = ["beats", "differs", "fades", "guards", "lower", "no_slower_than", "ordered", "same_as", "scales"]
+__all__ = [
+    "beats",
+    "below",
+    "differs",
+    "fades",
+    "guards",
+    "loses_nothing",
+    "lower",
+    "no_slower_than",
+    "ordered",
+    "same_as",
+    "scales",
+    "shorter",
+]

@@ -313,6 +313,14 @@ class Node:
         except FileNotFoundError:
             return b""
 
+    def log_size(self) -> int:
+        """Return the bytes of the error log so far, for ``log_text``."""
+        return len(self._log_text())
+
+    def log_text(self, offset: int = 0) -> str:
+        """Return the error log from this byte on."""
+        return self._log_text(offset).decode("utf-8", "replace")
+
     def new_errors(self) -> list[str]:
         """Return the [ERROR] lines added to the log since the last call, without an incomplete last line."""
         complete, newline, _ = self._log_text(self._log_seen).rpartition(b"\n")

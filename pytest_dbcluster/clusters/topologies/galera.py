@@ -54,6 +54,8 @@ SYNCED: Mapping[str, str] = {
 class Galera(Topology):
     """Nodes of one primary component; any number of nodes."""
 
+    elects_writers = True
+
     def __init__(self) -> None:
         self._name = f"dbcluster_{secrets.token_hex(6)}"
         self._ports: dict[str, tuple[int, int, int]] = {}
@@ -159,6 +161,19 @@ class Galera(Topology):
         if all(peer.status("wsrep_cluster_status")["wsrep_cluster_status"] != "Primary" for peer in living):
             _become_primary(living[0])
         node.start(*position)
+
+    def counting(self, node: Node, living: Sequence[Node]) -> list[str]:
+        """Return the living nodes whose component still has the lost node."""
+        return _view_problems(living)
+
+    def how_joined(self, log: str) -> str:
+        """Return ``SST`` for a full state transfer, ``IST`` for an incremental one, empty if nothing was missing.
+
+        MariaDB logs that an SST was received for an IST too, so its other lines count.
+        """
+        if "Proceeding with SST" in log:
+            return "SST"
+        return "IST" if re.search(r"Receiving IST: *[1-9]", log) else ""
 
     def problems(self, nodes: Sequence[Node]) -> list[str]:
         """Return the wrong status variables of each node: not as in ``SYNCED``, or another cluster size."""

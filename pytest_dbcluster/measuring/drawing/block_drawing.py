@@ -14,7 +14,7 @@ from pytest_dbcluster.errors import Inconclusive, SeriesVoid
 from pytest_dbcluster.measuring import remarks
 from pytest_dbcluster.measuring.drawing import reach
 from pytest_dbcluster.measuring.drawing.block_runner import BlockRunner, LiveClaim, Show
-from pytest_dbcluster.measuring.drawing.blocks import DrawnBlocks
+from pytest_dbcluster.measuring.drawing.blocks import BlockPlan, DrawnBlocks
 from pytest_dbcluster.measuring.drawing.pace import Pace
 from pytest_dbcluster.measuring.drawing.round_source import RoundSource
 from pytest_dbcluster.measuring.drawing.rules import Rules
@@ -41,17 +41,27 @@ class BlockDrawing:
     """The instances of each variant, which the blocks use in turn."""
 
     def __init__(
-        self, source: RoundSource, rules: Rules, seed: int, test: str = "", show: Show = lambda progress: None
+        self,
+        source: RoundSource,
+        rules: Rules,
+        seed: int,
+        test: str = "",
+        show: Show = lambda progress: None,
+        plan: BlockPlan | None = None,
     ) -> None:
-        """seed: of the order of the rounds. test: node id of the test. show: is called after each round."""
+        """seed: of the order of the rounds. test: node id of the test. show: is called after each round.
+
+        plan: the blocks of a measurement without a warm-up; None for blocks until a claim is decided.
+        """
         self.source, self.rules = source, rules
         self.instances = source.instances_in_turn()
         # With a cap below one opening block no look can come, so the rounds need not be an opening block.
         openings = 0 if rules.cap < PER_OPENING else block_order.openings(self.instances)
-        self.blocks = DrawnBlocks(source.names, seed, openings)
+        openings, per_opening = (plan.openings, plan.per_opening) if plan else (openings, PER_OPENING)
+        self.blocks = DrawnBlocks(source.names, seed, openings, per_opening)
         self.pace = Pace(source, rules)
         self._runner = BlockRunner(source, rules, self.blocks, self.instances, test, show)
-        self.warm_up = WarmUp(self._runner, self.pace)
+        self.warm_up = WarmUp(self._runner, self.pace, done=plan is not None)
         self._checked = 0  # pairs at the last check
 
     def begin(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Sequence
 
 from pytest_dbcluster.claims import critical_values
@@ -90,6 +91,7 @@ class BlockRunner:
         pairs, variants, cap = self.blocks.pairs, len(self.blocks.names), claim.cap or self.rules.cap
         ratio, low, high = claim.estimate or (None, None, None)
         look = critical_values.next_look(max(pairs, claim.first_look - 1), self.instances)
+        budget = None if math.isinf(self.rules.budget) else self.rules.budget  # events have none, and other looks
         return RoundProgress(
             test=self.test,
             load=self.source.load,
@@ -100,9 +102,9 @@ class BlockRunner:
             ratio=ratio,
             low=low,
             high=high,
-            next_look=None if look is None or look > cap else look,
+            next_look=None if look is None or look > cap or budget is None else look,
             last=(done.position + 1) % variants == 0,
             cap=cap,
             measured=measured,
-            budget=self.rules.budget,
+            budget=budget,
         )

@@ -10,6 +10,17 @@ from pytest_dbcluster.claims.block_order import PER_OPENING, Block
 from pytest_dbcluster.rounds.round import Round
 
 
+@dataclasses.dataclass(frozen=True)
+class BlockPlan:
+    """The blocks of a measurement whose number of rounds is fixed before the first one, without a warm-up."""
+
+    openings: int
+    """The number of opening blocks."""
+
+    per_opening: int
+    """The pairs of an opening block."""
+
+
 @dataclasses.dataclass
 class DrawnBlocks:
     """The blocks of a measurement. Variants are numbered from 0, in the order of ``names``.
@@ -25,6 +36,9 @@ class DrawnBlocks:
 
     openings: int
     """The number of opening blocks."""
+
+    per_opening: int = PER_OPENING
+    """The pairs of an opening block."""
 
     rounds: list[list[Round]] = dataclasses.field(init=False)
     """The rounds that count, by variant. The n-th rounds of all variants belong together, as the n-th pair."""
@@ -43,7 +57,7 @@ class DrawnBlocks:
 
     def __post_init__(self) -> None:
         self._empty()
-        self._order = block_order.blocks(len(self.names), self.seed, self.openings)
+        self._order = block_order.blocks(len(self.names), self.seed, self.openings, self.per_opening)
 
     def _empty(self) -> None:
         self.rounds, self.counted, self.void = [[] for _ in self.names], [], []
@@ -57,7 +71,7 @@ class DrawnBlocks:
     @property
     def next_pairs(self) -> int:
         """The number of pairs of the next block."""
-        return PER_OPENING if len(self.counted) < self.openings else 1
+        return self.per_opening if len(self.counted) < self.openings else 1
 
     def upcoming(self) -> Block:
         """The next block. It stays the same until it counts, so the opening blocks come first in any case."""
@@ -97,7 +111,7 @@ class DrawnBlocks:
         self.dropped = self.pairs
         self.restarts += 1
         self._empty()
-        self._order = block_order.blocks(len(self.names), self.seed + 2, self.openings)
+        self._order = block_order.blocks(len(self.names), self.seed + 2, self.openings, self.per_opening)
 
     def warm_up_order(self) -> Iterator[Block]:
         """Blocks for rounds that do not count."""
@@ -109,7 +123,7 @@ class DrawnBlocks:
 
     def pairs_before(self, done: Round) -> int:
         """The number of pairs that were drawn before the block of a round."""
-        return block_order.pairs_before(done.block, self.openings)
+        return block_order.pairs_before(done.block, self.openings, self.per_opening)
 
     def void_within(self, pairs: int) -> list[list[Round]]:
         """What was void and drawn again within the first ``pairs`` pairs, as ``void``."""

@@ -299,7 +299,7 @@ def _parameters(record: ClaimRecord) -> dict[str, str]:
         "metric": record.metric,
         "release": record.release,
         "profile": record.profile,
-        "ratio": wording.estimate(record.verdict),
+        ("ratio" if record.verdict.claim.of_kind.is_ratio else "measured"): wording.estimate(record.verdict),
         **published,
         **({} if record.drained is None else {"ratio with drain": formatting.ratio(record.drained)}),
         **{f"durability of {name}": text for name, text in record.durability.items()},

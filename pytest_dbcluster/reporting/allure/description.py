@@ -116,7 +116,7 @@ def _claim(record: ClaimRecord) -> str:
         "published": ", ".join(filter(None, (view.published, view.difference))),
         "needs": view.needs,
         "what to do": str(view.advice or ""),
-        "pairs": f"{record.verdict.pairs}, {record.measured_seconds:.0f} s measured",
+        f"{closing.unit_of(record)}s": f"{record.verdict.pairs}, {record.measured_seconds:.0f} s measured",
         "repeat": record.repeat,
     }
     heading = f"{words.SYMBOLS[state]} {_answer(record)}"

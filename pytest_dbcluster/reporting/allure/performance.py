@@ -51,10 +51,11 @@ def _samples(record: ClaimRecord, directory: str) -> Iterator[dict[str, Any]]:
 def _figures(record: ClaimRecord) -> Iterator[tuple[str, float, str]]:
     """Name, value and unit of each figure. Without an interval if there are too few pairs."""
     verdict = record.verdict
-    yield "ratio", verdict.ratio, OF_A_RATIO
-    if has_bounds(verdict.low, verdict.high):
-        yield "ratio, from", verdict.low, OF_A_RATIO
-        yield "ratio, to", verdict.high, OF_A_RATIO
-    for name in (record.candidate, record.baseline):
+    if verdict.claim.of_kind.is_ratio:
+        yield "ratio", verdict.ratio, OF_A_RATIO
+        if has_bounds(verdict.low, verdict.high):
+            yield "ratio, from", verdict.low, OF_A_RATIO
+            yield "ratio, to", verdict.high, OF_A_RATIO
+    for name in filter(None, (record.candidate, record.baseline)):
         if values := [value for value in rounds_csv.values(record, name) if math.isfinite(value)]:
             yield f"{record.metric} of {name}, median", statistics.median(values), metrics.unit(record.metric)

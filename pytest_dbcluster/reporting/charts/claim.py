@@ -13,7 +13,7 @@ from pytest_dbcluster.claims.claim import Verdict
 from pytest_dbcluster.claims.pairs import Pairs, log_difference
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.reporting import rounds_csv
-from pytest_dbcluster.reporting.charts import drawing, scales
+from pytest_dbcluster.reporting.charts import drawing, event, scales
 from pytest_dbcluster.reporting.charts.colours import GRID, INK, MARGIN, PAPER, PUBLISHED, SOFT, Style, style
 from pytest_dbcluster.reporting.records import ClaimRecord
 from pytest_dbcluster.reporting.tables import states
@@ -62,7 +62,7 @@ def has_bounds(low: float, high: float) -> bool:
 
 
 def drawable(record: ClaimRecord) -> bool:
-    """Whether a claim gets a chart: it has a pair, and matplotlib is installed."""
+    """Whether a claim gets a chart: it has a pair or a repetition, and matplotlib is installed."""
     return bool(record.verdict.pairs) and drawing.available()
 
 
@@ -78,8 +78,11 @@ def svg(record: ClaimRecord, name: str = "claim", *, titled: bool = True) -> str
         above, below = drawn.axes
         if titled:
             drawn.title(_title(record))
-        _draw_rounds(above, record)
-        _draw_looks(below, record)
+        if record.verdict.claim.of_kind.is_ratio:
+            _draw_rounds(above, record)
+            _draw_looks(below, record)
+        else:
+            event.draw(drawn, record)
         return drawn.file() if titled else drawn.svg()
 
 

@@ -21,7 +21,7 @@ UNIT_OF_LOSSES = "times the share that is kept"
 def text(records: Sequence[ClaimRecord]) -> bytes:
     """The file: a JSON list with the ratio of each claim about speed, where larger is better.
 
-    Claims about counters are left out, because less is better there, and so are claims without an estimate.
+    Claims about counters and events are left out, because less is better there, and so are claims without an estimate.
     """
     import msgspec
 
@@ -31,7 +31,8 @@ def text(records: Sequence[ClaimRecord]) -> bytes:
 def _entries(records: Sequence[ClaimRecord]) -> Iterator[dict[str, object]]:
     for record in records:
         verdict = record.verdict
-        if metrics.is_counter(record.metric) or not math.isfinite(verdict.ratio):
+        about_speed = verdict.claim.of_kind.is_ratio and not metrics.is_counter(record.metric)
+        if not about_speed or not math.isfinite(verdict.ratio):
             continue
         low, high = (formatting.ratio(end) for end in (verdict.low, verdict.high))
         said = f"{STATES[verdict.outcome]} after {formatting.quantity(verdict.pairs, 'pair')}"

@@ -139,6 +139,8 @@ def _row(record: ClaimRecord) -> str:
 
 def bar(record: ClaimRecord) -> str:
     """The interval of a ratio on an axis of logarithms from 1/8 to 8: ``·····│──●──·``, cut off at the ends."""
+    if not record.verdict.claim.of_kind.is_ratio:
+        return " " * BAR
     least, most, _ = closing.deciding_interval(record)
     low, at, high = (_place(value) for value in (least, record.verdict.ratio, most))
     if at is None:

@@ -24,7 +24,21 @@ from pytest_dbcluster.reporting.page import causes, words
 from pytest_dbcluster.reporting.records import ClaimRecord
 from pytest_dbcluster.reporting.tables import closing, parts
 from pytest_dbcluster.rounds import metrics
+from pytest_dbcluster.rounds.outages.outage import Outage
 from pytest_dbcluster.rounds.round import Round
+
+# What a repetition of an event cost; seconds count from the event.
+OUTAGE = (
+    "node",
+    "stall, s",
+    "begins, s",
+    "without commit, s",
+    "commits/s before",
+    "lost and invented",
+    "unknown",
+    "connections lost",
+    "whole again, s",
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -99,9 +113,14 @@ class ClaimView:
         """The releases, the provisioner and the storage."""
         return ", ".join(filter(None, (self.record.release, self.record.provisioner, self.record.storage)))
 
+    @property
+    def title(self) -> str:
+        """What is measured."""
+        return "measured ratio" if self.record.verdict.claim.of_kind.is_ratio else "measured"
+
     @functools.cached_property
     def measured(self) -> str:
-        """The measured ratio."""
+        """The measured ratio, or seconds of an event."""
         return words.ratio(self.shown)
 
     @functools.cached_property
@@ -109,7 +128,7 @@ class ClaimView:
         """The interval that decided, with its level; with ``closer`` its interval."""
         record = self.shown
         low, high, level = closing.deciding_interval(record)
-        return f"{level}: {formatting.interval(low, high, record.verdict.claim.limits)}"
+        return f"{level}: {wording.interval(record.verdict, (low, high))}"
 
     @functools.cached_property
     def published(self) -> str:
@@ -219,6 +238,17 @@ class ClaimView:
         return Table(("node, cores used", *self._rounds), tuple(rows)) if rows else None
 
     @functools.cached_property
+    def repetitions(self) -> Table | None:
+        """By repetition of an event, what it cost the load; None for claims about rounds."""
+        rows = tuple(
+            (f"{name} {number}", *_outage_cells(drawn.outage))
+            for name, many in self.shown.rounds.items()
+            for number, drawn in enumerate(many, 1)
+            if drawn.outage
+        )
+        return Table(("repetition", *OUTAGE), rows) if rows else None
+
+    @functools.cached_property
     def variables(self) -> Table | None:
         """The server variables that differ."""
         rows = tuple((name, *values) for name, values in self.record.differences.items())
@@ -272,6 +302,22 @@ def view(
         if isinstance(part, functools.cached_property):
             getattr(made, name)
     return made
+
+
+def _outage_cells(found: Outage) -> tuple[str, ...]:
+    """The cells of OUTAGE."""
+    books, returned = found.books, found.returned
+    return (
+        found.node or NOTHING,
+        f"{'> ' if found.censored else ''}{found.stall:.2f}",
+        f"{found.stall_at:.2f}",
+        f"{found.without_commit:.2f}",
+        words.figure(found.usual.rate),
+        f"{books.lost} and {books.invented} of {books.acknowledged}" if books else NOTHING,
+        str(found.unknown),
+        str(found.connections_lost),
+        f"{returned.seconds:.1f} {returned.how}".strip() if returned else NOTHING,
+    )
 
 
 def _cause_row(cause: causes.Cause) -> tuple[str, ...]:

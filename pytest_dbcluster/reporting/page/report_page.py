@@ -234,6 +234,7 @@ def _forests(keyed: Keyed) -> list[tuple[str, str, str]]:
         forest.Line(record, _name(record, source if runs else None, release=releases), key and f"#{key}")
         for source, record, key in keyed
     ]
+    lines = [line for line in lines if line.record.verdict.claim.of_kind.is_ratio]
     kinds = (
         ("Ratio of speed", [line for line in lines if not forest.counter(line.record)]),
         ("Ratio of a counter", [line for line in lines if forest.counter(line.record)]),

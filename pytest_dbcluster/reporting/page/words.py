@@ -18,7 +18,7 @@ def names(record: ClaimRecord) -> tuple[str, ...]:
     """The variants as the claim writes them (``Claim.call``)."""
     if record.verdict.claim.of_kind.candidate_last:
         return tuple(record.rounds)[::-1]
-    return record.candidate, record.baseline
+    return (record.candidate, *([record.baseline] if record.baseline else []))
 
 
 def sentence(record: ClaimRecord) -> str:

@@ -54,7 +54,8 @@ def digests(
     variants, loads: those of the question, in its order. instances: the number of instances of each variant.
     """
     claim = question.claim
-    asked = {CLAIM: _digest(claim.kind, claim.margin, question.metric, question.asserted)}
+    share = (claim.share,) if claim.share != 0.5 else ()
+    asked = {CLAIM: _digest(claim.kind, claim.margin, *share, question.metric, question.asserted)}
     return asked | _digests_of_measurement(variants, loads, conditions, instances)
 
 

@@ -20,6 +20,7 @@ from pytest_dbcluster.reporting.tables.layout import Row, TableBlock
 from pytest_dbcluster.rounds.round import DRAINED, Round
 
 PUBLISHED = "published: the same ratio in the publication that the test names"  # what ``published 7.41x`` means
+EVENTS = ", about events"  # after the title of claims that compare no ratios
 UNREAD = "not asserted"  # of a claim that its test did not read
 # The titles of claims and tests, by their state.
 DECIDED, OPEN = "performance claims", "inconclusive: neither pass nor failure"
@@ -38,7 +39,12 @@ def blocks(
     """
     releases = several(records)
     titles = dict.fromkeys(TITLES.values())
-    claims = [_block(title, rows, releases) for title in titles if (rows := of_title(title, records))]
+    claims = [
+        block(f"{title}{EVENTS if events else ''}", rows, releases)
+        for title in titles
+        for events, block in ((False, _block), (True, _block_of_events))
+        if (rows := [one for one in of_title(title, records) if one.verdict.claim.of_kind.is_ratio is not events])
+    ]
     left = [Row((test.test, test.outcome, test.reason)) for test in states.tests_without_claim(records, tests)]
     without = [TableBlock("tests without a verdict", ("test", "outcome", "reason"), tuple(left))] if left else []
     return [*claims, *without, *tables(records, drawn)]
@@ -65,6 +71,26 @@ def _block(title: str, records: Sequence[ClaimRecord], releases: bool) -> TableB
     level = f"ratio ({wording.level(records[0].verdict)})"
     columns = ("claim", "load", *(["release"] if releases else []), level, "published", "verdict", "pairs", "seconds")
     return TableBlock(title, columns, tuple(_row(record, releases) for record in records))
+
+
+def _block_of_events(title: str, records: Sequence[ClaimRecord], releases: bool) -> TableBlock:
+    """One row for each claim about an event. Their intervals may have different levels, so each row has its own."""
+    columns = ("claim", "load", *(["release"] if releases else []), "measured", "level", "verdict", "repetitions")
+    return TableBlock(title, columns, tuple(_event_row(record, releases) for record in records))
+
+
+def _event_row(record: ClaimRecord, releases: bool) -> Row:
+    verdict = record.verdict
+    cells = (
+        record.text,
+        record.load,
+        *([record.release] if releases else []),
+        wording.estimate(verdict),
+        wording.level(verdict),
+        word(record),
+        str(verdict.pairs),
+    )
+    return Row(cells, states.COLOURS.get(states.state(record), ""), "; ".join(_remarks(record)))
 
 
 def _row(record: ClaimRecord, releases: bool) -> Row:
@@ -167,13 +193,21 @@ def one_line(record: ClaimRecord) -> str:
     guard = f", 90 % ({interval})" if (interval := guard_interval(record)) else ""
     return (
         f"{word(record)}  {record.text}  {record.load}  {wording.estimate(verdict)}{guard}{published}, "
-        f"{formatting.quantity(verdict.pairs, 'pair')}, {record.measured_seconds:.0f} s{reason}"
+        f"{formatting.quantity(verdict.pairs, unit_of(record))}, {record.measured_seconds:.0f} s{reason}"
     )
+
+
+def unit_of(record: ClaimRecord) -> str:
+    """What a verdict counts: ``pair``, or ``repetition`` of an event."""
+    return "pair" if record.verdict.claim.of_kind.is_ratio else "repetition"
 
 
 def legend(records: Sequence[ClaimRecord]) -> str:
     """The line below the table that explains the columns ``ratio`` and ``published``."""
-    level = wording.level(records[0].verdict)
+    ratios = [record for record in records if record.verdict.claim.of_kind.is_ratio]
+    if not ratios:
+        return "measured: seconds, or the share of the events that lost a transaction; in brackets their interval"
+    level = wording.level(ratios[0].verdict)
     published = f". {PUBLISHED[0].upper()}{PUBLISHED[1:]}" if has_published(records) else ""
     return (
         "ratio: speed of the first named / speed of the other; for .lower() the counter instead of the speed, for a "

@@ -75,7 +75,7 @@ def of_claim(
     verdict = record.verdict
     state = states.state(record)
     low, high, level = closing.deciding_interval(record)
-    bounds = verdict.claim.ratios
+    bounds, has_ratio = verdict.claim.ratios, verdict.claim.of_kind.is_ratio
     letters = interval_bar.ASCII if ascii_only else interval_bar.LINES
     command = rerun(record, located) if remarks else ""
     return TerminalEntry(
@@ -84,7 +84,7 @@ def of_claim(
         names=tuple(record.rounds),
         load=record.load,
         details=(*_details(record, low, high, level), *([record.release] if release else [])),
-        bar=interval_bar.bar(verdict.ratio, low, high, bounds, letters=letters),
+        bar=interval_bar.bar(verdict.ratio, low, high, bounds, letters=letters) if has_ratio else "",
         below=(*(closing.remarks(record) if remarks else []), *_why(record, command, remarks=remarks)),
         command=command,
     )
@@ -132,7 +132,7 @@ def _claim_range(claim: Claim) -> str:
     """The range of ratios that the claim asserts: ``> 1.50x``, ``-10 % .. +11 %``."""
     if len(claim.ratios) > 1:
         return claim.of_kind.range_text(claim)
-    [bound] = map(formatting.bound, claim.ratios)
+    [bound] = map(claim.of_kind.bound_text, claim.ratios)
     return f"< {bound}" if math.isinf(claim.bounds[0]) else f"> {bound}"
 
 

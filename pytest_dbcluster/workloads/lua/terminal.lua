@@ -104,7 +104,24 @@ local function now()
 end
 terminal.now = now
 
--- Sleeps until a time. Returns false when the run ended meanwhile, because another thread failed.
+-- Whether the run goes on: no other thread failed, and nobody made the file that tells the load to stop. A thread looks
+-- for the file once in NAP seconds. It ends after the transaction that runs.
+local function goes_on(t)
+   if not C.sb_more_events(t.thread) then return false end
+   if t.stop == "" or t.stopped then return not t.stopped end
+   local at = now()
+   if at >= t.looks then
+      t.looks = at + NAP
+      local file = io.open(t.stop)
+      if file then
+         file:close()
+         t.stopped, t.deadline, t.limit = true, at, at
+      end
+   end
+   return not t.stopped
+end
+
+-- Sleeps until a time. Returns false when the run ended meanwhile: another thread failed, or the load was told to stop.
 local function sleep_until(t, moment)
    while true do
       local wake = math.min(moment, now() + NAP)
@@ -112,7 +129,7 @@ local function sleep_until(t, moment)
       box[0].seconds = math.floor(wake)
       box[0].nanoseconds = (wake - math.floor(wake)) * 1e9
       C.terminal_sleep(MONOTONIC, ABSOLUTE, box, nil)
-      if not C.sb_more_events(t.thread) then return false end
+      if not goes_on(t) then return false end
    end
 end
 
@@ -212,6 +229,13 @@ local function connect(t)
    end
 end
 
+-- Keeps the time of an error, to a tenth of a second. node: empty while connecting.
+local function note_error(t, number, node, committing)
+   if not t.commits or not t.begun then return end
+   local tenth = math.floor((now() - t.begun) * 10)
+   count(t.failures, table.concat({tenth, number, committing and 1 or 0, node or ""}, " "))
+end
+
 -- Whether a connect that failed may succeed later; sysbench reports only these two texts for an error without a number.
 local function again(problem)
    if type(problem) == "table" then return lost[problem.sql_errno] or conflicts[problem.sql_errno] end
@@ -223,14 +247,17 @@ end
 -- Returns false when there is no connection until the end, or an error that no retry can solve: see ends.
 local function connected(t)
    while not t.con do
-      if now() >= t.limit or not C.sb_more_events(t.thread) then return false end
+      if now() >= t.limit or not goes_on(t) then return false end
       local ok, problem = pcall(connect, t)
       if not ok then
          if not again(problem) then
             if type(problem) ~= "table" then error(problem, 0) end
-            ends(t, problem)
-            return false
+            if not t.outlives then
+               ends(t, problem)
+               return false
+            end
          end
+         note_error(t, type(problem) == "table" and problem.sql_errno or 0, "", false)
          sleep_until(t, now() + PAUSE)
       end
    end
@@ -260,7 +287,7 @@ local function roll_back(t)
 end
 
 -- After an attempt that ended in an error: "retry", "unknown", or "failed" for an error that no list above has: then
--- t.problem is set, and the load ends. At COMMIT such an error means unknown too.
+-- t.problem is set, and the load ends unless it outlives errors. At COMMIT such an error means unknown too.
 local function settle(t, problem, tries)
    local committing = t.committing
    t.committing = false
@@ -269,13 +296,19 @@ local function settle(t, problem, tries)
    local at = t.errors[t.node] or {}
    t.errors[t.node] = at
    count(at, number)
+   note_error(t, number, t.node, committing)
    if lost[number] then
       t.lost = t.lost + 1
       drop(t)
       return committing and "unknown" or "retry"
    end
    if not conflicts[number] and not (load.retries and load.retries(problem)) then
-      ends(t, problem, committing)
+      if t.outlives then -- an event may cause any error: another connection may have a server without it
+         drop(t)
+         sleep_until(t, now() + PAUSE)
+      else
+         ends(t, problem, committing)
+      end
       return committing and "unknown" or "failed"
    end
    if not roll_back(t) then
@@ -313,7 +346,7 @@ local function attempts(t, entry, kind, input, began)
       local what = settle(t, result, tries)
       began = lose(entry, began)
       if what ~= "retry" then return what, tries end
-      if tries >= t.attempts or began >= t.limit or not C.sb_more_events(t.thread) then return "failed", tries end
+      if tries >= t.attempts or began >= t.limit or not goes_on(t) then return "failed", tries end
    end
 end
 
@@ -335,6 +368,10 @@ local function transaction(t, start, begins)
          count(t.by_tenth, math.floor((ended - t.begun) * 10) + 1)
       end
    end
+   if t.commits and outcome == "committed" then
+      local moments = t.commits[kind]
+      moments[#moments + 1] = math.floor((now() - t.begun) * 1000)
+   end
    if load.done then load.done(t, kind, input, outcome) end
    if t.reconnects then drop(t) end
    return not t.problem
@@ -347,7 +384,7 @@ local function pause(t)
 end
 
 local function closed_loop(t)
-   while C.sb_more_events(t.thread) do
+   while goes_on(t) do
       if t.pauses and not sleep_until(t, math.min(now() + pause(t), t.deadline)) then return end
       local start = now()
       if start >= t.deadline or not transaction(t, start, start) then return end
@@ -361,10 +398,10 @@ local function open_loop(t)
    while start < t.deadline do
       t.offered = t.offered + 1
       if t.going then
-         local goes_on = now() < t.limit and sleep_until(t, start)
+         local in_time = now() < t.limit and sleep_until(t, start)
          local begins = now()
          t.delay = begins - start -- of the last one that began, or of the first that did not
-         t.going = goes_on and transaction(t, start, begins)
+         t.going = in_time and transaction(t, start, begins)
       end
       start = start + gap(t)
    end
@@ -445,7 +482,8 @@ local function begin_thread(thread)
       errors = {}, lost = 0, by_tenth = {}, offered = 0, going = true, entries = {}, keeps = option("ledger"),
       random = seeded.generator(seed, id, 0).range, gaps = seeded.generator(seed, id, 1),
       waits = seeded.generator(seed, id, 2), mean_pause = tonumber(option("pause")), reconnects = option("reconnect"),
-      idle = {},
+      idle = {}, stop = option("stop"), stopped = false, looks = 0, outlives = option("outlives"),
+      commits = option("times") and {} or nil, failures = {},
    }
    local rate = tonumber(option("arrival_rate"))
    t.mean_gap = rate > 0 and terminals / rate or 0
@@ -457,6 +495,7 @@ local function begin_thread(thread)
          attempts = {}, committed = 0, rolled_back = 0, failed = 0, unknown = 0, aborted_seconds = 0,
          latencies = terminal.histogram(),
       }
+      if t.commits then t.commits[kind] = {} end
    end
    local ok, problem = pcall(connect, t)
    if option("idle") > 0 then -- a second turn, which begins when all threads are connected
@@ -484,6 +523,7 @@ local function run_thread(id)
    local cpu, process = clock(THREAD_CPU), clock(PROCESS_CPU)
    t.begun = common_start()
    t.late = now() - t.begun
+   t.began_at = clock(REALTIME) - t.late
    t.deadline = t.begun + t.seconds
    t.limit = t.deadline + (paced and t.seconds or 0)
    if paced then open_loop(t) else closed_loop(t) end
@@ -546,6 +586,10 @@ local function reported(t)
       entry.attempts, entry.latencies = pairs_of(entry.attempts), terminal.counts(entry.latencies)
       found.kinds[name] = entry
    end
+   if t.commits then
+      found.began_at, found.commits, found.failures = t.began_at, {}, pairs_of(t.failures)
+      for kind, name in ipairs(load.kinds) do found.commits[name] = t.commits[kind] end
+   end
    for name, value in pairs(load.report and load.report(t) or {}) do found[name] = value end
    return found
 end
@@ -582,6 +626,9 @@ terminal.options = {
    ready = {"file that says that all threads are connected, with go", ""},
    go = {"file with the time to begin (seconds since 1970), empty to begin at once", ""},
    reports = {"directory of the reports", "."},
+   stop = {"file that tells the load to stop, empty for none", ""},
+   times = {"whether the time of each commit and error is kept", false},
+   outlives = {"whether the load goes on after errors that no retry solves", false},
    token = {"goes into the reports", ""},
    ledger = {"whether more is kept than outcomes; off only to measure what keeping it takes", true},
 }

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pytest_dbcluster import calls, formatting
 from pytest_dbcluster.errors import ConfigError, WorkloadError
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pytest_dbcluster.rounds.ledger import Ledger
     from pytest_dbcluster.workloads.sysbench_driver import Call
     from pytest_dbcluster.workloads.tpcc.books import OrderBalance
+    from pytest_dbcluster.workloads.until_stopped import StoppedLoad, UntilStopped
 
 VERSION = 2  # of the tables; raise it if tpcc_schema.lua, tpcc_load.lua or digests.py make other tables
 TYPES = ("new_order", "payment", "order_status", "delivery", "stock_level")  # of transactions
@@ -82,6 +83,8 @@ class TPCC(DriverWorkload):
     tls: bool = False
 
     database = SCHEMA
+    keeps_books: ClassVar[bool] = True
+    """Whether it knows what became of its acknowledged transactions."""
 
     def _check_fields(self) -> None:
         truths = ("thinking", "partitioned", "foreign_keys")
@@ -180,13 +183,37 @@ class TPCC(DriverWorkload):
     def reset(self, setting: Setting) -> None:
         """Do nothing: the tables grow, as the specification requires."""
 
-    def observe(self, setting: Setting, *, outlive: bool = False) -> tuple[RunResult, list[dict[str, Any]]]:
+    def run_until_stopped(self, setting: Setting, until: UntilStopped) -> StoppedLoad:
+        """Run until ``until`` says so, whatever errors the servers return. Its books are the New-Orders."""
+        from pytest_dbcluster.rounds.outages.outage import Books
+        from pytest_dbcluster.workloads import until_stopped
+        from pytest_dbcluster.workloads.tpcc import books
+
+        cluster = setting.cluster
+        own = books.OrderBook.start(cluster.writers[0])
+        result, reports = self.observe(setting, outlive=True, until=until)
+        with own.round() as heard:
+            heard(reports)
+
+        def balance() -> Books:
+            found = own.balance(cluster.nodes[-1])
+            books.book_of(cluster).discard(found.lost)  # reported here, and not again by the checks of later rounds
+            lost, invented = len(found.lost), len(found.invented)
+            return Books(found.acknowledged, lost, invented, found.unknown_there, found.unknown_gone)
+
+        times = until_stopped.load_times(reports, reading=frozenset(READ_ONLY))
+        return until_stopped.StoppedLoad(result, times, sum(report["lost"] for report in reports), balance)
+
+    def observe(
+        self, setting: Setting, *, outlive: bool = False, until: UntilStopped | None = None
+    ) -> tuple[RunResult, list[dict[str, Any]]]:
         """Run one round, and return its result and the report of each thread. ``violations`` compares its orders.
 
         Afterwards it looks up New-Orders of unknown outcome. outlive: return even if a node died during the round,
-        without looking anything up. Raises what ``run`` raises.
+        without looking anything up. until: tells the load to stop. Raises what ``run`` raises.
         """
         call = self._call(setting, self.to, threads=self.threads)
+        call = dataclasses.replace(call, until=until)
         with books.book_of(setting.cluster).round() as heard:
             result, reports = self._drive(call, setting, outlive=outlive, heard=heard)
         if result.ledger and not outlive:

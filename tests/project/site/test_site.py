@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import pytest_dbcluster
-from pytest_dbcluster import reasons, registry, storage_profiles
+from pytest_dbcluster import reasons, registry, spec
 from pytest_dbcluster.claims.claim import KINDS
 from pytest_dbcluster.cli import main
 from pytest_dbcluster.plugin import command_line
@@ -106,14 +106,14 @@ def variables():
 NAMES = {
     "option": options,
     "counter": lambda: set(counters.NAMES),
-    "metric": lambda: set(metrics.NAMES),
+    "metric": lambda: {*metrics.NAMES, *metrics.OF_EVENTS},
     "claim": claims,
     "workload": workloads,
     "topology": lambda: own("topology"),
     "proxy": lambda: own("proxy"),
     "provisioner": lambda: own("provisioner"),
     "release": lambda: {offer.name for offer in catalogue.OFFERS},
-    "storage": lambda: set(storage_profiles.PROFILES),
+    "storage": lambda: set(spec.STORAGE_PROFILES),
     "reason": lambda: {reason.name for reason in reasons.REASONS},
 }
 

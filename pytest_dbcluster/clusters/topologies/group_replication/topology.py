@@ -45,6 +45,7 @@ POLL = 0.01
 class GroupReplication(Topology):
     """The members of one group: single-primary unless the spec sets group_replication_single_primary_mode=OFF."""
 
+    elects_writers = True
     adoption: Mapping[str, object] = {"adoptFromGR": True}
 
     def __init__(self) -> None:
@@ -204,6 +205,11 @@ class GroupReplication(Topology):
                 f"node {node.name} could not join its group{taken}: {start.error or 'it keeps retrying'}; the last "
                 f"lines of its error log ({node.log}):\n    {log}"
             )
+
+    def counting(self, node: Node, living: Sequence[Node]) -> list[str]:
+        """Return the living members whose view still has the lost node."""
+        states = {peer.name: members.view(peer, [*living, node]).states.get(node.name) for peer in living}
+        return [f"{name} still sees {node.name} as {state}" for name, state in states.items() if state]
 
     def rejoin(self, node: Node, nodes: Sequence[Node]) -> None:
         """Start one node again, or let a running node that left the group join again.

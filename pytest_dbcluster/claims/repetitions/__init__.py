@@ -1,0 +1,10 @@
+"""The statistics of claims about an event, such as a killed server: its repetitions are compared in seconds.
+
+- ``samples``: the values of the repetitions of one variant, of which some may be lower bounds.
+- ``order_statistics``: the interval of a median or another quantile, from independent repetitions of one variant.
+- ``permutation``: the interval of a difference of two variants, from blocks of repetitions in random order.
+- ``kind``: what the kinds of these claims have in common; each kind is a file of ``claims.kinds``.
+- ``wording``: the message of their verdicts.
+"""
+
+__all__ = ["kind", "order_statistics", "permutation", "samples", "wording"]

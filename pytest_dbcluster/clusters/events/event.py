@@ -1,0 +1,117 @@
+"""Event: the base class of what happens to a cluster under load, and which node it happens to."""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+import re
+import time
+from collections.abc import Sequence
+
+from pytest_dbcluster import wait
+from pytest_dbcluster.clusters.cluster import Cluster
+from pytest_dbcluster.clusters.servers.node import Node
+from pytest_dbcluster.clusters.topology import Rejoins, Topology
+from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.formatting import quantity
+from pytest_dbcluster.rounds.outages.outage import Returned
+from pytest_dbcluster.spec import ClusterSpec
+
+WRITER, OTHER = "writer", "other"
+NUMBERED = re.compile(r"node([1-9][0-9]*)")
+WHOLE_SECONDS = 300.0  # until a cluster must be whole again
+
+
+@dataclasses.dataclass
+class Happened:
+    """What an event has done."""
+
+    at: float
+    """When it began, in seconds since 1970 (UTC)."""
+
+    node: str = ""
+    """The name of the node; empty for an event without a node."""
+
+    marks: dict[str, float] = dataclasses.field(default_factory=dict)
+    """By name of a step, the seconds since the event when it was seen."""
+
+    void: str = ""
+    """Why it is not proven that the event happened; empty if it is."""
+
+    returned: Returned | None = None
+    """How the node came back, if it did so under load."""
+
+    def mark(self, step: str) -> None:
+        """Note that a step is seen now."""
+        self.marks[step] = time.time() - self.at
+
+
+class Event(abc.ABC):
+    """Something that happens to a cluster under load: a frozen dataclass with a short text."""
+
+    @abc.abstractmethod
+    def check(self, spec: ClusterSpec, topology: Topology) -> None:
+        """Raise ConfigError for a cluster that cannot have the event. It is called before anything starts."""
+
+    @abc.abstractmethod
+    def act(self, cluster: Cluster) -> Happened:
+        """Let it happen, and prove it. The load runs meanwhile. Raises ProvisionError."""
+
+    def restore(self, cluster: Cluster, happened: Happened) -> Returned | None:
+        """Make the cluster whole again, after the load has ended. Returns how the node came back.
+
+        None for a node that did not leave. Raises ProvisionError if the cluster does not become whole.
+        """
+        wait.until(cluster.problems, f"cluster {cluster.spec} after {self}", seconds=WHOLE_SECONDS)
+        return happened.returned
+
+    def leaves_load(self, spec: ClusterSpec, topology: Topology, *, only_writer: bool) -> bool:
+        """Whether a load that connects to the writer alone still commits, or does so again during the event.
+
+        only_writer: whether the load has no other endpoint than the first node that accepts writes.
+        """
+        return True
+
+
+def check_node(node: object, event: str, spec: ClusterSpec, topology: Topology) -> None:
+    """Raise ConfigError for a node that the cluster does not have, and for a topology without this power."""
+    number = NUMBERED.fullmatch(str(node))
+    if node not in (WRITER, OTHER) and not number:
+        raise ConfigError(f'{event}: the node is "{WRITER}", "{OTHER}" or a name such as "node2", not {node!r}')
+    if (number and int(number[1]) > spec.nodes) or (node == OTHER and spec.nodes < 2):
+        raise ConfigError(f"{event}: cluster {spec} has {quantity(spec.nodes, 'node')}")
+    if not isinstance(topology, Rejoins) or topology.servers(spec.nodes) != spec.nodes:
+        raise ConfigError(
+            f"{event}: we cannot start one node of the topology {spec.topology} again; for drbd use measure.failover"
+        )
+
+
+def check_seconds(name: str, value: object) -> None:
+    """Raise ConfigError for anything but seconds above 0 and up to 300."""
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value <= WHOLE_SECONDS:
+        raise ConfigError(f"{name}={value!r}: it accepts seconds above 0 and up to {WHOLE_SECONDS:g}")
+
+
+def target(name: str, cluster: Cluster) -> Node:
+    """The node of this name; ``writer`` is the first that accepts writes, ``other`` the last other node."""
+    if name == WRITER:
+        return cluster.writers[0]
+    if name == OTHER:
+        writer = cluster.writers[0]
+        return next(node for node in reversed(cluster.nodes) if node is not writer)
+    return next(node for node in cluster.nodes if node.name == name)
+
+
+def others(node: Node, cluster: Cluster) -> Sequence[Node]:
+    """The running nodes beside this one."""
+    return [peer for peer in cluster.nodes if peer is not node and peer.running]
+
+
+def rejoin(node: Node, cluster: Cluster) -> Returned:
+    """Start a node again, and wait until the cluster is whole. Raises ProvisionError."""
+    began, seen = time.monotonic(), node.log_size()
+    topology = cluster.topology
+    assert isinstance(topology, Rejoins), "``check_node`` refuses others"
+    topology.rejoin(node, cluster.members)
+    wait.until(cluster.problems, f"cluster {cluster.spec} with {node.name}", seconds=WHOLE_SECONDS)
+    return Returned(time.monotonic() - began, cluster.topology.how_joined(node.log_text(seen)))

@@ -1,0 +1,87 @@
+"""``Kill``: the process of a server ends at once, as in a crash (SIGKILL)."""
+
+from __future__ import annotations
+
+import dataclasses
+import signal
+import time
+
+from pytest_dbcluster import wait
+from pytest_dbcluster.clusters.cluster import Cluster
+from pytest_dbcluster.clusters.events import event
+from pytest_dbcluster.clusters.events.event import Event, Happened
+from pytest_dbcluster.clusters.servers.node import Node
+from pytest_dbcluster.clusters.topology import Topology
+from pytest_dbcluster.errors import ConfigError, NotReady
+from pytest_dbcluster.rounds.outages.outage import Returned
+from pytest_dbcluster.spec import ClusterSpec
+
+ENDED_SECONDS = 10.0
+UNSEEN_SECONDS = 120.0  # until the peers of a killed node no longer count it
+
+
+@dataclasses.dataclass(frozen=True)
+class Kill(Event):
+    """End a server's process with SIGKILL, as a crash does. Its host and its files stay."""
+
+    node: str = event.WRITER
+    """``writer``, ``other`` (the last node that is not the writer), or a name such as ``node2``."""
+
+    restart: bool | None = None
+    """Whether the server starts again at once, while the load runs, as a service manager does. False: it starts after
+    the load has ended. None: at once only if no other node takes over its writes.
+    """
+
+    def __str__(self) -> str:
+        return f"kill {self.node}{' and restart' if self.restart else ''}"
+
+    def check(self, spec: ClusterSpec, topology: Topology) -> None:
+        """Raise ConfigError for a node that the cluster does not have."""
+        event.check_node(self.node, f"Kill({self.node!r})", spec, topology)
+        if self.restart not in (None, True, False):
+            raise ConfigError(f"Kill(restart={self.restart!r}): it accepts True, False or None")
+
+    def leaves_load(self, spec: ClusterSpec, topology: Topology, *, only_writer: bool) -> bool:
+        """Not if the only endpoint of the load is gone until the load ends."""
+        hits = self.node in (event.WRITER, "node1")
+        restarts = not topology.elects_writers if self.restart is None else self.restart
+        return not hits or restarts or (topology.elects_writers and not only_writer)
+
+    def act(self, cluster: Cluster) -> Happened:
+        """Kill the server. The proof is the signal in its exit status, and that its peers no longer count it."""
+        node = event.target(self.node, cluster)
+        alone = node in cluster.writers and not cluster.topology.elects_writers
+        happened = _kill(node, cluster)
+        if (alone if self.restart is None else self.restart) and not happened.void:
+            happened.returned = event.rejoin(node, cluster)
+            happened.mark("whole")
+        return happened
+
+    def restore(self, cluster: Cluster, happened: Happened) -> Returned | None:
+        """Start the server again, if it did not start under load."""
+        node = event.target(happened.node, cluster)
+        if not node.running:
+            return event.rejoin(node, cluster)
+        return super().restore(cluster, happened)
+
+
+def _kill(node: Node, cluster: Cluster) -> Happened:
+    process, living = node.process, event.others(node, cluster)
+    if process is None or process.status() is not None:
+        return Happened(time.time(), node.name, void=f"{node.name} did not run before the event")
+    node.sql.close()
+    happened = Happened(time.time(), node.name)
+    process.signal(signal.SIGKILL)
+    try:
+        wait.until(lambda: [] if process.status() is not None else ["it still runs"], node.name, seconds=ENDED_SECONDS)
+        happened.mark("ended")
+        wait.until(
+            lambda: cluster.topology.counting(node, living), f"the others' view of {node.name}", seconds=UNSEEN_SECONDS
+        )
+        if living and cluster.topology.elects_writers:
+            happened.mark("evicted")
+    except NotReady as error:
+        happened.void = f"the kill of {node.name} is not proven: {error}"
+    if process.status() not in (None, -signal.SIGKILL):
+        happened.void = f"{node.name} ended with {process.status()}, not by our signal"
+    return happened

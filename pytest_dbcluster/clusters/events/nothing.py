@@ -1,0 +1,26 @@
+"""``Nothing``: the control, in which nothing happens. Its stalls are the noise of the load and the machine."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+
+from pytest_dbcluster.clusters.cluster import Cluster
+from pytest_dbcluster.clusters.events.event import Event, Happened
+from pytest_dbcluster.clusters.topology import Topology
+from pytest_dbcluster.spec import ClusterSpec
+
+
+@dataclasses.dataclass(frozen=True)
+class Nothing(Event):
+    """The control: the load runs as it does through an event, and nothing happens."""
+
+    def __str__(self) -> str:
+        return "nothing"
+
+    def check(self, spec: ClusterSpec, topology: Topology) -> None:
+        """Every cluster can have it."""
+
+    def act(self, cluster: Cluster) -> Happened:
+        """Do nothing."""
+        return Happened(time.time())

@@ -1,0 +1,15 @@
+"""Events: what happens to a cluster while a workload runs, for ``measure.event``.
+
+- ``Kill``: a server's process ends at once.
+- ``Pause``: a server's process is stopped for some seconds.
+- ``Nothing``: the control, in which nothing happens.
+"""
+
+from __future__ import annotations
+
+from pytest_dbcluster.clusters.events.event import Event
+from pytest_dbcluster.clusters.events.faults.kill import Kill
+from pytest_dbcluster.clusters.events.faults.pause import Pause
+from pytest_dbcluster.clusters.events.nothing import Nothing
+
+__all__ = ["Event", "Kill", "Nothing", "Pause"]

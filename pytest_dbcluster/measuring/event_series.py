@@ -1,0 +1,233 @@
+"""EventSeries: the repetitions of an event on one variant, and the claims that a test makes about them.
+
+The number of repetitions is fixed before the first one (``times``). All claims share the repetitions.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+
+from pytest_dbcluster import calls, registry
+from pytest_dbcluster.claims import kinds
+from pytest_dbcluster.claims.claim import Claim, Outcome, Verdict
+from pytest_dbcluster.claims.repetitions.kind import RepetitionKind, verdict_of
+from pytest_dbcluster.claims.repetitions.permutation import PER_BLOCK
+from pytest_dbcluster.errors import ConfigError, Inconclusive
+from pytest_dbcluster.formatting import quantity
+from pytest_dbcluster.measuring import remarks
+from pytest_dbcluster.measuring.answer import Answer, Compared
+from pytest_dbcluster.measuring.drawing.blocks import BlockPlan
+from pytest_dbcluster.measuring.measurement import Measurement
+from pytest_dbcluster.measuring.question import Question
+from pytest_dbcluster.rounds import metrics
+from pytest_dbcluster.rounds.outages.outage import Outage
+from pytest_dbcluster.rounds.round import Round
+
+DURATIONS = tuple(name for name, unit in metrics.OF_EVENTS.items() if unit)
+
+
+@dataclasses.dataclass(frozen=True)
+class EventSeries:
+    """The repetitions of an event on one variant, and the claims about them. Nothing happens before a claim is made.
+
+    A claim lets the event happen ``times`` times on each variant, in random order. ``assert answer`` passes if the
+    claim holds, raises ClaimFailed if it fails, and Inconclusive otherwise. Making a claim raises ConfigError for a
+    wrong bound or metric, and for repetitions that can decide nothing. It raises SeriesVoid if too many repetitions are
+    void, or if a check of the clusters fails.
+    """
+
+    measurement: Measurement = dataclasses.field(repr=False)
+    """The measurement that draws the repetitions."""
+
+    number: int
+    """The number of the variant in the measurement, 0-based."""
+
+    times: int
+    """The repetitions of each variant."""
+
+    keeps_books: bool = True
+    """Whether the workload knows what became of its acknowledged transactions."""
+
+    @property
+    def name(self) -> str:
+        """The variant's short name."""
+        return self.measurement.source.names[self.number]
+
+    @property
+    def rounds(self) -> Sequence[Round]:
+        """The repetitions that count so far; if this run drew none, those of an answer of an earlier run."""
+        return self.measurement.values.rounds(self.number)
+
+    @property
+    def outages(self) -> list[Outage]:
+        """The figures of each repetition so far, in the order in which they ran."""
+        return [done.outage for done in self.rounds if done.outage]
+
+    def __repr__(self) -> str:
+        return f"<{self.name}: {quantity(len(self.rounds), 'repetition')}>"
+
+    @calls.check_arguments('galera.below("stall", 8)', instead={"by": "seconds", "than": "seconds"})
+    def below(self, metric: str, seconds: float, *, share: float = 0.5) -> Answer:
+        """Claim that a duration is below so many seconds in half of the events, or in another share of them.
+
+        It needs ``times=6`` for a 95 % interval, and ``times=11`` for an error of at most .0005. With ``share=.9`` it
+        needs ``times=36`` and ``times=73``. The repetitions must be independent. metric: ``stall``, ``without_commit``
+        or ``read_stall``, in seconds.
+        """
+        _check_metric(metric)
+        if not isinstance(share, int | float) or isinstance(share, bool) or not 0 < share < 1:
+            raise ConfigError(f"below(share={share!r}): it must be a number, 0 < share < 1; .9 is nine of ten events")
+        return self._claim(dataclasses.replace(kinds.below(seconds), share=float(share)), None, metric)
+
+    @calls.check_arguments('quick.shorter("stall", than=usual, seconds=2)', instead={"by": "seconds"})
+    def shorter(self, metric: str, than: EventSeries, seconds: float = 0.0) -> Answer:
+        """Claim that a duration is shorter than with another variant, by more than so many seconds.
+
+        An exact permutation test, with an error of at most .0005 for any noise. It needs ``times=7``, 14 or 21. metric:
+        as in ``below``.
+        """
+        _check_metric(metric)
+        if not isinstance(than, EventSeries) or than.measurement is not self.measurement:
+            raise ConfigError(
+                f"{self.name} and {than!r} were not measured together; give both to one measure.event(..., on=[...])"
+            )
+        if than.number == self.number:
+            raise ConfigError(f"{self.name} is compared with itself; a claim needs two variants")
+        return self._claim(kinds.shorter(seconds), than.number, metric)
+
+    @calls.check_arguments("galera.loses_nothing()")
+    def loses_nothing(self) -> Answer:
+        """Claim that no repetition loses an acknowledged transaction, or has one that the load did not write.
+
+        Fails at the first loss. If there is none, the message has the bound of the chance of a loss with 95 %
+        confidence: 1 - .05 ** (1 / n) after n repetitions. It needs a workload that keeps books, such as TPCC.
+        """
+        if not self.keeps_books:
+            raise ConfigError(
+                f"{self.measurement.source.load} keeps no books, so what it lost is unknown; loses_nothing needs TPCC"
+            )
+        return self._claim(kinds.loses_nothing(), None, "lost")
+
+    @calls.check_arguments('galera.values("stall")')
+    def values(self, metric: str) -> list[float]:
+        """One value per repetition so far: seconds, or for ``lost`` transactions. Raises ConfigError before a claim."""
+        if metric not in metrics.OF_EVENTS:
+            raise registry.unknown("metric of an event", metric, tuple(metrics.OF_EVENTS))
+        if not self.rounds:
+            raise ConfigError(f"{self.name}.values({metric!r}): the event did not happen yet; make a claim first")
+        return [metrics.of_event(done, metric, self.measurement.source.load) for done in self.rounds]
+
+    def _claim(self, claim: Claim, baseline: int | None, metric: str) -> Answer:
+        measurement = self.measurement
+        if why := _kind_of(claim).refuses(claim, self.times, measurement.rules.alpha):
+            raise ConfigError(f"{measurement.source.load}: {claim.kind} cannot be decided: {why}")
+        question = Question(claim, self.number, baseline, metric)
+        measurement.claims.declare(question)
+        if (known := measurement.take_over(question)) is not None:
+            return known
+        return _ask(question, measurement, self.times)
+
+
+def _kind_of(claim: Claim) -> RepetitionKind:
+    kind = claim.of_kind
+    assert isinstance(kind, RepetitionKind)
+    return kind
+
+
+def _check_metric(metric: object) -> None:
+    if metric not in DURATIONS:
+        raise registry.unknown("duration", str(metric), DURATIONS)
+
+
+def plan(variants: int, times: int) -> BlockPlan:
+    """The blocks of so many repetitions: in several variants of seven each in random order, else one after the other.
+
+    Raises ConfigError for a number of repetitions that is not whole, and for parts of a block.
+    """
+    if not isinstance(times, int) or isinstance(times, bool) or times < 1:
+        raise ConfigError(f"measure.event(..., times={times!r}): it accepts the number of repetitions, from 1")
+    if variants == 1:
+        return BlockPlan(0, PER_BLOCK)
+    if times % PER_BLOCK:
+        raise ConfigError(
+            f"measure.event(..., times={times}): several variants have blocks of {PER_BLOCK} in random order; "
+            f"use times={PER_BLOCK}, {2 * PER_BLOCK} or {3 * PER_BLOCK}"
+        )
+    return BlockPlan(times // PER_BLOCK, PER_BLOCK)
+
+
+def event_series_of(measurement: Measurement, times: int, *, keeps_books: bool) -> list[EventSeries]:
+    """One series per variant of a measurement, in the order of the variants."""
+    return [EventSeries(measurement, number, times, keeps_books) for number in range(len(measurement.rounds))]
+
+
+def _ask(question: Question, measurement: Measurement, times: int) -> Answer:
+    """Repeat the event until the claim is decided, check the clusters, and return the answer."""
+    drawing, over = measurement.drawing, ""
+    if not measurement.pairs:
+        drawing.begin()
+    while (decided := _judge(question, measurement, times)) is None and not over:
+        drawing.draw(question.variants)
+        over = measurement.source.notice() or measurement.rules.run_over()
+    measurement.claims.begin_try(question)
+    if decided is None:
+        if not measurement.pairs:
+            raise Inconclusive(f"{measurement.source.load}: {over}; nothing was drawn")
+        known = math.nan, (math.nan, math.nan), measurement.rules.alpha
+        decided = verdict_of(Outcome.INCONCLUSIVE, question.claim, measurement.pairs, *known, over)
+    drawing.check()
+    measurement.claims.add(answer := _answer(question, decided, measurement))
+    return answer
+
+
+def _judge(question: Question, measurement: Measurement, times: int) -> Verdict | None:
+    load, claim = measurement.source.load, question.claim
+    samples = [metrics.samples(measurement.rounds[number], question.metric, load) for number in question.variants]
+    alpha = measurement.rules.alpha
+    return _kind_of(claim).judge(claim, samples, times, alpha) if measurement.pairs else None
+
+
+def _answer(question: Question, decided: Verdict, measurement: Measurement) -> Answer:
+    source, void = measurement.source, measurement.drawing.blocks.void_within(decided.pairs)
+    variants = tuple(
+        Compared(number, source.names[number], measurement.rounds[number][: decided.pairs])
+        for number in question.variants
+    )
+    evidence = source.evidence(question)
+    number, rules = measurement.claims.try_number(question), measurement.rules
+    return Answer(
+        question.claim,
+        decided,
+        variants,
+        question.metric,
+        usual="",
+        load=source.load,
+        seed=rules.seed,
+        content=source.content,
+        arrival_rate=source.arrival_rate,
+        notes=[
+            *_figures(variants),
+            *evidence.notes,
+            *remarks.void_line(void),
+            *remarks.fixed_seed_line(rules.seed if rules.fixed_seed else None),
+            *remarks.try_line(number, rules.alpha),
+        ],
+        evidence=evidence,
+        void=void,
+        tries=number,
+    )
+
+
+def _figures(variants: Sequence[Compared]) -> list[str]:
+    """A line for each variant about its usual load, its lost connections, and how its node came back."""
+    lines = []
+    for variant in variants:
+        found = [done.outage for done in variant.rounds if done.outage]
+        rates = ", ".join(f"{one.usual.rate:.0f}" for one in found)
+        lost = sum(one.connections_lost for one in found)
+        lines.append(f"{variant.name}: commits a second before the event {rates}; {quantity(lost, 'connection')} lost")
+        back = [f"{one.returned.seconds:.1f} s {one.returned.how}".strip() for one in found if one.returned]
+        lines += [f"{variant.name}: whole again after {', '.join(back)}"] if back else []
+    return lines

@@ -1,0 +1,88 @@
+"""The chart of a claim about an event: commits around the event, and below them the value of each repetition."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from typing import Any
+
+from pytest_dbcluster.formatting import elide
+from pytest_dbcluster.reporting import rounds_csv
+from pytest_dbcluster.reporting.charts import drawing
+from pytest_dbcluster.reporting.charts.colours import INK, MARGIN, SOFT, style
+from pytest_dbcluster.reporting.charts.drawing import Drawing
+from pytest_dbcluster.reporting.records import ClaimRecord
+from pytest_dbcluster.rounds import metrics
+from pytest_dbcluster.rounds.outages.outage import PER_SECOND, Outage
+
+BEFORE = 4.0  # seconds before the event that are shown
+NAME = 14  # letters of a variant that fit beside the axis
+FAINT = 0.18  # of a single repetition; the median is drawn in full
+
+
+def draw(drawn: Drawing, record: ClaimRecord) -> None:
+    """Draw both panels of a figure: commits of each variant, and its values with the bound of the claim."""
+    above, below = drawn.axes
+    for number, (name, rounds) in enumerate(record.rounds.items()):
+        _draw_commits(above, [one.outage for one in rounds if one.outage], number, name)
+    above.axvline(0, color=INK, linewidth=0.9, linestyle=(0, (4, 2)))
+    drawing.upright_label(above, "commits / 0.1 s")
+    above.set_xlabel("seconds since the event", labelpad=1)
+    above.set_xlim(left=-BEFORE)
+    above.set_ylim(bottom=0)
+    drawing.few_ticks(above.yaxis, 4)
+    drawing.few_ticks(above.xaxis, 9)
+    drawing.legend(above, 4)
+    _draw_values(below, record)
+
+
+def _draw_commits(axes: Any, outages: Sequence[Outage], number: int, name: str) -> None:
+    """Draw the commits of each repetition faintly, their median, and the usual load before the event."""
+    given, by_tenth = style(number), dict[int, list[int]]()
+    for one in outages:
+        tenths = range(one.first_tenth, one.first_tenth + len(one.commits_by_tenth))
+        shown = [(tenth, count) for tenth, count in zip(tenths, one.commits_by_tenth, strict=True)][:-1]
+        axes.plot(
+            [tenth / PER_SECOND for tenth, _ in shown],
+            [count for _, count in shown],
+            color=given.colour,
+            alpha=FAINT,
+            linewidth=0.7,
+        )
+        for tenth, count in shown:
+            by_tenth.setdefault(tenth, []).append(count)
+    common = sorted(tenth for tenth, counts in by_tenth.items() if 2 * len(counts) > len(outages))
+    axes.plot(
+        [tenth / PER_SECOND for tenth in common],
+        [statistics.median(by_tenth[tenth]) for tenth in common],
+        color=given.colour,
+        linestyle=given.line,
+        linewidth=1.4,
+        label=f"{name}, median",
+    )
+    usual = [one.usual.rate for one in outages if math.isfinite(one.usual.rate)]
+    if usual:
+        axes.axhline(statistics.median(usual) / PER_SECOND, color=SOFT, linewidth=0.9, linestyle=":", label="usual")
+
+
+def _draw_values(axes: Any, record: ClaimRecord) -> None:
+    """Draw the value of each repetition as a dot, and the bound of a claim about one variant."""
+    names = list(record.rounds)
+    for number, name in enumerate(names):
+        given, values = style(number), rounds_csv.values(record, name)
+        ended = [not (one.outage and one.outage.censored) for one in record.rounds[name]]
+        for whole, face in ((True, given.colour), (False, "none")):
+            shown = [value for value, end in zip(values, ended, strict=True) if end is whole]
+            places = [len(names) - 1 - number] * len(shown)
+            marks = {"markersize": 5.2, "markerfacecolor": face, "markeredgecolor": given.colour, "alpha": 0.8}
+            axes.plot(shown, places, given.marker, linestyle="none", clip_on=False, **marks)
+    if len(names) == 1 and record.verdict.claim.margin:
+        axes.axvspan(0, record.verdict.claim.margin, color=MARGIN, alpha=0.22, linewidth=0, zorder=0)
+        ends = [end for end in (record.verdict.low, record.verdict.high) if math.isfinite(end)]
+        axes.plot(ends, [-0.35] * len(ends), color=INK, linewidth=2.2)
+    axes.set_yticks(range(len(names)), labels=[elide(name, NAME) if len(names) > 1 else "" for name in reversed(names)])
+    axes.set_ylim(-0.6, len(names) - 0.4)
+    axes.set_xlim(left=0)
+    axes.set_xlabel(metrics.label(record.metric), labelpad=1)
+    drawing.few_ticks(axes.xaxis, 9)

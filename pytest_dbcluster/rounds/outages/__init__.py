@@ -1,0 +1,7 @@
+"""Outages: what an event, such as a killed server, costs a load. Only numbers, without servers or clocks.
+
+- ``load_times``: when the transactions of a load committed, and when it got errors.
+- ``outage``: the figures of one repetition of an event, from these times.
+"""
+
+__all__ = ["load_times", "outage"]

@@ -1,0 +1,209 @@
+"""Outage: the figures of one repetition of an event, from the times of the load's commits.
+
+A *gap* is the time between two commits of writing transactions that follow each other. The first gap begins at the
+event, the last one ends when the load was told to stop. The *stall* is the longest gap. If it is the last one, nobody
+knows how long it would have become: it is *censored*, and its value is a lower bound.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+
+from pytest_dbcluster.rounds.outages.load_times import LoadTimes, TimedErrors
+
+SHORTEST = 0.1  # seconds of a gap that counts as time without a commit
+USUAL_GAPS = 5  # it also has to be this many times as long as the usual gap
+RAMP = 1  # seconds at the begin of the load that do not count for its usual rate
+PER_SECOND = 10  # parts of a second in ``commits_by_tenth``
+
+
+@dataclasses.dataclass(frozen=True)
+class UsualLoad:
+    """The load before the event."""
+
+    rate: float
+    """Commits a second of writing transactions: the median of its seconds; nan without a whole second."""
+
+    low: float
+    """The slowest of these seconds."""
+
+    high: float
+    """The fastest of these seconds."""
+
+    gap: float
+    """The median gap between two commits, in seconds; nan for fewer than two commits."""
+
+    longest_gap: float
+    """The longest gap between two commits, in seconds; nan for fewer than two commits."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Books:
+    """The acknowledged transactions of a repetition, compared with the tables of the whole cluster."""
+
+    acknowledged: int
+    """Transactions whose COMMIT returned."""
+
+    lost: int
+    """Acknowledged transactions that are not in the tables."""
+
+    invented: int
+    """Transactions in the tables that the load did not write, or wrote twice."""
+
+    unknown_there: int
+    """Transactions in the tables whose COMMIT did not return."""
+
+    unknown_gone: int
+    """Transactions whose COMMIT did not return and that are not in the tables."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Returned:
+    """How a node came back after the event."""
+
+    seconds: float
+    """Seconds from its start until the cluster was whole."""
+
+    how: str
+    """How it got what it missed, such as ``IST`` or ``SST``; empty if the topology does not say it."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Outage:
+    """What one event cost the load. Seconds count from the event."""
+
+    event: str
+    """The event as text, such as ``kill other``."""
+
+    node: str
+    """The node that it happened to; empty for an event without a node."""
+
+    event_at: float
+    """The time of the event, in seconds since 1970 (UTC)."""
+
+    stall: float
+    """The longest gap between commits of writing transactions, in seconds."""
+
+    stall_at: float
+    """When this gap began."""
+
+    without_commit: float
+    """The sum of all gaps of at least .1 s and five usual gaps, in seconds."""
+
+    censored: bool
+    """Whether the stall lasted until the load was told to stop, so that it is at least this long."""
+
+    read_stall: float
+    """The longest gap between commits of transactions that only read, in seconds; nan without such a commit."""
+
+    usual: UsualLoad
+    """The load before the event."""
+
+    committed: int
+    """Commits of writing transactions in the whole load."""
+
+    errors: tuple[TimedErrors, ...]
+    """The errors of the load; those before the event have negative seconds."""
+
+    commits_by_tenth: tuple[int, ...]
+    """Commits of writing transactions in each tenth of a second."""
+
+    first_tenth: int
+    """The place of the first of these tenths; 0 begins at the event."""
+
+    failed: int = 0
+    """Transactions that are certainly not in the database."""
+
+    unknown: int = 0
+    """Transactions that may or may not be committed."""
+
+    connections_lost: int = 0
+    """Connections that the load lost."""
+
+    books: Books | None = None
+    """What became of the acknowledged transactions; None for a workload that keeps no books."""
+
+    marks: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    """By name of a step, such as ``ended``, when it was seen."""
+
+    returned: Returned | None = None
+    """How the node came back; None if it did not leave."""
+
+    logged: tuple[str, ...] = ()
+    """The [ERROR] lines of the servers."""
+
+    @property
+    def lost_or_invented(self) -> int | None:
+        """Transactions that are lost or invented; None for a workload that keeps no books."""
+        return None if self.books is None else self.books.lost + self.books.invented
+
+
+def measure(times: LoadTimes, event_at: float, *, event: str = "", node: str = "") -> Outage:
+    """The figures of a load through an event. The fields after ``first_tenth`` keep their defaults.
+
+    event_at: seconds since 1970. Raises ValueError for an event outside of the load.
+    """
+    at = event_at - times.began
+    if not 0 <= at <= times.seconds:
+        raise ValueError(f"the event came {at:.3f} s after the begin of a load of {times.seconds:.3f} s")
+    writes = times.moments(reading=False)
+    usual = usual_load(writes, at)
+    gaps = _gaps(writes, at, times.seconds)
+    stall = max(gaps, key=lambda gap: gap[1])
+    least = max(SHORTEST, USUAL_GAPS * (0.0 if math.isnan(usual.gap) else usual.gap))
+    reads = times.moments(reading=True)
+    tenths, first = _by_tenth(writes, at, times.seconds)
+    return Outage(
+        event=event,
+        node=node,
+        event_at=event_at,
+        stall=stall[1],
+        stall_at=stall[0] - at,
+        without_commit=math.fsum(length for _, length in gaps if length >= least),
+        censored=stall is gaps[-1],
+        read_stall=max(length for _, length in _gaps(reads, at, times.seconds)) if reads else math.nan,
+        usual=usual,
+        committed=len(writes),
+        errors=tuple(dataclasses.replace(one, seconds=round(one.seconds - at, 3)) for one in times.errors),
+        commits_by_tenth=tenths,
+        first_tenth=first,
+    )
+
+
+def usual_load(writes: Sequence[float], until: float) -> UsualLoad:
+    """The load from its begin to ``until``. writes: the seconds of its commits since the begin, in rising order.
+
+    The first second does not count for the rate. A second that is not whole does not count either.
+    """
+    whole = range(RAMP, math.floor(until))
+    counts = [sum(second <= moment < second + 1 for moment in writes) for second in whole]
+    before = [moment for moment in writes if moment <= until]
+    gaps = [later - earlier for earlier, later in itertools.pairwise(before)]
+    return UsualLoad(
+        rate=float(statistics.median(counts)) if counts else math.nan,
+        low=float(min(counts, default=math.nan)),
+        high=float(max(counts, default=math.nan)),
+        gap=statistics.median(gaps) if gaps else math.nan,
+        longest_gap=max(gaps, default=math.nan),
+    )
+
+
+def _gaps(moments: Sequence[float], at: float, end: float) -> list[tuple[float, float]]:
+    """Begin and length of each gap from the event on; the last one ends with the load."""
+    ends = [at, *(moment for moment in moments if at < moment < end), end]
+    return [(begin, later - begin) for begin, later in itertools.pairwise(ends)]
+
+
+def _by_tenth(moments: Sequence[float], at: float, end: float) -> tuple[tuple[int, ...], int]:
+    """The commits in each tenth of a second, and the place of the first tenth: the tenth 0 begins at the event."""
+    places = [math.floor((moment - at) * PER_SECOND) for moment in moments]
+    first, last = math.floor(-at * PER_SECOND), math.floor((end - at) * PER_SECOND)
+    counts = [0] * (last - first + 1)
+    for place in places:
+        if first <= place <= last:
+            counts[place - first] += 1
+    return tuple(counts), first

@@ -1,0 +1,7 @@
+"""Repetitions of an event under load, on running clusters.
+
+- ``event_runner``: one repetition: the load runs, the event happens, the load recovers, the cluster is made whole.
+- ``event_testbed``: the round source whose rounds are such repetitions.
+"""
+
+__all__ = ["event_runner", "event_testbed"]

@@ -1,0 +1,188 @@
+"""One repetition of an event under load.
+
+The phases: the load runs for some seconds, the event happens, the load commits again, and the load is told to stop.
+Then the cluster is made whole, and the books of the load are compared with its tables.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import contextlib
+import dataclasses
+import random
+import time
+from collections.abc import Callable
+
+from pytest_dbcluster import wait
+from pytest_dbcluster.clusters.cluster import Cluster
+from pytest_dbcluster.clusters.events.event import Event, Happened
+from pytest_dbcluster.clusters.servers.node import Node
+from pytest_dbcluster.errors import DBClusterError, ProvisionError, WorkloadError
+from pytest_dbcluster.rounds.outages import outage
+from pytest_dbcluster.rounds.outages.outage import Books, Outage, Returned
+from pytest_dbcluster.rounds.round import Round, RunResult
+from pytest_dbcluster.workloads.until_stopped import RunsUntilStopped, StoppedLoad, UntilStopped
+from pytest_dbcluster.workloads.workload import Setting, Workload
+
+BASELINE_SECONDS, JITTER_SECONDS = 4.0, 2.0  # of the load before the event, and at most so many more by the draw
+BEGIN_SECONDS = 60.0  # until the load must have written something
+RECOVERY_SECONDS = 120.0  # after this time the stall is censored
+USUAL_SECONDS = 25.0  # of a repetition, for the expected time
+POLL = 0.25
+LOOKS, WRITING = 8, 4  # the load has recovered if it wrote between so many of the last looks
+SETTLED_SECONDS = 120.0  # until all nodes must have applied everything
+# Statuses that a load changes, by whether it writes. MySQL has the first ones, and its own queries change the others.
+STATUSES = {
+    True: (("innodb_rows_inserted", "innodb_rows_updated"), ("handler_write", "handler_update", "handler_delete")),
+    False: (("innodb_rows_read",), ("handler_read_key",)),
+}
+Running = concurrent.futures.Future[StoppedLoad]
+
+
+class NotWhole(ProvisionError):
+    """After an event, the cluster did not become whole again."""
+
+
+def repeat(load: Workload, setting: Setting, event: Event, coin: random.Random, **of_round: object) -> Round:
+    """Let an event happen once, and return the round with its figures. It is void if the event is not proven.
+
+    coin: draws the moment of the event. of_round: variant, block and position of the round. Raises WorkloadError if the
+    load itself fails, and NotWhole.
+    """
+    assert isinstance(load, RunsUntilStopped), "``event_testbed`` refuses others"
+    cluster = setting.cluster
+    work = _Work(cluster, writes=load.writes)
+    stopped, happened = _through(load, setting, event, work, BASELINE_SECONDS + coin.uniform(0, JITTER_SECONDS))
+    try:
+        returned = event.restore(cluster, happened)
+        wait.until(cluster.problems, f"cluster {cluster.spec} after {event}", seconds=SETTLED_SECONDS)
+        wait.until(cluster.backlog, f"cluster {cluster.spec} after {event}", seconds=SETTLED_SECONDS)
+    except ProvisionError as error:
+        raise NotWhole(_why_not_whole(event, cluster, error)) from error
+    books = stopped.balance() if stopped.balance else None
+    return _round(stopped, happened, event, cluster, returned, books, **of_round)
+
+
+def _through(
+    load: RunsUntilStopped, setting: Setting, event: Event, work: _Work, before: float
+) -> tuple[StoppedLoad, Happened]:
+    """Run the load through the event. before: its seconds until the event."""
+    until = UntilStopped()
+    with wait.threads(1, "dbcluster-load") as threads:
+        running = threads.submit(load.run_until_stopped, setting, until)
+        try:
+            wait.until(lambda: _begin_problems(work, running), f"the first rows of {load}", seconds=BEGIN_SECONDS)
+            _sleep(before, running)
+            happened = _act(event, setting.cluster)
+            _wait_recovered(work, running)
+        finally:
+            until.stop()
+        return running.result(), happened
+
+
+def _act(event: Event, cluster: Cluster) -> Happened:
+    try:
+        return event.act(cluster)
+    except ProvisionError as error:
+        raise NotWhole(_why_not_whole(event, cluster, error)) from error
+
+
+class _Work:
+    """Whether the load did something since the last look, as the running servers count rows."""
+
+    def __init__(self, cluster: Cluster, *, writes: bool) -> None:
+        self._cluster = cluster
+        self._names = STATUSES[writes]
+        self._last: int | None = None
+
+    def went_on(self) -> bool:
+        """Look at the servers."""
+        before, self._last = self._last, self._count()
+        return None not in (before, self._last) and self._last != before
+
+    def _count(self) -> int | None:
+        total = None
+        for node in self._cluster.nodes:
+            with contextlib.suppress(DBClusterError):  # a node that just ended, or does not answer
+                if node.running:
+                    total = (total or 0) + self._of_node(node)
+        return total
+
+    def _of_node(self, node: Node) -> int:
+        every = ", ".join(f"'{name}'" for names in self._names for name in names)
+        status = node.pairs(f"SHOW GLOBAL STATUS WHERE Variable_name IN ({every})")
+        found = next((names for names in self._names if names[0] in status), ())
+        return sum(int(status[name]) for name in found)
+
+
+def _begin_problems(work: _Work, running: Running) -> list[str]:
+    _raise_if_over(running)
+    return [] if work.went_on() else ["no row is written yet"]
+
+
+def _raise_if_over(running: Running) -> None:
+    """Raise the error of a load that has ended before it was told to stop."""
+    if running.done():
+        running.result()
+        raise WorkloadError("the load ended before it was told to stop")
+
+
+def _sleep(seconds: float, running: Running) -> None:
+    limit = time.monotonic() + seconds
+    while (left := limit - time.monotonic()) > 0:
+        wait.raise_if_interrupted()
+        _raise_if_over(running)
+        time.sleep(min(POLL, left))
+
+
+def _wait_recovered(work: _Work, running: Running) -> None:
+    """Wait until the load goes on, or for RECOVERY_SECONDS."""
+    limit, looks = time.monotonic() + RECOVERY_SECONDS, list[bool]()
+    while time.monotonic() < limit:
+        wait.raise_if_interrupted()
+        _raise_if_over(running)
+        time.sleep(POLL)
+        looks = [*looks, work.went_on()][-LOOKS:]
+        if len(looks) == LOOKS and looks[-1] and sum(looks) >= WRITING:
+            return
+
+
+def _round(
+    stopped: StoppedLoad,
+    happened: Happened,
+    event: Event,
+    cluster: Cluster,
+    returned: Returned | None,
+    books: Books | None,
+    **of_round: object,
+) -> Round:
+    result, ledger = stopped.result, stopped.result.ledger
+    figures: Outage = dataclasses.replace(
+        outage.measure(stopped.times, happened.at, event=str(event), node=happened.node),
+        failed=ledger.total.failed if ledger else 0,
+        unknown=ledger.total.unknown if ledger else 0,
+        connections_lost=stopped.connections_lost,
+        books=books,
+        marks={name: round(seconds, 3) for name, seconds in happened.marks.items()},
+        returned=returned,
+        logged=tuple(cluster.new_errors()),
+    )
+    make: Callable[..., Round] = Round
+    return make(
+        **of_round,
+        outcome=result,
+        wall=0.0,
+        started=stopped.times.began,
+        void=_why_void(happened, result),
+        outage=figures,
+    )
+
+
+def _why_void(happened: Happened, result: RunResult) -> str:
+    """Why a repetition does not count; empty if it counts."""
+    return f"the event is not proven: {happened.void}" if happened.void else result.idle
+
+
+def _why_not_whole(event: Event, cluster: Cluster, error: ProvisionError) -> str:
+    """Why a repetition does not count, and why its cluster serves no other one."""
+    return f"after the event {event} the cluster {cluster.spec} did not become whole: {error}"

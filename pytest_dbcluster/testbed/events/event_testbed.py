@@ -1,0 +1,103 @@
+"""``EventTestbed``: the round source of a measurement of events. Its rounds are repetitions."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+import time
+from collections.abc import Mapping, Sequence
+
+from pytest_dbcluster.claims import block_order
+from pytest_dbcluster.clusters.events.event import Event
+from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.formatting import Report
+from pytest_dbcluster.rounds.round import Round
+from pytest_dbcluster.testbed import round_runner
+from pytest_dbcluster.testbed.events import event_runner
+from pytest_dbcluster.testbed.pool import Pool, Running
+from pytest_dbcluster.testbed.testbed import Testbed
+from pytest_dbcluster.testbed.variants import Variant
+from pytest_dbcluster.workloads.until_stopped import RunsUntilStopped
+from pytest_dbcluster.workloads.workload import Workload
+
+ONLY_WRITER = ("writer", "reader")  # values of ``to`` of a workload without a proxy: one endpoint
+
+
+class EventTestbed(Testbed):
+    """One workload and one event for each variant, or several events (name -> event) on each spec.
+
+    variants: as for Testbed; with n events the same specs n times, first for the first event. seed: of the moments of
+    the events. Raises ConfigError for a workload, an event or a cluster that cannot have repetitions, before anything
+    starts.
+    """
+
+    __test__ = False
+
+    def __init__(
+        self,
+        workload: Workload,
+        event: Event | Mapping[str, Event],
+        variants: Sequence[Variant],
+        pool: Pool,
+        profile: str,
+        progress: Report,
+        *,
+        seed: int,
+        across_durability: bool = False,
+    ) -> None:
+        workload = outliving(workload)
+        several = isinstance(event, Mapping)
+        loads = dict.fromkeys(event, workload) if isinstance(event, Mapping) else workload
+        events = list(event.values()) if isinstance(event, Mapping) else [event]
+        super().__init__(loads, variants, pool, profile, progress, across_durability=across_durability, instances=1)
+        self._events = [one for one in events for _ in range(len(variants) // len(events))]
+        self._seed = seed
+        self.load = str(workload) if several else f"{workload}, {event}"
+        if self.arrival_rate and self.arrival_rate.rate is None:
+            raise ConfigError(f"{workload}: measure.event needs a rate in operations a second, not a share")
+        for one, variant in zip(self._events, self.variants, strict=True):
+            one.check(variant.spec, variant.topology)
+            _check_endpoint(one, variant, workload)
+
+    def _draw(self, variant: int, block: int, position: int, began: float) -> Round:
+        """One repetition. A cluster that runs alone has no other rounds before it."""
+        running = self._prepare(variant, 0)
+        with self._pool.measuring(), self._mark_dirty_on_error(running.cluster):
+            return self._round(running, variant, block, position, time.monotonic())
+
+    def _on_path(self, running: Running, variant: int, block: int, position: int, began: float) -> Round:
+        """One repetition; void if the cluster did not become whole, which then serves no other."""
+        cluster, workload = running.cluster, self._workloads[variant]
+        self._used = cluster
+        setting = dataclasses.replace(self._setting(running), block=block)
+        with self._fit(cluster):
+            self._switch(running, variant)
+            self._network.before(self.names[variant], cluster.path, self.variants[variant].network)
+            round_runner.reset(workload, setting)
+        coin = random.Random(block_order.seed_of(self._seed, "event", variant, block, position))
+        name = self.names[variant]
+        try:
+            done = event_runner.repeat(
+                workload, setting, self._events[variant], coin, variant=name, block=block, position=position
+            )
+        except event_runner.NotWhole as error:
+            cluster.dirty = str(error)
+            done = round_runner.void_round(str(error), variant=name, block=block, position=position)
+        return dataclasses.replace(done, wall=time.monotonic() - began)
+
+
+def outliving(workload: Workload) -> Workload:
+    """The workload, if it outlives an event. Raises ConfigError otherwise."""
+    if not isinstance(workload, RunsUntilStopped):
+        raise ConfigError(f"measure.event needs a workload that outlives an event, such as TPCC; got {workload!r}")
+    return workload
+
+
+def _check_endpoint(event: Event, variant: Variant, workload: Workload) -> None:
+    """Raise ConfigError if the load would have no server until it ends."""
+    alone = variant.spec.proxy is None and getattr(workload, "to", None) in ONLY_WRITER
+    if not event.leaves_load(variant.spec, variant.topology, only_writer=alone):
+        raise ConfigError(
+            f"{event} on {variant.spec}: the load connects only to this node, and would commit nothing until its end; "
+            'use ClusterSpec(..., proxy="haproxy"), a workload with to="all", or restart=True'
+        )

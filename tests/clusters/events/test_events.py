@@ -1,0 +1,135 @@
+"""Events: how they are written, which clusters refuse them, and that they happen."""
+
+from __future__ import annotations
+
+import dataclasses
+import signal
+import time
+
+import pytest
+
+from pytest_dbcluster.clusters.events import event as events
+from pytest_dbcluster.clusters.events.event import Event
+from pytest_dbcluster.clusters.topology import topology
+from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.events import Kill, Nothing, Pause
+from pytest_dbcluster.spec import ClusterSpec
+
+ONE, THREE = ClusterSpec("standalone"), ClusterSpec("galera", nodes=3)
+
+
+@pytest.mark.parametrize(
+    ("event", "text"),
+    [
+        (Kill(), "kill writer"),
+        (Kill("other"), "kill other"),
+        (Kill("node2", restart=True), "kill node2 and restart"),
+        (Pause("writer", 3), "pause writer 3 s"),
+        (Pause("node3", seconds=0.5), "pause node3 0.5 s"),
+        (Nothing(), "nothing"),
+    ],
+)
+def test_an_event_has_a_short_text(event, text):
+    """Results and history have it beside the workload."""
+    assert str(event) == text
+    assert isinstance(event, Event)
+    assert dataclasses.is_dataclass(event)
+    assert hash(event) == hash(dataclasses.replace(event))
+
+
+@pytest.mark.parametrize(
+    ("event", "spec", "fact"),
+    [
+        (Kill("primary"), THREE, '"writer", "other" or a name such as "node2", not'),
+        (Kill("node4"), THREE, "has 3 nodes"),
+        (Kill("other"), ONE, "has 1 node"),
+        (Kill(restart="yes"), ONE, "True, False or None"),
+        (Pause("writer", 0), THREE, "seconds above 0 and up to 300"),
+        (Pause("writer", "3"), THREE, "seconds above 0 and up to 300"),
+        (Pause("node0", 3), THREE, "not 'node0'"),
+        (Kill("writer"), ClusterSpec("drbd", nodes=2), "use measure.failover"),
+    ],
+)
+def test_a_wrong_event_is_refused(event, spec, fact):
+    """Before anything starts."""
+    with pytest.raises(ConfigError) as caught:
+        event.check(spec, topology(spec.topology))
+    assert fact in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("event", "kind", "only_writer", "leaves"),
+    [
+        (Kill("writer"), "galera", True, False),
+        (Kill("writer"), "galera", False, True),
+        (Kill("writer", restart=True), "galera", True, True),
+        (Kill("other"), "galera", True, True),
+        (Kill("node1"), "galera", True, False),
+        (Kill("writer"), "standalone", True, True),
+        (Kill("writer", restart=False), "standalone", True, False),
+        (Kill("writer"), "async_replication", False, True),
+        (Kill("writer", restart=False), "async_replication", False, False),
+        (Kill("other"), "async_replication", True, True),
+        (Pause("writer", 3), "galera", True, True),
+        (Nothing(), "galera", True, True),
+    ],
+)
+def test_a_load_must_have_a_server(event, kind, only_writer, leaves):
+    """A killed server comes back at once if no other node takes over its writes."""
+    spec = ClusterSpec(kind, nodes=1 if kind == "standalone" else 3)
+
+    assert event.leaves_load(spec, topology(kind), only_writer=only_writer) is leaves
+
+
+def test_a_killed_server_starts_again(briefly):
+    """The exit status is the signal's, and the server answers afterwards."""
+    cluster = briefly("standalone")
+    [node] = cluster.nodes
+    killed = node.process
+    happened = Kill().act(cluster)
+
+    assert happened.void == ""
+    assert killed.status() == -signal.SIGKILL
+    assert 0 < happened.marks["ended"] < happened.marks["whole"]
+    assert happened.returned.seconds > 0
+    assert Kill().restore(cluster, happened) == happened.returned
+    assert node.query("SELECT 1") == [(1,)]
+    cluster.new_errors()
+
+
+def test_a_paused_server_goes_on(standalone):
+    """It is stopped for the seconds of the event, and answers afterwards."""
+    [node] = standalone.nodes
+    began = time.monotonic()
+    happened = Pause("writer", 0.6).act(standalone)
+
+    assert time.monotonic() - began >= 0.6
+    assert (happened.void, happened.node) == ("", "node1")
+    assert happened.marks["resumed"] >= 0.6
+    assert not node.process.is_stopped()
+    assert Pause("writer", 0.6).restore(standalone, happened) is None
+
+
+def test_a_server_that_does_not_run_cannot_be_killed(briefly):
+    """The repetition is void then."""
+    cluster = briefly("standalone")
+    cluster.nodes[0].kill()
+
+    assert "did not run before the event" in Kill(restart=False).act(cluster).void
+    assert "did not run before the event" in Pause("writer", 1).act(cluster).void
+
+
+def test_nothing_happens(standalone):
+    """The control has a time, and no node."""
+    before = time.time()
+    happened = Nothing().act(standalone)
+
+    assert before <= happened.at <= time.time()
+    assert (happened.node, happened.void, happened.marks) == ("", "", {})
+
+
+def test_a_target_is_a_role_or_a_name(replicated):
+    """The writer is the first node that accepts writes, the other one the last of the others."""
+    found = [events.target(name, replicated).name for name in ("writer", "other", "node2")]
+
+    assert found == ["node1", "node3", "node2"]

@@ -1,0 +1,184 @@
+"""Series of an event: which repetitions a claim draws, and what is refused."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from pytest_dbcluster.claims.claim import Outcome
+from pytest_dbcluster.errors import ClaimFailed, ConfigError, Inconclusive, SeriesVoid
+from pytest_dbcluster.measuring.event_series import plan
+from pytest_dbcluster.measuring.series import series_of
+from tests.support import golden
+from tests.support.facts import missing
+from tests.support.fakes import FakeSource, noisy
+from tests.support.measurements import measurement
+from tests.support.outages import outage, series
+
+STALLS = (6.04, 6.26, 6.1, 6.2, 6.08, 6.15, 6.12, 6.11, 6.09, 6.22, 6.18)
+
+
+def stalls(*values, **changes):
+    """The repetitions of one variant have these stalls."""
+    return lambda variant, number: outage(values[number], **changes)
+
+
+def drawn(one):
+    """(variant, block, position) of each repetition."""
+    return one.measurement.source.rounds
+
+
+def test_a_claim_lets_the_event_happen_as_often_as_planned():
+    """No repetition comes before it, and there is no warm-up."""
+    [galera] = series("galera3", times=11, outages=stalls(*STALLS))
+    assert drawn(galera) == []
+    answer = galera.below("stall", 8)
+
+    assert bool(answer)
+    assert drawn(galera) == [(0, block, 0) for block in range(11)]
+    assert (answer.verdict.pairs, answer.verdict.ratio) == (11, 6.12)
+    assert galera.values("stall") == list(STALLS)
+    assert [one.node for one in galera.outages] == ["node3"] * 11
+
+
+def test_claims_share_the_repetitions():
+    """The second and the third claim draw nothing."""
+    [galera] = series("galera3", times=6)
+    first, second, third = galera.below("stall", 8), galera.below("read_stall", 1), galera.loses_nothing()
+
+    assert first
+    assert second
+    assert third
+    assert len(drawn(galera)) == 6
+    assert galera.measurement.source.checks == 1
+
+
+def test_two_variants_run_in_random_order_in_blocks_of_seven():
+    """Each block has seven repetitions of each."""
+    usual, quick = series("usual", "quick", times=14, outages=lambda variant, number: outage(6.0 - 3 * variant))
+    assert quick.shorter("stall", than=usual, seconds=2)
+    order = [variant for variant, _, _ in drawn(quick)]
+
+    assert sorted(order) == [0] * 7 + [1] * 7
+    assert order not in (sorted(order), sorted(order, reverse=True), [0, 1] * 7, [1, 0] * 7)
+
+
+def test_another_block_follows_if_the_first_does_not_decide():
+    """The last planned look leaves an open claim inconclusive."""
+    usual, quick = series("usual", "quick", times=14, outages=lambda variant, number: outage(6.0 + 0.1 * (number % 3)))
+    answer = quick.shorter("stall", than=usual, seconds=0)
+
+    assert answer.verdict.outcome is Outcome.INCONCLUSIVE
+    assert answer.verdict.pairs == 14
+    with pytest.raises(Inconclusive, match="the interval of 14 repetitions contains the bound of the claim"):
+        bool(answer)
+
+
+def test_a_claim_about_one_of_two_variants_needs_no_other():
+    """Its repetitions run among those of the other one."""
+    usual, quick = series("usual", "quick", times=7)
+
+    assert usual.below("stall", 8)
+    assert len(drawn(quick)) == 14
+
+
+def test_a_loss_ends_the_repetitions():
+    """The claim is refuted, and the message has the numbers."""
+    [galera] = series("galera3", times=6, outages=lambda variant, number: outage(lost=2 * (number == 1)))
+    answer = galera.loses_nothing()
+
+    assert len(drawn(galera)) == 2
+    with pytest.raises(ClaimFailed, match=r"REFUTED: galera3 loses acknowledged [^$]*lost of galera3: 0, 2"):
+        bool(answer)
+
+
+def test_a_void_repetition_is_drawn_again():
+    """Its place in a block stays."""
+    [galera] = series("galera3", times=6, voids=("", "the event is not proven: it still runs"))
+    answer = galera.below("stall", 8)
+
+    assert answer
+    assert len(drawn(galera)) == 7
+    assert "the event is not proven" in answer.message
+    with pytest.raises(SeriesVoid, match="void in the first 1 pairs: galera3: gone"):
+        series("galera3", times=6, voids=("gone",) * 9)[0].below("stall", 8)
+
+
+def test_a_censored_stall_is_said():
+    """It has a sign, and a line says what it means."""
+    [galera] = series("galera3", times=6, outages=lambda variant, number: outage(9.0, censored=number == 5))
+    message = galera.below("stall", 8).message
+
+    assert missing(message, "> 9.00; largest 9.00", "1 value of galera3 lasted until the load ended") == []
+
+
+def test_golden_messages():
+    """They are those of the golden file."""
+    [galera] = series("galera3", times=11, outages=stalls(*STALLS))
+    [lossy] = series("galera3", times=6, outages=lambda variant, number: outage(lost=2 * (number == 1)))
+    [near] = series("galera3", times=6, outages=stalls(*STALLS))
+    usual, quick = series("usual", "quick", outages=lambda variant, number: outage(STALLS[number] - 3 * variant))
+    answers = {
+        "below": galera.below("stall", 8),
+        "below, 95 %": near.below("stall", 8),
+        "below, refuted": galera.below("stall", 5),
+        "below, open": galera.below("stall", 6.11),
+        "nothing is lost": galera.loses_nothing(),
+        "something is lost": lossy.loses_nothing(),
+        "shorter": quick.shorter("stall", than=usual, seconds=2),
+        "shorter, refuted": usual.shorter("stall", than=quick),
+    }
+
+    golden.compare("events", {name: answer.message for name, answer in answers.items()})
+
+
+WRONG = {
+    "an unknown duration": (lambda one, other: one.below("stal", 8), ("unknown duration 'stal'", "stall")),
+    "a speed": (lambda one, other: one.below("goodput", 8), ("'goodput'", "without_commit")),
+    "no bound": (lambda one, other: one.below("stall"), ("usage: galera.below(",)),
+    "a bound of 0": (lambda one, other: one.below("stall", 0), ("seconds=0", "0 < seconds < inf")),
+    "a share in per cent": (lambda one, other: one.below("stall", 8, share=90), ("share=90", "nine of ten events")),
+    "a margin by": (lambda one, other: one.shorter("stall", than=other, by=2), ("write seconds= in place of by=",)),
+    "itself": (lambda one, other: one.shorter("stall", than=one), ("is compared with itself",)),
+    "a number": (lambda one, other: one.shorter("stall", than=6.0), ("were not measured together",)),
+    "too few for nine of ten": (lambda one, other: one.below("stall", 8, share=0.9), ("times=7", "times=36")),
+    "values before a claim": (lambda one, other: one.values("stall"), ("did not happen yet",)),
+    "an unknown value": (lambda one, other: one.values("p95"), ("unknown metric of an event 'p95'",)),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_call_is_refused(name):
+    """Before the event happens."""
+    call, facts = WRONG[name]
+    one, other = series("one", "other", times=7)
+    with pytest.raises(ConfigError) as caught:
+        call(one, other)
+
+    assert missing(caught.value, *facts) == []
+    assert drawn(one) == []
+
+
+def test_a_workload_without_books_loses_nothing_that_anybody_knows():
+    """The message names a workload that knows it."""
+    [one] = series("one", times=6, keeps_books=False)
+    with pytest.raises(ConfigError, match=r"keeps no books.*needs TPCC"):
+        one.loses_nothing()
+
+
+@pytest.mark.parametrize(("variants", "times"), [(1, 0), (1, "6"), (1, True), (2, 6), (2, 11), (3, 8)])
+def test_times_is_a_number_of_whole_blocks(variants, times):
+    """A single variant may have any number."""
+    with pytest.raises(ConfigError, match=re.escape(f"times={times!r}")):
+        plan(variants, times)
+    assert plan(1, 5).openings == 0
+    assert plan(2, 14).openings == 2
+
+
+def test_a_series_of_rounds_has_no_claims_about_events():
+    """They need repetitions."""
+    slow, _ = series_of(measurement(FakeSource(("slow", "fast"), noisy(1.0, 0.5))))
+    for name in ("below", "shorter", "loses_nothing"):
+        with pytest.raises(AttributeError, match=f"a series has no '{name}'"):
+            getattr(slow, name)

@@ -1,0 +1,47 @@
+"""The chart of a claim about an event: commits around it, and the value of each repetition."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ElementTree
+
+from pytest_dbcluster.reporting.charts import claim as claim_chart
+from pytest_dbcluster.reporting.recording import Asked, claim_record
+from tests.support.outages import outage, series
+
+ASKED = Asked("suites/faults/test_kill.py::test_kill", "quick", "pytest suites/faults")
+COMMITS = {"commits_by_tenth": (21, 20, 22, 0, 0, 0, 19, 21), "first_tenth": -3}
+
+
+def record_of(answer):
+    """The record of an answer."""
+    return claim_record(answer, None, ASKED, 1.0)
+
+
+def test_one_variant_has_its_bound_and_its_interval():
+    """Both panels are labelled, and the figure is valid SVG."""
+    [galera] = series("galera3", times=6, outages=lambda variant, number: outage(6 + number / 10, **COMMITS))
+    drawn = claim_chart.svg(record_of(galera.below("stall", 8)))
+
+    ElementTree.fromstring(drawn)
+    for text in ("commits / 0.1 s", "seconds since the event", "galera3, median", "usual", "stall, s", "holds, 6.25 s"):
+        assert text in drawn
+
+
+def test_two_variants_have_a_line_of_dots_each():
+    """A lower bound is hollow."""
+    usual, quick = series(
+        "usual", "quick", outages=lambda variant, number: outage(6.0 - 3 * variant, censored=number == 0, **COMMITS)
+    )
+    drawn = claim_chart.svg(record_of(quick.shorter("stall", than=usual)), titled=False)
+
+    assert "usual, median" in drawn
+    assert "quick, median" in drawn
+    assert ">usual<" in drawn
+    assert ">quick<" in drawn
+
+
+def test_lost_transactions_are_drawn_too():
+    """Their axis has the metric."""
+    [galera] = series("galera3", times=2, outages=lambda variant, number: outage(lost=number, **COMMITS))
+
+    assert ">lost<" in claim_chart.svg(record_of(galera.loses_nothing()))

@@ -1,0 +1,136 @@
+"""What an event costs a load, from the times of its commits."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import pytest
+
+from pytest_dbcluster.rounds.outages import outage
+from pytest_dbcluster.rounds.outages.load_times import LoadTimes, TimedErrors
+
+BEGAN = 1000.0
+
+
+def commits(*stretches, every=20):
+    """Milliseconds of a commit each 20 ms in these stretches of seconds."""
+    return [ms for begin, end in stretches for ms in range(round(1000 * begin), round(1000 * end), every)]
+
+
+def load(*stretches, seconds=20.0, reads=(), errors=(), every=20):
+    """A load that commits in these stretches of seconds."""
+    return LoadTimes(
+        BEGAN,
+        seconds,
+        {"order": commits(*stretches, every=every), "look": list(reads)},
+        frozenset({"look"}),
+        tuple(errors),
+    )
+
+
+def test_the_stall_is_the_longest_gap_after_the_event():
+    """It begins at the event if the last commit came before it."""
+    found = outage.measure(load((0, 5), (11, 20)), BEGAN + 5.005, event="kill other", node="node3")
+
+    assert found.stall == pytest.approx(5.995)
+    assert found.stall_at == pytest.approx(0.0)
+    assert (found.event, found.node, found.event_at, found.censored) == ("kill other", "node3", BEGAN + 5.005, False)
+    assert found.committed == 250 + 450
+
+
+def test_a_later_gap_may_be_the_stall():
+    """A second pause, such as that of a return, counts too."""
+    found = outage.measure(load((0, 6), (7, 10), (13, 20)), BEGAN + 6)
+
+    assert found.stall == pytest.approx(3.02)
+    assert found.stall_at == pytest.approx(3.98)
+
+
+def test_time_without_a_commit_sums_the_long_gaps():
+    """Usual gaps do not count."""
+    found = outage.measure(load((0, 6), (7, 10), (13, 20)), BEGAN + 6)
+
+    assert found.without_commit == pytest.approx(1.0 + 3.02)
+
+
+def test_five_usual_gaps_are_no_time_without_a_commit():
+    """A slow load commits every 300 ms, so a gap of .9 s says nothing about an event."""
+    found = outage.measure(load((0, 6), (6.6, 20), every=300), BEGAN + 6)
+
+    assert found.without_commit == 0.0
+
+
+def test_gaps_before_the_event_do_not_count():
+    """A stall of the load itself is in ``usual``."""
+    found = outage.measure(load((0, 3), (5, 20)), BEGAN + 8)
+
+    assert found.stall == pytest.approx(0.02)
+    assert found.usual.longest_gap == pytest.approx(2.02)
+
+
+def test_a_stall_at_the_end_of_the_load_is_censored():
+    """Its value is a lower bound."""
+    found = outage.measure(load((0, 5)), BEGAN + 5)
+
+    assert (found.stall, found.censored) == (pytest.approx(15.0), True)
+
+
+def test_the_usual_load_has_the_median_second_and_its_range():
+    """Neither the first second nor the one of the event counts."""
+    found = outage.measure(load((0, 2), (2.5, 5), (9, 20)), BEGAN + 4.7)
+
+    assert (found.usual.rate, found.usual.low, found.usual.high) == (50.0, 25.0, 50.0)
+    assert found.usual.gap == pytest.approx(0.02)
+
+
+def test_a_load_that_committed_nothing_before_the_event_has_no_usual_rate():
+    """The figures are nan, and the stall is still known."""
+    found = outage.measure(load((4, 20)), BEGAN + 0.5)
+
+    assert math.isnan(found.usual.rate)
+    assert math.isnan(found.usual.gap)
+    assert found.stall == pytest.approx(3.5)
+
+
+def test_reads_have_a_stall_of_their_own():
+    """A proxy may serve them from another node."""
+    reads = commits((0, 6), (6.5, 20))
+    found = outage.measure(load((0, 6), (10, 20), reads=reads), BEGAN + 6)
+
+    assert (found.stall, found.read_stall) == (pytest.approx(4.0), pytest.approx(0.5))
+    assert math.isnan(outage.measure(load((0, 20)), BEGAN + 6).read_stall)
+
+
+def test_errors_have_their_time_from_the_event():
+    """Those before it have negative seconds."""
+    errors = [TimedErrors(5.0, 2013, "node1", True, 2), TimedErrors(7.2, 1047, "node2", False, 9)]
+    found = outage.measure(load((0, 20), errors=errors), BEGAN + 6)
+
+    assert [(one.seconds, one.number, one.times) for one in found.errors] == [(-1.0, 2013, 2), (1.2, 1047, 9)]
+
+
+def test_commits_by_tenth_are_placed_around_the_event():
+    """The tenth 0 begins at the event, and all writing commits are in one of them."""
+    found = outage.measure(load((0, 5), (6, 8), seconds=8.0), BEGAN + 5.05)
+
+    assert found.first_tenth == -51
+    assert len(found.commits_by_tenth) == 51 + 30
+    assert sum(found.commits_by_tenth) == 350
+    assert found.commits_by_tenth[51 : 51 + 9] == (0,) * 9
+    assert found.commits_by_tenth[51 + 10] == 5
+
+
+@pytest.mark.parametrize("at", [-0.1, 20.1])
+def test_an_event_outside_of_the_load_is_refused(at):
+    """The load did not run when it happened."""
+    with pytest.raises(ValueError, match="after the begin of a load of 20"):
+        outage.measure(load((0, 20)), BEGAN + at)
+
+
+def test_lost_and_invented_transactions_are_known_from_the_books():
+    """A workload without books knows neither."""
+    found = outage.measure(load((0, 20)), BEGAN + 6)
+    booked = dataclasses.replace(found, books=outage.Books(100, 2, 1, 3, 0))
+
+    assert (found.lost_or_invented, booked.lost_or_invented) == (None, 3)

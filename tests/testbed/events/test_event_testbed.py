@@ -1,0 +1,98 @@
+"""Repetitions of an event on real servers: what they cost, and that the cluster is whole afterwards."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.events import Kill, Nothing, Pause
+from pytest_dbcluster.spec import ClusterSpec
+from pytest_dbcluster.testbed.events import event_runner
+from pytest_dbcluster.testbed.events.event_testbed import EventTestbed
+from pytest_dbcluster.workloads.mysqlslap import MySQLSlap
+from pytest_dbcluster.workloads.sysbench import SysBench
+from pytest_dbcluster.workloads.tpcc import TPCC
+from tests.support.testbeds import ONE
+
+WRITE = SysBench("oltp_write_only", size=1000, threads=4)
+GALERA = ClusterSpec("galera", nodes=3, release=ONE.release)
+
+
+@pytest.fixture(autouse=True)
+def short(monkeypatch):
+    """The load runs for two seconds before the event."""
+    monkeypatch.setattr(event_runner, "BASELINE_SECONDS", 2.2)
+    monkeypatch.setattr(event_runner, "JITTER_SECONDS", 0.5)
+
+
+def source(pool, load, event, *specs):
+    """The round source of these repetitions."""
+    several = len(event) if isinstance(event, dict) else 1
+    variants = [pool.resolution.resolve(spec) for spec in specs] * several
+    return EventTestbed(load, event, variants, pool, "quick", lambda line: None, seed=5)
+
+
+def test_a_killed_server_stalls_its_load_until_it_is_back(shared):
+    """It starts again at once, because nobody else takes over; the next repetition finds a whole cluster."""
+    made = source(shared, WRITE, Kill(), ONE)
+    first, second = (made.round(0, block=block, position=0) for block in (0, 1))
+    made.check()
+    found = first.outage
+
+    assert (first.void, second.void) == ("", "")
+    assert (found.event, found.node, found.censored, found.books) == ("kill writer", "node1", False, None)
+    assert 0.05 < found.stall < 60
+    assert found.without_commit >= found.stall
+    assert found.connections_lost >= 4
+    assert found.returned.seconds > 0
+    assert {one.number for one in found.errors} & {2002, 2003, 2006, 2013}
+    assert found.usual.rate > 0
+    assert found.commits_by_tenth[-found.first_tenth] == 0 or found.stall < 0.2
+    assert first.started < found.event_at < first.started + first.seconds
+
+
+def test_nothing_costs_less_than_a_pause(shared):
+    """Two events on one cluster: the control is the noise floor."""
+    made = source(shared, WRITE, {"pause": Pause("writer", 1.5), "none": Nothing()}, ONE)
+    pause, none = (made.round(number, block=0, position=number) for number in (0, 1))
+    made.check()
+
+    assert made.names == ["pause", "none"]
+    assert made.load == str(WRITE)
+    assert pause.outage.stall >= 1.4
+    assert none.outage.stall < pause.outage.stall
+    assert none.outage.node == ""
+
+
+def test_a_killed_node_of_galera_comes_back_and_no_order_is_lost(shared):
+    """The writer waits until the others evict the dead node; the node comes back without a full copy."""
+    made = source(shared, TPCC(threads=4), Kill("other"), GALERA)
+    done = made.round(0, block=0, position=0)
+    made.check()
+    found = done.outage
+
+    print(found.stall, found.marks, found.returned, found.books)
+    assert (done.void, found.node, found.censored) == ("", "node3", False)
+    assert 3 < found.stall < 30
+    assert found.marks["ended"] < found.marks["evicted"]
+    assert found.returned.how == "IST"
+    assert found.books.acknowledged > 20
+    assert (found.books.lost, found.books.invented) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("load", "event", "spec", "fact"),
+    [
+        (MySQLSlap("write"), Kill(), ONE, "needs a workload that outlives an event, such as TPCC"),
+        (TPCC(), Kill("node2"), ONE, "cluster standalone1 has 1 node"),
+        (TPCC(), Kill("writer"), GALERA, "the load connects only to this node"),
+        (TPCC(), Kill("writer", restart=False), ONE, "or restart=True"),
+        (TPCC(rate="70 %"), Kill(), ONE, "needs a rate in operations a second"),
+    ],
+)
+def test_what_cannot_be_repeated_is_refused(shared, load, event, spec, fact):
+    """Before any server starts."""
+    with pytest.raises(ConfigError) as caught:
+        source(shared, load, event, spec)
+
+    assert fact in str(caught.value)
