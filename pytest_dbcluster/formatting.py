@@ -17,6 +17,7 @@ Report = Callable[[str], None]
 UNITS = ((86400, "d"), (3600, "h"), (60, "min"))
 TIME = re.compile(r"([0-9]{1,7}(?:\.[0-9]{0,9})?|\.[0-9]{1,9})(ms|s|m|min|h|d|)")
 SECONDS = {"": 1, "ms": 0.001, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
+BINARY = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}  # as in a my.cnf
 ELLIPSIS = "..."
 NO_INTERVAL = "no interval yet"
 NOTHING = "-"  # a figure that was not measured
@@ -234,3 +235,21 @@ def some(names: Sequence[str], shown: int = 3) -> str:
     listed = names if len(names) <= shown + 1 else names[:shown]
     more = len(names) - len(listed)
     return ", ".join(listed) + (f" and {more} more" if more else "")
+
+
+def memory_bytes(value: int | str, name: str = "memory") -> int:
+    """A number of bytes from a number or a my.cnf text: ``512M`` is 512 times 2^20. Raises ConfigError."""
+    match = re.fullmatch(r"(\d+) *([KMG]?)(?:i?B)?", value.strip(), re.IGNORECASE) if isinstance(value, str) else None
+    if match:
+        return int(match[1]) * BINARY[match[2].upper()]
+    if isinstance(value, str):
+        raise ConfigError(
+            f"{name}={value!r} of a cluster's hosts: it accepts whole bytes, or a text such as 512M or 2G"
+        )
+    return value
+
+
+def memory_text(number: int) -> str:
+    """A number of bytes in the largest unit that gives a whole number: ``512M``."""
+    unit = max((unit for unit, size in BINARY.items() if number % size == 0), key=BINARY.__getitem__)
+    return f"{number // BINARY[unit]}{unit}"

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pytest_dbcluster import calls, network, registry
+from pytest_dbcluster import calls, formatting, network, registry
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.network import Links, NetworkNeeds
 
@@ -24,7 +24,6 @@ DEFAULT_RELEASE = "mariadb:10.11"
 PROFILES = ("quick", "paper")
 PARITIES = ("vendor", "normalised")
 SIZES = ("memory", "disk")  # needs in bytes
-BINARY = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}  # as in a my.cnf
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -234,7 +233,7 @@ class HostNeeds:
         value = getattr(self, name)
         if value is None:
             return ""
-        return f"{name}={memory_text(value) if name in SIZES else f'{value:g}' if name != 'iops' else value}"
+        return f"{name}={formatting.memory_text(value) if name in SIZES else f'{value:g}' if name != 'iops' else value}"
 
     def __str__(self) -> str:
         profile = [f"storage {self.storage}"] if self.storage else []
@@ -249,24 +248,6 @@ def _check(name: str, value: object, kind: str, numbers: type | types.UnionType)
 
 
 NO_LIMITS = HostNeeds()
-
-
-def memory_bytes(value: int | str, name: str = "memory") -> int:
-    """A number of bytes from a number or a my.cnf text: ``512M`` is 512 times 2^20. Raises ConfigError."""
-    match = re.fullmatch(r"(\d+) *([KMG]?)(?:i?B)?", value.strip(), re.IGNORECASE) if isinstance(value, str) else None
-    if match:
-        return int(match[1]) * BINARY[match[2].upper()]
-    if isinstance(value, str):
-        raise ConfigError(
-            f"{name}={value!r} of a cluster's hosts: it accepts whole bytes, or a text such as 512M or 2G"
-        )
-    return value
-
-
-def memory_text(number: int) -> str:
-    """A number of bytes in the largest unit that gives a whole number: ``512M``."""
-    unit = max((unit for unit, size in BINARY.items() if number % size == 0), key=BINARY.__getitem__)
-    return f"{number // BINARY[unit]}{unit}"
 
 
 @calls.check_arguments(
@@ -423,7 +404,7 @@ class ClusterSpec:
         given: dict[str, Any] = {name: value for name, value in arguments.items() if value is not None and value != {}}
         if not given:
             raise ConfigError(f"with_needs() of cluster {self} has no limit; known: {', '.join(arguments)}")
-        given |= {name: memory_bytes(given[name], name) for name in SIZES if name in given}
+        given |= {name: formatting.memory_bytes(given[name], name) for name in SIZES if name in given}
         label = "_".join(HostNeeds(**given).powers.values())
         profile = "" if iops is not None else self.needs.storage
         return self._needing(dataclasses.replace(self.needs, **given, storage=profile), label)

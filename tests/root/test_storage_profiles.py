@@ -10,11 +10,12 @@ import pytest
 from fixtures import clusters
 from pytest_dbcluster import spec
 from pytest_dbcluster.errors import ConfigError, Unsupported
+from pytest_dbcluster.formatting import memory_bytes, memory_text
 from pytest_dbcluster.hosts.provisioner import memory_share
 from pytest_dbcluster.hosts.provisioners.fake import FakeHost, FakeProvisioner
 from pytest_dbcluster.plugin.command_line import add_options
 from pytest_dbcluster.plugin.settings import Settings
-from pytest_dbcluster.spec import ClusterSpec, HostNeeds, ReleaseName, memory_bytes, memory_text
+from pytest_dbcluster.spec import ClusterSpec, HostNeeds, ReleaseName
 from pytest_dbcluster.system import probes
 from pytest_dbcluster.testbed import comparability
 from pytest_dbcluster.testbed.evidence import blind_spots

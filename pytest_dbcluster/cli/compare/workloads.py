@@ -10,9 +10,8 @@ from collections.abc import Sequence
 from pytest_dbcluster.cli.workload_option import workload_of
 from pytest_dbcluster.clusters.servers.variables import as_number
 from pytest_dbcluster.errors import ConfigError
-from pytest_dbcluster.formatting import whole_mebibytes
+from pytest_dbcluster.formatting import memory_bytes, memory_text, whole_mebibytes
 from pytest_dbcluster.hosts.given import Add, HelpText
-from pytest_dbcluster.spec import memory_bytes, memory_text
 from pytest_dbcluster.testbed.comparability import BUFFER_POOL
 from pytest_dbcluster.testbed.variants import Variant
 from pytest_dbcluster.workloads.sql import SQLFiles
