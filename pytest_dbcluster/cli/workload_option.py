@@ -77,7 +77,12 @@ def _usual(text: str) -> Workload:
         return _script(text)
     if os.sep in name or Path(name).is_dir():
         return _sql_files(name, mode)
-    raise registry.unknown("workload", name, KINDS)
+    raise registry.unknown("workload", name, [*KINDS, *_directories()])
+
+
+def _directories() -> list[str]:
+    """The directories with SQL files in the working directory."""
+    return sorted(f"{one.name}/" for one in Path().iterdir() if one.is_dir() and any(one.glob("*.sql")))
 
 
 def _sql_files(name: str, mode: str) -> SQLFiles:

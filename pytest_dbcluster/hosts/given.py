@@ -82,8 +82,8 @@ SSH_OPTIONS = (
            "parent of our directory (default /var/tmp)", "DIR"),
 )  # fmt: skip
 EC2_OPTIONS = (
-    Option("--db-max-cost", "max_cost", "the most that all instances of the run may cost; without it nothing is "
-           "launched", "the most that the run may cost; required", "USD"),
+    Option("--db-max-cost", "max_cost", "the most that all instances of the run may cost, without taxes and traffic; "
+           "without it nothing is launched", "the most that instances may cost; required", "USD"),
     Option("--db-ec2-type", "type", "type of the servers' instances (default r6i.large)",
            "type of the servers (default r6i.large)", "TYPE"),
     Option("--db-ec2-load-type", "load_type", "type of the load generator's instance (default: that of the servers)",

@@ -119,9 +119,9 @@ class Series:
     def against(self, other: Series, *, metric: str | None = None) -> Answer:
         """Measure and print the ratio to the other variant without a claim; ``bool`` of the answer is always True.
 
-        Draws 20 pairs at most, and fewer when the interval excludes equal speed.
+        Draws 20 pairs at most, and fewer when the interval excludes equal speed. Pairs that are there count, also more.
         """
-        claim, cap = kinds.differs(), min(COMPARISON_PAIRS, self.measurement.rules.cap)
+        claim, cap = kinds.differs(), min(max(COMPARISON_PAIRS, self.measurement.pairs), self.measurement.rules.cap)
         return self._claim(claim, other, metric, cap=cap, asserted=False)
 
     def _claim(

@@ -75,6 +75,7 @@ def test_a_script_is_a_workload(tmp_path, monkeypatch):
     [
         ("tpcd", "unknown workload 'tpcd'; known: tpcc, sysbench, mysqlslap, a directory with SQL files such as shop/"),
         ("tpcd", "; did you mean tpcc?"),
+        ("shpo", "; did you mean shop/?"),
         ("sysbench", "unknown script of sysbench ''; known: oltp_delete"),
         ("sysbench:oltp_readwrite", "did you mean oltp_read_write?"),
         ("mysqlslap:writes", "did you mean write?"),

@@ -99,6 +99,15 @@ def test_a_comparison_beside_is_always_true_and_draws_few_pairs():
     assert answer.verdict.pairs <= 20
 
 
+def test_a_comparison_beside_counts_all_pairs_that_are_there():
+    """Otherwise it would show other figures than the claim that drew them."""
+    default, flush_2 = series(1.0, 1.0, sd=0.3, cap=44)
+    claimed = flush_2.beats(default)
+
+    assert claimed.verdict.pairs > 20
+    assert flush_2.against(default).verdict.pairs == claimed.verdict.pairs
+
+
 def test_a_shown_answer_is_not_read():
     """A repr in a log is not an assert."""
     default, flush_2 = series(1.0, 0.5)

@@ -19,6 +19,7 @@ from pytest_dbcluster.cli.compare.comparison import ROUNDS_SHARE, Comparison, Co
 from pytest_dbcluster.cli.compare.workloads import DEFAULT_WORKLOADS, add_data, fitting_line, workloads_of
 from pytest_dbcluster.cli.text import add_wait, own_options, tell
 from pytest_dbcluster.cli.workload_option import add_workload
+from pytest_dbcluster.clusters.servers.variables import meaning
 from pytest_dbcluster.clusters.topology import usual_nodes
 from pytest_dbcluster.errors import ConfigError, Inconclusive, LockHeld, merge_names
 from pytest_dbcluster.formatting import duration, option_seconds, quantity
@@ -221,7 +222,8 @@ def _seconds(text: str) -> float:
 
 def _are_equal(baseline: Variant, candidate: Variant) -> bool:
     """Whether both variants are the same release with the same options, so that there is nothing to measure."""
-    return (baseline.programs, baseline.options) == (candidate.programs, candidate.options)
+    first, second = ({name: meaning(value) for name, value in one.options.items()} for one in (baseline, candidate))
+    return baseline.programs == candidate.programs and first == second
 
 
 def same_effect(names: Sequence[str], files: Sequence[str]) -> str:

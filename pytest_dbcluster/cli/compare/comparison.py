@@ -166,14 +166,15 @@ class ComparisonResults:
         self.line(f"measured again ({', '.join(changed)} changed): {before.text} ({before.load})")
 
     def finish(self, compared: Sequence[ComparedWorkload]) -> list[str]:
-        """Write the end of the comparison and make its page; return lines about unwritten files and the page."""
+        """Write the end of the comparison and make its page; return lines with advice, unwritten files and the page."""
         for item in compared:
             self._recorder.part(test_of(item.workload), OUTCOMES[item.result], item.reason, 0.0)
             self._recorder.end_test(test_of(item.workload))
         self._recorder.finish("")
-        self._results.finish(self.records, [], tests=self._recorder.document.tests)
-        to_calibrate = closing.to_calibrate(self.records)
-        return [*to_calibrate, *self._lost.lines(), report_page.make(self.directory, self.line)]
+        tests = self._recorder.document.tests
+        self._results.finish(self.records, [], tests=tests)
+        advice = [*closing.to_calibrate(self.records), *closing.guide_lines(self.records, tests)]
+        return [*advice, *self._lost.lines(), report_page.make(self.directory, self.line)]
 
 
 class Comparison:

@@ -94,6 +94,12 @@ def as_number(value: str) -> float | None:
     return float(match.group(1)) * FACTORS[match.group(2).upper()] if match else None
 
 
+def meaning(value: str) -> float | str:
+    """A my.cnf value that is equal for equal ones: 128M and 134217728, ON and 1; other text as it is."""
+    number = as_number(TRUTH.get(value.strip().lower(), value))
+    return value.strip() if number is None else number
+
+
 def equal(asked: str, value: str) -> bool:
     """Return whether two values are the same text in any case. ON, TRUE, 1 and an empty value are the same."""
     left, right = (TRUTH.get(text.strip().lower(), text.strip().upper()) for text in (asked, value))

@@ -23,7 +23,7 @@ from pytest_dbcluster.system import machine_lock
 from tests.support import conftests
 from tests.support.command import alone, dbcluster, measuring_in
 from tests.support.facts import missing
-from tests.support.records import record
+from tests.support.records import record, undecided
 
 
 def given(**changes):
@@ -277,6 +277,14 @@ def test_a_comparison_has_the_page_of_a_run(tmp_path):
     ]
 
 
+def test_a_comparison_that_could_not_tell_names_the_page_with_what_to_do(tmp_path):
+    """As a run of pytest does."""
+    results = results_in(tmp_path)
+    results.add(undecided(test="dbcluster compare::tpcc"))
+
+    assert [line for line in results.finish([]) if line.startswith("what to do (budget-used): ")]
+
+
 def test_results_that_cannot_be_written_are_refused_before_a_server_starts(called, tmp_path):
     """The error names the option of this command."""
     (tmp_path / "taken").write_text("")
@@ -292,7 +300,9 @@ def test_results_that_cannot_be_written_are_refused_before_a_server_starts(calle
 def test_two_files_with_the_same_options_are_not_measured(called, tmp_path):
     """Another spelling, or another host's port, is no difference; it says so, and is no worse for a gate."""
     files = two_files(
-        tmp_path, "innodb-flush-log-at-trx-commit=2\nport=1", "innodb_flush_log_at_trx_commit = 2\nport=2"
+        tmp_path,
+        "innodb-flush-log-at-trx-commit=2\ninnodb_buffer_pool_size=256M\nport=1",
+        "innodb_flush_log_at_trx_commit = 2\ninnodb_buffer_pool_size=268435456\nport=2",
     )
 
     done = called("compare", *files)
