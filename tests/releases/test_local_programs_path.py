@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_dbcluster.errors import ConfigError
-from pytest_dbcluster.releases import find, local_programs
+from pytest_dbcluster.releases import apt, find, local_programs
 from tests.support.facts import missing
 
 
@@ -57,6 +57,7 @@ def test_a_server_in_sbin_is_found_without_its_being_on_path(installed, monkeypa
 def test_no_server_on_path_says_where_was_looked(monkeypatch, name, servers, fetched):
     """The error has the PATH, and the versions of the same vendor that can be fetched."""
     monkeypatch.setenv("PATH", "/nonexistent")
+    monkeypatch.setattr(apt, "missing_program", lambda: "")
     ways_out = f"install a server, or name a version that can be fetched: {fetched}"
     text = rf"^{name}: no {servers} on PATH \(/nonexistent\); {ways_out}$"
 

@@ -43,8 +43,9 @@ def test_other_workloads_run_on_programs_without_mysqlslap(without_mysqlslap):
     assert without_mysqlslap.resolve(ONE, switched=False, client_of=[SysBench()]).release.source == "/opt/mariadb"
 
 
-def test_an_image_without_mysqlslap_lacks_it(mariadb):
-    """Its files are known from the image, and the error names it."""
+def test_an_image_without_mysqlslap_lacks_it(mariadb, tmp_path, monkeypatch):
+    """Its files are known from the image, and the error names it. No release in the cache has one here."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     image = dataclasses.replace(mariadb, image="docker.io/mysql", files=frozenset(["/usr/bin/mariadb"]))
 
     assert "(image docker.io/mysql)" in MySQLSlap("write").lacks(image)

@@ -184,7 +184,7 @@ def compared(tmp_path_factory):
     place = tmp_path_factory.mktemp("compared")
     files = two_files(place, "innodb_flush_log_at_trx_commit = 1\nport = 3306", "innodb_flush_log_at_trx_commit = 2")
     program, results = alone(place / "bin", SHORT_ROUNDS), place / "results"
-    words = ["compare", *files, "--workload=sysbench:oltp_point_select", "--threads=2", "--seconds=20"]
+    words = ["compare", *files, "--workload=sysbench:oltp_point_select", "--threads=2", "--seconds=30"]
     words.append(f"--results={results}")
     return Compared(words, program, results, dbcluster(*words, seconds=300, program=program))
 

@@ -59,11 +59,11 @@ def test_messages_on_container_engines(tmp_path, monkeypatch):
     lacking = types.SimpleNamespace(name="docker", socket=str(path), url=url, client=EngineWithoutImages())
     monkeypatch.setattr(engine, "knock", lambda url: None)
     seen["there is neither an image nor apt"] = golden.message_of(
-        engine.image, lacking, "pytest-dbcluster/mariadb:10.5", pull=False
+        engine.image, lacking, "pytest-dbcluster/mariadb:10.5", pull=None
     )
     for program in apt.PROGRAMS:
         (tmp_path / program).touch(mode=0o755)
-    seen["there is no image"] = golden.message_of(engine.image, lacking, "pytest-dbcluster/mariadb:10.5", pull=False)
+    seen["there is no image"] = golden.message_of(engine.image, lacking, "pytest-dbcluster/mariadb:10.5", pull=None)
     seen["mmdebstrap is missing"] = golden.message_of(root_file_system.make, OFFERS[0], [], tmp_path, print)
     release = ReleaseName.parse("mariadb:path")
     seen["a release is installed"] = golden.message_of(provisioner.ContainerProvisioner().supply, release, print)
