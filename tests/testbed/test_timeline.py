@@ -81,9 +81,15 @@ def sampled(timeline, number):
     wait.until(lambda: [] if len(timeline.moments) >= enough else ["few"], "samples", seconds=60)
 
 
-def threads(name="dbcluster-timeline"):
-    """The threads that sample, or those that ask."""
-    return [thread for thread in threading.enumerate() if thread.name == name]
+@pytest.fixture
+def threads():
+    """The threads of the test that sample, or those that ask."""
+    before = set(threading.enumerate())
+
+    def threads(name="dbcluster-timeline"):
+        return [thread for thread in threading.enumerate() if thread.name == name and thread not in before]
+
+    return threads
 
 
 @pytest.fixture
@@ -94,7 +100,7 @@ def timeline():
     fast.stop()
 
 
-def test_one_thread_samples_in_rounds_and_between_them(timeline):
+def test_one_thread_samples_in_rounds_and_between_them(timeline, threads):
     """It ends when it is stopped, and not with a round. Servers are asked in rounds alone."""
     connection = Answers(*STATUS)
     for _ in range(2):
@@ -120,7 +126,7 @@ def test_one_thread_samples_in_rounds_and_between_them(timeline):
 
 
 @pytest.mark.parametrize("error", [ConfigError("gone"), IndexError("half a packet"), OSError("reset")])
-def test_a_server_that_does_not_answer_ends_no_sampling(timeline, error):
+def test_a_server_that_does_not_answer_ends_no_sampling(timeline, threads, error):
     """The others are sampled; the round itself finds out what has happened."""
     with timeline.during(PLACE, setting(Answers(error=error), Answers(*STATUS))):
         sampled(timeline, 3)
@@ -209,9 +215,8 @@ def test_a_corrected_clock_changes_no_rate():
     assert [row["cpu_all"] for row in rows(timeline, done(100.0, 2.0))] == ["", "1"]
 
 
-def test_a_server_that_hangs_holds_up_neither_a_round_nor_the_end(timeline, monkeypatch):
+def test_a_server_that_hangs_holds_up_neither_a_round_nor_the_end(timeline, threads, monkeypatch):
     """The thread that waits for it is left alone; it ends when the server answers."""
-    before = threads("dbcluster-timeline-asks")
     monkeypatch.setattr(module, "STOP_SECONDS", 60)
     asked, answer = threading.Event(), threading.Event()
 
@@ -225,7 +230,7 @@ def test_a_server_that_hangs_holds_up_neither_a_round_nor_the_end(timeline, monk
         assert asked.wait(60)
     timeline.stop()
     assert threads() == []
-    waiting = set(threads("dbcluster-timeline-asks")) - set(before)
+    waiting = set(threads("dbcluster-timeline-asks"))
     answer.set()
     for thread in waiting:
         thread.join(60)
