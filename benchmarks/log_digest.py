@@ -2,8 +2,8 @@
 
     python benchmarks/log_digest.py [--megabytes 200] [--runs 3] [--ad-hoc 0.01]
 
-It makes a slow log with transactions as those of sysbench's oltp_read_write, and digests it in new processes: once only
-splitting statements, once whole. The log goes through a pipe, so a log of 10 GB needs no disk. A share of the
+The slow log has transactions like those of sysbench's oltp_read_write. New processes digest it: one only splits
+statements, one digests it whole. The log goes through a pipe, so a log of 10 GB needs no disk. A share of the
 transactions is ad hoc: statements that no other transaction has, in any order. The rate is that of the CPU time of the
 process, and memory is its largest resident size.
 """

@@ -1,7 +1,6 @@
 """InstalledProxy: the base class of proxies that we cannot fetch. Their program has to be on PATH.
 
-Such a proxy has static routes: after a role change we restart it with new routes. It is untried until somebody has run
-it: we know its settings only from its documentation.
+Such a proxy is untried until somebody has run it: we know its settings only from its documentation.
 """
 
 from __future__ import annotations
@@ -10,32 +9,22 @@ import abc
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import ClassVar
 
-from pytest_dbcluster.clusters.proxy import Proxy, query_through
-from pytest_dbcluster.clusters.servers.connection import Endpoint, SQLError
+from pytest_dbcluster.clusters.proxy import RoutedProxy, query_through
+from pytest_dbcluster.clusters.servers.connection import SQLError
 from pytest_dbcluster.clusters.servers.node import Node
 from pytest_dbcluster.clusters.topology import Topology
 from pytest_dbcluster.errors import ProvisionError
-from pytest_dbcluster.hosts.provisioner import Provisioner
 from pytest_dbcluster.releases.find import program_on_path
 from pytest_dbcluster.releases.release import Release
 
 Routes = Mapping[str, Sequence[Node]]
 
 
-class InstalledProxy(Proxy):
+class InstalledProxy(RoutedProxy):
     """One process on a separate host. ``name`` is the name of its program."""
 
     untried = True
-
-    ports: ClassVar[Mapping[str, int]]
-    """The usual port of each listener: ``writer``, ``reader`` and further ones."""
-
-    def __init__(self, provisioner: Provisioner, topology: Topology, nodes: Sequence[Node]) -> None:
-        super().__init__(provisioner, topology, nodes)
-        self._ports = dict(self.ports)
-        self._routes: dict[str, list[Node]] = {}
 
     @classmethod
     def lacks(cls, release: Release) -> str:
@@ -63,7 +52,7 @@ class InstalledProxy(Proxy):
         host = self.acquire()
         if host.machine:
             raise ProvisionError(f"{self.name} is installed on this machine, and its host is on {host.machine}")
-        self._ports = {role: host.port(usual) for role, usual in self.ports.items()}
+        self._reserve_ports(host)
 
     def follow(self) -> None:
         """Start the proxy with the current routes, unless it has them. Raises ProvisionError."""
@@ -89,16 +78,3 @@ class InstalledProxy(Proxy):
         except SQLError as error:
             return [str(error)]
         return []
-
-    def writer(self) -> Endpoint:
-        """Return the writer: it leads to the first node that accepts writes."""
-        return self.endpoint(self._ports["writer"], (self._routes or self.roles())["writer"][:1])
-
-    def reader(self) -> Endpoint:
-        """Return the reader: it spreads connections over all nodes that accept reads."""
-        return self.endpoint(self._ports["reader"], (self._routes or self.roles())["reader"])
-
-    def close(self) -> None:
-        """Kill the proxy and release the host. An ended proxy is not an error."""
-        super().close()
-        self._routes = {}

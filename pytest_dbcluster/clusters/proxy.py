@@ -9,7 +9,7 @@ import importlib
 import signal
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from pytest_dbcluster import registry
 from pytest_dbcluster.clusters.servers.connection import Connection, Endpoint, SQLError
@@ -186,6 +186,35 @@ class Proxy(abc.ABC):
             self.provisioner.give_back([self.host])
             self.host = None
         self.places = {}
+
+
+class RoutedProxy(Proxy):
+    """A proxy with static routes: after a role change its program starts again with new routes."""
+
+    usual_ports: ClassVar[Mapping[str, int]]
+    """The usual port of each listener: ``writer``, ``reader`` and further ones."""
+
+    def __init__(self, provisioner: Provisioner, topology: Topology, nodes: Sequence[Node]) -> None:
+        super().__init__(provisioner, topology, nodes)
+        self._ports = dict(self.usual_ports)
+        self._routes: dict[str, list[Node]] = {}
+
+    def _reserve_ports(self, host: Host) -> None:
+        """Take a port of the host for each listener."""
+        self._ports = {role: host.port(usual) for role, usual in self.usual_ports.items()}
+
+    def writer(self) -> Endpoint:
+        """Return the writer: it leads to the first node that accepts writes."""
+        return self.endpoint(self._ports["writer"], (self._routes or self.roles())["writer"][:1])
+
+    def reader(self) -> Endpoint:
+        """Return the reader: it spreads connections over all nodes that accept reads."""
+        return self.endpoint(self._ports["reader"], (self._routes or self.roles())["reader"])
+
+    def close(self) -> None:
+        """Kill the proxy and release the host. An ended proxy is not an error."""
+        super().close()
+        self._routes = {}
 
 
 def proxy_class(name: str) -> type[Proxy]:

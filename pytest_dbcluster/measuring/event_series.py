@@ -101,8 +101,8 @@ class EventSeries:
     def loses_nothing(self) -> Answer:
         """Claim that no repetition loses an acknowledged transaction, or has one that the load did not write.
 
-        Fails at the first loss. If there is none, the message has the bound of the chance of a loss with 95 %
-        confidence: 1 - .05 ** (1 / n) after n repetitions. It needs a workload that keeps books, such as TPCC.
+        Fails at the first loss. If there is none, the message bounds the chance of a loss, with 95 % confidence.
+        After n repetitions the bound is 1 - .05 ** (1 / n). It needs a workload that keeps books, such as TPCC.
         """
         if not self.keeps_books:
             raise ConfigError(

@@ -261,7 +261,7 @@ class Measure:
 
         One event on one spec returns an ``EventSeries``. A list of specs, or events by name, return a list: the specs
         of the first event come first. In a repetition the workload runs, and the event happens at a random
-        moment. The workload recovers and is told to stop. Then the cluster is made whole.
+        moment. The workload recovers and stops. Then the cluster is made whole.
 
         - times: the repetitions of each variant. The default is 11, and 7 for several variants, whose repetitions run
           in random order in blocks of seven.

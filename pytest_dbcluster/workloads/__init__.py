@@ -13,7 +13,7 @@ the seconds of its run. A *setting* is its environment: the cluster, the host of
 - ``lua_tree``: a user's script with the files beside it.
 - ``load_hosts``: a workload on several load hosts: their terminals, their clocks, and their common start.
 - ``made_tables``: tables that users make, and copies of them.
-- ``until_stopped``: a load that runs through an event until it is told to stop.
+- ``until_stopped``: a load that runs through an event until we stop it.
 - ``schema_mark``: a table with the version and scale of a workload's tables.
 - ``driver_workload``: the base class of the workloads that the driver runs. ``tls_files``: its certificates.
 - ``arguments``: checks of the values that users pass.

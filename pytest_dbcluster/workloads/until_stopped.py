@@ -1,4 +1,4 @@
-"""A load that runs until it is told to stop, through an event such as a killed server.
+"""A load that runs until we stop it, through an event such as a killed server.
 
 Each load host gets a file that tells its terminals to stop. Their reports have the time of each commit and error.
 """
@@ -55,7 +55,7 @@ class UntilStopped:
 
 @dataclasses.dataclass(frozen=True)
 class StoppedLoad:
-    """What a load did until it was told to stop."""
+    """What a load did until we stopped it."""
 
     result: RunResult
     """The result of the whole run."""

@@ -1,4 +1,4 @@
-"""A load that runs until it is told to stop: its options, and the times in the reports of its threads."""
+"""A load that runs until we stop it: its options, and the times in the reports of its threads."""
 
 from __future__ import annotations
 

@@ -17,8 +17,8 @@ LEVEL = 0.05  # the error of the bound on the chance of a loss
 class LosesNothing(RepetitionKind):
     """No repetition of the event loses an acknowledged transaction, or has one that nobody wrote.
 
-    Fails at the first repetition that does. If none does, the message has a bound of the chance that a repetition
-    loses a transaction: after n repetitions it is below 1 - .05 ** (1 / n), with 95 % confidence.
+    Fails at the first repetition that does. If none does, the message has a bound. It bounds the chance that a
+    repetition loses a transaction, with 95 % confidence: after n repetitions it is below 1 - .05 ** (1 / n).
     """
 
     name = "loses_nothing"

@@ -59,7 +59,7 @@ class MaxScale(InstalledProxy):
     """One maxscale."""
 
     name = "maxscale"
-    ports: ClassVar[Mapping[str, int]] = {"writer": 4006, "reader": 4008}
+    usual_ports: ClassVar[Mapping[str, int]] = {"writer": 4006, "reader": 4008}
 
     def settings(self, address: str, directory: str, routes: Routes) -> str:
         """Return the text of maxscale.cnf: the servers, a monitor, and a service with its listener for each role."""

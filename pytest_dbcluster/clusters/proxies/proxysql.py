@@ -39,7 +39,7 @@ class ProxySQL(InstalledProxy):
     """One proxysql."""
 
     name = "proxysql"
-    ports: ClassVar[Mapping[str, int]] = {"writer": 6033, "reader": 6034, "admin": 6032}
+    usual_ports: ClassVar[Mapping[str, int]] = {"writer": 6033, "reader": 6034, "admin": 6032}
 
     def settings(self, address: str, directory: str, routes: Routes) -> str:
         """Return the text of proxysql.cnf: a group of servers for each listener, and a rule that leads to it."""

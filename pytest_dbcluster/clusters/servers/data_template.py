@@ -186,13 +186,19 @@ def _make(release: Release, host: Host, initial: dict[str, str], directory: Path
         wait.until(lambda: _not_ready(node), f"node {node.name}, to read its tables", seconds=120)
         for (account,) in node.query(vendor.drop_others.format(user=ADMIN, load=LOAD)):
             node.query(f"DROP USER {account}")
-        text = help_text(release, host, "--no-defaults").stdout
-        manifest = {"password": node.password, "variables": _variables(node), "words": sorted(option_words(text))}
-        node.stop()
+        manifest = _stop_and_describe(node)
     except BaseException:
         node.kill()
         raise
     _keep(node, directory, manifest)
+
+
+def _stop_and_describe(node: Node) -> dict[str, Any]:
+    """Stop a server, and return what the template keeps of it."""
+    text = help_text(node.release, node.host, "--no-defaults").stdout
+    found = {"password": node.password, "variables": _variables(node), "words": sorted(option_words(text))}
+    node.stop()
+    return found
 
 
 def _upgrade(origin: Template, release: Release, host: Host, directory: Path) -> None:
@@ -210,9 +216,7 @@ def _upgrade(origin: Template, release: Release, host: Host, directory: Path) ->
         node.wait_answering(120)
         if vendor.upgrade and release.path_of(vendor.upgrade[0]):
             _run_upgrade(node, vendor.upgrade)
-        text = help_text(release, host, "--no-defaults").stdout
-        manifest = {"password": node.password, "variables": _variables(node), "words": sorted(option_words(text))}
-        node.stop()
+        manifest = _stop_and_describe(node)
     except BaseException:
         node.kill()
         raise

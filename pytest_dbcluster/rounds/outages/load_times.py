@@ -28,7 +28,7 @@ class TimedErrors:
 
 @dataclasses.dataclass(frozen=True)
 class LoadTimes:
-    """The commits and errors of a load that ran until it was told to stop."""
+    """The commits and errors of a load that ran through an event."""
 
     began: float
     """The begin of the load, in seconds since 1970 (UTC) by the clock of this machine."""

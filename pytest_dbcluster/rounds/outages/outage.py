@@ -1,7 +1,7 @@
 """Outage: the figures of one repetition of an event, from the times of the load's commits.
 
 A *gap* is the time between two commits of writing transactions that follow each other. The first gap begins at the
-event, the last one ends when the load was told to stop. The *stall* is the longest gap. If it is the last one, nobody
+event, the last one ends with the load. The *stall* is the longest gap. If it is the last one, nobody
 knows how long it would have become: it is *censored*, and its value is a lower bound.
 """
 
@@ -95,7 +95,7 @@ class Outage:
     """The sum of all gaps of at least .1 s and five usual gaps, in seconds."""
 
     censored: bool
-    """Whether the stall lasted until the load was told to stop, so that it is at least this long."""
+    """Whether the stall lasted until the end of the load, so that it is at least this long."""
 
     read_stall: float
     """The longest gap between commits of transactions that only read, in seconds; nan without such a commit."""

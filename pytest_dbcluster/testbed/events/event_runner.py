@@ -1,6 +1,6 @@
 """One repetition of an event under load.
 
-The phases: the load runs for some seconds, the event happens, the load commits again, and the load is told to stop.
+The phases: the load runs for some seconds, the event happens, the load commits again, and the load is stopped.
 Then the cluster is made whole, and the books of the load are compared with its tables.
 """
 
@@ -121,10 +121,10 @@ def _begin_problems(work: _Work, running: Running) -> list[str]:
 
 
 def _raise_if_over(running: Running) -> None:
-    """Raise the error of a load that has ended before it was told to stop."""
+    """Raise the error of a load that ended too early."""
     if running.done():
         running.result()
-        raise WorkloadError("the load ended before it was told to stop")
+        raise WorkloadError("the load ended before we stopped it")
 
 
 def _sleep(seconds: float, running: Running) -> None:

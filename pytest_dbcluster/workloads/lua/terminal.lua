@@ -121,7 +121,7 @@ local function goes_on(t)
    return not t.stopped
 end
 
--- Sleeps until a time. Returns false when the run ended meanwhile: another thread failed, or the load was told to stop.
+-- Sleeps until a time. Returns false when the run ended meanwhile: another thread failed, or the load was stopped.
 local function sleep_until(t, moment)
    while true do
       local wake = math.min(moment, now() + NAP)

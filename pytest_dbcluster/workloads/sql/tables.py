@@ -1,9 +1,9 @@
 """The tables of a workload on a running cluster: what they held after loading, and how a reset removes new rows.
 
-The table ``LOADED`` in the same database keeps two figures of each table: its number of rows, and the largest whole
-number in the first column of its primary key. If the primary key is no single whole number, the reset ``surplus`` needs
-another table, which keeps all primary keys. The reset ``copy`` needs copies of the tables. All of these are part of the
-data set, so that clusters which start from a copy have them too.
+The table ``LOADED`` in the same database keeps two figures of each table. One is its number of rows. The other is the
+largest whole number in the first column of its primary key. If this key is not a single whole number, the reset
+``surplus`` needs another table, which keeps all primary keys. The reset ``copy`` needs copies of the tables. All of
+these are part of the data set, so clusters that start from a copy have them too.
 """
 
 from __future__ import annotations

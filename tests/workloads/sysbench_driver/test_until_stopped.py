@@ -1,4 +1,4 @@
-"""Terminals that run until they are told to stop, through errors that would end another run."""
+"""Terminals that run until we stop them, through errors that would end another run."""
 
 from __future__ import annotations
 

@@ -11,11 +11,12 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 from pytest_dbcluster.clusters.bringing import copy_program
 from pytest_dbcluster.clusters.proxies.mysql_router import innodb_cluster
-from pytest_dbcluster.clusters.proxy import MOST_CONNECTIONS, Proxy, query_through
-from pytest_dbcluster.clusters.servers.connection import Endpoint, SQLError
+from pytest_dbcluster.clusters.proxy import MOST_CONNECTIONS, RoutedProxy, query_through
+from pytest_dbcluster.clusters.servers.connection import SQLError
 from pytest_dbcluster.clusters.servers.node import Node
 from pytest_dbcluster.clusters.topology import Topology
 from pytest_dbcluster.errors import ProvisionError
@@ -62,15 +63,14 @@ server_ssl_mode = AS_CLIENT
 STRATEGIES = {"writer": "first-available", "reader": "round-robin"}
 
 
-class MySQLRouter(Proxy):
+class MySQLRouter(RoutedProxy):
     """One mysqlrouter on a separate host."""
 
     name = "mysql_router"
+    usual_ports = MappingProxyType(dict(zip(STRATEGIES, PORTS, strict=True)))
 
     def __init__(self, provisioner: Provisioner, topology: Topology, nodes: Sequence[Node]) -> None:
         super().__init__(provisioner, topology, nodes)
-        self._ports = dict(zip(STRATEGIES, PORTS, strict=True))
-        self._routes: dict[str, list[Node]] = {}
         self._shell: Path | None = None
         self._router: Path | None = None
 
@@ -104,7 +104,7 @@ class MySQLRouter(Proxy):
             self._shell = copy_program(innodb_cluster.SHELL, "mysql", release, host)
         elif self.topology.adoption:
             self._shell = innodb_cluster.shell(release)
-        self._ports = {role: host.port(usual) for role, usual in zip(STRATEGIES, PORTS, strict=True)}
+        self._reserve_ports(host)
 
     def follow(self) -> None:
         """Start the router with the current routes, unless it has them or is bootstrapped. Raises ProvisionError."""
@@ -157,19 +157,6 @@ class MySQLRouter(Proxy):
             for node in nodes
             if node.query(WHICH) not in reached
         ]
-
-    def writer(self) -> Endpoint:
-        """Return the writer: it leads to the first node that accepts writes, or to the next if that does not answer."""
-        return self.endpoint(self._ports["writer"], (self._routes or self.roles())["writer"][:1])
-
-    def reader(self) -> Endpoint:
-        """Return the reader: it alternates over all answering nodes that accept reads."""
-        return self.endpoint(self._ports["reader"], (self._routes or self.roles())["reader"])
-
-    def close(self) -> None:
-        """Kill the router and release the host. An ended router is not an error."""
-        super().close()
-        self._routes = {}
 
 
 def _remedy() -> str:
