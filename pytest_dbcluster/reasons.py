@@ -324,7 +324,7 @@ REASONS: tuple[Reason, ...] = (
         "the event is not proven: {message}",
         means="Neither the kernel nor the servers show that the event happened, so its figures say nothing.",
         do="Read the message. Another program may have ended or continued the server.",
-        example="the event is not proven: the kill of node3 is not proven: node3 not ready after 10 s: it still runs",
+        example="the event is not proven: kill of node3: node3 not ready after 10 s: it still runs",
     ),
     _void(
         "cluster-not-whole",

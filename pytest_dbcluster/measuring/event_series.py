@@ -116,7 +116,7 @@ class EventSeries:
         if metric not in metrics.OF_EVENTS:
             raise registry.unknown("metric of an event", metric, tuple(metrics.OF_EVENTS))
         if not self.rounds:
-            raise ConfigError(f"{self.name}.values({metric!r}): the event did not happen yet; make a claim first")
+            raise ConfigError(f"{self.name}.values({metric!r}): the event has not happened yet; make a claim first")
         return [metrics.of_event(done, metric, self.measurement.source.load) for done in self.rounds]
 
     def _claim(self, claim: Claim, baseline: int | None, metric: str) -> Answer:

@@ -143,7 +143,7 @@ WRONG = {
     "itself": (lambda one, other: one.shorter("stall", than=one), ("is compared with itself",)),
     "a number": (lambda one, other: one.shorter("stall", than=6.0), ("were not measured together",)),
     "too few for nine of ten": (lambda one, other: one.below("stall", 8, share=0.9), ("times=7", "times=36")),
-    "values before a claim": (lambda one, other: one.values("stall"), ("did not happen yet",)),
+    "values before a claim": (lambda one, other: one.values("stall"), ("has not happened yet",)),
     "an unknown value": (lambda one, other: one.values("p95"), ("unknown metric of an event 'p95'",)),
 }
 

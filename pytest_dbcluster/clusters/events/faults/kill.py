@@ -81,7 +81,7 @@ def _kill(node: Node, cluster: Cluster) -> Happened:
         if living and cluster.topology.elects_writers:
             happened.mark("evicted")
     except NotReady as error:
-        happened.void = f"the kill of {node.name} is not proven: {error}"
+        happened.void = f"kill of {node.name}: {error}"
     if process.status() not in (None, -signal.SIGKILL):
         happened.void = f"{node.name} ended with {process.status()}, not by our signal"
     return happened

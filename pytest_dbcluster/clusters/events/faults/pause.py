@@ -54,7 +54,7 @@ class Pause(Event):
             if not process.is_stopped():
                 happened.void = f"something let {node.name} go on before its {self.seconds:g} s were over"
         except NotReady as error:
-            happened.void = f"the pause of {node.name} is not proven: {error}"
+            happened.void = f"pause of {node.name}: {error}"
         finally:
             process.signal(signal.SIGCONT)
         happened.mark("resumed")
