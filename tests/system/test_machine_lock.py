@@ -117,7 +117,7 @@ def test_nobody_overtakes_the_one_who_is_next(directory, other):
     end(build)
 
     assert said(round_) == "has it"
-    assert later.pid in [one.pid for one in MachineLock(directory).holders() if one.waits]
+    until_it_waits(directory, later)  # it is next now, and for a moment between its two waits it has no note
     end(round_)
     assert said(later) == "has it"
 
