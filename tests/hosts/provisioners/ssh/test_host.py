@@ -329,7 +329,7 @@ def test_a_fall_ends_all_programs_and_the_host_stays(host):
     host.kill()
 
     assert [process.status() for process in programs] == [-9] * 3
-    assert host.run(["sh", "-c", "pgrep -x sleep || echo none"]).stdout == "none\n"
+    assert host.run(["sh", "-c", "pgrep -fx 'sleep 600' || echo none"]).stdout == "none\n"
     assert host.pull(f"{host.directory}/file") == b"stays"
 
 
