@@ -1,0 +1,140 @@
+"""Random events under TPC-C: after each of them the books balance, the cluster is whole, and nothing hangs."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import signal
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pytest_dbcluster.events import Kill, Nothing, Pause
+from pytest_dbcluster.spec import ClusterSpec, ReleaseName
+from pytest_dbcluster.testbed.events import event_runner
+from pytest_dbcluster.testbed.events.event_testbed import EventTestbed
+from pytest_dbcluster.testbed.pool import Pool
+from pytest_dbcluster.testbed.resolution import Resolution
+from pytest_dbcluster.workloads.tpcc import TPCC
+
+MARIADB, MYSQL = ReleaseName("mariadb", "10.11"), ReleaseName("mysql", "9.7")
+LOAD = TPCC(threads=4)
+HANG = 300  # seconds of one event, from which on it counts as one that hangs
+PARTS, EACH = int(os.environ.get("DBCLUSTER_CHAOS", "20")), 10
+# A part whose events are in this file is not run again, so a run of hours can be continued.
+DONE = Path(os.environ.get("DBCLUSTER_CHAOS_DONE", "reports/chaos/events.jsonl"))
+
+
+def anywhere(coin):
+    """An event that every topology can have."""
+    return coin.choice([Kill("writer"), Pause("writer", coin.uniform(0.5, 12)), Nothing()])
+
+
+def of_several(coin):
+    """An event of a cluster of several nodes."""
+    node = coin.choice(["writer", "other", "node1", "node2"])
+    return coin.choice([Kill(node), Pause(node, coin.uniform(0.5, 12)), anywhere(coin)])
+
+
+CLUSTERS = {
+    "galera": (ClusterSpec("galera", nodes=3, proxy="haproxy", release=MARIADB), of_several),
+    "group": (
+        ClusterSpec("group_replication", nodes=3, proxy="haproxy", release=MYSQL).with_options(
+            group_replication_member_expel_timeout=0
+        ),
+        of_several,
+    ),
+    "async": (ClusterSpec("async_replication", nodes=2, proxy="haproxy", release=MARIADB), of_several),
+    "semisync": (ClusterSpec("semisync", nodes=2, proxy="haproxy", release=MARIADB), of_several),
+    "standalone": (ClusterSpec("standalone", release=MARIADB), anywhere),
+}
+
+
+@pytest.fixture
+def pool(provisioner, tmp_path) -> Iterator[Pool]:
+    """Clusters of local processes; all of them have ended afterwards."""
+    made = Pool(Resolution(provisioner, fragments=tmp_path, below={}, progress=lambda line: None))
+    yield made
+    made.close()
+    assert [thread.name for thread in threading.enumerate() if thread.name == "dbcluster-load"] == []
+
+
+@contextlib.contextmanager
+def watchdog(what):
+    """Raise TimeoutError in the block if it takes longer than HANG seconds."""
+
+    def bark(number, frame):
+        raise TimeoutError(f"{what} hangs for {HANG} s")
+
+    before = signal.signal(signal.SIGALRM, bark)
+    signal.alarm(HANG)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def happen(pool, name, event, seed):
+    """Let one event happen, and check what it left. Returns its figures."""
+    spec, _ = CLUSTERS[name]
+    made = EventTestbed(LOAD, event, [pool.resolution.resolve(spec)], pool, "quick", lambda line: None, seed=seed)
+    with watchdog(f"{event} on {spec}"):
+        done = made.round(0, block=seed, position=0)
+        made.check()
+    figures = {"cluster": name, "event": str(event), "seed": seed, "void": done.void}
+    assert "did not become whole" not in done.void, figures
+    if done.outage:
+        found = done.outage
+        assert (found.books.lost, found.books.invented) == (0, 0), (figures, found)
+        assert found.books.acknowledged > 0, (figures, found)
+        figures |= {"stall": round(found.stall, 3), "lost": found.books.lost, "unknown": found.unknown}
+    return figures
+
+
+@pytest.mark.parametrize(
+    ("name", "event"),
+    [
+        ("standalone", Kill("writer")),
+        ("standalone", Pause("writer", 0.7)),
+        ("async", Kill("writer")),
+        ("async", Kill("other")),
+        ("galera", Pause("writer", 1.5)),
+    ],
+    ids=str,
+)
+def test_a_short_event_loses_no_order(pool, monkeypatch, name, event):
+    """Each order is looked for in the tables of the whole cluster."""
+    monkeypatch.setattr(event_runner, "BASELINE_SECONDS", 2.0)
+    monkeypatch.setattr(event_runner, "JITTER_SECONDS", 1.0)
+
+    assert happen(pool, name, event, seed=1)["void"] == ""
+
+
+def parts_before():
+    """The numbers of the parts in DONE."""
+    with contextlib.suppress(FileNotFoundError):
+        return {json.loads(line)["part"] for line in DONE.read_text().splitlines()}
+    return set()
+
+
+@pytest.mark.chaos
+@pytest.mark.parametrize("part", range(PARTS))
+def test_no_random_event_loses_an_order_or_hangs(pool, part):
+    """Cluster, event, node and moment are drawn; a cluster serves several events of its part."""
+    if part in parts_before():
+        pytest.skip(f"part {part} is in {DONE}")
+    coin, figures = random.Random(part), []
+    for number in range(EACH):
+        name = coin.choice(list(CLUSTERS))
+        event = CLUSTERS[name][1](coin)
+        print(f"event {number + 1} of part {part}: {event} on {name}", flush=True)
+        figures.append(happen(pool, name, event, seed=part * EACH + number))
+        print(figures[-1], flush=True)
+    DONE.parent.mkdir(parents=True, exist_ok=True)
+    with DONE.open("a") as file:
+        file.write(json.dumps({"part": part, "events": figures}) + "\n")
