@@ -82,7 +82,7 @@ remote: setup ## run the tests and claims on hosts elsewhere, on stand-in hosts:
 	$(BIN)/python -m tests.support.ec2_stand_in -- \
 		$(BIN)/pytest suites/galera -k flush --db-provisioner ec2 --db-max-cost 5 --db-results $(RESULTS)/ec2 $(ARGS)
 
-chaos: setup ## kill runs at each of their phases, and cut clusters apart under load, many times (DBCLUSTER_CHAOS=N: how many times each)
+chaos: setup ## kill runs at each of their phases, cut clusters apart under load, and let random events happen, many times (DBCLUSTER_CHAOS=N: how many times each)
 	@$(BIN)/dbcluster fetch $(MAIN_RELEASE) $(OTHER_RELEASES) sysbench haproxy
 # Without the kernel of guests, stand-in hosts and ssh their tests are skipped, each with the reason.
 	@$(BIN)/dbcluster fetch vm || true
