@@ -230,6 +230,12 @@ def file_name(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9.]+", "_", text).strip("_.")[:60] or "unnamed"
 
 
+def near(path: object, here: object) -> str:
+    """The absolute path as users type it: relative to the working directory ``here`` if it is below it."""
+    text, begin = str(path), f"{str(here).rstrip('/')}/"
+    return "." if f"{text}/" == begin else text.removeprefix(begin)
+
+
 def some(names: Sequence[str], shown: int = 3) -> str:
     """The first names and how many more there are: ``a, b, c and 2 more``. A single further name is listed too."""
     listed = names if len(names) <= shown + 1 else names[:shown]

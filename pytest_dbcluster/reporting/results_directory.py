@@ -22,7 +22,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pytest_dbcluster.formatting import file_name
+from pytest_dbcluster.formatting import file_name, near
 from pytest_dbcluster.reporting import rounds_csv, schema
 from pytest_dbcluster.reporting.charts import claim as claim_chart
 from pytest_dbcluster.reporting.charts import curve as curve_chart
@@ -326,14 +326,9 @@ class Results:
         lines += [f"- {note}" for note in notes]
         self._write(self.directory / SUMMARY, "\n".join(lines) + "\n")
         return [
-            f"results: {near(self.directory)}/{{{SUMMARY},{schema.CLAIMS}}}",
+            f"results: {near(self.directory, Path.cwd())}/{{{SUMMARY},{schema.CLAIMS}}}",
             *([] if drawing.available() else [drawing.MISSING]),
         ]
-
-
-def near(path: Path) -> Path:
-    """The path as users type it: relative to the working directory if it is below it."""
-    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
 
 def _if_exists(path: Path) -> Path | None:

@@ -16,11 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from pytest_dbcluster.claims import wording
-from pytest_dbcluster.formatting import amount, elide, printable, wrap
+from pytest_dbcluster.formatting import amount, elide, near, printable, wrap
 from pytest_dbcluster.measuring.drawing.progress import RoundProgress
 from pytest_dbcluster.reporting.documents.run_document import TestDocument
 from pytest_dbcluster.reporting.records import ClaimRecord, CurveRecord
-from pytest_dbcluster.reporting.results_directory import near
 from pytest_dbcluster.reporting.tables import closing, entries, layout, matrix, states
 from pytest_dbcluster.reporting.tables.entries import TerminalEntry
 from pytest_dbcluster.rounds.round import Round
@@ -314,7 +313,7 @@ def last_lines(total: str, page: str, width: int, joint: str = "") -> list[str]:
     below = wrap(joint, width) if joint else []
     if not page.startswith(REPORT):
         return [*filter(None, [*wrap(printable(page), width), total]), *below]
-    page = f"{REPORT}{near(Path(page.removeprefix(REPORT)))}"
+    page = f"{REPORT}{near(page.removeprefix(REPORT), Path.cwd())}"
     space = width - len(total) - len(page)
     first = [f"{total}{' ' * space}{page}"] if total and space >= len(entries.GAP) else [*filter(None, [total]), page]
     return [*first, *below]

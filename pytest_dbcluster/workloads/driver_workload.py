@@ -6,7 +6,6 @@ import abc
 import copy
 import dataclasses
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -26,11 +25,6 @@ OPTIONS = ("isolation", "pause", "reconnect", "idle")  # of terminal.lua
 ENDPOINTS = (None, "all", "reader", "writer")
 ISOLATIONS = (None, "READ UNCOMMITTED", "READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE")
 NONE: Mapping[str, Sequence[str | None]] = MappingProxyType({})
-
-
-def near(path: Path) -> Path:
-    """The path as users type it: relative to the working directory if it is below it."""
-    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
 
 class DriverWorkload(Workload):

@@ -263,3 +263,18 @@ def test_a_text_that_is_no_time_is_refused(text):
     """The error names the option and an example."""
     with pytest.raises(ConfigError, match=r"^--db-wait '.*': it accepts a time in ms, s, min, h or d, such as 90s"):
         formatting.option_seconds("--db-wait", text)
+
+
+@pytest.mark.parametrize(
+    ("path", "here", "shown"),
+    [
+        ("/home/me/shop/order.sql", "/home/me", "shop/order.sql"),
+        ("/home/me", "/home/me", "."),
+        ("/home/meadow", "/home/me", "/home/meadow"),
+        ("/home", "/home/me", "/home"),
+        ("/home/me", "/", "home/me"),
+    ],
+)
+def test_a_path_is_shown_as_users_type_it(path, here, shown):
+    """Relative to the working directory if it is below it, otherwise whole."""
+    assert formatting.near(Path(path), Path(here)) == shown

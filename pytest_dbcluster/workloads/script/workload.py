@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_dbcluster import calls, wait
 from pytest_dbcluster.errors import ConfigError, WorkloadError
-from pytest_dbcluster.formatting import quantity
+from pytest_dbcluster.formatting import near, quantity
 from pytest_dbcluster.rounds.round import RunResult
 from pytest_dbcluster.workloads import lua_tree
-from pytest_dbcluster.workloads.driver_workload import DriverWorkload, near
+from pytest_dbcluster.workloads.driver_workload import DriverWorkload
 from pytest_dbcluster.workloads.made_tables import TableCopies, why_unreplicated
 from pytest_dbcluster.workloads.schema_mark import SchemaMark
 from pytest_dbcluster.workloads.workload import Setting
@@ -148,7 +148,7 @@ class LuaScript(DriverWorkload):
 
         ``--workload`` accepts no options of a script.
         """
-        return "" if self.options or self.data_files else str(near(Path(self.tree.path)))
+        return "" if self.options or self.data_files else near(self.tree.path, Path.cwd())
 
     @property
     def data_set(self) -> str:

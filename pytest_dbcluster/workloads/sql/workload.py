@@ -10,12 +10,14 @@ import dataclasses
 import os
 import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_dbcluster import calls
 from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.formatting import near
 from pytest_dbcluster.rounds.round import RunResult
-from pytest_dbcluster.workloads.driver_workload import DriverWorkload, near
+from pytest_dbcluster.workloads.driver_workload import DriverWorkload
 from pytest_dbcluster.workloads.schema_mark import SchemaMark
 from pytest_dbcluster.workloads.sql import directory as directories
 from pytest_dbcluster.workloads.sql import tables
@@ -128,7 +130,7 @@ class SQLFiles(DriverWorkload):
     @property
     def option(self) -> str:
         """The directory with a slash, relative to the working directory if it is below it, and its transactions."""
-        return f"{near(self.read.path)}/{self._given_transactions}"
+        return f"{near(self.read.path, Path.cwd())}/{self._given_transactions}"
 
     @property
     def _given_transactions(self) -> str:
