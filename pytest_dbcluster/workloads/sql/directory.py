@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import dataclasses
 import functools
 import hashlib
@@ -25,7 +26,28 @@ DIGITS = 10
 LARGE = 256 * 2**20  # bytes
 BYTES_A_ROW, GROWTH = 150, 2  # estimates: of a generated row, and of a table over its file
 PACKED = 5  # estimate: bytes of rows over those of a compressed file
+DIALECTS: Mapping[str, Mapping[str, object]] = {
+    ".csv": {"delimiter": ","},
+    ".tsv": {"delimiter": "\t", "quoting": csv.QUOTE_NONE},
+}
 Signature = tuple[tuple[str, int, int], ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class TableFile:
+    """A file with the rows of one table."""
+
+    path: Path
+    """The file: ``TABLE.csv`` or ``TABLE.tsv``, or either with ``.gz`` or ``.zst``."""
+
+    shown: str
+    """The file in messages, such as ``shop/data/orders.csv``."""
+
+    table: str
+    """Name of the table."""
+
+    dialect: Mapping[str, object]
+    """Arguments of ``csv.reader`` for the format of the file."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,9 +97,35 @@ class SQLDirectory:
         return hashlib.sha256(key.encode()).hexdigest()[:DIGITS]
 
     @property
+    def table_files(self) -> list[TableFile]:
+        """The files with the rows of one table each. Raises ConfigError for a file of another format."""
+        names = [] if self.manifest.data_are_sql else self.data_files
+        return [self._table_file(self.path / name, f"{self.name}/{name}") for name in names]
+
+    def _table_file(self, path: Path, shown: str) -> TableFile:
+        name = compression.plain_name(path.name)
+        ending = Path(name).suffix
+        if ending not in DIALECTS:
+            raise ConfigError(f"{shown}: files of data are TABLE.csv or TABLE.tsv, also with .gz or .zst")
+        return TableFile(path, shown, name.removesuffix(ending), DIALECTS[ending])
+
+    def require_table(self, place: str, table: str) -> None:
+        """Raise ConfigError, with ``place`` first, for a table that the schema does not make."""
+        if table not in self.tables:
+            hint = registry.suggestion("table", table, self.tables)
+            raise ConfigError(
+                f"{place}: the schema has no table {table!r}{hint or '; known: ' + ', '.join(self.tables)}"
+            )
+
+    @property
     def data_files(self) -> list[str]:
         """The files with data, relative to the directory."""
         return data_files(self.path, self.manifest.data)
+
+    @property
+    def later_sql(self) -> list[str]:
+        """The files of SQL that run after the schema, relative to the directory."""
+        return [*(self.data_files if self.manifest.data_are_sql else []), *self.manifest.after_load]
 
     @property
     def data_bytes(self) -> int:
@@ -198,7 +246,17 @@ def _read(path: Path, name: str, said: WorkloadManifest, signed: Signature) -> S
     }
     key = json.dumps([digests, [dataclasses.astuple(each) for each in said.transactions], dict(said.variables)])
     content = hashlib.sha256(key.encode()).hexdigest()[:DIGITS]
-    return SQLDirectory(path, name, said, tuple(found), tables, content, digests, signed)
+    made = SQLDirectory(path, name, said, tuple(found), tables, content, digests, signed)
+    _refuse_unknown_tables(made)
+    return made
+
+
+def _refuse_unknown_tables(found: SQLDirectory) -> None:
+    """Raise ConfigError for rows of a table that the schema does not make."""
+    for file in found.table_files:
+        found.require_table(file.shown, file.table)
+    for table in found.manifest.rows:
+        found.require_table(f"{found.name}/{FILE}: rows", table)
 
 
 def _created_tables(path: Path, name: str, said: WorkloadManifest) -> tuple[CreatedTable, ...]:

@@ -7,19 +7,18 @@ the file and the line.
 from __future__ import annotations
 
 import csv
-import dataclasses
 import io
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from pytest_dbcluster import registry, wait
+from pytest_dbcluster import wait
 from pytest_dbcluster.clusters.servers.connection import Connection, SQLError
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.formatting import quantity
 from pytest_dbcluster.workloads.sql import compression, dump, schema
+from pytest_dbcluster.workloads.sql.directory import SQLDirectory, TableFile
 from pytest_dbcluster.workloads.sql.language.lexer import SQLText
-from pytest_dbcluster.workloads.sql.manifest import WorkloadManifest
 from pytest_dbcluster.workloads.sql.rows import generated_rows
 from pytest_dbcluster.workloads.sql.rows.numbered_values import text_literal
 from pytest_dbcluster.workloads.sql.statement_stream import FileStatement, StatementStream
@@ -28,10 +27,6 @@ MOST_BYTES = 512 * 1024  # of one INSERT; every release accepts 1 MiB
 MOST_ROWS = 5000
 NULL = r"\N"
 SEPARATOR = "\x1f"  # between the values of a row while all of them get quotes
-DIALECTS: Mapping[str, Mapping[str, object]] = {
-    ".csv": {"delimiter": ","},
-    ".tsv": {"delimiter": "\t", "quoting": csv.QUOTE_NONE},
-}
 ESCAPED = {"b": "\b", "n": "\n", "r": "\r", "t": "\t", "0": "\0", "Z": "\x1a"}
 AT_ROW = re.compile(r"at row (\d+)")
 # Without foreign keys, files may come in any order. Unique keys are checked: MariaDB would report a row that is there
@@ -41,78 +36,41 @@ SESSION = ("SET SESSION foreign_key_checks = 0", "SET SESSION sql_mode = CONCAT(
 DUMP_MODE = "SET SESSION sql_mode = 'NO_AUTO_VALUE_ON_ZERO'"
 
 
-@dataclasses.dataclass(frozen=True)
-class TableFile:
-    """A file with the rows of one table."""
-
-    path: Path
-    """The file: ``TABLE.csv`` or ``TABLE.tsv``, or either with ``.gz`` or ``.zst``."""
-
-    table: str
-    """Name of the table."""
-
-    dialect: Mapping[str, object]
-    """Arguments of ``csv.reader`` for the format of the file."""
-
-    @property
-    def shown(self) -> str:
-        """The file in messages."""
-        return f"{self.path.parent.parent.name}/{self.path.parent.name}/{self.path.name}"
-
-
-def table_files(directory: Path, data: str, tables: Sequence[str]) -> list[TableFile]:
-    """The files of a directory with data. Raises ConfigError for a file that belongs to no table."""
-    found = []
-    for path in sorted((directory / data).iterdir()):
-        name = compression.plain_name(path.name)
-        ending = Path(name).suffix
-        if path.name.startswith("."):
-            continue
-        table = name.removesuffix(ending)
-        place = f"{directory.name}/{data}/{path.name}"
-        if ending not in DIALECTS:
-            raise ConfigError(f"{place}: files of data are TABLE.csv or TABLE.tsv, also with .gz or .zst")
-        if table not in tables:
-            hint = registry.suggestion("table", table, tables)
-            raise ConfigError(f"{place}: the schema has no table {table!r}{hint or '; known: ' + ', '.join(tables)}")
-        found.append(TableFile(path, table, DIALECTS[ending]))
-    return found
-
-
 class Loader:
     """A session on one server, in the database of a workload."""
 
-    def __init__(self, directory: Path, manifest: WorkloadManifest, connection: Connection) -> None:
-        self._directory, self._manifest, self._sql = directory, manifest, connection
+    def __init__(self, directory: SQLDirectory, connection: Connection) -> None:
+        self._read, self._manifest, self._sql = directory, directory.manifest, connection
         self._begin()
 
     def _begin(self) -> None:
         self._sql.query(f"USE `{self._manifest.database}`")
         self._sql.run(SESSION)
 
-    def load(self, tables: Sequence[str], check: Callable[[Collection[str]], None] = lambda names: None) -> None:
+    def load(self, check: Callable[[Collection[str]], None], check_schema: Callable[[], None]) -> None:
         """Run the schema, the data, and what follows. Raises ConfigError with file and line.
 
-        check: raises an error for tables that do not fit. It is called with the names of new tables, before any of
-        their rows are sent.
+        - check: raises an error for tables that do not fit. It is called with the names of new tables, before any of
+          their rows are sent.
+        - check_schema: raises an error for what does not fit the schema. It is called after the schema, before rows.
         """
         manifest = self._manifest
         if manifest.schema:
             self.run_file(manifest.schema, check)
-            check(tables)
+            check(self._read.tables)
+            check_schema()
         if manifest.data_are_sql:
             self.run_file(manifest.data, check)
-        elif manifest.data:
-            for file in table_files(self._directory, manifest.data, tables):
-                self._insert_file(file)
+        for file in self._read.table_files:
+            self._insert_file(file)
         if manifest.rows:
-            self._generate(tables)
+            self._generate()
         for name in manifest.after_load:
             self.run_file(name)
 
     def run_file(self, name: str, check: Callable[[Collection[str]], None] = lambda names: None) -> None:
         """Run a file of SQL of any size: a dump as it is, any other file with the values of variables."""
-        path, shown = self._directory / name, f"{self._directory.name}/{name}"
+        path, shown = self._read.path / name, f"{self._read.name}/{name}"
         most = int(self._sql.query("SELECT @@max_allowed_packet")[0][0]) - 1  # a packet begins with one byte more
         if not dump.is_dump(path, shown):
             self._run(self._statements(path, shown, most), shown, check)
@@ -160,14 +118,8 @@ class Loader:
         )
         return [str(name) for (name,) in rows]
 
-    def _generate(self, tables: Sequence[str]) -> None:
+    def _generate(self) -> None:
         counts = self._manifest.rows
-        if missing := [table for table in counts if table not in tables]:
-            hint = registry.suggestion("table", missing[0], tables)
-            raise ConfigError(
-                f"{self._directory.name}/workload.toml: rows: the schema has no table {missing[0]!r}"
-                f"{hint or '; known: ' + ', '.join(tables)}"
-            )
         for table in generated_rows.parents_first(self._sql, counts):
             columns, rows = generated_rows.rows_of(self._sql, table, counts)
             self._insert(table, columns, ((None, ",".join(row)) for row in rows), f"generated rows of {table}")

@@ -88,33 +88,50 @@ def read(directory: Path, variables: Mapping[str, Value] | None = None) -> Workl
     path = directory / FILE
     place = f"{directory.name}/{FILE}"
     given: dict[str, Any] = {}
+    text = ""
     if path.exists():
         try:
-            given = tomllib.loads(path.read_text(encoding="utf-8"))
+            text = path.read_text(encoding="utf-8")
+            given = tomllib.loads(text)
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise ConfigError(f"{place}: {error}") from None
-    return _Keys(directory, place, given).manifest(variables or {})
+    return _Keys(directory, place, given, text).manifest(variables or {})
 
 
-def transactions_of(place: str, texts: object) -> tuple[Weighted, ...]:
-    """The files and weights of texts such as ``browse.sql@70``. Raises ConfigError, with ``place`` first."""
+def transactions_of(place: str, texts: object, source: str = "") -> tuple[Weighted, ...]:
+    """The files and weights of texts such as ``browse.sql@70``. Raises ConfigError, with ``place`` first.
+
+    source: the text of a file with these texts, for the line in the error.
+    """
     if isinstance(texts, str) or not isinstance(texts, Sequence) or not texts:
         raise ConfigError(f"{place}: transactions={texts!r}: it accepts a list of files; {WEIGHTS}")
     found: list[Weighted] = []
     for text in texts:
         file, _, weight = text.partition("@") if isinstance(text, str) else ("", "", "")
         if not file.endswith(".sql") or (weight and not weight.isdigit()) or text.endswith("@"):
-            raise ConfigError(f"{place}: transaction {text!r}: {WEIGHTS}")
+            raise ConfigError(f"{place}{_line(text, source)}: transaction {text!r}: {WEIGHTS}")
         if weight and int(weight) == 0:
-            raise ConfigError(f"{place}: transaction {text!r}: a weight is 1 or more; take a file out of the list to "
-                              "leave it out")  # fmt: skip
+            raise ConfigError(f"{place}{_line(text, source)}: transaction {text!r}: a weight is 1 or more; take a file "
+                              "out of the list to leave it out")  # fmt: skip
         if file in (each.file for each in found):
-            raise ConfigError(f"{place}: transaction {text!r}: {file} is in the list twice; add the weights")
+            twice = f"transaction {text!r}: {file} is in the list twice; add the weights"
+            raise ConfigError(f"{place}{_line(text, source)}: {twice}")
         found.append(Weighted(file, int(weight or 1)))
     names = [Path(each.file).stem for each in found]
     if twice := next((name for name in names if names.count(name) > 1), ""):
         raise ConfigError(f"{place}: two transaction files are named {twice}.sql: their results would have one name")
     return tuple(found)
+
+
+def _line(text: object, source: str) -> str:
+    """``:3`` for the last line of a TOML file that has the text in quotes; empty if no line has it."""
+    quoted = [f"{quote}{text}{quote}" for quote in "\"'"]
+    lines = [
+        number
+        for number, line in enumerate(source.splitlines(), 1)
+        if not line.lstrip().startswith("#") and any(each in line for each in quoted)
+    ]
+    return f":{lines[-1]}" if lines else ""
 
 
 def values(place: str, given: object) -> dict[str, Value]:
@@ -140,8 +157,8 @@ def unknown_file(place: str, name: str, known: Sequence[str]) -> ConfigError:
 class _Keys:
     """Reads the keys of one manifest."""
 
-    def __init__(self, directory: Path, place: str, given: Mapping[str, Any]) -> None:
-        self._directory, self._place, self._given = directory, place, given
+    def __init__(self, directory: Path, place: str, given: Mapping[str, Any], text: str) -> None:
+        self._directory, self._place, self._given, self._source = directory, place, given, text
         self._resolved = directory.resolve()
 
     def _error(self, words: str) -> ConfigError:
@@ -259,7 +276,7 @@ class _Keys:
 
     def _transactions(self, others: Collection[str]) -> tuple[Weighted, ...]:
         if "transactions" in self._given:
-            found = transactions_of(self._place, self._given["transactions"])
+            found = transactions_of(self._place, self._given["transactions"], self._source)
         else:
             names = sorted(path.name for path in self._directory.glob("*.sql") if path.name not in {*others, *DATA})
             found = tuple(Weighted(name) for name in names)

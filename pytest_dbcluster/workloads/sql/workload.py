@@ -193,10 +193,27 @@ class SQLFiles(DriverWorkload):
 
         connection = Connection(node.name, node.endpoint, look=node.look)
         try:
-            loader = loading.Loader(self.read.path, self.read.manifest, connection)
-            loader.load(self.read.tables, lambda names: tables.refuse_unfit(setting.cluster, self.database, names))
+            loading.Loader(self.read, connection).load(
+                lambda names: tables.refuse_unfit(setting.cluster, self.database, names),
+                lambda: self._check_statements(setting, node),
+            )
         finally:
             connection.close()
+
+    def _check_statements(self, setting: Setting, node: Node) -> None:
+        """Let the server check each statement after the schema, before rows are loaded. Raises ConfigError.
+
+        If files of SQL follow, they may make what a statement needs. Then the error is only shown.
+        """
+        from pytest_dbcluster.workloads.sql import statement_check
+
+        try:
+            statement_check.check(node, self.database, self.read.scripts, self.read.manifest.variables)
+        except ConfigError as error:
+            if not self.read.later_sql:
+                raise
+            later = " and ".join(self.read.later_sql)
+            setting.progress(f"{self}: {error}; after {later} the server checks it again")
 
     def _refuse_unread(self, made: Sequence[UserTable]) -> None:
         """Raise ConfigError for a table that no CREATE TABLE shows: it would not be compared between nodes."""
@@ -260,7 +277,7 @@ class SQLFiles(DriverWorkload):
         elif reset != "none":
             connection = Connection(node.name, node.endpoint, look=node.look)
             try:
-                loading.Loader(self.read.path, self.read.manifest, connection).run_file(reset)
+                loading.Loader(self.read, connection).run_file(reset)
             finally:
                 connection.close()
 

@@ -67,6 +67,7 @@ MANIFESTS = {
     "an unknown key": 'transaction = ["browse.sql"]\n',
     "a key of another tool": "retries = 5\n",
     "a weight of 0": 'transactions = ["browse.sql@0"]\n',
+    "a weight of 0 in one line of several": 'transactions = [\n    "other.sql@9",\n    "browse.sql@0",\n]\n',
     "a weight that is no number": 'transactions = ["browse.sql@many"]\n',
     "a missing transaction file": 'transactions = ["brwse.sql"]\n',
     "a transaction file twice": 'transactions = ["browse.sql", "browse.sql@5"]\n',
@@ -74,6 +75,7 @@ MANIFESTS = {
     "an unknown reset": 'reset = "surplu"\n',
     "a variable that is no value": "[variables]\nitems = [1, 2]\n",
     "a variable with an odd name": '[variables]\n"my items" = 5\n',
+    "rows of a table that the schema lacks": "rows = {itms = 5}\n",
     "a number of rows below 1": "rows = {items = 0}\n",
     "a number of rows that is an unknown variable": 'rows = {items = ":itmes"}\nvariables = {items = 5}\n',
     "a number of rows that is a variable with a text": 'rows = {items = ":items"}\nvariables = {items = "many"}\n',
@@ -87,6 +89,11 @@ SCHEMAS = {
     "the schema has a database": "CREATE DATABASE shop;\n" + SCHEMA,
     "the schema uses a database": "USE shop;\n" + SCHEMA,
     "a table has a database": "CREATE TABLE shop.items (id INT PRIMARY KEY);\n",
+}
+DATA_FILES = {
+    "a file of rows is of no table": "data/itms.csv",
+    "a packed file of rows is of no table": "data/itms.tsv.gz",
+    "a file of rows has another format": "data/items.xls",
 }
 
 
@@ -109,6 +116,8 @@ def test_messages_on_directories(tmp_path):
         seen[title] = golden.message_of(SQLFiles, path)
     for number, (title, text) in enumerate(SCHEMAS.items(), 100):
         seen[title] = golden.message_of(SQLFiles, directory(tmp_path / str(number) / "shop", {"schema.sql": text}))
+    for number, (title, name) in enumerate(DATA_FILES.items(), 200):
+        seen[title] = golden.message_of(SQLFiles, directory(tmp_path / str(number) / "shop", {name: "1"}))
     whole = directory(tmp_path / "shop", {})
     seen["there is no directory"] = golden.message_of(SQLFiles, tmp_path / "shpo")
     seen["there is no schema"] = golden.message_of(SQLFiles, directory(tmp_path / "a" / "shop", {"schema.sql": None}))

@@ -15,6 +15,7 @@ from pytest_dbcluster.testbed import datasets
 from pytest_dbcluster.workloads.sql import SQLFiles
 from pytest_dbcluster.workloads.workload import LoadEnded, Setting
 from tests.support.clusters import bring_up
+from tests.support.facts import missing
 from tests.workloads.sql.directories import directory, query
 
 SHOP = Path(__file__).parents[3] / "suites" / "own" / "shop"
@@ -305,9 +306,26 @@ def test_servers_start_from_a_copy_of_the_data(files, provisioner, mariadb, clie
     ],
 )
 def test_the_server_checks_statements_before_a_round(setting, files, text, words):
-    """Names and syntax, with file, line and column."""
+    """Names and syntax, with file, line and column; before a row is loaded."""
+    workload = files({"browse.sql": text})
     with pytest.raises(ConfigError, match=words):
-        files({"browse.sql": text}).prepare(setting)
+        workload.prepare(setting)
+
+    assert query(setting, workload, "SELECT (SELECT COUNT(*) FROM items), (SELECT COUNT(*) FROM sales)") == [(0, 0)]
+
+
+def test_a_later_file_may_make_what_a_statement_needs(setting, files, said):
+    """A line of progress shows the error before rows are loaded; the file after them adds the column."""
+    changed = {
+        "workload.toml": 'rows = {items = 100}\nafter_load = ["more.sql"]\n',
+        "more.sql": "ALTER TABLE items ADD price INT NOT NULL DEFAULT 5;",
+        "browse.sql": "SELECT price FROM items LIMIT 1;",
+    }
+    workload = files(changed)
+    workload.prepare(setting)
+
+    assert [missing(line, "shop/browse.sql:1:1: error 1054", "more.sql") for line in said[1:]] == [[]]
+    assert query(setting, workload, "SELECT MAX(price), COUNT(*) FROM items") == [(5, 100)]
 
 
 def test_gset_needs_one_row(setting, files):
