@@ -19,7 +19,7 @@ from pytest_dbcluster.clusters import kept
 from pytest_dbcluster.clusters.servers.cnf_file import CnfFile
 from pytest_dbcluster.clusters.startup import bring_up
 from pytest_dbcluster.errors import ConfigError, ProvisionError, Unsupported, merge_names
-from pytest_dbcluster.formatting import Report, duration, option_seconds, quantity, size
+from pytest_dbcluster.formatting import Report, duration, elide, option_seconds, quantity, size
 from pytest_dbcluster.hosts import runs
 from pytest_dbcluster.hosts.given import (
     EC2_TITLE,
@@ -47,6 +47,7 @@ from pytest_dbcluster.system.machine_lock import Turns
 from pytest_dbcluster.testbed.resolution import Resolution
 
 SHOWN_NAMES = 3  # clusters of a run in a line of ``dbcluster ps``
+WIDEST_TEST = 60  # characters of a test's node id in it
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,7 +76,7 @@ class ClusterRow:
     """The user, with the process id of a run that is not kept."""
 
     state: str
-    """The state of the run, with the command to end a dead one."""
+    """The state of the run, with the test that it measures, or with the command to end a dead one."""
 
 
 def rows(now: float | None = None) -> list[ClusterRow]:
@@ -105,9 +106,10 @@ def _rows(run: Run, now: float) -> list[ClusterRow]:
 
 
 def _some_names(names: Sequence[str]) -> str:
-    """The first names, and the number of others, because a run of a whole suite has dozens of clusters."""
-    first = ", ".join(names[:SHOWN_NAMES])
-    return first if len(names) <= SHOWN_NAMES else f"{first} and {len(names) - SHOWN_NAMES} more"
+    """The first names, each once, and the number of others: a run of a whole suite has dozens of clusters."""
+    once = list(dict.fromkeys(names))
+    first = ", ".join(once[:SHOWN_NAMES])
+    return first if len(once) <= SHOWN_NAMES else f"{first} and {len(once) - SHOWN_NAMES} more"
 
 
 def _owner(run: Run) -> str:
@@ -119,7 +121,7 @@ def _state(run: Run) -> str:
     if not run.kept:
         command = "dbcluster reap" if run.mine else f"dbcluster reap, as {run.user}"
         if run.alive:
-            return "running"
+            return f"running {elide(run.test, WIDEST_TEST)}".rstrip()
         return "ended: its supervisor cleans up" if run.is_ending else f"dead: {command}"
     if elsewhere := next((one for one in kept.read(run.directory) if one.place and one.ends), None):
         assert elsewhere.ends

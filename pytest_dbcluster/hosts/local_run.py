@@ -40,6 +40,7 @@ class LocalRun:
         self.ports = PortLocks()
         self._client: SupervisorClient | None = None
         self._left = False
+        self._test = ""
 
     @property
     def left(self) -> bool:
@@ -90,6 +91,12 @@ class LocalRun:
             raise self._unwritable(error) from None
         client.ask("after", argv=list(argv), environment={**os.environ, **environment})
 
+    def note_test(self, test: str) -> None:
+        """Note the test that the run measures, for ``dbcluster ps``; empty for none."""
+        self._test = test
+        if self._client:
+            runs.note_test(self.directory, test)
+
     def leave(self) -> None:
         """Leave the run alive when this process ends. Before this call a run with ``keep`` ends with this process.
 
@@ -135,6 +142,7 @@ class LocalRun:
         try:
             self.directory.mkdir(parents=True, mode=0o700)
             runs.claim(self.directory)
+            runs.note_test(self.directory, self._test)
         except OSError as error:
             raise self._unwritable(error) from None
 
@@ -169,6 +177,10 @@ class LocalRunProvisioner(Provisioner):
         """Directories for a new cluster: of its nodes, then of the other ends of the network that the spec asks for."""
         directory, asked = self._run.cluster_directory(spec), spec.needs.network
         return [directory / name for name in (*node_names(spec.nodes), *(asked.ends if asked else ()))]
+
+    def note_test(self, test: str) -> None:
+        """Note the node id of the test that the run measures from now on; empty for none."""
+        self._run.note_test(test)
 
     def leave(self) -> None:
         """Leave the run alive when this process ends. Before this call a run with ``keep`` ends with this process."""

@@ -92,6 +92,9 @@ class Provisioner(abc.ABC):
     def expect(self, specs: Sequence[ClusterSpec]) -> None:  # noqa: B027  (most provisioners make hosts one by one)
         """Announce the next clusters, so that a later call can make their hosts together."""
 
+    def note_test(self, test: str) -> None:  # noqa: B027  (other commands need not see the test)
+        """Note the node id of the test that the run measures from now on; empty for none."""
+
     @abc.abstractmethod
     def acquire(self, spec: ClusterSpec) -> Sequence[Host]:
         """New hosts, one for each node, in the order of the nodes. Raises ProvisionError or Unsupported."""

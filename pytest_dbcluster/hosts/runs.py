@@ -29,6 +29,7 @@ from pytest_dbcluster.hosts.supervisor import RUN_VARIABLE
 from pytest_dbcluster.system import cache, cgroups, owned_files, processes
 
 FILE = "run.json"
+TEST = "test"  # the file with the test that a run measures
 RUN_ID = re.compile(r"[0-9A-Za-z_-]{1,64}")  # ours have 8 digits; messages show ids, and users copy them
 PID = Annotated[int, msgspec.Meta(gt=0, lt=2**31)]
 TIME = Annotated[float, msgspec.Meta(ge=0, lt=2**40)]  # seconds since the epoch
@@ -87,6 +88,15 @@ class Run:
         return processes.is_running(self.owner, self.born)
 
     @property
+    def test(self) -> str:
+        """The node id of the test that the run measures, as its user wrote it; empty if it is not known."""
+        try:
+            content, uid = owned_files.read(self.directory, TEST)
+        except OSError:
+            return ""
+        return content.decode(errors="replace") if uid == self.uid else ""
+
+    @property
     def is_ending(self) -> bool:
         """Whether the owner has ended, and the supervisor is still ending the programs and cleaning up."""
         words = [supervisor.__file__, self.run_id]
@@ -137,6 +147,12 @@ def claim(directory: Path, *, keep: bool = False) -> None:
     owner = psutil.Process()
     text = json.dumps({"owner": owner.pid, "born": owner.create_time(), "kept": keep, "began": time.time()})
     owned_files.write(directory, FILE, text)
+
+
+def note_test(directory: Path, test: str) -> None:
+    """Record in the directory of a run which test it measures; empty for none. A full disk does not end a run."""
+    with contextlib.suppress(OSError):
+        owned_files.write(directory, TEST, test)
 
 
 def list_runs() -> list[Run]:

@@ -273,11 +273,13 @@ class DBSession:
         self._curves.begin(curve, recall.depends_on, recall.before)
 
     def test_begins(self, test: str) -> None:
-        """Keep logs of failed clusters under the name of this test from now on; ``test``: its node id."""
+        """Keep logs of failed clusters under the name of this test from now on, and note it; ``test``: its node id."""
         self._logs.test = test
+        self.provisioner.note_test(test)
 
     def test_ends(self) -> None:
         """After the body of a test, end the samples and the live display, and write the curves."""
+        self.provisioner.note_test("")
         for testbed in self._testbeds:
             testbed.end()
         self._testbeds = []

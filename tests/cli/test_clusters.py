@@ -13,6 +13,8 @@ import psutil
 from pytest_dbcluster import wait
 from pytest_dbcluster.cli import clusters, main
 from pytest_dbcluster.hosts import runs
+from pytest_dbcluster.hosts.provisioners.local import LocalProvisioner
+from pytest_dbcluster.spec import ClusterSpec
 from tests.support.command import left, sleeping_run
 from tests.support.facts import missing
 
@@ -34,16 +36,42 @@ def test_ps_lists_runs_of_others_and_down_does_not_end_them(data, capsys):
 
 
 def test_ps_shortens_the_names_of_a_suites_clusters(data, capsys):
-    """A run of many clusters names the first three and counts the others, so that its line fits a terminal."""
+    """A run of many clusters names the first three once and counts the others, so that its line fits a terminal."""
     provisioner = sleeping_run(leave=False)
     try:
         for number in range(1, 6):
             (provisioner.directory / f"{90 + number}-galera{number}").mkdir()
+            (provisioner.directory / f"{95 + number}-galera1").mkdir()
         assert main.main(["ps"]) == 0
     finally:
         provisioner.close()
 
     assert re.search(r"  asleep, galera1, galera2 and 3 more  ", capsys.readouterr().out)
+
+
+def test_ps_names_the_test_that_a_run_measures(data, capsys):
+    """From the begin of the test to its end, whether it begins before the first cluster or after it."""
+    provisioner = LocalProvisioner()
+    try:
+        provisioner.note_test("test_a.py::test_first")
+        provisioner.acquire(ClusterSpec("standalone", name="alone"))
+        states = [shown_state(capsys)]
+        for test in ("test_b.py::" + "test_with_a_long_name" * 4, ""):
+            provisioner.note_test(test)
+            states.append(shown_state(capsys))
+    finally:
+        provisioner.close()
+
+    assert states[0] == "running test_a.py::test_first"
+    assert states[1].startswith("running test_b.py::test_with_")
+    assert len(states[1]) == len("running ") + clusters.WIDEST_TEST
+    assert states[2] == "running"
+
+
+def shown_state(capsys):
+    """The state in the only line of ``dbcluster ps``."""
+    assert main.main(["ps"]) == 0
+    return capsys.readouterr().out.splitlines()[1].partition(f"(pid {os.getpid()})")[2].strip()
 
 
 KILLED = """
