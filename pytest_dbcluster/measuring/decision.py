@@ -51,7 +51,7 @@ def ask(question: Question, measurement: Measurement, *, cap: int | None = None)
     decided = judged(drawing.stop_reason(variants), drawn_before=True) if drawn_before else None
     while decided is None:
         try:
-            drawing.draw_for(LiveClaim(variants, estimate, cap, first_look))
+            drawing.draw_for(LiveClaim(variants, estimate, cap, first_look, question.brief(source.metric)))
         except Inconclusive as error:  # the run's time was used while it waited for the machine
             if not measurement.pairs:
                 raise

@@ -41,6 +41,14 @@ class Question:
         """The comparisons, each with candidate and baseline; a test writes the last one first."""
         return self.claim.of_kind.comparisons(self.variants)
 
+    def brief(self, usual: str) -> str:
+        """What it asks in one or two words, such as ``lower fsyncs_per_commit``. usual: the metric that it leaves out.
+
+        A comparison without a claim is ``against``, the method that asks it.
+        """
+        kind = self.claim.kind if self.asserted else "against"
+        return kind if self.metric == usual else f"{kind} {self.metric}"
+
     def identity(self, names: Sequence[str]) -> str:
         """``Claim.identity``; names: of all variants of the measurement."""
         asked = tuple(names[number] for number in self.variants)

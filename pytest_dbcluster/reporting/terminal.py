@@ -203,25 +203,27 @@ def _place(event: RoundProgress, rounds: int = 1, *, brief: bool = False) -> str
 
 
 def _progress(event: RoundProgress, rounds: Sequence[tuple[str, str]], gap: str, width: int) -> str:
-    """One line: load, pair, rounds, ratio at the last look, pair of the next look, seconds used of the budget.
+    """One line: load, pair, rounds, claim, ratio at the last look, pair of the next look, seconds used of the budget.
 
     rounds: variant and figure of each. If the line is wider than ``width``, parts are left out. First go the
-    cap, the next look and the seconds. Then go the middle of long names, the rounds, and the middle of the workload's
-    name.
+    cap, the next look and the seconds. Then go the middle of long names, the rounds, the claim, and the middle of the
+    workload's name.
     """
     pair, brief = _place(event, len(rounds)), _place(event, brief=True)
     whole, short = (", ".join(f"{elide(name, most)} {figure}" for name, figure in rounds) for most in (width, LEAST))
     look = "" if event.next_look is None or event.warm_up else f"next check: pair {event.next_look}"
     used = "" if event.budget is None or event.warm_up else f"{event.measured:.0f} of {event.budget:.0f} s"
     ratio = "" if event.warm_up else event.estimate
+    claim = "" if event.warm_up else ": ".join(filter(None, [event.claim, ratio]))
     forms = (
-        (pair, whole, ratio, look, used),
-        (brief, whole, ratio, look, used),
-        (brief, whole, ratio, used),
-        (brief, whole, ratio),
-        (brief, short, ratio, used),
-        (brief, short, ratio),
-        (brief, ratio or short, used),
+        (pair, whole, claim, look, used),
+        (brief, whole, claim, look, used),
+        (brief, whole, claim, used),
+        (brief, whole, claim),
+        (brief, short, claim, used),
+        (brief, short, claim),
+        (brief, claim if ratio else short, used),
+        (brief, claim if ratio else short),
         (brief, ratio or short),
     )
     lines = [gap + gap.join(filter(None, [event.load, *form])) for form in forms]

@@ -17,12 +17,14 @@ import math
 import statistics
 from collections.abc import Sequence
 
+from pytest_dbcluster.formatting import duration, quantity
 from pytest_dbcluster.rounds.round import Round
 
 USUAL = 2.0  # seconds of a warm-up round, and of an open-loop round
 SHORTEST, LONGEST = 0.3, 3.0  # seconds
 BUDGET = "--db-budget"  # the option that limits the measured seconds of a claim in a test
 PAIRS = 20  # the budget of a claim should suffice for so many pairs
+EXPECTED_PAIRS = 30  # of a claim, for its expected time
 QUEUES = 30.0  # an open-loop round lasts this many times as long as its operations wait
 STEPS = 200  # steps of a printed time; then rounding changes a ratio by half a percent, less than any usual margin
 MOST_REPEATS = 200  # repetitions of a fixed amount of work in a round
@@ -57,9 +59,18 @@ class RoundLength:
     budget: str = BUDGET
     """The option that sets this budget."""
 
+    most: float = math.inf
+    """Seconds of a round with which the budget suffices for PAIRS pairs."""
+
     def longer(self, factor: float) -> RoundLength:
         """The same, longer by this factor, up to LONGEST; a lower arrival rate then does as many operations."""
         return dataclasses.replace(self, seconds=min(LONGEST, math.ceil(round(self.seconds * factor * 10, 6)) / 10))
+
+    def expected(self, rounds: int) -> str:
+        """The expected time of a claim, for a line of progress. rounds: of a pair."""
+        pairs = math.floor(min(EXPECTED_PAIRS, PAIRS * self.most / self.seconds))
+        each = self.seconds + (0.0 if math.isnan(self.unmeasured) else self.unmeasured)
+        return f"expected time of a claim: about {duration(pairs * rounds * each)} ({quantity(pairs, 'pair')})"
 
     @property
     def line(self) -> str:
@@ -87,12 +98,12 @@ def choose(blocks: Sequence[Sequence[Round]], *, least: float, most: float, budg
     rounds = [done for block in blocks for done in block]
     delays = [done.outcome.delay for done in rounds if done.outcome.delay is not None]
     noise = None if any(done.outcome.rate is not None for done in rounds) else within_variance(rounds)
+    unmeasured = max(0.0, statistics.median(done.wall - done.seconds for done in rounds)) if rounds else math.nan
     if noise is None:
         wanted = max([USUAL, *([QUEUES * statistics.median(delays)] if delays else [])])
-        within, between, unmeasured = math.nan, math.nan, math.nan
+        within, between = math.nan, math.nan
     else:
         variance = between_variance(blocks, noise)
-        unmeasured = max(0.0, statistics.median(done.wall - done.seconds for done in rounds))
         wanted = min(noise / variance, max(USUAL, UNMEASURED * unmeasured))
         between = math.sqrt(variance)
     least = math.ceil(round(min(LONGEST, max(SHORTEST, least)) / TENTH, 6)) * TENTH
@@ -101,7 +112,7 @@ def choose(blocks: Sequence[Sequence[Round]], *, least: float, most: float, budg
     seconds = round(min(wanted, limit), 1)
     if noise is not None:
         within = math.sqrt(noise / seconds)
-    return RoundLength(seconds, within, between, unmeasured, limit < wanted, budget)
+    return RoundLength(seconds, within, between, unmeasured, limit < wanted, budget, most)
 
 
 def repeats(blocks: Sequence[Sequence[Round]], most: float) -> int:

@@ -224,7 +224,7 @@ def test_a_log_has_plain_lines(run, monkeypatch):
     result.stdout.fnmatch_lines(
         [
             "   mysqlslap write   warm-up   * 0.* s, * 0.* s",
-            "   mysqlslap write   block 1   * s*next check: pair 12   1 of 120 s",
+            "   mysqlslap write   block 1   * s   beats   1 of 120 s",
             "  ✓ holds  flush_2 is 1.*x as fast as galera3   mysqlslap write",
             "           99.9 %: 1.* .. 1.*   1/2  *┼*●* 4",
         ]

@@ -105,6 +105,21 @@ def test_a_terminal_follows_the_claim_on_one_line():
     ]
 
 
+def test_a_line_of_progress_names_its_claim():
+    """Before the first look as the last part that is not time; then with the ratio, which may be one of a counter."""
+    shown, claim = [], "lower fsyncs_per_commit"
+    for width, changes in ((160, {}), (160, {"ratio": None}), (80, {}), (60, {}), (160, {"warm_up": True})):
+        screen = Screen(isatty=True, fullwidth=width)
+        reporter(screen).progress(event("flush_2", claim=claim, **changes))
+        shown.append(screen.shown[0])
+
+    assert f"  flush_2 0.260 s  {claim}: 1.26x (1.14 .. 1.39)  next check: pair 8  " in shown[0]
+    assert f"  flush_2 0.260 s  {claim}  next check: pair 8  " in shown[1]
+    assert shown[2] == f"  mysqlslap write c50  pair 7  {claim}: 1.26x (1.14 .. 1.39)"
+    assert shown[3] == "  mysqlslap write c50  pair 7  1.26x (1.14 .. 1.39)"
+    assert shown[4] == "  mysqlslap write c50  warm-up  flush_2 0.260 s"
+
+
 def test_the_followed_line_gives_way():
     """A plain line takes the place of the one that follows the rounds."""
     screen = Screen(isatty=True)

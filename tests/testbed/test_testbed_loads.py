@@ -102,7 +102,8 @@ def test_the_length_of_rounds_is_that_of_all_variants(shared):
     rounds = [made.round(number, block=0, position=number) for number in (0, 1)]
 
     assert [round(done.seconds, 1) for done in rounds] == [0.3, 0.3]
-    assert f"{load}: rounds of 0.3 s, chosen from the warm-up" in said
+    expected = "expected time of a claim: about 18 s (30 pairs)"
+    assert f"{load}: rounds of 0.3 s, chosen from the warm-up; {expected}" in said
     assert sum(rounds[0].outcome.by_tenth) == rounds[0].outcome.good
     assert comparability.tables(load.with_seconds(0.3)) == comparability.tables(load)
     both = {"a": load, "b": dataclasses.replace(load, seconds=0.5)}

@@ -11,7 +11,7 @@ import os
 import secrets
 import shlex
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from pytest_dbcluster.cli.clusters import add_nodes, add_server_option, add_where, options_of
@@ -19,7 +19,7 @@ from pytest_dbcluster.cli.compare.comparison import ROUNDS_SHARE, Comparison, Co
 from pytest_dbcluster.cli.compare.workloads import DEFAULT_WORKLOADS, add_data, fitting_line, workloads_of
 from pytest_dbcluster.cli.text import add_wait, own_options, tell
 from pytest_dbcluster.cli.workload_option import add_workload
-from pytest_dbcluster.clusters.servers.variables import meaning
+from pytest_dbcluster.clusters.servers.variables import as_number, is_identity, meaning, same
 from pytest_dbcluster.clusters.topology import usual_nodes
 from pytest_dbcluster.errors import ConfigError, Inconclusive, LockHeld, merge_names
 from pytest_dbcluster.formatting import duration, option_seconds, quantity
@@ -138,29 +138,35 @@ def _compare(arguments: argparse.Namespace) -> int:
     pool = open_pool(arguments.provisioner, images=images, machines=machines, root=root, progress=tell, over=over)
     end = pool.turns.clock() + ROUNDS_SHARE * seconds
     names = tuple(str(spec) for spec in specs)
-    tell(f"comparing {names[0]} and {names[1]}, about {duration(seconds)}; seed {seed}")
     with contextlib.ExitStack() as stack:
         stack.push(lambda kind, *_: place.leave_unused() if kind else None)
         stack.callback(pool.leave)
         pool.provisioner.expect(specs)
         checked = check(pool.resolution, specs, workloads)
-        equal = _are_equal(*checked) and not arguments.equal
-        if not equal and (line := fitting_line(workloads, checked)):
-            tell(line)
-        variants = [] if equal else [pool.resolution.resolve(spec) for spec in specs]
-        _print(own_options(line, vars(arguments)) for line in merge_names(pool.resolution.overridden))
-        if equal:
-            print(same_effect(names, arguments.cnf))
+        if _are_equal(*checked) and not arguments.equal:
+            _print(_overridden(pool.resolution, arguments), [same_effect(names, arguments.cnf)])
             return Result.NO_WORSE.value
+        begin = f"comparing {names[0]} and {names[1]}, about {duration(seconds)}; seed {seed}"
+        for line in filter(None, [begin, fitting_line(workloads, checked)]):
+            tell(line)
+        variants = [pool.resolution.resolve(spec) for spec in specs]
+        _print(_overridden(pool.resolution, arguments))
         results = ComparisonResults(
             place.directory, _asked_command(arguments), len(workloads), (arguments.provisioner, machines), before, tell
         )
         comparison = Comparison(variants, pool, end=end, seconds=seconds, seed=seed, progress=tell, kept=results)
         compared = comparison.workloads(workloads)
-    _print(differences(comparison.evidence, names), table(compared, names))
+        usual = [pool.resolution.defaults(one) for one in checked]
+    equal_lines = equal_options(comparison.evidence, [one.options for one in checked], usual)
+    _print(differences(comparison.evidence, names), equal_lines, table(compared, names))
     _print(filter(None, [place.line]), missing_answers(compared, results.asked.repeat), results.finish(compared))
     print(no_worse.sentence(compared, names))
     return int(no_worse.overall(compared).value)
+
+
+def _overridden(resolution: Resolution, arguments: argparse.Namespace) -> list[str]:
+    """The lines about options of the files that are not used, in the words of this command."""
+    return [own_options(line, vars(arguments)) for line in merge_names(resolution.overridden)]
 
 
 def _asked_command(arguments: argparse.Namespace) -> Asked:
@@ -278,6 +284,25 @@ def _names(files: Sequence[Path], releases: Sequence[str]) -> list[str]:
         if one.name != other.name:
             return [f"{one.name}_{stems[0]}", f"{other.name}_{stems[1]}"]
     return [f"{stems[0]}_1", f"{stems[1]}_2"]
+
+
+def equal_options(
+    evidence: Evidence, options: Sequence[Mapping[str, str]], variables: Sequence[Mapping[str, str]]
+) -> list[str]:
+    """A line about each option of one file that changes nothing on the servers; none without a measurement.
+
+    options: of baseline and candidate. variables: of their servers, as ``Resolution.defaults``.
+    """
+    lines = []
+    for own, other in ((0, 1), (1, 0)) if evidence.differences else ():
+        for name, asked in options[own].items():
+            differs = any(name in each for each in evidence.differences.values())
+            if name in options[other] or name not in variables[other] or is_identity(name) or differs:
+                continue
+            usual = variables[other][name]
+            value = usual if as_number(asked) is not None and same(asked, usual) else asked
+            lines.append(f"no difference: {name} is {value} in both")
+    return sorted(lines)
 
 
 def differences(evidence: Evidence, names: tuple[str, ...]) -> list[str]:

@@ -19,7 +19,7 @@ from pytest_dbcluster.claims import kinds
 from pytest_dbcluster.claims.claim import Claim
 from pytest_dbcluster.claims.cluster_difference import ONE_IN, percent
 from pytest_dbcluster.errors import DBClusterError, Inconclusive, LockHeld, SeriesVoid
-from pytest_dbcluster.formatting import Report
+from pytest_dbcluster.formatting import Report, duration
 from pytest_dbcluster.hosts import runs
 from pytest_dbcluster.measuring import remarks
 from pytest_dbcluster.measuring.answer import Answer
@@ -313,9 +313,8 @@ class Comparison:
         rules = rules_of(self._seed, seconds, over, seconds_in_all=self._seconds, workloads=self._count)
         recall = self._kept.recall(testbed, [workload] * len(self._variants), test)
         tries = EarlierTries(recall, Path.cwd())
-        return Measurement(
-            testbed, rules, _Lines(self._progress), self._kept.recorder(recall), test=test, recall=recall, tries=tries
-        )
+        lines = _Lines(self._progress, lambda: now() - (self._end - ROUNDS_SHARE * self._seconds), self._seconds)
+        return Measurement(testbed, rules, lines, self._kept.recorder(recall), test=test, recall=recall, tries=tries)
 
     def _note(self, measurement: Measurement) -> None:
         """Keep the differences of the servers, once. If earlier answers may suffice, this starts no servers."""
@@ -386,6 +385,13 @@ class _Lines:
 
     line: Report
 
+    elapsed: Callable[[], float]
+    """Returns the seconds since the begin of the comparison."""
+
+    seconds: float
+    """The seconds of the comparison (``--seconds``)."""
+
     def __call__(self, event: RoundProgress) -> None:
         if event.last and not event.warm_up and event.estimate and event.pair == event.next_look:
-            self.line(f"{event.load}: pair {event.pair}, {event.estimate}")
+            time = f"{duration(self.elapsed())} of about {duration(self.seconds)}"
+            self.line(f"{event.load}: {event.claim}, pair {event.pair}: {event.estimate}; {time}")

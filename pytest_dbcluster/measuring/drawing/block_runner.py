@@ -34,6 +34,9 @@ class LiveClaim:
     first_look: int = 0
     """The number of pairs before which no verdict is possible."""
 
+    name: str = ""
+    """Its kind and metric, as ``Question.brief``."""
+
 
 @dataclasses.dataclass
 class BlockRunner:
@@ -98,6 +101,7 @@ class BlockRunner:
             round=done,
             pair=pairs + 1 + done.position // variants,
             warm_up=done.block < 0,
+            claim=claim.name,
             opening=len(block.order) if block.length > 1 else 0,
             ratio=ratio,
             low=low,

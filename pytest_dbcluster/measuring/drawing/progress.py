@@ -28,6 +28,9 @@ class RoundProgress:
     warm_up: bool
     """Whether the round does not count."""
 
+    claim: str = ""
+    """The claim that draws, as ``Question.brief``; empty without one."""
+
     opening: int = 0
     """The number of rounds of the opening block; 0 in a block of one pair.
 

@@ -2,7 +2,8 @@
 
 If the run has a history, a test takes as long as in earlier runs (``past_runs``). The claims of other tests are unknown
 before they run. So a test without the mark ``expected_seconds`` counts as one claim of 30 pairs. At a round CV of 10 %,
-about 30 pairs decide a claim "no slower than 10 %". 12 pairs show a gain of half or more. A test with the mark
+about 30 pairs decide a claim "no slower than 10 %". 12 pairs show a gain of half or more. Once a claim has chosen the
+length of its rounds, a line of progress corrects its time (``RoundLength.expected``). A test with the mark
 ``budget`` uses the same share of its budget as a claim of the profile's budget. The factor of a profile is the wall
 time of a round / its measured time.
 """
@@ -18,10 +19,10 @@ from pytest_dbcluster.formatting import duration, quantity
 from pytest_dbcluster.plugin import grouping
 from pytest_dbcluster.plugin.collection import budgets
 from pytest_dbcluster.plugin.settings import BUDGETS
+from pytest_dbcluster.rounds.round_length import EXPECTED_PAIRS
 
 MARK = "expected_seconds"
 MARK_HELP = f"{MARK}(N): seconds of a measuring test at a round CV of 10 %, for the expected time of the run"
-PAIRS = 30
 ROUND_SECONDS = 0.5
 FACTORS: Mapping[str, float] = MappingProxyType({"quick": 1.5, "paper": 13.0})
 CLUSTER_START = 4.0  # seconds
@@ -84,7 +85,7 @@ def estimate(
 
 
 def _per_test(profile: str) -> float:
-    return PAIRS * 2 * ROUND_SECONDS * FACTORS.get(profile, FACTORS["quick"])
+    return EXPECTED_PAIRS * 2 * ROUND_SECONDS * FACTORS.get(profile, FACTORS["quick"])
 
 
 def seconds_of(item: Any, profile: str, own: float | None = None) -> float:
@@ -111,7 +112,7 @@ def lines(found: Expected, budget: float, own: Sequence[float] = ()) -> list[str
         parts.append(f"{quantity(found.known, 'test')} from earlier runs")
     if unknown := found.tests - found.known - found.declared - len(found.own):
         parts.append(
-            f"{quantity(unknown, 'test')} x {found.per_test:.0f} s = {PAIRS} pairs x 2 rounds "
+            f"{quantity(unknown, 'test')} x {found.per_test:.0f} s = {EXPECTED_PAIRS} pairs x 2 rounds "
             f"x {ROUND_SECONDS:g} s x {found.factor:g}"
         )
     if found.own:

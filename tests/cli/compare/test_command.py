@@ -151,6 +151,38 @@ def test_equal_servers_differ_in_nothing():
     assert missing(line, "differs in effect", "no server variable") == []
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "shown"),
+    [
+        ({}, {"sync_binlog": "0"}, "sync_binlog is 0"),
+        ({"max_connections": "151"}, {}, "max_connections is 151"),
+        ({}, {"innodb_buffer_pool_size": "100M"}, "innodb_buffer_pool_size is 134217728"),
+        ({}, {"binlog_format": "ROW"}, "binlog_format is ROW"),
+        ({"sync_binlog": "0"}, {"sync_binlog": "OFF"}, ""),
+        ({}, {"innodb_io_capacity": "400"}, ""),
+        ({}, {"port": "3306"}, ""),
+        ({}, {"skip_name_resolve": ""}, ""),
+    ],
+    ids=["default", "of the baseline", "changed by the server", "by the topology", "both", "differs", "port", "word"],
+)
+def test_an_option_without_an_effect_is_named(old, new, shown):
+    """With the value of both servers. An option that differs has a row, and a word without a variable has no value."""
+    usual = {
+        "sync_binlog": "0",
+        "max_connections": "151",
+        "innodb_buffer_pool_size": "134217728",
+        "binlog_format": "MIXED",
+        "innodb_io_capacity": "200",
+        "port": "3306",
+    }
+    sides, variables = (old, new), [{**usual, **each} for each in (old, new)]
+
+    measured = evidence("x", "x", {"innodb_io_capacity": ("200", "400")})
+    lines = compare.equal_options(measured, sides, variables)
+    assert lines == ([f"no difference: {shown} in both"] if shown else [])
+    assert compare.equal_options(Evidence(), sides, variables) == []
+
+
 def two_files(directory, first, second):
     """The arguments that compare two my.cnf files with these lines."""
     for name, lines in (("current", first), ("candidate", second)):
@@ -182,7 +214,9 @@ class Compared:
 def compared(tmp_path_factory):
     """A comparison of throughput and p95, once for all tests."""
     place = tmp_path_factory.mktemp("compared")
-    files = two_files(place, "innodb_flush_log_at_trx_commit = 1\nport = 3306", "innodb_flush_log_at_trx_commit = 2")
+    same = "\nmax_connections = 151"
+    old, new = (f"innodb_flush_log_at_trx_commit = {value}" for value in (1, 2))
+    files = two_files(place, f"{old}\nport = 3306", new + same)
     program, results = alone(place / "bin", SHORT_ROUNDS), place / "results"
     words = ["compare", *files, "--workload=sysbench:oltp_point_select", "--threads=2", "--seconds=30"]
     words.append(f"--results={results}")
@@ -201,6 +235,7 @@ def test_two_files_are_compared_on_real_servers(compared):
     assert any(line.startswith("sysbench oltp_point_select ") for line in lines)
     differing = [line.split() for line in lines if line.startswith("innodb_flush_log_at_trx_commit")]
     assert differing == [["innodb_flush_log_at_trx_commit", "1", "2"]]
+    assert "no difference: max_connections is 151 in both" in lines
     assert lines[-2] == f"report: {results}/index.html"
     run, outcomes = read_run(results), {0: "holds", 3: "refuted", 4: "inconclusive"}
     assert [(test.test, test.outcome) for test in run.tests] == [
@@ -311,6 +346,7 @@ def test_two_files_with_the_same_options_are_not_measured(called, tmp_path):
     said, sentence = done.stdout.splitlines()[-2:]
     assert "candidate.cnf give the servers the same options, so no server was started (--equal measures" in said
     assert missing(sentence, "candidate is no worse than current", "the same options") == []
+    assert "comparing" not in done.stderr
     assert "cold-start reference" not in done.stderr
 
 
@@ -386,6 +422,7 @@ def test_what_is_wrong_in_either_file_is_said_at_once(called, tmp_path):
     assert done.returncode == 2
     assert "current.cnf:2: innodb_large_prefix=1: " in done.stderr
     assert "candidate.cnf:2: innodb_flash=1: " in done.stderr
+    assert "comparing" not in done.stderr
     assert "cold-start reference" not in done.stderr
 
 

@@ -283,6 +283,18 @@ def test_a_comparison_that_decided_nothing_is_a_try_of_the_next(monkeypatch, tmp
     assert "second try" in asked[1].message
 
 
+def test_a_line_of_progress_names_the_claim_and_the_time():
+    """Which metric is decided, how long the comparison has run, and how long all of it takes."""
+    source, said = FakeSource(("old", "new"), noisy(1.0, 1.05, sd=0.1, seed=2)), []
+    lines = comparison._Lines(said.append, lambda: 48.0, 300.0)
+    _no_slower(Measurement(source, Rules(seed=1), lines), None)
+    _no_slower(Measurement(source, Rules(seed=1), lines), "drained_throughput")
+
+    assert said[0].startswith(f"{source.load}: no_slower_than, pair ")
+    assert said[-1].startswith(f"{source.load}: no_slower_than drained_throughput, pair ")
+    assert {line.partition("; ")[2] for line in said} == {"48 s of about 5 min"}
+
+
 def test_what_fails_later_does_not_cost_what_was_measured():
     """A workload whose servers fail has a reason, where another one has an answer; alone it is an error."""
     error = ProvisionError("node db1 died")

@@ -48,7 +48,7 @@ def test_progress_is_told_of_each_round():
 
 @pytest.mark.parametrize(("claim", "looks"), [("same_as", {8, 12, 14}), ("beats", {12, 14}), ("against", {12, 14})])
 def test_the_next_look_is_one_that_can_decide(claim, looks):
-    """A guard is judged from 8 pairs on, other claims from 12."""
+    """A guard is judged from 8 pairs on, other claims from 12. The progress names the claim, a warm-up has none."""
     told = []
     slow, fast = series_of(Measurement(two(seconds=noisy(1.0, 1.0)), Rules(seed=7, cap=14), progress=told.append))
     ask = {
@@ -59,4 +59,5 @@ def test_the_next_look_is_one_that_can_decide(claim, looks):
     ask[claim]()
 
     assert {one.next_look for one in told if not one.warm_up} == looks
+    assert {(one.warm_up, one.claim) for one in told} == {(True, ""), (False, claim)}
     assert [one.opening for one in told if not one.warm_up] == [8] * 24 + [0] * 4
