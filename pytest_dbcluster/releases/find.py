@@ -155,8 +155,21 @@ def _fetch(name: ReleaseName, progress: Report, mirror: str | None) -> Release:
             progress(f"{offer.name}: using {other.source}" + ("" if is_tool else f", because {error}"))
             return other
         kind = Unsupported if isinstance(error, Unsupported) else ProvisionError
-        ways_out = _alternatives(offer.name, has_apt=kind is ProvisionError)
+        ways_out = _alternatives(offer.name, has_apt=kind is ProvisionError, mirrors=_mirrors(offer, candidates, error))
         raise kind(f"{offer.name} cannot be fetched: {error}. {ways_out}") from error
+
+
+def _mirrors(offer: Offer, candidates: Sequence[Candidate], error: Exception) -> list[str]:
+    """How to name another mirror of what an error is about. Debian's mirror is no way out for a vendor's host."""
+    entries = [entry for one in candidates for entry in (*one.entries, *one.optional) if entry.place in str(error)]
+    vendors = [entry.repository for entry in entries if entry.repository]
+    ways = [
+        f"add a mirror of {title} to the apt sources of this system"
+        for title in dict.fromkeys(one.title for one in vendors if not one.is_archive)
+    ]
+    if offer.origins and (not entries or len(vendors) < len(entries)):
+        ways.append("name another Debian mirror with DBCLUSTER_MIRROR=URL")
+    return ways
 
 
 def _from_any_source(offer: Offer, candidates: Sequence[Candidate], progress: Report) -> Release:
@@ -187,7 +200,7 @@ def _installable(product: str) -> bool:
     return product in TOOLS and product not in (GUEST_SYSTEM, STAND_IN_SYSTEM)
 
 
-def _alternatives(name: str, *, has_apt: bool) -> str:
+def _alternatives(name: str, *, has_apt: bool, mirrors: Sequence[str]) -> str:
     product = name.partition(":")[0]
     ways = []
     if _installable(product):
@@ -198,8 +211,7 @@ def _alternatives(name: str, *, has_apt: bool) -> str:
             f"the installed one with {product}:path",
             f"use an image with --db-provisioner container --db-image {name}=IMAGE",
         ]
-    if has_apt:
-        ways.append("name another Debian mirror with DBCLUSTER_MIRROR=URL")
+    ways += mirrors if has_apt else []
     where = "a machine with network access" if has_apt else "a Debian or Ubuntu machine"
     ways.append(f"run `dbcluster fetch {name}` on {where}, and copy its {cache.root()} to this machine")
     return f"What you can do: {'; '.join(ways)}"

@@ -140,6 +140,39 @@ def test_without_network_the_error_says_the_ways_out(tmp_path):
         assert fact in text
 
 
+@pytest.mark.parametrize(
+    ("name", "place", "ways", "no_ways"),
+    [
+        (
+            "mysql:8.4",
+            "bookworm of MySQL's repository mysql-8.4-lts, http://repo.mysql.com/apt/debian",
+            "add a mirror of MySQL's repository mysql-8.4-lts to the apt sources",
+            "DBCLUSTER_MIRROR",
+        ),
+        ("mysql:8.4", f"bookworm of {DEAD}", "DBCLUSTER_MIRROR=URL", "add a mirror"),
+        (
+            "mariadb:10.11.6",
+            "bookworm of MariaDB's archive, https://archive.mariadb.org/mariadb-10.11.6/repo/debian",
+            "--db-release mariadb:10.11.6=TARBALL",
+            "DBCLUSTER_MIRROR",
+        ),
+    ],
+    ids=["vendor", "dependencies", "archive"],
+)
+def test_a_vendors_host_that_does_not_answer_has_its_own_way_out(monkeypatch, name, place, ways, no_ways):
+    """DBCLUSTER_MIRROR replaces Debian's mirror only; a mirror of a vendor is a line of the apt sources."""
+
+    def fail(*_):
+        raise ProvisionError(f"cannot read {place}: E: could not connect")
+
+    monkeypatch.setattr(fetched, "fetch", fail)
+    with pytest.raises(ProvisionError) as caught:
+        find.find(name)
+
+    assert missing(caught.value, ways) == []
+    assert no_ways not in str(caught.value)
+
+
 def test_the_environment_names_a_mirror(monkeypatch):
     """DBCLUSTER_MIRROR stands in for the host's own mirror; the argument wins over it."""
     monkeypatch.setenv("DBCLUSTER_MIRROR", "http://127.0.0.1:10/debian")
