@@ -19,7 +19,7 @@ DOCS = Path(__file__).parents[1] / "docs"  # of a checkout
 PAGE, LABEL = "reference/messages.html", "Documentation"  # the page on the site, whose address has this label
 GUIDE = "how-to/inconclusive.md"  # the text that names every reason
 IN_CHECKOUT = (f"_build/html/{PAGE}", GUIDE)  # the built page comes first
-NAME = f"docs/{GUIDE} of pytest-dbcluster"  # the name of the page for readers who have neither a file nor a site
+NAME = f"docs/{GUIDE} in the source of pytest-dbcluster"  # for readers who have neither a file nor a site
 CI = ("CI", "BUILD_NUMBER")  # variables of CI services, as pytest knows them
 URI = "%/:?#[]@!$&()*+,;="  # what a URI may have beside letters, digits and -._~
 
@@ -53,6 +53,11 @@ class Reason:
 
     example: str
     """A text of this reason."""
+
+    @property
+    def advice(self) -> str:
+        """The remedy without marks of Markdown."""
+        return re.sub(r"\*(.+?)\*", r'"\1"', self.remedy).replace("`", "")
 
     def matches(self, text: str) -> bool:
         """Whether a message contains this reason."""
@@ -114,8 +119,7 @@ def advice(text: str) -> Advice | None:
     if not (found := find(text)):
         return None
     page = address(found)
-    remedies = " ".join(reason.remedy for reason in found)
-    return Advice(re.sub(r"\*(.+?)\*", r'"\1"', remedies).replace("`", ""), page, _link(page))
+    return Advice(" ".join(reason.advice for reason in found), page, _link(page))
 
 
 def _link(page: str) -> str:

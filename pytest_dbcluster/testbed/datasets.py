@@ -270,7 +270,8 @@ def populate(
                 check(workload, cluster)
             _finish_populating(workload, node, vendor.single_server_options, options)
             size = settings.keep(node)
-        settings.progress(f"populated {workload.data_set} in {time.monotonic() - began:.1f} s: {formatting.size(size)}")
+        files = f"{formatting.whole_mebibytes(size)} on disk, with logs and tables of the server"
+        settings.progress(f"populated {workload.data_set} in {time.monotonic() - began:.1f} s: {files}")
     except DBClusterError as error:
         cluster.keep_logs(settings.provisioner.logs, error)
         raise
@@ -395,8 +396,8 @@ def _progress_lines(workload: HasDataSet, node: Node, progress: Report) -> Itera
 
     def follow() -> None:
         while not ended.wait(PROGRESS_SECONDS):
-            grown = formatting.size(max(node.host.tree_size(node.data) - empty, 0))
-            report(f"populating {workload.data_set}: {grown} after {time.monotonic() - began:.0f} s")
+            grown = formatting.whole_mebibytes(max(node.host.tree_size(node.data) - empty, 0))
+            report(f"populating {workload.data_set}: {grown} on disk after {time.monotonic() - began:.0f} s")
 
     following = threading.Thread(target=follow, daemon=True)
     following.start()

@@ -161,7 +161,7 @@ def test_an_installed_package_has_the_page_on_its_site(monkeypatch):
     assert reasons.address(REASONS[:1]) == "https://example.org/docs/reference/messages.html#reason-budget-used"
     assert reasons.address(REASONS[:2]) == "https://example.org/docs/reference/messages.html"
     links.clear()
-    assert reasons.address(REASONS[:2]) == "docs/how-to/inconclusive.md of pytest-dbcluster"
+    assert reasons.address(REASONS[:2]) == "docs/how-to/inconclusive.md in the source of pytest-dbcluster"
 
 
 @pytest.mark.parametrize("variable", reasons.CI)

@@ -96,7 +96,7 @@ def data_line(workloads: Sequence[Workload], pool: int) -> str:
         return ""
     wanted = math.ceil(MORE_DATA * pool / 2**20) * 2**20
     options = [_more_data(workload, wanted) for workload in fitting]
-    data = ", ".join(f"{workload} {whole_mebibytes(workload.data_set_bytes)}" for workload in fitting)
+    data = ", ".join(f"{workload} {whole_mebibytes(workload.data_set_bytes)} of tables" for workload in fitting)
     more = " and ".join(dict.fromkeys(options))
     return (
         f"the data fit into a buffer pool of {whole_mebibytes(pool)}: {data}; for more data than that: {more}, and "

@@ -226,11 +226,16 @@ def total(records: Sequence[ClaimRecord], tests: Sequence[TestDocument] = ()) ->
 
 
 def guide_lines(records: Sequence[ClaimRecord], tests: Sequence[TestDocument] = ()) -> list[str]:
-    """One line with the page that says what to do about inconclusive and broken claims; empty without an entry."""
+    """One line with the page that says what to do about inconclusive and broken claims; empty without an entry.
+
+    For readers who have neither a file nor a site, a line for each reason says what to do.
+    """
     texts = [record.verdict.reason for record in of_title(OPEN, records)]
     texts += [test.reason for test in states.tests_without_claim(records, tests)]
     found = list(dict.fromkeys(reason for text in texts for reason in reasons.find(text)))
     page = reasons.address(found)
+    if page == reasons.NAME:
+        return [*(f"what to do ({reason.name}): {reason.advice}" for reason in found), f"more: {page}"]
     return [f"what to do ({', '.join(reason.name for reason in found)}): {page}"] if page else []
 
 

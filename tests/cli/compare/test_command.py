@@ -436,7 +436,9 @@ def test_a_machine_that_stays_busy_ends_the_comparison_without_an_answer(tmp_pat
 
     assert status == 4
     shown = capsys.readouterr()
-    assert "\nthe data fit into a buffer pool of 128 MiB: sysbench oltp_read_write t16 25 MiB, tpcc" in shown.err
+    assert (
+        "\nthe data fit into a buffer pool of 128 MiB: sysbench oltp_read_write t16 25 MiB of tables, tpcc" in shown.err
+    )
     (line,) = shown.out.splitlines()
     assert line.startswith("could not tell: waited 1 s (--wait) for the machine: ")
     assert f"pid {holder.pid}" in line

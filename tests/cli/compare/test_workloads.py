@@ -74,7 +74,11 @@ def test_data_that_fit_into_the_buffer_pool_are_named_with_the_options_for_more(
     """The suggested data are larger than the pool; data that do not fit get no line."""
     line = workloads.data_line(scaled(), 2**27)
 
-    pool = ("fit into a buffer pool of 128 MiB", "sysbench oltp_read_write t16 25 MiB", "tpcc w1 t4 96 MiB")
+    pool = (
+        "fit into a buffer pool of 128 MiB",
+        "sysbench oltp_read_write t16 25 MiB of tables",
+        "tpcc w1 t4 96 MiB of",
+    )
     assert missing(line, *pool, "--size 192M and --warehouses 3", "a longer --seconds", "first load") == []
     assert workloads.data_line(scaled(size="192M", warehouses=3), 2**27) == ""
     assert "tpcc" not in workloads.data_line(scaled(warehouses=3), 2**27)

@@ -230,7 +230,10 @@ def test_a_result_says_its_rate_and_its_bottleneck():
 
 
 def test_the_reasons_of_a_run_lead_to_their_page(tmp_path, monkeypatch):
-    """One line names each reason once, with the page; a run without known reasons has no line."""
+    """One line names each reason once, with the page; without a page there is a line for each, which says what to do.
+
+    A run without known reasons has no line.
+    """
     open_claims = [undecided()] * 2
     broken = TestDocument("test_a", "broken", "cluster galera3 failed before a round: node1 logged: [ERROR] it", 1.0)
     guide = tmp_path / "how-to" / "inconclusive.md"
@@ -242,3 +245,8 @@ def test_the_reasons_of_a_run_lead_to_their_page(tmp_path, monkeypatch):
     (line,) = closing.guide_lines(open_claims, [broken])
     assert missing(line, "what to do", "(budget-used, failed-before-round)", f": {guide}") == []
     assert closing.guide_lines([failed(), drained()]) == []
+    guide.unlink()
+    budget, before_round, page = closing.guide_lines(open_claims, [broken])
+    assert missing(budget, "what to do (budget-used): ", "larger --db-budget") == []
+    assert before_round == "what to do (failed-before-round): Read the error log of the node below logs/."
+    assert page == f"more: {reasons.NAME}"

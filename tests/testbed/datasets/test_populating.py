@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -49,7 +50,10 @@ finally:
 
 
 def test_of_two_processes_one_populates_and_the_other_waits(own_data_sets, tmp_path):
-    """Both processes get the same data set, and the second one reports that it waits."""
+    """Both processes get the same data set, and the second one reports that it waits.
+
+    The size of the data set is that of its files, in the unit of buffer pools.
+    """
     go = tmp_path / "go"
     both = [
         subprocess.Popen(
@@ -60,11 +64,14 @@ def test_of_two_processes_one_populates_and_the_other_waits(own_data_sets, tmp_p
     # Templates are in the cache of this machine; a process may have to wait for one before.
     first = sorted(next(line for line in process.stdout if "words of two" in line) for process in both)
     go.touch()
-    ends = [process.communicate(timeout=60)[0].splitlines()[-1] for process in both]
+    texts = [process.communicate(timeout=60)[0] for process in both]
+    ends = [text.splitlines()[-1] for text in texts]
 
     assert first[0].startswith("populating words of two on one mariadb:10.11 ")
     assert first[1].startswith("waiting for another process that populates words of two in ")
     assert ends[0] == ends[1]
+    shown = re.findall(r"^populated words of two in [\d.]+ s: \d+ MiB on disk", "".join(texts), re.MULTILINE)
+    assert len(shown) == 1
     assert Path(ends[0]).is_dir()
 
 
