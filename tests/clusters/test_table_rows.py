@@ -1,4 +1,4 @@
-"""Digests of the rows of tables, on a server of each vendor."""
+"""Digests of the rows of tables, on a server of each vendor and on a group."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import pytest
 
 from pytest_dbcluster.clusters import table_rows
 from pytest_dbcluster.clusters.servers.node import Node
+from pytest_dbcluster.errors import SeriesVoid
 
 COLUMNS = (
     "id INT PRIMARY KEY, n DOUBLE, a BLOB, b VARCHAR(9) CHARACTER SET latin1, c BIT(3), d POINT, e JSON, f DATE, "
@@ -14,14 +15,19 @@ COLUMNS = (
 VALUES = "(1, .1, 0xff00, 'ü', b'11', POINT(1, 2), '[1]', NULL), (2, 1e300, NULL, '', NULL, NULL, NULL, '2024-02-29')"
 
 
+def make_table(node):
+    """Make ``digested.t`` with two rows."""
+    node.query("CREATE DATABASE `digested`")
+    node.query(f"CREATE TABLE `digested`.t ({COLUMNS})")
+    node.query(f"INSERT INTO `digested`.t (id, n, a, b, c, d, e, f) VALUES {VALUES}")
+
+
 @pytest.fixture(params=["mariadb", "mysql"])
 def node(request, briefly):
     """A server with ``digested.t``, which has columns of many types, and an equal ``digested.copy``."""
     release = request.getfixturevalue(request.param)
     node = briefly("standalone", 1, release).nodes[0]
-    node.query("CREATE DATABASE `digested`")
-    node.query(f"CREATE TABLE `digested`.t ({COLUMNS})")
-    node.query(f"INSERT INTO `digested`.t (id, n, a, b, c, d, e, f) VALUES {VALUES}")
+    make_table(node)
     node.query("CREATE TABLE `digested`.copy LIKE `digested`.t")
     node.query(table_rows.copy_statement(node, "`digested`.t", "`digested`.copy"))
     return node
@@ -64,3 +70,28 @@ def test_a_digest_is_that_of_the_rows(node):
 def test_computed_columns_are_not_written(node):
     """A column with a default is."""
     assert table_rows.written_columns(node, "`digested`.t") == ["id", "n", "a", "b", "c", "d", "e", "f", "made", "o'b"]
+
+
+def test_a_row_that_differs_between_the_members_of_a_group_is_found(briefly, mysql):
+    """In a table with virtual columns and in another one. A row that is equal again leaves the members equal."""
+    group = briefly("group_replication", 2, mysql)
+    writer = group.writers[0]
+    make_table(writer)
+    writer.query("CREATE TABLE `digested`.plain (id INT PRIMARY KEY)")
+    writer.query("INSERT INTO `digested`.plain VALUES (1), (2)")
+    tables = ["`digested`.t", "`digested`.plain"]
+    group.check(tables)
+
+    for table, change, undo in (
+        (
+            tables[0],
+            f"UPDATE {tables[0]} SET a = 0xff01 WHERE id = 1",
+            f"UPDATE {tables[0]} SET a = 0xff00 WHERE id = 1",
+        ),
+        (tables[1], f"DELETE FROM {tables[1]} WHERE id = 2", f"INSERT INTO {tables[1]} VALUES (2)"),
+    ):
+        writer.batch(["SET SESSION sql_log_bin = 0", change])
+        with pytest.raises(SeriesVoid, match=f"table {table} differs between nodes: "):
+            group.check(tables)
+        writer.batch(["SET SESSION sql_log_bin = 0", undo, "SET SESSION sql_log_bin = 1"])
+        group.check(tables)
