@@ -273,7 +273,7 @@ class DBSession:
         self._curves.begin(curve, recall.depends_on, recall.before)
 
     def test_begins(self, test: str) -> None:
-        """Keep logs of failed clusters under the name of this test from now on, and note it; ``test``: its node id."""
+        """Keep logs of failed clusters under the name of this test, and note it; ``test``: its node id."""
         self._logs.test = test
         self.provisioner.note_test(test)
 
