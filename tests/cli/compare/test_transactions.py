@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
 from tests.support.command import alone, dbcluster
 from tests.workloads.sql.directories import directory
 
@@ -30,7 +32,7 @@ def test_each_transaction_has_a_row_below_p95(tmp_path):
     rows = {found[1]: found.groups()[1:] for line in done.stdout.splitlines() if (found := ROW.search(line))}
     assert list(rows) == ["p95:browse", "p95:sell"], done.stdout
     (*browse, _, _, often), (*sell, _, interval, rarely) = rows.values()
-    assert (often, rarely) == ("90", "10")
+    assert [int(often), int(rarely)] == pytest.approx([90, 10], abs=5)  # the weights, as drawn
     assert interval == "(no interval)"
     assert all(float(slow) > max(SLEEP, float(fast)) for fast, slow in zip(browse, sell, strict=True))
     page = (tmp_path / "results" / "index.html").read_text()
