@@ -17,6 +17,7 @@ from typing import Any
 from pytest_dbcluster import calls, formatting, network, registry
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.network import Links, NetworkNeeds
+from pytest_dbcluster.option_texts import label, option_pairs
 
 VENDORS = ("mariadb", "mysql", "percona", "pxc")  # pxc is Percona XtraDB Cluster
 TOOLS = ("haproxy", "stand-in", "sysbench", "vm")
@@ -142,11 +143,6 @@ def join_releases(names: Sequence[str]) -> str:
     first, *others = dict.fromkeys(names) if len(set(names)) == 1 else names
     product = f"{first.partition(':')[0]}:"
     return "+".join([first, *(name.removeprefix(product) for name in others)])
-
-
-def normal_option(name: str) -> str:
-    """The normal form of an option's name: lower case, underscores, no leading dashes."""
-    return name.strip().lstrip("-").replace("-", "_").lower()
 
 
 @calls.check_arguments("HostNeeds(cores=1, memory=2**29, iops=200)")
@@ -282,6 +278,9 @@ class ClusterSpec:
     proxy: str | None
     """Name of the proxy; None for no proxy."""
 
+    proxy_options: tuple[tuple[str, str], ...]
+    """Options of the proxy, as a mapping; kept as pairs, sorted by name. Each proxy lists its own."""
+
     needs: HostNeeds
     """Limits of the hosts."""
 
@@ -306,12 +305,13 @@ class ClusterSpec:
         parity: str | None = None,
         instance: int = 0,
         name: str = "",
+        proxy_options: Mapping[str, object] | Iterable[tuple[str, object]] = (),
     ) -> None:
         if not isinstance(cnf, Iterable):
             raise ConfigError(f"cnf={cnf!r} of a {topology} cluster: it accepts names of my.cnf fragments")
-        pairs = _pairs(options)
-        if not name and isinstance(options, Mapping):
-            name = _label(pairs)
+        pairs, of_proxy = option_pairs(options), _proxy_pairs(proxy_options)
+        given = [found for found, named in ((pairs, options), (of_proxy, proxy_options)) if isinstance(named, Mapping)]
+        name = name or "_".join(filter(None, map(label, given)))
         values = {
             "topology": topology,
             "nodes": nodes,
@@ -319,6 +319,7 @@ class ClusterSpec:
             "options": tuple(sorted(pairs.items())),
             "cnf": (cnf,) if isinstance(cnf, str) else tuple(cnf),
             "proxy": proxy,
+            "proxy_options": tuple(sorted(of_proxy.items())),
             "needs": needs,
             "parity": parity,
             "instance": instance,
@@ -341,6 +342,8 @@ class ClusterSpec:
         ):
             if not isinstance(value := getattr(self, field), kind):
                 raise ConfigError(f"{field}={value!r} of a {self.topology} cluster: it accepts {example}")
+        if self.proxy_options and self.proxy is None:
+            raise ConfigError(f"proxy_options of a {self.topology} cluster without a proxy: set proxy= too")
         asked = self.needs.network
         if asked and (missing := asked.unknown_end(self.nodes, proxy=self.proxy is not None)):
             raise ConfigError(f"links of a {self.topology} cluster: {missing}")
@@ -351,8 +354,14 @@ class ClusterSpec:
 
     def with_options(self, options: Mapping[str, object] | None = None, /, **more: object) -> ClusterSpec:
         """The same cluster with these server options, which override existing ones; True becomes ON, False OFF."""
-        given = {**_pairs(options or {}), **_pairs(more)}
-        return dataclasses.replace(self, options=tuple({**dict(self.options), **given}.items()), name=_label(given))
+        given = {**option_pairs(options or {}), **option_pairs(more)}
+        return dataclasses.replace(self, options=tuple({**dict(self.options), **given}.items()), name=label(given))
+
+    def with_proxy_options(self, options: Mapping[str, object] | None = None, /, **more: object) -> ClusterSpec:
+        """The same cluster with these options of its proxy, which override existing ones; ``fail_back=False``."""
+        given = {**_proxy_pairs(options or {}), **_proxy_pairs(more)}
+        every = tuple({**dict(self.proxy_options), **given}.items())
+        return dataclasses.replace(self, proxy_options=every, name=label(given))
 
     def with_cnf(self, name: str | Path) -> ClusterSpec:
         """The same cluster with one more my.cnf; its short name is the file's name without ``.cnf``.
@@ -405,17 +414,17 @@ class ClusterSpec:
         if not given:
             raise ConfigError(f"with_needs() of cluster {self} has no limit; known: {', '.join(arguments)}")
         given |= {name: formatting.memory_bytes(given[name], name) for name in SIZES if name in given}
-        label = "_".join(HostNeeds(**given).powers.values())
+        added = "_".join(HostNeeds(**given).powers.values())
         profile = "" if iops is not None else self.needs.storage
-        return self._needing(dataclasses.replace(self.needs, **given, storage=profile), label)
+        return self._needing(dataclasses.replace(self.needs, **given, storage=profile), added)
 
     def with_storage(self, profile: str) -> ClusterSpec:
         """The same cluster on volumes of a storage profile, such as ``gp2-100``. Raises ConfigError if unknown."""
         iops = storage_profile(profile).iops
         return self._needing(dataclasses.replace(self.needs, iops=iops, storage=profile), profile)
 
-    def _needing(self, needs: HostNeeds, label: str) -> ClusterSpec:
-        return dataclasses.replace(self, needs=needs, name=f"{self.short_name}_{re.sub(r'[^a-zA-Z0-9.]+', '_', label)}")
+    def _needing(self, needs: HostNeeds, added: str) -> ClusterSpec:
+        return dataclasses.replace(self, needs=needs, name=f"{self.short_name}_{re.sub(r'[^a-zA-Z0-9.]+', '_', added)}")
 
     def on_storage(self, profile: str) -> ClusterSpec:
         """The same cluster on the run's storage profile; a cluster that has storage or iops keeps it."""
@@ -453,6 +462,10 @@ class ClusterSpec:
         return self.short_name
 
 
+def _proxy_pairs(options: object) -> dict[str, str]:
+    return option_pairs(options, "proxy_options", '"fail_back": False')
+
+
 def _releases(release: object, nodes: int, topology: str) -> object:
     """The value of ``ClusterSpec.release``; other types stay as they are. Raises ConfigError for a wrong number."""
     parsed = parse_releases(release) if isinstance(release, str) else release
@@ -467,31 +480,3 @@ def _releases(release: object, nodes: int, topology: str) -> object:
             f"for each, not {len(found)}"
         )
     return found[0] if len(set(found)) == 1 else found
-
-
-def _pairs(options: object) -> dict[str, str]:
-    """Options as normal name -> my.cnf text, from a mapping or from pairs. Raises ConfigError for anything else."""
-    try:
-        given = dict(options)  # type: ignore[call-overload]
-    except (TypeError, ValueError):
-        raise ConfigError(
-            f'options={options!r} of a cluster: it accepts a mapping, such as {{"innodb_io_capacity": 2000}}'
-        ) from None
-    for name, value in given.items():
-        if not isinstance(name, str) or not isinstance(value, str | int | float):
-            raise ConfigError(
-                f"option {name}={value!r} of a cluster: a name is a text, and a value a text, a number, True or False"
-            )
-    return {normal_option(name): option_text(value) for name, value in given.items()}
-
-
-def _label(options: Mapping[str, str]) -> str:
-    """The short name of a spec with these options: ``innodb_io_capacity_3000``."""
-    return re.sub(r"[^\w.]+", "_", "_".join(f"{name}_{value}" for name, value in options.items()))[:60]
-
-
-def option_text(value: object) -> str:
-    """The value of an option as my.cnf text."""
-    if isinstance(value, bool):
-        return "ON" if value else "OFF"
-    return str(value)

@@ -52,14 +52,18 @@ def _topology(name: str, module: object) -> str:
 
 
 def proxies() -> str:
-    """Every proxy, and whether we have run it."""
+    """Every proxy, its options, and whether we have run it."""
     return page(_proxy(name, module) for name, module in _modules("proxy"))
 
 
 def _proxy(name: str, module: object) -> str:
     proxy: type[Proxy] = module.PROXY  # type: ignore[attr-defined]
     untried = f"We have never run it, and cannot fetch it: {code(proxy.name)} has to be on PATH."
-    return entry("proxy", name, _first(module), *([untried] if proxy.untried else []), example(examples.PROXIES[name]))
+    parts = [untried] if proxy.untried else []
+    if proxy.options:
+        rows = [(code(one.name), one.text(one.default), one.accepts, markdown(one.what)) for one in proxy.options]
+        parts += ["Its options in `proxy_options`:", table(("option", "default", "accepts", "what it does"), rows)]
+    return entry("proxy", name, _first(module), *parts, example(examples.PROXIES[name]))
 
 
 def provisioners() -> str:

@@ -8,6 +8,7 @@ between clients and the nodes. A *dialect* is one vendor's names for programs, o
 - ``table_rows``: whether tables have equal rows, on several nodes or in a copy.
 - ``topology``, ``topologies/``: the base class ``Topology``, and one module for each topology.
 - ``proxy``, ``proxies/``: the base class ``Proxy``, and one module for each proxy.
+- ``proxy_options``: the options of a proxy that a spec may set.
 - ``installed_proxy``: the base class of proxies that we cannot fetch and have never run.
 - ``servers/``: one server: its my.cnf, process, connections and data template.
 - ``dialects/``: the vendors.

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from pytest_dbcluster import registry
+from pytest_dbcluster.clusters.proxy_options import ProxyOption, read_options
 from pytest_dbcluster.clusters.servers.connection import Connection, Endpoint, SQLError
 from pytest_dbcluster.clusters.servers.node import Node
 from pytest_dbcluster.clusters.topology import Topology
@@ -42,15 +43,18 @@ class Proxy(abc.ABC):
     - processes: the running programs by name, in start order.
     - places: the host of each program.
     - untried: whether we have never run it.
+    - options: the options that a spec may set; settings: their values by name.
     """
 
     name = ""
     untried = False
+    options: ClassVar[Sequence[ProxyOption]] = ()
 
     def __init__(self, provisioner: Provisioner, topology: Topology, nodes: Sequence[Node]) -> None:
         self.provisioner = provisioner
         self.topology = topology
         self.nodes = list(nodes)
+        self.settings: Mapping[str, float] = read_options(self.name, self.options, {})
         self.host: Host | None = None
         self.processes: dict[str, Process] = {}
         self.places: dict[str, Host] = {}
@@ -64,6 +68,11 @@ class Proxy(abc.ABC):
     def remark(cls, topology: Topology, release: Release) -> str:
         """Return the mode that the proxy chooses for this topology, and why; empty if it has only one mode."""
         return ""
+
+    @classmethod
+    def read_settings(cls, spec: ClusterSpec, topology: Topology) -> dict[str, float]:
+        """Return the value of each option in a spec, by name. Raises ConfigError for options that it cannot have."""
+        return read_options(cls.name, cls.options, dict(spec.proxy_options))
 
     @abc.abstractmethod
     def start(self) -> None:

@@ -142,6 +142,8 @@ def _configure(
             known = {name: value for name, value in resolved.options.items() if name not in node.dialect.implied}
             node.configure(topology.options(node, nodes), known if resolved.releases else resolved.options)
         proxy = resolved.proxy_class(provisioner, topology, nodes) if resolved.proxy_class else None
+        if proxy:
+            proxy.settings = proxy.read_settings(spec, topology)
         cluster = Cluster(spec, topology, hosts, nodes, proxy)
         if spec.needs.network and cluster.path is None:
             raise Unsupported(f"cluster {spec} needs a network with delays, which these hosts do not have")

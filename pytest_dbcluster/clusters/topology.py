@@ -71,6 +71,9 @@ class Topology(abc.ABC):
     alike: str = ""
     """A topology whose servers have the same variables, with fewer hosts; empty for none."""
 
+    donor: Mapping[str, str] = {}
+    """Values of ``health`` on a node that still answers while it gives its data to another; empty for none."""
+
     adoption: Mapping[str, object] = {}
     """Options of MySQL Shell's dba.create_cluster. With them MySQL Shell adopts the running cluster. Then a router can
     query the cluster for the roles of its nodes. Empty if MySQL Shell cannot adopt this topology.

@@ -45,6 +45,9 @@ class SpecDocument:
     parity: str
     """``vendor`` or ``normalised``."""
 
+    proxy_options: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    """The options of the proxy in the spec, by name; empty in older results."""
+
 
 @dataclasses.dataclass(frozen=True)
 class ResolvedSpec:
@@ -77,7 +80,10 @@ class Evidence:
     """By variant, the failures that a commit survives, as text."""
 
     differences: Mapping[Step, Mapping[str, tuple[str, str]]] = dataclasses.field(default_factory=dict)
-    """The server variables that differ between neighbours of a question: (baseline's value, candidate's)."""
+    """What differs between neighbours of a question: (baseline's value, candidate's).
+
+    By name, server variables, and options of the proxy such as ``haproxy fail_back``.
+    """
 
     data_fits: Mapping[Step, str] = dataclasses.field(default_factory=dict)
     """For each two neighbours, a line if the data fits into the smaller of two buffer pools; else empty."""

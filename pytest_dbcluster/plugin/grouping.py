@@ -52,8 +52,9 @@ def _specs(values: Iterable[Any]) -> Iterator[ClusterSpec]:
 
 
 def _shape(spec: ClusterSpec, on: object) -> str:
-    """The key of a cluster. It has no options, because one cluster can switch between options."""
-    return f"{spec.topology} {spec.nodes} {spec.proxy or ''} {spec.needs.without_network} on {spec.release_text or on}"
+    """The key of a cluster. It has no server options, because one cluster can switch between them."""
+    proxy = " ".join([spec.proxy or "", *(f"{name}={value}" for name, value in spec.proxy_options)])
+    return f"{spec.topology} {spec.nodes} {proxy} {spec.needs.without_network} on {spec.release_text or on}"
 
 
 def groups(keys_of_tests: Sequence[frozenset[str]]) -> list[str]:

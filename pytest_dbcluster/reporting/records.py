@@ -86,7 +86,7 @@ class ClaimRecord(ClaimSubject):
     """By variant, the failures that a commit survives, as text."""
 
     differences: Mapping[str, tuple[str, str]]
-    """By name, the server variables that differ: (baseline's value, candidate's)."""
+    """By name, the server variables and options of the proxy that differ: (baseline's value, candidate's)."""
 
     fingerprint: Mapping[str, str]
     """The machine, kernel and Python, as text by name."""

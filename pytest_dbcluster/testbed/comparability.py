@@ -181,6 +181,17 @@ def shapes_line(specs: Mapping[str, ClusterSpec]) -> list[str]:
     return [f"clusters: {', '.join(f'{name} {shape}' for name, shape in shapes.items())}"]
 
 
+def proxy_differences(one: Variant, other: Variant) -> dict[str, tuple[str, str]]:
+    """By name, such as ``haproxy fail_back``, the options of the proxy that differ; empty for different proxies."""
+    if one.proxy_class is None or one.proxy_class is not other.proxy_class:
+        return {}
+    return {
+        f"{one.spec.proxy} {option.name}": (option.text(before), option.text(after))
+        for option in one.proxy_class.options
+        if (before := one.proxy_settings[option.name]) != (after := other.proxy_settings[option.name])
+    }
+
+
 def data_fits_line(differ: Mapping[str, tuple[str, str]], names: tuple[str, str], data: int) -> str:
     """One line if buffer pools differ in size and the data fits into the smaller one; otherwise empty.
 

@@ -208,13 +208,15 @@ def too_large(spec: ClusterSpec, sizes: Mapping[str, float], room: int, what: st
 def look_up(spec: ClusterSpec, provisioner: Provisioner) -> tuple[Topology, type[Proxy] | None]:
     """The topology and the proxy class of a spec. Downloads and starts nothing.
 
-    Raises ConfigError for unknown names and for a number of nodes that the topology does not support. Raises
-    Unsupported if the provisioner does not offer what the spec needs.
+    Raises ConfigError for unknown names, for a number of nodes that the topology does not support, and for options that
+    the proxy does not have. Raises Unsupported if the provisioner does not offer what the spec needs.
     """
     topology = topologies.topology(spec.topology)
     proxy = proxy_class(spec.proxy) if spec.proxy else None
     if wrong := topology.wrong_size(spec.nodes):
         raise ConfigError(wrong)
+    if proxy:
+        proxy.read_settings(spec, topology)
     if missing := provisioner.unmet(spec):
         raise Unsupported(missing)
     if needs := topology.needs - provisioner.offers:

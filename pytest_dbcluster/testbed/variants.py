@@ -117,6 +117,11 @@ class Variant:
         """The options of the servers and of the topology."""
         return {**self.options, **dict(self.settings)}
 
+    @property
+    def proxy_settings(self) -> dict[str, float]:
+        """The value of each option of the proxy, by name; empty without a proxy."""
+        return self.proxy_class.read_settings(self.spec, self.topology) if self.proxy_class else {}
+
     def on_instance(self, number: int) -> Variant:
         """The same variant on another cluster of the same kind; instances are numbered from 0."""
         return dataclasses.replace(self, spec=dataclasses.replace(self.spec, instance=number))
@@ -149,7 +154,7 @@ class Variant:
         """Variants with equal keys share one running cluster."""
         spec, data_set = self.spec, self.data_set_of.data_set if self.data_set_of else ""
         own = (spec.topology, spec.nodes, self.programs, spec.proxy, self._at_start.needs, spec.instance)
-        return (*own, self.static, data_set)
+        return (*own, *self.proxy_settings.items(), self.static, data_set)
 
 
 def share_path(variants: Sequence[Variant]) -> list[Variant]:

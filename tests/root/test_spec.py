@@ -9,7 +9,7 @@ import pytest
 
 from pytest_dbcluster.clusters.servers.connection import Endpoint
 from pytest_dbcluster.errors import ConfigError
-from pytest_dbcluster.spec import ClusterSpec, ReleaseName, normal_option, option_text, parse_releases
+from pytest_dbcluster.spec import ClusterSpec, ReleaseName, parse_releases
 from tests.support import golden
 from tests.support.facts import missing
 
@@ -71,6 +71,21 @@ def test_options_may_be_given_at_once():
     assert ClusterSpec("galera", nodes=3, options={}).short_name == "galera3"
 
 
+def test_options_of_the_proxy_make_another_cluster():
+    """They are texts in one order, later ones win, and they name the variant as server options do."""
+    behind = ClusterSpec("galera", nodes=3, proxy="haproxy")
+    spec = behind.with_proxy_options({"fail-back": True}, fall=2).with_proxy_options(fail_back=False)
+
+    assert spec.proxy_options == (("fail_back", "OFF"), ("fall", "2"))
+    assert spec == ClusterSpec("galera", nodes=3, proxy="haproxy", proxy_options={"fall": 2, "fail_back": False})
+    assert spec != behind
+    assert spec.short_name == "fail_back_OFF"
+    assert ClusterSpec("galera", proxy="haproxy", proxy_options={"fall": 2}).short_name == "fall_2"
+    both = ClusterSpec("galera", proxy="haproxy", options={"a": 1}, proxy_options={"fall": 2})
+    assert both.short_name == "a_1_fall_2"
+    assert both.with_options(a=2).proxy_options == (("fall", "2"),)
+
+
 def test_a_release_may_be_a_text():
     """As it is written for --db-release."""
     assert ClusterSpec("galera", release="mariadb:11.8").release == ReleaseName("mariadb", "11.8")
@@ -82,6 +97,11 @@ WRONG = {
     "a release without a vendor": ({"release": "11.8"}, ("'11.8'", "NAME:VERSION=DIRECTORY", "mariadb:10.11")),
     "an unknown vendor": ({"release": "postgresql:17"}, ("'postgresql:17'", "known: mariadb, mysql")),
     "proxy": ({"proxy": True}, ("proxy=True", "haproxy")),
+    "options of no proxy": ({"proxy_options": {"fall": 2}}, ("proxy_options", "without a proxy", "proxy=")),
+    "a list of proxy options": (
+        {"proxy": "haproxy", "proxy_options": ["fall"]},
+        ("proxy_options=['fall']", '{"fail_back": False}'),
+    ),
     "needs": ({"needs": {"cores": 1}}, ("needs={'cores': 1}", "HostNeeds(cores=1)")),
     "a list of options": ({"options": ["a=1"]}, ("options=['a=1']", '{"innodb_io_capacity": 2000}')),
     "an option without a value": ({"options": {"a": None}}, ("option a=None", "a text, a number, True or False")),
@@ -132,20 +152,6 @@ def test_one_fragment_may_stand_alone():
 def test_later_options_win():
     """As in a my.cnf."""
     assert GALERA.with_options(a=1).with_options(a=2).options == (("a", "2"),)
-
-
-@pytest.mark.parametrize(
-    ("value", "text"), [(True, "ON"), (False, "OFF"), (1, "1"), (0.5, "0.5"), ("80 %", "80 %"), ("", "")]
-)
-def test_values_are_written_as_my_cnf_has_them(value, text):
-    """Truth becomes ON and OFF, everything else its text."""
-    assert option_text(value) == text
-
-
-@pytest.mark.parametrize("name", ["--innodb-io-capacity", " INNODB_IO_CAPACITY ", "innodb_io_capacity"])
-def test_names_are_written_with_underscores(name):
-    """However they are spelt."""
-    assert normal_option(name) == "innodb_io_capacity"
 
 
 @pytest.mark.parametrize("name", [Path("/a/prod 1.cnf"), "/a/prod 1.cnf"])

@@ -28,8 +28,9 @@ from pytest_dbcluster.errors import CommandFailed, ConfigError
 from pytest_dbcluster.formatting import quantity
 from pytest_dbcluster.hosts.host import Host
 from pytest_dbcluster.hosts.provisioner import Provisioner
+from pytest_dbcluster.option_texts import normal_option
 from pytest_dbcluster.releases.release import Release
-from pytest_dbcluster.spec import ClusterSpec, normal_option
+from pytest_dbcluster.spec import ClusterSpec
 
 PRINT_DEFAULTS = "my_print_defaults"
 PLUGINS = ("plugin_load", "plugin_load_add")

@@ -55,6 +55,7 @@ class Galera(Topology):
     """Nodes of one primary component; any number of nodes."""
 
     elects_writers = True
+    donor: Mapping[str, str] = {"wsrep_local_state_comment": "Donor/Desynced"}
 
     def __init__(self) -> None:
         self._name = f"dbcluster_{secrets.token_hex(6)}"

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from os.path import commonpath
 from typing import Any
 
-from pytest_dbcluster import registry
 from pytest_dbcluster.clusters import proxy as proxies
 from pytest_dbcluster.clusters import topology as topologies
 from pytest_dbcluster.clusters.dialects.release_mixes import SERIES, NodeVersion
@@ -73,9 +72,9 @@ def _wrong(spec: ClusterSpec) -> str:
     try:
         for name in spec.releases:
             find.check_age(name)
-        if spec.proxy:
-            registry.find("proxy", spec.proxy, planned=proxies.PLANNED)
         topology, nodes = topologies.topology(spec.topology), [(name.product, name.series) for name in spec.releases]
+        if spec.proxy:
+            proxies.proxy_class(spec.proxy).read_settings(spec, topology)
         if isinstance(spec.release, tuple) and all(len(series) >= SERIES for _, series in nodes):
             topologies.refuse_mix(spec, topology, [NodeVersion(*node) for node in nodes])
         return topology.wrong_size(spec.nodes)

@@ -103,10 +103,11 @@ def _digest(*values: object) -> str:
 
 
 def _cluster(variant: ResolvedSpec) -> tuple[object, ...]:
-    """The shape of a cluster, and all options of its servers, wherever they were written."""
+    """The shape of a cluster, and all options of its servers and its proxy, wherever they were written."""
     spec = variant.document
     options = sorted((name, redact(value)) for name, value in variant.options.items())
-    return (spec.topology, spec.nodes, spec.proxy or None, spec.limits, variant.instance, options)
+    shape = (spec.topology, spec.nodes, spec.proxy or None, spec.limits, variant.instance, options)
+    return (*shape, sorted(spec.proxy_options.items())) if spec.proxy_options else shape
 
 
 def _release(variant: ResolvedSpec) -> tuple[object, ...]:

@@ -67,7 +67,11 @@ class Gatherer:
         numbers, names, variants = question.variants, self._names, self._variants
         labels = {names[number]: str(self._label(number)) for number in numbers}
         steps = {(names[one], names[other]): (one, other) for one, other in itertools.pairwise(numbers)}
-        differ = {step: server_differences(*map(self._effective, two[::-1])) for step, two in steps.items()}
+        differ = {
+            step: server_differences(*map(self._effective, two[::-1]))
+            | comparability.proxy_differences(*(variants[number] for number in two[::-1]))
+            for step, two in steps.items()
+        }
         fits = self._data_fits(differ, used)
         same_workload = len(set(workloads)) == 1
         data = comparability.data_texts([names[n] for n in numbers], [workloads[n] for n in numbers])

@@ -40,6 +40,7 @@ def spec_document(spec: ClusterSpec, release: str, version: str, parity: str) ->
         limits=str(spec.needs),
         storage=spec.needs.storage or iops,
         parity=spec.parity or parity,
+        proxy_options=dict(spec.proxy_options),
     )
 
 

@@ -58,6 +58,9 @@ class Watched:
     tunnel: str = ""
     """The path of a socket that leads to the node; empty if the address is reachable."""
 
+    also: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    """Values that are healthy too, by name: those of a donor."""
+
 
 @dataclasses.dataclass(frozen=True)
 class HealthSettings:
@@ -127,7 +130,7 @@ class State:
         lacking = [
             f"{name} is {seen.get(name)!r}, wanted {value!r}"
             for name, value in wanted.items()
-            if seen.get(name) != value
+            if seen.get(name) not in (value, self.node.also.get(name, value))
         ]
         return not lacking, f"{self.node.name}: {'; '.join(lacking) or ', '.join(wanted.values()) or 'answers'}"
 

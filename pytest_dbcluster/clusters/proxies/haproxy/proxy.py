@@ -20,18 +20,48 @@ from pytest_dbcluster import registry
 from pytest_dbcluster.clusters.bringing import bring
 from pytest_dbcluster.clusters.proxies.haproxy import health_server
 from pytest_dbcluster.clusters.proxy import MOST_CONNECTIONS, Proxy, query_through
+from pytest_dbcluster.clusters.proxy_options import CHECKS, SECONDS, ProxyOption
 from pytest_dbcluster.clusters.servers.connection import Endpoint, SQLError
 from pytest_dbcluster.clusters.servers.node import Node
 from pytest_dbcluster.clusters.topology import Topology
+from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.hosts.host import Host
 from pytest_dbcluster.hosts.provisioner import Provisioner
 from pytest_dbcluster.releases.find import find
+from pytest_dbcluster.spec import ClusterSpec
 
 PORTS = (3306, 3307, 8404)  # writer, reader, statistics; other ports if the proxy's host is shared
 FIRST_STATUS_PORT = 9200
 STATISTICS_SECONDS = 5.0
+TIMES = ("connect_timeout", "check_interval", "fast_interval", "check_timeout")  # options in seconds
+FAIL_BACK = "on-marked-up shutdown-backup-sessions"
 
-# Three failed checks take a node out (fall 3): one slow answer on a busy machine must not cut a workload's connections.
+# By default three failed checks take a node out: one slow answer on a busy machine must not cut connections.
+OPTIONS = (
+    ProxyOption(
+        "fail_back",
+        True,
+        "When the first node is up again, connections to other nodes end. OFF: they stay, and only new ones go to it.",
+    ),
+    ProxyOption("connect_timeout", 5, "Limit of a connection to a node (`timeout connect`).", SECONDS, 0.01, 60),
+    ProxyOption("check_interval", 1, "Time between two checks of a node (`inter`).", SECONDS, 0.1, 60),
+    ProxyOption(
+        "fast_interval",
+        0.1,
+        "This time while a node is down or may change its state (`fastinter`, `downinter`).",
+        SECONDS,
+        0.1,
+        60,
+    ),
+    ProxyOption(
+        "check_timeout", 2, "Limit of a check; a paused server needs all of it (`timeout check`).", SECONDS, 0.1, 2
+    ),
+    ProxyOption("fall", 3, "Failed checks in a row that take a node out (`fall`).", CHECKS, 1, 100),
+    ProxyOption("rise", 1, "Successful checks in a row that bring a node back (`rise`).", CHECKS, 1, 100),
+    ProxyOption(
+        "available_when_donor", False, "Whether a Galera node stays in while it is Donor/Desynced, as in a backup."
+    ),
+)
 # "redispatch 1" sends a refused connection to another node at once.
 CONFIGURATION = """\
 global
@@ -39,10 +69,10 @@ global
 
 defaults
     mode tcp
-    timeout connect 5s
+    timeout connect {connect}
     timeout client 24h
     timeout server 24h
-    timeout check 2s
+    timeout check {check}
     retries 3
     option redispatch 1
 
@@ -64,18 +94,30 @@ frontend statistics
 """
 CHECK = """\
     option httpchk GET {path}
-    default-server inter 1s fastinter 100 downinter 100 fall 3 rise 1 on-marked-down shutdown-sessions"""
+    default-server inter {inter} fastinter {fast} downinter {fast} fall {fall} rise {rise} \
+on-marked-down shutdown-sessions"""
 
 
 class HAProxy(Proxy):
     """One haproxy and one health server, on a separate host."""
 
     name = "haproxy"
+    options = OPTIONS
 
     def __init__(self, provisioner: Provisioner, topology: Topology, nodes: Sequence[Node]) -> None:
         super().__init__(provisioner, topology, nodes)
         self._ports = PORTS
         self._tracked = False
+
+    @classmethod
+    def read_settings(cls, spec: ClusterSpec, topology: Topology) -> dict[str, float]:
+        """Return the value of each option, by name. Raises ConfigError also for donors of a topology without them."""
+        settings = super().read_settings(spec, topology)
+        if settings["available_when_donor"] and not topology.donor:
+            raise ConfigError(
+                f"proxy_options available_when_donor=ON of haproxy: nodes of {spec.topology} are never donors"
+            )
+        return settings
 
     def start(self) -> None:
         """Start both processes; after an error no process remains. Raises ProvisionError."""
@@ -96,7 +138,7 @@ class HAProxy(Proxy):
             )
             self.spawn(
                 self.name,
-                configuration(host.address, self._ports, watched, ours.address),
+                configuration(host.address, self._ports, watched, ours.address, settings=self.settings),
                 [str(release.program("haproxy")), "-db", "-f"],
                 release.environment,
             )
@@ -114,6 +156,7 @@ class HAProxy(Proxy):
                 self.topology.health(node, self.nodes),
                 node.endpoint.tls,
                 node.host.tunnel(node.port),
+                self.topology.donor if self.settings["available_when_donor"] else {},
             )
             for n, node in enumerate(self.nodes)
         ]
@@ -168,27 +211,38 @@ def share_one_check(nodes: Sequence[health_server.Watched]) -> bool:
 
 
 def configuration(
-    address: str, ports: tuple[int, int, int], nodes: Sequence[health_server.Watched], checked_at: str = ""
+    address: str,
+    ports: tuple[int, int, int],
+    nodes: Sequence[health_server.Watched],
+    checked_at: str = "",
+    *,
+    settings: Mapping[str, float],
 ) -> str:
     """Return the text of haproxy.cfg.
 
     address, ports: the listeners' address, and the ports of writer, reader and statistics.
     checked_at: the address of the health server; empty for the same address.
+    settings: the values of ``OPTIONS``, by name.
     """
+    times = {name: f"{settings[name] * 1000:.0f}ms" for name in TIMES}
+    numbers = {"fall": f"{settings['fall']:.0f}", "rise": f"{settings['rise']:.0f}"}
+    check_with = {"inter": times["check_interval"], "fast": times["fast_interval"], **numbers}
     shared = share_one_check(nodes)
-    writers = [] if shared else [CHECK.format(path=health_server.PATHS["writer"])]
-    readers = [CHECK.format(path=health_server.PATHS["reader"])]
+    writers = [] if shared else [CHECK.format(path=health_server.PATHS["writer"], **check_with)]
+    readers = [CHECK.format(path=health_server.PATHS["reader"], **check_with)]
     for n, node in enumerate(nodes):
         server = f"    server {node.name} {node.address}:{node.port}"
         check = f"check addr {checked_at or address} port {node.status_port}"
         # When the first node is back, connections to the second must end, or both nodes would accept writes.
-        role = "backup" if n else "on-marked-up shutdown-backup-sessions"
+        role = "backup" if n else FAIL_BACK if settings["fail_back"] else ""
         follows = f"track reader/{node.name} on-marked-down shutdown-sessions" if shared else check
-        writers.append(f"{server} {follows} {role}")
+        writers.append(f"{server} {follows} {role}".rstrip())
         readers.append(f"{server} {check}")
     return CONFIGURATION.format(
         address=address,
         maximum=MOST_CONNECTIONS,
+        connect=times["connect_timeout"],
+        check=times["check_timeout"],
         writer=ports[0],
         reader=ports[1],
         statistics=ports[2],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import contextlib
+import dataclasses
 import json
 import socket
 import subprocess
@@ -21,7 +22,7 @@ from pytest_dbcluster.clusters.proxies.haproxy import health_server
 from pytest_dbcluster.clusters.proxies.haproxy.health_server import HealthSettings, State, Watched
 from pytest_dbcluster.clusters.servers.connection import SQLError
 from pytest_dbcluster.clusters.servers.health import Health
-from pytest_dbcluster.clusters.topologies.galera import SYNCED
+from pytest_dbcluster.clusters.topologies.galera import SYNCED, Galera
 from pytest_dbcluster.system import ports
 from tests.support.facts import missing
 
@@ -92,6 +93,19 @@ def test_a_node_that_lacks_one_of_them_is_not(name, value):
 
     assert not well
     assert line == f"node1: {name} is {value!r}, wanted {SYNCED[name]!r}"
+
+
+def test_a_donor_is_well_if_it_may_be():
+    """The setting accepts one more value of one status; every other condition stays."""
+    node = dataclasses.replace(NODE, also=Galera.donor)
+    donor = {**WELL, "wsrep_local_state_comment": "Donor/Desynced"}
+
+    assert State(node, Server(donor)).now()[0]
+    assert State(node, Server(WELL)).now()[0]
+    assert not State(node, Server({**donor, "wsrep_ready": "OFF"})).now()[0]
+    assert not State(node, Server({**WELL, "wsrep_local_state_comment": "Joined"})).now()[0]
+    assert not State(node, Server({"wsrep_ready": "ON", "wsrep_cluster_status": "Primary"})).now()[0]
+    assert not State(NODE, Server(donor)).now()[0]
 
 
 @pytest.mark.parametrize(
@@ -173,7 +187,7 @@ def test_a_node_that_does_not_answer_keeps_nobody_waiting_for_long(monkeypatch):
 
 def test_settings_survive_their_file():
     """What is written is what is read."""
-    settings = HealthSettings("127.0.0.1", "dbcluster", "s3cret", [NODE])
+    settings = HealthSettings("127.0.0.1", "dbcluster", "s3cret", [NODE, dataclasses.replace(NODE, also=Galera.donor)])
 
     assert HealthSettings.read(settings.text()) == settings
 
