@@ -74,6 +74,11 @@ class Proxy(abc.ABC):
         """Return the value of each option in a spec, by name. Raises ConfigError for options that it cannot have."""
         return read_options(cls.name, cls.options, dict(spec.proxy_options))
 
+    @classmethod
+    def misses_elections(cls, topology: Topology, release: Release) -> str:
+        """Return why the proxy does not notice itself that another node accepts the writes; empty if it does."""
+        return ""
+
     @abc.abstractmethod
     def start(self) -> None:
         """Start the proxy. Neither the proxy nor the nodes need be ready when this returns. Raises ProvisionError."""
@@ -202,6 +207,11 @@ class RoutedProxy(Proxy):
 
     usual_ports: ClassVar[Mapping[str, int]]
     """The usual port of each listener: ``writer``, ``reader`` and further ones."""
+
+    @classmethod
+    def misses_elections(cls, topology: Topology, release: Release) -> str:
+        """Return that its routes are static."""
+        return f"{cls.name} has static routes, and knows only the primary at its start"
 
     def __init__(self, provisioner: Provisioner, topology: Topology, nodes: Sequence[Node]) -> None:
         super().__init__(provisioner, topology, nodes)

@@ -79,6 +79,10 @@ class Topology(abc.ABC):
     query the cluster for the roles of its nodes. Empty if MySQL Shell cannot adopt this topology.
     """
 
+    def has_primary(self, options: Mapping[str, str]) -> bool:
+        """Return whether only one node accepts writes. options: the server options of the spec."""
+        return False
+
     def for_cluster(self) -> Self:
         """Return a fresh object of this topology for one cluster; it shares no group name or port with another."""
         return type(self)()

@@ -65,6 +65,10 @@ class Event(abc.ABC):
         wait.until(cluster.problems, f"cluster {cluster.spec} after {self}", seconds=WHOLE_SECONDS)
         return happened.returned
 
+    def moves_writes(self, topology: Topology) -> bool:
+        """Whether another node may accept the writes afterwards. The default: if the topology elects one."""
+        return topology.elects_writers
+
     def leaves_load(self, spec: ClusterSpec, topology: Topology, *, only_writer: bool) -> bool:
         """Whether a load that connects to the writer alone still commits, or does so again during the event.
 

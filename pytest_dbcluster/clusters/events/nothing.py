@@ -21,6 +21,10 @@ class Nothing(Event):
     def check(self, spec: ClusterSpec, topology: Topology) -> None:
         """Every cluster can have it."""
 
+    def moves_writes(self, topology: Topology) -> bool:
+        """No node loses its role."""
+        return False
+
     def act(self, cluster: Cluster) -> Happened:
         """Do nothing."""
         return Happened(time.time())

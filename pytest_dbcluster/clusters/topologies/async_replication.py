@@ -92,6 +92,10 @@ class PrimaryAndReplicas(Topology):
                     for statement in RECONNECT:
                         replica.query(statement, wait.SLOW_SECONDS)
 
+    def has_primary(self, options: Mapping[str, str]) -> bool:
+        """Return True: replicas are read-only."""
+        return True
+
     def writers(self, nodes: Sequence[Node]) -> Sequence[Node]:
         """Return the primary, which is always the first node."""
         return nodes[:1]

@@ -57,6 +57,7 @@ class EventTestbed(Testbed):
             raise ConfigError(f"{workload}: measure.event needs a rate in operations a second, not a share")
         for one, variant in zip(self._events, self.variants, strict=True):
             one.check(variant.spec, variant.topology)
+            _check_proxy(one, variant)
             _check_endpoint(one, variant, workload)
 
     def _draw(self, variant: int, block: int, position: int, began: float) -> Round:
@@ -91,6 +92,15 @@ def outliving(workload: Workload) -> Workload:
     if not isinstance(workload, RunsUntilStopped):
         raise ConfigError(f"measure.event needs a workload that outlives an event, such as TPCC; got {workload!r}")
     return workload
+
+
+def _check_proxy(event: Event, variant: Variant) -> None:
+    """Raise ConfigError if the proxy would not follow the writes to another node."""
+    proxy, topology = variant.proxy_class, variant.topology
+    if proxy is None or not event.moves_writes(topology) or not topology.has_primary(variant.asked):
+        return
+    if reason := proxy.misses_elections(topology, variant.release):
+        raise ConfigError(f'{event} on {variant.spec}: {reason}; use ClusterSpec(..., proxy="haproxy")')
 
 
 def _check_endpoint(event: Event, variant: Variant, workload: Workload) -> None:

@@ -92,8 +92,15 @@ class MySQLRouter(RoutedProxy):
             return ""
         if shell := innodb_cluster.shell(release):
             return f"{PROGRAM} before {release.name}: bootstrapped, the group becomes an InnoDB Cluster by {shell}"
-        missing = f"no {innodb_cluster.SHELL} among its programs ({release.bin}) or on PATH"
-        return f"{PROGRAM} before {release.name}: static routes, because there is {missing}"
+        return f"{PROGRAM} before {release.name}: static routes, because there is {_no_shell(release)}"
+
+    @classmethod
+    def misses_elections(cls, topology: Topology, release: Release) -> str:
+        """Return that its routes are static, and why; empty if it is bootstrapped."""
+        if topology.adoption and innodb_cluster.shell(release):
+            return ""
+        why = f", because there is {_no_shell(release)}" if topology.adoption else ""
+        return f"{super().misses_elections(topology, release)}{why}"
 
     def start(self) -> None:
         """Take a host and ports. ``follow`` starts the router once the nodes are ready. Raises ProvisionError."""
@@ -157,6 +164,10 @@ class MySQLRouter(RoutedProxy):
             for node in nodes
             if node.query(WHICH) not in reached
         ]
+
+
+def _no_shell(release: Release) -> str:
+    return f"no {innodb_cluster.SHELL} among its programs ({release.bin}) or on PATH"
 
 
 def _remedy() -> str:

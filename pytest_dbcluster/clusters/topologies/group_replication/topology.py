@@ -63,8 +63,11 @@ class GroupReplication(Topology):
 
     def refuses_mix(self, nodes: Sequence[NodeVersion], options: Mapping[str, str]) -> str:
         """Return why these members cannot join one group: one is older than the first, or newer and asked to write."""
-        single = options.get("group_replication_single_primary_mode", "ON")
-        return release_mixes.group(nodes, multi_primary=not same(single, "ON"))
+        return release_mixes.group(nodes, multi_primary=not self.has_primary(options))
+
+    def has_primary(self, options: Mapping[str, str]) -> bool:
+        """Return whether the group is single-primary."""
+        return same(options.get("group_replication_single_primary_mode", "ON"), "ON")
 
     def pulse(self, node: Node, nodes: Sequence[Node]) -> Pulse | None:
         """Return the query for this member's queues, and for the time that flow control held its transactions.
