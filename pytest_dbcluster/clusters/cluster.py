@@ -5,6 +5,7 @@ from __future__ import annotations
 import concurrent.futures
 import contextlib
 import dataclasses
+import re
 import signal
 import threading
 import time
@@ -38,6 +39,7 @@ class Cluster:
     - dirty: why no later round may use the cluster, set by ``check``; empty while it is usable.
     - acknowledged: commits that servers acknowledged to workloads, by schema, for the checks of the workloads.
     - ready_seconds: seconds from the start of the first server until the cluster was ready.
+    - expected_errors: patterns of [ERROR] lines that are no fault, because an event on this cluster causes them.
     """
 
     def __init__(
@@ -52,6 +54,7 @@ class Cluster:
         self.dirty = ""
         self.acknowledged: dict[str, Any] = {}
         self.ready_seconds = 0.0
+        self.expected_errors: set[str] = set()
 
     @property
     def nodes(self) -> list[Node]:
@@ -170,8 +173,12 @@ class Cluster:
         return (faults or self.topology.violations(self.nodes)) + self.new_errors()
 
     def new_errors(self) -> list[str]:
-        """Return the [ERROR] lines of every node since the last call, each with the node's name."""
-        return self._of_each(lambda node: [f"{node.name} logged: {line}" for line in node.new_errors()])
+        """Return the [ERROR] lines of every node since the last call, each with the node's name.
+
+        Expected ones are not among them.
+        """
+        lines = self._of_each(lambda node: [f"{node.name} logged: {line}" for line in node.new_errors()])
+        return [line for line in lines if not any(re.search(pattern, line) for pattern in self.expected_errors)]
 
     @contextlib.contextmanager
     def fit(self, seconds: float) -> Iterator[list[str]]:

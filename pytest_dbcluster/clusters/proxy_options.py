@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from pytest_dbcluster import registry
 from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.formatting import quantity
 
 SECONDS, CHECKS, SWITCH = "s", "checks", ""  # units
 SWITCHES = {"ON": True, "1": True, "OFF": False, "0": False}
@@ -44,6 +45,8 @@ class ProxyOption:
 
     def text(self, value: float) -> str:
         """A value as text with its unit: ``ON``, ``5 s``, ``3 checks``."""
+        if self.unit == CHECKS:
+            return quantity(int(value), "check")
         return ("ON" if value else "OFF") if self.unit == SWITCH else f"{value:g} {self.unit}"
 
     def read(self, text: str, proxy: str) -> float:

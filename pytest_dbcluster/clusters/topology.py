@@ -240,6 +240,14 @@ class Rejoins(Protocol):
         """Start this one node again. The cluster need not be ready yet when this returns."""
 
 
+@runtime_checkable
+class RestartsAtOnce(Protocol):
+    """An optional power of a topology with members: a dead node starts again while the others still count it."""
+
+    def restart_at_once(self, node: Node) -> None:
+        """Start the server of a dead node, as a service manager does. Nothing tells the others that it is gone."""
+
+
 @dataclasses.dataclass(frozen=True)
 class FailedOver:
     """A failover."""

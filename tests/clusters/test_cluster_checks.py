@@ -121,6 +121,23 @@ def test_a_new_error_line_voids_the_rounds(standalone):
     standalone.dirty = ""
 
 
+def test_an_error_line_that_is_expected_voids_nothing(standalone):
+    """An event has declared it; every other line counts as before."""
+    log = Path(standalone.nodes[0].log)
+    standalone.expected_errors.add("peer .* is lost")
+    try:
+        with log.open("a") as lines:
+            lines.write("2026-01-01  0:00:00 0 [ERROR] WSREP: peer node2 is lost\n")
+        standalone.check()
+        with log.open("a") as lines:
+            lines.write("2026-01-01  0:00:00 0 [ERROR] InnoDB: something broke\n")
+        with pytest.raises(SeriesVoid, match="something broke"):
+            standalone.check()
+    finally:
+        standalone.expected_errors.clear()
+        standalone.dirty = ""
+
+
 def test_an_error_that_several_nodes_logged_is_named_once():
     """The error of a workload lists the nodes before the line, without its time."""
     lines = (["2026-01-01  0:00:00 0 [ERROR] full"], ["2026-01-01  0:00:07 0 [ERROR] full"], ["[ERROR] other"])

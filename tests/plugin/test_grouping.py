@@ -61,10 +61,15 @@ def test_a_parameter_may_be_the_cluster():
 
 @pytest.mark.parametrize(
     "other",
-    [ClusterSpec("galera", nodes=2, proxy="haproxy"), ClusterSpec("galera", nodes=3), ClusterSpec("standalone")],
+    [
+        ClusterSpec("galera", nodes=2, proxy="haproxy"),
+        ClusterSpec("galera", nodes=3),
+        ClusterSpec("standalone"),
+        GALERA.with_proxy_options(fall=2),
+    ],
 )
 def test_clusters_that_no_switch_turns_into_each_other_are_apart(other):
-    """Another number of nodes, another proxy, another topology."""
+    """Another number of nodes, another proxy or option of it, another topology."""
     first, second = grouped(item(names={"ONE": GALERA}), item("suites/test_b.py", names={"ONE": other}))
 
     assert first != second

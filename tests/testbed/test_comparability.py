@@ -6,6 +6,7 @@ import dataclasses
 
 import pytest
 
+from pytest_dbcluster.clusters.proxies.haproxy.proxy import HAProxy
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.hosts.provisioners.fake import FakeHost
 from pytest_dbcluster.spec import ClusterSpec
@@ -52,6 +53,29 @@ def test_files_are_those_of_each_variant(tmp_path):
 
     assert comparability.files(("own", "tpcc"), (own, TPCC())) == {"own": own.files}
     assert sorted(own.files) == ["shop/browse.sql", "shop/schema.sql", "shop/workload.toml"]
+
+
+def test_options_of_one_proxy_are_compared():
+    """Defaults count as values; two proxies, or none, have no common options."""
+    behind = ClusterSpec("galera", nodes=3, proxy="haproxy")
+    one, other = (
+        dataclasses.replace(variant_of(spec, None), proxy_class=HAProxy)
+        for spec in (behind, behind.with_proxy_options(fail_back=False, fall=3))
+    )
+    alone = variant_of(GALERA, None)
+
+    assert comparability.proxy_differences(one, other) == {"haproxy fail_back": ("ON", "OFF")}
+    assert comparability.proxy_differences(one, one) == {}
+    assert comparability.proxy_differences(one, alone) == comparability.proxy_differences(alone, alone) == {}
+
+
+def test_the_default_of_a_proxy_option_is_no_other_cluster(mariadb):
+    """Variants share a cluster if the proxies behave in the same way."""
+    behind = ClusterSpec("galera", nodes=3, proxy="haproxy")
+    specs = (behind, behind.with_proxy_options(fall=3, connect_timeout="5.0"), behind.with_proxy_options(fall=2))
+    keys = [dataclasses.replace(variant_of(spec, mariadb), proxy_class=HAProxy).cluster_key for spec in specs]
+
+    assert keys[0] == keys[1] != keys[2]
 
 
 SMALL, LARGE = str(128 * 2**20), str(2**30)

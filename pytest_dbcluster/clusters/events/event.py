@@ -7,11 +7,12 @@ import dataclasses
 import re
 import time
 from collections.abc import Sequence
+from typing import ClassVar
 
 from pytest_dbcluster import wait
 from pytest_dbcluster.clusters.cluster import Cluster
 from pytest_dbcluster.clusters.servers.node import Node
-from pytest_dbcluster.clusters.topology import Rejoins, Topology
+from pytest_dbcluster.clusters.topology import Rejoins, RestartsAtOnce, Topology
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.formatting import quantity
 from pytest_dbcluster.rounds.outages.outage import Returned
@@ -20,6 +21,7 @@ from pytest_dbcluster.spec import ClusterSpec
 WRITER, OTHER = "writer", "other"
 NUMBERED = re.compile(r"node([1-9][0-9]*)")
 WHOLE_SECONDS = 300.0  # until a cluster must be whole again
+UNSEEN_SECONDS = 120.0  # until the peers of a lost node no longer count it
 
 
 @dataclasses.dataclass
@@ -48,6 +50,9 @@ class Happened:
 
 class Event(abc.ABC):
     """Something that happens to a cluster under load: a frozen dataclass with a short text."""
+
+    errors: ClassVar[Sequence[str]] = ()
+    """Patterns of the [ERROR] lines that it causes; they may come after the repetition, and no check fails on them."""
 
     @abc.abstractmethod
     def check(self, spec: ClusterSpec, topology: Topology) -> None:
@@ -111,11 +116,28 @@ def others(node: Node, cluster: Cluster) -> Sequence[Node]:
     return [peer for peer in cluster.nodes if peer is not node and peer.running]
 
 
-def rejoin(node: Node, cluster: Cluster) -> Returned:
-    """Start a node again, and wait until the cluster is whole. Raises ProvisionError."""
-    began, seen = time.monotonic(), node.log_size()
+def wait_uncounted(node: Node, cluster: Cluster, happened: Happened | None = None) -> None:
+    """Wait until the other nodes do not count a lost node as a member any more. Raises NotReady."""
+    living, topology = others(node, cluster), cluster.topology
+    wait.until(lambda: topology.counting(node, living), f"the others' view of {node.name}", seconds=UNSEEN_SECONDS)
+    if happened and living and topology.elects_writers:
+        happened.mark("evicted")
+
+
+def rejoin(node: Node, cluster: Cluster, *, at_once: bool = False) -> Returned:
+    """Start a node again, and wait until the cluster is whole. Raises ProvisionError.
+
+    A topology may shorten the eviction of the node, so this waits for the eviction first. at_once: it does not wait,
+    and the topology does not help.
+    """
     topology = cluster.topology
     assert isinstance(topology, Rejoins), "``check_node`` refuses others"
-    topology.rejoin(node, cluster.members)
+    if not at_once:
+        wait_uncounted(node, cluster)
+    began, seen = time.monotonic(), node.log_size()
+    if at_once and isinstance(topology, RestartsAtOnce):
+        topology.restart_at_once(node)
+    else:
+        topology.rejoin(node, cluster.members)
     wait.until(cluster.problems, f"cluster {cluster.spec} with {node.name}", seconds=WHOLE_SECONDS)
     return Returned(time.monotonic() - began, cluster.topology.how_joined(node.log_text(seen)))

@@ -23,6 +23,7 @@ from pytest_dbcluster.clusters.servers.connection import (
     AppendingConnection,
     Connection,
     Endpoint,
+    NoAnswer,
     SQLError,
 )
 from pytest_dbcluster.errors import ConfigError, NodeDied, NodeStopped, ProvisionError
@@ -282,7 +283,7 @@ class Node:
         try:
             yield
         except SQLError as error:
-            if error.lost:
+            if error.lost and not isinstance(error, NoAnswer):  # a server that has ended closes its connections
                 self.raise_if_dead()
             raise
 

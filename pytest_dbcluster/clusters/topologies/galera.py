@@ -163,6 +163,10 @@ class Galera(Topology):
             _become_primary(living[0])
         node.start(*position)
 
+    def restart_at_once(self, node: Node) -> None:
+        """Start one node again while the others may still count it. It keeps its gvwstate.dat, as after a crash."""
+        node.start(*recover_position(node))
+
     def counting(self, node: Node, living: Sequence[Node]) -> list[str]:
         """Return the living nodes whose component still has the lost node."""
         return _view_problems(living)

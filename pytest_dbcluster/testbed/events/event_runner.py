@@ -9,6 +9,7 @@ from __future__ import annotations
 import concurrent.futures
 import contextlib
 import dataclasses
+import functools
 import random
 import time
 from collections.abc import Callable
@@ -17,10 +18,11 @@ from pytest_dbcluster import wait
 from pytest_dbcluster.clusters.cluster import Cluster
 from pytest_dbcluster.clusters.events.event import Event, Happened
 from pytest_dbcluster.clusters.servers.node import Node
-from pytest_dbcluster.errors import DBClusterError, ProvisionError, WorkloadError
+from pytest_dbcluster.errors import ProvisionError, WorkloadError
 from pytest_dbcluster.rounds.outages import outage
 from pytest_dbcluster.rounds.outages.outage import Books, Outage, Returned
 from pytest_dbcluster.rounds.round import Round, RunResult
+from pytest_dbcluster.testbed.timeline import Askers
 from pytest_dbcluster.workloads.until_stopped import RunsUntilStopped, StoppedLoad, UntilStopped
 from pytest_dbcluster.workloads.workload import Setting, Workload
 
@@ -29,6 +31,7 @@ BEGIN_SECONDS = 60.0  # until the load must have written something
 RECOVERY_SECONDS = 120.0  # after this time the stall is censored
 USUAL_SECONDS = 25.0  # of a repetition, for the expected time
 POLL = 0.25
+ANSWER_SECONDS = 5.0  # of a server, for its count of rows
 LOOKS, WRITING = 8, 4  # the load has recovered if it wrote between so many of the last looks
 SETTLED_SECONDS = 120.0  # until all nodes must have applied everything
 # Statuses that a load changes, by whether it writes. MySQL has the first ones, and its own queries change the others.
@@ -51,8 +54,9 @@ def repeat(load: Workload, setting: Setting, event: Event, coin: random.Random, 
     """
     assert isinstance(load, RunsUntilStopped), "``event_testbed`` refuses others"
     cluster = setting.cluster
-    work = _Work(cluster, writes=load.writes)
-    stopped, happened = _through(load, setting, event, work, BASELINE_SECONDS + coin.uniform(0, JITTER_SECONDS))
+    before = BASELINE_SECONDS + coin.uniform(0, JITTER_SECONDS)
+    with contextlib.closing(_Work(cluster, writes=load.writes)) as work:
+        stopped, happened = _through(load, setting, event, work, before)
     try:
         returned = event.restore(cluster, happened)
         wait.until(cluster.problems, f"cluster {cluster.spec} after {event}", seconds=SETTLED_SECONDS)
@@ -88,29 +92,31 @@ def _act(event: Event, cluster: Cluster) -> Happened:
 
 
 class _Work:
-    """Whether the load did something since the last look, as the running servers count rows."""
+    """Whether the load did something since the last look, as the running servers count rows.
+
+    A server without an answer keeps nobody waiting for longer than ``timeline.PATIENCE``. ``close`` ends the threads.
+    """
 
     def __init__(self, cluster: Cluster, *, writes: bool) -> None:
         self._cluster = cluster
         self._names = STATUSES[writes]
-        self._last: int | None = None
+        self._last: dict[str, int] = {}
+        self._askers = Askers()
 
     def went_on(self) -> bool:
         """Look at the servers."""
-        before, self._last = self._last, self._count()
-        return None not in (before, self._last) and self._last != before
+        asks = {node.name: functools.partial(self._of_node, node) for node in self._cluster.nodes if node.running}
+        before, found = self._last, self._askers.answers(asks, together=False)
+        self._last = before | found
+        return any(rows != before.get(name, rows) for name, rows in found.items())
 
-    def _count(self) -> int | None:
-        total = None
-        for node in self._cluster.nodes:
-            with contextlib.suppress(DBClusterError):  # a node that just ended, or does not answer
-                if node.running:
-                    total = (total or 0) + self._of_node(node)
-        return total
+    def close(self) -> None:
+        """End the threads that ask."""
+        self._askers.close()
 
     def _of_node(self, node: Node) -> int:
         every = ", ".join(f"'{name}'" for names in self._names for name in names)
-        status = node.pairs(f"SHOW GLOBAL STATUS WHERE Variable_name IN ({every})")
+        status = node.sql.pairs(f"SHOW GLOBAL STATUS WHERE Variable_name IN ({every})", ANSWER_SECONDS)
         found = next((names for names in self._names if names[0] in status), ())
         return sum(int(status[name]) for name in found)
 
@@ -165,7 +171,7 @@ def _round(
         books=books,
         marks={name: round(seconds, 3) for name, seconds in happened.marks.items()},
         returned=returned,
-        logged=tuple(cluster.new_errors()),
+        logged=_logged(event, cluster),
     )
     make: Callable[..., Round] = Round
     return make(
@@ -176,6 +182,13 @@ def _round(
         void=_why_void(happened, result),
         outage=figures,
     )
+
+
+def _logged(event: Event, cluster: Cluster) -> tuple[str, ...]:
+    """The [ERROR] lines so far. From now on those that the event causes are no fault of the cluster."""
+    lines = cluster.new_errors()
+    cluster.expected_errors.update(event.errors)
+    return tuple(lines)
 
 
 def _why_void(happened: Happened, result: RunResult) -> str:

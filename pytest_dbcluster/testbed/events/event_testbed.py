@@ -109,5 +109,5 @@ def _check_endpoint(event: Event, variant: Variant, workload: Workload) -> None:
     if not event.leaves_load(variant.spec, variant.topology, only_writer=alone):
         raise ConfigError(
             f"{event} on {variant.spec}: the load connects only to this node, and would commit nothing until its end; "
-            'use ClusterSpec(..., proxy="haproxy"), a workload with to="all", or restart=True'
+            'use ClusterSpec(..., proxy="haproxy"), a workload with to="all", or restart="at once"'
         )

@@ -16,6 +16,7 @@ from pytest_dbcluster.events import Kill, Nothing, Pause
 from pytest_dbcluster.spec import ClusterSpec
 
 ONE, THREE = ClusterSpec("standalone"), ClusterSpec("galera", nodes=3)
+GROUP = ClusterSpec("group_replication", nodes=3, release="mysql:9.7")
 
 
 @pytest.mark.parametrize(
@@ -23,7 +24,7 @@ ONE, THREE = ClusterSpec("standalone"), ClusterSpec("galera", nodes=3)
     [
         (Kill(), "kill writer"),
         (Kill("other"), "kill other"),
-        (Kill("node2", restart=True), "kill node2 and restart"),
+        (Kill("node2", restart="at once"), "kill node2 and restart at once"),
         (Pause("writer", 3), "pause writer 3 s"),
         (Pause("node3", seconds=0.5), "pause node3 0.5 s"),
         (Nothing(), "nothing"),
@@ -43,7 +44,10 @@ def test_an_event_has_a_short_text(event, text):
         (Kill("primary"), THREE, '"writer", "other" or a name such as "node2", not'),
         (Kill("node4"), THREE, "has 3 nodes"),
         (Kill("other"), ONE, "has 1 node"),
-        (Kill(restart="yes"), ONE, "True, False or None"),
+        (Kill(restart="yes"), ONE, '"at once", "after eviction", False or None'),
+        (Kill(restart=True), ONE, "restart=True"),
+        (Kill(restart=0), ONE, "restart=0"),
+        (Kill(restart="at once"), GROUP, 'refuses a node that it still counts; use "after eviction"'),
         (Pause("writer", 0), THREE, "seconds above 0 and up to 300"),
         (Pause("writer", "3"), THREE, "seconds above 0 and up to 300"),
         (Pause("node0", 3), THREE, "not 'node0'"),
@@ -62,7 +66,8 @@ def test_a_wrong_event_is_refused(event, spec, fact):
     [
         (Kill("writer"), "galera", True, False),
         (Kill("writer"), "galera", False, True),
-        (Kill("writer", restart=True), "galera", True, True),
+        (Kill("writer", restart="at once"), "galera", True, True),
+        (Kill("writer", restart="after eviction"), "group_replication", True, True),
         (Kill("other"), "galera", True, True),
         (Kill("node1"), "galera", True, False),
         (Kill("writer"), "standalone", True, True),

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from pytest_dbcluster.clusters.servers.cnf_file import read
+from pytest_dbcluster.clusters.servers.connection import NoAnswer, SQLError
 from pytest_dbcluster.clusters.servers.node import LAST_LINES, Node, merge
 from pytest_dbcluster.errors import ConfigError, NodeDied, NotReady
 from pytest_dbcluster.hosts.provisioners.fake import FakeHost, FakeProcess
@@ -138,6 +139,26 @@ def test_a_server_that_runs_is_alive(node):
 
     assert node.alive() is None
     assert node.running is True
+
+
+def test_a_server_without_an_answer_is_not_asked_again(node, monkeypatch):
+    """Only a lost connection may be that of a dead server; one that gets no answer in time is an error at once."""
+    asked = []
+
+    def fails(error):
+        def query(statement, seconds):
+            raise error
+
+        monkeypatch.setattr(node.sql, "query", query)
+        with pytest.raises(SQLError) as caught:
+            node.query("SELECT 1")
+        return caught.value is error
+
+    monkeypatch.setattr(node, "raise_if_dead", lambda: asked.append("dead?"))
+    assert fails(NoAnswer("node1", "SELECT 1", 3024, 1.0))
+    assert asked == []
+    assert fails(SQLError("node1", "SELECT 1", 2013, "Lost connection"))
+    assert asked == ["dead?"]
 
 
 def test_kill_and_stop_signal_a_server_that_runs(node):

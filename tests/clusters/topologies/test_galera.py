@@ -160,6 +160,24 @@ def test_every_node_knows_the_whole_cluster(galera2):
         assert status["wsrep_cluster_size"] == "2"
 
 
+RECEIVED = "[Note] WSREP: SST received: 6a1c1f0e-0000-11f1-0000-000000000000:12\n"
+IST = "[Note] WSREP: Receiving IST: 3 writesets, seqnos 10-12\n"
+
+
+@pytest.mark.parametrize(
+    ("log", "how"),
+    [
+        (f"{IST}{RECEIVED}", "IST"),
+        (f"[Note] WSREP: Proceeding with SST\n{RECEIVED}", "SST"),
+        (f"[Note] WSREP: Proceeding with SST\n{IST}{RECEIVED}", "SST"),
+        (RECEIVED, ""),
+    ],
+)
+def test_the_log_says_how_a_node_joined(log, how):
+    """MariaDB logs that an SST was received for an IST too, so the other lines decide."""
+    assert Galera().how_joined(log) == how
+
+
 @pytest.mark.parametrize("release", ["mariadb:11.8"])
 def test_a_node_without_state_is_sent_everything(bring, release):
     """After its data directory was emptied, mariabackup transfers all data, and the tables are equal.
@@ -187,5 +205,7 @@ def test_a_node_without_state_is_sent_everything(bring, release):
     cluster.check(["kept.t"])
     assert "socat" in {port.program for port in seen}
     assert beyond_this_machine(seen) == set()
-    assert "mariabackup" in joiner.host.pull(joiner.log, offset=offset).decode()
+    logged = joiner.log_text(offset)
+    assert "mariabackup" in logged
+    assert cluster.topology.how_joined(logged) == "SST"
     cluster.close()

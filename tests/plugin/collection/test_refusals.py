@@ -50,6 +50,20 @@ def with_release(settings, *names, provisioner="local"):
         (ClusterSpec("galara"), "suites/test_a.py: galara1: unknown topology 'galara'; known: "),
         (ClusterSpec("galera", proxy="hproxy"), "suites/test_a.py: galera1: unknown proxy 'hproxy'; known: "),
         (
+            GALERA.with_proxy_options(failback=False),
+            "suites/test_a.py: failback_OFF: unknown option 'failback' of the proxy haproxy; known, with their "
+            "defaults: fail_back (ON), ",
+        ),
+        (
+            ClusterSpec("galera", proxy="mysql_router", proxy_options={"fall": 2}),
+            "suites/test_a.py: fall_2: proxy mysql_router has no options, got proxy_options fall",
+        ),
+        (
+            ClusterSpec("standalone", proxy="haproxy", proxy_options={"available_when_donor": True}),
+            "suites/test_a.py: available_when_donor_ON: proxy_options available_when_donor=ON of haproxy: nodes of "
+            "standalone are never donors",
+        ),
+        (
             ClusterSpec("async_replication", nodes=2, release=("mariadb:11.8", "mariadb:10.11")),
             "suites/test_a.py: async_replication2: release=mariadb:11.8+10.11 of a async_replication cluster: node2 "
             "(mariadb 10.11) is older than its source node1 (mariadb 11.8): ",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import pytest
@@ -14,6 +15,7 @@ from pytest_dbcluster.testbed.events.event_testbed import EventTestbed
 from pytest_dbcluster.workloads.mysqlslap import MySQLSlap
 from pytest_dbcluster.workloads.sysbench import SysBench
 from pytest_dbcluster.workloads.tpcc import TPCC
+from tests.support.facts import missing
 from tests.support.testbeds import ONE
 
 WRITE = SysBench("oltp_write_only", size=1000, threads=4)
@@ -83,13 +85,58 @@ def test_a_killed_node_of_galera_comes_back_and_no_order_is_lost(shared):
     assert (found.books.lost, found.books.invented) == (0, 0)
 
 
+def test_a_node_that_starts_at_once_rejoins_under_load(shared):
+    """The others still count it when it starts; it is whole again while the load runs, and no order is lost."""
+    made = source(shared, TPCC(threads=4), Kill("other", restart="at once"), GALERA)
+    done = made.round(0, block=0, position=0)
+    made.check()
+    found = done.outage
+
+    print(found.stall, found.marks, found.returned, found.books, found.logged)
+    assert (done.void, found.node, found.event) == ("", "node3", "kill other and restart at once")
+    assert "evicted" not in found.marks
+    assert found.marks["ended"] < found.marks["whole"]
+    assert found.returned.how in ("IST", "SST", "")
+    assert (found.books.lost, found.books.invented) == (0, 0)
+
+
+def test_without_fail_back_a_paused_writer_costs_fewer_connections(shared):
+    """Clients leave a paused writer. When it goes on, fail-back cuts them a second time."""
+    checks = {"check_interval": 0.2, "check_timeout": 1, "fall": 2}
+    usual = dataclasses.replace(GALERA, proxy="haproxy", proxy_options=checks).named("usual")
+    specs = usual, usual.with_proxy_options(fail_back=False)
+    made = source(shared, TPCC(threads=4), Pause("writer", 4), *specs)
+    cut, kept = (made.round(number, block=0, position=number) for number in (0, 1))
+    made.check()
+
+    print([(one.outage.connections_lost, one.outage.stall, one.outage.logged) for one in (cut, kept)])
+    assert made.names == ["usual", "fail_back_OFF"]
+    assert (cut.void, kept.void) == ("", "")
+    assert 4 <= kept.outage.connections_lost < cut.outage.connections_lost
+    assert 2 < kept.outage.stall < 60
+
+
+def test_a_router_that_knows_only_the_primary_is_refused(shared, monkeypatch):
+    """Without MySQL Shell its routes are static: only the control, and a group of primaries, may run behind it."""
+    monkeypatch.setattr("pytest_dbcluster.clusters.proxies.mysql_router.innodb_cluster.shell", lambda release: None)
+    spec = ClusterSpec("group_replication", nodes=3, release="mysql:9.7", proxy="mysql_router")
+    many = spec.with_options(group_replication_single_primary_mode="OFF")
+    for event in (Kill("other"), Pause("writer", 3)):
+        with pytest.raises(ConfigError) as caught:
+            source(shared, TPCC(), event, spec)
+        facts = (f"{event} on group_replication3", "mysql_router has static routes", "no mysqlsh", 'proxy="haproxy"')
+        assert missing(caught.value, *facts) == []
+        source(shared, TPCC(), event, many)
+    source(shared, TPCC(), Nothing(), spec)
+
+
 @pytest.mark.parametrize(
     ("load", "event", "spec", "fact"),
     [
         (MySQLSlap("write"), Kill(), ONE, "needs a workload that outlives an event, such as TPCC"),
         (TPCC(), Kill("node2"), ONE, "cluster standalone1 has 1 node"),
         (TPCC(), Kill("writer"), GALERA, "the load connects only to this node"),
-        (TPCC(), Kill("writer", restart=False), ONE, "or restart=True"),
+        (TPCC(), Kill("writer", restart=False), ONE, 'or restart="at once"'),
         (TPCC(rate="70 %"), Kill(), ONE, "needs a rate in operations a second"),
     ],
 )

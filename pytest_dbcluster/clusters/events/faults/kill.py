@@ -11,13 +11,13 @@ from pytest_dbcluster.clusters.cluster import Cluster
 from pytest_dbcluster.clusters.events import event
 from pytest_dbcluster.clusters.events.event import Event, Happened
 from pytest_dbcluster.clusters.servers.node import Node
-from pytest_dbcluster.clusters.topology import Topology
+from pytest_dbcluster.clusters.topology import RestartsAtOnce, Topology
 from pytest_dbcluster.errors import ConfigError, NotReady
 from pytest_dbcluster.rounds.outages.outage import Returned
 from pytest_dbcluster.spec import ClusterSpec
 
 ENDED_SECONDS = 10.0
-UNSEEN_SECONDS = 120.0  # until the peers of a killed node no longer count it
+AT_ONCE, AFTER_EVICTION = "at once", "after eviction"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,33 +27,45 @@ class Kill(Event):
     node: str = event.WRITER
     """``writer``, ``other`` (the last node that is not the writer), or a name such as ``node2``."""
 
-    restart: bool | None = None
-    """Whether the server starts again at once, while the load runs, as a service manager does. False: it starts after
-    the load has ended. None: at once only if no other node takes over its writes.
+    restart: str | bool | None = None
+    """When the server starts again. ``at once``: while the others still count it, as a service manager does.
+    ``after eviction``: when they no longer do, while the load runs. False: after the load has ended.
+    None: at once if no other node takes over its writes, otherwise after the load has ended.
     """
 
     def __str__(self) -> str:
-        return f"kill {self.node}{' and restart' if self.restart else ''}"
+        return f"kill {self.node}{f' and restart {self.restart}' if self.restart else ''}"
 
     def check(self, spec: ClusterSpec, topology: Topology) -> None:
         """Raise ConfigError for a node that the cluster does not have."""
         event.check_node(self.node, f"Kill({self.node!r})", spec, topology)
-        if self.restart not in (None, True, False):
-            raise ConfigError(f"Kill(restart={self.restart!r}): it accepts True, False or None")
+        if self.restart not in (AT_ONCE, AFTER_EVICTION, None) and self.restart is not False:
+            raise ConfigError(
+                f'Kill(restart={self.restart!r}): it accepts "{AT_ONCE}", "{AFTER_EVICTION}", False or None'
+            )
+        if self.restart == AT_ONCE and topology.elects_writers and not isinstance(topology, RestartsAtOnce):
+            raise ConfigError(
+                f'Kill(restart="{AT_ONCE}") on {spec}: a {spec.topology} refuses a node that it still counts; use '
+                f'"{AFTER_EVICTION}"'
+            )
 
     def leaves_load(self, spec: ClusterSpec, topology: Topology, *, only_writer: bool) -> bool:
         """Not if the only endpoint of the load is gone until the load ends."""
         hits = self.node in (event.WRITER, "node1")
-        restarts = not topology.elects_writers if self.restart is None else self.restart
+        restarts = not topology.elects_writers if self.restart is None else bool(self.restart)
         return not hits or restarts or (topology.elects_writers and not only_writer)
 
     def act(self, cluster: Cluster) -> Happened:
-        """Kill the server. The proof is the signal in its exit status, and that its peers no longer count it."""
+        """Kill the server. The proof is the signal in its exit status, and that its peers no longer count it.
+
+        A restart at once cannot wait for the second.
+        """
         node = event.target(self.node, cluster)
         alone = node in cluster.writers and not cluster.topology.elects_writers
-        happened = _kill(node, cluster)
-        if (alone if self.restart is None else self.restart) and not happened.void:
-            happened.returned = event.rejoin(node, cluster)
+        restart = (AT_ONCE if alone else False) if self.restart is None else self.restart
+        happened = _kill(node, cluster, evicted=restart != AT_ONCE)
+        if restart and not happened.void:
+            happened.returned = event.rejoin(node, cluster, at_once=restart == AT_ONCE)
             happened.mark("whole")
         return happened
 
@@ -65,8 +77,8 @@ class Kill(Event):
         return super().restore(cluster, happened)
 
 
-def _kill(node: Node, cluster: Cluster) -> Happened:
-    process, living = node.process, event.others(node, cluster)
+def _kill(node: Node, cluster: Cluster, *, evicted: bool) -> Happened:
+    process = node.process
     if process is None or process.status() is not None:
         return Happened(time.time(), node.name, void=f"{node.name} did not run before the event")
     node.sql.close()
@@ -75,11 +87,8 @@ def _kill(node: Node, cluster: Cluster) -> Happened:
     try:
         wait.until(lambda: [] if process.status() is not None else ["it still runs"], node.name, seconds=ENDED_SECONDS)
         happened.mark("ended")
-        wait.until(
-            lambda: cluster.topology.counting(node, living), f"the others' view of {node.name}", seconds=UNSEEN_SECONDS
-        )
-        if living and cluster.topology.elects_writers:
-            happened.mark("evicted")
+        if evicted:
+            event.wait_uncounted(node, cluster, happened)
     except NotReady as error:
         happened.void = f"kill of {node.name}: {error}"
     if process.status() not in (None, -signal.SIGKILL):

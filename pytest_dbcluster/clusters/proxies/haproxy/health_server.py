@@ -132,7 +132,8 @@ class State:
             for name, value in wanted.items()
             if seen.get(name) not in (value, self.node.also.get(name, value))
         ]
-        return not lacking, f"{self.node.name}: {'; '.join(lacking) or ', '.join(wanted.values()) or 'answers'}"
+        found = "; ".join(lacking) or ", ".join(seen[name] for name in wanted) or "answers"
+        return not lacking, f"{self.node.name}: {found}"
 
     @property
     def _stale(self) -> bool:

@@ -210,9 +210,13 @@ class GroupReplication(Topology):
             )
 
     def counting(self, node: Node, living: Sequence[Node]) -> list[str]:
-        """Return the living members whose view still has the lost node."""
-        states = {peer.name: members.view(peer, [*living, node]).states.get(node.name) for peer in living}
-        return [f"{name} still sees {node.name} as {state}" for name, state in states.items() if state]
+        """Return the living members whose view still has the lost node; none if they have no majority to expel it."""
+        views = {peer.name: members.view(peer, [*living, node]) for peer in living}
+        return [
+            f"{name} still sees {node.name} as {view.states[node.name]}"
+            for name, view in views.items()
+            if node.name in view.states and view.has_majority
+        ]
 
     def rejoin(self, node: Node, nodes: Sequence[Node]) -> None:
         """Start one node again, or let a running node that left the group join again.

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import signal
 import time
+import urllib.request
 from collections import Counter
 from pathlib import Path
 
@@ -32,9 +35,9 @@ def provisioner():
     local.close()
 
 
-def three_nodes(provisioner):
-    """Three Galera nodes behind haproxy, ready."""
-    spec = ClusterSpec("galera", nodes=3, proxy="haproxy")
+def three_nodes(provisioner, **options):
+    """Three Galera nodes behind haproxy with these options of it, ready."""
+    spec = ClusterSpec("galera", nodes=3, proxy="haproxy", proxy_options=options)
     made = bring_up(spec, find("mariadb:10.11"), provisioner, options={})
     yield made
     made.close()
@@ -43,8 +46,25 @@ def three_nodes(provisioner):
 
 # One for the tests that leave every node alive, and a fresh one for each test that does not: bringing one up takes
 # less time than a killed node takes to come back.
-cluster = pytest.fixture(scope="module", name="cluster")(three_nodes)
-doomed = pytest.fixture(name="doomed")(three_nodes)
+@pytest.fixture(scope="module")
+def cluster(provisioner):
+    """Nodes behind haproxy with its defaults."""
+    yield from three_nodes(provisioner)
+
+
+@pytest.fixture
+def doomed(provisioner):
+    """The same, for one test."""
+    yield from three_nodes(provisioner)
+
+
+@pytest.fixture(scope="module")
+def patient(provisioner):
+    """Nodes behind a haproxy that neither ends sessions when the first node is back nor takes donors out.
+
+    It notices a paused server in half of the usual time.
+    """
+    yield from three_nodes(provisioner, fail_back=False, available_when_donor=True, check_timeout=1, check_interval=0.2)
 
 
 @pytest.fixture
@@ -170,6 +190,43 @@ def test_a_session_is_not_left_on_the_second_node(cluster):
         connection.query("SELECT 1")
     connection.close()
     assert landed(cluster.writer()) == "node1"
+
+
+def test_without_fail_back_a_session_stays_on_the_second_node(patient):
+    """While the writer is paused, connections go to node2. Later they stay there, and new ones go to node1."""
+    first, process = patient.nodes[0], patient.nodes[0].process
+    connection = Connection("test", patient.writer(), seconds=10)
+    first.sql.close()
+    process.signal(signal.SIGSTOP)
+    try:
+        wait.until(out(patient, "node1"), "node1 out of the rotation", seconds=60)
+        assert connection.query("SELECT @@wsrep_node_name") == [("node2",)]
+    finally:
+        process.signal(signal.SIGCONT)
+    wait_ready(patient)
+
+    assert connection.query("SELECT @@wsrep_node_name") == [("node2",)]
+    assert landed(patient.writer()) == "node1"
+    connection.close()
+
+
+def test_a_donor_may_stay_in_the_rotation(patient):
+    """Its state is Donor/Desynced, and its health is still good: the writer leads to it."""
+    first, settings = patient.nodes[0], Path(patient.proxy.host.directory) / "status_port.cfg"
+    port = json.loads(settings.read_text())["nodes"][0]["status_port"]
+
+    def health():
+        with urllib.request.urlopen(f"http://{patient.proxy.host.address}:{port}/writer", timeout=10) as answer:
+            return answer.read().decode()
+
+    first.query("SET GLOBAL wsrep_desync = ON")
+    try:
+        wait.until(lambda: [] if "Donor/Desynced" in health() else ["not yet"], "node1 as a donor", seconds=60)
+        assert landed(patient.writer()) == "node1"
+        assert patient.proxy.problems() == []
+    finally:
+        first.query("SET GLOBAL wsrep_desync = OFF")
+    wait_ready(patient)
 
 
 @pytest.mark.parametrize("release", ["mariadb:10.11", "mysql:9.7"])
