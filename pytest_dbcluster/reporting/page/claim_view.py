@@ -250,9 +250,9 @@ class ClaimView:
 
     @functools.cached_property
     def variables(self) -> Table | None:
-        """The server variables that differ."""
+        """The server variables and proxy options that differ."""
         rows = tuple((name, *values) for name, values in self.record.differences.items())
-        return Table(("server variable", self.record.baseline, self.record.candidate), rows) if rows else None
+        return Table(("variable or proxy option", self.record.baseline, self.record.candidate), rows) if rows else None
 
     @functools.cached_property
     def durability(self) -> Table | None:
