@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import signal
 import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -100,6 +101,44 @@ def test_a_killed_server_starts_again(briefly):
     assert Kill().restore(cluster, happened) == happened.returned
     assert node.query("SELECT 1") == [(1,)]
     cluster.new_errors()
+
+
+class Members:
+    """A topology that counts a lost node in its first two answers, and notes what it is asked to do."""
+
+    def __init__(self):
+        self.steps = []
+
+    def counting(self, node, living):
+        """Whether the others still count the node."""
+        self.steps.append("counting")
+        return ["node2 still sees 2 nodes"] if self.steps.count("counting") < 3 else []
+
+    def rejoin(self, node, nodes):
+        """Start the node after its eviction."""
+        self.steps.append("rejoin")
+
+    def restart_at_once(self, node):
+        """Start the node while the others count it."""
+        self.steps.append("restart")
+
+    def how_joined(self, log):
+        """It missed nothing."""
+        return "IST"
+
+
+@pytest.mark.parametrize(
+    ("at_once", "steps"), [(False, ["counting", "counting", "counting", "rejoin"]), (True, ["restart"])]
+)
+def test_a_node_rejoins_after_the_others_have_expelled_it(at_once, steps):
+    """A topology could shorten the eviction, so we wait for it first. A start at once waits for nothing."""
+    nodes = [
+        SimpleNamespace(name=f"node{n}", running=n > 1, log_size=lambda: 0, log_text=lambda seen: "") for n in (1, 2)
+    ]
+    cluster = SimpleNamespace(nodes=nodes, members=nodes, topology=Members(), problems=lambda: [], spec=THREE)
+
+    assert events.rejoin(nodes[0], cluster, at_once=at_once).how == "IST"
+    assert cluster.topology.steps == steps
 
 
 def test_a_paused_server_goes_on(standalone):

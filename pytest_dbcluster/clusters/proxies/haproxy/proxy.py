@@ -43,7 +43,14 @@ OPTIONS = (
         True,
         "When the first node is up again, connections to other nodes end. OFF: they stay, and only new ones go to it.",
     ),
-    ProxyOption("connect_timeout", 5, "Limit of a connection to a node (`timeout connect`).", SECONDS, 0.01, 60),
+    ProxyOption(
+        "connect_timeout",
+        5,
+        "Limit of a connection to a node, and the wait before the next try, at most 1 s (`timeout connect`).",
+        SECONDS,
+        0.01,
+        60,
+    ),
     ProxyOption("check_interval", 1, "Time between two checks of a node (`inter`).", SECONDS, 0.1, 60),
     ProxyOption(
         "fast_interval",
