@@ -135,7 +135,7 @@ def test_a_node_rejoins_after_the_others_have_expelled_it(at_once, steps):
     nodes = [
         SimpleNamespace(name=f"node{n}", running=n > 1, log_size=lambda: 0, log_text=lambda seen: "") for n in (1, 2)
     ]
-    cluster = SimpleNamespace(nodes=nodes, members=nodes, topology=Members(), problems=lambda: [], spec=THREE)
+    cluster = SimpleNamespace(nodes=nodes, members=nodes, topology=Members(), problems=list, spec=THREE)
 
     assert events.rejoin(nodes[0], cluster, at_once=at_once).how == "IST"
     assert cluster.topology.steps == steps
