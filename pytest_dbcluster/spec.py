@@ -17,7 +17,6 @@ from typing import Any
 from pytest_dbcluster import calls, formatting, network, registry
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.network import Links, NetworkNeeds
-from pytest_dbcluster.option_texts import label, option_pairs
 
 VENDORS = ("mariadb", "mysql", "percona", "pxc")  # pxc is Percona XtraDB Cluster
 TOOLS = ("haproxy", "stand-in", "sysbench", "vm")
@@ -309,9 +308,9 @@ class ClusterSpec:
     ) -> None:
         if not isinstance(cnf, Iterable):
             raise ConfigError(f"cnf={cnf!r} of a {topology} cluster: it accepts names of my.cnf fragments")
-        pairs, of_proxy = option_pairs(options), _proxy_pairs(proxy_options)
+        pairs, of_proxy = formatting.option_pairs(options), _proxy_pairs(proxy_options)
         given = [found for found, named in ((pairs, options), (of_proxy, proxy_options)) if isinstance(named, Mapping)]
-        name = name or "_".join(filter(None, map(label, given)))
+        name = name or "_".join(filter(None, map(formatting.option_label, given)))
         values = {
             "topology": topology,
             "nodes": nodes,
@@ -354,14 +353,16 @@ class ClusterSpec:
 
     def with_options(self, options: Mapping[str, object] | None = None, /, **more: object) -> ClusterSpec:
         """The same cluster with these server options, which override existing ones; True becomes ON, False OFF."""
-        given = {**option_pairs(options or {}), **option_pairs(more)}
-        return dataclasses.replace(self, options=tuple({**dict(self.options), **given}.items()), name=label(given))
+        given = {**formatting.option_pairs(options or {}), **formatting.option_pairs(more)}
+        return dataclasses.replace(
+            self, options=tuple({**dict(self.options), **given}.items()), name=formatting.option_label(given)
+        )
 
     def with_proxy_options(self, options: Mapping[str, object] | None = None, /, **more: object) -> ClusterSpec:
         """The same cluster with these options of its proxy, which override existing ones; ``fail_back=False``."""
         given = {**_proxy_pairs(options or {}), **_proxy_pairs(more)}
         every = tuple({**dict(self.proxy_options), **given}.items())
-        return dataclasses.replace(self, proxy_options=every, name=label(given))
+        return dataclasses.replace(self, proxy_options=every, name=formatting.option_label(given))
 
     def with_cnf(self, name: str | Path) -> ClusterSpec:
         """The same cluster with one more my.cnf; its short name is the file's name without ``.cnf``.
@@ -463,7 +464,7 @@ class ClusterSpec:
 
 
 def _proxy_pairs(options: object) -> dict[str, str]:
-    return option_pairs(options, "proxy_options", '"fail_back": False')
+    return formatting.option_pairs(options, "proxy_options", '"fail_back": False')
 
 
 def _releases(release: object, nodes: int, topology: str) -> object:

@@ -27,4 +27,16 @@ module's name is the name that users type; ``tests/contracts`` tests every one. 
 classes. The optional power to restart one node is the protocol ``topology.Rejoins``.
 """
 
-__all__ = ["bringing", "cluster", "dialects", "events", "kept", "proxy", "servers", "startup", "table_rows", "topology"]
+__all__ = [
+    "bringing",
+    "cluster",
+    "dialects",
+    "events",
+    "kept",
+    "proxy",
+    "proxy_options",
+    "servers",
+    "startup",
+    "table_rows",
+    "topology",
+]

@@ -43,18 +43,19 @@ class Proxy(abc.ABC):
     - processes: the running programs by name, in start order.
     - places: the host of each program.
     - untried: whether we have never run it.
-    - options: the options that a spec may set; settings: their values by name.
+    - option_values: the value of each of its options, by name.
     """
 
     name = ""
     untried = False
     options: ClassVar[Sequence[ProxyOption]] = ()
+    """The options that a spec may set."""
 
     def __init__(self, provisioner: Provisioner, topology: Topology, nodes: Sequence[Node]) -> None:
         self.provisioner = provisioner
         self.topology = topology
         self.nodes = list(nodes)
-        self.settings: Mapping[str, float] = read_options(self.name, self.options, {})
+        self.option_values: Mapping[str, float] = read_options(self.name, self.options, {})
         self.host: Host | None = None
         self.processes: dict[str, Process] = {}
         self.places: dict[str, Host] = {}

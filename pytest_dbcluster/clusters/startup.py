@@ -143,7 +143,7 @@ def _configure(
             node.configure(topology.options(node, nodes), known if resolved.releases else resolved.options)
         proxy = resolved.proxy_class(provisioner, topology, nodes) if resolved.proxy_class else None
         if proxy:
-            proxy.settings = proxy.read_settings(spec, topology)
+            proxy.option_values = proxy.read_settings(spec, topology)
         cluster = Cluster(spec, topology, hosts, nodes, proxy)
         if spec.needs.network and cluster.path is None:
             raise Unsupported(f"cluster {spec} needs a network with delays, which these hosts do not have")

@@ -209,7 +209,7 @@ def look_up(spec: ClusterSpec, provisioner: Provisioner) -> tuple[Topology, type
     """The topology and the proxy class of a spec. Downloads and starts nothing.
 
     Raises ConfigError for unknown names, for a number of nodes that the topology does not support, and for options that
-    the proxy does not have. Raises Unsupported if the provisioner does not offer what the spec needs.
+    the proxy refuses. Raises Unsupported if the provisioner does not offer what the spec needs.
     """
     topology = topologies.topology(spec.topology)
     proxy = proxy_class(spec.proxy) if spec.proxy else None

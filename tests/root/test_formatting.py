@@ -278,3 +278,17 @@ def test_a_text_that_is_no_time_is_refused(text):
 def test_a_path_is_shown_as_users_type_it(path, here, shown):
     """Relative to the working directory if it is below it, otherwise whole."""
     assert formatting.near(Path(path), Path(here)) == shown
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(True, "ON"), (False, "OFF"), (1, "1"), (0.5, "0.5"), ("80 %", "80 %"), ("", "")]
+)
+def test_values_are_written_as_my_cnf_has_them(value, text):
+    """Truth becomes ON and OFF, everything else its text."""
+    assert formatting.option_text(value) == text
+
+
+@pytest.mark.parametrize("name", ["--innodb-io-capacity", " INNODB_IO_CAPACITY ", "innodb_io_capacity"])
+def test_names_are_written_with_underscores(name):
+    """However they are spelt."""
+    assert formatting.normal_option(name) == "innodb_io_capacity"

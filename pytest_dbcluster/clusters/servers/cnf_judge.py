@@ -25,10 +25,9 @@ from pytest_dbcluster.clusters.servers.data_template import ask_server, help_tex
 from pytest_dbcluster.clusters.servers.path_options import name_after_dot, server_name
 from pytest_dbcluster.clusters.servers.variables import equal, same
 from pytest_dbcluster.errors import CommandFailed, ConfigError
-from pytest_dbcluster.formatting import quantity
+from pytest_dbcluster.formatting import normal_option, quantity
 from pytest_dbcluster.hosts.host import Host
 from pytest_dbcluster.hosts.provisioner import Provisioner
-from pytest_dbcluster.option_texts import normal_option
 from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.spec import ClusterSpec
 

@@ -164,7 +164,10 @@ class Galera(Topology):
         node.start(*position)
 
     def restart_at_once(self, node: Node) -> None:
-        """Start one node again while the others may still count it. It keeps its gvwstate.dat, as after a crash."""
+        """Start one node again while the others may still count it.
+
+        It keeps its gvwstate.dat, as after a crash. Without this file, a pair would not become a component.
+        """
         node.start(*recover_position(node))
 
     def counting(self, node: Node, living: Sequence[Node]) -> list[str]:

@@ -171,7 +171,7 @@ def _round(
         books=books,
         marks={name: round(seconds, 3) for name, seconds in happened.marks.items()},
         returned=returned,
-        logged=_logged(event, cluster),
+        logged=_error_lines(event, cluster),
     )
     make: Callable[..., Round] = Round
     return make(
@@ -184,7 +184,7 @@ def _round(
     )
 
 
-def _logged(event: Event, cluster: Cluster) -> tuple[str, ...]:
+def _error_lines(event: Event, cluster: Cluster) -> tuple[str, ...]:
     """The [ERROR] lines so far. From now on those that the event causes are no fault of the cluster."""
     lines = cluster.new_errors()
     cluster.expected_errors.update(event.errors)

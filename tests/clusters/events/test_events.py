@@ -141,6 +141,18 @@ def test_a_node_rejoins_after_the_others_have_expelled_it(at_once, steps):
     assert cluster.topology.steps == steps
 
 
+def test_a_node_of_two_may_start_at_once(briefly):
+    """The other one still counts it, and has no majority without it. Its file of the last view unites both."""
+    cluster = briefly("galera", 2)
+    happened = Kill("other", restart="at once").act(cluster)
+
+    assert (happened.void, happened.node) == ("", "node2")
+    assert "evicted" not in happened.marks
+    assert happened.marks["ended"] < happened.marks["whole"]
+    assert cluster.problems() == []
+    cluster.new_errors()
+
+
 def test_a_paused_server_goes_on(standalone):
     """It is stopped for the seconds of the event, and answers afterwards."""
     [node] = standalone.nodes

@@ -8,7 +8,7 @@ from pytest_dbcluster.clusters.servers import cnf_file
 from pytest_dbcluster.clusters.servers import options as opts
 from pytest_dbcluster.clusters.servers.cnf_judge import CnfJudgement
 from pytest_dbcluster.errors import ConfigError
-from pytest_dbcluster.option_texts import normal_option
+from pytest_dbcluster.formatting import normal_option
 from pytest_dbcluster.spec import ClusterSpec
 from tests.support.facts import missing
 

@@ -19,7 +19,7 @@ from pytest_dbcluster.clusters.servers.cnf_judge import Judge, judge_file, value
 from pytest_dbcluster.clusters.servers.data_template import help_text, option_words
 from pytest_dbcluster.clusters.servers.path_options import PREFIXES, STRUCTURED, server_name
 from pytest_dbcluster.errors import CommandFailed
-from pytest_dbcluster.option_texts import normal_option
+from pytest_dbcluster.formatting import normal_option
 from pytest_dbcluster.releases import find
 from pytest_dbcluster.spec import ClusterSpec
 from tests.support.command import dbcluster

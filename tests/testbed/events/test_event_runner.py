@@ -76,5 +76,5 @@ def test_lines_that_an_event_causes_are_no_fault_afterwards():
         new_errors=lambda: ["node1 logged: [ERROR] connection to peer 2 is lost"], expected_errors=set()
     )
 
-    assert event_runner._logged(Cuts, cluster) == ("node1 logged: [ERROR] connection to peer 2 is lost",)
+    assert event_runner._error_lines(Cuts, cluster) == ("node1 logged: [ERROR] connection to peer 2 is lost",)
     assert cluster.expected_errors == {"connection to peer .* is lost"}

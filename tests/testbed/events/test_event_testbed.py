@@ -85,21 +85,6 @@ def test_a_killed_node_of_galera_comes_back_and_no_order_is_lost(shared):
     assert (found.books.lost, found.books.invented) == (0, 0)
 
 
-def test_a_node_that_starts_at_once_rejoins_under_load(shared):
-    """The others still count it when it starts; it is whole again while the load runs, and no order is lost."""
-    made = source(shared, TPCC(threads=4), Kill("other", restart="at once"), GALERA)
-    done = made.round(0, block=0, position=0)
-    made.check()
-    found = done.outage
-
-    print(found.stall, found.marks, found.returned, found.books, found.logged)
-    assert (done.void, found.node, found.event) == ("", "node3", "kill other and restart at once")
-    assert "evicted" not in found.marks
-    assert found.marks["ended"] < found.marks["whole"]
-    assert found.returned.how in ("IST", "SST", "")
-    assert (found.books.lost, found.books.invented) == (0, 0)
-
-
 def test_without_fail_back_a_paused_writer_costs_fewer_connections(shared):
     """Clients leave a paused writer. When it goes on, fail-back cuts them a second time."""
     checks = {"check_interval": 0.2, "check_timeout": 1, "fall": 2}

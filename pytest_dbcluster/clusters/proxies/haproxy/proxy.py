@@ -145,7 +145,7 @@ class HAProxy(Proxy):
             )
             self.spawn(
                 self.name,
-                configuration(host.address, self._ports, watched, ours.address, settings=self.settings),
+                configuration(host.address, self._ports, watched, ours.address, settings=self.option_values),
                 [str(release.program("haproxy")), "-db", "-f"],
                 release.environment,
             )
@@ -163,7 +163,7 @@ class HAProxy(Proxy):
                 self.topology.health(node, self.nodes),
                 node.endpoint.tls,
                 node.host.tunnel(node.port),
-                self.topology.donor if self.settings["available_when_donor"] else {},
+                self.topology.donor if self.option_values["available_when_donor"] else {},
             )
             for n, node in enumerate(self.nodes)
         ]
