@@ -1,4 +1,4 @@
-"""Text forms of ratios, sizes, durations, counts, options and file names; safe forms of foreign text; the progress type."""
+"""Text forms of ratios, sizes, durations, counts, options and file names; safe forms of foreign text; progress."""
 
 from __future__ import annotations
 

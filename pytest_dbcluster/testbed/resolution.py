@@ -208,8 +208,8 @@ def too_large(spec: ClusterSpec, sizes: Mapping[str, float], room: int, what: st
 def look_up(spec: ClusterSpec, provisioner: Provisioner) -> tuple[Topology, type[Proxy] | None]:
     """The topology and the proxy class of a spec. Downloads and starts nothing.
 
-    Raises ConfigError for unknown names, for a number of nodes that the topology does not support, and for options that
-    the proxy refuses. Raises Unsupported if the provisioner does not offer what the spec needs.
+    Raises ConfigError for unknown names, for a wrong number of nodes, and for options that the proxy refuses. Raises
+    Unsupported if the provisioner does not offer what the spec needs.
     """
     topology = topologies.topology(spec.topology)
     proxy = proxy_class(spec.proxy) if spec.proxy else None
