@@ -7,6 +7,7 @@ import gc
 import os
 import signal
 import subprocess
+import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
@@ -17,6 +18,7 @@ from typing import Any
 
 import hypothesis
 import pytest
+from _pytest.pytester import SysModulesSnapshot
 
 import pytest_dbcluster.plugin.session  # noqa: F401  (so runs in this process share its classes with our tests)
 from pytest_dbcluster.cli import main as command
@@ -50,6 +52,9 @@ hypothesis.settings.load_profile("untimed")
 
 # A directory with a module that Python imports when a process begins.
 PROCESSES = Path(__file__).parent / "support" / "processes"
+
+# Packages that runs of pytest in this process share: numpy refuses a second import, and the others use it.
+SHARED = ("PIL", "contourpy", "kiwisolver", "matplotlib", "mpl_toolkits", "numpy")
 
 # What takes longest, begun first: whoever has nothing left to do at the end waits for a short one then.
 LONG = (
@@ -155,6 +160,21 @@ def packages_read_once() -> Iterator[None]:
             kept = functools.cached_property(getattr(metadata.Distribution, name).fget)
             kept.__set_name__(metadata.Distribution, name)
             patch.setattr(metadata.Distribution, name, kept)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def packages_imported_once() -> Iterator[None]:
+    """A run of pytest in this process forgets the modules that it imports, except for those of ``SHARED``."""
+    restore = SysModulesSnapshot.restore
+
+    def restore_others(snapshot: SysModulesSnapshot) -> None:
+        shared = {name: module for name, module in sys.modules.items() if name.partition(".")[0] in SHARED}
+        restore(snapshot)
+        sys.modules.update(shared)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(SysModulesSnapshot, "restore", restore_others)
         yield
 
 

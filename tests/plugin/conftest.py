@@ -1,10 +1,5 @@
-"""Runs of pytest on made-up rounds.
+"""Runs of pytest on made-up rounds."""
 
-They import matplotlib: pytester forgets what a run imports, and numpy does not bear a second import.
-"""
-
-import matplotlib.backends.backend_svg
-import matplotlib.figure  # noqa: F401
 import pytest
 
 from pytest_dbcluster.measuring.measurement import Measurement

@@ -93,7 +93,8 @@ class Browser:
         self.call("Emulation.setEmulatedMedia", media=media, features=features)
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
         self.call("Page.navigate", url="about:blank")  # so that an address with another fragment is loaded again
-        self.call("Page.navigate", url=f"{path.as_uri()}#{fragment}" if fragment else path.as_uri())
+        came = self.call("Page.navigate", url=f"{path.as_uri()}#{fragment}" if fragment else path.as_uri())
+        assert "errorText" not in came, f"{path}: {came}"
         end = time.monotonic() + SECONDS
         while self.script("document.readyState") != "complete":  # a page without scripts has no events either
             assert time.monotonic() < end, "the page is not loaded in time"

@@ -3,8 +3,6 @@
 import types
 from pathlib import Path
 
-import matplotlib.backends.backend_svg
-import matplotlib.figure  # noqa: F401 (pytester forgets modules that a run imports, and numpy does not bear that)
 import pytest
 
 import pytest_dbcluster.plugin.session  # noqa: F401 (imported once, not in each run)

@@ -113,7 +113,7 @@ def parts_of(path, colour):
 def test_the_pictures_of_a_stored_run(script, tmp_path, capsys):
     """The page is 1200 pixels wide, and only the numbered one has boxes. A page with many claims has all elements."""
     directory = results(tmp_path / "run", five_claims()[:1] + [five_claims()[3]] * 3)
-    report_page.make(directory)
+    assert report_page.make(directory).startswith("report: ")
     (tmp_path / "terminal.txt").write_text(terminal(60), newline="")
     given = ["--results", directory, "--terminal", tmp_path / "terminal.txt", "--output", tmp_path / "pictures"]
 
@@ -134,7 +134,7 @@ def test_the_pictures_of_a_stored_run(script, tmp_path, capsys):
 def test_a_number_without_an_element_is_named(script, tmp_path, capsys):
     """The page of a comparison has no plot of all claims, and few claims have no contents."""
     directory = comparison(tmp_path / "run")
-    report_page.make(directory)
+    assert report_page.make(directory).startswith("report: ")
     (directory / "terminal.txt").write_text(terminal(2), newline="")
 
     assert script.main(["--results", str(directory), "--output", str(tmp_path / "pictures")]) == 0

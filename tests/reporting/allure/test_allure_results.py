@@ -3,7 +3,6 @@
 import json
 import re
 
-import matplotlib.figure  # noqa: F401  (a run inside of this process forgets what it imports, and numpy loads once)
 import pytest
 
 from pytest_dbcluster.reporting.allure import allure_results as allure

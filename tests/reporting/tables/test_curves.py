@@ -9,8 +9,6 @@ import re
 from pathlib import Path
 from xml.etree import ElementTree
 
-import matplotlib.backends.backend_svg
-import matplotlib.figure  # noqa: F401 (pytester forgets modules that a run imports, and numpy does not bear that)
 import pytest
 
 import pytest_dbcluster.plugin.fixture
