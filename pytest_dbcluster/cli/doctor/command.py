@@ -26,7 +26,7 @@ def add_doctor(doctor: argparse.ArgumentParser) -> None:
         "--release",
         metavar="NAME:VERSION",
         help=HelpText(
-            "fetch this release, start the smallest cluster of each topology, run each workload for a second, and "
+            "fetch this release, start a small cluster of each topology, run each workload for a second, and "
             "print a report to send to us; the exit code is 1 if something failed",
             "try it, and print a report to send to us",
         ),

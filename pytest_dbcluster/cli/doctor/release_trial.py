@@ -111,8 +111,10 @@ def try_release(name: ReleaseName, kinds: Sequence[str] = ()) -> Trial:
 
 
 def _try_topology(pool: Pool, kind: str, name: ReleaseName, release: Release) -> Iterator[TrialStep]:
-    """Start the smallest cluster of a topology, and run each workload on it."""
-    spec = ClusterSpec(kind, nodes=topology(kind).minimum_nodes, release=name, name=kind)
+    """Start as few nodes of a topology as replication needs, and run each workload on them."""
+    shape = topology(kind)
+    nodes = max(shape.minimum_nodes, 2 if shape.replicates else 1)
+    spec = ClusterSpec(kind, nodes=nodes, release=name, name=kind)
     tell(f"trying {kind} on {name}")
     try:
         variant = pool.resolution.resolve(spec, switched=False)
