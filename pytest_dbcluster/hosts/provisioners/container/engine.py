@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import grp
 import os
 import pwd
@@ -34,7 +35,7 @@ WRITE_IOPS = "write_iops_device"
 ANSWER_SECONDS = 60
 FIRST_ANSWER_SECONDS = 15
 PROGRESS_SECONDS = 5.0  # between two lines about a pull
-API = "1.41"  # the version of Docker 20.10, the oldest engine that we support, and of Podman
+API = "1.41"  # of the interface: that of Docker 20.10, the oldest engine that we support; Docker 29 refuses it
 
 SCHEME = "unix://"
 KNOCK_SECONDS = 5.0
@@ -63,13 +64,16 @@ class Engine:
     url: str
     """The address of its socket, ``unix://PATH``."""
 
+    api: str = API
+    """The version of the interface that we use."""
+
     unlimited: frozenset[str] = frozenset()
     """The limits (cores, memory, iops) that this engine would ignore with only a warning."""
 
     @property
     def arguments(self) -> dict[str, Any]:
         """The arguments for testcontainers to connect to the same engine."""
-        return {"environment": {"DOCKER_HOST": self.url}, "timeout": ANSWER_SECONDS, "version": API}
+        return {"environment": {"DOCKER_HOST": self.url}, "timeout": ANSWER_SECONDS, "version": self.api}
 
     def close(self) -> None:
         """Close the connections to the engine."""
@@ -100,9 +104,13 @@ def connect() -> Engine:
         try:
             knock(url)
             # With an explicit version the constructor does not send a request.
-            client = docker.DockerClient(base_url=url, timeout=FIRST_ANSWER_SECONDS, version=API)
+            connect_as = functools.partial(docker.DockerClient, base_url=url, timeout=FIRST_ANSWER_SECONDS)
+            with contextlib.closing(connect_as(version=API)) as asking:
+                version = asking.version(api_version=False)
+            api = _newer(API, version.get("MinAPIVersion") or API)
+            client = connect_as(version=api)
             refused.callback(client.close)
-            version, facts = client.version(), client.info()
+            facts = client.info()
             client.api.timeout = ANSWER_SECONDS
         except (docker.errors.DockerException, requests.RequestException, OSError) as error:
             raise ProvisionError(refusal(url, error)) from None
@@ -113,7 +121,12 @@ def connect() -> Engine:
             )
         refused.pop_all()
     name = "podman" if "podman" in str(version.get("Components")).lower() else "docker"
-    return Engine(client, name, version.get("Version", ""), url, ignored_limits(facts))
+    return Engine(client, name, version.get("Version", ""), url, api, ignored_limits(facts))
+
+
+def _newer(*versions: str) -> str:
+    """The newest of versions such as ``1.44``."""
+    return max(versions, key=lambda version: [int(number) for number in version.split(".")])
 
 
 def ignored_limits(facts: Mapping[str, Any]) -> frozenset[str]:
@@ -264,7 +277,7 @@ def start(engine: Engine, network: Any, wanted: Wanted) -> Any:
     ):
         container = DockerContainer(wanted.image, docker_client_kw=engine.arguments, name=wanted.name)
         ends.enter_context(contextlib.closing(container.get_docker_client().client))
-        _describe(container, network, wanted)
+        _describe(container, network, wanted, engine.api)
         try:
             return engine.client.containers.get(container.start().get_container_id())
         except BaseException:
@@ -273,7 +286,7 @@ def start(engine: Engine, network: Any, wanted: Wanted) -> Any:
             raise
 
 
-def _describe(container: Any, network: Any, wanted: Wanted) -> None:
+def _describe(container: Any, network: Any, wanted: Wanted, api: str) -> None:
     from docker.types import EndpointConfig
 
     for directory in wanted.read_only:
@@ -281,7 +294,7 @@ def _describe(container: Any, network: Any, wanted: Wanted) -> None:
     for directory in wanted.writable:
         container.with_volume_mapping(directory, directory, "rw")
     container.with_envs(**wanted.environment)
-    endpoint = EndpointConfig(API, aliases=[wanted.alias], ipv4_address=wanted.address)
+    endpoint = EndpointConfig(api, aliases=[wanted.alias], ipv4_address=wanted.address)
     container.with_kwargs(
         entrypoint=list(wanted.entrypoint),
         hostname=wanted.hostname,

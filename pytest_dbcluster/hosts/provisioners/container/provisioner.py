@@ -246,7 +246,7 @@ def _limits(spec: ClusterSpec, directory: str, unlimited: frozenset[str]) -> dic
     if dropped := sorted(unlimited & needs.powers.keys()):
         raise Unsupported(
             f"cluster {spec} needs limits of {' and '.join(dropped)}, which the kernel or the engine of this machine "
-            "cannot enforce for a container: `docker info` lists what is missing"
+            "cannot enforce for a container: `docker info` or `podman info` shows what it has"
         )
     limits: dict[str, Any] = {}
     if needs.cores:

@@ -22,7 +22,7 @@ VERSION = {"Version": "28.1", "Components": [{"Name": "Engine"}]}
 
 
 class Fake(socketserver.ThreadingUnixStreamServer):
-    """An engine that answers two questions, and with an error every other one."""
+    """An engine that answers two questions, and with an error every other one and an interface that is too old."""
 
     daemon_threads = True
     block_on_close = False
@@ -45,6 +45,8 @@ class Answering(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         """Answer by the last word of the path."""
         found = self.server.answers.get(self.path.rpartition("/")[2])
+        oldest = (self.server.answers["version"] or {}).get("MinAPIVersion") or ""
+        found = None if self.path.split("/")[1] < f"v{oldest}" else found
         body = json.dumps(found if found is not None else {"message": "no such page"}).encode()
         self.send_response(200 if found is not None else 404)
         self.send_header("Content-Length", str(len(body)))
@@ -161,6 +163,14 @@ def test_podman_is_known_by_its_components(listening):
     listening(version={"Version": "4.3.1", "Components": [{"Name": "Podman Engine"}]})
     with contextlib.closing(engine.connect()) as podman:
         assert (podman.name, podman.version) == ("podman", "4.3.1")
+
+
+@pytest.mark.parametrize(("oldest", "used"), [("1.12", "1.41"), ("1.44", "1.44"), (None, "1.41")])
+def test_an_engine_that_refuses_our_interface_is_asked_for_its_oldest(listening, oldest, used):
+    """Docker 29 refuses versions before 1.44. Other engines accept older ones, or do not say what they accept."""
+    listening(version=VERSION | {"MinAPIVersion": oldest})
+    with contextlib.closing(engine.connect()) as made:
+        assert (made.api, made.client.api.api_version, made.arguments["version"]) == (used, used, used)
 
 
 def test_a_rootless_engine_is_unsupported(listening):
