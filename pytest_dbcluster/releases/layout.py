@@ -21,6 +21,12 @@ _GALERA = (
     "lib", "lib64",
 )  # fmt: skip
 SERVERS = {"mariadb": ("mariadbd", "mysqld"), "mysql": ("mysqld",), "percona": ("mysqld",), "pxc": ("mysqld",)}
+# Programs of Galera's full state transfers: the script, the backup program, and those that carry its output. XtraBackup
+# of PXC lies in a directory beside the script.
+TRANSFERS = {
+    "mariadb": ("wsrep_sst_mariabackup", "mariadb-backup", "mbstream", "socat"),
+    "pxc": ("wsrep_sst_xtrabackup-v2", "pxc_extra", "socat"),
+}
 # Text in the version of a server -> its product, the first that matches; a server without one of them is mysql.
 _PRODUCTS = (("mariadb", "mariadb"), ("percona xtradb cluster", "pxc"), ("percona", "percona"))
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from pytest_dbcluster.errors import ConfigError
-from pytest_dbcluster.releases import catalogue
+from pytest_dbcluster.releases import catalogue, layout
 from pytest_dbcluster.spec import ReleaseName
 
 # Directories of programs in an image. Programs that the maker of the image added come first.
@@ -61,6 +61,9 @@ class Release:
     directory: str = ""
     """The user's directory or tarball, if containers of our system image have the programs; otherwise empty."""
 
+    transfer_tools: Path | None = None
+    """The ``bin/`` of a cached release that has what the image lacks for state transfers; None if nothing has it."""
+
     trees: tuple[Path, ...] = ()
     """The directories with everything that the programs need. A machine with copies of them at the same paths can run
     the release. Empty if the programs are installed in the system or are in an image.
@@ -70,6 +73,11 @@ class Release:
     def release_name(self) -> ReleaseName:
         """The name of the release as a value, for hosts that have its programs."""
         return ReleaseName(self.product, self.name.partition(":")[2], self.directory)
+
+    @property
+    def series(self) -> str:
+        """The first two numbers of the version, such as ``10.11``."""
+        return ".".join(self.version.split(".")[:2])
 
     @property
     def upstream(self) -> str:
@@ -84,6 +92,12 @@ class Release:
     def has(self, path: Path) -> bool:
         """Whether a file exists, in the image of the release or on this machine."""
         return path.exists() if self.files is None else str(path) in self.files
+
+    @property
+    def lacks_for_transfers(self) -> list[str]:
+        """The programs of Galera's full state transfers that the image of the release lacks; empty without an image."""
+        programs = layout.TRANSFERS.get(self.product, ()) if self.files is not None else ()
+        return [name for name in programs if not self.path_of(name)]
 
     def path_of(self, name: str) -> Path | None:
         """The path of a program of this release; None if the release has no such program."""

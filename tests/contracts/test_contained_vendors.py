@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from pytest_dbcluster import wait
 from pytest_dbcluster.clusters.proxy import query_through
 from pytest_dbcluster.hosts.provisioners.container import engine
 from pytest_dbcluster.hosts.provisioners.container.provisioner import ContainerProvisioner
@@ -31,6 +32,8 @@ IMAGES = {
     "mysql-tarball": ("mysql:9.7", vendor_images.mysql_tarball, "mysql", "/usr/local/mysql/lib/plugin/", True),
     "mariadb": ("mariadb:10.11", vendor_images.mariadb_packages, "mariadb", "/usr/lib/mysql/plugin/", True),
 }
+BARE = "mariadb-bare"
+ALL = {**IMAGES, BARE: ("mariadb:10.11", vendor_images.mariadb_without_transfers, "mariadb")}
 
 pytestmark = pytest.mark.skipif(bool(engines.missing()), reason=engines.missing() or "an engine answers")
 
@@ -49,7 +52,7 @@ def images(answering, request):
 
     def images(name):
         if name not in made:
-            _, files, server, *_ = IMAGES[name]
+            _, files, server, *_ = ALL[name]
             release = request.getfixturevalue(server)
             made[name] = vendor_images.make(answering, f"{name}:layout", files(release), release)
         return made[name]
@@ -121,6 +124,28 @@ def test_a_router_of_the_cache_stands_before_servers_of_an_image_without_one(ima
 
     assert release.path_of("mysqlrouter") is None
     assert landed == [{"node1": 4}, {"node2": 4}]
+    cluster.close()
+
+
+def test_an_image_without_a_backup_program_transfers_state_with_that_of_the_cache(images, containers):
+    """A node of Galera that has lost its data gets them again; the programs come from the same series."""
+    provisioner = containers(chosen={"mariadb:10.11": images(BARE)})
+    release = provisioner.supply(ReleaseName("mariadb", "10.11"), print)
+    spec = ClusterSpec("galera", nodes=2, release=release.release_name)
+    cluster = bring_up(spec, release, provisioner, options={})
+    donor, joiner = cluster.nodes
+    donor.query("CREATE DATABASE kept")
+    donor.query("CREATE TABLE kept.t (id INT PRIMARY KEY)")
+    donor.query("INSERT INTO kept.t VALUES (1), (2)")
+    joiner.stop()
+    joiner.host.run(["sh", "-c", f"rm -rf {joiner.data}/* {joiner.data}/.[!.]*"])
+    offset = joiner.log_size()
+    cluster.topology.rejoin(joiner, cluster.nodes)
+    wait.until(cluster.problems, "the cluster", seconds=120)
+
+    assert "mariadb-backup" in release.lacks_for_transfers
+    assert cluster.topology.how_joined(joiner.log_text(offset)) == "SST"
+    assert joiner.query("SELECT id FROM kept.t") == [(1,), (2,)]
     cluster.close()
 
 

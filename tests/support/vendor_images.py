@@ -29,6 +29,7 @@ case $* in
 esac
 """
 _ACCOUNTS = b"root:x:0:0:root:/root:/bin/sh\nmysql:x:1001:1001::/var/lib/mysql:/sbin/nologin\n"
+MERGED = ("bin/", "lib/")  # links into usr/ in all these images
 Content = Path | bytes
 
 
@@ -78,6 +79,12 @@ def mariadb_packages(mariadb: Release) -> dict[str, Content]:
     }
 
 
+def mariadb_without_transfers(mariadb: Release) -> dict[str, Content]:
+    """An image that somebody makes with the server and Galera, but without mariadb-backup and socat."""
+    left_out = ("mariadb-backup", "mariabackup", "mbstream", "socat", "pv")
+    return {path: one for path, one in mariadb_packages(mariadb).items() if path.rpartition("/")[2] not in left_out}
+
+
 def make(engine: Engine, tag: str, files: Mapping[str, Content], release: Release) -> str:
     """Import an image with these files, the libraries of the release and a shell. Returns its tag."""
     name = f"{REPOSITORY}/{tag}"
@@ -90,7 +97,7 @@ def _tar(files: Mapping[str, Content], release: Release) -> bytes:
     root = release.bin.parent / "root"
     libraries = [path for lib in ("lib", "usr/lib") for path in (root / lib).glob("*-linux-gnu")]
     triplet = libraries[0].name
-    shell = {path.replace("lib/", "usr/lib/", path.startswith("lib/")): one for path, one in _shell().items()}
+    shell = {f"usr/{path}" if path.startswith(MERGED) else path: one for path, one in _shell().items()}
     # Libraries of the server's suite replace those of this machine: its loader starts all programs.
     own = {f"usr/lib/{triplet}/{path.name}": path for one in libraries for path in one.glob("*.so*")}
     loader = {f"lib64/{path.name}": path for one in libraries for path in one.glob("ld-linux*")}
@@ -102,9 +109,10 @@ def _tar(files: Mapping[str, Content], release: Release) -> bytes:
                 entry = tarfile.TarInfo(path)
                 entry.mode, entry.size = 0o755, len(data)
                 tar.addfile(entry, io.BytesIO(data))
-        entry = tarfile.TarInfo("lib")
-        entry.type, entry.linkname = tarfile.SYMTYPE, "usr/lib"
-        tar.addfile(entry)
+        for name in MERGED:
+            entry = tarfile.TarInfo(name.rstrip("/"))
+            entry.type, entry.linkname = tarfile.SYMTYPE, f"usr/{name.rstrip('/')}"
+            tar.addfile(entry)
         entry = tarfile.TarInfo("tmp")
         entry.type, entry.mode = tarfile.DIRTYPE, 0o1777
         tar.addfile(entry)
@@ -112,8 +120,9 @@ def _tar(files: Mapping[str, Content], release: Release) -> bytes:
 
 
 def _shell() -> dict[str, Path]:
-    """A shell with the programs that the agent of a host, a shim and MariaDB's installer call."""
-    more = "awk sed grep tr cut dirname basename readlink rm mkdir touch id chmod chown uname hostname"
+    """A shell with the programs that the agent of a host, a shim, MariaDB's installer and state transfers call."""
+    more = "awk sed grep tr cut dirname basename readlink rm mkdir touch id chmod chown uname hostname "
+    more += "bash date du env find mktemp mv stat timeout wc which"
     return engines.files_of((*engines.PROGRAMS, *more.split()))
 
 

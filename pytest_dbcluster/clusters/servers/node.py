@@ -116,7 +116,10 @@ class Node:
 
     def start(self, *arguments: str) -> None:
         """Start the server with extra ``arguments``, without waiting for it to answer. Raises ProvisionError."""
-        environment = {"PATH": f"{self.release.bin}:/usr/sbin:/usr/bin:/sbin:/bin", **self.release.environment}
+        # The script of a state transfer and the programs that it runs come from one release, so these come first.
+        own = [str(path) for path in (self.release.transfer_tools, self.release.bin) if path]
+        path = ":".join([*own, "/usr/sbin", "/usr/bin", "/sbin", "/bin"])
+        environment = {"PATH": path, **self.release.environment}
         self.process = self.host.spawn(
             [*self.command, *arguments], log=self.log, directory=self.host.directory, environment=environment
         )

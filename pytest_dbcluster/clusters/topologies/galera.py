@@ -62,11 +62,16 @@ class Galera(Topology):
         self._ports: dict[str, tuple[int, int, int]] = {}
 
     def lacks(self, release: Release) -> str:
-        """Return why this release cannot run Galera: its library is missing, or we cannot transfer its state."""
+        """Return why this release cannot run Galera: its library or programs of its state transfers are missing."""
         if release.wsrep_provider is None:
             return f"{release.name} ({release.source}) has no Galera library (libgalera_smm.so)"
         if dialect(release.product, release.version).galera is None:
             return f"{release.name} ({release.source}): we cannot set up the state transfers of {release.product}"
+        if (lacking := release.lacks_for_transfers) and not release.transfer_tools:
+            return (
+                f"{release.name} ({release.source}) lacks {', '.join(lacking)} for full state transfers (SST); "
+                f"`dbcluster fetch {release.product}:{release.series}` gets them into the cache, which containers mount"
+            )
         return ""
 
     def remark(self, release: Release, options: Mapping[str, str]) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import fnmatch
 from collections.abc import Iterable
 from pathlib import Path
 
 from pytest_dbcluster.errors import CommandFailed, ConfigError, ProvisionError
 from pytest_dbcluster.hosts.host import Host
-from pytest_dbcluster.releases import layout
+from pytest_dbcluster.releases import fetched, layout
 from pytest_dbcluster.releases.release import IMAGE_PATH, Release
 from pytest_dbcluster.spec import ReleaseName
 
@@ -47,7 +48,7 @@ def find(name: ReleaseName, tag: str, image: str, host: Host) -> Release:
     product, version = layout.product_of(output), layout.exact_version(output)
     if product != name.product or not f"{version}.".startswith(f"{name.version}."):
         raise ConfigError(f"{name}: the server of image {tag} is {product} {version}")
-    return Release(
+    found = Release(
         name=str(name),
         product=product,
         version=version,
@@ -58,6 +59,17 @@ def find(name: ReleaseName, tag: str, image: str, host: Host) -> Release:
         image=image,
         files=files,
     )
+    return dataclasses.replace(found, transfer_tools=_transfer_tools(found))
+
+
+def _transfer_tools(release: Release) -> Path | None:
+    """The programs of state transfers that the image lacks, in a cached release of its version or of its series."""
+    if not release.wsrep_provider or not release.lacks_for_transfers:
+        return None
+    versions = (release.version, release.series)
+    cached = next(filter(None, (fetched.lookup(release.product, version) for version in versions)), None)
+    complete = cached and all((cached.bin / name).exists() for name in layout.TRANSFERS[release.product])
+    return cached.bin if cached and complete else None
 
 
 def _paths(files: Iterable[str]) -> dict[str, str]:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
 import fnmatch
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
+from pytest_dbcluster.clusters.topologies.galera import Galera
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.hosts.provisioners.container import image_release
 from pytest_dbcluster.releases import layout
 from pytest_dbcluster.spec import ReleaseName
+from tests.support.facts import missing
 from tests.support.vendor_layouts import LAYOUTS
 
 IMAGES = {made.release: made for made in LAYOUTS.values() if made.image}
@@ -38,8 +41,9 @@ def matches(file, pattern):
 
 
 def find(name, image):
-    """The release in an image of IMAGES."""
-    return image_release.find(ReleaseName.parse(name), "vendor/image", "sha256:1", ImageHost(IMAGES[image]))
+    """The release in an image; ``image``: a layout, or the name of one of IMAGES."""
+    made = IMAGES[image] if isinstance(image, str) else image
+    return image_release.find(ReleaseName.parse(name), "vendor/image", "sha256:1", ImageHost(made))
 
 
 @pytest.mark.parametrize("name", IMAGES)
@@ -72,3 +76,30 @@ def test_an_image_of_another_product_is_refused(asked, image):
         ConfigError, match=rf"^{asked}: the server of image vendor/image is {image.partition(':')[0]} 8"
     ):
         find(asked, image)
+
+
+def without_backup(version):
+    """The layout of MariaDB's image with another version, without the programs of full state transfers."""
+    made = IMAGES["mariadb:11.4"]
+    files = [file for file in made.files.split() if not file.endswith(("backup", "socat", "mbstream"))]
+    return dataclasses.replace(made, version=f"Ver {version}-MariaDB for Linux", files=" ".join(files))
+
+
+def test_programs_of_state_transfers_come_from_a_cached_release_of_the_series(mariadb):
+    """The patch release may be another one. An image that has all of them uses its own."""
+    bare = find("mariadb:10.11", without_backup("10.11.4"))
+    whole = dataclasses.replace(bare, files=bare.files | {"/usr/bin/" + one for one in layout.TRANSFERS["mariadb"]})
+
+    assert bare.lacks_for_transfers == ["wsrep_sst_mariabackup", "mariadb-backup", "mbstream", "socat"]
+    assert bare.transfer_tools == mariadb.bin
+    assert Galera().lacks(bare) == ""
+    assert (whole.lacks_for_transfers, mariadb.lacks_for_transfers) == ([], [])
+
+
+def test_without_a_cached_release_of_the_series_the_image_runs_no_galera(tmp_path, monkeypatch):
+    """A backup program of another series cannot read the data; the reason names the command that fetches it."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    reason = Galera().lacks(find("mariadb:11.4", without_backup("11.4.10")))
+
+    facts = ("mariadb:11.4 (image vendor/image) lacks", "mariadb-backup", "socat", "`dbcluster fetch mariadb:11.4`")
+    assert missing(reason, *facts) == []
