@@ -34,7 +34,7 @@ def add_fetch(fetch: argparse.ArgumentParser) -> None:
 def add_image(image: argparse.ArgumentParser) -> None:
     """Add the commands of ``dbcluster image`` to its parser."""
     actions = image.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    build = actions.add_parser("build", help="make images from Debian packages and load them into the container engine")
+    build = actions.add_parser("build", help="make images of releases and load them into the container engine")
     build.add_argument("names", nargs="+", metavar="NAME:VERSION", help="such as mariadb:11.8")
     build.add_argument(
         "--again", action="store_true", help="also make existing images again, from the mirror's current packages"

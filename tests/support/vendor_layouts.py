@@ -7,6 +7,7 @@ one character set. ``source`` names that list with its commit.
 from __future__ import annotations
 
 import dataclasses
+import tarfile
 from pathlib import Path
 
 from pytest_dbcluster.releases.release import Release
@@ -201,3 +202,11 @@ def mysql_tarball(mysql: Release, made: Path) -> Path:
     for part in ("english", "charsets"):
         (made / "share" / part).symlink_to(unpacked / "usr/share/mysql" / part)
     return made
+
+
+def pack(directory: Path, file: Path) -> Path:
+    """Write a tarball with a directory, and with files in place of its links. Returns its path."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with tarfile.open(file, "w", dereference=True) as tar:
+        tar.add(directory, directory.name)
+    return file

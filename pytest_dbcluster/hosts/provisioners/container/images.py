@@ -1,8 +1,8 @@
-"""Container images of releases, built from Debian packages without a registry and kept in the cache.
+"""Container images of releases, built without a registry from Debian packages or a tarball, and kept in the cache.
 
-An image is a tar from root_file_system.py, imported into the engine with labels for release, version and format. We
-do not use its entry point: the container runs our agent, which starts the server as on any other host. system_image.py
-makes one more image.
+An image is a tar from root_file_system.py or tarball_image.py. We import it into the engine with labels for release,
+version and format. We do not use its entry point: the container runs our agent, which starts the server as on any other
+host. system_image.py makes one more image.
 """
 
 from __future__ import annotations
@@ -13,15 +13,19 @@ import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_dbcluster import formatting, registry
-from pytest_dbcluster.errors import ConfigError, ProvisionError
+from pytest_dbcluster.errors import ConfigError, ProvisionError, Unsupported
 from pytest_dbcluster.formatting import Report
 from pytest_dbcluster.hosts.provisioners.container.engine import Engine, engine_errors
-from pytest_dbcluster.releases import catalogue, fetched, shims, sources
+from pytest_dbcluster.releases import catalogue, fetched, find, shims, sources
+from pytest_dbcluster.releases.vendors.tarball_archive import TARBALLS
 from pytest_dbcluster.spec import TOOLS, ReleaseName
 from pytest_dbcluster.system import cache
+
+if TYPE_CHECKING:
+    from pytest_dbcluster.hosts.provisioners.container.root_file_system import RootFileSystem
 
 REPOSITORY = "pytest-dbcluster"
 FORMAT = 1  # of the content of an image; we rebuild images of another format
@@ -112,10 +116,12 @@ def offer(name: str) -> catalogue.Offer:
     chosen = catalogue.offer(wanted.product, wanted.version)
     if wanted.directory or wanted.version == "path":
         raise ConfigError(
-            f"{name}: images are built from Debian packages; known: {', '.join(candidate.name for candidate in known)}"
+            f"{name}: images are built from packages, and of exact versions also from a vendor's tarball; known: "
+            f"{', '.join(candidate.name for candidate in known)}"
         )
-    if chosen is None or not chosen.origins:
+    if chosen is None:
         raise registry.unknown("release", name, [candidate.name for candidate in known])
+    find.check_age(wanted)
     return chosen
 
 
@@ -138,12 +144,9 @@ def build(wanted: catalogue.Offer, engine: Engine, progress: Report, *, again: b
 
 
 def _make(wanted: catalogue.Offer, key: str, progress: Report) -> None:
-    from pytest_dbcluster.hosts.provisioners.container import root_file_system
-
     start = time.monotonic()
-    candidates = sources.candidates(wanted, sources.host_entries(), os.environ.get("DBCLUSTER_MIRROR"))
     with cache.stage(key, among=directory()) as staging:
-        made = root_file_system.make(wanted, candidates, staging, progress)
+        made = _make_tar(wanted, staging, progress)
         for path in staging.iterdir():
             if path.name != TAR:
                 path.unlink()
@@ -151,6 +154,27 @@ def _make(wanted: catalogue.Offer, key: str, progress: Report) -> None:
         cache.write_manifest(staging / MANIFEST, dataclasses.asdict(manifest))
         size = formatting.size((staging / TAR).stat().st_size)
     progress(f"{wanted.name}: {made.exact}, {size}, {time.monotonic() - start:.1f} s")
+
+
+def _make_tar(wanted: catalogue.Offer, staging: Path, progress: Report) -> RootFileSystem:
+    """Make the tar from packages; if no apt source has them, an exact version from its vendor's archive of tarballs."""
+    from pytest_dbcluster.hosts.provisioners.container import root_file_system, tarball_image
+
+    archive = TARBALLS.get(wanted.product) if catalogue.is_exact(wanted.version) else None
+    reason = ""
+    if wanted.origins or archive is None:
+        candidates = sources.candidates(wanted, sources.host_entries(), os.environ.get("DBCLUSTER_MIRROR"))
+        try:
+            return root_file_system.make(wanted, candidates, staging, progress)
+        except (ProvisionError, Unsupported) as error:
+            if archive is None:
+                raise
+            reason = f"{error}; "
+            progress(f"{wanted.name}: {error}; looking in {archive.title}")
+    try:
+        return tarball_image.make(wanted, archive, staging / TAR, progress)
+    except ProvisionError as error:
+        raise ProvisionError(f"{reason}{error}") from error
 
 
 def _import(

@@ -7,7 +7,7 @@ import contextlib
 import pytest
 
 from pytest_dbcluster.errors import Unsupported
-from pytest_dbcluster.hosts.provisioners.container import engine, images, system_image
+from pytest_dbcluster.hosts.provisioners.container import engine, images, system_files, system_image
 from pytest_dbcluster.hosts.provisioners.container.provisioner import ContainerProvisioner
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
 from tests.support import engines
@@ -32,7 +32,7 @@ def test_it_is_made_once(answering):
     first = system_image.build(answering, lines.append)
     again = system_image.build(answering, lines.append)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(system_image, "PROGRAMS", system_image.NEEDED)
+        patch.setattr(system_files, "PROGRAMS", system_files.NEEDED)
         smaller = system_image.build(answering, lines.append)
 
     assert first == again
@@ -70,7 +70,7 @@ def test_it_is_removed_by_its_name(answering):
 
 def test_a_system_without_a_shell_says_so(monkeypatch):
     """The error names what is missing, and where we looked."""
-    monkeypatch.setattr(system_image, "SEARCH", "/nowhere")
+    monkeypatch.setattr(system_files, "SEARCH", "/nowhere")
 
     with pytest.raises(Unsupported, match=r"^this system has no sh, cat, ls in /nowhere"):
         system_image.build(None, print)

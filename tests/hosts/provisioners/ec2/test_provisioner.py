@@ -17,6 +17,8 @@ from pytest_dbcluster.hosts.provisioners.ec2.reaper import Reaper
 from pytest_dbcluster.hosts.provisioners.ec2.settings import EC2Settings
 from pytest_dbcluster.hosts.provisioners.ssh.machine import Facts, Machine
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
+from tests.support import vendor_layouts
+from tests.support.clusters import bring_up
 
 RELEASE = ReleaseName("mariadb", "10.11")
 ONE = ClusterSpec("standalone", release=RELEASE)
@@ -287,3 +289,20 @@ def test_what_was_written_of_data_volumes_is_told(machines, run, monkeypatch):
     assert second[0].run(["cat", "/tmp/grown"]).stdout == "/var/tmp\n"
     assert first[0].machine == second[0].machine
     assert sum("now fills its volume (" in line for line in lines) == 1
+
+
+@pytest.mark.remote
+def test_a_tarball_runs_on_instances(machines, run, mysql, tmp_path, monkeypatch):
+    """They get a copy of it with the libraries that it loads here, and nothing from another place of this machine."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    laid_out = vendor_layouts.mysql_tarball(mysql, tmp_path / f"mysql-{mysql.version}")
+    name = ReleaseName("mysql", "9.7", str(vendor_layouts.pack(laid_out, tmp_path / "mysql.tar")))
+    provisioner, _ = run()
+    release = provisioner.supply(name, print)
+    cluster = bring_up(ClusterSpec("async_replication", nodes=2, release=name), release, provisioner, options={})
+    ((version, charsets),) = {node.query("SELECT @@version, @@character_sets_dir")[0] for node in cluster.nodes}
+    cluster.close()
+
+    assert [host.machine for host in cluster.hosts] == ["server1", "server2"]
+    assert version == mysql.version
+    assert charsets.startswith(f"{tmp_path}/cache/pytest-dbcluster/releases/portable-")
