@@ -304,5 +304,5 @@ def test_a_tarball_runs_on_instances(machines, run, mysql, tmp_path, monkeypatch
     cluster.close()
 
     assert [host.machine for host in cluster.hosts] == ["server1", "server2"]
-    assert version == mysql.version
+    assert version.startswith(mysql.version)
     assert charsets.startswith(f"{tmp_path}/cache/pytest-dbcluster/releases/portable-")
