@@ -89,7 +89,7 @@ class Run:
 
     @property
     def test(self) -> str:
-        """The node id of the test that the run measures, as its user wrote it; empty if it is not known."""
+        """The node id of the test that the run measures, as its user wrote it; empty if unknown."""
         try:
             content, uid = owned_files.read(self.directory, TEST)
         except OSError:

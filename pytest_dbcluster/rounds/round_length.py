@@ -66,7 +66,7 @@ class RoundLength:
         """The same, longer by this factor, up to LONGEST; a lower arrival rate then does as many operations."""
         return dataclasses.replace(self, seconds=min(LONGEST, math.ceil(round(self.seconds * factor * 10, 6)) / 10))
 
-    def expected(self, rounds: int) -> str:
+    def expected_time(self, rounds: int) -> str:
         """The expected time of a claim, for a line of progress. rounds: of a pair."""
         pairs = math.floor(min(EXPECTED_PAIRS, PAIRS * self.most / self.seconds))
         each = self.seconds + (0.0 if math.isnan(self.unmeasured) else self.unmeasured)

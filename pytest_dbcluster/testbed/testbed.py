@@ -249,7 +249,7 @@ class Testbed(RoundSource):
     def set_length(self, length: RoundLength) -> None:
         """Set the length of all later rounds, of all variants."""
         self._workloads = [comparability.with_seconds(workload, length.seconds) for workload in self._workloads]
-        self._progress(f"{self.load}: {length.line}; {length.expected(len(self.names))}")
+        self._progress(f"{self.load}: {length.line}; {length.expected_time(len(self.names))}")
 
     def set_repeat(self, times: int) -> None:
         """Let all later rounds repeat their work so many times, if a workload has a fixed amount of work."""

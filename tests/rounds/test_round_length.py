@@ -158,9 +158,9 @@ def test_the_line_says_the_noise_of_both_kinds():
 
 def test_longer_rounds_correct_the_expected_time():
     """With the time between rounds; a budget that suffices for fewer pairs shortens it."""
-    assert RoundLength(1.6, unmeasured=0.4).expected(2) == "expected time of a claim: about 2 min (30 pairs)"
-    assert RoundLength(2.0, most=2.5).expected(3) == "expected time of a claim: about 2 min (25 pairs)"
-    assert RoundLength(0.3).expected(2) == "expected time of a claim: about 18 s (30 pairs)"
+    assert RoundLength(1.6, unmeasured=0.4).expected_time(2) == "expected time of a claim: about 2 min (30 pairs)"
+    assert RoundLength(2.0, most=2.5).expected_time(3) == "expected time of a claim: about 2 min (25 pairs)"
+    assert RoundLength(0.3).expected_time(2) == "expected time of a claim: about 18 s (30 pairs)"
 
 
 def test_a_lower_rate_lengthens_rounds_as_much():

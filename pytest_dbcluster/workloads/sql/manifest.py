@@ -124,7 +124,7 @@ def transactions_of(place: str, texts: object, source: str = "") -> tuple[Weight
 
 
 def _line(text: object, source: str) -> str:
-    """``:3`` for the last line of a TOML file that has the text in quotes; empty if no line has it."""
+    """``:3`` for the last line of a TOML file with the text in quotes; empty without one."""
     quoted = [f"{quote}{text}{quote}" for quote in "\"'"]
     lines = [
         number

@@ -1,4 +1,4 @@
-"""The files of this machine's system that every image of ours needs, and the tar that an image is imported from.
+"""System files of this machine that every image of ours needs, and the tar of an image.
 
 They are a shell and the programs that scripts of servers call, with their libraries.
 """

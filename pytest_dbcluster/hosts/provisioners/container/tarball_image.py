@@ -1,6 +1,6 @@
 """The content of the image of an exact version that only a vendor's archive of tarballs has.
 
-The image has this machine's shell and tools, and a portable copy of the release where MySQL's manual puts a tarball.
+The image has this machine's shell and tools. It has a portable copy of the release where MySQL's manual puts a tarball.
 """
 
 from __future__ import annotations
