@@ -39,7 +39,7 @@ ABOUT = {
     Shape.RATIO: "speeds, or latencies as speeds",
     Shape.COUNTER: "a counter",
     Shape.DURATION: "seconds",
-    Shape.PROPORTION: "transactions",
+    Shape.PROPORTION: "the repetitions of an event",
 }
 NATURES = {
     known_counters.Nature.WORK: "Counted in the round; it depends on what the statements ask of the servers.",
@@ -141,7 +141,7 @@ def metrics() -> str:
 
 def _metric(name: str) -> str:
     units = {"/s": "operations a second", "ms": "milliseconds", "s": "seconds", "": "transactions"}
-    notes = [f"Unit: {units[known_metrics.unit(name)]}."]
+    notes = ["It is 1 or 0." if name == known_metrics.RETURNED_BY else f"Unit: {units[known_metrics.unit(name)]}."]
     if name in known_metrics.OF_EVENTS:
         notes.append("Only claims of `measure.event` have it.")
     if name in known_metrics.QUANTILES:

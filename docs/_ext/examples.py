@@ -128,7 +128,9 @@ METRICS: Mapping[str, str] = {
     "stall": 'galera.below("stall", 8)',
     "without_commit": 'quick.shorter("without_commit", than=usual, seconds=1)',
     "read_stall": 'galera.below("read_stall", 1)',
+    "returned": 'galera.below("returned", 30)',
     "lost": "galera.loses_nothing()",
+    "returned_by": 'galera.returned_by("IST")',
 }
 
 # Kind of claim -> a call of it.
@@ -141,6 +143,7 @@ CLAIMS: Mapping[str, str] = {
     "lower": 'assert flush_2.lower("fsyncs_per_commit", than=default)',
     "no_slower_than": "assert new.no_slower_than(old, by=0.05)",
     "ordered": "assert ordered(slow, middle, fast, step=0.05)",
+    "returned_by": 'assert galera.returned_by("IST")',
     "same_as": "assert new.same_as(old, within=0.05)",
     "scales": "assert four.scales(one, at_least=2)",
     "shorter": 'assert quick.shorter("stall", than=usual, seconds=2)',

@@ -26,6 +26,7 @@ from pytest_dbcluster.rounds.outages.outage import Outage
 from pytest_dbcluster.rounds.round import Round
 
 DURATIONS = tuple(name for name, unit in metrics.OF_EVENTS.items() if unit)
+FIGURES = (*DURATIONS, "lost")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,8 +74,8 @@ class EventSeries:
         """Claim that a duration is below so many seconds in half of the events, or in another share of them.
 
         It needs ``times=6`` for a 95 % interval, and ``times=11`` for an error of at most .0005. With ``share=.9`` it
-        needs ``times=36`` and ``times=73``. The repetitions must be independent. metric: ``stall``, ``without_commit``
-        or ``read_stall``, in seconds.
+        needs ``times=36`` and ``times=73``. The repetitions must be independent. metric: a duration in seconds, such as
+        ``stall``, ``without_commit``, ``read_stall`` or ``returned``.
         """
         _check_metric(metric)
         if not isinstance(share, int | float) or isinstance(share, bool) or not 0 < share < 1:
@@ -110,11 +111,29 @@ class EventSeries:
             )
         return self._claim(kinds.loses_nothing(), None, "lost")
 
+    @calls.check_arguments('galera.returned_by("IST")')
+    def returned_by(self, way: str) -> Answer:
+        """Claim that the node gets what it missed in this way after each event: ``IST`` or ``SST`` of Galera.
+
+        Fails at the first node that comes back in another way, and names it with its repetition. If there is none, the
+        message bounds the chance of another way, as ``loses_nothing`` does. Other ways are ``incremental`` and
+        ``clone`` of Group Replication. Raises ConfigError for a topology that does not say how a node comes back.
+        """
+        known = self.measurement.source.ways_back(self.number)
+        if not known:
+            raise ConfigError(
+                f"{self.name}: its topology does not say how a node gets what it missed; returned_by needs galera or "
+                "group_replication"
+            )
+        if way not in known:
+            raise registry.unknown("way back", way, known)
+        return self._claim(kinds.returned_by(), None, f"{metrics.RETURNED_BY}:{way}")
+
     @calls.check_arguments('galera.values("stall")')
     def values(self, metric: str) -> list[float]:
         """One value per repetition so far: seconds, or for ``lost`` transactions. Raises ConfigError before a claim."""
-        if metric not in metrics.OF_EVENTS:
-            raise registry.unknown("metric of an event", metric, tuple(metrics.OF_EVENTS))
+        if metric not in FIGURES:
+            raise registry.unknown("metric of an event", metric, FIGURES)
         if not self.rounds:
             raise ConfigError(f"{self.name}.values({metric!r}): the event has not happened yet; make a claim first")
         return [metrics.of_event(done, metric, self.measurement.source.load) for done in self.rounds]

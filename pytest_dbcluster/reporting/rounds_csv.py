@@ -93,13 +93,20 @@ def as_csv(record: ClaimRecord) -> str:
         cells = [
             pairs.get((drawn.block, drawn.position)),
             *_own(drawn),
-            *(metrics.of_event(drawn, name, record.load) if drawn.outage else None for name in of_events),
+            *(_of_event(drawn, name, record.load) if drawn.outage else None for name in of_events),
             *(metrics.display_value(drawn, name, record.load) if drawn.outcome.ledger else None for name in tails),
             *map(drawn.counters.get, counted),
             *map(drawn.samples.get, sampled),
         ]
         write(map(_cell, cells))
     return text.getvalue()
+
+
+def _of_event(drawn: Round, name: str, load: str) -> object:
+    """A figure of a repetition; the way in which its node came back as text."""
+    if name == metrics.RETURNED_BY:
+        return drawn.outage.returned.how if drawn.outage and drawn.outage.returned else None
+    return metrics.of_event(drawn, name, load)
 
 
 def _own(drawn: Round) -> list[object]:

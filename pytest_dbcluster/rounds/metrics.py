@@ -25,7 +25,15 @@ from pytest_dbcluster.rounds.round import DRAINED, SPEEDS, Round
 QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "p999": 0.999}
 NAMES = (*SPEEDS, *QUANTILES)
 # Metrics of a repetition of an event (``Outage``), with their unit. Only claims about events have them.
-OF_EVENTS: Mapping[str, str] = MappingProxyType({"stall": "s", "without_commit": "s", "read_stall": "s", "lost": ""})
+OF_EVENTS: Mapping[str, str] = MappingProxyType(
+    {"stall": "s", "without_commit": "s", "read_stall": "s", "returned": "s", "lost": "", "returned_by": ""}
+)
+NO_FIGURE: Mapping[str, str] = MappingProxyType(  # why a repetition has no such figure
+    {
+        "read_stall": "no transaction of the load only reads",
+        **dict.fromkeys(("returned", "returned_by"), "no node left the cluster, or none came back"),
+    }
+)
 # Metric -> its meaning in one sentence, for the reference.
 MEANINGS: Mapping[str, str] = MappingProxyType(
     {
@@ -40,9 +48,12 @@ MEANINGS: Mapping[str, str] = MappingProxyType(
         "stall": "The longest time between two commits of writing transactions, from the event on.",
         "without_commit": "The sum of all times between two such commits of at least .1 s and five usual ones.",
         "read_stall": "The longest time between two commits of transactions that only read, from the event on.",
+        "returned": "The time from the start of the node that left until the cluster was whole again.",
         "lost": "Acknowledged transactions that are missing after the event, and transactions that nobody wrote.",
+        "returned_by": "Whether the node came back in the way after the colon, such as `returned_by:IST`.",
     }
 )
+RETURNED_BY = "returned_by"  # with the way after a colon: "returned_by:IST"
 BY_TYPE = ("goodput", *QUANTILES)  # metrics that can be limited to one type of transaction: "p95:new_order"
 BY_STATEMENT = tuple(QUANTILES)  # metrics that can be limited to one statement: "p95:order:7" is line 7 of order.sql
 LATENCY = "ms"
@@ -155,7 +166,7 @@ def display_value(done: Round, metric: str, load: str) -> float:
     """
     name, _, kind = metric.partition(":")
     if name in OF_EVENTS:
-        return of_event(done, name, load)
+        return of_event(done, metric, load)
     if name in QUANTILES:
         return 1e3 * _latencies(done, kind, metric, load).percentile(QUANTILES[name])
     if kind:
@@ -168,18 +179,25 @@ def display_value(done: Round, metric: str, load: str) -> float:
 
 
 def of_event(done: Round, metric: str, load: str) -> float:
-    """The value of a repetition of an event: seconds, or transactions. Raises ConfigError for another round."""
+    """The value of a repetition of an event: seconds, transactions, or 1 and 0 for yes and no; nan without a value.
+
+    Raises ConfigError for another round.
+    """
     if done.outage is None:
         raise ConfigError(f"metric {metric!r} of {load}: no event happened in this round; use measure.event")
-    value = done.outage.lost_or_invented if metric == "lost" else getattr(done.outage, metric)
-    return math.nan if value is None else float(value)
+    return done.outage.figure(metric)
 
 
 def samples(rounds: Sequence[Round], metric: str, load: str) -> Repetitions:
-    """The values of the repetitions of an event. Raises ConfigError as ``of_event``."""
-    censored = [metric != "lost" and done.outage is not None and done.outage.censored for done in rounds]
-    values = tuple(of_event(done, metric, load) for done in rounds)
-    return Repetitions(values, tuple(censored) if any(censored) else ())
+    """The values of the repetitions of an event. Raises ConfigError as ``of_event``, and if one has no value."""
+    values, name = tuple(of_event(done, metric, load) for done in rounds), metric.partition(":")[0]
+    found = [done.outage for done in rounds if done.outage]
+    if any(map(math.isnan, values)):
+        why = NO_FIGURE.get(name, "it is unknown")
+        raise ConfigError(f"metric {name!r} of {load}: a repetition has no such value: {why}")
+    censored = tuple(one.is_lower_bound(name) for one in found)
+    texts = tuple(f"{one.node} {one.way_back}".strip() for one in found) if name == RETURNED_BY else ()
+    return Repetitions(values, censored if any(censored) else (), texts)
 
 
 def latencies(rounds: Sequence[Round], part: str = "") -> Histogram:

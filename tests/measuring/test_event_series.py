@@ -10,6 +10,7 @@ from pytest_dbcluster.claims.claim import Outcome
 from pytest_dbcluster.errors import ClaimFailed, ConfigError, Inconclusive, SeriesVoid
 from pytest_dbcluster.measuring.event_series import plan
 from pytest_dbcluster.measuring.series import series_of
+from pytest_dbcluster.rounds.outages.outage import Returned
 from tests.support import golden
 from tests.support.facts import missing
 from tests.support.fakes import FakeSource, noisy
@@ -93,6 +94,30 @@ def test_a_loss_ends_the_repetitions():
         bool(answer)
 
 
+def test_a_node_that_needs_a_full_copy_is_named():
+    """The values are the ways back, and the claim ends at the first other one."""
+    ways = ("IST", "SST", "IST")
+    [galera] = series("galera3", times=6, outages=lambda variant, number: outage(returned=Returned(5.0, ways[number])))
+    answer = galera.returned_by("IST")
+
+    assert len(drawn(galera)) == 2
+    assert answer.text == 'galera3.returned_by("IST")'
+    assert missing(answer.message, "REFUTED: the node of galera3 does not always return by IST") == []
+    assert missing(answer.message, "repetition 2: node3 SST", "returned_by of galera3: node3 IST, node3 SST") == []
+    assert galera.values("returned") == [5.0, 5.0]
+
+
+def test_seconds_until_a_node_is_back_are_a_duration():
+    """They come from the same repetitions; a repetition in which no node left has none."""
+    [galera] = series("galera3", times=6)
+    [paused] = series("paused", times=6, outages=lambda variant, number: outage(returned=None))
+
+    assert galera.below("returned", 8)
+    for claim in (lambda: paused.below("returned", 8), lambda: paused.returned_by("IST")):
+        with pytest.raises(ConfigError, match="a repetition has no such value: no node left the cluster"):
+            claim()
+
+
 def test_a_void_repetition_is_drawn_again():
     """Its place in a block stays."""
     [galera] = series("galera3", times=6, voids=("", "the event is not proven: it still runs"))
@@ -126,6 +151,8 @@ def test_golden_messages():
         "below, open": galera.below("stall", 6.11),
         "nothing is lost": galera.loses_nothing(),
         "something is lost": lossy.loses_nothing(),
+        "every node returns by IST": galera.returned_by("IST"),
+        "a node returns by SST": lossy.returned_by("SST"),
         "shorter": quick.shorter("stall", than=usual, seconds=2),
         "shorter, refuted": usual.shorter("stall", than=quick),
     }
@@ -143,6 +170,7 @@ WRONG = {
     "itself": (lambda one, other: one.shorter("stall", than=one), ("is compared with itself",)),
     "a number": (lambda one, other: one.shorter("stall", than=6.0), ("were not measured together",)),
     "too few for nine of ten": (lambda one, other: one.below("stall", 8, share=0.9), ("times=7", "times=36")),
+    "an unknown way back": (lambda one, other: one.returned_by("IS"), ("unknown way back 'IS'; known: IST, SST",)),
     "values before a claim": (lambda one, other: one.values("stall"), ("has not happened yet",)),
     "an unknown value": (lambda one, other: one.values("p95"), ("unknown metric of an event 'p95'",)),
 }
@@ -167,6 +195,13 @@ def test_a_workload_without_books_loses_nothing_that_anybody_knows():
         one.loses_nothing()
 
 
+def test_a_topology_that_does_not_say_how_a_node_comes_back_is_refused():
+    """The message names those that do."""
+    [one] = series("one", times=6, ways=())
+    with pytest.raises(ConfigError, match="returned_by needs galera or group_replication"):
+        one.returned_by("IST")
+
+
 @pytest.mark.parametrize(("variants", "times"), [(1, 0), (1, "6"), (1, True), (2, 6), (2, 11), (3, 8)])
 def test_times_is_a_number_of_whole_blocks(variants, times):
     """A single variant may have any number."""
@@ -179,6 +214,6 @@ def test_times_is_a_number_of_whole_blocks(variants, times):
 def test_a_series_of_rounds_has_no_claims_about_events():
     """They need repetitions."""
     slow, _ = series_of(measurement(FakeSource(("slow", "fast"), noisy(1.0, 0.5))))
-    for name in ("below", "shorter", "loses_nothing"):
+    for name in ("below", "shorter", "loses_nothing", "returned_by"):
         with pytest.raises(AttributeError, match=f"a series has no '{name}'"):
             getattr(slow, name)

@@ -45,6 +45,11 @@ class FakeEvents(FakeSource):
     """Repetitions with the figures ``outages(variant, number)``; number: of the repetition of this variant, from 0."""
 
     outages: Callable[[int, int], Outage] = lambda variant, number: outage()
+    ways: tuple[str, ...] = ("IST", "SST")
+
+    def ways_back(self, variant: int) -> tuple[str, ...]:
+        """Those of Galera, or none."""
+        return self.ways
 
     def round(self, variant: int, *, block: int, position: int) -> Round:
         """One made-up repetition."""

@@ -63,6 +63,7 @@ def test_events(measure: Measure) -> None:
     assert_type(killed, EventSeries)
     assert_type(killed.below("stall", 8), Answer)
     assert killed.loses_nothing()
+    assert_type(killed.returned_by("IST"), Answer)
 
     usual, quick = measure.event(TPCC(threads=8), Kill("other"), on=[GALERA, FLUSH_2])
     assert_type(quick.shorter("stall", than=usual, seconds=2), Answer)

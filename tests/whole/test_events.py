@@ -27,6 +27,10 @@ USUAL = UsualLoad(210.0, 180.0, 240.0, 0.004, 0.12)
 class FakeEvents(FakeSource):
     \"\"\"Repetitions of an event: the second variant stalls 3 s less.\"\"\"
 
+    def ways_back(self, variant):
+        \"\"\"Those of Galera.\"\"\"
+        return ("IST", "SST")
+
     def round(self, variant, *, block, position):
         \"\"\"One made-up repetition.\"\"\"
         done = super().round(variant, block=block, position=position)
@@ -58,6 +62,7 @@ SUITE = """
         killed = measure.event(TPCC(threads=8), Kill("other"), on=GALERA, times=11)
         assert killed.below("stall", 8)
         assert killed.loses_nothing()
+        assert killed.returned_by("IST")
 
     def test_quick(measure):
         usual, quick = measure.event(TPCC(threads=8), Kill("other"), on=[GALERA, QUICK])
@@ -92,9 +97,10 @@ def test_an_event_is_shown_wherever_claims_are(pytester, monkeypatch):
         ]
     )
     assert missing(page, HOLDS, "6.10 .. 6.14 s", "whole again, s", "5.2 IST", "galera3 loses no acknowledged") == []
+    assert missing(page, "the node of galera3 returns by IST", "another way back is below 24 %") == []
     assert missing(summary, 'galera3.below("stall", 8)', "6.12 s (6.10 .. 6.14 s)", "about events", "0 .. 24 %") == []
-    assert [line["kind"] for line in lines] == ["below", "loses_nothing", "shorter", "below"]
-    assert (lines[0]["baseline"], lines[2]["baseline"]) == ("", "galera3")
+    assert [line["kind"] for line in lines] == ["below", "loses_nothing", "returned_by", "shorter", "below"]
+    assert (lines[0]["baseline"], lines[3]["baseline"]) == ("", "galera3")
     assert lines[0]["rounds"]["galera3"][0]["outage"]["books"]["acknowledged"] == 1100
     assert "stall" in (latest / lines[0]["rounds_file"]).read_text().splitlines()[0]
     assert HOLDS in (pytester.path / "junit.xml").read_text()

@@ -11,7 +11,7 @@ then a method of every series. No other code compares the name of a kind; a test
 - ``ordered``: several variants, each faster than the one before.
 - ``fades``: a loss is smaller for one pair of variants than for another.
 - ``differs``: a comparison without a claim.
-- ``below``, ``shorter``, ``loses_nothing``: what an event costs; ``claims.repetitions`` has their statistics.
+- ``below``, ``shorter``, ``loses_nothing``, ``returned_by``: about an event; ``claims.repetitions`` has the statistics.
 """
 
 from pytest_dbcluster.claims.kinds.beats import beats
@@ -22,6 +22,7 @@ from pytest_dbcluster.claims.kinds.guards import no_slower_than, same_as
 from pytest_dbcluster.claims.kinds.loses_nothing import loses_nothing
 from pytest_dbcluster.claims.kinds.lower import lower
 from pytest_dbcluster.claims.kinds.ordered import ordered
+from pytest_dbcluster.claims.kinds.returned_by import returned_by
 from pytest_dbcluster.claims.kinds.scales import scales
 from pytest_dbcluster.claims.kinds.shorter import shorter
 
@@ -35,6 +36,7 @@ __all__ = [
     "lower",
     "no_slower_than",
     "ordered",
+    "returned_by",
     "same_as",
     "scales",
     "shorter",

@@ -16,12 +16,15 @@ class Repetitions:
     censored: tuple[bool, ...] = ()
     """For each value, whether it is only a lower bound; empty if none is."""
 
+    texts: tuple[str, ...] = ()
+    """Each value in words; empty for numbers."""
+
     def __len__(self) -> int:
         return len(self.values)
 
     def first(self, count: int) -> Repetitions:
         """The first repetitions."""
-        return Repetitions(self.values[:count], self.censored[:count])
+        return Repetitions(self.values[:count], self.censored[:count], self.texts[:count])
 
     @property
     def most(self) -> tuple[float, ...]:

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 
 from pytest_dbcluster import formatting
 from pytest_dbcluster.claims import wording
-from pytest_dbcluster.claims.claim import UNDECIDED, Outcome, Shape, Verdict
+from pytest_dbcluster.claims.claim import UNDECIDED, Outcome, Verdict
 from pytest_dbcluster.claims.repetitions.kind import RepetitionKind, seconds_text
+from pytest_dbcluster.claims.repetitions.proportion import ProportionKind
 from pytest_dbcluster.claims.repetitions.samples import Repetitions
 
 INDEPENDENT = ", if repetitions are independent"
@@ -51,17 +52,20 @@ def message(
 def error(verdict: Verdict) -> str:
     """What a verdict promises: its error, and on what that rests."""
     kind = verdict.claim.of_kind
-    if kind.shape is Shape.PROPORTION and verdict.ratio:
+    if isinstance(kind, ProportionKind) and verdict.ratio:
         return verdict.reason
-    if kind.shape is Shape.PROPORTION:
+    if isinstance(kind, ProportionKind):
         share = kind.interval_text(verdict.low, verdict.high, ()).rpartition(" .. ")[2]
-        return f"the chance of a loss is below {share} with {wording.level(verdict)} confidence{INDEPENDENT}"
+        sure = f"with {wording.level(verdict)} confidence{INDEPENDENT}"
+        return f"the chance of {kind.an_exception} is below {share} {sure}"
     rests = INDEPENDENT if isinstance(kind, RepetitionKind) and kind.independent else ""
     return f"this verdict is wrong at most 1 time in {1 / verdict.alpha:.0f}{rests}"
 
 
 def _values(name: str, own: Repetitions, metric: str, unit: str) -> list[str]:
     """A line with every value, and a line about lower bounds if there are any."""
+    if own.texts:
+        return [f"{metric.partition(':')[0]} of {name}: {', '.join(own.texts)}"]
     texts = [
         f"{'> ' if number < len(own.censored) and own.censored[number] else ''}{_text(value, unit)}"
         for number, value in enumerate(own.values)

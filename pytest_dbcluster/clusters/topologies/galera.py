@@ -56,6 +56,7 @@ class Galera(Topology):
 
     elects_writers = True
     donor: Mapping[str, str] = {"wsrep_local_state_comment": "Donor/Desynced"}
+    ways_back = ("IST", "SST")
 
     def __init__(self) -> None:
         self._name = f"dbcluster_{secrets.token_hex(6)}"
@@ -184,9 +185,10 @@ class Galera(Topology):
 
         MariaDB logs that an SST was received for an IST too, so its other lines count.
         """
+        ist, sst = self.ways_back
         if "Proceeding with SST" in log:
-            return "SST"
-        return "IST" if re.search(r"Receiving IST: *[1-9]", log) else ""
+            return sst
+        return ist if re.search(r"Receiving IST: *[1-9]", log) else ""
 
     def problems(self, nodes: Sequence[Node]) -> list[str]:
         """Return the wrong status variables of each node: not as in ``SYNCED``, or another cluster size."""

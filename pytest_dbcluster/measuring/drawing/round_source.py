@@ -103,6 +103,10 @@ class RoundSource(abc.ABC):
         """
         return False
 
+    def ways_back(self, variant: int) -> Sequence[str]:
+        """The ways in which a node of a variant can get what it missed, such as ``IST``; empty if it does not say."""
+        return ()
+
     def permit(self, metric: str) -> None:  # noqa: B027 (by default every metric is permitted)
         """Raise ConfigError for a metric or counter that the workload does not have on these variants."""
 

@@ -71,7 +71,7 @@ def _draw_values(axes: Any, record: ClaimRecord) -> None:
     names = list(record.rounds)
     for number, name in enumerate(names):
         given, values = style(number), rounds_csv.values(record, name)
-        ended = [not (one.outage and one.outage.censored) for one in record.rounds[name]]
+        ended = [not (one.outage and one.outage.is_lower_bound(record.metric)) for one in record.rounds[name]]
         for whole, face in ((True, given.colour), (False, "none")):
             shown = [value for value, end in zip(values, ended, strict=True) if end is whole]
             places = [len(names) - 1 - number] * len(shown)

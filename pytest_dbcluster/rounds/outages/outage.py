@@ -18,6 +18,7 @@ from pytest_dbcluster.rounds.outages.load_times import LoadTimes, TimedErrors
 SHORTEST = 0.1  # seconds of a gap that counts as time without a commit
 USUAL_GAPS = 5  # it also has to be this many times as long as the usual gap
 RAMP = 1  # seconds at the begin of the load that do not count for its usual rate
+CENSORED = ("stall", "without_commit", "read_stall")  # figures that end with the load if the stall does
 PER_SECOND = 10  # parts of a second in ``commits_by_tenth``
 
 
@@ -140,6 +141,23 @@ class Outage:
     def lost_or_invented(self) -> int | None:
         """Transactions that are lost or invented; None for a workload that keeps no books."""
         return None if self.books is None else self.books.lost + self.books.invented
+
+    @property
+    def way_back(self) -> str:
+        """How the node got what it missed, such as ``IST``; ``nothing missed`` if the node did not say."""
+        return (self.returned.how if self.returned else "") or "nothing missed"
+
+    def figure(self, metric: str) -> float:
+        """A metric of events (``metrics.OF_EVENTS``) as a number; nan if the repetition has no such figure."""
+        name, _, way = metric.partition(":")
+        back = self.returned
+        of_return = {"returned": back and back.seconds, "returned_by": back and float(back.how == way)}
+        value = of_return[name] if name in of_return else self.lost_or_invented if name == "lost" else vars(self)[name]
+        return math.nan if value is None else float(value)
+
+    def is_lower_bound(self, metric: str) -> bool:
+        """Whether this figure would be larger if the load had not ended."""
+        return self.censored and metric in CENSORED
 
 
 def measure(times: LoadTimes, event_at: float, *, event: str = "", node: str = "") -> Outage:

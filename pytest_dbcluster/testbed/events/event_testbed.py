@@ -60,6 +60,10 @@ class EventTestbed(Testbed):
             _check_proxy(one, variant)
             _check_endpoint(one, variant, workload)
 
+    def ways_back(self, variant: int) -> Sequence[str]:
+        """Those of its topology."""
+        return self.variants[variant].topology.ways_back
+
     def _draw(self, variant: int, block: int, position: int, began: float) -> Round:
         """One repetition. A cluster that runs alone has no other rounds before it."""
         running = self._prepare(variant, 0)

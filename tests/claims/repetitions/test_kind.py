@@ -101,29 +101,6 @@ def test_only_whole_blocks_compare():
     assert "14 or 21" in kind.refuses(claim, 7, 0.0001)
 
 
-def loses_nothing(lost, times=6):
-    """The verdict on the numbers of lost transactions."""
-    claim = kinds.loses_nothing()
-    return claim.of_kind.judge(claim, [Repetitions(tuple(lost))], times, ALPHA)
-
-
-def test_a_single_loss_refutes():
-    """At once, without more repetitions."""
-    found = loses_nothing([0.0, 3.0])
-
-    assert (found.outcome, found.pairs, found.ratio) == (Outcome.FAILS, 2, 0.5)
-    assert "3 transactions" in found.reason
-
-
-def test_no_loss_has_a_bound_and_is_not_never():
-    """After six repetitions a loss in up to 39 % of the events is possible."""
-    found = loses_nothing([0.0] * 6)
-
-    assert loses_nothing([0.0] * 5) is None
-    assert (found.outcome, wording.estimate(found)) == (Outcome.HOLDS, "0 % of the events (0 .. 39 %)")
-    assert wording.level(found) == "95 %"
-
-
 def test_seconds_are_rounded_to_their_side_of_the_bound():
     """A stall of 7.999 s is not shown as the bound of 8 s."""
     assert seconds_text(7.999, [8.0]) == "7.999"
@@ -143,7 +120,7 @@ def test_the_kinds_of_events_are_no_ratios():
     """Charts of ratios leave them out."""
     found = {name for name, kind in KINDS.items() if not kind.is_ratio}
 
-    assert found == {"below", "loses_nothing", "shorter"}
+    assert found == {"below", "loses_nothing", "returned_by", "shorter"}
     assert all(isinstance(KINDS[name], RepetitionKind) for name in found)
     assert {KINDS[name].shape for name in found} == {Shape.DURATION, Shape.PROPORTION}
 
@@ -156,6 +133,7 @@ def test_a_claim_is_written_as_a_test_calls_it():
     assert of_nine.call(("galera3",), "stall") == 'galera3.below("stall", 8, share=0.9)'
     assert kinds.shorter(2).call(("PT2S", "galera3"), "stall") == 'PT2S.shorter("stall", than=galera3, seconds=2)'
     assert kinds.loses_nothing().call(("galera3",), "lost") == "galera3.loses_nothing()"
+    assert kinds.returned_by().call(("galera3",), "returned_by:IST") == 'galera3.returned_by("IST")'
 
 
 def test_a_true_median_on_the_bound_is_rarely_missed():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import math
+import re
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -44,6 +45,7 @@ FROM {STATISTICS} WHERE member_id = @@server_uuid"""
 CHANNELS = """\
 SELECT channel_name FROM performance_schema.replication_applier_configuration
 WHERE channel_name IN ('group_replication_applier', 'group_replication_recovery')"""
+RECOVERY = re.compile("Distributed recovery will transfer data using: (Incremental|Cloning)")  # in the error log
 THROTTLING = "component_group_replication_flow_control_stats"  # in every edition since MySQL 9.7
 NO_STATISTICS = f"has no row in {STATISTICS}: it has joined no group since its start"
 

@@ -46,6 +46,7 @@ class GroupReplication(Topology):
     """The members of one group: single-primary unless the spec sets group_replication_single_primary_mode=OFF."""
 
     elects_writers = True
+    ways_back = ("incremental", "clone")
     adoption: Mapping[str, object] = {"adoptFromGR": True}
 
     def __init__(self) -> None:
@@ -208,6 +209,12 @@ class GroupReplication(Topology):
                 f"node {node.name} could not join its group{taken}: {start.error or 'it keeps retrying'}; the last "
                 f"lines of its error log ({node.log}):\n    {log}"
             )
+
+    def how_joined(self, log: str) -> str:
+        """Return ``clone`` for a copy of a member, ``incremental`` for the missing transactions from a binlog."""
+        incremental, clone = self.ways_back
+        found = members.RECOVERY.findall(log)
+        return {"Incremental": incremental, "Cloning": clone}[found[-1]] if found else ""
 
     def counting(self, node: Node, living: Sequence[Node]) -> list[str]:
         """Return the living members whose view still has the lost node; none if they have no majority to expel it."""
