@@ -323,6 +323,13 @@ REASONS: tuple[Reason, ...] = (
         do="Use a larger times= of measure.event, or another bound. The message has every value.",
         example="the interval of 11 repetitions contains the bound of the claim",
     ),
+    _inconclusive(
+        "event-budget-used",
+        "budget of {seconds} s for events (--db-event-budget): {n} took {used} s, the next block of {m} needs {more} s",
+        means="The next block of repetitions does not fit into the budget, and those so far do not decide.",
+        do="Use a larger --db-event-budget, or a smaller times= of measure.event.",
+        example="budget of 60 s for events (--db-event-budget): 7 repetitions took 51 s, the next block of 1 needs 7 s",
+    ),
     _void(
         "event-not-proven",
         "the event is not proven: {message}",

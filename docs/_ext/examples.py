@@ -35,6 +35,7 @@ OPTIONS: Mapping[str, str] = {
     "--db-cnf-root": "copy-of-db1",
     "--db-max-pairs": "40",
     "--db-budget": "300",
+    "--db-event-budget": "10m",
     "--db-run-budget": "3600",
     "--db-wait": "2h",
     "--db-alpha": ".0001",

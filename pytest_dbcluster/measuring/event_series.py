@@ -18,6 +18,7 @@ from pytest_dbcluster.errors import ConfigError, Inconclusive
 from pytest_dbcluster.formatting import quantity
 from pytest_dbcluster.measuring import remarks
 from pytest_dbcluster.measuring.answer import Answer, Compared
+from pytest_dbcluster.measuring.drawing import reach
 from pytest_dbcluster.measuring.drawing.blocks import BlockPlan
 from pytest_dbcluster.measuring.measurement import Measurement
 from pytest_dbcluster.measuring.question import Question
@@ -187,9 +188,8 @@ def _ask(question: Question, measurement: Measurement, times: int) -> Answer:
     drawing, over = measurement.drawing, ""
     if not measurement.pairs:
         drawing.begin()
-    while (decided := _judge(question, measurement, times)) is None and not over:
+    while (decided := _judge(question, measurement, times)) is None and not (over := _time_is_over(measurement)):
         drawing.draw(question.variants)
-        over = measurement.source.notice() or measurement.rules.run_over()
     measurement.claims.begin_try(question)
     if decided is None:
         if not measurement.pairs:
@@ -199,6 +199,15 @@ def _ask(question: Question, measurement: Measurement, times: int) -> Answer:
     drawing.check()
     measurement.claims.add(answer := _answer(question, decided, measurement))
     return answer
+
+
+def _time_is_over(measurement: Measurement) -> str:
+    """Why no other repetition may begin; empty while it may."""
+    source, rules, blocks = measurement.source, measurement.rules, measurement.drawing.blocks
+    used = [done.wall for several in (*blocks.rounds, *blocks.void) for done in several]
+    upcoming = blocks.next_pairs * len(blocks.rounds)
+    beyond = reach.out_of_event_budget(used, upcoming, source.usual_seconds, rules.event_budget)
+    return source.notice() or beyond or rules.run_over()
 
 
 def _judge(question: Question, measurement: Measurement, times: int) -> Verdict | None:

@@ -35,7 +35,9 @@ def from_here(path: str) -> str:
 def add_options(group: Callable[[str], Add]) -> None:
     """Add all options ``--db-...``. group: makes the group of options with a title, and returns its ``addoption``."""
     _add_servers(group("database clusters: what to measure"))
-    _add_rounds(group("database clusters: how long, and how sure"))
+    rounds = group("database clusters: how long, and how sure")
+    _add_budgets(rounds)
+    _add_rounds(rounds)
     _add_places(group("database clusters: where"))
     add_ssh_options(group(f"database clusters: {SSH_TITLE}"))
     add_ec2_options(group(f"database clusters: {EC2_TITLE}"))
@@ -69,7 +71,7 @@ def _add_servers(add: Add) -> None:
     )
 
 
-def _add_rounds(add: Add) -> None:
+def _add_budgets(add: Add) -> None:
     add(
         "--db-budget",
         metavar="TIME",
@@ -77,10 +79,19 @@ def _add_rounds(add: Add) -> None:
         f"(default {BUDGETS['quick']:g}s; profile paper: {BUDGETS['paper']:g}s); overrides the mark budget of a test",
     )
     add(
+        "--db-event-budget",
+        metavar="TIME",
+        help="maximum time of all repetitions of one measure.event, such as 10m; claims without a verdict by then are "
+        "inconclusive (default: no limit)",
+    )
+    add(
         "--db-run-budget",
         metavar="TIME",
         help="maximum time of the whole run, such as 45m or 2h; claims without a verdict by then are inconclusive",
     )
+
+
+def _add_rounds(add: Add) -> None:
     add(
         "--db-max-pairs",
         type=int,

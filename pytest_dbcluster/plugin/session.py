@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pytest_dbcluster import formatting, redaction
+from pytest_dbcluster import redaction
 from pytest_dbcluster.clusters import kept
 from pytest_dbcluster.clusters.dialects.lookup import numbers
 from pytest_dbcluster.errors import ConfigError, DBClusterError, ProvisionError, Unsupported
@@ -41,7 +41,7 @@ from pytest_dbcluster.reporting.resume.earlier_tries import EarlierTries
 from pytest_dbcluster.reporting.resume.recall import CurveRecall, Recall, earlier_rounds
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
 from pytest_dbcluster.testbed import comparability
-from pytest_dbcluster.testbed.events import event_runner, event_testbed
+from pytest_dbcluster.testbed.events import event_testbed
 from pytest_dbcluster.testbed.events.event_testbed import EventTestbed
 from pytest_dbcluster.testbed.pool import LEAVE_SECONDS, open_pool
 from pytest_dbcluster.testbed.resolution import ReleaseLacks
@@ -155,9 +155,7 @@ class DBSession:
             seed=self.settings.seed,
             across_durability=call.across_durability,
         )
-        repetitions = call.times * len(each)
-        expected = formatting.duration(event_runner.USUAL_SECONDS * repetitions)
-        self.report.line(f"{made.load}: {formatting.quantity(repetitions, 'repetition')}, about {expected}")
+        made.announce(call.times * len(each), self.settings.event_budget)
         return made
 
     def _recall(self, testbed: Testbed, loads: Sequence[object], call: MeasureCall) -> Recall:
@@ -165,7 +163,7 @@ class DBSession:
         own, item = self.settings, call.item
         asked = Asked(item.nodeid, own.profile, self._repeat(item), own.provisioner, call.swept)
         options: tuple[object, ...] = (own.profile, own.provisioner, own.alpha, own.max_pairs, budgets.of(item, own))
-        options += (*own.machines, *([call.times] if call.times else []))
+        options += (*own.machines, *([call.times, own.event_budget] if call.times else []))
         return Recall(testbed, loads, asked, Conditions(options, self._machine), self.earlier, self.report)
 
     @functools.cached_property

@@ -89,6 +89,9 @@ class Settings:
     budget: float
     """Maximum measured seconds of a claim."""
 
+    event_budget: float
+    """Maximum seconds of all repetitions of one measurement of events; infinite for no limit."""
+
     run_budget: float | None
     """Seconds of the whole run; None for no limit."""
 
@@ -174,6 +177,7 @@ class Settings:
             results=root / (DEFAULT_RESULTS if option.db_results is None else option.db_results),
             max_pairs=option.db_max_pairs,
             budget=_time("--db-budget", option.db_budget) or BUDGETS[option.db_profile],
+            event_budget=_time("--db-event-budget", option.db_event_budget) or math.inf,
             run_budget=run_budget(_time("--db-run-budget", option.db_run_budget), elsewhere),
             alpha=option.db_alpha,
             seed=random_seed() if option.db_seed is None else option.db_seed,
@@ -189,8 +193,16 @@ class Settings:
         """The options that limit the drawing of rounds."""
         from pytest_dbcluster.measuring.drawing.rules import Rules
 
-        left = self._remaining_seconds
-        return Rules(self.seed, self.alpha, self.max_pairs, self.budget, self.run_over, left, self.fixed_seed)
+        return Rules(
+            self.seed,
+            self.alpha,
+            self.max_pairs,
+            self.budget,
+            self.event_budget,
+            self.run_over,
+            self._remaining_seconds,
+            self.fixed_seed,
+        )
 
     def _remaining_seconds(self) -> float:
         return math.inf if self.run_budget is None else self.run_budget - (time.monotonic() - self.began)

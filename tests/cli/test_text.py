@@ -19,6 +19,7 @@ ROOMS = ("testbed", "workloads", "clusters", "hosts", "releases", "system", "mea
 # Options of a test run whose texts cannot reach compare, and why.
 UNREACHED = {
     "--db-keep": "compare leaves no servers running",
+    "--db-event-budget": "compare has no events",
     "--db-run-budget": "compare has no budget of a run",
     "--db-seed": "a fixed seed is a remark of a test's message",
     "--db-parity": "compare takes variants of unlike durability",

@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from pytest_dbcluster import reasons
 from pytest_dbcluster.claims.claim import Outcome
 from pytest_dbcluster.errors import ClaimFailed, ConfigError, Inconclusive, SeriesVoid
 from pytest_dbcluster.measuring.event_series import plan
@@ -116,6 +117,33 @@ def test_seconds_until_a_node_is_back_are_a_duration():
     for claim in (lambda: paused.below("returned", 8), lambda: paused.returned_by("IST")):
         with pytest.raises(ConfigError, match="a repetition has no such value: no node left the cluster"):
             claim()
+
+
+def test_a_budget_ends_the_repetitions():
+    """A block that would exceed it does not begin; the claim is inconclusive, and says what it needs."""
+    [galera] = series("galera3", times=6, event_budget=50.0)
+    answer = galera.below("stall", 8)
+
+    assert len(drawn(galera)) == 2
+    assert answer.verdict.outcome is Outcome.INCONCLUSIVE
+    said = "budget of 50 s for events (--db-event-budget): 2 repetitions took 40 s, the next block of 1 needs 20 s"
+    assert missing(answer.message, said, "it needs a larger --db-event-budget") == []
+    assert [one.name for one in reasons.find(answer.verdict.reason)] == ["event-budget-used"]
+
+
+def test_a_loss_within_the_budget_refutes():
+    """A claim that its repetitions decide needs no other ones."""
+    [galera] = series("galera3", times=6, event_budget=25.0, outages=lambda variant, number: outage(lost=1))
+
+    assert galera.loses_nothing().verdict.outcome is Outcome.FAILS
+
+
+def test_a_budget_below_the_first_block_draws_nothing():
+    """The expected seconds count before the first repetition, of a whole block for two variants."""
+    usual, quick = series("usual", "quick", event_budget=349.0, usual_seconds=25.0)
+    with pytest.raises(Inconclusive, match=r"the next block of 14 needs 350 s; nothing was drawn"):
+        quick.shorter("stall", than=usual)
+    assert drawn(quick) == []
 
 
 def test_a_void_repetition_is_drawn_again():

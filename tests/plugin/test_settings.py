@@ -99,6 +99,8 @@ def test_paper_rounds_have_time_for_a_verdict(read):
     """Eight pairs of rounds of half a minute take eight minutes; what was asked for stays."""
     assert (read().budget, read("--db-profile=paper").budget) == (120.0, 1200.0)
     assert read("--db-profile=paper", "--db-budget=9").budget == 9.0
+    assert read("--db-event-budget=10m").rules().event_budget == 600.0
+    assert read().event_budget == float("inf")
 
 
 @pytest.mark.parametrize(

@@ -45,6 +45,7 @@ class FakeEvents(FakeSource):
     """Repetitions with the figures ``outages(variant, number)``; number: of the repetition of this variant, from 0."""
 
     outages: Callable[[int, int], Outage] = lambda variant, number: outage()
+    usual_seconds: float = 0.0
     ways: tuple[str, ...] = ("IST", "SST")
 
     def ways_back(self, variant: int) -> tuple[str, ...]:
@@ -58,9 +59,10 @@ class FakeEvents(FakeSource):
         return dataclasses.replace(done, wall=20.0, outage=self.outages(variant, number))
 
 
-def series(*names, times=7, outages=None, keeps_books=True, finished=None, **fields):
+def series(*names, times=7, outages=None, keeps_books=True, finished=None, event_budget=float("inf"), **fields):
     """The series of these variants. outages: (variant, number) -> figures; finished: gets each answer that is read."""
+    rules = Rules(seed=7, cap=times, budget=float("inf"), event_budget=event_budget)
     source = FakeEvents(names, lambda variant: 15.0, load=LOAD, outages=outages or (lambda *_: outage()), **fields)
     heard = {"finished": finished} if finished else {}
-    made = Measurement(source, Rules(seed=7, cap=times, budget=float("inf")), plan=plan(len(names), times), **heard)
+    made = Measurement(source, rules, plan=plan(len(names), times), **heard)
     return event_series_of(made, times, keeps_books=keeps_books)

@@ -55,7 +55,7 @@ class Shorter(RepetitionKind):
         """After each block."""
         return permutation.LOOKS
 
-    def needs(self, verdict: Verdict) -> str:
+    def needed_times(self, verdict: Verdict) -> str:
         """The next number of repetitions, or another bound."""
         larger = [look for look in self.looks(1) if look > verdict.pairs]
         return f"times={larger[0]}, or another bound" if larger else "another bound"

@@ -11,6 +11,8 @@ from pytest_dbcluster import formatting
 from pytest_dbcluster.claims.claim import Claim, Kind, Outcome, Shape, Verdict
 from pytest_dbcluster.claims.repetitions.samples import Repetitions
 
+BUDGET = "--db-event-budget"  # the option that limits the seconds of all repetitions of one measure.event
+
 
 class RepetitionKind(Kind):
     """A kind of claim about an event. The number of repetitions is fixed before the first one."""
@@ -60,6 +62,10 @@ class RepetitionKind(Kind):
         return ""
 
     def needs(self, verdict: Verdict) -> str:
+        """More repetitions, or a larger budget if it ended them."""
+        return f"a larger {BUDGET}" if BUDGET in verdict.reason else self.needed_times(verdict)
+
+    def needed_times(self, verdict: Verdict) -> str:
         """More repetitions, which narrow the interval."""
         return f"more repetitions, such as times={2 * max(1, verdict.pairs)}, or another bound"
 

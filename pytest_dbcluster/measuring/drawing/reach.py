@@ -7,10 +7,13 @@ numbers, so a claim without a chance ends before a cluster starts.
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Callable, Sequence
 
 from pytest_dbcluster.claims import critical_values
 from pytest_dbcluster.claims.claim import Claim
+from pytest_dbcluster.claims.repetitions.kind import BUDGET
+from pytest_dbcluster.formatting import quantity
 from pytest_dbcluster.rounds import round_length
 from pytest_dbcluster.rounds.round import Round
 
@@ -115,6 +118,21 @@ def out_of_budget(used: float, budget: float, name: str, pairs: int, upcoming: i
         left = f"its next {upcoming} pairs would take longer than the {budget - used:.0f} s left"
         return f"budget of {budget:.4g} s of measured time ({name}): {left}"
     return ""
+
+
+def out_of_event_budget(used: Sequence[float], upcoming: int, usual: float, budget: float) -> str:
+    """Why a budget allows no other block of repetitions of an event; empty while it does.
+
+    used: the seconds of each repetition so far. upcoming: the repetitions of the next block. usual: the expected
+    seconds of a repetition before the first one has run; later their mean counts.
+    """
+    needed = upcoming * (statistics.fmean(used) if used else usual)
+    if math.fsum(used) + needed <= budget:
+        return ""
+    return (
+        f"budget of {budget:.4g} s for events ({BUDGET}): {quantity(len(used), 'repetition')} took "
+        f"{math.fsum(used):.0f} s, the next block of {upcoming} needs {needed:.0f} s"
+    )
 
 
 def fastest_round(blocks: Sequence[Sequence[Round]], numbers: Sequence[int]) -> float:

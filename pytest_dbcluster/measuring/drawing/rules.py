@@ -27,6 +27,9 @@ class Rules:
     budget: float = 120.0
     """The maximum measured seconds of a claim."""
 
+    event_budget: float = math.inf
+    """The maximum seconds of all repetitions of one measurement of events."""
+
     run_over: Callable[[], str] = lambda: ""
     """Returns why the whole run must draw no more, such as its used time; empty while it may."""
 

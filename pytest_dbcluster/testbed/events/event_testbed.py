@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import random
 import time
 from collections.abc import Mapping, Sequence
 
+from pytest_dbcluster import formatting
 from pytest_dbcluster.claims import block_order
+from pytest_dbcluster.claims.repetitions.kind import BUDGET
 from pytest_dbcluster.clusters.events.event import Event
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.formatting import Report
@@ -32,6 +35,7 @@ class EventTestbed(Testbed):
     """
 
     __test__ = False
+    usual_seconds = event_runner.USUAL_SECONDS
 
     def __init__(
         self,
@@ -52,6 +56,7 @@ class EventTestbed(Testbed):
         super().__init__(loads, variants, pool, profile, progress, across_durability=across_durability, instances=1)
         self._events = [one for one in events for _ in range(len(variants) // len(events))]
         self._seed = seed
+        self._planned = 0
         self.load = str(workload) if several else f"{workload}, {event}"
         if self.arrival_rate and self.arrival_rate.rate is None:
             raise ConfigError(f"{workload}: measure.event needs a rate in operations a second, not a share")
@@ -59,6 +64,20 @@ class EventTestbed(Testbed):
             one.check(variant.spec, variant.topology)
             _check_proxy(one, variant)
             _check_endpoint(one, variant, workload)
+
+    def announce(self, repetitions: int, budget: float) -> None:
+        """Print the expected time of so many repetitions, and again after the first one. budget: their maximum."""
+        self._planned = repetitions
+        expected = formatting.duration(self.usual_seconds * repetitions)
+        most = "" if math.isinf(budget) else f", at most {formatting.duration(budget)} ({BUDGET})"
+        self._progress(f"{self.load}: {formatting.quantity(repetitions, 'repetition')}, about {expected}{most}")
+
+    def _learn_seconds(self, seconds: float) -> None:
+        """Print the expected time of the other repetitions after the first one, which took so many seconds."""
+        others, self._planned = self._planned - 1, 0
+        if others > 0:
+            left = f"{seconds:.0f} s; the other {others} take about {formatting.duration(others * seconds)}"
+            self._progress(f"{self.load}: the first repetition took {left}")
 
     def ways_back(self, variant: int) -> Sequence[str]:
         """Those of its topology."""
@@ -88,7 +107,9 @@ class EventTestbed(Testbed):
         except event_runner.NotWhole as error:
             cluster.dirty = str(error)
             done = round_runner.void_round(str(error), variant=name, block=block, position=position)
-        return dataclasses.replace(done, wall=time.monotonic() - began)
+        done = dataclasses.replace(done, wall=time.monotonic() - began)
+        self._learn_seconds(done.wall)
+        return done
 
 
 def outliving(workload: Workload) -> Workload:

@@ -29,11 +29,11 @@ def short(monkeypatch):
     monkeypatch.setattr(event_runner, "JITTER_SECONDS", 0.5)
 
 
-def source(pool, load, event, *specs):
+def source(pool, load, event, *specs, progress=lambda line: None):
     """The round source of these repetitions."""
     several = len(event) if isinstance(event, dict) else 1
     variants = [pool.resolution.resolve(spec) for spec in specs] * several
-    return EventTestbed(load, event, variants, pool, "quick", lambda line: None, seed=5)
+    return EventTestbed(load, event, variants, pool, "quick", progress, seed=5)
 
 
 def test_a_killed_server_stalls_its_load_until_it_is_back(shared):
@@ -57,11 +57,16 @@ def test_a_killed_server_stalls_its_load_until_it_is_back(shared):
 
 
 def test_nothing_costs_less_than_a_pause(shared):
-    """Two events on one cluster: the control is the noise floor."""
-    made = source(shared, WRITE, {"pause": Pause("writer", 1.5), "none": Nothing()}, ONE)
+    """Two events on one cluster: the control is the noise floor. The expected time is learned from the first event."""
+    lines = []
+    made = source(shared, WRITE, {"pause": Pause("writer", 1.5), "none": Nothing()}, ONE, progress=lines.append)
+    made.announce(14, 60.0)
     pause, none = (made.round(number, block=0, position=number) for number in (0, 1))
     made.check()
 
+    assert lines[0] == f"{WRITE}: 14 repetitions, about 6 min, at most 60 s (--db-event-budget)"
+    [learned] = [line for line in lines if "the first repetition took" in line]
+    assert "the other 13 take about" in learned
     assert made.names == ["pause", "none"]
     assert made.load == str(WRITE)
     assert pause.outage.stall >= 1.4
