@@ -129,7 +129,10 @@ METRICS: Mapping[str, str] = {
     "stall": 'galera.below("stall", 8)',
     "without_commit": 'quick.shorter("without_commit", than=usual, seconds=1)',
     "read_stall": 'galera.below("read_stall", 1)',
+    "below_half": 'none.shorter("below_half", than=kill)',
+    "missing": 'quick.shorter("missing", than=usual, seconds=2)',
     "returned": 'galera.below("returned", 30)',
+    "without_redundancy": 'galera.below("without_redundancy", 60)',
     "lost": "galera.loses_nothing()",
     "returned_by": 'galera.returned_by("IST")',
 }

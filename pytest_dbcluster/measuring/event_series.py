@@ -76,9 +76,15 @@ class EventSeries:
 
         It needs ``times=6`` for a 95 % interval, and ``times=11`` for an error of at most .0005. With ``share=.9`` it
         needs ``times=36`` and ``times=73``. The repetitions must be independent. metric: a duration in seconds, such as
-        ``stall``, ``without_commit``, ``read_stall`` or ``returned``.
+        ``stall``, ``without_commit``, ``read_stall``, ``returned`` or ``without_redundancy``.
         """
         _check_metric(metric)
+        if metric in metrics.NEED_CONTROL:
+            raise ConfigError(
+                f"below({metric!r}): it depends on how steady the load is, so it needs a control in the same order: "
+                f'event, none = measure.event(workload, {{"event": ..., "none": Nothing()}}, on=spec), then '
+                f"none.shorter({metric!r}, than=event)"
+            )
         if not isinstance(share, int | float) or isinstance(share, bool) or not 0 < share < 1:
             raise ConfigError(f"below(share={share!r}): it must be a number, 0 < share < 1; .9 is nine of ten events")
         return self._claim(dataclasses.replace(kinds.below(seconds), share=float(share)), None, metric)
@@ -88,7 +94,7 @@ class EventSeries:
         """Claim that a duration is shorter than with another variant, by more than so many seconds.
 
         An exact permutation test, with an error of at most .0005 for any noise. It needs ``times=7``, 14 or 21. metric:
-        as in ``below``.
+        as in ``below``, or ``below_half`` or ``missing``, which compare the load with its rate before the event.
         """
         _check_metric(metric)
         if not isinstance(than, EventSeries) or than.measurement is not self.measurement:

@@ -26,12 +26,26 @@ QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "p999": 0.999}
 NAMES = (*SPEEDS, *QUANTILES)
 # Metrics of a repetition of an event (``Outage``), with their unit. Only claims about events have them.
 OF_EVENTS: Mapping[str, str] = MappingProxyType(
-    {"stall": "s", "without_commit": "s", "read_stall": "s", "returned": "s", "lost": "", "returned_by": ""}
+    {
+        "stall": "s",
+        "without_commit": "s",
+        "read_stall": "s",
+        "below_half": "s",
+        "missing": "s",
+        "returned": "s",
+        "without_redundancy": "s",
+        "lost": "",
+        "returned_by": "",
+    }
 )
+NEED_CONTROL = ("below_half", "missing")  # they depend on how steady the load is, so only two variants compare them
 NO_FIGURE: Mapping[str, str] = MappingProxyType(  # why a repetition has no such figure
     {
         "read_stall": "no transaction of the load only reads",
-        **dict.fromkeys(("returned", "returned_by"), "no node left the cluster, or none came back"),
+        **dict.fromkeys(NEED_CONTROL, "the load had no usual rate before the event"),
+        **dict.fromkeys(
+            ("returned", "without_redundancy", "returned_by"), "no node left the cluster, or none came back"
+        ),
     }
 )
 # Metric -> its meaning in one sentence, for the reference.
@@ -48,7 +62,10 @@ MEANINGS: Mapping[str, str] = MappingProxyType(
         "stall": "The longest time between two commits of writing transactions, from the event on.",
         "without_commit": "The sum of all times between two such commits of at least .1 s and five usual ones.",
         "read_stall": "The longest time between two commits of transactions that only read, from the event on.",
+        "below_half": "The time with less than half of the usual rate, from the event on.",
+        "missing": "Commits that are missing until the usual rate is back, in seconds of the usual load.",
         "returned": "The time from the start of the node that left until the cluster was whole again.",
+        "without_redundancy": "The time from the event until the cluster was whole again, if a node left it.",
         "lost": "Acknowledged transactions that are missing after the event, and transactions that nobody wrote.",
         "returned_by": "Whether the node came back in the way after the colon, such as `returned_by:IST`.",
     }

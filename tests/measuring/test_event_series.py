@@ -146,6 +146,23 @@ def test_a_budget_below_the_first_block_draws_nothing():
     assert drawn(quick) == []
 
 
+@pytest.mark.parametrize("metric", ["below_half", "missing"])
+def test_the_rate_of_a_load_is_compared_with_a_control(metric):
+    """Alone it says nothing, and the message says how to measure a control."""
+    kill, none = series("kill", "none", outages=lambda variant, number: outage(6.0 - 5.9 * variant))
+    with pytest.raises(ConfigError, match=rf"it needs a control .*none\.shorter\('{metric}', than=event\)"):
+        kill.below(metric, 8)
+
+    assert none.shorter(metric, than=kill, seconds=2)
+
+
+def test_what_is_missing_until_the_load_ends_is_a_lower_bound():
+    """It never makes a claim hold."""
+    kill, none = series("kill", "none", outages=lambda variant, number: outage(6.0 - 5.9 * variant, back_at=None))
+
+    assert none.shorter("missing", than=kill).verdict.outcome is Outcome.INCONCLUSIVE
+
+
 def test_a_void_repetition_is_drawn_again():
     """Its place in a block stays."""
     [galera] = series("galera3", times=6, voids=("", "the event is not proven: it still runs"))

@@ -36,6 +36,10 @@ def outage(stall=6.1, *, lost=0, censored=False, **changes):
         "books": Books(1100, lost, 0, 1, 0),
         "marks": {"ended": 0.02, "evicted": 6.0},
         "returned": Returned(5.2, "IST"),
+        "below_half": stall + 0.3,
+        "missing": stall,
+        "back_at": stall + 0.2,
+        "without_redundancy": 14.5,
     }
     return Outage(**{**given, **changes})
 

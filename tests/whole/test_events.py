@@ -96,7 +96,7 @@ def test_an_event_is_shown_wherever_claims_are(pytester, monkeypatch):
             "*holds * stall of quick is 3.00 s shorter than that of galera3*",
         ]
     )
-    assert missing(page, HOLDS, "6.10 .. 6.14 s", "whole again, s", "5.2 IST", "galera3 loses no acknowledged") == []
+    assert missing(page, HOLDS, "6.10 .. 6.14 s", "node back in, s", "5.2 IST", "galera3 loses no acknowledged") == []
     assert missing(page, "the node of galera3 returns by IST", "another way back is below 24 %") == []
     assert missing(summary, 'galera3.below("stall", 8)', "6.12 s (6.10 .. 6.14 s)", "about events", "0 .. 24 %") == []
     assert [line["kind"] for line in lines] == ["below", "loses_nothing", "returned_by", "shorter", "below"]

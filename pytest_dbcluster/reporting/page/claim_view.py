@@ -33,11 +33,14 @@ OUTAGE = (
     "stall, s",
     "begins, s",
     "without commit, s",
+    "below half, s",
+    "missing, s",
     "commits/s before",
     "lost and invented",
     "unknown",
     "connections lost",
-    "whole again, s",
+    "node back in, s",
+    "without redundancy, s",
 )
 
 
@@ -312,11 +315,13 @@ def _outage_cells(found: Outage) -> tuple[str, ...]:
         f"{'> ' if found.censored else ''}{found.stall:.2f}",
         f"{found.stall_at:.2f}",
         f"{found.without_commit:.2f}",
+        *(NOTHING if value is None else f"{value:.1f}" for value in (found.below_half, found.missing)),
         words.figure(found.usual.rate),
         f"{books.lost} and {books.invented} of {books.acknowledged}" if books else NOTHING,
         str(found.unknown),
         str(found.connections_lost),
         f"{returned.seconds:.1f} {returned.how}".strip() if returned else NOTHING,
+        NOTHING if found.without_redundancy is None else f"{found.without_redundancy:.1f}",
     )
 
 

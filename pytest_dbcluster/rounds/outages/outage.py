@@ -3,6 +3,9 @@
 A *gap* is the time between two commits of writing transactions that follow each other. The first gap begins at the
 event, the last one ends with the load. The *stall* is the longest gap. If it is the last one, nobody
 knows how long it would have become: it is *censored*, and its value is a lower bound.
+
+Other figures compare the load with its usual rate before the event. They depend on how steady the load is, so only a
+comparison with a control, in random order, says what the event costs.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ from pytest_dbcluster.rounds.outages.load_times import LoadTimes, TimedErrors
 SHORTEST = 0.1  # seconds of a gap that counts as time without a commit
 USUAL_GAPS = 5  # it also has to be this many times as long as the usual gap
 RAMP = 1  # seconds at the begin of the load that do not count for its usual rate
-CENSORED = ("stall", "without_commit", "read_stall")  # figures that end with the load if the stall does
+CENSORED = ("stall", "without_commit", "read_stall", "below_half")  # figures that end with the load if the stall does
 PER_SECOND = 10  # parts of a second in ``commits_by_tenth``
 
 
@@ -137,6 +140,21 @@ class Outage:
     logged: tuple[str, ...] = ()
     """The [ERROR] lines of the servers."""
 
+    below_half: float | None = None
+    """Seconds with less than half of the usual rate, counted in tenths; None without a usual rate."""
+
+    missing: float | None = None
+    """Commits that are missing until the usual rate is back, in seconds of the usual load; None without a usual rate.
+    """
+
+    back_at: float | None = None
+    """When the usual rate was back: a second after the stall began that was not slower than ``usual.low``. None if the
+    load ended before, so that ``missing`` is a lower bound.
+    """
+
+    without_redundancy: float | None = None
+    """Seconds until the cluster was whole again; None if no node left it."""
+
     @property
     def lost_or_invented(self) -> int | None:
         """Transactions that are lost or invented; None for a workload that keeps no books."""
@@ -157,11 +175,11 @@ class Outage:
 
     def is_lower_bound(self, metric: str) -> bool:
         """Whether this figure would be larger if the load had not ended."""
-        return self.censored and metric in CENSORED
+        return self.back_at is None if metric == "missing" else self.censored and metric in CENSORED
 
 
 def measure(times: LoadTimes, event_at: float, *, event: str = "", node: str = "") -> Outage:
-    """The figures of a load through an event. The fields after ``first_tenth`` keep their defaults.
+    """The figures of a load through an event. The fields that other sources know keep their defaults.
 
     event_at: seconds since 1970. Raises ValueError for an event outside of the load.
     """
@@ -175,6 +193,7 @@ def measure(times: LoadTimes, event_at: float, *, event: str = "", node: str = "
     least = max(SHORTEST, USUAL_GAPS * (0.0 if math.isnan(usual.gap) else usual.gap))
     reads = times.moments(reading=True)
     tenths, first = _by_tenth(writes, at, times.seconds)
+    below_half, missing, back_at = _against_usual(tenths[-first:-1], usual, sum(stall) - at)
     return Outage(
         event=event,
         node=node,
@@ -189,6 +208,9 @@ def measure(times: LoadTimes, event_at: float, *, event: str = "", node: str = "
         errors=tuple(dataclasses.replace(one, seconds=round(one.seconds - at, 3)) for one in times.errors),
         commits_by_tenth=tenths,
         first_tenth=first,
+        below_half=below_half,
+        missing=missing,
+        back_at=back_at,
     )
 
 
@@ -208,6 +230,24 @@ def usual_load(writes: Sequence[float], until: float) -> UsualLoad:
         gap=statistics.median(gaps) if gaps else math.nan,
         longest_gap=max(gaps, default=math.nan),
     )
+
+
+def _against_usual(
+    after: Sequence[int], usual: UsualLoad, stalled_until: float
+) -> tuple[float | None, float | None, float | None]:
+    """``below_half``, ``missing`` and ``back_at``.
+
+    after: the commits in each whole tenth after the event. stalled_until: the end of the stall, in seconds since the
+    event.
+    """
+    if not usual.rate > 0:
+        return None, None, None
+    seconds = range(math.ceil(stalled_until * PER_SECOND), len(after) - PER_SECOND + 1)  # by their first tenth
+    back = next((first for first in seconds if sum(after[first : first + PER_SECOND]) >= usual.low), None)
+    until = len(after) if back is None else back
+    missing = until / PER_SECOND - sum(after[:until]) / usual.rate
+    below_half = sum(2 * PER_SECOND * count < usual.rate for count in after) / PER_SECOND
+    return below_half, max(0.0, missing), None if back is None else back / PER_SECOND
 
 
 def _gaps(moments: Sequence[float], at: float, end: float) -> list[tuple[float, float]]:

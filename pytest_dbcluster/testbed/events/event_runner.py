@@ -20,7 +20,7 @@ from pytest_dbcluster.clusters.events.event import Event, Happened
 from pytest_dbcluster.clusters.servers.node import Node
 from pytest_dbcluster.errors import ProvisionError, WorkloadError
 from pytest_dbcluster.rounds.outages import outage
-from pytest_dbcluster.rounds.outages.outage import Books, Outage, Returned
+from pytest_dbcluster.rounds.outages.outage import Outage
 from pytest_dbcluster.rounds.round import Round, RunResult
 from pytest_dbcluster.testbed.timeline import Askers
 from pytest_dbcluster.workloads.until_stopped import RunsUntilStopped, StoppedLoad, UntilStopped
@@ -32,7 +32,7 @@ RECOVERY_SECONDS = 120.0  # after this time the stall is censored
 USUAL_SECONDS = 25.0  # of a repetition, for the expected time
 POLL = 0.25
 ANSWER_SECONDS = 5.0  # of a server, for its count of rows
-LOOKS, WRITING = 8, 4  # the load has recovered if it wrote between so many of the last looks
+LOOKS, WRITING = 12, 8  # the load has recovered if it wrote between so many of the last looks
 SETTLED_SECONDS = 120.0  # until all nodes must have applied everything
 # Statuses that a load changes, by whether it writes. MySQL has the first ones, and its own queries change the others.
 STATUSES = {
@@ -60,11 +60,24 @@ def repeat(load: Workload, setting: Setting, event: Event, coin: random.Random, 
     try:
         returned = event.restore(cluster, happened)
         wait.until(cluster.problems, f"cluster {cluster.spec} after {event}", seconds=SETTLED_SECONDS)
+        if returned:
+            happened.marks.setdefault("whole", time.time() - happened.at)
         wait.until(cluster.backlog, f"cluster {cluster.spec} after {event}", seconds=SETTLED_SECONDS)
     except ProvisionError as error:
         raise NotWhole(_why_not_whole(event, cluster, error)) from error
     books = stopped.balance() if stopped.balance else None
-    return _round(stopped, happened, event, cluster, returned, books, **of_round)
+    figures = _figures(stopped, happened, event, cluster)
+    whole = figures.marks["whole"] if returned else None
+    figures = dataclasses.replace(figures, books=books, returned=returned, without_redundancy=whole)
+    make: Callable[..., Round] = Round
+    return make(
+        **of_round,
+        outcome=stopped.result,
+        wall=0.0,
+        started=stopped.times.began,
+        void=_why_void(happened, stopped.result),
+        outage=figures,
+    )
 
 
 def _through(
@@ -153,34 +166,15 @@ def _wait_recovered(work: _Work, running: Running) -> None:
             return
 
 
-def _round(
-    stopped: StoppedLoad,
-    happened: Happened,
-    event: Event,
-    cluster: Cluster,
-    returned: Returned | None,
-    books: Books | None,
-    **of_round: object,
-) -> Round:
-    result, ledger = stopped.result, stopped.result.ledger
-    figures: Outage = dataclasses.replace(
+def _figures(stopped: StoppedLoad, happened: Happened, event: Event, cluster: Cluster) -> Outage:
+    ledger = stopped.result.ledger
+    return dataclasses.replace(
         outage.measure(stopped.times, happened.at, event=str(event), node=happened.node),
         failed=ledger.total.failed if ledger else 0,
         unknown=ledger.total.unknown if ledger else 0,
         connections_lost=stopped.connections_lost,
-        books=books,
         marks={name: round(seconds, 3) for name, seconds in happened.marks.items()},
-        returned=returned,
         logged=_error_lines(event, cluster),
-    )
-    make: Callable[..., Round] = Round
-    return make(
-        **of_round,
-        outcome=result,
-        wall=0.0,
-        started=stopped.times.began,
-        void=_why_void(happened, result),
-        outage=figures,
     )
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from pytest_dbcluster.rounds.outages import outage
 from pytest_dbcluster.rounds.outages.load_times import LoadTimes, TimedErrors
+from tests.support import outages
 
 BEGAN = 1000.0
 
@@ -119,6 +120,61 @@ def test_commits_by_tenth_are_placed_around_the_event():
     assert sum(found.commits_by_tenth) == 350
     assert found.commits_by_tenth[51 : 51 + 9] == (0,) * 9
     assert found.commits_by_tenth[51 + 10] == 5
+
+
+def test_a_stall_is_missing_in_full_and_below_half_all_the_time():
+    """The rate is back when the load commits again."""
+    found = outage.measure(load((0, 5), (11, 20)), BEGAN + 5)
+
+    assert found.below_half == pytest.approx(6.0)
+    assert found.missing == pytest.approx(6.0)
+    assert found.back_at == pytest.approx(6.0, abs=0.1)
+    assert not found.is_lower_bound("missing")
+
+
+def test_a_slow_recovery_is_missing_in_part():
+    """After 6 s without a commit, 2 s at half of the rate miss one more second; half of the rate is not below half."""
+    slow = LoadTimes(BEGAN, 20.0, {"order": commits((0, 5)) + commits((11, 13), every=40) + commits((13, 20))})
+    found = outage.measure(slow, BEGAN + 5)
+
+    assert (found.back_at, found.missing) == (pytest.approx(8.0), pytest.approx(7.0))
+    assert 6.0 <= found.below_half <= 7.5
+
+
+def test_a_rate_that_is_not_back_bounds_what_is_missing():
+    """The load ended before, so more may be missing."""
+    slow = LoadTimes(BEGAN, 20.0, {"order": commits((0, 5)) + commits((11, 20), every=40)})
+    found = outage.measure(slow, BEGAN + 5)
+
+    assert found.back_at is None
+    assert found.missing == pytest.approx(6.0 + 4.5, abs=0.1)
+    assert (found.is_lower_bound("missing"), found.is_lower_bound("stall")) == (True, False)
+
+
+def test_without_a_usual_rate_nothing_is_known_to_be_missing():
+    """There is nothing to compare with."""
+    found = outage.measure(load((4, 20)), BEGAN + 0.5)
+
+    assert (found.below_half, found.missing, found.back_at) == (None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("metric", "value"),
+    [
+        ("stall", 6.1),
+        ("lost", 3.0),
+        ("returned", 5.2),
+        ("returned_by:IST", 1.0),
+        ("returned_by:SST", 0.0),
+        ("without_redundancy", 14.5),
+    ],
+)
+def test_a_figure_is_a_number(metric, value):
+    """Metrics of events have their name; a field without a value is nan."""
+    assert outages.outage(6.1, lost=3).figure(metric) == value
+    assert metric == "stall" or math.isnan(
+        outages.outage(books=None, returned=None, without_redundancy=None).figure(metric)
+    )
 
 
 @pytest.mark.parametrize("at", [-0.1, 20.1])

@@ -72,6 +72,7 @@ def test_nothing_costs_less_than_a_pause(shared):
     assert pause.outage.stall >= 1.4
     assert none.outage.stall < pause.outage.stall
     assert none.outage.node == ""
+    assert none.outage.without_redundancy is None
 
 
 def test_a_killed_node_of_galera_comes_back_and_no_order_is_lost(shared):
@@ -86,6 +87,9 @@ def test_a_killed_node_of_galera_comes_back_and_no_order_is_lost(shared):
     assert 3 < found.stall < 30
     assert found.marks["ended"] < found.marks["evicted"]
     assert found.returned.how == "IST"
+    assert found.without_redundancy == found.marks["whole"] > found.stall
+    assert found.missing > 3
+    assert found.below_half > 3
     assert found.books.acknowledged > 20
     assert (found.books.lost, found.books.invented) == (0, 0)
 
