@@ -27,8 +27,10 @@ FILES: Mapping[str, str] = {
     "history.jsonl": "The part of the run's history that is about its claims.",
     "github-benchmark.json": "The claims as input of github-action-benchmark, in GitHub Actions or with `--db-github`.",
     "rounds/*.csv": "The rounds of a claim in the order in which they ran, with counters and samples of the machine.",
+    "rounds/*.commits.csv": "Of a claim about an event: the commits in each tenth of a second of each repetition.",
     "rounds/*.jsonl": "The ledger of each round, for workloads that keep one.",
-    "charts/*.svg": "The rounds of a claim over time, and its ratio with the interval at each look.",
+    "charts/*.svg": "The rounds of a claim over time, and its ratio with the interval at each look; "
+    "or the commits around an event, and the value of each repetition.",
     "curves/*.csv": "The points of a sweep: rounds, medians with 95 % intervals, latencies.",
     "curves/*.jsonl": "The ledgers of the rounds of a sweep.",
     "curves/*.svg": "The chart of a sweep.",

@@ -1,7 +1,8 @@
 """The results directory of a run: JSON lines, CSV files, charts, and the closing table as Markdown.
 
 - ``claims.jsonl``, ``curves.jsonl``: one line for each record, see ``schema``.
-- ``rounds/``, ``charts/``: CSV and ledgers of each claim, and its SVG. ``timeline/``: CSV of every second of it.
+- ``rounds/``, ``charts/``: CSV and ledgers of each claim, its commits around an event, and its SVG.
+- ``timeline/``: CSV of every second of a claim.
 - ``curves/``: CSV, ledgers and SVG of each curve.
 - ``logs/TEST/CLUSTER/NODE/``: error log and my.cnf of each node of a cluster that failed.
 - ``summary.md``: the closing table of ``tables/closing.py``.
@@ -41,10 +42,18 @@ LOGS = "logs"
 PAGE, TABLE, ALLURE_PAGE = "index.html", "index.md", "allure.html"
 HISTORY = "history.jsonl"  # the history of the claims of this run
 BENCHMARK = "github-benchmark.json"  # written in GitHub Actions
-FILES = ("rounds_file", "ledgers_file", "chart_file", "timeline_file", "table_file")  # fields of a line
+FILES = ("rounds_file", "ledgers_file", "commits_file", "chart_file", "timeline_file", "table_file")  # fields of a line
 OURS = (
     *(schema.CLAIMS, schema.CURVES, SUMMARY, matrix.FILE, PAGE, TABLE, ALLURE_PAGE, HISTORY, BENCHMARK),
-    *("rounds/*.csv", "rounds/*.jsonl", "charts/*.svg", "curves/*.csv", "curves/*.jsonl", "curves/*.svg"),
+    *(
+        "rounds/*.csv",
+        "rounds/*.commits.csv",
+        "rounds/*.jsonl",
+        "charts/*.svg",
+        "curves/*.csv",
+        "curves/*.jsonl",
+        "curves/*.svg",
+    ),
     "timeline/*.csv",
     *(f"{LOGS}/*/*/*/*.log", f"{LOGS}/*/*/*/my.cnf"),
 )
@@ -75,9 +84,14 @@ class ResultFiles:
         return self.rounds.with_suffix(".jsonl")
 
     @property
+    def commits(self) -> Path:
+        """The path of the commits by tenth of a second; there is no such file for claims about rounds."""
+        return self.rounds.with_name(f"{self.rounds.name.removesuffix('.csv')}.commits.csv")
+
+    @property
     def paths(self) -> list[Path]:
         """The paths of all files, of which some may not exist."""
-        return [path for path in (self.rounds, self.ledgers, self.chart, self.timeline) if path]
+        return [path for path in (self.rounds, self.ledgers, self.commits, self.chart, self.timeline) if path]
 
 
 def clear(directory: Path) -> None:
@@ -142,6 +156,8 @@ class Results:
         if kept.timeline and timeline:
             self._write(kept.timeline, timeline)
         self._write(kept.rounds, rounds_csv.as_csv(record))
+        if commits := rounds_csv.commits_csv(record):
+            self._write(kept.commits, commits)
         self._write_ledgers(kept, schema.claim_rounds(record))
         # Write the line before drawing the chart: a failure while drawing must not lose the verdict.
         line = self._add_line(record, kept if claim_chart.drawable(record) else dataclasses.replace(kept, chart=None))
@@ -231,6 +247,7 @@ class Results:
         """Move the files ``theirs`` to the paths ``kept``; return them, without a chart if there is none."""
         self._move(theirs.rounds, kept.rounds)
         self._move(theirs.ledgers, kept.ledgers)
+        self._move(theirs.commits, kept.commits)
         if theirs.timeline and kept.timeline:
             self._move(theirs.timeline, kept.timeline)
         drawn = theirs.chart and kept.chart and self._move(theirs.chart, kept.chart)
@@ -246,7 +263,8 @@ class Results:
 
     def _add_line(self, record: ClaimRecord, kept: ResultFiles) -> int:
         timeline = _if_exists(kept.timeline) if kept.timeline else None
-        rounds, *others = map(self._name, (kept.rounds, _if_exists(kept.ledgers), kept.chart, timeline))
+        files = kept.rounds, _if_exists(kept.ledgers), kept.chart, timeline, _if_exists(kept.commits)
+        rounds, *others = map(self._name, files)
         own = dataclasses.replace(record, run_id=self.run_id)
         return self._append(schema.CLAIMS, schema.claim_line(own, str(rounds), *others))
 

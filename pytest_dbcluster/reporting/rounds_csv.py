@@ -12,6 +12,7 @@ from pytest_dbcluster.claims.pairs import Pairs
 from pytest_dbcluster.measuring import remarks
 from pytest_dbcluster.reporting.records import ClaimRecord
 from pytest_dbcluster.rounds import metrics, pairing
+from pytest_dbcluster.rounds.outages.outage import PER_SECOND
 from pytest_dbcluster.rounds.round import SPEEDS, Round
 
 COLUMNS = (
@@ -100,6 +101,23 @@ def as_csv(record: ClaimRecord) -> str:
         ]
         write(map(_cell, cells))
     return text.getvalue()
+
+
+def commits_csv(record: ClaimRecord) -> str:
+    """A line for each tenth of a second of each repetition of an event, as CSV; empty for a claim about rounds.
+
+    Columns: the variant, the repetition (1-based), the begin of the tenth in seconds since the event, and the commits
+    of writing transactions in it. The last tenth of a repetition is not whole.
+    """
+    text = io.StringIO()
+    write = csv.writer(text, lineterminator="\n").writerow
+    write(["variant", "repetition", "seconds", "commits"])
+    empty = text.tell()
+    for name, rounds in record.rounds.items():
+        for number, one in enumerate((drawn.outage for drawn in rounds), 1):
+            for tenth, commits in enumerate(one.commits_by_tenth, one.first_tenth) if one else ():
+                write([name, number, tenth / PER_SECOND, commits])
+    return text.getvalue() if text.tell() > empty else ""
 
 
 def _of_event(drawn: Round, name: str, load: str) -> object:

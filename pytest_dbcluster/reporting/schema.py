@@ -42,6 +42,7 @@ def claim_line(
     ledgers_file: str | None,
     chart_file: str | None,
     timeline_file: str | None = None,
+    commits_file: str | None = None,
 ) -> bytes:
     """The line of a claim in ``claims.jsonl``, with its line end; files are relative to the results directory."""
     numbers = _numbers(claim_rounds(record))
@@ -65,6 +66,7 @@ def claim_line(
         ledgers_file=ledgers_file,
         chart_file=chart_file,
         timeline_file=timeline_file,
+        commits_file=commits_file,
     )
     return json_text.encode(document)
 

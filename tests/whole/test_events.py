@@ -103,8 +103,12 @@ def test_an_event_is_shown_wherever_claims_are(pytester, monkeypatch):
     assert (lines[0]["baseline"], lines[3]["baseline"]) == ("", "galera3")
     assert lines[0]["rounds"]["galera3"][0]["outage"]["books"]["acknowledged"] == 1100
     assert "stall" in (latest / lines[0]["rounds_file"]).read_text().splitlines()[0]
+    commits = (latest / lines[0]["commits_file"]).read_text().splitlines()
+    assert commits[:3] == ["variant,repetition,seconds,commits", "galera3,1,0.0,1", "galera3,2,0.0,1"]
+    assert (latest / lines[0]["chart_file"]).read_text().count("<svg") == 1
     assert HOLDS in (pytester.path / "junit.xml").read_text()
-    assert any(HOLDS in file.read_text() for file in (pytester.path / "allure").glob("*-result.json"))
+    allure = [file.read_text() for file in (pytester.path / "allure").glob("*-result.json")]
+    assert any(HOLDS in text and "galera3 11" in text and "without redundancy, s" in text for text in allure)
     assert "stall of galera3 is not below 5 s" in (pytester.path / "step.md").read_text()
 
 

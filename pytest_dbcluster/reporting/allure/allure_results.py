@@ -261,6 +261,8 @@ def claim(config: Any, record: ClaimRecord, kept: ResultFiles) -> None:
     allure.attach(record.message, "verdict", allure.attachment_type.TEXT)
     if kept.rounds.exists():
         allure.attach(kept.rounds.read_text(), "rounds", allure.attachment_type.CSV)
+    if kept.commits.exists():
+        allure.attach(kept.commits.read_text(), "commits", allure.attachment_type.CSV)
     if chart:
         allure.attach(chart, "chart", allure.attachment_type.SVG)
     writer.allure_logger.stop_step(

@@ -121,7 +121,9 @@ def _claim(record: ClaimRecord) -> str:
     }
     heading = f"{words.SYMBOLS[state]} {_answer(record)}"
     rows = [(title, text) for title, text in figures.items() if text]
-    return f"<h3>{escape(heading)}</h3>{_table((), rows)}{_table(view.medians.columns, view.medians.rows)}"
+    others = [table for table in (view.medians, view.repetitions) if table]
+    tables = "".join(_table(table.columns, table.rows) for table in others)
+    return f"<h3>{escape(heading)}</h3>{_table((), rows)}{tables}"
 
 
 def _reason_and_advice(why: str) -> str:

@@ -1,4 +1,4 @@
-"""The history of one claim: its ratio in each run with its interval, and where its level changed."""
+"""The history of one claim: its ratio, or its seconds of an event, in each run, and where the level changed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class ChartedRun:
     """The outcome, as in a history's Entry."""
 
     ratio: float
-    """The measured ratio."""
+    """The measured ratio; of an event seconds, or a share of its repetitions."""
 
     low: float
     """The lower end of its interval."""
@@ -44,23 +44,27 @@ def svg(
     machines: Sequence[int],
     name: str = "history",
     label: str = "ratio of speed",
+    *,
+    ratios: bool = True,
 ) -> str | None:
     """The chart of a claim's runs, oldest first; None without matplotlib and for fewer than two runs with a ratio.
 
     changes, machines: the 0-based numbers of the runs that begin a new level, and that ran on another machine. Runs are
-    at equal distances, so two runs of one day are apart. label: the label of the axis of ratios.
+    at equal distances, so two runs of one day are apart. label: the label of the axis. ratios: whether the axis is
+    logarithmic, with a line at 1.
     """
     measured = [run for run in runs if not math.isnan(run.ratio)]
     if len(measured) < 2 or not drawing.available():
         return None
     ends = [end for run in measured for end in (run.ratio, *((run.low, run.high) if _has_bounds(run) else ()))]
-    limits = scales.zero(ends), scales.infinity(ends)
+    limits = (scales.zero(ends), scales.infinity(ends)) if ratios else _finite_ends(ends)
     known = [(at, _within(run, limits)) for at, run in enumerate(runs) if not math.isnan(run.ratio)]
     with drawing.figure(name, (WIDTH, HEIGHT), top=0.34, left=1.0) as drawn:
         axes = drawn.axes[0]
-        scale = scales.ratios([min(max(limits[0], end), limits[1]) for end in ends], ends=limits)
-        drawing.ratio_axis(axes.yaxis, scale)
-        axes.axhline(1, color=SOFT, linewidth=0.8)
+        if ratios:
+            scale = scales.ratios([min(max(limits[0], end), limits[1]) for end in ends], ends=limits)
+            drawing.ratio_axis(axes.yaxis, scale)
+        axes.axhline(float(ratios), color=SOFT, linewidth=0.8)
         axes.plot([at for at, _ in known], [run.ratio for _, run in known], color=SOFT, linewidth=0.8)
         for at, run in known:
             if _has_bounds(run):
@@ -74,6 +78,12 @@ def svg(
         drawing.upright_label(axes, label)
         drawing.legend(axes, 5)
         return drawn.svg()
+
+
+def _finite_ends(ends: Sequence[float]) -> tuple[float, float]:
+    """The smallest and the largest of these values that are finite, and 0."""
+    finite = [0.0, *(end for end in ends if math.isfinite(end))]
+    return min(finite), max(finite)
 
 
 def _has_bounds(run: ChartedRun) -> bool:

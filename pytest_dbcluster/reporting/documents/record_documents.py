@@ -93,6 +93,9 @@ class ClaimDocument(ClaimRecord, FileLine):
     timeline_file: str | None = None
     """The CSV file of every second; None without one."""
 
+    commits_file: str | None = None
+    """The CSV file of the commits in each tenth of a second around the event; None for claims about rounds."""
+
 
 @dataclasses.dataclass(frozen=True)
 class PointDocument(CurvePoint):

@@ -8,12 +8,15 @@ import statistics
 from collections.abc import Mapping
 
 from pytest_dbcluster import formatting
+from pytest_dbcluster.claims import kinds
+from pytest_dbcluster.claims.claim import Kind
 from pytest_dbcluster.reporting import rounds_csv
 from pytest_dbcluster.reporting.documents import json_text
 from pytest_dbcluster.reporting.documents.json_text import FileLine
 from pytest_dbcluster.reporting.documents.run_document import MachineDocument, RunDocument
 from pytest_dbcluster.reporting.history.drift import DriftPoint
 from pytest_dbcluster.reporting.records import ClaimRecord, ClaimSubject, fields_of
+from pytest_dbcluster.rounds import metrics
 
 FORMAT = 1
 KNOWN = json_text.Format(FORMAT, {}, "it stays in the file, and we ignore it", "the run can be added again")
@@ -66,7 +69,7 @@ class Entry(ClaimSubject, SeriesKey, FileLine):
     """``holds``, ``fails`` or ``inconclusive``."""
 
     ratio: float
-    """The ratio of speed, candidate / baseline."""
+    """The ratio of speed, candidate / baseline; of an event the estimate in seconds, or a share of its repetitions."""
 
     low: float
     """The lower end of the ratio's sequential interval."""
@@ -103,13 +106,21 @@ class Entry(ClaimSubject, SeriesKey, FileLine):
         return SeriesKey(**fields_of(SeriesKey, self))
 
     @property
+    def shown_by(self) -> Kind:
+        """A kind of claim whose texts have the unit of ``ratio``, ``low`` and ``high``: a ratio, seconds or a share."""
+        if self.metric.partition(":")[0] not in metrics.OF_EVENTS:
+            return kinds.beats
+        return kinds.below if metrics.unit(self.metric) else kinds.loses_nothing
+
+    @property
     def point(self) -> DriftPoint:
         """The log ratio with its error."""
         return DriftPoint(_log(self.ratio), self.error)
 
     def speed(self, variant: str) -> DriftPoint:
-        """The log of a variant's median, relative to the run's anchor; nan if either is missing."""
+        """The log of a variant's median, relative to the run's anchor; nan if either is missing, and for an event."""
         median, anchor = self.medians.get(variant, math.nan), self.anchor or math.nan
+        median = median if self.shown_by.is_ratio else math.nan
         return DriftPoint(_log(median / anchor), self.error / math.sqrt(2))
 
 

@@ -7,6 +7,7 @@ import math
 from collections.abc import Collection, Sequence
 
 from pytest_dbcluster import formatting
+from pytest_dbcluster.claims.claim import Shape
 from pytest_dbcluster.reporting.history.drift import LEAST, Drift, DriftPoint, drift
 from pytest_dbcluster.reporting.history.entry import Entry
 from pytest_dbcluster.reporting.history.history_file import History
@@ -32,10 +33,12 @@ class JudgedClaim:
     def line(self) -> str:
         """A warning in one sentence, with the command that answers it."""
         percent = f"{100 * math.expm1(self.drift.change):+.0f} %"
-        now = formatting.ratio(self.entry.ratio)
+        kind = self.entry.shown_by
+        now, before = (kind.figure_text(value, ()) for value in (self.entry.ratio, self.before))
         runs = f"in the last {self.drift.runs} runs"
         if self.subject == RATIO:
-            what = f"the ratio is {now}, {percent} against {formatting.ratio(self.before)} {runs}"
+            measured = "the ratio" if kind.is_ratio else self.entry.metric
+            what = f"{measured} is {now}, {percent} against {before} {runs}"
         else:
             what = f"{self.subject} changed by {percent} relative to the anchor, from its level {runs}"
         where = f"{self.entry.load}, {self.entry.release}"
@@ -86,11 +89,10 @@ def _level(points: Sequence[DriftPoint]) -> list[DriftPoint]:
 def lines(found: Sequence[JudgedClaim]) -> list[str]:
     """The warnings, and how many claims have too few runs to be judged."""
     warnings = [f"DRIFT: {item.line}" for item in found if item.drift.warns]
-    few = sum(not item.drift.has_enough_runs for item in found if item.subject == RATIO)
-    if few:
-        claims = sum(item.subject == RATIO for item in found)
+    comparable = [item for item in found if item.subject == RATIO and item.entry.shown_by.shape is not Shape.PROPORTION]
+    if few := sum(not item.drift.has_enough_runs for item in comparable):
         warnings.append(
-            f"history: {few} of {formatting.quantity(claims, 'claim')} cannot show drift yet, with fewer than {LEAST} "
-            "earlier runs"
+            f"history: {few} of {formatting.quantity(len(comparable), 'claim')} cannot show drift yet, with fewer than "
+            f"{LEAST} earlier runs"
         )
     return warnings

@@ -9,7 +9,6 @@ import math
 import time
 from collections.abc import Iterator, Sequence
 
-from pytest_dbcluster import formatting
 from pytest_dbcluster.errors import Unsupported
 from pytest_dbcluster.formatting import file_name
 from pytest_dbcluster.reporting.charts import drawing
@@ -65,8 +64,11 @@ class ClaimHistory:
             for when, entry in zip(self.times(), self.entries, strict=True)
         ]
         metric = self.last.metric
-        label = "ratio of speed" if metrics.unit(metric) else f"ratio of {metric}"
-        return chart.svg(runs, [change.first for change in self.changes], self.machines, name, label)
+        ratios = self.last.shown_by.is_ratio
+        of = "speed" if metrics.unit(metric) else metric
+        label = f"ratio of {of}" if ratios else metrics.label(metric)
+        changes = [change.first for change in self.changes]
+        return chart.svg(runs, changes, self.machines, name, label, ratios=ratios)
 
     def times(self) -> list[str]:
         """When each run began, in local time: its date, or if two runs have the same date, with the time of day."""
@@ -124,9 +126,15 @@ def table(history: History, wanted: str = "") -> str:
         compared = next(one for one in judge(history, [last.run]) if one.entry == last and one.subject == RATIO)
         before, change = "-", "too few runs"
         if compared.drift.has_enough_runs:
-            before, change = formatting.ratio(compared.before), f"{100 * math.expm1(compared.drift.change):+.0f} %"
+            before, change = (
+                last.shown_by.figure_text(compared.before, ()),
+                f"{100 * math.expm1(compared.drift.change):+.0f} %",
+            )
         drifted = f"{change} DRIFT" if compared.drift.warns else change
-        ratio = formatting.with_interval(last.ratio, last.low, last.high, [1.0])
+        kind, limits = last.shown_by, [1.0] if last.shown_by.is_ratio else []
+        ratio = kind.figure_text(last.ratio, limits)
+        if not math.isnan(last.ratio):
+            ratio += f" ({kind.interval_text(last.low, last.high, limits)})"
         rows.append((item.claim_id, item.release, str(len(item.entries)), day(last), ratio, before, drifted))
     return layout.plain(("claim", "release", "runs", "last", "ratio", "before", "change"), rows)
 

@@ -37,6 +37,22 @@ def test_a_ratio_that_fell_is_a_warning_with_the_command_that_answers_it():
     assert line.endswith(" in the last 8 runs; measure both in one run: pytest suites/galera --db-seed=813")
 
 
+def test_a_longer_stall_is_a_warning_in_seconds():
+    """It is compared with the earlier runs of its test, and not with the speed of the anchor."""
+    stalls = [6.1, 6.2, 6.15, 6.1, 6.05, 6.2]
+    found = judged([*stalls, 9.0], metric="stall", anchor=1000.0, error=float("inf"))
+    [line] = guard.lines(found)
+
+    assert ": stall is 9.00 s, +4" in line
+    assert " % against 6.1" in line
+    assert [item.subject for item in found if item.drift.warns] == [guard.RATIO]
+
+
+def test_a_share_of_lost_repetitions_has_no_trend():
+    """It is 0 in healthy runs, so it is not counted among the claims that need more runs."""
+    assert guard.lines(judged([0.0, 0.0], metric="lost")) == []
+
+
 def test_a_level_that_was_not_accepted_warns_in_each_run():
     """A run that drifted is nothing to compare with, so the third slow run is a warning as the first one was."""
     for slow in (1, 2, 3):

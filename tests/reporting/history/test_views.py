@@ -29,6 +29,16 @@ def test_the_table_has_a_row_for_each_claim_and_release():
     assert other.endswith("-       too few runs")
 
 
+def test_a_stall_has_a_trend_in_seconds():
+    """The table and the axis of the chart have its unit."""
+    history = History(tuple(entries([6.1, 6.2], metric="stall", low=6.0, high=6.3)))
+    _, row = views.table(history).splitlines()
+
+    assert " 6.20 s (6.00 .. 6.30 s) " in row
+    if drawing.available():
+        assert ">stall, s<" in views.claims(history)[0].svg("history1")
+
+
 def test_a_step_is_found_and_said_with_its_commit():
     """The first run after it is named."""
     (item,) = views.claims(History(tuple(entries(STEPPED))))
