@@ -12,9 +12,11 @@ from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.reporting import results_directory, rounds_csv
 from pytest_dbcluster.reporting.charts import claim as claim_chart
 from pytest_dbcluster.reporting.charts import drawing
+from pytest_dbcluster.reporting.recording import Asked, claim_record
 from pytest_dbcluster.rounds.histogram import Histogram
 from pytest_dbcluster.rounds.ledger import Ledger, LedgerEntry
 from pytest_dbcluster.rounds.round import RunResult
+from tests.support.outages import series
 from tests.support.pairs import orders
 from tests.support.records import drained, failed, record, undecided
 
@@ -279,6 +281,22 @@ def test_values_follow_the_metric():
     assert rounds_csv.values(record(metric="fsyncs_per_commit"), "galera3") == [3.0] * 12
     with pytest.raises(ConfigError, match="unknown counter 'nothing'"):
         rounds_csv.values(record(metric="nothing"), "galera3")
+
+
+def test_the_commits_around_an_event_are_a_file_of_its_claim(tmp_path):
+    """A line for each tenth of each repetition; it moves with its claim, and a claim about rounds has none."""
+    [galera] = series("galera3", times=6)
+    made = claim_record(galera.loses_nothing(), None, Asked("test_kill.py::test_kill", "quick", "pytest"), 1.0)
+    worker, run = results_directory.Results(tmp_path / "worker"), results_directory.Results(tmp_path / "run")
+    worker.add(made)
+    run.add(record())
+    run.adopt(worker.directory, 1)
+    none, commits = [kept["commits_file"] for kept in lines(run.directory)]
+    head, *rows = (run.directory / commits).read_text().splitlines()
+
+    assert (none, head, len(rows)) == (None, "variant,repetition,seconds,commits", 6 * 3)
+    assert rows[:4] == ["galera3,1,-0.1,21", "galera3,1,0.0,0", "galera3,1,0.1,22", "galera3,2,-0.1,21"]
+    assert not (worker.directory / commits).exists()
 
 
 def test_the_samples_of_every_second_are_a_file_of_the_claim(tmp_path):
