@@ -168,9 +168,10 @@ class Outage:
     def figure(self, metric: str) -> float:
         """A metric of events (``metrics.OF_EVENTS``) as a number; nan if the repetition has no such figure."""
         name, _, way = metric.partition(":")
-        back = self.returned
-        of_return = {"returned": back and back.seconds, "returned_by": back and float(back.how == way)}
-        value = of_return[name] if name in of_return else self.lost_or_invented if name == "lost" else vars(self)[name]
+        value = self.lost_or_invented if name == "lost" else vars(self).get(name)
+        if self.returned:
+            of_return = {"returned": self.returned.seconds, "returned_by": float(self.returned.how == way)}
+            value = of_return.get(name, value)
         return math.nan if value is None else float(value)
 
     def is_lower_bound(self, metric: str) -> bool:
