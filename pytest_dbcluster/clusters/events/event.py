@@ -20,6 +20,8 @@ from pytest_dbcluster.spec import ClusterSpec
 
 WRITER, OTHER = "writer", "other"
 NUMBERED = re.compile(r"node([1-9][0-9]*)")
+# What replicas of MariaDB and MySQL log while their source does not answer.
+WITHOUT_SOURCE = (r"Error reading packet from server", r"[Ee]rror reconnecting to (master|source)")
 WHOLE_SECONDS = 300.0  # until a cluster must be whole again
 UNSEEN_SECONDS = 120.0  # until the peers of a lost node no longer count it
 
@@ -51,7 +53,7 @@ class Happened:
 class Event(abc.ABC):
     """Something that happens to a cluster under load: a frozen dataclass with a short text."""
 
-    errors: ClassVar[Sequence[str]] = ()
+    errors: ClassVar[Sequence[str]] = WITHOUT_SOURCE
     """Patterns of the [ERROR] lines that it causes; they may come after the repetition, and no check fails on them."""
 
     @abc.abstractmethod

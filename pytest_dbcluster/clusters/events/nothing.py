@@ -15,6 +15,8 @@ from pytest_dbcluster.spec import ClusterSpec
 class Nothing(Event):
     """The control: the load runs as it does through an event, and nothing happens."""
 
+    errors = ()
+
     def __str__(self) -> str:
         return "nothing"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import signal
 import time
 from types import SimpleNamespace
@@ -101,6 +102,24 @@ def test_a_killed_server_starts_again(briefly):
     assert Kill().restore(cluster, happened) == happened.returned
     assert node.query("SELECT 1") == [(1,)]
     cluster.new_errors()
+
+
+# As MariaDB 10.11 and MySQL 9.7 logged them when their source was killed.
+OF_REPLICAS = [
+    "[ERROR] Error reading packet from server: Lost connection to server during query (server_errno=2013)",
+    "[ERROR] Slave I/O: error reconnecting to master 'dbcluster@127.0.0.1:21768' - retry-time: 1",
+    "[ERROR] [MY-010557] [Repl] Error reading packet from server for channel '': Lost connection to MySQL server",
+    "[ERROR] [MY-010584] [Repl] Replica I/O for channel '': Error reconnecting to source 'dbcluster@127.0.0.1:29518'.",
+]
+
+
+@pytest.mark.parametrize("line", OF_REPLICAS)
+def test_replicas_without_their_source_are_no_fault_of_an_event(line):
+    """Events declare these lines, the control declares none, and no other line is among them."""
+    for event in (Kill(), Pause("writer", 3)):
+        assert any(re.search(pattern, line) for pattern in event.errors)
+        assert not any(re.search(pattern, "[ERROR] InnoDB: Database page corruption") for pattern in event.errors)
+    assert Nothing.errors == ()
 
 
 class Members:
