@@ -305,4 +305,4 @@ def test_a_tarball_runs_on_instances(machines, run, mysql, tmp_path, monkeypatch
 
     assert [host.machine for host in cluster.hosts] == ["server1", "server2"]
     assert version.startswith(mysql.version)
-    assert charsets.startswith(f"{tmp_path}/cache/pytest-dbcluster/releases/portable-")
+    assert charsets.partition("/portable-")[0].endswith("/programs")
