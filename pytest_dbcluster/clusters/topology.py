@@ -9,7 +9,7 @@ from __future__ import annotations
 import abc
 import dataclasses
 import importlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, Self, runtime_checkable
 
 from pytest_dbcluster import registry, wait
@@ -217,6 +217,10 @@ class Topology(abc.ABC):
         """
         return ""
 
+    def errant(self) -> int:
+        """Return how many transactions only the node had that rejoined last. We have removed them from it."""
+        return 0
+
     def acknowledgement(self, variables: Mapping[str, str], nodes: int) -> str:
         """Return which nodes have a transaction when its commit returns, such as ``certified on all nodes``.
 
@@ -249,6 +253,43 @@ class RestartsAtOnce(Protocol):
 
     def restart_at_once(self, node: Node) -> None:
         """Start the server of a dead node, as a service manager does. Nothing tells the others that it is gone."""
+
+
+Step = Callable[[str], None]  # notes that the step with this name is done
+
+
+@runtime_checkable
+class SwitchesRoles(Protocol):
+    """An optional power of a topology: another node becomes its only writer while all nodes run."""
+
+    def refuses_roles(self, options: Mapping[str, str]) -> str:
+        """Return why a cluster with these options of the spec has no other writer; empty if it can have one."""
+
+    def switch_over(self, new: Node, nodes: Sequence[Node], step: Step, timeout: int | None = None) -> None:
+        """Make a node the writer in place of the one that is it now. No transaction is lost.
+
+        timeout: seconds until running transactions are ended, if the servers can do that. Raises ProvisionError.
+        """
+
+
+@runtime_checkable
+class Promotes(SwitchesRoles, Protocol):
+    """An optional power of a topology: a replica becomes the writer after the loss of the writer."""
+
+    def remember_roles(self, nodes: Sequence[Node]) -> None:
+        """Read the variables of each node's role for ``take_over``, while the writer still answers. Raises SQLError."""
+
+    def most_advanced(self, lost: Node, nodes: Sequence[Node]) -> Node:
+        """Return the running replica that lacks no transaction of another one, after all have applied what they have.
+
+        They receive nothing more from ``lost``. Raises ProvisionError.
+        """
+
+    def take_over(self, new: Node, nodes: Sequence[Node]) -> None:
+        """Make this replica the writer in place of a lost one. Other running replicas follow it.
+
+        Raises ProvisionError.
+        """
 
 
 @dataclasses.dataclass(frozen=True)

@@ -262,6 +262,6 @@ def _figures(variants: Sequence[Compared]) -> list[str]:
         rates = ", ".join(f"{one.usual.rate:.0f}" for one in found)
         lost = sum(one.connections_lost for one in found)
         lines.append(f"{variant.name}: commits a second before the event {rates}; {quantity(lost, 'connection')} lost")
-        back = [f"{one.returned.seconds:.1f} s {one.returned.how}".strip() for one in found if one.returned]
+        back = [str(one.returned) for one in found if one.returned]
         lines += [f"{variant.name}: whole again after {', '.join(back)}"] if back else []
     return lines

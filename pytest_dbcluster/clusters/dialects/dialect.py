@@ -12,8 +12,7 @@ from pytest_dbcluster.clusters.dialects.implied_options import ImpliedOption
 class ReplicationDialect:
     """Replication by GTID of one vendor's servers: options, statements and statuses.
 
-    Statements may contain ``{executed}``, the result of the statement ``executed`` on the primary, and ``{primary}``,
-    the primary's server_id.
+    The statement ``lacking`` contains ``{executed}``, a GTID position.
     """
 
     every: Mapping[str, str]
@@ -54,11 +53,17 @@ class ReplicationDialect:
     executed: str
     """The statement that returns the GTID position up to which a primary has committed."""
 
+    received: str
+    """The column with the GTID position up to which the receiver has received."""
+
     lacking: str
     """The statement that returns the part of ``{executed}`` that a replica must still apply; empty for nothing."""
 
-    errant: str
-    """The statement that returns a replica's transactions that its primary does not have; empty for none."""
+    history: str
+    """The statement that returns all GTIDs of a server, for ``gtid_sets.lacking``."""
+
+    demote: str
+    """The statement after which a former primary may follow another server from its own position; empty for none."""
 
     health: str
     """The statement that returns the pairs ``read_only`` and ``replicating``, each ON or OFF."""

@@ -61,11 +61,12 @@ _REPLICATION = ReplicationDialect(
     applying_error=("last_sql_errno", "last_sql_error"),
     seconds_behind="seconds_behind_master",
     executed="SELECT @@global.gtid_binlog_pos",
+    received="gtid_io_pos",
     lacking="SELECT IF(MASTER_GTID_WAIT('{executed}', 0) = 0, '', CONCAT('{executed}, is at ', "
     "IF(@@global.gtid_slave_pos = '', 'none', @@global.gtid_slave_pos)))",
-    # gtid_binlog_state has one GTID (domain-server-sequence) for each server that wrote.
-    errant="SELECT TRIM(BOTH ',' FROM REGEXP_REPLACE(CONCAT(',', @@global.gtid_binlog_state), "
-    "',[0-9]+-{primary}-[0-9]+', ''))",
+    history="SELECT @@global.gtid_binlog_state",
+    # A primary does not count its own transactions in gtid_slave_pos. MASTER_DEMOTE_TO_SLAVE needs 10.10.
+    demote="SET GLOBAL gtid_slave_pos = @@global.gtid_binlog_pos",
     health="SELECT 'read_only', IF(@@global.read_only, 'ON', 'OFF') UNION ALL SELECT 'replicating', variable_value "
     "FROM information_schema.global_status WHERE variable_name = 'SLAVE_RUNNING'",
     worker_errors="",

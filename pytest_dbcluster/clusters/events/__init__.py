@@ -2,9 +2,10 @@
 
 - ``event``: the base class ``Event``, what it returns, and which node it happens to.
 - ``faults/``: faults, one file each.
+- ``roles/``: another node becomes the writer.
 - ``nothing``: the control, in which nothing happens.
 
 An event proves from the servers and the kernel that it happened. A repetition without this proof is void.
 """
 
-__all__ = ["event", "faults", "nothing"]
+__all__ = ["event", "faults", "nothing", "roles"]

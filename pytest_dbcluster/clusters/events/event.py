@@ -142,4 +142,5 @@ def rejoin(node: Node, cluster: Cluster, *, at_once: bool = False) -> Returned:
     else:
         topology.rejoin(node, cluster.members)
     wait.until(cluster.problems, f"cluster {cluster.spec} with {node.name}", seconds=WHOLE_SECONDS)
-    return Returned(time.monotonic() - began, cluster.topology.how_joined(node.log_text(seen)))
+    seconds, how = time.monotonic() - began, cluster.topology.how_joined(node.log_text(seen))
+    return Returned(seconds, how, cluster.topology.errant())

@@ -1,6 +1,6 @@
 """Node: one server on one host, with its my.cnf, process, control connection and error log.
 
-``Node.configure`` is the only code that writes a my.cnf. It works on every kind of host.
+``Node.write_options`` is the only code that writes a my.cnf. It works on every kind of host.
 """
 
 from __future__ import annotations
@@ -106,6 +106,15 @@ class Node:
         last = {name: needed.get(name, value) for name, value in own.items()}
         others = {**self.dialect.preset, **self.release.server_options, **merge(needed, options)}
         self.options = {name: value for name, value in others.items() if name not in own} | last
+        self.write_options()
+
+    def change_options(self, changes: Mapping[str, str | None]) -> None:
+        """Change server options in ``self.options``; None removes one. ``write_options`` writes them."""
+        changed = {**self.options, **changes}
+        self.options = {name: value for name, value in changed.items() if value is not None}
+
+    def write_options(self) -> None:
+        """Write ``self.options`` to the node's my.cnf; a running server keeps its options. Raises ProvisionError."""
         lines = [path_options.cnf_line(name, value) for name, value in self.options.items()]
         client = [f"{name} = {value}" for name, value in self.release.client_options.items()]
         client += [argument.removeprefix("--") for argument in self.dialect.plain]

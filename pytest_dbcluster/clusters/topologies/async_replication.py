@@ -1,6 +1,7 @@
 """Asynchronous replication: a commit returns when the primary has it; replicas receive it later.
 
 A node has the options ``preset`` and ``every`` of its ``ReplicationDialect``, its server_id and its read-only setting.
+The first node is the primary until the roles change: ``switch_over`` while all nodes run, ``take_over`` after a loss.
 """
 
 from __future__ import annotations
@@ -8,23 +9,43 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from pytest_dbcluster import wait
-from pytest_dbcluster.clusters.dialects import release_mixes
+from pytest_dbcluster.clusters.dialects import gtid_sets, release_mixes
+from pytest_dbcluster.clusters.dialects.gtid_sets import GtidInterval
 from pytest_dbcluster.clusters.dialects.release_mixes import NodeVersion
+from pytest_dbcluster.clusters.servers.data_template import OWN_FILES
 from pytest_dbcluster.clusters.servers.health import Health
 from pytest_dbcluster.clusters.servers.node import ADMIN, Node, of_each
 from pytest_dbcluster.clusters.servers.variables import same
-from pytest_dbcluster.clusters.topology import Pulse, Topology
+from pytest_dbcluster.clusters.topology import Pulse, Step, Topology
 from pytest_dbcluster.errors import ConfigError, ProvisionError
 
 LATER = "one server, replicas later"  # which nodes have a commit that does not wait for replicas
 RECONNECT = ("STOP REPLICA IO_THREAD", "START REPLICA IO_THREAD")
+CAUGHT_UP_SECONDS = 300.0  # until a replica must have applied what it has received
+BINLOG_OPTIONS = ("log_bin", "log_slave_updates", "log_replica_updates")  # a replica needs them to become the primary
 
 
 class PrimaryAndReplicas(Topology):
-    """A primary and its replicas: the base class of such topologies. The first node is always the primary."""
+    """A primary and its replicas: the base class of such topologies."""
 
     name = ""
     minimum_nodes = 2
+    ways_back = ("GTID", "rebuild")
+
+    def __init__(self) -> None:
+        self._primary = ""  # its name; empty for the first node
+        self._running: dict[str, Mapping[str, str]] = {}  # by node, the running variables of its role
+        self._joined = ""  # how the last node joined
+        self._errant: Sequence[GtidInterval] = ()  # transactions that only this node had
+
+    def primary(self, nodes: Sequence[Node]) -> Node:
+        """Return the primary: the first node, until the roles change."""
+        return next((node for node in nodes if node.name == self._primary), nodes[0])
+
+    def replicas(self, nodes: Sequence[Node]) -> list[Node]:
+        """Return the replicas, in order."""
+        primary = self.primary(nodes)
+        return [node for node in nodes if node is not primary]
 
     def wrong_size(self, nodes: int) -> str:
         """Return why this number of nodes is too small: a primary needs at least one replica."""
@@ -47,7 +68,7 @@ class PrimaryAndReplicas(Topology):
 
     def role(self, node: Node, peers: Sequence[Node]) -> Mapping[str, str]:
         """Return the options that make a node the primary, or a replica."""
-        return dict.fromkeys(node.dialect.replication.read_only, "OFF" if node is peers[0] else "ON")
+        return dict.fromkeys(node.dialect.replication.read_only, "OFF" if node is self.primary(peers) else "ON")
 
     def form(self, nodes: Sequence[Node]) -> None:
         """Start all servers at once, then point the replicas at the primary.
@@ -59,7 +80,7 @@ class PrimaryAndReplicas(Topology):
             node.start()
         with wait.threads(len(nodes)) as starting:
             list(starting.map(Node.wait_answering, nodes))
-            list(starting.map(lambda replica: follow(replica, nodes[0]), nodes[1:]))
+            list(starting.map(lambda replica: follow(replica, self.primary(nodes)), self.replicas(nodes)))
 
     def demands(self, node: Node, nodes: Sequence[Node]) -> Mapping[str, str]:
         """Return the options that the user's must not contradict: those of replication and of the role."""
@@ -71,7 +92,7 @@ class PrimaryAndReplicas(Topology):
             for option, needed in self.demands(node, nodes).items():
                 given = node.options.get(option, needed)
                 if not same(needed, given):
-                    role = "primary" if node is nodes[0] else "replica"
+                    role = "primary" if node is self.primary(nodes) else "replica"
                     raise ConfigError(
                         f"option {option}={given} contradicts {self.name}: its {role} {node.name} needs "
                         f"{option}={needed}; remove it from options and my.cnf"
@@ -80,29 +101,140 @@ class PrimaryAndReplicas(Topology):
     def rejoin(self, node: Node, nodes: Sequence[Node]) -> None:
         """Start the node again. A replica continues at its last position; the replicas of a primary reconnect.
 
+        A former primary becomes a replica by GTID. If it has errant transactions, it first gets a copy of the
+        primary's data directory. The primary stops for this time.
+
         If the primary's host lost its power, its connections stayed open. Without this, replicas would wait for it up
         to slave_net_timeout, 60 s. They reconnect before anyone writes. If the primary has lost transactions that they
         have (sync_binlog=0), they stop with an error now. Later, other transactions would have the same GTIDs.
         """
+        self._joined, self._errant = "", ()
+        node.write_options()
         node.start()
-        if node is nodes[0]:
-            node.wait_answering()
-            for replica in nodes[1:]:
+        node.wait_answering()
+        primary = self.primary(nodes)
+        if node is primary:
+            for replica in self.replicas(nodes):
                 if replica.running:
                     for statement in RECONNECT:
                         replica.query(statement, wait.SLOW_SECONDS)
+            return
+        by_gtid, rebuild = self.ways_back
+        self._joined = by_gtid
+        if not node.records(node.dialect.replication.status):
+            self._errant = errant(node, primary)
+            if self._errant:
+                self._joined = rebuild
+                _copy_data(primary, node)
+            _demote(node, primary)
+        elif self._primary:  # it may follow the primary of before
+            node.query("STOP REPLICA", wait.SLOW_SECONDS)
+            follow(node, primary)
+
+    def how_joined(self, log: str) -> str:
+        """Return ``GTID`` for a replica, ``rebuild`` for a node with new data, empty for a primary."""
+        return self._joined
+
+    def errant(self) -> int:
+        """Return how many transactions only the node had that rejoined last. We have removed them from it."""
+        return sum(interval.size for interval in self._errant)
+
+    def refuses_roles(self, options: Mapping[str, str]) -> str:
+        """Return why no replica can become the primary: it writes no binlog of what it applies."""
+        off = [name for name in BINLOG_OPTIONS if same("OFF", options.get(name, "ON"))]
+        off += [name for name in options if name.startswith("skip_log")]
+        return f"a replica cannot become the primary with the option {off[0]}" if off else ""
+
+    def switch_over(self, new: Node, nodes: Sequence[Node], step: Step, timeout: int | None = None) -> None:
+        """Make a replica the primary: the old one accepts no more writes, the new one catches up, and takes over.
+
+        The old primary then follows the new one. The servers have no timeout. Raises ProvisionError.
+        """
+        old = self.primary(nodes)
+        self.remember_roles(nodes)
+        for name in reversed(old.dialect.replication.read_only):
+            old.query(f"SET GLOBAL {name} = ON", wait.SLOW_SECONDS)
+        step("read only")
+        wait.until(lambda: _behind(new, old, position(old)), f"replica {new.name}", seconds=CAUGHT_UP_SECONDS)
+        step("caught up")
+        self._exchange_options(old, new, nodes)
+        self._promote(new, old)
+        step("promoted")
+        old.write_options()
+        _set_variables(old, self._running[new.name])
+        _demote(old, new)
+        self._lead_others(new, old, nodes)
+
+    def most_advanced(self, lost: Node, nodes: Sequence[Node]) -> Node:
+        """Return the running replica that lacks no transaction of another one, after all have applied what they have.
+
+        They receive nothing more from the lost primary. Raises ProvisionError.
+        """
+        replicas = [node for node in self.replicas(nodes) if node.running]
+        if not replicas:
+            raise ProvisionError(f"no replica of {lost.name} runs")
+        of_each(replicas, lambda replica: replica.query("STOP REPLICA IO_THREAD", wait.SLOW_SECONDS))
+
+        wait.until(
+            lambda: [line for lines in of_each(replicas, _unapplied_part) for line in lines],
+            f"the replicas of {lost.name}",
+            seconds=CAUGHT_UP_SECONDS,
+        )
+        positions = [position(replica) for replica in replicas]
+        for replica in replicas:
+            lacking = replica.dialect.replication.lacking
+            if not any(_value(replica, lacking, executed=executed) for executed in positions):
+                return replica
+        raise ProvisionError(f"each replica of {lost.name} lacks transactions of another one")
+
+    def take_over(self, new: Node, nodes: Sequence[Node]) -> None:
+        """Make this replica the primary in place of a lost one. The other running replicas follow it.
+
+        The my.cnf of the lost primary has a replica's options from its next start on. Raises ProvisionError.
+        """
+        old = self.primary(nodes)
+        self._exchange_options(old, new, nodes)
+        self._promote(new, old)
+        self._lead_others(new, old, nodes)
+
+    def remember_roles(self, nodes: Sequence[Node]) -> None:
+        """Read the variables of each node's role. A variant may have changed them since the start. Raises SQLError."""
+        names = "', '".join({name: "" for node in nodes for name in self.role(node, nodes)})
+        statement = f"SHOW GLOBAL VARIABLES WHERE Variable_name IN ('{names}')"
+        found = of_each(nodes, lambda node: node.pairs(statement))
+        self._running = {node.name: values for node, values in zip(nodes, found, strict=True)}
+
+    def _exchange_options(self, old: Node, new: Node, nodes: Sequence[Node]) -> None:
+        """Exchange the roles of two nodes, and the options of these roles."""
+        names = list({**self.role(old, nodes), **self.role(new, nodes)})
+        changes = {node: {name: other.options.get(name) for name in names} for node, other in ((new, old), (old, new))}
+        for node, options in changes.items():
+            node.change_options(options)
+        self._primary = new.name
+
+    def _promote(self, new: Node, old: Node) -> None:
+        new.write_options()
+        new.query("STOP REPLICA", wait.SLOW_SECONDS)
+        new.query("RESET REPLICA ALL")
+        _set_variables(new, self._running[old.name])
+
+    def _lead_others(self, new: Node, old: Node, nodes: Sequence[Node]) -> None:
+        for replica in self.replicas(nodes):
+            if replica is not old and replica.running:
+                replica.query("STOP REPLICA", wait.SLOW_SECONDS)
+                follow(replica, new)
 
     def has_primary(self, options: Mapping[str, str]) -> bool:
         """Return True: replicas are read-only."""
         return True
 
     def writers(self, nodes: Sequence[Node]) -> Sequence[Node]:
-        """Return the primary, which is always the first node."""
-        return nodes[:1]
+        """Return the primary."""
+        return [self.primary(nodes)]
 
     def readers(self, nodes: Sequence[Node]) -> Sequence[Node]:
         """Return the replicas."""
-        return nodes[1:]
+        return self.replicas(nodes)
 
     def health(self, node: Node, nodes: Sequence[Node]) -> Health:
         """Reads need running replication, so the primary accepts no reads; writes need read_only=OFF."""
@@ -110,7 +242,7 @@ class PrimaryAndReplicas(Topology):
 
     def pulse(self, node: Node, nodes: Sequence[Node]) -> Pulse | None:
         """Return the query for a replica's lag behind its primary, in whole seconds; None for the primary."""
-        if node is nodes[0]:
+        if node is self.primary(nodes):
             return None
         replication = node.dialect.replication
         return Pulse(replication.status, {"replica_lag": (replication.seconds_behind, 1.0)})
@@ -123,7 +255,7 @@ class PrimaryAndReplicas(Topology):
         unanswered = [problem for found in of_each(nodes, Node.problems) for problem in found]
         if unanswered:
             return unanswered
-        primary, *replicas = nodes
+        primary, replicas = self.primary(nodes), self.replicas(nodes)
         wrong = of_each(nodes, lambda node: _wrong_role(node, "OFF" if node is primary else "ON"))
         apart = of_each(replicas, lambda replica: connection_problems(replica, primary))
         return [problem for found in (*wrong, *apart) for problem in found]
@@ -133,32 +265,23 @@ class PrimaryAndReplicas(Topology):
 
         Raises ProvisionError if an error has stopped a replica, because it never catches up.
         """
-        primary, *replicas = nodes
+        primary = self.primary(nodes)
         executed = position(primary)
-
-        def behind(replica: Node) -> list[str]:
-            replication = replica.dialect.replication
-            lacking = _value(replica, replication.lacking, executed=executed)
-            if not lacking:
-                return []
-            seconds = status(replica, primary).get(replication.seconds_behind)
-            late = "; ".join(connection_problems(replica, primary)) or f"{seconds or '?'} s behind"
-            return [f"{replica.name} must still apply {lacking} ({late})"]
-
-        return [line for found in of_each(replicas, behind) for line in found]
+        found = of_each(self.replicas(nodes), lambda replica: _behind(replica, primary, executed))
+        return [line for lines in found for line in lines]
 
     def violations(self, nodes: Sequence[Node]) -> list[str]:
         """Return the primary's transactions that a replica lacks, and errant transactions of replicas."""
-        primary, *replicas = nodes
-        known = {"executed": position(primary), "primary": primary.options["server_id"]}
+        primary = self.primary(nodes)
+        executed = position(primary)
         lines = []
-        for replica in replicas:
-            replication = replica.dialect.replication
-            if lacking := _value(replica, replication.lacking, **known):
+        for replica in self.replicas(nodes):
+            if lacking := _value(replica, replica.dialect.replication.lacking, executed=executed):
                 lines.append(f"{replica.name} lacks {lacking} of its primary {primary.name}")
-            if errant := _value(replica, replication.errant, **known):
+            if own := errant(replica, primary):
                 lines.append(
-                    f"{replica.name} has errant transactions, which its primary {primary.name} lacks: {errant}"
+                    f"{replica.name} has errant transactions, which its primary {primary.name} lacks: "
+                    f"{','.join(map(str, own))}"
                 )
         return lines
 
@@ -179,6 +302,12 @@ def follow(replica: Node, primary: Node) -> None:
     known = {"host": host.address, "port": primary.port, "user": ADMIN, "password": primary.password}
     replica.query(replication.follow.format(**known))
     replica.query(replication.start)
+
+
+def errant(node: Node, primary: Node) -> list[GtidInterval]:
+    """Return the transactions of a node that its primary lacks."""
+    own = _value(node, node.dialect.replication.history)
+    return gtid_sets.lacking(own, _value(primary, primary.dialect.replication.history))
 
 
 def position(primary: Node) -> str:
@@ -229,6 +358,66 @@ def connection_problems(replica: Node, primary: Node) -> list[str]:
             cause = f" ({report[text]})" if report[text] else ""
             lines.append(f"{replica.name}: {thread} is {report[thread]!r}, wanted 'Yes'{cause}")
     return lines
+
+
+def _behind(replica: Node, primary: Node, executed: str) -> list[str]:
+    """Return that a replica must still apply a part of ``executed``; empty if it has applied everything.
+
+    Raises ProvisionError if an error has stopped the replica.
+    """
+    replication = replica.dialect.replication
+    lacking = _value(replica, replication.lacking, executed=executed)
+    if not lacking:
+        return []
+    seconds = status(replica, primary).get(replication.seconds_behind)
+    late = "; ".join(connection_problems(replica, primary)) or f"{seconds or '?'} s behind"
+    return [f"{replica.name} must still apply {lacking} ({late})"]
+
+
+def _unapplied_part(replica: Node) -> list[str]:
+    """Return that a replica must still apply a part of what it has received. Raises ProvisionError if it cannot."""
+    replication = replica.dialect.replication
+    (report,) = replica.records(replication.status)
+    lacking = _value(replica, replication.lacking, executed=report[replication.received].replace("\n", ""))
+    if lacking and report[replication.applying] == "No":
+        raise ProvisionError(
+            f"replica {replica.name} does not apply {lacking}: {report[replication.applying_error[1]]}"
+        )
+    return [f"{replica.name} must still apply {lacking}"] if lacking else []
+
+
+def _set_variables(node: Node, values: Mapping[str, str]) -> None:
+    """Set the variables of a role, first those of semi-sync: writes begin when the read-only ones are OFF."""
+    read_only = node.dialect.replication.read_only
+    for name in sorted(values, key=lambda name: (name in read_only, name)):
+        node.query(f"SET GLOBAL {name} = {values[name]}", wait.SLOW_SECONDS)
+
+
+def _demote(node: Node, primary: Node) -> None:
+    """Let a former primary follow another server from its own position."""
+    if statement := node.dialect.replication.demote:
+        node.query(statement)
+    follow(node, primary)
+
+
+def _copy_data(primary: Node, node: Node) -> None:
+    """Replace the data directory of a node by a copy of that of its primary. Both stop for this time.
+
+    Raises ProvisionError, also for a host of another machine.
+    """
+    if node.host.machine:
+        raise ProvisionError(
+            f"{node.name} has errant transactions, and we cannot copy the data of {primary.name} to another machine"
+        )
+    node.stop()
+    primary.stop()
+    node.host.remove_tree(node.data)
+    node.host.copy_tree(primary.data, node.data)
+    node.host.run(["rm", "-f", *(f"{node.data}/{name}" for name in OWN_FILES)])
+    for one in (primary, node):
+        one.start()
+    for one in (primary, node):
+        one.wait_answering()
 
 
 def _wrong_role(node: Node, wanted: str) -> list[str]:

@@ -44,7 +44,10 @@ class SemiSync(PrimaryAndReplicas):
     def role(self, node: Node, peers: Sequence[Node]) -> Mapping[str, str]:
         """Return the role's options, with semi-sync on: the primary waits, a replica acknowledges."""
         semisync = node.dialect.semisync
-        return {**super().role(node, peers), semisync.primary if node is peers[0] else semisync.replica: "ON"}
+        return {
+            **super().role(node, peers),
+            semisync.primary if node is self.primary(peers) else semisync.replica: "ON",
+        }
 
     def demands(self, node: Node, nodes: Sequence[Node]) -> Mapping[str, str]:
         """Return the options that the user's must not contradict; semi-sync may be off on the primary."""
@@ -67,15 +70,15 @@ class SemiSync(PrimaryAndReplicas):
 
         If the option has turned semi-sync off, this checks neither. Raises the errors of the base class.
         """
-        return super().problems(nodes) or _acknowledgement_problems(nodes[0], len(nodes) - 1)
+        return super().problems(nodes) or _acknowledgement_problems(self.primary(nodes), len(nodes) - 1)
 
     def backlog(self, nodes: Sequence[Node]) -> list[str]:
         """Return also that semi-sync has fallen back and is still off. Raises the errors of the base class."""
-        return super().backlog(nodes) or _acknowledgement_problems(nodes[0])
+        return super().backlog(nodes) or _acknowledgement_problems(self.primary(nodes))
 
     def watch(self, nodes: Sequence[Node]) -> Mapping[str, str]:
         """Return the primary's semi-sync option, state, acknowledging replicas and unacknowledged commits."""
-        return _read(nodes[0])
+        return _read(self.primary(nodes))
 
     def void(self, before: Mapping[str, str], after: Mapping[str, str]) -> str:
         """Return why a round does not count: a fallback, unacknowledged commits, a change of replicas or of the option.

@@ -73,7 +73,14 @@ class Returned:
     """Seconds from its start until the cluster was whole."""
 
     how: str
-    """How it got what it missed, such as ``IST`` or ``SST``; empty if the topology does not say it."""
+    """How it got what it missed, such as ``IST``, ``SST`` or ``GTID``; empty if the topology does not say it."""
+
+    errant: int = 0
+    """Transactions that only this node had, and that are removed from it (errant transactions)."""
+
+    def __str__(self) -> str:
+        errant = f" ({self.errant} errant)" if self.errant else ""
+        return f"{self.seconds:.1f} s {self.how}".strip() + errant
 
 
 @dataclasses.dataclass(frozen=True)

@@ -145,6 +145,10 @@ class Members:
         """It missed nothing."""
         return "IST"
 
+    def errant(self):
+        """It had nothing that the others lack."""
+        return 0
+
 
 @pytest.mark.parametrize(
     ("at_once", "steps"), [(False, ["counting", "counting", "counting", "rejoin"]), (True, ["restart"])]

@@ -10,6 +10,7 @@ from pytest_dbcluster import wait
 from pytest_dbcluster.clusters.cluster import Cluster
 from pytest_dbcluster.clusters.events import event
 from pytest_dbcluster.clusters.events.event import Event, Happened
+from pytest_dbcluster.clusters.events.roles.promote import Promote, check_then
 from pytest_dbcluster.clusters.servers.node import Node
 from pytest_dbcluster.clusters.topology import RestartsAtOnce, Topology
 from pytest_dbcluster.errors import ConfigError, NotReady
@@ -33,8 +34,14 @@ class Kill(Event):
     None: at once if no other node takes over its writes, otherwise after the load has ended.
     """
 
+    then: Promote | None = None
+    """What a failover manager does then: ``Promote()`` makes a replica the primary. The server starts after the load
+    has ended.
+    """
+
     def __str__(self) -> str:
-        return f"kill {self.node}{f' and restart {self.restart}' if self.restart else ''}"
+        restart = f" and restart {self.restart}" if self.restart else ""
+        return f"kill {self.node}{restart}{f', {self.then}' if self.then else ''}"
 
     def check(self, spec: ClusterSpec, topology: Topology) -> None:
         """Raise ConfigError for a node that the cluster does not have."""
@@ -48,9 +55,19 @@ class Kill(Event):
                 f'Kill(restart="{AT_ONCE}") on {spec}: a {spec.topology} refuses a node that it still counts; use '
                 f'"{AFTER_EVICTION}"'
             )
+        if self.then is not None:
+            if self.restart:
+                raise ConfigError(f"Kill(restart={self.restart!r}, then={self.then}): the server starts after the load")
+            check_then(self.then, f"Kill({self.node!r})", self.node, spec, topology)
+
+    def moves_writes(self, topology: Topology) -> bool:
+        """Whether another node accepts the writes: it is elected or promoted."""
+        return topology.elects_writers or self.then is not None
 
     def leaves_load(self, spec: ClusterSpec, topology: Topology, *, only_writer: bool) -> bool:
         """Not if the only endpoint of the load is gone until the load ends."""
+        if self.then:  # clients follow the new primary
+            return True
         hits = self.node in (event.WRITER, "node1")
         restarts = not topology.elects_writers if self.restart is None else bool(self.restart)
         return not hits or restarts or (topology.elects_writers and not only_writer)
@@ -62,19 +79,25 @@ class Kill(Event):
         """
         node = event.target(self.node, cluster)
         alone = node in cluster.writers and not cluster.topology.elects_writers
-        restart = (AT_ONCE if alone else False) if self.restart is None else self.restart
+        restart = (AT_ONCE if alone and not self.then else False) if self.restart is None else self.restart
+        if self.then:
+            self.then.prepare(cluster)
         happened = _kill(node, cluster, evicted=restart != AT_ONCE)
-        if restart and not happened.void:
+        if self.then and not happened.void:
+            self.then.act(node, cluster, happened)
+        elif restart and not happened.void:
             happened.returned = event.rejoin(node, cluster, at_once=restart == AT_ONCE)
             happened.mark("whole")
         return happened
 
     def restore(self, cluster: Cluster, happened: Happened) -> Returned | None:
-        """Start the server again, if it did not start under load."""
+        """Start the server again, if it did not start under load. A former primary becomes the primary again."""
         node = event.target(happened.node, cluster)
-        if not node.running:
-            return event.rejoin(node, cluster)
-        return super().restore(cluster, happened)
+        returned = super().restore(cluster, happened) if node.running else event.rejoin(node, cluster)
+        if self.then:
+            happened.mark("whole")
+            self.then.restore(node, cluster)
+        return returned
 
 
 def _kill(node: Node, cluster: Cluster, *, evicted: bool) -> Happened:

@@ -8,7 +8,7 @@ import math
 import re
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from pytest_dbcluster import wait
 from pytest_dbcluster.clusters.servers.connection import Connection, SQLError
@@ -17,6 +17,7 @@ from pytest_dbcluster.clusters.servers.variables import same
 from pytest_dbcluster.errors import NodeDied, ProvisionError
 
 OVERDUE_SECONDS, STARTING_SECONDS = 3.0, 60.0
+ELECTION_SECONDS = 120.0  # until a member must be the primary that we have asked to become it
 STARTING = 3724  # error "This option cannot be set while START or STOP GROUP_REPLICATION is ongoing."
 PRIMARY, VIEW_ID = "primary", "view_id"  # keys of ``watch``, beside the members' names
 MANY = ", "
@@ -225,6 +226,31 @@ def expel_at_once(members: Sequence[Node]) -> Iterator[None]:
     finally:
         for member, seconds in given.items():
             execute([member], f"SET GLOBAL {EXPEL} = {seconds}")
+
+
+def elect(new: Node, nodes: Sequence[Node], step: Callable[[str], None], timeout: int | None = None) -> None:
+    """Make a member the primary with group_replication_set_as_primary, while clients write.
+
+    step: called once a member in the majority sees the new primary, and once the function has returned. timeout: of
+    running transactions, in seconds. Raises SQLError, and NotReady after ELECTION_SECONDS.
+    """
+    chosen = new.query("SELECT @@server_uuid")[0][0]
+    given = "" if timeout is None else f", {timeout}"
+    statement = f"SELECT group_replication_set_as_primary('{chosen}'{given})"
+    own = Connection(new.name, new.endpoint, look=new.look)  # the control connection stays free for the views
+    with wait.threads(1, "dbcluster-election") as threads, contextlib.closing(own):
+        electing = threads.submit(own.query, statement, ELECTION_SECONDS)
+
+        def problems() -> list[str]:
+            primaries = common_view(nodes).primaries
+            if electing.done():
+                electing.result()
+            return [] if primaries == [new.name] else [f"the primary is {MANY.join(primaries) or 'not known'}"]
+
+        wait.until(problems, f"primary {new.name}", seconds=ELECTION_SECONDS)
+        step("elected")
+        electing.result()
+    step("returned")
 
 
 def check_applier(node: Node, state: str) -> None:

@@ -22,7 +22,7 @@ from pytest_dbcluster.clusters.servers.health import Health
 from pytest_dbcluster.clusters.servers.node import ADMIN, Node, of_each
 from pytest_dbcluster.clusters.servers.variables import same
 from pytest_dbcluster.clusters.topologies.group_replication import members
-from pytest_dbcluster.clusters.topology import Pulse, Topology
+from pytest_dbcluster.clusters.topology import Pulse, Step, Topology
 from pytest_dbcluster.errors import ConfigError, ProvisionError
 from pytest_dbcluster.formatting import quantity
 from pytest_dbcluster.releases.release import Release
@@ -33,6 +33,7 @@ PULSE = {
     "flow_control_held": ("throttled_microseconds", 1e-6),
 }
 PLUGIN = "group_replication.so"
+SINGLE = "group_replication_single_primary_mode"
 CONSISTENCY = "group_replication_consistency"
 EVERYWHERE = "group_replication_enforce_update_everywhere_checks"
 APPLIED = ("AFTER", "BEFORE_AND_AFTER")
@@ -68,7 +69,7 @@ class GroupReplication(Topology):
 
     def has_primary(self, options: Mapping[str, str]) -> bool:
         """Return whether the group is single-primary."""
-        return same(options.get("group_replication_single_primary_mode", "ON"), "ON")
+        return same(options.get(SINGLE, "ON"), "ON")
 
     def pulse(self, node: Node, nodes: Sequence[Node]) -> Pulse | None:
         """Return the query for this member's queues, and for the time that flow control held its transactions.
@@ -245,6 +246,20 @@ class GroupReplication(Topology):
         self._prepare(node, nodes, bootstrap=not living, left=left).begin()
         if not living:
             self._wait_for_bootstrap(node)
+
+    def refuses_roles(self, options: Mapping[str, str]) -> str:
+        """Return that all members of a multi-primary group are writers; empty for a group with one primary."""
+        return "" if self.has_primary(options) else f"all members write with {SINGLE}={options[SINGLE]}"
+
+    def switch_over(self, new: Node, nodes: Sequence[Node], step: Step, timeout: int | None = None) -> None:
+        """Make a member the primary. Raises ProvisionError if the group does not elect it.
+
+        timeout: seconds until the group disconnects clients whose transactions still run; None: it waits for them.
+        """
+        try:
+            members.elect(new, nodes, step, timeout)
+        except SQLError as error:
+            raise ProvisionError(f"the group did not elect {new.name}: {error}") from error
 
     def _use_new_port(self, node: Node) -> None:
         # Peers retry the old port of a dead member at growing intervals of seconds, so use a new port.

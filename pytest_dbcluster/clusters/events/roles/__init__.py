@@ -1,0 +1,8 @@
+"""Roles: another node becomes the writer, as planned or after a loss.
+
+- ``hand_over``: which clusters can change their roles, and a planned change with its proof.
+- ``switch_primary``: a planned change of the primary under load.
+- ``promote``: a replica becomes the primary after the loss of the primary.
+"""
+
+__all__ = ["hand_over", "promote", "switch_primary"]
