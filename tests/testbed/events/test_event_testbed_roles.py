@@ -83,7 +83,7 @@ def test_a_replica_takes_over_under_semi_synchronous_replication(shared):
 
 def test_a_group_elects_the_primary_that_it_is_told_to(shared):
     """Each member shows the new primary, and the proxy follows."""
-    made = source(shared, WRITE, SwitchPrimary("node2"), GROUP)
+    made = source(shared, WRITE, SwitchPrimary("node2", timeout=5), GROUP)
     found = repeat(made)
     made.check()
 
