@@ -66,7 +66,7 @@ class Topology(abc.ABC):
     """Whether other nodes accept writes without our help when a node is lost."""
 
     ways_back: Sequence[str] = ()
-    """The ways in which a node can get what it missed, such as ``IST``; empty if it does not say how."""
+    """The ways in which a node can get what it missed, such as ``IST``; empty if unknown."""
 
     replication_link: bool = False
     """Whether its hosts have a second network only for replication."""
@@ -211,7 +211,7 @@ class Topology(abc.ABC):
         return []
 
     def how_joined(self, log: str) -> str:
-        """Return how a node got what it missed, one of ``ways_back``; empty if it missed nothing or does not say it.
+        """Return how a node got what it missed, one of ``ways_back``; empty if it does not say it.
 
         log: the lines of its error log since its start.
         """

@@ -104,10 +104,10 @@ def as_csv(record: ClaimRecord) -> str:
 
 
 def commits_csv(record: ClaimRecord) -> str:
-    """A line for each tenth of a second of each repetition of an event, as CSV; empty for a claim about rounds.
+    """A line for each tenth of a second of each repetition of an event, as CSV; empty without events.
 
-    Columns: the variant, the repetition (1-based), the begin of the tenth in seconds since the event, and the commits
-    of writing transactions in it. The last tenth of a repetition is not whole.
+    Columns: the variant, the repetition (1-based), the begin of the tenth, and its commits of writing transactions.
+    The begin is in seconds since the event. The last tenth of a repetition is not whole.
     """
     text = io.StringIO()
     write = csv.writer(text, lineterminator="\n").writerow

@@ -107,7 +107,7 @@ class RoundSource(abc.ABC):
         return False
 
     def ways_back(self, variant: int) -> Sequence[str]:
-        """The ways in which a node of a variant can get what it missed, such as ``IST``; empty if it does not say."""
+        """The ways in which a node of a variant can get what it missed, such as ``IST``; empty if unknown."""
         return ()
 
     def permit(self, metric: str) -> None:  # noqa: B027 (by default every metric is permitted)

@@ -4,8 +4,8 @@ A *gap* is the time between two commits of writing transactions that follow each
 event, the last one ends with the load. The *stall* is the longest gap. If it is the last one, nobody
 knows how long it would have become: it is *censored*, and its value is a lower bound.
 
-Other figures compare the load with its usual rate before the event. They depend on how steady the load is, so only a
-comparison with a control, in random order, says what the event costs.
+Other figures compare the load with its usual rate before the event. They depend on how steady the load is.
+So only a comparison with a control, in random order, says what the event costs.
 """
 
 from __future__ import annotations
@@ -151,7 +151,9 @@ class Outage:
     """Seconds with less than half of the usual rate, counted in tenths; None without a usual rate."""
 
     missing: float | None = None
-    """Commits that are missing until the usual rate is back, in seconds of the usual load; None without a usual rate.
+    """Commits that are missing until the usual rate is back, in seconds of the usual load.
+
+    None without a usual rate.
     """
 
     back_at: float | None = None
