@@ -120,7 +120,7 @@ class OrderBook:
 
     def discard(self, lost: Iterable[WrongOrder]) -> None:
         """Forget acknowledged orders that are known to be lost: other orders get their numbers."""
-        self.acknowledged.discard(wrong.order for wrong in lost)
+        self.acknowledged.discard(lost)
 
     def balance(self, node: Node) -> OrderBalance:
         """Compare the book with a node that has applied everything. Reads only the districts that differ."""
@@ -157,7 +157,7 @@ class OrderBook:
         for number, digest in self.acknowledged.of_district(warehouse, district):
             order: Order = (warehouse, district, number)
             if number in taken:
-                lost.append(WrongOrder(order, TWICE))
+                lost.append(WrongOrder(order, TWICE, digest))
             elif problem := orders.compare(order, digest, rows.get(number)):
                 lost.append(problem)
             else:

@@ -41,6 +41,9 @@ class WrongOrder:
     instead: str = ""
     """What the node has instead; empty if it has nothing."""
 
+    digest: int = dataclasses.field(default=0, compare=False)
+    """The digest of the acknowledged order. After a promotion, another order may have its number."""
+
     def __str__(self) -> str:
         text = "warehouse {}, district {}, order {}".format(*self.order)
         return f"{text} ({self.instead})" if self.instead else text
@@ -150,8 +153,8 @@ class _Chunk:
 def compare(order: Order, wanted: int, row: OrderRow | None) -> WrongOrder | None:
     """The difference between an order with this digest and its row; None if they match."""
     if row is None:
-        return WrongOrder(order)
-    return None if row.digest == wanted else WrongOrder(order, f"the node has another one: {row}")
+        return WrongOrder(order, digest=wanted)
+    return None if row.digest == wanted else WrongOrder(order, f"the node has another one: {row}", wanted)
 
 
 class Orders:
@@ -165,13 +168,13 @@ class Orders:
         own = self._districts.setdefault((warehouse, district), array.array("Q"))
         own.extend(number << 32 | digest for number, digest in zip(pairs[::2], pairs[1::2], strict=True))
 
-    def discard(self, orders: Iterable[Order]) -> None:
-        """Forget these orders, which are known to be lost: other orders get their numbers."""
-        gone = set(orders)
-        for (warehouse, district), own in self._districts.items():
-            if any(order[:2] == (warehouse, district) for order in gone):
-                left = [packed for packed in own if (warehouse, district, packed >> 32) not in gone]
-                self._districts[warehouse, district] = array.array("Q", left)
+    def discard(self, lost: Iterable[WrongOrder]) -> None:
+        """Forget these orders, which are lost. Other orders with their numbers stay."""
+        for wrong in lost:
+            warehouse, district, number = wrong.order
+            own, packed = self._districts.get((warehouse, district)), number << 32 | wrong.digest
+            if own and packed in own:
+                own.remove(packed)
 
     def of_district(self, warehouse: int, district: int) -> list[tuple[int, int]]:
         """The number and the digest of each order of a district, sorted."""

@@ -95,6 +95,16 @@ def test_of_two_acknowledged_orders_with_one_number_one_is_lost():
     assert again.lost == [WrongOrder((*DISTRICT, 3040), TWICE)]
 
 
+@pytest.mark.parametrize("there", [ALL[3040], 8])
+def test_a_lost_order_is_forgotten_and_another_one_with_its_number_stays(there):
+    """After a promotion, the new primary gives the number of a lost order to another one."""
+    server, twice = OrderServer({**ALL, 3040: there}), book([*ALL.items(), (3040, 8)])
+    twice.discard(twice.balance(server).lost)
+    balance = twice.balance(server)
+
+    assert (balance.acknowledged, balance.lost, balance.invented, balance.violations) == (40, [], [], [])
+
+
 def test_figures_that_do_not_add_up_are_a_violation():
     """An order that is written while the books are compared."""
 
