@@ -34,7 +34,7 @@ PULSE = {
     "receive_queue": ("wsrep_local_recv_queue", 1.0),
 }
 STATE_OPTIONS = "wsrep_provider_options"
-EVICTED_SECONDS = 60.0
+EVICTED_SECONDS, BOOTSTRAP_SECONDS = 60.0, 120.0
 # Nodes that start together wait for messages of the group communication, which repeats them after these times. Three
 # nodes were ready after 3.9 s with the usual values, and after 1.8 s with these (medians of 7, alternating).
 # https://galeracluster.com/library/documentation/galera-parameters.html
@@ -153,17 +153,22 @@ class Galera(Topology):
         """Start one node again from the position of its data; a node without data gets a full state transfer.
 
         This waits until the other nodes no longer see this node. If they have no majority without it, this makes them
-        the primary component. That is safe because the caller knows that the node is dead, not partitioned.
+        the primary component. That is safe because the caller knows that the node is dead, not partitioned. If no node
+        runs, the most advanced one bootstraps the group first. A node that runs by then stays as it is.
 
         Raises NotReady if the others still see the node after ``EVICTED_SECONDS``.
         """
-        node.host.run(["rm", "-f", f"{node.data}/gvwstate.dat"])
-        living = [peer for peer in nodes if peer is not node and peer.running]
-        position = recover_position(node)
-        if not living:
-            _mark_bootstrap(node)
-            node.start("--wsrep-new-cluster", *position)
+        if node.running:
             return
+        living = [peer for peer in nodes if peer is not node and peer.running]
+        if not living:
+            first = _bootstrap([node, *(peer for peer in nodes if peer is not node and not peer.host.why_lost())])
+            if first is node:
+                return
+            wait.until(lambda: self.problems([first]), f"{first.name} as a group of one", seconds=BOOTSTRAP_SECONDS)
+            living = [first]
+        _forget_view(node)
+        position = recover_position(node)
         wait.until(lambda: _view_problems(living), f"the others' view without {node.name}", seconds=EVICTED_SECONDS)
         if all(peer.status("wsrep_cluster_status")["wsrep_cluster_status"] != "Primary" for peer in living):
             _become_primary(living[0])
@@ -260,6 +265,30 @@ def _words(node: Node) -> GaleraDialect:
     words = node.dialect.galera
     assert words, "`lacks` refuses other servers"
     return words
+
+
+def _bootstrap(nodes: Sequence[Node]) -> Node:
+    """Start a new group on the node with the most transactions, and return the node; among equal ones the first.
+
+    No node runs. Starting another one would lose the transactions that only the most advanced one has.
+    """
+    with wait.threads(len(nodes)) as recovering:
+        positions = list(recovering.map(recover_position, nodes))
+    first, position = max(zip(nodes, positions, strict=True), key=lambda found: _sequence_number(found[1]))
+    _forget_view(first)
+    _mark_bootstrap(first)
+    first.start("--wsrep-new-cluster", *position)
+    return first
+
+
+def _sequence_number(position: Sequence[str]) -> int:
+    """The number of the last transaction in the answer of ``recover_position``; -1 without one."""
+    return int(position[0].rpartition(":")[2]) if position else -1
+
+
+def _forget_view(node: Node) -> None:
+    """Remove the last view of the group: with it, a node waits for the members of that view."""
+    node.host.run(["rm", "-f", f"{node.data}/gvwstate.dat"])
 
 
 def _mark_bootstrap(node: Node) -> None:

@@ -150,6 +150,38 @@ def test_a_crashed_node_reads_its_position(nodes):
     assert recover_position(nodes[0]) == ["--wsrep-start-position=8bcf4a34-aa:17"]
 
 
+def test_the_most_advanced_node_bootstraps_the_group(bring):
+    """After all servers have ended, the node that is asked first joins the one with more transactions."""
+    cluster = bring("galera", 2)
+    ahead, behind = cluster.nodes
+    behind.stop()
+    ahead.query("CREATE TABLE mysql.ahead (id INT PRIMARY KEY) ENGINE=InnoDB")
+    ahead.query("INSERT INTO mysql.ahead VALUES (1)")
+    ahead.kill()
+
+    cluster.topology.rejoin(behind, cluster.nodes)
+    wait.until(cluster.problems, "the cluster", seconds=90)
+    running = ahead.process
+    cluster.topology.rejoin(ahead, cluster.nodes)
+
+    assert ahead.process is running
+    assert [node.query("SELECT id FROM mysql.ahead") for node in cluster.nodes] == [[(1,)], [(1,)]]
+    cluster.close()
+
+
+def test_of_equal_nodes_the_asked_one_bootstraps_the_group(nodes):
+    """A node without a position is behind all others."""
+    for node, position in zip(nodes, ("8bcf4a34-aa:16", "8bcf4a34-aa:17", "8bcf4a34-aa:17"), strict=True):
+        node.host.files[f"{node.data}/grastate.dat"] = ZERO.encode()
+        node.host.files[f"{node.host.directory}/recover.log"] = f"WSREP: Recovered position: {position}\n".encode()
+    del nodes[0].host.files[f"{nodes[0].data}/grastate.dat"]
+    Galera().rejoin(nodes[2], nodes)
+
+    assert nodes[2].host.spawned[0][-2:] == ["--wsrep-new-cluster", "--wsrep-start-position=8bcf4a34-aa:17"]
+    assert [node.host.spawned for node in nodes[:2]] == [[], []]
+    assert b"safe_to_bootstrap: 1" in nodes[2].host.files[f"{nodes[2].data}/grastate.dat"]
+
+
 def test_every_node_knows_the_whole_cluster(galera2):
     """Each one is Synced, in the primary component, and sees as many nodes as were asked for."""
     for node in galera2.nodes:

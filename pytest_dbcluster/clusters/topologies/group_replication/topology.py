@@ -231,21 +231,46 @@ class GroupReplication(Topology):
 
         We let the other members expel the node as soon as they suspect it; suspicion takes 5 s. If they have no
         majority without the node, we force them to be the whole group. That is safe because the caller knows that the
-        node is dead, not partitioned.
+        node is dead, not partitioned. If no other node runs, the most advanced one bootstraps the group first.
         """
         living = [peer for peer in nodes if peer is not node and peer.running]
         left = node.running
         if not left:
-            node.start()
-            self._use_new_port(node)
-        if living:
-            self._remove_from_group(node, living, nodes)
-        if living and not left:
+            self._start(node)
+        if not living:
+            first = self._most_advanced(node, nodes)
+            self._prepare(first, nodes, bootstrap=True, left=left and first is node).begin()
+            self._wait_for_bootstrap(first)
+            if first is node:
+                return
+            living = [first]
+        self._remove_from_group(node, living, nodes)
+        if not left:
             node.wait_answering()
             members.forget_received(node)
-        self._prepare(node, nodes, bootstrap=not living, left=left).begin()
-        if not living:
-            self._wait_for_bootstrap(node)
+        self._prepare(node, nodes, left=left).begin()
+
+    def _start(self, node: Node) -> None:
+        node.start()
+        self._use_new_port(node)
+
+    def _most_advanced(self, node: Node, nodes: Sequence[Node]) -> Node:
+        """Return a node that has executed all transactions of the others, and let it run; among equal ones ``node``.
+
+        ``node`` runs, the others do not. They start too, because only a running server says what it has executed.
+        """
+        ended = [peer for peer in nodes if not peer.running and not peer.host.why_lost()]
+        for peer in ended:
+            self._start(peer)
+        for peer in (node, *ended):
+            peer.wait_answering()
+        executed = {peer: str(peer.query("SELECT @@global.gtid_executed")[0][0]) for peer in (node, *ended)}
+        missing = members.missing_gtids(executed)
+        first = next((peer for peer in executed if peer not in missing), node)
+        for peer in ended:
+            if peer is not first:
+                peer.stop()
+        return first
 
     def refuses_roles(self, options: Mapping[str, str]) -> str:
         """Return that all members of a multi-primary group are writers; empty for a group with one primary."""

@@ -359,3 +359,18 @@ def test_a_majority_that_is_lost_is_given_back(multi2):
     for node in multi2.nodes:
         assert node.query("SELECT @@global.group_replication_group_seeds") == [(",".join(addresses),)]
         assert node.query("SELECT @@global.group_replication_member_expel_timeout") == [(5,)]
+
+
+def test_the_most_advanced_member_bootstraps_the_group(multi2):
+    """After all servers have ended, the one that is asked first joins the one with more transactions."""
+    form, (ahead, behind) = multi2.topology, multi2.nodes
+    behind.query("STOP GROUP_REPLICATION")
+    table = written(ahead, "ahead")
+    behind.kill()
+    ahead.kill()
+    form.rejoin(behind, multi2.nodes)
+
+    wait.until(multi2.problems, "the group", seconds=60)
+    assert multi2.settle(60), multi2.backlog()
+    assert behind.query(f"SELECT COUNT(*) FROM {table}") == [(3,)]
+    multi2.check([table])
