@@ -68,6 +68,9 @@ class NetworkNeeds:
     links: Links = ()
     """Round trips of single pairs, in seconds, which override ``rtt``; sorted."""
 
+    blocked: tuple[Pair, ...] = ()
+    """Pairs of ends between which all packets are lost."""
+
     @property
     def ends(self) -> tuple[str, ...]:
         """Proxy and client, if the links name them; sorted."""
@@ -78,6 +81,8 @@ class NetworkNeeds:
         pair = pair_of(one, other)
         peers = all(map(NODE.fullmatch, pair))
         rtt = dict(self.links).get(pair, self.rtt if peers else 0.0)
+        if pair in self.blocked:
+            return LinkShape(rtt, 1.0)
         return LinkShape(rtt, self.loss, self.jitter, self.rate) if peers else LinkShape(rtt)
 
     def unknown_end(self, nodes: int, *, proxy: bool) -> str:

@@ -1,8 +1,8 @@
 """Host: a machine, a container or a directory where commands run.
 
 All input and output for a cluster goes through a host. Unit tests of the layers above use a fake host. ``Pauses``,
-``Partitions``, ``Falls``, ``BlockDevice`` and ``EndsCommands`` are optional protocols that only some hosts implement.
-Test for them with ``isinstance``.
+``Partitions``, ``Falls``, ``LimitsWrites``, ``BlockDevice`` and ``EndsCommands`` are optional protocols that only some
+hosts implement. Test for them with ``isinstance``.
 """
 
 from __future__ import annotations
@@ -394,6 +394,17 @@ class Falls(Protocol):
 
     def kill(self) -> None:
         """Kill every process. The files stay, and the host stays usable. Raises ProvisionError."""
+
+
+@runtime_checkable
+class LimitsWrites(Protocol):
+    """An optional protocol: a limit on the writes of the host's programs can change while they run."""
+
+    def write_limit(self) -> int | None:
+        """The write operations/s that the kernel allows; None without a limit."""
+
+    def limit_writes(self, iops: int) -> None:
+        """Change an existing limit to so many write operations/s. Raises ProvisionError."""
 
 
 @runtime_checkable

@@ -21,7 +21,7 @@ from typing import Any
 
 from pytest_dbcluster.errors import CommandFailed, ProvisionError
 from pytest_dbcluster.hosts import supervisor
-from pytest_dbcluster.hosts.host import Completed, EndsCommands, Host, Process
+from pytest_dbcluster.hosts.host import Completed, EndsCommands, Host, LimitsWrites, Process
 from pytest_dbcluster.system import direct_copy, processes
 from pytest_dbcluster.system.cgroups import Group
 from pytest_dbcluster.system.ports import PortLocks
@@ -147,7 +147,7 @@ class LocalProcess(Process):
         self._client.ask("signal", pid=self._pid, number=number)
 
 
-class LocalHost(Host, EndsCommands):
+class LocalHost(Host, LimitsWrites, EndsCommands):
     """A directory on this machine with the address 127.0.0.1. ``group``: the control group of its programs, or None."""
 
     address = "127.0.0.1"
@@ -255,6 +255,16 @@ class LocalHost(Host, EndsCommands):
     def limit_reached(self) -> str:
         """Which limit ended a program of this host; empty if no limit did."""
         return self.group.limit_reached() if self.group else ""
+
+    def write_limit(self) -> int | None:
+        """The write operations/s of this host's programs; None without a limit."""
+        return self.group.write_limit() if self.group else None
+
+    def limit_writes(self, iops: int) -> None:
+        """Change the limit on writes of a host that has one. Raises ProvisionError."""
+        if not self.group:
+            raise ProvisionError(f"host {self.name} has no limit on writes that could change")
+        self.group.limit_writes(iops)
 
     def push(self, content: bytes, path: str, *, mode: int = 0o600) -> None:
         """Write a new file with these permissions from the start, so that no other user can open it early."""

@@ -84,6 +84,10 @@ class Provisioner(abc.ABC):
         ``block-devices`` each host is a ``BlockDevice``.
         """
 
+    def host_type(self, spec: ClusterSpec) -> type[Host]:
+        """The class of a cluster's hosts: it has their powers, such as ``Partitions``. The default has none."""
+        return Host
+
     @property
     def missing(self) -> Mapping[str, str]:
         """Why some powers are not offered on this machine: power, as in ``offers`` -> a clause with the reason."""

@@ -77,6 +77,31 @@ class Group:
             return ""
         return f"the host's memory limit of {formatting.mebibytes(self.needs.memory)} was reached"
 
+    def write_limit(self) -> int | None:
+        """The write operations/s that the kernel allows on the disk; None without a limit."""
+        words = next((text.split() for _, text in self._write_limits()), [])
+        value = words[-1].removeprefix("wiops=") if words else ""
+        return int(value) if value.isdigit() else None
+
+    def limit_writes(self, iops: int) -> None:
+        """Change the limit on write operations/s. Raises ProvisionError without a limit, or with the kernel's error."""
+        found = self._write_limits()
+        if not found:
+            raise ProvisionError("the group of the host has no limit on writes that could change")
+        for file, text in found:
+            device, last = text.split()[0], text.split()[-1]
+            try:
+                write(file, f"{device} {'wiops=' if last.startswith('wiops=') else ''}{iops}")
+            except OSError as error:
+                raise ProvisionError(f"cannot limit writes: {error.filename}: {error.strerror}") from None
+
+    def _write_limits(self) -> list[tuple[Path, str]]:
+        """The files with a limit on writes, and its line: ``254:0 200``, or ``254:0 rbps=max ... wiops=200``."""
+        files = [
+            path / file for path in self.paths for _, file in (versions["iops"] for versions in CONTROLLERS.values())
+        ]
+        return [(file, lines[0]) for file in files if (lines := read(file).splitlines())]
+
     def remove(self) -> None:
         """Kill the processes of the group and remove it. Never raises."""
         for path in self.paths:
@@ -338,6 +363,13 @@ def cpu_seconds(pid: int) -> float | None:
             if str(pid) in read(path / "cgroup.procs").split() and (text := read(path / file)):
                 return parse_cpu_seconds(text)
     return None
+
+
+def of_process(pid: int, needs: HostNeeds) -> Group:
+    """The group of a process in the tree that limits writes; it is not ours."""
+    groups, points = own_groups(read(Path(f"/proc/{pid}/cgroup"))), _points()
+    found = [name for name in (CONTROLLERS[1]["iops"][0], "") if name in groups and name in points]
+    return Group(tuple(_below(*points[name], groups[name]) for name in found), needs)
 
 
 def parse_cpu_seconds(text: str) -> float:

@@ -27,6 +27,14 @@ def test_a_spec_asks_for_round_trips():
     )
 
 
+def test_a_blocked_pair_loses_all_packets():
+    """Both ways, and no other pair does."""
+    needs = NetworkNeeds(rtt=0.01, blocked=(("node1", "node2"),))
+
+    assert needs.between("node2", "node1") == needs.between("node1", "node2") == LinkShape(0.01, 1.0)
+    assert needs.between("node1", "node3") == LinkShape(0.01)
+
+
 def test_links_are_sorted_so_that_equal_specs_are_equal():
     """Whichever end is named first; node2 comes before node10."""
     many = ClusterSpec("galera", nodes=10, proxy="haproxy")

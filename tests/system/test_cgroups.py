@@ -95,6 +95,34 @@ def test_limits_are_written_as_each_version_has_them(version, written):
     assert len(cgroups.settings(Tree(Path("/cg"), version, frozenset({"iops"})), ALL, "254:0")) == 1
 
 
+@pytest.mark.parametrize(
+    ("file", "text", "written"),
+    [
+        ("blkio.throttle.write_iops_device", "254:0 500\n", "254:0 50"),
+        ("io.max", "254:0 rbps=max wbps=max riops=max wiops=500\n", "254:0 wiops=50"),
+    ],
+)
+def test_a_limit_on_writes_can_change(tmp_path, file, text, written):
+    """Of the device that has one, as each version of control groups writes it. The kernel keeps its other limits."""
+    (tmp_path / file).write_text(text)
+    group = cgroups.Group((tmp_path,), HostNeeds(iops=500))
+    before = group.write_limit()
+    group.limit_writes(50)
+
+    assert before == 500
+    assert (tmp_path / file).read_text()[: len(written)] == written
+
+
+def test_a_group_without_a_limit_on_writes_gets_none(tmp_path):
+    """A limit of all processes in it would reach others."""
+    group = cgroups.Group((tmp_path,), HostNeeds(cores=1))
+    (tmp_path / "io.max").write_text("")
+
+    assert group.write_limit() is None
+    with pytest.raises(ProvisionError, match="no limit on writes that could change"):
+        group.limit_writes(50)
+
+
 def test_what_may_not_be_limited_is_unsupported():
     """Each power with its reason; nothing is made."""
     nothing = Limits({}, {"cores": "no tree", "iops": "no disk"})

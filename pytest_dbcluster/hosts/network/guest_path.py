@@ -16,7 +16,7 @@ from pytest_dbcluster.hosts.network import kernel_settings, router
 from pytest_dbcluster.hosts.network.kernel_settings import Ways
 from pytest_dbcluster.hosts.network.path import NetworkPath, OnPath
 from pytest_dbcluster.hosts.network.router import BANDS
-from pytest_dbcluster.network import BESIDE_NODES, REST, KernelSettings, NetworkNeeds, Pair, RoundTrips
+from pytest_dbcluster.network import BESIDE_NODES, KernelSettings, NetworkNeeds, Pair, RoundTrips
 
 LINK, REPLICATION_LINK = "vec0", "vec1"  # the links of a guest
 LOAD = """
@@ -39,7 +39,6 @@ class GuestPath(NetworkPath):
     def __init__(self, hosts: Mapping[str, Host]) -> None:
         super().__init__()
         self._hosts = dict(hosts)
-        self._needs = REST
         self.ends = tuple(hosts)
         for end in hosts:
             self.begin_again(end)
@@ -53,7 +52,7 @@ class GuestPath(NetworkPath):
             f"qdisc replace dev {link} root handle 1: prio bands {BANDS} priomap {last}"
             for link in sorted({link for link, _ in ways.values()})
         ]
-        lines += self._queues("add", end, self._needs)
+        lines += self._queues("add", end, self.needs)
         lines += [
             f"filter add dev {ways[peer][0]} parent 1: protocol ip prio 1 u32 match ip dst {ways[peer][1]}/32 "
             f"flowid 1:{band:x}"
@@ -82,7 +81,7 @@ class GuestPath(NetworkPath):
 
     def shape(self, needs: NetworkNeeds) -> None:
         """Set the queues of every guest."""
-        self._needs = needs
+        self.needs = needs
         with concurrent.futures.ThreadPoolExecutor(len(self.ends)) as threads:
             list(threads.map(lambda end: self._tc(end, self._queues("change", end, needs)), self.ends))
 

@@ -6,13 +6,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from pytest_dbcluster.hosts.guests.user_namespace import UserNamespace
+from pytest_dbcluster.hosts.host import Partitions
 from pytest_dbcluster.hosts.local_host import LocalHost, SupervisorClient
 from pytest_dbcluster.hosts.network.namespaces import Namespace
 from pytest_dbcluster.hosts.network.path import NetworkPath
 from pytest_dbcluster.system.ports import PortLocks
 
 
-class NamespaceHost(LocalHost):
+class NamespaceHost(LocalHost, Partitions):
     """A directory and a network namespace of this machine. ``path``: the network to the cluster's other hosts."""
 
     def __init__(self, name: str, directory: Path, client: SupervisorClient, ports: PortLocks) -> None:
@@ -39,6 +40,16 @@ class NamespaceHost(LocalHost):
     def why_lost(self) -> str:
         """Why the host cannot be used any more; empty while it can be used."""
         return super().why_lost() or (self.path.why_lost() if self.path else "")
+
+    def partition(self) -> None:
+        """Cut the host off from all other hosts and from this machine. Raises ProvisionError."""
+        if self.path:
+            self.path.cut(self.name, here=True)
+
+    def heal(self) -> None:
+        """Connect the host again. Raises ProvisionError."""
+        if self.path:
+            self.path.join(self.name, here=True)
 
 
 MakesHost = Callable[[str, Path], NamespaceHost]

@@ -81,6 +81,9 @@ class NetworkPath(abc.ABC):
     tries = TRIES
     """Maximum number of measurements of a link that seems wrong."""
 
+    needs: NetworkNeeds = network.REST
+    """The current delays."""
+
     def __init__(self) -> None:
         self._rest: dict[Pair, RoundTrips] = {}
 
@@ -108,11 +111,11 @@ class NetworkPath(abc.ABC):
         """Why packets cannot take this path any more, as a clause for a message; empty while they can."""
         return ""
 
-    def cut(self, end: str) -> None:  # noqa: B027 (a host that is cut off elsewhere is cut off here too)
-        """Block all packets of an end on this path. Raises ProvisionError."""
+    def cut(self, end: str, *, here: bool = False) -> None:  # noqa: B027 (a host may be cut off elsewhere)
+        """Block all packets of an end on this path; ``here``: also those to this machine. Raises ProvisionError."""
 
-    def join(self, end: str) -> None:  # noqa: B027
-        """Unblock the packets of an end. Raises ProvisionError."""
+    def join(self, end: str, *, here: bool = False) -> None:  # noqa: B027
+        """Unblock the packets of an end; ``here`` as in ``cut``. Raises ProvisionError."""
 
     def begin_again(self, end: str) -> None:  # noqa: B027 (the queues of others outlive a host)
         """Delay the packets of an end again after its host lost power. Raises ProvisionError."""

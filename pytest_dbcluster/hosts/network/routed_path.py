@@ -23,7 +23,7 @@ from pytest_dbcluster.hosts.network.namespaces import Namespace, Spawns, ahead, 
 from pytest_dbcluster.hosts.network.path import NetworkPath, OnPath
 from pytest_dbcluster.hosts.network.router import MTU, Port, Router
 from pytest_dbcluster.hosts.subnets import free_subnet
-from pytest_dbcluster.network import BESIDE_NODES, REST, NetworkNeeds, Pair, RoundTrips
+from pytest_dbcluster.network import BESIDE_NODES, NetworkNeeds, Pair, RoundTrips
 
 OURS, GATEWAY = 254, 253  # the last numbers of two addresses: this machine's and the router ports'
 PEERS, CONTROL = "peers", "control"  # the interfaces of an end: to the router, and to this machine
@@ -65,7 +65,6 @@ class RoutedPath(NetworkPath):
         self._hosts: dict[str, Host] = {}
         self._namespaces: dict[str, Namespace] = {}
         self._router: Router | None = None
-        self._needs: NetworkNeeds | None = None
         self.ports: list[Port] = []
         self.hub: Namespace | None = None
 
@@ -116,16 +115,17 @@ class RoutedPath(NetworkPath):
             "link set dev lo up",
             f"link add {CONTROL} type veth peer name {ours} netns {namespace.outside}",
             f"address add {port.address}/32 dev {PEERS}",
-            f"link set dev {CONTROL} addrgenmode none up",
-            f"route add {self._ours}/32 dev {CONTROL} src {port.address}",
+            *self._lines_here(port),
         ])  # fmt: skip
         namespace.set("ipv4/tcp_orphan_retries", ORPHAN_RETRIES)
         lines = [f"address add {self._ours} peer {port.address} dev {ours}", f"link set dev {ours} addrgenmode none up"]
         namespace.batch_here("ip", lines)
 
-    def join(self, end: str) -> None:
+    def join(self, end: str, *, here: bool = False) -> None:
         """Route an end's packets for other ends to the router, for the first time or after ``cut``."""
         port = self._port(end)
+        if here:
+            self._namespaces[end].batch("ip", self._lines_here(port))
         self._namespaces[end].batch("ip", [
             f"link set dev {PEERS} addrgenmode none up",
             f"neighbour replace {self.gateway} lladdr {port.router_mac} dev {PEERS} nud permanent",
@@ -136,9 +136,16 @@ class RoutedPath(NetworkPath):
             ),
         ])  # fmt: skip
 
-    def cut(self, end: str) -> None:
-        """Block all packets of an end to the router."""
-        self._namespaces[end].batch("ip", [f"link set dev {PEERS} down"])
+    def _lines_here(self, port: Port) -> list[str]:
+        """The lines for ``ip`` that route an end's packets for this machine, as after each time it was down."""
+        return [
+            f"link set dev {CONTROL} addrgenmode none up",
+            f"route replace {self._ours}/32 dev {CONTROL} src {port.address}",
+        ]
+
+    def cut(self, end: str, *, here: bool = False) -> None:
+        """Block all packets of an end to the router; ``here``: also those to this machine."""
+        self._namespaces[end].batch("ip", [f"link set dev {name} down" for name in (PEERS, CONTROL)[: 1 + here]])
 
     def _port(self, end: str) -> Port:
         return next(port for port in self.ports if port.end == end)
@@ -151,7 +158,6 @@ class RoutedPath(NetworkPath):
         """Make this router forward between the ends, without delay. Raises ProvisionError."""
         self._router = made
         made.start(self.ports)
-        self._needs = REST
 
     def has_host(self, end: str) -> bool:
         """Whether an end other than a node has a host here; in a user namespace every end has one."""
@@ -179,13 +185,13 @@ class RoutedPath(NetworkPath):
         except ProvisionError:
             self._require("cannot change its delays")
             raise
-        self._needs = needs
+        self.needs = needs
 
     def round_trips(self, pair: Pair, samples: int) -> RoundTrips:
         """Ping, and exchange bytes over TCP, from the namespace of the first end."""
         one, other = (self._namespaces[end] for end in pair)
         address = self._port(pair[1]).address
-        asked = (self._needs or REST).between(*pair).rtt
+        asked = self.needs.between(*pair).rtt
 
         def measure() -> RoundTrips:
             come_first()  # so that waiting for a CPU does not count as network delay

@@ -14,6 +14,7 @@ from pytest_dbcluster.hosts.host import Host
 from pytest_dbcluster.hosts.local_host import LocalHost
 from pytest_dbcluster.hosts.local_run import LocalRunProvisioner
 from pytest_dbcluster.hosts.network import local_paths, routed_path
+from pytest_dbcluster.hosts.network.namespace_host import NamespaceHost
 from pytest_dbcluster.hosts.provisioner import NO_DISKS
 from pytest_dbcluster.network import node_names
 from pytest_dbcluster.spec import ClusterSpec
@@ -29,6 +30,10 @@ class LocalProvisioner(LocalRunProvisioner):
         root = {"root"} if os.geteuid() == 0 else set()
         netem = set() if local_paths.why_not() else {"netem"}
         return frozenset({"shared-cores"} | root | netem | cgroups.find(self.directory.parent).offers)
+
+    def host_type(self, spec: ClusterSpec) -> type[LocalHost]:
+        """Processes have the power ``Partitions`` in network namespaces, which clusters with a network have."""
+        return LocalHost if spec.needs.network is None else NamespaceHost
 
     @property
     def missing(self) -> Mapping[str, str]:

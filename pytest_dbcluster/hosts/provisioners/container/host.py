@@ -18,10 +18,11 @@ from pytest_dbcluster import formatting
 from pytest_dbcluster.errors import ProvisionError
 from pytest_dbcluster.hosts.agent import Agent
 from pytest_dbcluster.hosts.agent_host import AgentHost
-from pytest_dbcluster.hosts.host import Falls, Partitions, Pauses
+from pytest_dbcluster.hosts.host import Falls, LimitsWrites, Partitions, Pauses
 from pytest_dbcluster.hosts.local_host import LocalHost
 from pytest_dbcluster.hosts.network.path import NetworkPath
 from pytest_dbcluster.hosts.provisioners.container.engine import DOCKER_SOCKET, SCHEME, Engine, engine_errors, remove
+from pytest_dbcluster.spec import NO_LIMITS
 from pytest_dbcluster.system import cgroups
 
 AGENT_SECONDS = 30.0  # timeout for the first answer of the agent
@@ -78,7 +79,7 @@ class Attachment:
     """The second name of the container on the network."""
 
 
-class ContainerHost(AgentHost, Pauses, Partitions, Falls):
+class ContainerHost(AgentHost, Pauses, Partitions, Falls, LimitsWrites):
     """A container, its agent, and the directory that it shares with this machine under the same path."""
 
     root = os.geteuid() == 0
@@ -150,6 +151,17 @@ class ContainerHost(AgentHost, Pauses, Partitions, Falls):
         """Kill every program in the container at once. The host stays usable. Raises ProvisionError."""
         with self._reason():
             self.agent.fall()
+
+    def write_limit(self) -> int | None:
+        """The write operations/s of the container; None without a limit. Raises ProvisionError."""
+        return self._group().write_limit()
+
+    def limit_writes(self, iops: int) -> None:
+        """Change the limit on writes of a container that has one. Raises ProvisionError."""
+        self._group().limit_writes(iops)
+
+    def _group(self) -> cgroups.Group:
+        return cgroups.of_process(self.first_process, NO_LIMITS)
 
     def command_line(self, command: Sequence[str]) -> list[str]:
         """The command line with which a user runs a command in the container; empty without ``docker`` and ``podman``.

@@ -69,6 +69,10 @@ class ContainerProvisioner(LocalRunProvisioner):
         self._releases: dict[ReleaseName, Release] = {}
         self._hosts: set[ContainerHost] = set()
 
+    def host_type(self, spec: ClusterSpec) -> type[ContainerHost]:
+        """Containers."""
+        return ContainerHost
+
     @property
     def environment(self) -> Mapping[str, str]:
         """The digests of the images that the user chose: ``image mysql:8.4`` -> ``mysql@sha256:...``."""

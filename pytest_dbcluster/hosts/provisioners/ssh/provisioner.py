@@ -123,6 +123,10 @@ class SshProvisioner(Provisioner):
         """The nodes' machines of this run."""
         return [machine for machine in self._machines.values() if machine.target in self._targets]
 
+    def host_type(self, spec: ClusterSpec) -> type[SshHost]:
+        """Directories of other machines."""
+        return SshHost
+
     @property
     def offers(self) -> frozenset[str]:
         """No limits: we do not change machines."""

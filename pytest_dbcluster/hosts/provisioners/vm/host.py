@@ -14,7 +14,7 @@ from pytest_dbcluster.hosts.agent_host import AgentHost
 from pytest_dbcluster.hosts.guests.disk import Counted
 from pytest_dbcluster.hosts.guests.guest import DIRECTORY, Guest, GuestHardware
 from pytest_dbcluster.hosts.guests.network import Network
-from pytest_dbcluster.hosts.host import BlockDevice, Falls, Host, Partitions, Pauses, ReplicationLink
+from pytest_dbcluster.hosts.host import BlockDevice, Falls, Host, LimitsWrites, Partitions, Pauses, ReplicationLink
 from pytest_dbcluster.hosts.local_host import LocalHost
 from pytest_dbcluster.hosts.network.path import NetworkPath
 from pytest_dbcluster.hosts.provisioners.vm.data_disk import DEVICE, DataDisk
@@ -25,7 +25,7 @@ LOOK_SECONDS = 1.0  # timeout for the figures of a guest; a paused one does not 
 TICKS, SECTOR, ETHERNET = 100, 512, 14  # units: of CPU time (1/s), of disks and of an Ethernet header (bytes)
 
 
-class GuestHost(AgentHost, Pauses, Partitions, Falls, BlockDevice, ReplicationLink):
+class GuestHost(AgentHost, Pauses, Partitions, Falls, LimitsWrites, BlockDevice, ReplicationLink):
     """A guest, its agent, its disk, and the directory that it shares with this machine under the same path."""
 
     root = True  # inside the guest
@@ -118,6 +118,14 @@ class GuestHost(AgentHost, Pauses, Partitions, Falls, BlockDevice, ReplicationLi
     def counters(self) -> Counted:
         """Counters of the disk since the guest was powered on."""
         return self._guest.disks[0].counters()
+
+    def write_limit(self) -> int | None:
+        """The write operations/s of the program that serves the disk; None without a limit."""
+        return self._files.write_limit()
+
+    def limit_writes(self, iops: int) -> None:
+        """Change the limit on writes of a guest that has one. Raises ProvisionError."""
+        self._files.limit_writes(iops)
 
     def place(self, source: str, *, durable: bool = False) -> None:
         """Make a file system on the disk, with a copy of a directory of this machine. Raises ProvisionError."""

@@ -63,6 +63,10 @@ class GuestProvisioner(LocalRunProvisioner):
         limits = cgroups.find(self.directory.parent).offers - {"memory"}
         return frozenset({"shared-cores", "root", "netem", "memory", "block-devices"} | limits)
 
+    def host_type(self, spec: ClusterSpec) -> type[GuestHost]:
+        """Guests."""
+        return GuestHost
+
     @property
     def missing(self) -> Mapping[str, str]:
         """Why other powers are not offered: power -> a clause with the reason."""
