@@ -1,7 +1,12 @@
 """Events: what happens to a cluster while a workload runs, for ``measure.event``.
 
-- ``Kill``: a server's process ends at once.
+- ``Kill``, ``KillAll``, ``KillProxy``: the process of a server, of all servers or of the proxy ends at once.
 - ``Pause``: a server's process is stopped for some seconds.
+- ``Isolate``: a host is cut off from its peers, or also from clients, for some seconds.
+- ``LoseHost``: a host is gone until the load has ended.
+- ``PowerCut``: hosts lose their power and what they had not flushed.
+- ``FillDisk``, ``SlowDisk``: a disk is full, or slow, for some seconds.
+- ``Rtt``: the nodes are farther apart for some seconds.
 - ``SwitchPrimary``: another node becomes the primary while all nodes run.
 - ``Promote``: a replica becomes the primary after the loss of the primary, as ``then=`` of a fault.
 - ``Nothing``: the control, in which nothing happens.
@@ -10,10 +15,33 @@
 from __future__ import annotations
 
 from pytest_dbcluster.clusters.events.event import Event
+from pytest_dbcluster.clusters.events.faults.fill_disk import FillDisk
+from pytest_dbcluster.clusters.events.faults.isolate import Isolate
 from pytest_dbcluster.clusters.events.faults.kill import Kill
+from pytest_dbcluster.clusters.events.faults.kill_all import KillAll
+from pytest_dbcluster.clusters.events.faults.kill_proxy import KillProxy
+from pytest_dbcluster.clusters.events.faults.lose_host import LoseHost
 from pytest_dbcluster.clusters.events.faults.pause import Pause
+from pytest_dbcluster.clusters.events.faults.power_cut import PowerCut
+from pytest_dbcluster.clusters.events.faults.rtt import Rtt
+from pytest_dbcluster.clusters.events.faults.slow_disk import SlowDisk
 from pytest_dbcluster.clusters.events.nothing import Nothing
 from pytest_dbcluster.clusters.events.roles.promote import Promote
 from pytest_dbcluster.clusters.events.roles.switch_primary import SwitchPrimary
 
-__all__ = ["Event", "Kill", "Nothing", "Pause", "Promote", "SwitchPrimary"]
+__all__ = [
+    "Event",
+    "FillDisk",
+    "Isolate",
+    "Kill",
+    "KillAll",
+    "KillProxy",
+    "LoseHost",
+    "Nothing",
+    "Pause",
+    "PowerCut",
+    "Promote",
+    "Rtt",
+    "SlowDisk",
+    "SwitchPrimary",
+]

@@ -59,6 +59,7 @@ class Proxy(abc.ABC):
         self.host: Host | None = None
         self.processes: dict[str, Process] = {}
         self.places: dict[str, Host] = {}
+        self._started: dict[str, tuple[Sequence[str], Mapping[str, str]]] = {}  # name -> command, environment
 
     @classmethod
     def lacks(cls, release: Release) -> str:
@@ -143,9 +144,14 @@ class Proxy(abc.ABC):
     ) -> None:
         """Start a program on ``host``; the default is the proxy's host. Raises ProvisionError."""
         self.places[name] = place = self._place(host)
+        self._started[name] = command, environment
         self.processes[name] = place.spawn(
             command, log=self.log(name), directory=place.directory, environment=environment
         )
+
+    def launch_again(self, name: str) -> None:
+        """Start a program that has ended again, with its last command line. Raises ProvisionError."""
+        self.launch(name, *self._started[name], self.places[name])
 
     def log(self, name: str = "") -> str:
         """Return the path of a program's log on its host; the default is the main program."""

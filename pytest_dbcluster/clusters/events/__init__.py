@@ -4,8 +4,9 @@
 - ``faults/``: faults, one file each.
 - ``roles/``: another node becomes the writer.
 - ``nothing``: the control, in which nothing happens.
+- ``powers``: what events need of hosts.
 
 An event proves from the servers and the kernel that it happened. A repetition without this proof is void.
 """
 
-__all__ = ["event", "faults", "nothing", "roles"]
+__all__ = ["event", "faults", "nothing", "powers", "roles"]

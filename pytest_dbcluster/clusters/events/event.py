@@ -7,14 +7,16 @@ import dataclasses
 import re
 import time
 from collections.abc import Sequence
+from functools import partial
 from typing import ClassVar
 
 from pytest_dbcluster import wait
 from pytest_dbcluster.clusters.cluster import Cluster
 from pytest_dbcluster.clusters.servers.node import Node
 from pytest_dbcluster.clusters.topology import Rejoins, RestartsAtOnce, Topology
-from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.errors import ConfigError, ProvisionError
 from pytest_dbcluster.formatting import quantity
+from pytest_dbcluster.hosts.provisioner import Provisioner
 from pytest_dbcluster.rounds.outages.outage import Returned
 from pytest_dbcluster.spec import ClusterSpec
 
@@ -22,8 +24,11 @@ WRITER, OTHER = "writer", "other"
 NUMBERED = re.compile(r"node([1-9][0-9]*)")
 # What replicas of MariaDB and MySQL log while their source does not answer.
 WITHOUT_SOURCE = (r"Error reading packet from server", r"[Ee]rror reconnecting to (master|source)")
+ENDED_SECONDS = 10.0  # until a process must have ended
 WHOLE_SECONDS = 300.0  # until a cluster must be whole again
 UNSEEN_SECONDS = 120.0  # until the peers of a lost node no longer count it
+SELF_SECONDS = 60.0  # a node that does not come back by itself within this time starts again
+NAP = 0.1
 
 
 @dataclasses.dataclass
@@ -60,6 +65,9 @@ class Event(abc.ABC):
     def check(self, spec: ClusterSpec, topology: Topology) -> None:
         """Raise ConfigError for a cluster that cannot have the event. It is called before anything starts."""
 
+    def check_hosts(self, spec: ClusterSpec, provisioner: Provisioner) -> None:  # noqa: B027  (most need no power)
+        """Raise ConfigError with the name of the power that the hosts lack. It is called before anything starts."""
+
     @abc.abstractmethod
     def act(self, cluster: Cluster) -> Happened:
         """Let it happen, and prove it. The load runs meanwhile. Raises ProvisionError."""
@@ -91,6 +99,11 @@ def check_node(node: object, event: str, spec: ClusterSpec, topology: Topology) 
         raise ConfigError(f'{event}: the node is "{WRITER}", "{OTHER}" or a name such as "node2", not {node!r}')
     if (number and int(number[1]) > spec.nodes) or (node == OTHER and spec.nodes < 2):
         raise ConfigError(f"{event}: cluster {spec} has {quantity(spec.nodes, 'node')}")
+    check_restarts(event, spec, topology)
+
+
+def check_restarts(event: str, spec: ClusterSpec, topology: Topology) -> None:
+    """Raise ConfigError for a topology whose servers we cannot start again one by one."""
     if not isinstance(topology, Rejoins) or topology.servers(spec.nodes) != spec.nodes:
         raise ConfigError(
             f"{event}: we cannot start one node of the topology {spec.topology} again; for drbd use measure.failover"
@@ -126,6 +139,26 @@ def wait_uncounted(node: Node, cluster: Cluster, happened: Happened | None = Non
         happened.mark("evicted")
 
 
+def sleep(seconds: float) -> None:
+    """Sleep, unless this thread must end. Raises KeyboardInterrupt."""
+    limit = time.monotonic() + seconds
+    while (left := limit - time.monotonic()) > 0:
+        wait.raise_if_interrupted()
+        time.sleep(min(NAP, left))
+
+
+def come_back(node: Node, cluster: Cluster) -> Returned | None:
+    """Wait until a node is back by itself; otherwise start it again. None if it came back. Raises ProvisionError."""
+    if node.running:
+        try:
+            wait.until(cluster.problems, f"cluster {cluster.spec}", seconds=SELF_SECONDS)
+        except ProvisionError:
+            node.kill()
+        else:
+            return None
+    return rejoin(node, cluster)
+
+
 def rejoin(node: Node, cluster: Cluster, *, at_once: bool = False) -> Returned:
     """Start a node again, and wait until the cluster is whole. Raises ProvisionError.
 
@@ -144,3 +177,22 @@ def rejoin(node: Node, cluster: Cluster, *, at_once: bool = False) -> Returned:
     wait.until(cluster.problems, f"cluster {cluster.spec} with {node.name}", seconds=WHOLE_SECONDS)
     seconds, how = time.monotonic() - began, cluster.topology.how_joined(node.log_text(seen))
     return Returned(seconds, how, cluster.topology.errant())
+
+
+def restart(cluster: Cluster) -> Returned:
+    """Start all servers again after all have ended, and wait until the cluster is whole. Raises ProvisionError.
+
+    A topology that elects its writers starts with the node that has the most transactions.
+    """
+    began, seen = time.monotonic(), {node: node.log_size() for node in cluster.nodes}
+    topology = cluster.topology
+    assert isinstance(topology, Rejoins), "``check_restarts`` refuses others"
+    for node in cluster.nodes:
+        if not node.running:
+            topology.rejoin(node, cluster.members)
+        if topology.elects_writers:  # two joiners at once disturb each other
+            members = [member for member in cluster.nodes if member.running]
+            wait.until(partial(topology.problems, members), f"{node.name} of {cluster.spec}", seconds=WHOLE_SECONDS)
+    wait.until(cluster.problems, f"cluster {cluster.spec}", seconds=WHOLE_SECONDS)
+    hows = [topology.how_joined(node.log_text(offset)) for node, offset in seen.items()]
+    return Returned(time.monotonic() - began, ", ".join(dict.fromkeys(filter(None, hows))))

@@ -62,6 +62,7 @@ class EventTestbed(Testbed):
             raise ConfigError(f"{workload}: measure.event needs a rate in operations a second, not a share")
         for one, variant in zip(self._events, self.variants, strict=True):
             one.check(variant.spec, variant.topology)
+            one.check_hosts(variant.spec, pool.provisioner)
             _check_proxy(one, variant)
             _check_endpoint(one, variant, workload)
 

@@ -9,7 +9,7 @@ import time
 from pytest_dbcluster import wait
 from pytest_dbcluster.clusters.cluster import Cluster
 from pytest_dbcluster.clusters.events import event
-from pytest_dbcluster.clusters.events.event import Event, Happened
+from pytest_dbcluster.clusters.events.event import ENDED_SECONDS, Event, Happened
 from pytest_dbcluster.clusters.events.roles.promote import Promote, check_then
 from pytest_dbcluster.clusters.servers.node import Node
 from pytest_dbcluster.clusters.topology import RestartsAtOnce, Topology
@@ -17,7 +17,6 @@ from pytest_dbcluster.errors import ConfigError, NotReady
 from pytest_dbcluster.rounds.outages.outage import Returned
 from pytest_dbcluster.spec import ClusterSpec
 
-ENDED_SECONDS = 10.0
 AT_ONCE, AFTER_EVICTION = "at once", "after eviction"
 
 

@@ -15,7 +15,6 @@ from pytest_dbcluster.errors import NotReady
 from pytest_dbcluster.spec import ClusterSpec
 
 SIGNAL_SECONDS = 2.0  # until a signal must have an effect
-NAP = 0.1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,9 +47,7 @@ class Pause(Event):
         process.signal(signal.SIGSTOP)
         try:
             wait.until(lambda: [] if process.is_stopped() else ["its process runs"], node.name, seconds=SIGNAL_SECONDS)
-            while (left := until - time.monotonic()) > 0:
-                wait.raise_if_interrupted()
-                time.sleep(min(NAP, left))
+            event.sleep(until - time.monotonic())
             if not process.is_stopped():
                 happened.void = f"something let {node.name} go on before its {self.seconds:g} s were over"
         except NotReady as error:

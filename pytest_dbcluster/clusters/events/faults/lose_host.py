@@ -1,0 +1,106 @@
+"""``LoseHost``: the host of a server is gone, from one moment to the next, until the load has ended."""
+
+from __future__ import annotations
+
+import dataclasses
+import signal
+import time
+
+from pytest_dbcluster import wait
+from pytest_dbcluster.clusters.cluster import Cluster
+from pytest_dbcluster.clusters.events import event, powers
+from pytest_dbcluster.clusters.events.event import ENDED_SECONDS, Event, Happened
+from pytest_dbcluster.clusters.events.roles.promote import Promote, check_then
+from pytest_dbcluster.clusters.servers.node import Node
+from pytest_dbcluster.clusters.topology import Topology
+from pytest_dbcluster.errors import NotReady
+from pytest_dbcluster.hosts.host import Falls, Partitions
+from pytest_dbcluster.hosts.provisioner import Provisioner
+from pytest_dbcluster.rounds.outages.outage import Returned
+from pytest_dbcluster.spec import ClusterSpec
+
+
+@dataclasses.dataclass(frozen=True)
+class LoseHost(Event):
+    """Cut the host of a server off from all others, then kill its programs. It is back after the load has ended.
+
+    So nothing leaves the host any more: neither what its kernel has in its sockets, nor the end of its connections.
+    In guests it is a power cut.
+    """
+
+    node: str = event.WRITER
+    """``writer``, ``other`` (the last node that is not the writer), or a name such as ``node2``."""
+
+    then: Promote | None = None
+    """What a failover manager does then: ``Promote()`` makes a replica the primary."""
+
+    def __str__(self) -> str:
+        return f"lose host of {self.node}{f', {self.then}' if self.then else ''}"
+
+    def check(self, spec: ClusterSpec, topology: Topology) -> None:
+        """Raise ConfigError for a node that the cluster does not have."""
+        name = f"LoseHost({self.node!r})"
+        event.check_node(self.node, name, spec, topology)
+        if self.then is not None:
+            check_then(self.then, name, self.node, spec, topology)
+
+    def check_hosts(self, spec: ClusterSpec, provisioner: Provisioner) -> None:
+        """Raise ConfigError for hosts that cannot be cut off."""
+        powers.require(Partitions, f"LoseHost({self.node!r})", spec, provisioner)
+
+    def moves_writes(self, topology: Topology) -> bool:
+        """Whether another node accepts the writes: it is elected or promoted."""
+        return topology.elects_writers or self.then is not None
+
+    def leaves_load(self, spec: ClusterSpec, topology: Topology, *, only_writer: bool) -> bool:
+        """Not if the only endpoint of the load is gone."""
+        if self.then:  # clients follow the new primary
+            return True
+        hits = self.node in (event.WRITER, "node1")
+        return not hits or (topology.elects_writers and not only_writer and spec.nodes > 1)
+
+    def act(self, cluster: Cluster) -> Happened:
+        """Lose the host. The proof is that nothing reaches it, that its server has ended, and its peers' view."""
+        node = event.target(self.node, cluster)
+        if not powers.answers(node):
+            return Happened(time.time(), node.name, void=f"{node.name} did not answer before the event")
+        if self.then:
+            self.then.prepare(cluster)
+        node.sql.close()
+        happened, host = Happened(time.time(), node.name), node.host
+        assert isinstance(host, Partitions), "``powers.require`` refuses others"
+        host.partition()
+        happened.mark("cut")
+        if powers.answers(node):
+            happened.void = f"{node.name} answers while it is cut off"
+        try:
+            _end(node)
+            happened.mark("ended")
+            event.wait_uncounted(node, cluster, happened)
+        except NotReady as error:
+            happened.void = f"loss of the host of {node.name}: {error}"
+        if self.then and not happened.void:
+            self.then.act(node, cluster, happened)
+        return happened
+
+    def restore(self, cluster: Cluster, happened: Happened) -> Returned | None:
+        """Connect the host, and start the server again. A former primary becomes the primary again."""
+        node = event.target(happened.node, cluster)
+        if isinstance(node.host, Partitions) and not node.running:
+            node.host.heal()
+        returned = event.come_back(node, cluster)
+        if self.then:
+            happened.mark("whole")
+            self.then.restore(node, cluster)
+        return returned
+
+
+def _end(node: Node) -> None:
+    """Kill the programs of a host, or its server if they share a kernel with us. Raises NotReady."""
+    process = node.process
+    assert process
+    if isinstance(node.host, Falls):
+        node.host.kill()
+    else:
+        process.signal(signal.SIGKILL)
+    wait.until(lambda: ["it still runs"] if process.status() is None else [], node.name, seconds=ENDED_SECONDS)

@@ -1,0 +1,63 @@
+"""Powers of hosts that events need: clusters without them are refused by the name of the power."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from pytest_dbcluster.clusters.servers.node import Node
+from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.hosts.host import Falls, LimitsWrites, Partitions
+from pytest_dbcluster.hosts.provisioner import Provisioner, name_of
+from pytest_dbcluster.spec import ClusterSpec
+
+ANSWER_SECONDS = 1.0  # until a host that is connected accepts a connection
+NETWORK = "processes have it with ClusterSpec(...).with_needs(rtt=0)"
+ADVICE: Mapping[type[object], str] = MappingProxyType({
+    Partitions: f"use --db-provisioner container or vm; {NETWORK}",
+    Falls: "use --db-provisioner container or vm",
+    LimitsWrites: "use --db-provisioner local, container or vm",
+})  # fmt: skip
+
+
+def require(power: type[object], event: object, spec: ClusterSpec, provisioner: Provisioner) -> None:
+    """Raise ConfigError if the hosts of a cluster lack a power of ``hosts.host``."""
+    if not issubclass(provisioner.host_type(spec), power):
+        raise ConfigError(f"{event}: {_hosts(spec, provisioner)} lack the power {power.__name__}; {ADVICE[power]}")
+
+
+def require_offer(name: str, event: object, spec: ClusterSpec, provisioner: Provisioner) -> None:
+    """Raise ConfigError if a provisioner does not offer a power, such as ``block-devices``."""
+    if name not in provisioner.offers:
+        why = provisioner.missing.get(name, "")
+        raise ConfigError(f"{event}: {_hosts(spec, provisioner)} lack the power {name}{': ' if why else ''}{why}")
+
+
+def require_path(event: object, spec: ClusterSpec, provisioner: Provisioner) -> None:
+    """Raise ConfigError for a cluster that asks for no network, which alone can change between its nodes."""
+    require_offer("netem", event, spec, provisioner)
+    if spec.needs.network is None:
+        raise ConfigError(
+            f"{event}: {_hosts(spec, provisioner)} lack the power netem without a network of their own; "
+            "use ClusterSpec(...).with_needs(rtt=0)"
+        )
+
+
+def _hosts(spec: ClusterSpec, provisioner: Provisioner) -> str:
+    return f"the hosts of cluster {spec} (--db-provisioner {name_of(provisioner)})"
+
+
+def answers(node: Node) -> bool:
+    """Whether a connection of this machine reaches the server. The server need not accept statements."""
+    host = node.host
+    try:
+        if host.connects:
+            made = host.connects(host.address, node.port, ANSWER_SECONDS)
+        else:
+            made = socket.create_connection((host.address, node.port), ANSWER_SECONDS)
+    except OSError:
+        return False
+    with contextlib.closing(made):
+        return True
