@@ -9,6 +9,11 @@
 - ``Rtt``: the nodes are farther apart for some seconds.
 - ``SwitchPrimary``: another node becomes the primary while all nodes run.
 - ``Promote``: a replica becomes the primary after the loss of the primary, as ``then=`` of a fault.
+- ``Alter``: a schema change.
+- ``LargeTransaction``: a transaction that writes many rows.
+- ``Backup``: a backup of one node.
+- ``Rolling``: one node after the other: ``Restart``, ``SetOptions`` or ``Upgrade``.
+- ``Join``: a node that was shut down joins again.
 - ``Nothing``: the control, in which nothing happens.
 """
 
@@ -25,23 +30,37 @@ from pytest_dbcluster.clusters.events.faults.pause import Pause
 from pytest_dbcluster.clusters.events.faults.power_cut import PowerCut
 from pytest_dbcluster.clusters.events.faults.rtt import Rtt
 from pytest_dbcluster.clusters.events.faults.slow_disk import SlowDisk
+from pytest_dbcluster.clusters.events.maintenance.alter import Alter
+from pytest_dbcluster.clusters.events.maintenance.backup import Backup
+from pytest_dbcluster.clusters.events.maintenance.join import Join
+from pytest_dbcluster.clusters.events.maintenance.large_transaction import LargeTransaction
+from pytest_dbcluster.clusters.events.maintenance.rolling import Rolling
+from pytest_dbcluster.clusters.events.maintenance.steps import Restart, SetOptions, Upgrade
 from pytest_dbcluster.clusters.events.nothing import Nothing
 from pytest_dbcluster.clusters.events.roles.promote import Promote
 from pytest_dbcluster.clusters.events.roles.switch_primary import SwitchPrimary
 
 __all__ = [
+    "Alter",
+    "Backup",
     "Event",
     "FillDisk",
     "Isolate",
+    "Join",
     "Kill",
     "KillAll",
     "KillProxy",
+    "LargeTransaction",
     "LoseHost",
     "Nothing",
     "Pause",
     "PowerCut",
     "Promote",
+    "Restart",
+    "Rolling",
     "Rtt",
+    "SetOptions",
     "SlowDisk",
     "SwitchPrimary",
+    "Upgrade",
 ]

@@ -9,7 +9,7 @@ import importlib
 import signal
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from pytest_dbcluster import registry
 from pytest_dbcluster.clusters.proxy_options import ProxyOption, read_options
@@ -207,6 +207,17 @@ class Proxy(abc.ABC):
             self.provisioner.give_back([self.host])
             self.host = None
         self.places = {}
+
+
+@runtime_checkable
+class Drains(Protocol):
+    """An optional power of a proxy: it leads nobody to a node whose server still runs."""
+
+    def drain(self, names: Sequence[str]) -> None:
+        """Drain these nodes, and no others. Connections to them end."""
+
+    def drain_problems(self, name: str) -> list[str]:
+        """Return why the proxy still leads to a node, one line each; empty if it does not. Raises ProvisionError."""
 
 
 class RoutedProxy(Proxy):

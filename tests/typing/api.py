@@ -21,7 +21,7 @@ from pytest_dbcluster import (
     fades,
     ordered,
 )
-from pytest_dbcluster.events import Kill, Nothing, Pause
+from pytest_dbcluster.events import Alter, Kill, Nothing, Pause, Restart, Rolling, SetOptions, Upgrade
 
 GALERA = ClusterSpec("galera", nodes=3, release=ReleaseName.parse("mariadb:10.11"), needs=HostNeeds(cores=1))
 FLUSH_2 = GALERA.with_options(innodb_flush_log_at_trx_commit=2)
@@ -69,6 +69,14 @@ def test_events(measure: Measure) -> None:
     assert_type(quick.shorter("stall", than=usual, seconds=2), Answer)
     paused, none = measure.event(TPCC(), {"pause": Pause("writer", 3), "none": Nothing()}, on=GALERA)
     assert none.shorter("stall", than=paused)
+    upgraded = measure.event(TPCC(), Rolling(Upgrade("mariadb:11.8"), drain=True), on=GALERA)
+    assert_type(upgraded.below("stall", 8), Answer)
+    several = {
+        "restart": Rolling(Restart()),
+        "set": Rolling(SetOptions(sync_binlog=0)),
+        "alter": Alter("ALTER TABLE t FORCE"),
+    }
+    assert_type(measure.event(TPCC(), several, on=GALERA), list[EventSeries])
 
 
 def test_own_sql(measure: Measure) -> None:

@@ -6,9 +6,9 @@ import abc
 import dataclasses
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
 from pytest_dbcluster import wait
 from pytest_dbcluster.clusters.cluster import Cluster
@@ -17,6 +17,7 @@ from pytest_dbcluster.clusters.topology import Rejoins, RestartsAtOnce, Topology
 from pytest_dbcluster.errors import ConfigError, ProvisionError
 from pytest_dbcluster.formatting import quantity
 from pytest_dbcluster.hosts.provisioner import Provisioner
+from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.rounds.outages.outage import Returned
 from pytest_dbcluster.spec import ClusterSpec
 
@@ -50,9 +51,23 @@ class Happened:
     returned: Returned | None = None
     """How the node came back, if it did so under load."""
 
+    before: Any = None
+    """What ``restore`` brings back; None for nothing."""
+
     def mark(self, step: str) -> None:
         """Note that a step is seen now."""
         self.marks[step] = time.time() - self.at
+
+
+@dataclasses.dataclass(frozen=True)
+class Stage:
+    """The servers of a cluster, before an event or because of it."""
+
+    releases: Sequence[Release]
+    """The release of each node."""
+
+    options: Mapping[str, str]
+    """The user's server options, by name."""
 
 
 class Event(abc.ABC):
@@ -61,12 +76,31 @@ class Event(abc.ABC):
     errors: ClassVar[Sequence[str]] = WITHOUT_SOURCE
     """Patterns of the [ERROR] lines that it causes; they may come after the repetition, and no check fails on them."""
 
+    @property
+    def reusable(self) -> bool:
+        """Whether ``restore`` brings everything back, so that the cluster can have the next repetition."""
+        return True
+
     @abc.abstractmethod
     def check(self, spec: ClusterSpec, topology: Topology) -> None:
         """Raise ConfigError for a cluster that cannot have the event. It is called before anything starts."""
 
     def check_hosts(self, spec: ClusterSpec, provisioner: Provisioner) -> None:  # noqa: B027  (most need no power)
         """Raise ConfigError with the name of the power that the hosts lack. It is called before anything starts."""
+
+    def stages(self, spec: ClusterSpec) -> Sequence[ClusterSpec]:
+        """Return the specs that the event gives the cluster, in order; empty if the servers stay as they are."""
+        return ()
+
+    def equip(self, start: Stage, stages: Sequence[Stage]) -> Self:
+        """Return the event with what its stages need. It is called before anything starts.
+
+        start: the cluster before the event. Raises ConfigError for a release without a program that the event needs.
+        """
+        return self
+
+    def prepare(self, cluster: Cluster) -> None:  # noqa: B027 (most events need nothing)
+        """Make what the event needs, before the load starts. Raises ConfigError and ProvisionError."""
 
     @abc.abstractmethod
     def act(self, cluster: Cluster) -> Happened:
@@ -157,6 +191,12 @@ def come_back(node: Node, cluster: Cluster) -> Returned | None:
         else:
             return None
     return rejoin(node, cluster)
+
+
+def writer_last(cluster: Cluster) -> Sequence[Node]:
+    """The nodes in the order in which people change them: the last one first, and the writer at the end."""
+    writer = cluster.writers[0]
+    return [*(node for node in reversed(cluster.nodes) if node is not writer), writer]
 
 
 def rejoin(node: Node, cluster: Cluster, *, at_once: bool = False) -> Returned:

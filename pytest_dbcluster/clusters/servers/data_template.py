@@ -12,7 +12,7 @@ import dataclasses
 import hashlib
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -215,7 +215,7 @@ def _upgrade(origin: Template, release: Release, host: Host, directory: Path) ->
         node.start()
         node.wait_answering(120)
         if vendor.upgrade and release.path_of(vendor.upgrade[0]):
-            _run_upgrade(node, vendor.upgrade)
+            run_upgrade(node)
         manifest = _stop_and_describe(node)
     except BaseException:
         node.kill()
@@ -223,18 +223,26 @@ def _upgrade(origin: Template, release: Release, host: Host, directory: Path) ->
     _keep(node, directory, manifest)
 
 
-def _run_upgrade(node: Node, command: Sequence[str]) -> None:
-    """Run the upgrade program with the control account, whose password is in a file."""
+def run_upgrade(node: Node) -> None:
+    """Upgrade the system tables of a running server with the vendor's program, outside replication."""
+    program, *arguments = node.dialect.upgrade
+    run_client(node, program, *arguments, seconds=300)
+
+
+def run_client(node: Node, program: str, *arguments: str, seconds: float) -> Completed:
+    """Run a client program of the node's release with the control account, whose password is in a file.
+
+    Raises ConfigError for a missing program, and CommandFailed.
+    """
     account = {"user": ADMIN, "password": node.password, "host": node.host.address, "port": str(node.port)}
     options = {**account, "protocol": "tcp", **node.release.client_options}
     lines = [f"{name} = {value}" for name, value in options.items()]
-    plain = [argument.removeprefix("--") for argument in node.dialect.plain]
-    path = f"{node.host.directory}/upgrade.cnf"
+    plain = [] if node.dialect.control_tls else [argument.removeprefix("--") for argument in node.dialect.plain]
+    path = f"{node.host.directory}/{program}.cnf"
     node.host.push("\n".join(["[client]", *lines, *plain, ""]).encode(), path)
-    program, *arguments = command
-    node.host.run(
+    return node.host.run(
         [str(node.release.program(program)), f"--defaults-file={path}", *arguments],
-        seconds=300,
+        seconds=seconds,
         environment={"PATH": f"{node.release.bin}:/usr/sbin:/usr/bin:/sbin:/bin"},
     )
 

@@ -55,9 +55,8 @@ class Node:
     def __init__(self, name: str, host: Host, release: Release, port: int, password: str) -> None:
         self.name = name
         self.host = host
-        self.release = release
+        self.use(release)
         self.port = port
-        self.dialect: Dialect = dialect(release.product, release.version)
         self.password = password
         self.data = f"{host.directory}/{DATA}"
         self.log = f"{host.directory}/error.log"
@@ -122,6 +121,11 @@ class Node:
         transfer = ["", "[sst]", f"sockopt = bind={self.host.address}"] if "wsrep_provider" in self.options else []
         text = "\n".join(["[mysqld]", *lines, "", "[client]", *client, *transfer, ""])
         self.host.push(text.encode(), f"{self.host.directory}/my.cnf")
+
+    def use(self, release: Release) -> None:
+        """Let the next ``configure`` and ``start`` use this release. Its programs must be on the host."""
+        self.release = release
+        self.dialect: Dialect = dialect(release.product, release.version)
 
     def start(self, *arguments: str) -> None:
         """Start the server with extra ``arguments``, without waiting for it to answer. Raises ProvisionError."""
@@ -289,6 +293,15 @@ class Node:
         """Run a statement; return each row as value by column name in lower case. Raises the errors of ``query``."""
         with self._explain_loss():
             return self.sql.records(statement, seconds)
+
+    @contextlib.contextmanager
+    def separate(self) -> Iterator[Connection]:
+        """A separate control connection, for statements that must not keep ``sql`` waiting; it closes at the end."""
+        connection = Connection(self.name, self.endpoint, seconds=CONNECT_SECONDS, look=self.look)
+        try:
+            yield connection
+        finally:
+            connection.close()
 
     @contextlib.contextmanager
     def _explain_loss(self) -> Iterator[None]:

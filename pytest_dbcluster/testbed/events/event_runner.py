@@ -54,6 +54,7 @@ def repeat(load: Workload, setting: Setting, event: Event, coin: random.Random, 
     """
     assert isinstance(load, RunsUntilStopped), "``event_testbed`` refuses others"
     cluster = setting.cluster
+    _prepare(event, cluster)
     before = BASELINE_SECONDS + coin.uniform(0, JITTER_SECONDS)
     with contextlib.closing(_Work(cluster, writes=load.writes)) as work:
         stopped, happened = _through(load, setting, event, work, before)
@@ -95,6 +96,13 @@ def _through(
         finally:
             until.stop()
         return running.result(), happened
+
+
+def _prepare(event: Event, cluster: Cluster) -> None:
+    try:
+        event.prepare(cluster)
+    except ProvisionError as error:
+        raise NotWhole(f"before the event {event} of the cluster {cluster.spec}: {error}") from error
 
 
 def _act(event: Event, cluster: Cluster) -> Happened:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pytest_dbcluster import formatting
 from pytest_dbcluster.claims import block_order
 from pytest_dbcluster.claims.repetitions.kind import BUDGET
-from pytest_dbcluster.clusters.events.event import Event
+from pytest_dbcluster.clusters.events.event import Event, Stage
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.formatting import Report
 from pytest_dbcluster.rounds.round import Round
@@ -53,18 +53,20 @@ class EventTestbed(Testbed):
         several = isinstance(event, Mapping)
         loads = dict.fromkeys(event, workload) if isinstance(event, Mapping) else workload
         events = list(event.values()) if isinstance(event, Mapping) else [event]
+        variants = [variant.with_static([name for name, _ in variant.dynamic]) for variant in variants]  # for restarts
         super().__init__(loads, variants, pool, profile, progress, across_durability=across_durability, instances=1)
-        self._events = [one for one in events for _ in range(len(variants) // len(events))]
+        each = [one for one in events for _ in range(len(variants) // len(events))]
         self._seed = seed
         self._planned = 0
         self.load = str(workload) if several else f"{workload}, {event}"
         if self.arrival_rate and self.arrival_rate.rate is None:
             raise ConfigError(f"{workload}: measure.event needs a rate in operations a second, not a share")
-        for one, variant in zip(self._events, self.variants, strict=True):
+        for one, variant in zip(each, self.variants, strict=True):
             one.check(variant.spec, variant.topology)
             one.check_hosts(variant.spec, pool.provisioner)
             _check_proxy(one, variant)
             _check_endpoint(one, variant, workload)
+        self._events = [_equip(one, variant, pool) for one, variant in zip(each, self.variants, strict=True)]
 
     def announce(self, repetitions: int, budget: float) -> None:
         """Print the expected time of so many repetitions, and again after the first one. budget: their maximum."""
@@ -108,9 +110,25 @@ class EventTestbed(Testbed):
         except event_runner.NotWhole as error:
             cluster.dirty = str(error)
             done = round_runner.void_round(str(error), variant=name, block=block, position=position)
+        else:
+            self._check_changed(running, self._events[variant])
         done = dataclasses.replace(done, wall=time.monotonic() - began)
         self._learn_seconds(done.wall)
         return done
+
+    def _check_changed(self, running: Running, event: Event) -> None:
+        """Check a cluster that an event has changed for good; it serves no other repetition."""
+        if not event.reusable:
+            self._check(running)
+            running.cluster.dirty = f"the event {event} has changed it for good"
+
+    def check(self) -> None:
+        """Check the clusters as ``Testbed.check`` does. Each one that an event changed for good is checked already."""
+        if any(event.reusable for event in self._events):
+            for number in range(len(self.variants)):
+                self._prepare(number, 0)  # starts a cluster that is missing since then
+            super().check()
+        self.end()
 
 
 def outliving(workload: Workload) -> Workload:
@@ -127,6 +145,16 @@ def _check_proxy(event: Event, variant: Variant) -> None:
         return
     if reason := proxy.misses_elections(topology, variant.release):
         raise ConfigError(f'{event} on {variant.spec}: {reason}; use ClusterSpec(..., proxy="haproxy")')
+
+
+def _equip(event: Event, variant: Variant, pool: Pool) -> Event:
+    """The event with the programs and options of its stages. Raises ConfigError for a stage that cannot be."""
+    specs = event.stages(variant.spec)
+    return event.equip(_stage(variant), [_stage(pool.resolution.resolve(spec, switched=False)) for spec in specs])
+
+
+def _stage(variant: Variant) -> Stage:
+    return Stage(variant.releases or (variant.release,) * variant.spec.nodes, variant.options)
 
 
 def _check_endpoint(event: Event, variant: Variant, workload: Workload) -> None:

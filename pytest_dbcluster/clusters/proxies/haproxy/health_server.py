@@ -78,6 +78,9 @@ class HealthSettings:
     nodes: Sequence[Watched]
     """The nodes."""
 
+    drained: str = ""
+    """The path of a file with the names of the nodes that accept no traffic; a missing file has none."""
+
     def text(self) -> str:
         """Return the settings as JSON for ``read``; the text has the password."""
         return json.dumps(dataclasses.asdict(self))
@@ -87,7 +90,7 @@ class HealthSettings:
         """Return the settings from the text of a file."""
         document = json.loads(text)
         nodes = [Watched(**{**node, "health": Health(**node["health"])}) for node in document["nodes"]]
-        return cls(document["listen"], document["user"], document["password"], nodes)
+        return cls(document["listen"], document["user"], document["password"], nodes, document["drained"])
 
 
 class HealthConnection(Protocol):
@@ -103,9 +106,10 @@ class State:
     One thread at a time queries it, without a lock. Others wait for it, at most ``PATIENCE`` seconds.
     """
 
-    def __init__(self, node: Watched, connection: HealthConnection) -> None:
+    def __init__(self, node: Watched, connection: HealthConnection, drained: str = "") -> None:
         self.node = node
         self._connection = connection
+        self._drained = Path(drained)
         self._wanted = {"reader": node.health.reader, "writer": node.health.writer}
         self._seen: Mapping[str, str] = {}
         self._refused = ""
@@ -124,8 +128,8 @@ class State:
             known = self._news.wait_for(lambda: not self._asking, PATIENCE)
             seen = self._seen
             refused = self._refused if known else f"{self.node.name} does not answer"
-        if refused:
-            return False, refused
+        if refused or self._is_drained():
+            return False, refused or f"{self.node.name} is drained"
         wanted = self._wanted[role]
         lacking = [
             f"{name} is {seen.get(name)!r}, wanted {value!r}"
@@ -134,6 +138,11 @@ class State:
         ]
         found = "; ".join(lacking) or ", ".join(seen[name] for name in wanted) or "answers"
         return not lacking, f"{self.node.name}: {found}"
+
+    def _is_drained(self) -> bool:
+        with contextlib.suppress(OSError):  # no node is drained, or there is no such file
+            return self.node.name in self._drained.read_text().split()
+        return False
 
     @property
     def _stale(self) -> bool:
@@ -234,7 +243,7 @@ def serve(settings: HealthSettings) -> list[socketserver.TCPServer]:
     for node in settings.nodes:
         through = through_socket(node.tunnel) if node.tunnel else None
         endpoint = Endpoint(node.address, node.port, settings.user, settings.password, tls=node.tls, connects=through)
-        state = State(node, Connection(node.name, endpoint, seconds=PATIENCE))
+        state = State(node, Connection(node.name, endpoint, seconds=PATIENCE), settings.drained)
         try:
             servers.append(_Server((settings.listen, node.status_port), state))
         except OSError as error:

@@ -138,7 +138,7 @@ class HAProxy(Proxy):
             bring(release, [host])
             self.spawn(
                 "status_port",
-                health_server.HealthSettings(ours.address, *self.account, watched).text(),
+                health_server.HealthSettings(ours.address, *self.account, watched, _drained_file(ours)).text(),
                 [sys.executable, "-P", health_server.__file__],
                 {"PYTHONPATH": str(Path(registry.__file__).parents[1])},
                 ours,
@@ -184,6 +184,24 @@ class HAProxy(Proxy):
         wrong = state_problems(text, [node.name for node in self.nodes], roles, tracked=self._tracked)
         return wrong or _answer_problems("writer", self.writer()) + _answer_problems("reader", self.reader())
 
+    def drain(self, names: Sequence[str]) -> None:
+        """Let the health server report these nodes as unhealthy, and no others. HAProxy then cuts their connections."""
+        place = self.places["status_port"]
+        place.push("\n".join(names).encode(), _drained_file(place))
+
+    def drain_problems(self, name: str) -> list[str]:
+        """Return the listeners that still lead to a node or have connections to it. Raises ProvisionError."""
+        self.alive()
+        try:
+            text = statistics(self.host or self.places["status_port"], self._ports[2])
+        except (http.client.HTTPException, OSError) as error:
+            return [f"haproxy gives no statistics on {self.statistics_url}: {error}"]
+        return [
+            f"haproxy: {row['# pxname']}/{name} is {row['status']} with {row['scur']} connections"
+            for row in csv.DictReader(io.StringIO(text))
+            if row["svname"] == name and (not row["status"].startswith("DOWN") or row["scur"] != "0")
+        ]
+
     @property
     def statistics_url(self) -> str:
         """The URL of haproxy's statistics page."""
@@ -196,6 +214,10 @@ class HAProxy(Proxy):
     def reader(self) -> Endpoint:
         """Return the reader: it alternates over all healthy nodes that accept reads."""
         return self.endpoint(self._ports[1], self.roles()["reader"])
+
+
+def _drained_file(host: Host) -> str:
+    return f"{host.directory}/drained"
 
 
 def statistics(host: Host, port: int) -> str:

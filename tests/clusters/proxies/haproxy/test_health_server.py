@@ -124,6 +124,19 @@ def test_a_role_is_asked_for_by_itself(role, reader, writer):
     assert server.asked == ["SHOW ME"]
 
 
+def test_a_drained_node_accepts_no_traffic(tmp_path):
+    """The names in a file decide at once; a missing file has none."""
+    drained = tmp_path / "drained"
+    state = State(NODE, Server(WELL), str(drained))
+    healthy = state.now()
+    drained.write_text("node2\nnode1")
+    one, other = state.now(), state.now("writer")
+    drained.write_text("node11")
+
+    assert healthy == state.now() == (True, "node1: ON, Primary, Synced")
+    assert one == other == (False, "node1 is drained")
+
+
 def test_a_server_that_does_not_answer_is_not_well():
     """The error becomes the one line of the answer, whatever it was asked for."""
     state = State(NODE, Server(None))
@@ -187,7 +200,8 @@ def test_a_node_that_does_not_answer_keeps_nobody_waiting_for_long(monkeypatch):
 
 def test_settings_survive_their_file():
     """What is written is what is read."""
-    settings = HealthSettings("127.0.0.1", "dbcluster", "s3cret", [NODE, dataclasses.replace(NODE, also=Galera.donor)])
+    nodes = [NODE, dataclasses.replace(NODE, also=Galera.donor)]
+    settings = HealthSettings("127.0.0.1", "dbcluster", "s3cret", nodes, "/run/drained")
 
     assert HealthSettings.read(settings.text()) == settings
 

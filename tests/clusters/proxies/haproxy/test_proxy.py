@@ -167,6 +167,23 @@ def test_a_desynced_node_leaves_the_rotation_and_comes_back(cluster):
     wait_spread(lambda: landed(cluster.reader()), 9, {"node1": 3, "node2": 3, "node3": 3})
 
 
+def test_a_drained_node_gets_no_connection(cluster):
+    """Its connections end, and new ones lead to the next node, until it is no longer drained."""
+    proxy = cluster.proxy
+    held = Connection("held", proxy.writer(), seconds=10)
+    assert held.query("SELECT @@wsrep_node_name") == [("node1",)]
+    assert any("writer/node1 is UP with 1 connections" in line for line in proxy.drain_problems("node1"))
+    proxy.drain(["node1"])
+    wait.until(lambda: proxy.drain_problems("node1"), "the drained node", seconds=60)
+
+    with pytest.raises(SQLError):
+        held.query("SELECT 1")
+    assert landed(proxy.writer()) == "node2"
+    proxy.drain([])
+    wait_ready(cluster)
+    assert landed(proxy.writer()) == "node1"
+
+
 def test_the_writer_fails_over(doomed):
     """With node1 killed the writer is node2 and the reader is the other two; no connection is refused."""
     doomed.nodes[0].kill()

@@ -1,0 +1,135 @@
+"""``Backup``: a backup of one node under load, by a program of the release or the server's clone plugin."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Self
+
+from pytest_dbcluster import wait
+from pytest_dbcluster.clusters.cluster import Cluster
+from pytest_dbcluster.clusters.events import event
+from pytest_dbcluster.clusters.events.event import Event, Happened, Stage
+from pytest_dbcluster.clusters.servers.connection import SQLError
+from pytest_dbcluster.clusters.servers.data_template import plugin_directory, run_client
+from pytest_dbcluster.clusters.servers.node import Node
+from pytest_dbcluster.clusters.topology import Topology
+from pytest_dbcluster.errors import ConfigError, ProvisionError
+from pytest_dbcluster.releases.release import Release
+from pytest_dbcluster.rounds.outages.outage import Returned
+from pytest_dbcluster.spec import ClusterSpec
+
+MARIABACKUP, MYSQLDUMP, CLONE = "mariabackup", "mysqldump", "clone"
+PROGRAMS = {MARIABACKUP: ("mariadb-backup", "mariabackup"), MYSQLDUMP: ("mariadb-dump", "mysqldump")}
+CLONE_LIBRARY = "mysql_clone.so"
+DIRECTORY = "backup"  # in the directory of the node's host
+
+
+@dataclasses.dataclass(frozen=True)
+class Backup(Event):
+    """Back one node up while the load runs. The backup is removed when it is complete."""
+
+    tool: str
+    """``mariabackup`` (MariaDB), ``mysqldump``, or ``clone`` (the plugin of MySQL, to a directory of the host)."""
+
+    node: str = event.OTHER
+    """``writer``, ``other`` (the last node that is not the writer), or a name such as ``node2``."""
+
+    def __str__(self) -> str:
+        return f"{self.tool} of {self.node}"
+
+    def check(self, spec: ClusterSpec, topology: Topology) -> None:
+        """Raise ConfigError for an unknown tool, and for a node that the cluster does not have."""
+        if self.tool not in TOOLS:
+            known = ", ".join(f'"{name}"' for name in TOOLS)
+            raise ConfigError(f"Backup({self.tool!r}): it accepts {known}")
+        event.check_node(self.node, f"Backup({self.tool!r}, {self.node!r})", spec, topology)
+
+    def equip(self, start: Stage, stages: Sequence[Stage]) -> Self:
+        """Raise ConfigError for a release without the tool."""
+        for release in start.releases:
+            if self.tool == CLONE:
+                found = release.upstream == "mysql" and release.has(plugin_directory(release) / CLONE_LIBRARY)
+            else:
+                found = _program(release, self.tool) != ""
+            if not found:
+                raise ConfigError(f"Backup({self.tool!r}): {release.name} ({release.source}) does not have it")
+        return self
+
+    def moves_writes(self, topology: Topology) -> bool:
+        """Return False: every node stays."""
+        return False
+
+    def prepare(self, cluster: Cluster) -> None:
+        """Load the clone plugin, if the backup needs it. Raises ProvisionError."""
+        if self.tool == CLONE:
+            _plugin(event.target(self.node, cluster), f"INSTALL PLUGIN clone SONAME '{CLONE_LIBRARY}'")
+
+    def act(self, cluster: Cluster) -> Happened:
+        """Back the node up. The proof is that the tool ends well, and that its files have bytes."""
+        node = event.target(self.node, cluster)
+        target = f"{node.host.directory}/{DIRECTORY}"
+        node.host.remove_tree(target)
+        happened = Happened(time.time(), node.name)
+        try:
+            TOOLS[self.tool](node, target)
+            happened.mark("complete")
+            if not node.host.tree_size(target):
+                happened.void = f"{self.tool} wrote no bytes"
+        except (SQLError, ProvisionError) as error:
+            happened.void = f"{error}"
+        finally:
+            node.host.remove_tree(target)
+        return happened
+
+    def restore(self, cluster: Cluster, happened: Happened) -> Returned | None:
+        """Unload the clone plugin, if the backup needed it."""
+        if self.tool == CLONE:
+            _plugin(event.target(happened.node, cluster), "UNINSTALL PLUGIN clone")
+        return super().restore(cluster, happened)
+
+
+def _program(release: Release, tool: str) -> str:
+    """The name of the tool's program in a release; empty if the release does not have it."""
+    return next((name for name in PROGRAMS[tool] if release.path_of(name)), "")
+
+
+def _mariabackup(node: Node, target: str) -> None:
+    program = _program(node.release, MARIABACKUP)
+    done = run_client(node, program, "--backup", f"--target-dir={target}", seconds=wait.SLOW_SECONDS)
+    if "completed OK!" not in done.stderr:
+        raise ProvisionError(f"{program} of {node.name} did not say that it completed: {done.stderr[-300:]}")
+
+
+def _mysqldump(node: Node, target: str) -> None:
+    program, file = _program(node.release, MYSQLDUMP), f"{target}/all.sql"
+    node.host.run(["mkdir", target])
+    whole = ("--single-transaction", "--all-databases", "--routines", "--events", f"--result-file={file}")
+    run_client(node, program, *whole, seconds=wait.SLOW_SECONDS)
+    end = node.host.run(["tail", "-n", "1", file]).stdout
+    if not end.startswith("-- Dump completed"):
+        raise ProvisionError(f"the dump of {node.name} does not end as a complete one: {end[:300]}")
+
+
+def _clone(node: Node, target: str) -> None:
+    with node.separate() as connection:
+        connection.query(f"CLONE LOCAL DATA DIRECTORY = '{target}'", wait.SLOW_SECONDS)
+
+
+def _plugin(node: Node, statement: str) -> None:
+    """Load or unload a plugin on one server only, even if the server accepts no writes. Raises ProvisionError."""
+    read_only = "super_read_only"
+    before = node.variables()[read_only]
+    try:
+        node.batch([f"SET GLOBAL {read_only} = OFF", statement, f"SET GLOBAL {read_only} = {before}"])
+    except SQLError as error:
+        node.query(f"SET GLOBAL {read_only} = {before}")
+        raise ProvisionError(f"{statement}: {error}") from error
+
+
+TOOLS: Mapping[str, Callable[[Node, str], None]] = {
+    MARIABACKUP: _mariabackup,
+    MYSQLDUMP: _mysqldump,
+    CLONE: _clone,
+}

@@ -1,0 +1,67 @@
+"""``Join``: a node that was shut down joins its cluster again under load."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+
+from pytest_dbcluster.clusters.cluster import Cluster
+from pytest_dbcluster.clusters.events import event
+from pytest_dbcluster.clusters.events.event import Event, Happened
+from pytest_dbcluster.clusters.servers.node import Node
+from pytest_dbcluster.clusters.topology import Topology
+from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.spec import ClusterSpec
+
+SST = "SST"
+NOT_OFFERED = ("clone", "rebuild")  # ways that nobody can ask for
+MISSED_SECONDS = 2.0  # in which the node misses what the load writes
+
+
+@dataclasses.dataclass(frozen=True)
+class Join(Event):
+    """Shut a node down while the load runs, and start it again two seconds later: that is the event."""
+
+    how: str
+    """How it gets what it missed: ``IST`` or ``SST`` on Galera, ``incremental`` in a group, ``GTID`` on a replica."""
+
+    node: str = event.OTHER
+    """``other`` (the last node that is not the writer), or a name such as ``node2``; not the first node."""
+
+    def __str__(self) -> str:
+        return f"join of {self.node} by {self.how}"
+
+    def check(self, spec: ClusterSpec, topology: Topology) -> None:
+        """Raise ConfigError for an unknown way, one that the topology lacks, and for the first node."""
+        name = f"Join({self.how!r}, {self.node!r})"
+        event.check_node(self.node, name, spec, topology)
+        known = [way for way in topology.ways_back if way not in NOT_OFFERED]
+        if self.how not in known:
+            raise ConfigError(f"{name}: a node of {spec.topology} joins by {' or '.join(map(repr, known))}")
+        if self.node in (event.WRITER, "node1"):
+            raise ConfigError(f"{name}: the load needs the first node before the event; name another one")
+
+    def moves_writes(self, topology: Topology) -> bool:
+        """Return False: the writer stays."""
+        return False
+
+    def act(self, cluster: Cluster) -> Happened:
+        """Shut the node down, and start it; the event begins at the start. The proof is what the node logs."""
+        node = event.target(self.node, cluster)
+        if not node.running:
+            return Happened(time.time(), node.name, void=f"{node.name} did not run before the event")
+        self._leave(node, cluster)
+        happened = Happened(time.time(), node.name)
+        happened.returned = event.rejoin(node, cluster)
+        happened.mark("whole")
+        if happened.returned.how != self.how:
+            happened.void = f"{node.name} joined by {happened.returned.how or 'nothing that its log names'}"
+        return happened
+
+    def _leave(self, node: Node, cluster: Cluster) -> None:
+        """Shut the node down, and let it miss something; for an SST its server forgets its position."""
+        node.stop()
+        event.wait_uncounted(node, cluster)
+        if self.how == SST:
+            node.host.run(["rm", "-f", f"{node.data}/grastate.dat"])
+        event.sleep(MISSED_SECONDS)
