@@ -25,12 +25,14 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from moto.core import DEFAULT_ACCOUNT_ID
 from moto.core.exceptions import ServiceException
 from moto.core.responses import ActionResult, EmptyResult
-from moto.ec2.models import ec2_backends
+from moto.ec2.models import amis, ec2_backends
 from moto.ec2.responses import EC2Response
+from moto.utilities.utils import load_resource
 
 from pytest_dbcluster import wait
 from tests.support import ec2_machines
@@ -76,7 +78,9 @@ class Ec2StandIn:
         self._names: dict[str, str] = {}  # instance -> host
         self.troubles: list[str] = []  # of hosts that did not boot
         self._restore = self._patch()
-        ec2_backends.reset()
+        with mock.patch.object(amis, "load_resource", lambda path: [] if "/ecs/" in path else load_resource(path)):
+            ec2_backends.reset()
+            assert self.backend.amis  # made here, without the hundreds of images of ECS
         self._server = server(self)
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
         self._thread.start()
@@ -464,14 +468,9 @@ def _specs(asked: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 @contextlib.contextmanager
 def in_environment(aws: Ec2StandIn) -> Iterator[Ec2StandIn]:
     """Let boto3 in this process find the account."""
-    before = dict(os.environ)
-    os.environ.update(aws.environment)
-    os.environ.pop("AWS_PROFILE", None)
-    try:
+    with mock.patch.dict(os.environ, aws.environment):
+        os.environ.pop("AWS_PROFILE", None)
         yield aws
-    finally:
-        os.environ.clear()
-        os.environ.update(before)
 
 
 def main() -> int:
