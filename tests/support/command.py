@@ -27,6 +27,16 @@ sys.exit(main())
 """
 
 
+# Changes of ``alone``: rounds that are shorter than a second, for which a short comparison has time.
+SHORT_COMPARISON = """
+from pytest_dbcluster.cli.compare import comparison
+from pytest_dbcluster.rounds import round_length
+from pytest_dbcluster.workloads import driver_workload
+
+comparison.SHORTEST = round_length.LONGEST = round_length.USUAL = driver_workload.USUAL = round_length.SHORTEST
+"""
+
+
 def alone(directory, changes="", **more):
     """The command in a directory, as a program that takes turns with no other run: a test of times must not wait.
 

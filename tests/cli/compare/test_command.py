@@ -21,7 +21,7 @@ from pytest_dbcluster.reporting.resume import earlier
 from pytest_dbcluster.reporting.tables.no_worse import ComparedWorkload
 from pytest_dbcluster.system import machine_lock
 from tests.support import conftests
-from tests.support.command import alone, dbcluster, measuring_in
+from tests.support.command import SHORT_COMPARISON, alone, dbcluster, measuring_in
 from tests.support.facts import missing
 from tests.support.records import record, undecided
 
@@ -190,16 +190,6 @@ def two_files(directory, first, second):
     return [f"--cnf={directory / name}.cnf" for name in ("current", "candidate")]
 
 
-# Rounds that are shorter than a second: a short comparison has time for them.
-SHORT_ROUNDS = """
-from pytest_dbcluster.cli.compare import comparison
-from pytest_dbcluster.rounds import round_length
-from pytest_dbcluster.workloads import sysbench
-
-comparison.SHORTEST = round_length.LONGEST = sysbench.USUAL = round_length.SHORTEST
-"""
-
-
 @dataclasses.dataclass
 class Compared:
     """A comparison of two files on real servers: its words, program, results and how it ended."""
@@ -217,7 +207,7 @@ def compared(tmp_path_factory):
     same = "\nmax_connections = 151"
     old, new = (f"innodb_flush_log_at_trx_commit = {value}" for value in (1, 2))
     files = two_files(place, f"{old}\nport = 3306", new + same)
-    program, results = alone(place / "bin", SHORT_ROUNDS), place / "results"
+    program, results = alone(place / "bin", SHORT_COMPARISON), place / "results"
     words = ["compare", *files, "--workload=sysbench:oltp_point_select", "--threads=2", "--seconds=30"]
     words.append(f"--results={results}")
     return Compared(words, program, results, dbcluster(*words, seconds=300, program=program))
