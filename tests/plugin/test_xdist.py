@@ -37,7 +37,7 @@ MODULE = """
         one, other = measure("mysqlslap read", on=[ONE, OTHER])
         assert other.beats(one)
 """
-WORDS = ["-p", "no:cacheprovider", "-p", "no:hypothesispytest", "-p", "no:benchmark"]
+WORDS = ["-p", "no:cacheprovider"]
 QUICK = FAKE.read_text() + conftests.NO_CHARTS
 
 
@@ -45,7 +45,8 @@ QUICK = FAKE.read_text() + conftests.NO_CHARTS
 def made_up(pytester, monkeypatch):
     """A suite on made-up rounds: three modules, the first and the last of which share a cluster."""
     pytester.makeconftest(QUICK)
-    monkeypatch.setenv("COLUMNS", "400")  # no line of ours is wrapped
+    for name, value in {**conftests.ONLY_OURS, "COLUMNS": "400"}.items():  # no line of ours is wrapped
+        monkeypatch.setenv(name, value)
     for name, topology, nodes in (("a", "galera", 3), ("b", "standalone", 1), ("c", "galera", 3)):
         pytester.makepyfile(**{f"test_{name}": MODULE.format(topology=topology, nodes=nodes)})
     return pytester
@@ -65,12 +66,14 @@ def processes(pytester):
     return found
 
 
-def test_every_cluster_is_on_one_worker_and_every_result_in_front(made_up):
+def test_every_cluster_is_on_one_worker_and_every_result_in_front(made_up, monkeypatch):
     """Two modules share a cluster and so a worker; terminal, files and Allure have all six claims, and no others."""
     for stale in ("allure-results/of-before-result.json", "rounds/07-of-before.csv"):
         (made_up.path / "reports" / "latest" / stale).parent.mkdir(parents=True, exist_ok=True)
         (made_up.path / "reports" / "latest" / stale).touch()
     made_up.makeconftest(FAKE.read_text())
+    monkeypatch.delenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD")  # Allure's is one of them
+    monkeypatch.delenv("PYTEST_PLUGINS")
     result = run(made_up, "--junit-xml=junit.xml", "--db-seed=4")
 
     result.assert_outcomes(passed=6)
@@ -322,7 +325,8 @@ def rounds(place):
 
 def test_no_two_rounds_of_any_run_overlap(pytester, monkeypatch, data):
     """Two workers and a run of its own, on real servers; those of a worker that is killed end with it."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(CACHE))
+    for name, value in {**conftests.ONLY_OURS, "XDG_CACHE_HOME": str(CACHE)}.items():
+        monkeypatch.setenv(name, value)
     pytester.makepyfile(test_real=REAL)
     pytester.makeconftest(conftests.OWN_MACHINE + conftests.NO_CHARTS + conftests.SHORT_ROUNDS)
     words = [sys.executable, "-m", "pytest", *WORDS, "--db-max-pairs=4"]

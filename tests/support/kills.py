@@ -116,12 +116,13 @@ class KilledRun:
         elif phase == "lock wait":
             self._held = self._holder()
         slow = {"SLOW_COLLECTION": "yes"} if phase == "collection" else {}
-        plain = ["-p", "no:cacheprovider", "-p", "no:hypothesispytest", "-W", "error", "--override-ini=addopts="]
+        plain = ["-p", "no:cacheprovider", "-W", "error", "--override-ini=addopts="]
+        own = {**conftests.ONLY_OURS, "DBCLUSTER_DATA_DIR": str(self.data), "COLUMNS": "400", **slow}
         with self.output.open("wb") as out:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "pytest", *plain, "--db-max-pairs=1", *words],
                 cwd=place,
-                env={**os.environ, "DBCLUSTER_DATA_DIR": str(self.data), "COLUMNS": "400", **slow},
+                env={**os.environ, **own},
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=subprocess.STDOUT,

@@ -58,24 +58,13 @@ class Run:
         self.place = place
         self.data = place / "runs"
         self.ids: set[str] = set()
-        words = [
-            "-p",
-            "no:cacheprovider",
-            "-p",
-            "no:hypothesispytest",
-            "-p",
-            "no:benchmark",
-            "--db-max-pairs=1",
-            "-W",
-            "error",
-            "--override-ini=addopts=",
-            *further,
-        ]
+        words = ["-p", "no:cacheprovider", "--db-max-pairs=1", "-W", "error", "--override-ini=addopts=", *further]
+        own = {**conftests.ONLY_OURS, "DBCLUSTER_DATA_DIR": str(self.data), "COLUMNS": "400", **environment}
         with (place / "out").open("wb") as out:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "pytest", *words],
                 cwd=place,
-                env={**os.environ, "DBCLUSTER_DATA_DIR": str(self.data), "COLUMNS": "400", **environment},
+                env={**os.environ, **own},
                 stdout=out,
                 stderr=subprocess.STDOUT,
                 preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),  # noqa: PLW1509  (nohup ignores it)

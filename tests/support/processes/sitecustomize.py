@@ -1,6 +1,64 @@
-"""Python imports this in each process that tests start: its end does not look for garbage, which takes .1 s of CPU."""
+"""Python imports this in each process that tests start; it saves a fifth of a second of CPU.
+
+The end of the process does not look for garbage. ``dataclasses`` compiles up to six functions for each class, 1400 in a
+run of pytest: later processes take the code that earlier ones have compiled from the same text.
+"""
 
 import atexit
+import contextlib
 import gc
+import marshal
+import os
+import sys
+
+FILE = f"{os.path.dirname(__file__)}/__pycache__/dataclasses.{sys.implementation.cache_tag}"  # noqa: PTH120
+MOST = 6000  # texts, from which on those of old classes are too many
+
+
+class Compiled:
+    """Runs text as ``exec`` does, and keeps its code."""
+
+    def __init__(self):
+        self.code, self.new = {}, False
+        with contextlib.suppress(OSError, EOFError, ValueError, TypeError), open(FILE, "rb") as file:  # noqa: PTH123
+            self.code = marshal.load(file)
+        atexit.register(self.keep)
+
+    def run(self, text, *scopes):
+        """Run a text in these scopes."""
+        if text not in self.code:
+            self.code[text], self.new = compile(text, "<string>", "exec"), True
+        exec(self.code[text], *scopes)
+
+    def keep(self):
+        """Write the code for later processes; several of them may do so at once."""
+        if not self.new or len(self.code) > MOST:
+            return
+        with contextlib.suppress(OSError):
+            with open(f"{FILE}.{os.getpid()}", "wb") as file:  # noqa: PTH123
+                marshal.dump(self.code, file)
+            os.replace(file.name, FILE)  # noqa: PTH105
+
+
+class Finder:
+    """Finds ``dataclasses``, whose texts are then run by ``Compiled``."""
+
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        """As every finder of modules; None for other modules."""
+        if name != "dataclasses":
+            return None
+        sys.meta_path.remove(cls)
+        spec = next(filter(None, (one.find_spec(name, path, target) for one in sys.meta_path)), None)
+        load = spec.loader.exec_module
+
+        def exec_module(module):
+            load(module)
+            module.exec = Compiled().run
+
+        spec.loader.exec_module = exec_module
+        return spec
+
 
 atexit.register(gc.freeze)
+sys.meta_path.insert(0, Finder)
