@@ -2,6 +2,8 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
+# Each of the processes that a check starts would compile the package again.
+unexport PYTHONDONTWRITEBYTECODE
 .PHONY: help setup images servers bench test guests remote chaos suites drbd published benchmarks report pictures docs lint clean
 
 BIN := .venv/bin

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from importlib import metadata
 from pathlib import Path
 from types import SimpleNamespace
@@ -50,8 +50,9 @@ pytest_plugins = ["pytester"]
 hypothesis.settings.register_profile("untimed", deadline=None)
 hypothesis.settings.load_profile("untimed")
 
+TESTS = Path(__file__).parent
 # A directory with a module that Python imports when a process begins.
-PROCESSES = Path(__file__).parent / "support" / "processes"
+PROCESSES = TESTS / "support" / "processes"
 
 # Packages that runs of pytest in this process share: numpy refuses a second import, and the others use it.
 SHARED = ("PIL", "contourpy", "kiwisolver", "matplotlib", "mpl_toolkits", "numpy")
@@ -107,6 +108,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """The order of modules is that of ``LONG``, with pytest-xdist too. Ctrl-C and SIGHUP end background runs too."""
     gc.disable()  # until all tests are collected: they stay, so each look for garbage among them is for nothing
     config.option.loadscopereorder = False
+    if hasattr(config, "workerinput") and [Path(one).resolve() for one in config.args] == [TESTS]:
+        config.args = rotated(config.workerinput)
     # The tests start hundreds of processes. Each of them would compile the package again, and each TLS connection would
     # read this machine's CA certificates, which the control connection does not verify.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -124,10 +127,20 @@ def pytest_configure(config: pytest.Config) -> None:
             signal.signal(number, usual)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Modules that take long come first."""
-    place = {Path(__file__).parent / name: number for number, name in enumerate(LONG)}
-    items.sort(key=lambda item: place.get(item.path, len(LONG)))
+def rotated(worker: Mapping[str, Any]) -> list[str]:
+    """The directories of the tests. Each worker begins at another one, so none compiles what another one has compiled.
+
+    Without it, all workers of a fresh checkout would compile each module at the same time.
+    """
+    names = sorted({path.relative_to(TESTS).parts[0] for path in TESTS.rglob("test_*.py")})
+    first = len(names) * int(worker["workerid"].removeprefix("gw")) // worker["workercount"]
+    return [str(TESTS / name) for name in (*names[first:], *names[:first])]
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Modules that take long come first. In workers the others are in the order of their paths: see ``rotated``."""
+    place, worker = {TESTS / name: number for number, name in enumerate(LONG)}, hasattr(config, "workerinput")
+    items.sort(key=lambda item: (place.get(item.path, len(LONG)), item.path.parts if worker else ()))
 
 
 def pytest_collection_finish() -> None:
