@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
 import shutil
 import socket
@@ -19,6 +20,7 @@ TINY = "pytest-dbcluster-tests/tiny:1"
 PROGRAMS = ("sh", "cat", "sleep", "setsid", "ls", "dd", "sync", "head", "tail")
 
 
+@functools.cache  # a dozen modules ask while they are collected
 def missing() -> str:
     """Why containers cannot be tested here; empty when they can."""
     try:

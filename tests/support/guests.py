@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import socket
 import sys
 import time
@@ -14,6 +15,7 @@ from pytest_dbcluster.releases import fetched
 from pytest_dbcluster.releases.catalogue import GUEST_SYSTEM
 
 
+@functools.cache  # a dozen modules ask while they are collected
 def missing() -> str:
     """Why guests cannot be tested here; empty when they can."""
     if fetched.lookup(GUEST_SYSTEM, "") is None:

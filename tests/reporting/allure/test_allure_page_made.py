@@ -69,7 +69,9 @@ def lacks():
     return ""
 
 
-pytestmark = pytest.mark.skipif(bool(lacks()), reason=lacks())
+LACKS = lacks()
+
+pytestmark = pytest.mark.skipif(bool(LACKS), reason=LACKS)
 
 
 @pytest.fixture(scope="module")
