@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import shutil
 from collections import Counter
 from pathlib import Path
 
@@ -11,8 +12,10 @@ import pytest
 
 from pytest_dbcluster import wait
 from pytest_dbcluster.clusters.proxy import query_through
+from pytest_dbcluster.clusters.servers import data_template
 from pytest_dbcluster.hosts.provisioners.container import engine
 from pytest_dbcluster.hosts.provisioners.container.provisioner import ContainerProvisioner
+from pytest_dbcluster.releases.portable import portable_copy
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
 from pytest_dbcluster.system import cache
 from pytest_dbcluster.workloads.mysqlslap import MySQLSlap
@@ -36,6 +39,15 @@ BARE = "mariadb-bare"
 ALL = {**IMAGES, BARE: ("mariadb:10.11", vendor_images.mariadb_without_transfers, "mariadb")}
 
 pytestmark = pytest.mark.skipif(bool(engines.missing()), reason=engines.missing() or "an engine answers")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def own_templates(tmp_path_factory):
+    """Templates of images that exist only here are not kept in the cache."""
+    own, directory_of = tmp_path_factory.mktemp("templates"), data_template.directory_of
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(data_template, "directory_of", lambda *given: own / directory_of(*given).name)
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -149,10 +161,12 @@ def test_an_image_without_a_backup_program_transfers_state_with_that_of_the_cach
     cluster.close()
 
 
-@pytest.fixture
-def tarball(mysql, tmp_path):
-    """The fetched server of MySQL in the layout of the vendor's tarball; its files are real ones."""
-    return vendor_layouts.mysql_tarball(mysql, tmp_path / "mysql-9.7.4-linux-glibc2.28-x86_64")
+@pytest.fixture(scope="module")
+def tarball(mysql, tmp_path_factory):
+    """The fetched server of MySQL in the layout of the vendor's tarball; its copy in the cache ends with it."""
+    place = tmp_path_factory.mktemp("unpacked") / "mysql-9.7.4-linux-glibc2.28-x86_64"
+    yield vendor_layouts.mysql_tarball(mysql, place)
+    shutil.rmtree(portable_copy.entry_of("mysql", place), ignore_errors=True)
 
 
 def test_a_release_in_a_directory_runs(tarball, containers):
@@ -161,7 +175,7 @@ def test_a_release_in_a_directory_runs(tarball, containers):
     name = ReleaseName("mysql", "9.7", str(tarball))
     release = provisioner.supply(name, lines.append)
     cluster = bring_up(ClusterSpec("standalone", release=name), release, provisioner, options={})
-    tarball.rename(tarball.with_name("away"))
+    tarball.rename(away := tarball.with_name("away"))
 
     assert release.release_name == name
     assert release.bin.is_relative_to(cache.releases())
@@ -171,6 +185,7 @@ def test_a_release_in_a_directory_runs(tarball, containers):
     assert lines[0] == f"copying {tarball} with its libraries, for hosts that have another system"
     assert provisioner.environment == {}
     cluster.close()
+    away.rename(tarball)
 
 
 def test_other_containers_of_a_run_keep_their_image(tarball, images, containers):

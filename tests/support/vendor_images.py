@@ -102,13 +102,20 @@ def _tar(files: Mapping[str, Content], release: Release) -> bytes:
     own = {f"usr/lib/{triplet}/{path.name}": path for one in libraries for path in one.glob("*.so*")}
     loader = {f"lib64/{path.name}": path for one in libraries for path in one.glob("ld-linux*")}
     found = io.BytesIO()
+    all_files = {**shell, **own, **loader, **files, "etc/passwd": _ACCOUNTS}
+    contents = {path: one for name, content in all_files.items() for path, one in _each(name, content)}
     with tarfile.open(fileobj=found, mode="w") as tar:
-        for name, content in {**shell, **own, **loader, **files, "etc/passwd": _ACCOUNTS}.items():
-            for path, one in _each(name, content):
-                data = one if isinstance(one, bytes) else one.read_bytes()
-                entry = tarfile.TarInfo(path)
-                entry.mode, entry.size = 0o755, len(data)
-                tar.addfile(entry, io.BytesIO(data))
+        for path, one in contents.items():
+            entry = tarfile.TarInfo(path)
+            entry.mode = 0o755
+            link = str(one.readlink()) if isinstance(one, Path) and one.is_symlink() else ""
+            if link and "/" not in link and str(Path(path).with_name(link)) in contents:
+                entry.type, entry.linkname = tarfile.SYMTYPE, link
+                tar.addfile(entry)
+                continue
+            data = one if isinstance(one, bytes) else one.read_bytes()
+            entry.size = len(data)
+            tar.addfile(entry, io.BytesIO(data))
         for name in MERGED:
             entry = tarfile.TarInfo(name.rstrip("/"))
             entry.type, entry.linkname = tarfile.SYMTYPE, f"usr/{name.rstrip('/')}"
@@ -127,10 +134,10 @@ def _shell() -> dict[str, Path]:
 
 
 def _each(name: str, content: Content) -> Iterator[tuple[str, Content]]:
-    """The files of a directory under their new paths, or the one file."""
+    """The files of a directory under their new paths, or the one file; without plugins that only clients load."""
     if isinstance(content, bytes) or content.is_file():
         yield name, content
         return
     for path in sorted(content.rglob("*")):
-        if path.is_file():
+        if path.is_file() and not path.name.endswith("_client.so"):
             yield f"{name}/{path.relative_to(content)}", path

@@ -25,14 +25,19 @@ _LEFT_OUT = shutil.ignore_patterns("*.a", "*.la", "debug", "man", "doc", "docs",
 _SHELL = Path("/bin/sh")  # its loader is that of every program here, also if the release has scripts only
 
 
+def entry_of(product: str, directory: Path) -> Path:
+    """The entry of the cache for a copy of the release in this directory; it need not exist."""
+    return cache.releases() / ("portable-" + hashlib.sha256(f"{product} {directory}".encode()).hexdigest()[:12])
+
+
 def make(product: str, directory: Path, prefix: Path, programs: Mapping[str, Path], progress: Report) -> Path:
     """The entry of the cache with a copy of a release. It is made again only if the files of the release have changed.
 
     ``prefix``: the directory of the installation, in ``directory``. ``programs``: name -> path. Raises ProvisionError
     for a cache that we cannot write, Unsupported on a system without ldd.
     """
-    name = "portable-" + hashlib.sha256(f"{product} {directory}".encode()).hexdigest()[:12]
-    entry = cache.releases() / name
+    entry = entry_of(product, directory)
+    name = entry.name
     own_loader = prefix != directory and shims.has_loader(directory)
     trees = [directory] if own_loader else [prefix / part for part in _PARTS]
     signature = [cache.FORMAT, _digest([*programs.values(), *_files(trees)])]
