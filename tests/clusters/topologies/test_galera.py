@@ -233,7 +233,7 @@ def test_a_node_without_state_is_sent_everything(bring, release):
         seen.update(open_ports([joiner.host]))
         return cluster.problems()
 
-    wait.until(problems, "the cluster", seconds=90, poll=0.01)
+    wait.until(problems, "the cluster", seconds=90, poll=0.05)
     cluster.check(["kept.t"])
     assert "socat" in {port.program for port in seen}
     assert beyond_this_machine(seen) == set()

@@ -205,7 +205,7 @@ def test_a_node_without_data_runs_the_script_of_pxc(cluster):
         seen.update(open_ports([last.host]))
         return cluster.problems()
 
-    wait.until(problems, "the cluster", seconds=90, poll=0.01)
+    wait.until(problems, "the cluster", seconds=90, poll=0.05)
 
     assert last.query("SELECT a FROM d.t") == [(1,)]
     assert "socat" in {port.program for port in seen}
