@@ -6,8 +6,6 @@ from __future__ import annotations
 PLAIN = ("-p", "no:cacheprovider", "-p", "no:hypothesispytest", "-p", "no:benchmark", "-p", "no:allure_pytest")
 # The environment of runs that load our plugin and pytest-xdist, and do not look for others among all packages.
 ONLY_OURS = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_PLUGINS": "pytest_dbcluster.plugin.hooks,xdist.plugin"}
-# The environment of runs that load our plugin and pytest-xdist, and do not look for others among all packages.
-ONLY_OURS = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_PLUGINS": "pytest_dbcluster.plugin.hooks,xdist.plugin"}
 # A run on a machine of its own waits for no other run of this one, and none for it. Its servers start from copies with
 # holes where the template has zeros.
 OWN_MACHINE = """
@@ -38,13 +36,13 @@ from pytest_dbcluster.rounds import round_length
 
 round_length.STEPS = 20
 """
-# Rounds of SQL files and of scripts, whose length a claim chooses, are shorter than a user may ask for. Claims about
-# counters need no longer ones.
+# Rounds of SQL files and of scripts, whose length a claim chooses, are as short as they may be.
 SHORT_TIMES = """
 from pytest_dbcluster.rounds import round_length
 from pytest_dbcluster.workloads import driver_workload
 
-round_length.SHORTEST = round_length.LONGEST = round_length.USUAL = driver_workload.USUAL = 0.1
+round_length.LONGEST = round_length.SHORTEST
+round_length.USUAL = driver_workload.USUAL = round_length.SHORTEST
 """
 # The capacity of a variant, of which a rate is a share, need not be precise.
 FEW_BLOCKS = """
