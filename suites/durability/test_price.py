@@ -1,0 +1,73 @@
+"""What does each setting of durability gain in speed, and what does it lose when the power fails?
+
+The price list: innodb_flush_log_at_trx_commit of 0, 1 and 2, and sync_binlog of 0 and 1. Virtual machines lose their
+power, so that the kernel loses what it had not flushed. Published advice says that a cluster needs no flush at commit,
+because its other nodes have each order.
+"""
+
+import pytest
+
+from fixtures.clusters import DURABLE_GALERA, ONE_DURABLE_SERVER, with_flush, with_sync_binlog
+from fixtures.loads import tpcc
+from pytest_dbcluster.events import PowerCut
+
+pytestmark = [
+    pytest.mark.provisioner("vm"),
+    pytest.mark.releases("mariadb:10.11"),
+    pytest.mark.expected_seconds(900),
+]
+
+TERMINALS = 8
+TIMES = 3
+
+
+@pytest.mark.parametrize("flush", [0, 2])
+def test_a_lazy_flush_is_faster(measure, db_profile, flush):
+    """No commit waits for the disk."""
+    lazy, safe = measure(
+        tpcc(db_profile, TERMINALS),
+        on=[with_flush(ONE_DURABLE_SERVER, flush), with_flush(ONE_DURABLE_SERVER, 1)],
+        across_durability=True,
+    )
+
+    assert lazy.beats(safe)
+
+
+def test_a_binlog_without_a_flush_is_faster(measure, db_profile):
+    """One flush less in each group of commits."""
+    on = [with_sync_binlog(ONE_DURABLE_SERVER, number).named(f"sync_binlog_{number}") for number in (0, 1)]
+    lazy, safe = measure(tpcc(db_profile, TERMINALS), on=on, across_durability=True)
+
+    assert lazy.beats(safe)
+
+
+@pytest.mark.parametrize("flush", [0, 1, 2])
+def test_what_one_server_loses(measure, db_profile, flush):
+    """With a flush at each commit nothing is lost. The other two are shown, not asserted."""
+    cut = measure.event(tpcc(db_profile, TERMINALS), PowerCut(), on=with_flush(ONE_DURABLE_SERVER, flush), times=TIMES)
+    answer = cut.loses_nothing()
+
+    if flush == 1:
+        assert answer
+    answer.report()
+
+
+@pytest.mark.parametrize("flush", [0, 2])
+def test_a_cluster_without_flushes_keeps_orders_when_one_host_fails(measure, db_profile, flush):
+    """The other nodes have each acknowledged order."""
+    spec = with_flush(DURABLE_GALERA, flush)
+    cut = measure.event(tpcc(db_profile, TERMINALS), PowerCut("writer"), on=spec, times=TIMES)
+
+    assert cut.loses_nothing()
+
+
+@pytest.mark.parametrize("flush", [0, 1, 2])
+def test_what_a_cluster_loses_when_all_hosts_fail(measure, db_profile, flush):
+    """The advice holds for one host. With a flush at each commit nothing is lost; the other two are shown."""
+    spec = with_flush(DURABLE_GALERA, flush)
+    cut = measure.event(tpcc(db_profile, TERMINALS), PowerCut("all"), on=spec, times=TIMES)
+    answer = cut.loses_nothing()
+
+    if flush == 1:
+        assert answer
+    answer.report()

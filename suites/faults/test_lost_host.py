@@ -1,0 +1,56 @@
+"""What does a lost host cost, in seconds and in acknowledged orders? Galera, a group, and a promoted replica."""
+
+import dataclasses
+
+import pytest
+
+from fixtures.clusters import ASYNC_3, FAR_RTT, GALERA, GROUP, SEMISYNC_3
+from fixtures.loads import tpcc
+from pytest_dbcluster.events import Isolate, LoseHost, Promote
+
+pytestmark = pytest.mark.expected_seconds(400)
+
+TERMINALS = 8
+
+
+def apart(spec, rtt=0.0):
+    """The cluster behind HAProxy, with hosts that can be cut off from each other."""
+    return dataclasses.replace(spec, proxy="haproxy").with_needs(rtt=rtt).named(str(spec))
+
+
+@pytest.mark.releases("mariadb:10.11")
+def test_galera_loses_no_order_with_a_host(measure, db_profile):
+    """The others have certified each acknowledged order, and they go on after the suspect timeout."""
+    lost = measure.event(tpcc(db_profile, TERMINALS), LoseHost("writer"), on=apart(GALERA))
+
+    assert lost.below("stall", 10)
+    assert lost.loses_nothing()
+
+
+@pytest.mark.releases("mysql:9.7")
+def test_a_group_loses_no_order_with_a_host(measure, db_profile):
+    """A majority has each acknowledged order."""
+    lost = measure.event(tpcc(db_profile, TERMINALS), LoseHost("writer"), on=apart(GROUP), times=6)
+
+    assert lost.below("stall", 40)
+    assert lost.loses_nothing()
+
+
+@pytest.mark.releases("mariadb:10.11")
+def test_semisync_loses_no_order_with_the_host_of_the_primary(measure, db_profile):
+    """A replica has each acknowledged order. Asynchronous replication beside it shows what may be lost."""
+    event = LoseHost("writer", then=Promote("most_advanced"))
+    on = [apart(SEMISYNC_3, FAR_RTT), apart(ASYNC_3, FAR_RTT)]
+    semisync, asynchronous = measure.event(tpcc(db_profile, 16), event, on=on, across_durability=True)
+
+    assert semisync.loses_nothing()
+    asynchronous.loses_nothing().report()  # shown, not asserted
+
+
+@pytest.mark.releases("mariadb:10.11")
+def test_an_isolated_writer_loses_no_order(measure, db_profile):
+    """It is cut off from its peers for 10 s, and clients still reach it. Without a majority it commits nothing."""
+    cut = measure.event(tpcc(db_profile, TERMINALS), Isolate("writer", 10), on=apart(GALERA))
+
+    assert cut.below("stall", 12)
+    assert cut.loses_nothing()

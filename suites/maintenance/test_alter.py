@@ -1,0 +1,32 @@
+"""Which way of changing a table stops the clients least?"""
+
+import pytest
+
+from fixtures.clusters import GALERA
+from fixtures.loads import tpcc
+from pytest_dbcluster.events import Alter, Nothing
+
+pytestmark = [pytest.mark.releases("mariadb:10.11"), pytest.mark.expected_seconds(600)]
+
+TERMINALS = 8
+INDEX = "ALTER TABLE stock ADD INDEX by_quantity (s_quantity)"
+COLUMN = "ALTER TABLE warehouse ADD COLUMN w_note VARCHAR(20)"
+
+
+def test_an_index_by_rsu_stalls_less_than_by_toi(measure, db_profile):
+    """By TOI all nodes build the index at one place in the order of transactions, and everything waits for it."""
+    ways = {"toi": Alter(INDEX, method="TOI"), "rsu": Alter(INDEX, method="RSU"), "none": Nothing()}
+    toi, rsu, _ = measure.event(tpcc(db_profile, TERMINALS), ways, on=GALERA)
+
+    assert rsu.shorter("stall", than=toi)
+    assert toi.loses_nothing()
+    assert rsu.loses_nothing()
+
+
+def test_an_instant_column_stalls_less_than_a_copy(measure, db_profile):
+    """The one changes a definition, the other writes the table again."""
+    ways = {method.lower(): Alter(COLUMN, method=method) for method in ("INSTANT", "COPY")}
+    instant, copy = measure.event(tpcc(db_profile, TERMINALS), ways, on=GALERA)
+
+    assert instant.shorter("stall", than=copy)
+    assert copy.loses_nothing()
