@@ -161,7 +161,8 @@ def _check_endpoint(event: Event, variant: Variant, workload: Workload) -> None:
     """Raise ConfigError if the load would have no server until it ends."""
     alone = variant.spec.proxy is None and getattr(workload, "to", None) in ONLY_WRITER
     if not event.leaves_load(variant.spec, variant.topology, only_writer=alone):
+        restart = ', or restart="at once"' if hasattr(event, "restart") else ""
         raise ConfigError(
             f"{event} on {variant.spec}: the load connects only to this node, and would commit nothing until its end; "
-            'use ClusterSpec(..., proxy="haproxy"), a workload with to="all", or restart="at once"'
+            f'use ClusterSpec(..., proxy="haproxy"), a workload with to="all"{restart}'
         )
