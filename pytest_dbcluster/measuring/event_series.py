@@ -123,14 +123,15 @@ class EventSeries:
         """Claim that the node gets what it missed in this way after each event: ``IST`` or ``SST`` of Galera.
 
         Fails at the first node that comes back in another way, and names it with its repetition. If there is none, the
-        message bounds the chance of another way, as ``loses_nothing`` does. Other ways are ``incremental`` and
-        ``clone`` of Group Replication. Raises ConfigError for a topology that does not say how a node comes back.
+        message bounds the chance of another way, as ``loses_nothing`` does. Group Replication has ``incremental`` and
+        ``clone``. Other topologies with replicas have ``GTID`` and ``rebuild``. Raises ConfigError for a topology that
+        does not say how a node comes back.
         """
         known = self.measurement.source.ways_back(self.number)
         if not known:
             raise ConfigError(
-                f"{self.name}: its topology does not say how a node gets what it missed; returned_by needs galera or "
-                "group_replication"
+                f"{self.name}: its topology does not say how a node gets what it missed; returned_by needs one that "
+                "does, such as galera"
             )
         if way not in known:
             raise registry.unknown("way back", way, known)

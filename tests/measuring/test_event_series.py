@@ -243,7 +243,7 @@ def test_a_workload_without_books_loses_nothing_that_anybody_knows():
 def test_a_topology_that_does_not_say_how_a_node_comes_back_is_refused():
     """The message names those that do."""
     [one] = series("one", times=6, ways=())
-    with pytest.raises(ConfigError, match="returned_by needs galera or group_replication"):
+    with pytest.raises(ConfigError, match="returned_by needs one that does, such as galera"):
         one.returned_by("IST")
 
 
