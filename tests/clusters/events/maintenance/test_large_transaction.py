@@ -34,6 +34,7 @@ def test_all_rows_are_in_one_transaction(galera2, rows):
     assert list(happened.marks) == ["committed", "on all nodes"]
     assert after - before == 1
     assert event.restore(galera2, happened) is None
+    assert galera2.settle(30)
     assert [node.query(SCHEMAS) for node in galera2.nodes] == [[], []]
 
 
