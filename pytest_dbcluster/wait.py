@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -14,34 +13,44 @@ from pytest_dbcluster.errors import NotReady
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
+LOCK_SECONDS = 1800.0  # usual limit of a wait for a lock
 SLOW_SECONDS = 3600.0  # timeout of a statement that reads or writes whole tables
 _of_this_thread = threading.local()
 
 
-@dataclasses.dataclass
 class LockLimit:
     """How long this process waits for the machine's lock, or a lock of the cache, if another process holds it."""
 
-    seconds: float = 1800.0
-    """The limit."""
+    def __init__(self) -> None:
+        self.given = [(object(), LOCK_SECONDS, "--db-wait")]  # a limit counts until a later one is given
 
-    option: str = "--db-wait"
-    """The option that sets it."""
+    @property
+    def seconds(self) -> float:
+        """The limit."""
+        return self.given[-1][1]
+
+    @property
+    def option(self) -> str:
+        """The option that sets it."""
+        return self.given[-1][2]
 
 
 locks = LockLimit()
-"""The limit of this process. The command line sets it once, before anything waits."""
+"""The limit of this process. The command line sets it, before anything waits."""
 
 
 @contextlib.contextmanager
 def lock_limit(seconds: float, option: str) -> Iterator[None]:
-    """A context in which this process waits so long for a lock. ``option`` is the user's option for it."""
-    before = dataclasses.replace(locks)
-    locks.seconds, locks.option = seconds, option
+    """A context in which this process waits so long for a lock. ``option`` is the user's option for it.
+
+    Contexts may end in any order, as those of runs of pytest in one process do.
+    """
+    limit = object(), seconds, option
+    locks.given.append(limit)
     try:
         yield
     finally:
-        locks.seconds, locks.option = before.seconds, before.option
+        locks.given.remove(limit)
 
 
 @contextlib.contextmanager

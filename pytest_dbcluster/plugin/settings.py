@@ -107,7 +107,7 @@ class Settings:
     keep: bool
     """Whether the last clusters stay running."""
 
-    lock_wait: float = wait.locks.seconds
+    lock_wait: float = wait.LOCK_SECONDS
     """Seconds that the run waits for a lock of another process."""
 
     elsewhere: Mapping[str, Any] = dataclasses.field(default_factory=dict)

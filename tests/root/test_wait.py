@@ -73,3 +73,14 @@ def test_a_thread_stops_waiting_when_it_is_told_to():
         wait.until(problems, "node2", seconds=10, poll=0)
     assert asked == [1]
     assert wait.until(list, "node2", seconds=10) >= 0
+
+
+def test_limits_of_locks_end_in_any_order():
+    """A run of pytest that began inside another limit leaves none behind, although it ends later."""
+    usual, outer, inner = wait.locks.seconds, wait.lock_limit(0.0, "--wait"), wait.lock_limit(30.0, "--db-wait")
+    with outer:
+        inner.__enter__()
+        assert (wait.locks.seconds, wait.locks.option) == (30.0, "--db-wait")
+    inner.__exit__(None, None, None)
+
+    assert wait.locks.seconds == usual
