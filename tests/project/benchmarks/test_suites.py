@@ -115,4 +115,4 @@ def test_an_unknown_suite_is_refused_with_the_known_ones(monkeypatch, capsys):
 
     with pytest.raises(SystemExit):
         suites.main()
-    assert "'galra' is not a suite: drbd, galera, innodb_cluster," in capsys.readouterr().err
+    assert "'galra' is not a suite: drbd, durability, faults, galera," in capsys.readouterr().err
