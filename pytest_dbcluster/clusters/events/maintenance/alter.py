@@ -95,25 +95,33 @@ class Alter(Event):
         return False
 
     def prepare(self, cluster: Cluster) -> None:
-        """Try the change and its undoing on an empty copy of the table. Raises ConfigError for one that fails."""
+        """Try the change and its undoing on an empty copy of the table, on one node alone.
+
+        Raises ConfigError for one that fails.
+        """
         writer, change = cluster.writers[0], self._change
         schema = altered_table.find_schema(writer, change)
         if FOREIGN.search(change.change):
             return
         copy = altered_table.quote(REHEARSAL, change.table)
-        try:
-            writer.query(f"CREATE DATABASE {REHEARSAL}")
-            writer.query(f"CREATE TABLE {copy} LIKE {altered_table.quote(schema, change.table)}")
-            before = altered_table.state(writer, REHEARSAL, change.table)
-            writer.query(change.statement(copy, self._algorithm))
-            writer.query(self._undo.statement(copy))
-            after = altered_table.state(writer, REHEARSAL, change.table)
-        except SQLError as error:
-            if error.lost:
-                raise
-            raise ConfigError(f"{self}: the server refuses it: {error.number} {error.reason}") from None
-        finally:
-            writer.query(f"DROP DATABASE IF EXISTS {REHEARSAL}")
+        with writer.separate() as alone:
+            # No other node takes part: it would log an [ERROR] line for a change that the writer refuses.
+            alone.query("SET SESSION sql_log_bin = 0")
+            if cluster.spec.topology == "galera":
+                alone.query("SET SESSION wsrep_on = OFF")
+            try:
+                alone.query(f"CREATE DATABASE {REHEARSAL}")
+                alone.query(f"CREATE TABLE {copy} LIKE {altered_table.quote(schema, change.table)}")
+                before = altered_table.state(writer, REHEARSAL, change.table)
+                alone.query(change.statement(copy, self._algorithm))
+                alone.query(self._undo.statement(copy))
+                after = altered_table.state(writer, REHEARSAL, change.table)
+            except SQLError as error:
+                if error.lost:
+                    raise
+                raise ConfigError(f"{self}: the server refuses it: {error.number} {error.reason}") from None
+            finally:
+                alone.query(f"DROP DATABASE IF EXISTS {REHEARSAL}")
         if before.definition != after.definition:
             raise ConfigError(
                 f"{self}: {self._undo.change} does not bring the table back, which is then\n{after.definition}"
