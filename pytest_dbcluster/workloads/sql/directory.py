@@ -252,7 +252,14 @@ def _read(path: Path, name: str, said: WorkloadManifest, signed: Signature) -> S
 
 
 def _refuse_unknown_tables(found: SQLDirectory) -> None:
-    """Raise ConfigError for rows of a table that the schema does not make."""
+    """Raise ConfigError for rows of a table that the schema does not make, and for misplaced files of rows."""
+    said = found.manifest
+    place = (
+        f"the data come from {said.data}" if said.data_are_sql else f"move it to {found.name}/{said.data or 'data'}/"
+    )
+    for path in sorted(found.path.iterdir()):
+        if Path(compression.plain_name(path.name)).suffix in DIALECTS and path.is_file():
+            raise ConfigError(f"{found.name}/{path.name}: nothing would load this file; {place}")
     for file in found.table_files:
         found.require_table(file.shown, file.table)
     for table in found.manifest.rows:

@@ -94,6 +94,8 @@ DATA_FILES = {
     "a file of rows is of no table": "data/itms.csv",
     "a packed file of rows is of no table": "data/itms.tsv.gz",
     "a file of rows has another format": "data/items.xls",
+    "a file of rows is in another place": "items.csv",
+    "a packed file of rows is in another place": "items.tsv.zst",
 }
 
 
