@@ -41,7 +41,7 @@ def no_image(release: str) -> str:
 
 
 def tiny(made: engine.Engine) -> str:
-    """The tag of an image that has a shell and a handful of programs of this machine, imported when it is not there."""
+    """The tag of an image with a shell and a few programs of this machine. It is imported if it is missing."""
     if not made.client.images.list(name=TINY):
         # With the tag in the name: Podman 4.3 does not read the parameter for it.
         made.client.api.import_image_from_data(_tar(PROGRAMS), repository=TINY)

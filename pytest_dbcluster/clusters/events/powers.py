@@ -40,7 +40,7 @@ def require_path(event: object, spec: ClusterSpec, provisioner: Provisioner) -> 
     require_offer("netem", event, spec, provisioner)
     if spec.needs.network is None:
         raise ConfigError(
-            f"{event}: {_hosts(spec, provisioner)} lack the power netem without a network of their own; "
+            f"{event}: {_hosts(spec, provisioner)} lack the power netem without a separate network; "
             "use ClusterSpec(...).with_needs(rtt=0)"
         )
 

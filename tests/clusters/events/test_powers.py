@@ -123,7 +123,7 @@ def test_hosts_without_a_power_are_refused_by_its_name(event, spec, where, facts
     ],
 )
 def test_hosts_with_the_power_can_have_the_event(event, spec, where):
-    """Containers, guests, and processes with a network or limits of their own."""
+    """Containers, guests, and processes with a separate network or separate limits."""
     event.check_hosts(spec, Offering(*where))
 
 

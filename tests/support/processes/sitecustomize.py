@@ -1,7 +1,7 @@
 """Python imports this in each process that tests start; it saves a fifth of a second of CPU.
 
-The end of the process does not look for garbage. ``dataclasses`` compiles up to six functions for each class, 1400 in a
-run of pytest: later processes take the code that earlier ones have compiled from the same text.
+The end of the process does not look for garbage. ``dataclasses`` compiles up to six functions for each class,
+1400 in a run of pytest. Later processes take the code that earlier ones have compiled from the same text.
 """
 
 import atexit

@@ -1,4 +1,4 @@
-"""Faults of hosts and of the network between them, on two nodes with a network of their own."""
+"""Faults of hosts and of the network between them, on two nodes with a separate network."""
 
 from __future__ import annotations
 
