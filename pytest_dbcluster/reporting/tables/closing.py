@@ -21,6 +21,7 @@ from pytest_dbcluster.rounds.round import DRAINED, Round
 
 PUBLISHED = "published: the same ratio in the publication that the test names"  # what ``published 7.41x`` means
 EVENTS = ", about events"  # after the title of claims that compare no ratios
+CALIBRATIONS = 2  # commands of `dbcluster calibrate` in one line: each takes up to an hour
 UNREAD = "not asserted"  # of a claim that its test did not read
 # The titles of claims and tests, by their state.
 DECIDED, OPEN = "performance claims", "inconclusive: neither pass nor failure"
@@ -240,13 +241,18 @@ def guide_lines(records: Sequence[ClaimRecord], tests: Sequence[TestDocument] = 
 
 
 def to_calibrate(records: Sequence[ClaimRecord]) -> list[str]:
-    """One line with the commands that measure how far equal clusters differ; empty if no claim used a default."""
+    """One line with the commands that measure how far equal clusters differ; empty if no claim used a default.
+
+    A run over several releases and workloads has a command for each of them. The line has the first CALIBRATIONS.
+    """
     differences = [record.cluster_difference for record in records if record.cluster_difference]
-    commands = dict.fromkeys(part for one in differences if one.command for part in one.command.split(" && "))
+    commands = list(dict.fromkeys(part for one in differences if one.command for part in one.command.split(" && ")))
     if not commands:
         return []
     why = "claims used a default for how far equal clusters differ; to measure it on this machine"
-    return [f"{why}: {' && '.join(commands)}"]
+    more = len(commands) - CALIBRATIONS
+    rest = f" (and {more} more: cluster_difference.command in claims.jsonl)" if more > 0 else ""
+    return [f"{why}: {' && '.join(commands[:CALIBRATIONS])}{rest}"]
 
 
 def paper_block(records: Sequence[ClaimRecord]) -> TableBlock | None:

@@ -50,6 +50,17 @@ def test_a_default_is_named_with_the_commands_that_replace_it():
     assert line.endswith(": dbcluster calibrate galera && dbcluster calibrate drbd")
 
 
+def test_more_than_two_commands_that_replace_defaults_are_counted():
+    """A run over releases and workloads has a dozen; the line says where the others are."""
+    commands = [f"dbcluster calibrate galera --release mariadb:{series}" for series in ("10.5", "10.11", "11.8")]
+    default = ClusterDifference(0.05, "default", 0, command=" && ".join(commands))
+
+    (line,) = closing.to_calibrate([record(cluster_difference=default)])
+
+    assert missing(line, commands[0], commands[1], "1 more", "claims.jsonl") == []
+    assert commands[2] not in line
+
+
 def test_inconclusive_claims_stand_apart():
     """They have a block of their own; the reason and the pairs that would decide stand below each."""
     shown = lines([undecided(), record()], width=110)
