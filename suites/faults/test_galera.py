@@ -9,7 +9,9 @@ from pytest_dbcluster.events import Kill, Nothing, Pause
 pytestmark = [pytest.mark.releases("mariadb:10.11"), pytest.mark.expected_seconds(300)]
 
 TERMINALS = 8
-SUSPECTS_AFTER_2_S = GALERA.with_options(wsrep_provider_options="evs.suspect_timeout=PT2S").named("suspect_2_s")
+# A node refuses to start unless its keepalive is shorter than a third of the time-out.
+SHORT_TIMERS = "evs.keepalive_period=PT0.5S;evs.suspect_timeout=PT2S"
+SUSPECTS_AFTER_2_S = GALERA.with_options(wsrep_provider_options=SHORT_TIMERS).named("suspect_2_s")
 
 
 @pytest.mark.parametrize("node", ["writer", "other"])

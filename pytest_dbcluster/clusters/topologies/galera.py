@@ -40,6 +40,9 @@ EVICTED_SECONDS, BOOTSTRAP_SECONDS = 60.0, 120.0
 # https://galeracluster.com/library/documentation/galera-parameters.html
 KEEPALIVE, FOLLOWS = "evs.keepalive_period", "evs.causal_keepalive_period"  # the default of the second is the first
 FORMING: Mapping[str, str] = {"evs.join_retrans_period": "PT0.2S", KEEPALIVE: "PT0.2S"}
+# Less than a third of it is the longest keepalive that Galera accepts: with a short one during the start alone, a my.cnf
+# that the server refuses would be noticed only when a node starts again.
+SUSPECT = "evs.suspect_timeout"
 USUAL_PERIOD, USUAL_SECONDS = "PT1S", "1"  # the usual value of both
 USUAL_PORTS = (4567, 4568, 4444)  # group communication, incremental state transfer (IST), full state transfer (SST)
 # A node is ready with these values. A server that accepts connections may still be a donor, a joiner, or outside the
@@ -299,8 +302,8 @@ def _mark_bootstrap(node: Node) -> None:
 
 
 def _forming_options(node: Node) -> list[str]:
-    """The options of FORMING that the node's my.cnf does not set."""
-    return [name for name in FORMING if _is_unset(node, name)]
+    """The options of FORMING that the node's my.cnf neither sets nor bounds."""
+    return [name for name in FORMING if _is_unset(node, name) and (name != KEEPALIVE or _is_unset(node, SUSPECT))]
 
 
 def _is_unset(node: Node, option: str) -> bool:

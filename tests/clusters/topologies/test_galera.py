@@ -11,7 +11,7 @@ from pytest_dbcluster import wait
 from pytest_dbcluster.clusters.servers import galera_options
 from pytest_dbcluster.clusters.servers.node import Node
 from pytest_dbcluster.clusters.topologies.galera import Galera, component_state, recover_position
-from pytest_dbcluster.errors import Unsupported
+from pytest_dbcluster.errors import NodeDied, Unsupported
 from pytest_dbcluster.hosts.provisioners.fake import FakeHost
 from pytest_dbcluster.releases import find
 from pytest_dbcluster.testbed.resolution import check_release
@@ -121,6 +121,12 @@ def test_a_timer_that_a_user_has_set_is_left_alone(nodes, option):
     given = nodes[0].host.spawned[0][-1]
     assert given.endswith(";evs.join_retrans_period=PT0.2S")
     assert "evs.keepalive_period=PT0.2S" not in given
+
+
+def test_a_suspect_timeout_without_its_keepalive_is_refused_at_the_first_start(bring):
+    """By the server, as on the user's machine: a keepalive of 1 s, the default, is too long for 2 s."""
+    with pytest.raises(NodeDied, match="evs.keepalive_period"):
+        bring("galera", 2, wsrep_provider_options="evs.suspect_timeout=PT2S")
 
 
 @pytest.mark.parametrize("release", ["mariadb:10.5", "mariadb:10.11", "mariadb:11.8"])
