@@ -134,7 +134,7 @@ event_runner.BASELINE_SECONDS, event_runner.JITTER_SECONDS = 1.0, 0.5
 
 
 def test_crash(measure):
-    crashed = measure.event(TPCC(threads=2), Kill(), on=ClusterSpec("standalone"), times=6)
+    crashed = measure.event(TPCC(threads=2, pause=0.05), Kill(), on=ClusterSpec("standalone"), times=6)
     assert crashed.loses_nothing()
     assert crashed.below("stall", 60)
 """

@@ -18,7 +18,9 @@ from pytest_dbcluster.workloads.tpcc import TPCC
 from tests.support.facts import missing
 from tests.support.testbeds import ONE
 
-WRITE = SysBench("oltp_write_only", size=1000, threads=4)
+# Terminals pause between their transactions: the servers have CPU time left, and an event is seen as well.
+WRITE = SysBench("oltp_write_only", size=1000, threads=4, pause=0.05)
+ORDERS = TPCC(threads=4, pause=0.05)
 GALERA = ClusterSpec("galera", nodes=3, release=ONE.release)
 
 
@@ -77,7 +79,7 @@ def test_nothing_costs_less_than_a_pause(shared):
 
 def test_a_killed_node_of_galera_comes_back_and_no_order_is_lost(shared):
     """The writer waits until the others evict the dead node; the node comes back without a full copy."""
-    made = source(shared, TPCC(threads=4), Kill("other"), GALERA)
+    made = source(shared, ORDERS, Kill("other"), GALERA)
     done = made.round(0, block=0, position=0)
     made.check()
     found = done.outage
@@ -99,7 +101,7 @@ def test_without_fail_back_a_paused_writer_costs_fewer_connections(shared):
     checks = {"check_interval": 0.2, "check_timeout": 1, "fall": 2}
     usual = dataclasses.replace(GALERA, proxy="haproxy", proxy_options=checks).named("usual")
     specs = usual, usual.with_proxy_options(fail_back=False)
-    made = source(shared, TPCC(threads=4), Pause("writer", 4), *specs)
+    made = source(shared, ORDERS, Pause("writer", 4), *specs)
     cut, kept = (made.round(number, block=0, position=number) for number in (0, 1))
     made.check()
 

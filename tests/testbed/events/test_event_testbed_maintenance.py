@@ -13,7 +13,9 @@ from pytest_dbcluster.workloads.sysbench import SysBench
 from pytest_dbcluster.workloads.tpcc import TPCC
 from tests.support.testbeds import ONE, TWO
 
-WRITE = SysBench("oltp_write_only", size=1000, threads=2)
+# Terminals pause between their transactions: the servers have CPU time left, and an event is seen as well.
+WRITE = SysBench("oltp_write_only", size=1000, threads=2, pause=0.05)
+ORDERS = TPCC(threads=2, pause=0.05)
 COLUMN = "ALTER TABLE history ADD COLUMN more INT"
 PROXIED = ClusterSpec("galera", nodes=2, release=ONE.release, proxy="haproxy")
 
@@ -39,7 +41,7 @@ def test_maintenance_leaves_the_cluster_as_it_was_and_loses_no_order(shared):
         "large": LargeTransaction(3000),
         "rolling": Rolling(Restart(), drain=True),
     }
-    made = source(shared, TPCC(threads=2), events, PROXIED)
+    made = source(shared, ORDERS, events, PROXIED)
     rounds = [made.round(number, block=0, position=number) for number in range(3)]
     made.check()
     rsu, large, rolling = (done.outage for done in rounds)

@@ -15,7 +15,9 @@ from tests.support.testbeds import MYSQL, ONE
 ASYNC = ClusterSpec("async_replication", nodes=2, release=ONE.release, proxy="haproxy")
 SEMISYNC = ClusterSpec("semisync", nodes=3, release=ONE.release, proxy="haproxy")
 GROUP = ClusterSpec("group_replication", nodes=2, release=MYSQL.release, proxy="haproxy")
-WRITE = SysBench("oltp_write_only", size=1000, threads=4)
+# Terminals pause between their transactions: the servers have CPU time left, and an event is seen as well.
+WRITE = SysBench("oltp_write_only", size=1000, threads=4, pause=0.05)
+ORDERS = TPCC(threads=4, pause=0.05)
 KILL = Kill("writer", then=Promote(after=0.3))
 
 
@@ -54,7 +56,7 @@ def check_orders(found, *, lost=0):
 
 def test_a_replica_takes_over_from_a_killed_primary_and_from_a_running_one(shared):
     """Two events on one cluster; roles go back after each, so every repetition begins with the same roles."""
-    made = source(shared, TPCC(threads=4), {"kill": KILL, "switch": SwitchPrimary()}, ASYNC)
+    made = source(shared, ORDERS, {"kill": KILL, "switch": SwitchPrimary()}, ASYNC)
     killed, switched = (repeat(made, variant) for variant in (0, 1))
     made.check()
 
@@ -71,7 +73,7 @@ def test_a_replica_takes_over_from_a_killed_primary_and_from_a_running_one(share
 
 def test_a_replica_takes_over_under_semi_synchronous_replication(shared):
     """The other replica acknowledges the commits of the new primary."""
-    made = source(shared, TPCC(threads=4), KILL, SEMISYNC)
+    made = source(shared, ORDERS, KILL, SEMISYNC)
     found = repeat(made)
     made.check()
 
