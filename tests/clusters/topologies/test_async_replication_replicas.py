@@ -17,12 +17,12 @@ from pytest_dbcluster.releases import find
 from pytest_dbcluster.spec import ClusterSpec
 from pytest_dbcluster.testbed.resolution import look_up
 
-RELEASES = ("mariadb:10.11", "mariadb:11.8", "mysql:9.7")
+RELEASES = ("mariadb:10.11", "mysql:9.7")  # another series in contracts/test_topologies.py
 
 
 @pytest.fixture(scope="module", params=RELEASES)
 def release(request):
-    """Every release that the tests run on."""
+    """A release of each vendor."""
     return find.find(request.param)
 
 

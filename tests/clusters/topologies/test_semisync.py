@@ -16,7 +16,7 @@ from pytest_dbcluster.releases import find
 from pytest_dbcluster.testbed.resolution import check_release
 from pytest_dbcluster.testbed.variants import Switch
 
-RELEASES = ("mariadb:10.11", "mariadb:11.8", "mysql:9.7")
+RELEASES = ("mariadb:10.11", "mysql:9.7")  # another series in contracts/test_topologies.py
 FIRST_WORD = {"mariadb": "rpl_semi_sync_master", "mysql": "rpl_semi_sync_source"}
 
 
