@@ -21,7 +21,7 @@ from tests.support.facts import missing
 from tests.support.fakes import Idle
 from tests.support.testbeds import ONE, OTHER, TWO, WRITE, differing, source
 
-POINTS = SysBench("oltp_point_select", size=1000, threads=2, seconds=0.4, rate="25 %")
+POINTS = SysBench("oltp_point_select", size=1000, threads=2, seconds=0.2, rate="25 %")
 FEW_BLOCKS = (2, 2)  # of rounds that measure a capacity: it need not be precise
 
 
