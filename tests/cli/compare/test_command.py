@@ -208,7 +208,7 @@ def compared(tmp_path_factory):
     old, new = (f"innodb_flush_log_at_trx_commit = {value}" for value in (1, 2))
     files = two_files(place, f"{old}\nport = 3306", new + same)
     program, results = alone(place / "bin", SHORT_COMPARISON), place / "results"
-    words = ["compare", *files, "--workload=sysbench:oltp_point_select", "--threads=2", "--seconds=30"]
+    words = ["compare", *files, "--workload=sysbench:oltp_point_select", "--threads=1", "--seconds=30"]
     words.append(f"--results={results}")
     return Compared(words, program, results, dbcluster(*words, seconds=300, program=program))
 
@@ -229,7 +229,7 @@ def test_two_files_are_compared_on_real_servers(compared):
     assert lines[-2] == f"report: {results}/index.html"
     run, outcomes = read_run(results), {0: "holds", 3: "refuted", 4: "inconclusive"}
     assert [(test.test, test.outcome) for test in run.tests] == [
-        ("dbcluster compare::sysbench oltp_point_select t2", outcomes[done.returncode])
+        ("dbcluster compare::sysbench oltp_point_select t1", outcomes[done.returncode])
     ]
     claimed = [(claim.kind, claim.metric) for claim in schema.read_claims(results)]
     first = [("no_slower_than", "goodput"), ("differs", "goodput")]
