@@ -150,3 +150,5 @@ def test_lines_of_another_warehouse_are_compared_too(two_warehouses):
     assert "acknowledged orders are lost on node1" in found[2]
     load.clean(two_warehouses)
     assert cluster.acknowledged == {}
+    assert node.query(f"SHOW DATABASES LIKE '{SCHEMA}'") == []
+    load.clean(two_warehouses)
