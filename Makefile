@@ -19,10 +19,9 @@ UNTESTED := .venv/untested.txt
 # With the name of a report, tests that fail run again alone: see tests/support/unsteady.py. Only .ci/run asks for it.
 TUTORIAL = tests/whole/test_tutorial.py
 PYTEST = $(BIN)/$(if $(DBCLUSTER_UNSTABLE),python -m tests.support.unsteady $(DBCLUSTER_UNSTABLE),pytest)
-# One claim of each other suite; make suites runs all claims.
+# One claim of other suites; make suites runs all claims. tests/whole/test_release_curve.py runs the claim of suites/versions.
 FLAGSHIPS := "suites/innodb_cluster/test_router.py::test_direct_reads_beat_the_router[key]" \
 	"suites/replication/test_semisync.py::test_async_beats_semisync[mariadb:10.11-write]" \
-	"suites/versions/test_versions.py::test_no_version_is_slower_than_the_one_before[write]" \
 	"suites/galera/test_conflicts.py::test_one_writer_aborts_less[tpcc]"
 # Without the scripts that take longer (noise, calibration of the table): see benchmarks/README.md.
 SPEED = $(addprefix benchmarks/,bring_up.py round_cost.py plugin_cpu.py collection.py time_to_verdict.py first_verdict.py quick_paper.py \
@@ -45,7 +44,7 @@ bench: setup ## set up, fetch the server, and run the main claims: pytest suites
 	@$(BIN)/dbcluster fetch $(MAIN_RELEASE) haproxy
 	$(BIN)/pytest suites/galera -k flush $(ARGS)
 
-test: setup ## set up, fetch servers and tools, build images, and run the plugin's own tests and each suite's flagship claims
+test: setup ## set up, fetch servers and tools, build images, and run the plugin's own tests and some claims of suites
 	@$(BIN)/dbcluster fetch $(MAIN_RELEASE) $(OTHER_RELEASES) sysbench haproxy
 # Without an engine container tests are skipped, and the last lines give the reason. With an engine, CI requires the images.
 	@if scripts/engine.sh 2>&1 | tee $(UNTESTED); then \
@@ -62,8 +61,9 @@ test: setup ## set up, fetch servers and tools, build images, and run the plugin
 	DBCLUSTER_PICTURES=$(RESULTS)/pictures $(PYTEST) tests -n 4 --dist loadfile --ignore $(TUTORIAL)
 # Its reader has the machine alone: beside other tests its claims about speed may stay without an answer.
 	$(PYTEST) $(TUTORIAL)
-	$(BIN)/pytest suites/galera -k flush $(ARGS)
-	@[[ -e $(UNTESTED) ]] || (set -x; $(BIN)/pytest suites/galera -k "flush and write" --db-provisioner container -n2 \
+# One of its claims on processes, another one in containers; make bench asks all.
+	$(BIN)/pytest suites/galera -k "flush and update" $(ARGS)
+	@[[ -e $(UNTESTED) ]] || (set -x; $(BIN)/pytest suites/galera -k "flush and write" --db-provisioner container \
 		--db-budget 15 --db-results $(RESULTS)/containers $(ARGS))
 	$(BIN)/pytest $(FLAGSHIPS) --db-budget 12 --db-results $(RESULTS)/flagships $(ARGS)
 	@scripts/untested.sh $(UNTESTED)
