@@ -127,11 +127,16 @@ def test_the_interval_is_as_wide_as_other_orders_of_the_same_rounds_ask_for(nois
     assert math.log1p(one.high) - middle == pytest.approx(middle - math.log1p(one.low))
 
 
+NOISES = (independent, wave, drifting, second_is_slower, one_of_two_is_slower, without_mean)
+
+
 @pytest.mark.parametrize("pairs", [8, 20])
-@pytest.mark.parametrize("noise", [independent, wave, drifting, second_is_slower, one_of_two_is_slower, without_mean])
-def test_without_carry_over_one_warning_in_a_hundred_is_wrong_whatever_the_noise_is(pairs, noise):
-    """Also where the candidate is 1.3 times as fast; 5 of 100 are four standard deviations more than 1."""
-    assert warnings(pairs, noise, runs=100, faster=math.log(1.3)) <= 5
+def test_without_carry_over_one_warning_in_a_hundred_is_wrong_whatever_the_noise_is(pairs):
+    """Also where the candidate is 1.3 times as fast. A level of 5 % has 15 and 8 wrong warnings in all here."""
+    wrong = {noise.__name__: warnings(pairs, noise, runs=50, faster=math.log(1.3)) for noise in NOISES}
+
+    assert max(wrong.values()) <= 3, wrong
+    assert sum(wrong.values()) <= 7, wrong
 
 
 @pytest.mark.parametrize("pairs", [8, 20])
