@@ -388,9 +388,9 @@ def test_what_a_cluster_never_counted_has_no_difference():
     assert not found.keys() & {"deadlocks", "recv_queue_max", "p95"}
 
 
-def test_real_instances_calibrate_by_themselves(pool, monkeypatch, tmp_path):
+@pytest.mark.usefixtures("empty_references")
+def test_real_instances_calibrate_by_themselves(pool, monkeypatch):
     """Two instances of each variant leave a pair of clusters for both, with all metrics; none on a busy machine."""
-    monkeypatch.setattr(calibrations.cache, "root", lambda: tmp_path)
     monkeypatch.setattr(round_length, "STEPS", 20)  # no round has to repeat its statements for a precise time
     workload = MySQLSlap("write", concurrency=4, queries=40, rows=50, int_columns=1, char_columns=1)
     specs = [
