@@ -61,7 +61,7 @@ test: setup ## set up, fetch servers and tools, build images, and run the plugin
 	DBCLUSTER_PICTURES=$(RESULTS)/pictures $(PYTEST) tests -n 4 --dist loadfile --ignore $(TUTORIAL)
 # Its reader has the machine alone: beside other tests its claims about speed may stay without an answer.
 	$(PYTEST) $(TUTORIAL)
-# One of its claims on processes, another one in containers; make bench asks all.
+# One claim about flushing on processes, another one in containers; make bench asks all.
 	$(BIN)/pytest suites/galera -k "flush and update" $(ARGS)
 	@[[ -e $(UNTESTED) ]] || (set -x; $(BIN)/pytest suites/galera -k "flush and write" --db-provisioner container \
 		--db-budget 15 --db-results $(RESULTS)/containers $(ARGS))
