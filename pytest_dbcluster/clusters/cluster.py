@@ -23,6 +23,7 @@ from pytest_dbcluster.hosts.host import EndsCommands, Host
 from pytest_dbcluster.hosts.kept_logs import FILES, KeptLogs
 from pytest_dbcluster.hosts.network.path import path_of
 from pytest_dbcluster.spec import ClusterSpec
+from pytest_dbcluster.tracing.recorder import span
 
 LOST_SECONDS = 0.5  # between two checks of the hosts while a workload runs
 STOPPED_SECONDS = 2.5  # between two checks of the servers, whose hosts may be on other machines
@@ -260,10 +261,11 @@ class Cluster:
 
     def close(self) -> None:
         """Kill the proxy and every server. An ended server is not an error."""
-        try:
-            self._kill()
-        finally:
-            self.disconnect()
+        with span("close", trace_row(self.spec)):
+            try:
+                self._kill()
+            finally:
+                self.disconnect()
 
     def disconnect(self) -> None:
         """Close all control connections. An open one keeps the ssh connection that forwards it."""
@@ -280,6 +282,11 @@ class Cluster:
         for node in self.members:
             with contextlib.suppress(ProvisionError):
                 node.kill()
+
+
+def trace_row(spec: ClusterSpec) -> str:
+    """The row of a cluster in a trace; equal clusters have a number."""
+    return f"cluster {spec.short_name}" + (f" {spec.instance + 1}" if spec.instance else "")
 
 
 def _for_loads(endpoint: Endpoint) -> Endpoint:

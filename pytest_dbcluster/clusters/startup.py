@@ -9,12 +9,11 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import itertools
-import time
 from collections.abc import Callable, Iterator, Mapping
 
 from pytest_dbcluster import wait
 from pytest_dbcluster.clusters.bringing import bring
-from pytest_dbcluster.clusters.cluster import Cluster
+from pytest_dbcluster.clusters.cluster import Cluster, trace_row
 from pytest_dbcluster.clusters.dialects.lookup import dialect
 from pytest_dbcluster.clusters.proxy import Proxy
 from pytest_dbcluster.clusters.servers import options as opts
@@ -27,6 +26,7 @@ from pytest_dbcluster.hosts.host import Host
 from pytest_dbcluster.hosts.provisioner import Provisioner
 from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.spec import ClusterSpec
+from pytest_dbcluster.tracing.recorder import span
 
 READY_SECONDS = 90.0
 TRIES = 3
@@ -74,32 +74,40 @@ def bring_up(
     refuses. After an error no server, process or host remains.
     """
     for attempt in itertools.count(1):
-        cluster = _configure(resolved, provisioner, start, progress)
-        began = time.monotonic()
-        try:
-            cluster.topology.form(cluster.members)
-            if cluster.proxy:
-                cluster.proxy.start()
-            limit = READY_SECONDS * max(host.patience for host in cluster.hosts)
-            wait.until(cluster.problems, f"cluster {resolved.spec}", seconds=limit, poll=0.05)
-            cluster.topology.after_forming(cluster.members)
-            if resolved.settings:
-                cluster.topology.apply(resolved.settings, cluster.nodes)
-            cluster.ready_seconds = time.monotonic() - began
-            for node in cluster.nodes:
-                node.new_errors()  # discard: an error of the start does not belong to a later round
-            for line in _adjustments(resolved, cluster):
-                progress(line)
-            return cluster
-        except BaseException as error:
-            again = _tries_again(error, attempt, progress)
-            if not again:
-                cluster.keep_logs(provisioner.logs, error)
-            cluster.close()
-            provisioner.give_back(cluster.hosts)
-            if not again:
-                raise
+        with span("start", trace_row(resolved.spec), attempt=attempt):
+            with span("prepare data"):
+                cluster = _configure(resolved, provisioner, start, progress)
+            try:
+                _make_ready(resolved, cluster)
+                for line in _adjustments(resolved, cluster):
+                    progress(line)
+                return cluster
+            except BaseException as error:
+                again = _tries_again(error, attempt, progress)
+                if not again:
+                    cluster.keep_logs(provisioner.logs, error)
+                cluster.close()
+                provisioner.give_back(cluster.hosts)
+                if not again:
+                    raise
     raise AssertionError("unreachable")
+
+
+def _make_ready(resolved: ResolvedCluster, cluster: Cluster) -> None:
+    """Start the servers, and wait until the cluster is ready. Raises NotReady and ProvisionError."""
+    with span("form") as formed:
+        cluster.topology.form(cluster.members)
+        if cluster.proxy:
+            cluster.proxy.start()
+        limit = READY_SECONDS * max(host.patience for host in cluster.hosts)
+        with span("wait until ready"):
+            wait.until(cluster.problems, f"cluster {resolved.spec}", seconds=limit, poll=0.05)
+        cluster.topology.after_forming(cluster.members)
+        if resolved.settings:
+            cluster.topology.apply(resolved.settings, cluster.nodes)
+    cluster.ready_seconds = formed.seconds
+    for node in cluster.nodes:
+        node.new_errors()  # discard: an error of the start does not belong to a later round
 
 
 def _adjustments(resolved: ResolvedCluster, cluster: Cluster) -> list[str]:
@@ -180,7 +188,8 @@ def ready_template(
     initial = _fixed_options(release, options)
     for attempt in itertools.count(1):
         try:
-            return _template(release, provisioner, initial, progress)
+            with span("template", release=release.name):
+                return _template(release, provisioner, initial, progress)
         except ProvisionError as error:
             if not _tries_again(error, attempt, progress):
                 raise ProvisionError(f"could not make the data template of {release.name}: {error}") from error

@@ -163,6 +163,13 @@ def _add_results(add: Add) -> None:
         help="a warning of --db-history fails the run with exit code 1 (default: the exit code does not change)",
     )
     add(
+        "--db-trace",
+        type=from_here,
+        metavar="FILE",
+        help="write every phase of every cluster and round into this file, in Chrome's trace event format: "
+        "https://ui.perfetto.dev opens it",
+    )
+    add(
         "--db-github",
         action="store_true",
         help="write the step summary, annotations and outputs of GitHub Actions (default in GitHub Actions)",

@@ -253,7 +253,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         worker.before_first_test = begins
         return
     try:
-        taken = results.begin(config, settings(config).results, [item.nodeid for item in session.items])
+        own = settings(config)
+        taken = results.begin(config, own.results, [item.nodeid for item in session.items], own.began)
     except errors.ConfigError as error:
         raise _usage_error(error) from None
     config.stash[SETTINGS] = dataclasses.replace(settings(config), results=taken.directory, moved=taken.line)

@@ -47,6 +47,7 @@ from pytest_dbcluster.testbed.pool import LEAVE_SECONDS, open_pool
 from pytest_dbcluster.testbed.resolution import ReleaseLacks
 from pytest_dbcluster.testbed.testbed import Testbed
 from pytest_dbcluster.testbed.variants import Variant
+from pytest_dbcluster.tracing.recorder import span
 from pytest_dbcluster.workloads.workload import Setting, Workload
 
 if TYPE_CHECKING:
@@ -178,7 +179,7 @@ class DBSession:
         def record_answer(answer: Answer) -> None:
             record = claim_record(answer, published, recall.asked, time.monotonic() - began)
             record = dataclasses.replace(record, depends_on=recall.of_answer(answer))
-            with self.pool.turns.finishing():  # drawing a chart uses a core
+            with self.pool.turns.finishing(), span("chart"):  # drawing a chart uses a core
                 self.report.claim(record, recall.source.timeline(schema.claim_rounds(record)))
 
         return record_answer
@@ -288,7 +289,7 @@ class DBSession:
         return About(self.settings.profile, self.settings.seed, fingerprint(self.pool.environment))
 
     def _tell_curve(self, record: CurveRecord) -> None:
-        with self.pool.turns.finishing():
+        with self.pool.turns.finishing(), span("chart"):
             self.report.curve(record)
 
     def _repeat(self, item: Any) -> str:
@@ -346,7 +347,7 @@ class DBSession:
     def group_ends(self) -> None:
         """Stop the clusters of a finished group of tests: another worker may need their memory, the anchor the CPU."""
         if self.pool.clusters and not self.settings.keep:
-            with self._errors_as_lines(), self.pool.turns.finishing():
+            with self._errors_as_lines(), self.pool.turns.finishing(), span("close"):
                 self.pool.close()
 
     @contextlib.contextmanager

@@ -43,6 +43,7 @@ OF_RUN = (
     "--db-history",
     "--db-history-strict",
     "--db-github",
+    "--db-trace",
     "--db-wait",
 )  # a command that repeats one test has no such option
 LEDGER = "ec2-cost.json"  # in the directory that the workers of a run share
@@ -264,6 +265,8 @@ def _check(option: Any) -> None:
         raise ConfigError(f"--db-seed {option.db_seed}: it accepts 0 or more")
     if option.db_results is not None and not option.db_results.strip():
         raise ConfigError("--db-results: it accepts a directory, such as reports/latest")
+    if option.db_trace is not None and not option.db_trace.strip():
+        raise ConfigError("--db-trace: it accepts a file, such as trace.json")
     _check_history(option)
     if option.db_max_pairs > critical_values.LOOKS[-1]:
         raise ConfigError(

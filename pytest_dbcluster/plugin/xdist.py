@@ -106,6 +106,7 @@ class Worker:
         self._item = item
         if self._group and not self._begun:
             self._begun = True
+            results.record_worker(self._config, self.directory.name, self.began)
             self.before_first_test(self.results)
         held, self._held[:] = list(self._held), []
         for message in held:
@@ -186,7 +187,7 @@ class Controller:
         if collected.group:
             self._signals = signals.end_as_ctrl_c(self._config)
             try:
-                taken = results.begin(self._config, self._settings().results, ids)
+                taken = results.begin(self._config, self._settings().results, ids, self._began)
             except ConfigError as error:
                 raise pytest.UsageError(fit_terminal(str(error), "ERROR: ")) from None
             (self._directory / RESULTS).write_text(str(taken.directory))

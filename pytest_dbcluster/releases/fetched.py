@@ -16,6 +16,7 @@ from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.releases.sources import Candidate
 from pytest_dbcluster.releases.vendors.tarball_archive import TarballArchive
 from pytest_dbcluster.system import cache
+from pytest_dbcluster.tracing.recorder import span
 
 # Product -> the names of the program that prints its version. For other tools it is the name of the tool.
 MAIN_PROGRAMS = {**layout.SERVERS, GUEST_SYSTEM: (guest_system.KERNEL,), STAND_IN_SYSTEM: ("ssh",)}
@@ -96,7 +97,7 @@ def fetch(offer: Offer, candidates: Sequence[Candidate], progress: Report) -> Re
             try:
                 if reason := candidate.refusal(native):
                     raise ProvisionError(reason)
-                with cache.stage(name) as staging:
+                with span("fetch", release=offer.name), cache.stage(name) as staging:
                     _build(offer, candidate, staging, native, progress)
             except (DBClusterError, OSError) as error:
                 reasons.append(str(error))
@@ -163,7 +164,7 @@ def fetch_tarball(offer: Offer, archive: TarballArchive, progress: Report) -> Re
         if cached := lookup(offer.product, offer.version):
             return cached
         try:
-            with cache.stage(name) as staging:
+            with span("fetch", release=offer.name), cache.stage(name) as staging:
                 downloaded = tarballs.download(archive, offer.version, native, staging, progress)
                 exact = _program_version(staging / "bin", offer)
                 if exact != offer.version:

@@ -29,6 +29,7 @@ from pytest_dbcluster.reporting.resume import earlier
 from pytest_dbcluster.reporting.resume.earlier import Key, curve_key_of, curve_key_of_line, key_of_line
 from pytest_dbcluster.reporting.sinks import COMMA, Relay, Sink
 from pytest_dbcluster.reporting.tables import closing, curves, joint_error, matrix
+from pytest_dbcluster.tracing.recorder import span
 
 TAKEN_OVER = "  taken over: "  # before the lines of an answer of the run that is continued
 
@@ -239,7 +240,8 @@ class Report(Sink):
         Empty for a run without results, and without matplotlib, which another line reports.
         """
         ended = self.records or self.curves or run_recorder.of(self._config)
-        return report_page.make(self._results.directory, self.line) if ended and drawing.available() else ""
+        with span("page"):
+            return report_page.make(self._results.directory, self.line) if ended and drawing.available() else ""
 
     def github(self) -> Sequence[str]:
         """Write what GitHub Actions reads, after ``page``; return its annotations and what failed, a line each.

@@ -36,6 +36,7 @@ from pytest_dbcluster.errors import ConfigError, Inconclusive, ProvisionError
 from pytest_dbcluster.formatting import Report
 from pytest_dbcluster.system import cache, processes, shared_directory
 from pytest_dbcluster.system.shared_directory import LockFile
+from pytest_dbcluster.tracing.recorder import span
 
 # One directory for all users of the machine, because they share its cores. Not $TMPDIR, which may be private. We use no
 # subdirectory, because any other user could create it first and replace it later.
@@ -131,7 +132,8 @@ class MachineLock:
         """A context in which ``clock`` stands still."""
         self._waits_since = time.monotonic()
         try:
-            yield
+            with span("wait for other runs"):
+                yield
         finally:
             self._waited += time.monotonic() - self._waits_since
             self._waits_since = None

@@ -36,6 +36,7 @@ from pytest_dbcluster.hosts.provisioner import Provisioner
 from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.spec import ClusterSpec
 from pytest_dbcluster.system import cache
+from pytest_dbcluster.tracing.recorder import span
 from pytest_dbcluster.workloads.workload import HasDataSet, Setting
 
 FILE = "store.json"  # written last, so a directory with this file is a whole data set
@@ -133,7 +134,8 @@ def dataset_template(
         if not read_dataset(path):
             fixed = {**template.initial, **_shaping_options(release, options)}
             settings = PopulateSettings(provisioner, client, progress, keep=lambda node: _keep(workload, node, path))
-            populate(workload, release, template, fixed, settings)
+            with span("load", data=workload.data_set):
+                populate(workload, release, template, fixed, settings)
             _make_room(path, progress)
         os.utime(path / FILE)
     data_set = read_dataset(path)

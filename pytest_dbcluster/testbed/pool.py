@@ -35,6 +35,7 @@ from pytest_dbcluster.testbed.datasets import dataset_template, disks
 from pytest_dbcluster.testbed.resolution import Resolution
 from pytest_dbcluster.testbed.sampler import BusyWatch
 from pytest_dbcluster.testbed.variants import Switch, Variant
+from pytest_dbcluster.tracing.recorder import span
 from pytest_dbcluster.workloads.workload import HasDataSet
 
 LEAVE_SECONDS = 20.0  # maximum wait for the machine's lock before the pool stops the servers without it
@@ -108,7 +109,7 @@ class Pool:
                 raise ProvisionError(f"cluster {used.spec}: {used.unusable}")
         usable = [key for key, running in self._running.items() if not running.cluster.unusable]
         if len(usable) < len(self._running) or not set(keys) <= set(usable) or len(usable) > _maximum_clusters(keys):
-            with self.turns.building():
+            with self.turns.building(), span("start"):
                 self._change(variants, keys)
         for key in keys:
             self._running[key] = self._running.pop(key)  # so that the most recently used cluster ends last
@@ -299,6 +300,7 @@ class Pool:
         with contextlib.ExitStack() as stack:
             if self.turns.had_turn:
                 stack.enter_context(self.turns.building(most=most))
+            stack.enter_context(span("close"))
             stack.callback(self.provisioner.close)
             stack.callback(self.close)
 

@@ -29,6 +29,7 @@ from pytest_dbcluster.rounds.round import LoadHost, Round, RunResult
 from pytest_dbcluster.testbed import sampler
 from pytest_dbcluster.testbed.sampler import Sampler
 from pytest_dbcluster.testbed.timeline import Place, Timeline
+from pytest_dbcluster.tracing.recorder import span
 from pytest_dbcluster.workloads.workload import Setting, Workload
 
 DRAIN_SECONDS = 30.0  # limit of a drain
@@ -67,9 +68,10 @@ def _run_and_read(workload: Workload, setting: Setting, variant: str, block: int
     watched = cluster.topology.watch(cluster.nodes)
     servers, hosts = {node.name: node.process for node in cluster.nodes if node.process}, cluster.hosts
     samples = Sampler(servers, setting.client, [node.host for node in cluster.nodes], others=setting.others)
-    before, _ = ask_both(functools.partial(sampler.read_counters, cluster.nodes), samples.take, hosts)
-    started, began = time.time(), time.monotonic()
-    with cluster.ending_loads(setting.clients):
+    with span("read counters"):
+        before, _ = ask_both(functools.partial(sampler.read_counters, cluster.nodes), samples.take, hosts)
+    started = time.time()
+    with cluster.ending_loads(setting.clients), span("workload") as ran:
         try:
             result = _run(workload, setting)
         except WorkloadError as error:
@@ -79,8 +81,9 @@ def _run_and_read(workload: Workload, setting: Setting, variant: str, block: int
             if not failed:
                 raise
             failed += f"; the workload failed: {_last_line(str(error))}"
-            result = RunResult(time.monotonic() - began, 0)
-    _, (drained, after) = ask_both(samples.take, functools.partial(_drain_and_read, cluster), hosts)
+            result = RunResult(ran.seconds, 0)
+    with span("drain"):
+        _, (drained, after) = ask_both(samples.take, functools.partial(_drain_and_read, cluster), hosts)
     void = failed or topology_change(cluster, watched) or refusal(workload, cluster, before, after)
     void = void or drained.late or result.void or open_loop.saturation(result) or result.idle
     seconds = (result.seconds if result.span is None else result.span) + drained.seconds  # between the two readings

@@ -16,7 +16,7 @@ from typing import TypeVar
 from pytest_dbcluster import wait
 from pytest_dbcluster.claims import block_order
 from pytest_dbcluster.claims.cluster_difference import ClusterDifference
-from pytest_dbcluster.clusters.cluster import Cluster
+from pytest_dbcluster.clusters.cluster import Cluster, trace_row
 from pytest_dbcluster.errors import DBClusterError, SeriesVoid
 from pytest_dbcluster.formatting import Report
 from pytest_dbcluster.measuring.drawing.round_source import RoundSource
@@ -34,6 +34,7 @@ from pytest_dbcluster.testbed.evidence.gather import Gatherer
 from pytest_dbcluster.testbed.pool import Pool, Running
 from pytest_dbcluster.testbed.timeline import Timeline
 from pytest_dbcluster.testbed.variants import Variant, share_path, unequal_sharing
+from pytest_dbcluster.tracing.recorder import span
 from pytest_dbcluster.workloads.workload import Setting, Workload
 
 T = TypeVar("T")
@@ -115,7 +116,8 @@ class Testbed(RoundSource):
         if variant in self._compared:
             return
         numbers = [variant] if self.one_at_a_time else range(len(self.variants))
-        self._gatherer.compare_labels(numbers, allowed=self._across_durability)
+        with span("evidence"):
+            self._gatherer.compare_labels(numbers, allowed=self._across_durability)
         self._compared.update(numbers)
 
     @functools.cached_property
@@ -157,22 +159,27 @@ class Testbed(RoundSource):
         for number, running in enumerate(self._pool.running(self._variants_needed(variant), self)):
             # A cluster with the data set of another workload never runs this one.
             if (self.one_at_a_time or number % len(self.variants) in alike) and running.prepared != tables:
-                with self._pool.turns.building(), self._mark_dirty_on_error(running.cluster):
-                    if running.cluster.path:
-                        running.cluster.path.shape(REST)
-                    running.cluster.topology.apply({}, running.cluster.nodes)
-                    with running.cluster.ending_loads((setting := self._setting(running)).clients):
-                        workload.prepare(setting)
+                row = trace_row(running.cluster.spec)
+                with self._pool.turns.building(), span("load", row), self._mark_dirty_on_error(running.cluster):
+                    self._load(running, workload)
                     if running.prepared is None and not self.one_at_a_time and unequal_sharing(self.variants):
                         cold.append(running.cluster)
                     running.cluster.settle(round_runner.DRAIN_SECONDS)
                 running.prepared = tables
         if cold:
-            with self._pool.turns.building(), contextlib.ExitStack() as marked:
+            with self._pool.turns.building(), span("load"), contextlib.ExitStack() as marked:
                 for cluster in cold:
                     marked.enter_context(self._mark_dirty_on_error(cluster))
                 read_whole(cold, workload.tables, self._progress)
         return self._cluster_of(variant, instance)
+
+    def _load(self, running: Running, workload: Workload) -> None:
+        """Give a cluster the tables of a workload."""
+        if running.cluster.path:
+            running.cluster.path.shape(REST)
+        running.cluster.topology.apply({}, running.cluster.nodes)
+        with running.cluster.ending_loads((setting := self._setting(running)).clients):
+            workload.prepare(setting)
 
     def round(self, variant: int, *, block: int, position: int) -> Round:
         """Run one round of a variant (0-based) and return it.
@@ -230,7 +237,8 @@ class Testbed(RoundSource):
         try:
             orders = block_order.block_orders(len(workloads), 0)
             draw = functools.partial(self._draw, began=time.monotonic())
-            self.arrival_rate = wanted.with_capacities(open_loop.capacities(self.names, orders, draw))
+            with span("capacity"):
+                self.arrival_rate = wanted.with_capacities(open_loop.capacities(self.names, orders, draw))
             if wanted.rate is None:
                 workloads = [comparability.at_rate(workload, self.arrival_rate.rate) for workload in workloads]
         finally:
@@ -263,8 +271,9 @@ class Testbed(RoundSource):
             if not self.one_at_a_time:
                 return self._round(running, variant, block, position, began)
             # The first round after a start is a warm-up.
-            rounds = [self._round(running, variant, block, position, began) for _ in range(TURN + 1)][1:]
-            done = round_runner.merge(rounds)
+            with span("warm-up"):
+                self._round(running, variant, block, position, began)
+            done = round_runner.merge([self._round(running, variant, block, position, began) for _ in range(TURN)])
             if not done.void:
                 self._check(running)
             return done
@@ -272,8 +281,11 @@ class Testbed(RoundSource):
     def _round(self, running: Running, variant: int, block: int, position: int, began: float) -> Round:
         """One round; void if the nodes' network, or a host, was lost. Then no later round uses the cluster."""
         cluster = running.cluster
+        phase = "round" if block >= 0 else "warm-up"
         try:
-            done = self._on_path(running, variant, block, position, began)
+            with span(phase, self.names[variant], load=self.load, block=block, position=position) as timed:
+                done = self._on_path(running, variant, block, position, began)
+                timed.details |= {"measured": done.seconds, "void": done.void}
         except DBClusterError:
             if cluster.path is None or not (lost := cluster.path.why_lost()):
                 raise
@@ -288,10 +300,13 @@ class Testbed(RoundSource):
         self._used = cluster
         setting = dataclasses.replace(self._setting(running), block=block, repeat=self._repeat)
         with self._fit(cluster):
-            self._switch(running, variant)
-            self._network.before(self.names[variant], cluster.path, self.variants[variant].network)
-            late, settled = round_runner.reset(workload, setting)
-        time.sleep(self._coin.uniform(0, JITTER) * min(1.0, self._last))
+            with span("switch"):
+                self._switch(running, variant)
+                self._network.before(self.names[variant], cluster.path, self.variants[variant].network)
+            with span("reset"):
+                late, settled = round_runner.reset(workload, setting)
+        with span("random wait"):
+            time.sleep(self._coin.uniform(0, JITTER) * min(1.0, self._last))
         whole = functools.partial(round_runner.run_round, workload, setting, timeline=self._timeline)
         measured: Callable[..., Round] = functools.partial(round_runner.void_round, late) if late else whole
         done = measured(variant=self.names[variant], block=block, position=position)
@@ -361,7 +376,7 @@ class Testbed(RoundSource):
         self.end()
         if self.one_at_a_time:  # each turn has checked its cluster, and only the last cluster still runs
             return
-        with self._pool.turns.finishing():
+        with self._pool.turns.finishing(), span("check"):
             self._check(*{id(running): running for running in self._pool.running(self._all_instances, self)}.values())
 
     def end(self) -> None:
@@ -383,7 +398,7 @@ class Testbed(RoundSource):
 
     def _check_one(self, running: Running) -> None:
         cluster, workloads = running.cluster, dict.fromkeys(map(comparability.tables, self._workloads))
-        with self._keep_logs_on_error(cluster):
+        with span("check", trace_row(cluster.spec)), self._keep_logs_on_error(cluster):
             cluster.check(comparability.tables_to_check(workloads, self._profile))
             for workload in workloads:
                 if violations := workload.violations(cluster):
@@ -436,7 +451,8 @@ class Testbed(RoundSource):
         shared = blind_spots.scaling([one.spec for one in variants], self._pool.provisioner.offers, by_size=by_size)
         if shared:
             return shared
-        with self._pool.turns.building():  # this may start a container for the client, and it measures the disk
+        # This may start a container for the client, and it measures the disk.
+        with self._pool.turns.building(), span("evidence"):
             hosts = [self._pool.data_host(variant, self.client) for variant in variants]
             return blind_spots.flushing(variants, hosts)
 
@@ -446,4 +462,5 @@ class Testbed(RoundSource):
 
     def evidence(self, question: Question) -> Evidence:
         """The evidence about the clusters of a question. Starts missing clusters."""
-        return self._gatherer.evidence(question, self._workloads, self._used, self.mode)
+        with span("evidence"):
+            return self._gatherer.evidence(question, self._workloads, self._used, self.mode)

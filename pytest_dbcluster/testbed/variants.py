@@ -34,6 +34,7 @@ from pytest_dbcluster.network import NetworkNeeds
 from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.spec import ClusterSpec, HostNeeds, join_releases
 from pytest_dbcluster.system import cache
+from pytest_dbcluster.tracing.recorder import span
 from pytest_dbcluster.workloads.workload import HasDataSet, Workload
 
 FORMAT = 6  # of a reference in the cache; increase it if its fields or the compared variables change
@@ -277,7 +278,8 @@ class References:
             reference = cache.read_manifest(path, lambda fields: Reference(**fields))
             if reference is None:
                 self._progress(f"reading the cold-start reference of {variant.spec} on {release.name}")
-                reference = self._find(variant, variables, nodes)
+                with span("reference", variant=str(variant.spec)):
+                    reference = self._find(variant, variables, nodes)
                 if reference.obstacle and report:
                     asked = formatting.some([f"{name}={value}" for name, value in variant.dynamic])
                     self._progress(

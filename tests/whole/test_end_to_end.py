@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -9,6 +10,7 @@ import sys
 import psutil
 import pytest
 
+from pytest_dbcluster.reporting import schema
 from tests.support import conftests
 
 CLUSTERS = """\
@@ -120,7 +122,7 @@ def run(place, module, most_pairs):
     """A run of one module of the suite in which a claim draws so many pairs at most."""
     words = ["-W", "error", "-vv", "-p", "no:cacheprovider", "-p", "no:hypothesispytest", module]
     options = [f"--db-max-pairs={most_pairs}", "--db-seed=4", "--db-cnf=site.cnf", "--db-cnf-root=old"]
-    options.append(f"--db-results=reports/{most_pairs}")
+    options += [f"--db-results=reports/{most_pairs}", f"--db-trace={most_pairs}.json"]
     return subprocess.run(
         [sys.executable, "-m", "pytest", *words, *options],
         cwd=place,
@@ -239,6 +241,24 @@ def test_every_claim_is_in_the_results(result, place):
     assert "| `cached.beats(standalone1)` | mysqlslap read c2 |" in summary
     assert "| `standalone1.beats(cached)` | mysqlslap read c2 |" in summary
     assert '| `flush_2.lower("fsyncs_per_commit", than=standalone1)` | mysqlslap write c2 |' in summary
+
+
+def test_every_phase_and_round_is_in_the_trace(result, place):
+    """On the row of its cluster or variant. The rounds of the claims are among them, with their measured seconds."""
+    events = json.loads((place / "80.json").read_text())
+    rows = {one["tid"]: one["args"]["name"] for one in events if one["name"] == "thread_name"}
+    found = {(one["name"], rows[one["tid"]]) for one in events if one["ph"] == "X"}
+    measured = {round(one["args"]["measured"], 4) for one in events if one["name"] == "round" and one["ph"] == "X"}
+    claims = schema.read_claims(place / "reports" / "80")
+    of_claims = {round(done.seconds, 4) for claim in claims for done in schema.claim_rounds(claim)}
+
+    of_cluster = {"start", "prepare data", "form", "wait until ready", "load", "check", "close"}
+    assert {(name, "cluster standalone1") for name in of_cluster} <= found
+    of_round = {"warm-up", "round", "switch", "reset", "random wait", "read counters", "workload", "drain"}
+    assert {(name, "cached") for name in of_round} <= found
+    assert {(name, "run") for name in ("start", "evidence", "check", "chart", "page")} <= found
+    assert of_claims
+    assert of_claims <= measured
 
 
 def test_nothing_is_left(result, undecided, place):

@@ -37,11 +37,16 @@ from pytest_dbcluster.spec import DEFAULT_RELEASE, ClusterSpec
 from pytest_dbcluster.testbed.pool import open_pool
 from pytest_dbcluster.testbed.resolution import Resolution
 from pytest_dbcluster.testbed.variants import Variant
+from pytest_dbcluster.tracing import recorder
 from pytest_dbcluster.workloads.workload import Workload
 
 SECONDS = "5m"  # default of the whole comparison, with the starts of its clusters
 LEAST_SECONDS = 10.0
 RESUME = "--resume"
+TRACE_HELP = (
+    "write every phase of every cluster and round into this file, in Chrome's trace event format: "
+    "https://ui.perfetto.dev opens it"
+)
 CNF_HELP = HelpText(
     "a my.cnf; give two, the current one first, or one for both of two releases",
     "a my.cnf; give two, the current one first",
@@ -78,10 +83,9 @@ def add_compare(compare: argparse.ArgumentParser) -> None:
 
 def _add_how(compare: argparse.ArgumentParser) -> None:
     """Add the options for workloads, time and results of a comparison."""
-    add = compare.add_argument_group("workloads").add_argument
+    add = compare.add_argument_group("workloads, time and results").add_argument
     add_workload(add, " and ".join(DEFAULT_WORKLOADS), action="append", default=[])
     add_data(add)
-    add = compare.add_argument_group("time and results").add_argument
     add(
         "--seconds",
         default=SECONDS,
@@ -102,6 +106,7 @@ def _add_how(compare: argparse.ArgumentParser) -> None:
             "results and page (default reports/compare)",
         ),
     )
+    add("--trace", metavar="FILE", help=HelpText(TRACE_HELP, "write all phases, for ui.perfetto.dev"))
     add(
         "--resume",
         action="store_true",
@@ -116,7 +121,8 @@ def run_compare(arguments: argparse.Namespace) -> int:
     """``dbcluster compare``: compare two my.cnf files or two releases; return 0, 3 or 4 (see ``Result``)."""
     module_of(arguments.provisioner)  # before the directory of the results exists
     try:
-        return _compare(arguments)
+        with recorder.tracing_to(_trace_of(arguments.trace), "--trace", "dbcluster compare"):
+            return _compare(arguments)
     except (Inconclusive, LockHeld) as error:  # the time was over before the first measurement
         print(f"could not tell: {error}")
         return Result.UNKNOWN.value
@@ -217,6 +223,13 @@ def check(resolution: Resolution, specs: Sequence[ClusterSpec], workloads: Seque
     if wrong:
         raise ConfigError("\n".join(dict.fromkeys(wrong)))
     return variants
+
+
+def _trace_of(name: str | None) -> Path | None:
+    """The file of ``--trace``; None without one. Raises ConfigError for an empty name."""
+    if name is not None and not name.strip():
+        raise ConfigError("--trace: it accepts a file, such as trace.json")
+    return Path(name) if name else None
 
 
 def _seconds(text: str) -> float:

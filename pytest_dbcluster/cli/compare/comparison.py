@@ -51,6 +51,7 @@ from pytest_dbcluster.testbed.comparability import with_seconds
 from pytest_dbcluster.testbed.pool import Pool
 from pytest_dbcluster.testbed.testbed import Testbed
 from pytest_dbcluster.testbed.variants import Variant
+from pytest_dbcluster.tracing.recorder import span
 from pytest_dbcluster.workloads.workload import OpenLoop, Workload
 
 ROOM = 1.1  # a wider margin / the difference of equal clusters, as log ratios
@@ -138,7 +139,8 @@ class ComparisonResults:
         def record_answer(answer: Answer) -> None:
             record = claim_record(answer, None, recall.asked, time.monotonic() - began)
             record = dataclasses.replace(record, depends_on=recall.of_answer(answer))
-            self.add(record, recall.source.timeline(schema.claim_rounds(record)))
+            with span("chart"):
+                self.add(record, recall.source.timeline(schema.claim_rounds(record)))
 
         return record_answer
 
@@ -174,7 +176,8 @@ class ComparisonResults:
         tests = self._recorder.document.tests
         self._results.finish(self.records, [], tests=tests)
         advice = [*closing.to_calibrate(self.records), *closing.guide_lines(self.records, tests)]
-        return [*advice, *self._lost.lines(), report_page.make(self.directory, self.line)]
+        with span("page"):
+            return [*advice, *self._lost.lines(), report_page.make(self.directory, self.line)]
 
 
 class Comparison:

@@ -18,6 +18,7 @@ from pytest_dbcluster.clusters.servers.node import ADMIN, Node, of_each
 from pytest_dbcluster.clusters.servers.variables import same
 from pytest_dbcluster.clusters.topology import Pulse, Step, Topology
 from pytest_dbcluster.errors import ConfigError, ProvisionError
+from pytest_dbcluster.tracing.recorder import span
 
 LATER = "one server, replicas later"  # which nodes have a commit that does not wait for replicas
 RECONNECT = ("STOP REPLICA IO_THREAD", "START REPLICA IO_THREAD")
@@ -79,8 +80,10 @@ class PrimaryAndReplicas(Topology):
         for node in nodes:
             node.start()
         with wait.threads(len(nodes)) as starting:
-            list(starting.map(Node.wait_answering, nodes))
-            list(starting.map(lambda replica: follow(replica, self.primary(nodes)), self.replicas(nodes)))
+            with span("wait until the servers answer"):
+                list(starting.map(Node.wait_answering, nodes))
+            with span("join"):
+                list(starting.map(lambda replica: follow(replica, self.primary(nodes)), self.replicas(nodes)))
 
     def demands(self, node: Node, nodes: Sequence[Node]) -> Mapping[str, str]:
         """Return the options that the user's must not contradict: those of replication and of the role."""

@@ -20,6 +20,7 @@ from pytest_dbcluster.testbed.events import event_runner
 from pytest_dbcluster.testbed.pool import Pool, Running
 from pytest_dbcluster.testbed.testbed import Testbed
 from pytest_dbcluster.testbed.variants import Variant
+from pytest_dbcluster.tracing.recorder import span
 from pytest_dbcluster.workloads.until_stopped import RunsUntilStopped
 from pytest_dbcluster.workloads.workload import Workload
 
@@ -98,15 +99,18 @@ class EventTestbed(Testbed):
         self._used = cluster
         setting = dataclasses.replace(self._setting(running), block=block)
         with self._fit(cluster):
-            self._switch(running, variant)
-            self._network.before(self.names[variant], cluster.path, self.variants[variant].network)
-            round_runner.reset(workload, setting)
+            with span("switch"):
+                self._switch(running, variant)
+                self._network.before(self.names[variant], cluster.path, self.variants[variant].network)
+            with span("reset"):
+                round_runner.reset(workload, setting)
         coin = random.Random(block_order.seed_of(self._seed, "event", variant, block, position))
         name = self.names[variant]
         try:
-            done = event_runner.repeat(
-                workload, setting, self._events[variant], coin, variant=name, block=block, position=position
-            )
+            with span("event", event=str(self._events[variant])):
+                done = event_runner.repeat(
+                    workload, setting, self._events[variant], coin, variant=name, block=block, position=position
+                )
         except event_runner.NotWhole as error:
             cluster.dirty = str(error)
             done = round_runner.void_round(str(error), variant=name, block=block, position=position)

@@ -209,7 +209,7 @@ def compared(tmp_path_factory):
     files = two_files(place, f"{old}\nport = 3306", new + same)
     program, results = alone(place / "bin", SHORT_COMPARISON), place / "results"
     words = ["compare", *files, "--workload=sysbench:oltp_point_select", "--threads=1", "--seconds=30"]
-    words.append(f"--results={results}")
+    words += [f"--results={results}", f"--trace={place / 'trace.json'}"]
     return Compared(words, program, results, dbcluster(*words, seconds=300, program=program))
 
 

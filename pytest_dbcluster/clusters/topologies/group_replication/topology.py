@@ -26,6 +26,7 @@ from pytest_dbcluster.clusters.topology import Pulse, Step, Topology
 from pytest_dbcluster.errors import ConfigError, ProvisionError
 from pytest_dbcluster.formatting import quantity
 from pytest_dbcluster.releases.release import Release
+from pytest_dbcluster.tracing.recorder import span
 
 PULSE = {
     "receive_queue": ("receive_queue", 1.0),
@@ -124,11 +125,13 @@ class GroupReplication(Topology):
         first, *others = nodes
         self._prepare(first, nodes, bootstrap=True).begin()
         joining = [self._prepare(node, nodes) for node in others]
-        self._wait_for_bootstrap(first)
-        for number, start in enumerate(joining):
-            if number:
-                self._wait_for_member(others[number - 1], first)
-            start.begin()
+        with span("bootstrap", node=first.name):
+            self._wait_for_bootstrap(first)
+        for node, following, start in zip(others, [*joining[1:], None], joining, strict=True):
+            with span("join", node=node.name):
+                start.begin()
+                if following is not None:
+                    self._wait_for_member(node, first)
 
     def _refuse_contradictions(self, nodes: Sequence[Node]) -> None:
         for node in nodes:

@@ -23,6 +23,7 @@ from pytest_dbcluster.releases import catalogue, fetched, find, shims, sources
 from pytest_dbcluster.releases.vendors.tarball_archive import TARBALLS
 from pytest_dbcluster.spec import TOOLS, ReleaseName
 from pytest_dbcluster.system import cache
+from pytest_dbcluster.tracing.recorder import span
 
 if TYPE_CHECKING:
     from pytest_dbcluster.hosts.provisioners.container.root_file_system import RootFileSystem
@@ -131,7 +132,7 @@ def build(wanted: catalogue.Offer, engine: Engine, progress: Report, *, again: b
     ``again``: build it in any case. Raises ProvisionError, or Unsupported without mmdebstrap.
     """
     key = fetched.key(wanted.product, wanted.version, shims.architecture())
-    with cache.lock(lock_name(key), progress=progress, does="builds"):
+    with cache.lock(lock_name(key), progress=progress, does="builds"), span("image", release=wanted.name):
         before = list_images(engine, wanted.name)
         current = next((image for image in before if image.current), None)
         if current and not again:
