@@ -21,6 +21,7 @@ from pytest_dbcluster.reporting.documents import run_recorder
 from pytest_dbcluster.reporting.documents.run_document import Outcome
 from pytest_dbcluster.reporting.resume.earlier import Earlier
 from pytest_dbcluster.reporting.tables import matrix
+from pytest_dbcluster.tracing import recorder, time_spent
 
 OUTCOME = "dbcluster_outcome"  # the property of a report with an outcome that pytest does not know
 DETAILS = "  noise, seed and all other figures: -vv, or the page"  # the last line of a message without its details
@@ -142,6 +143,13 @@ def begin(config: Any, directory: Path, selected: Collection[str], earlier: Earl
     recorder = run_recorder.RunRecorder(directory, document, unwritten.of(config))
     config.pluginmanager.register(recorder, run_recorder.NAME)
     config.pluginmanager.register(RunFile(recorder, selected), NAME)
+
+
+def note_time(config: Any) -> None:
+    """Write into ``run.json`` where the time went, after the servers have stopped; nothing in a worker."""
+    recorded = recorder.current()
+    if recorded and (following := run_recorder.of(config)):
+        following.note_time(time_spent.spent(recorded))
 
 
 def not_run_lines(config: Any) -> list[str]:

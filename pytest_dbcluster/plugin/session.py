@@ -320,6 +320,7 @@ class DBSession:
         seconds = ENDED_LEAVE_SECONDS if self._ended else seconds
         with self._errors_as_lines():
             self.pool.leave(seconds)
+        run_file.note_time(self._config)
         self._closed = True  # set last: after Ctrl-C in the lines above, pytest calls close again
 
     def _leave_running(self) -> bool:

@@ -33,12 +33,15 @@ from pytest_dbcluster.reporting.documents import messages
 from pytest_dbcluster.reporting.report import Report
 from pytest_dbcluster.reporting.resume import earlier
 from pytest_dbcluster.system import machine_lock, worker_files
+from pytest_dbcluster.tracing import recorder
+from pytest_dbcluster.tracing.recorder import Recorder
 
 INPUT = "dbcluster"  # key of ``workerinput``, and of the message in a report
-OVERRIDDEN, HELD, UNWRITTEN = (
+OVERRIDDEN, HELD, UNWRITTEN, SECONDS = (
     "dbcluster_overridden",
     "dbcluster_held",
     "dbcluster_unwritten",
+    "dbcluster_seconds",
 )  # keys of ``workeroutput``
 RESULTS = "results"  # the file in the shared directory that names the results directory
 WHEN = "dbcluster"  # the ``when`` of a report that is a message
@@ -77,6 +80,7 @@ class Worker:
         self._group: Mapping[str, str] = {}
         self._held: list[bytes] = []  # messages to send when the next test runs
         self._begun = False
+        self._recorded: Recorder | None = None
         config.option.db_seed = given["seed"]
         setattr(config.option, settings.DRAWN_SEED, not given["fixed_seed"])
         if hasattr(config.option, "clean_alluredir"):
@@ -106,7 +110,7 @@ class Worker:
         self._item = item
         if self._group and not self._begun:
             self._begun = True
-            results.record_worker(self._config, self.directory.name, self.began)
+            self._recorded = results.record_worker(self._config, self.directory.name, self.began)
             self.before_first_test(self.results)
         held, self._held[:] = list(self._held), []
         for message in held:
@@ -147,6 +151,9 @@ class Worker:
     def pytest_sessionfinish(self) -> None:
         """Give xdist the held messages, overridden options and unwritten files, for the controller."""
         output = {OVERRIDDEN: self.overridden, HELD: self._held, UNWRITTEN: unwritten.of(self._config).reasons}
+        output[SECONDS] = (
+            self._recorded.seconds if self._recorded else {}
+        )  # xdist reads it after the servers have stopped
         self._config.workeroutput |= output  # type: ignore[attr-defined]
 
 
@@ -239,6 +246,8 @@ class Controller:
         given = getattr(node, "workeroutput", None) or {}
         self._overridden += given.get(OVERRIDDEN, [])
         unwritten.of(self._config).reasons |= given.get(UNWRITTEN, {})
+        if recorded := recorder.current():
+            recorded.add_worker(given.get(SECONDS, {}))
         if self.report:
             for message in given.get(HELD, []):
                 self.report.receive(node.gateway.id, message)
@@ -255,6 +264,7 @@ class Controller:
             run_file.finish(session)
             self.report.finish([*self._overridden, *run_file.not_run_lines(self._config)])
             results.judge_history(session, self.report)
+            run_file.note_time(self._config)
 
     def _receive_late(self) -> None:
         """Pass on the reports in xdist's queue: xdist does not read them after an interruption of the run."""

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_dbcluster import errors
+from pytest_dbcluster.formatting import wrap
 from pytest_dbcluster.measuring.drawing.progress import RoundProgress
 from pytest_dbcluster.reporting import schema, terminal, unwritten
 from pytest_dbcluster.reporting.allure import allure_results
@@ -29,6 +30,7 @@ from pytest_dbcluster.reporting.resume import earlier
 from pytest_dbcluster.reporting.resume.earlier import Key, curve_key_of, curve_key_of_line, key_of_line
 from pytest_dbcluster.reporting.sinks import COMMA, Relay, Sink
 from pytest_dbcluster.reporting.tables import closing, curves, joint_error, matrix
+from pytest_dbcluster.tracing import recorder, time_spent
 from pytest_dbcluster.tracing.recorder import span
 
 TAKEN_OVER = "  taken over: "  # before the lines of an answer of the run that is continued
@@ -276,7 +278,10 @@ class Report(Sink):
         """Print the number of claims by state, and the path of the page; ``page`` is the line of ``page``."""
         width = terminal.Screen.of(self._config).width
         total = closing.total(self.records, self._tests())
-        for line in terminal.last_lines(total, page, width, joint_error.line(self.records)):
+        recorded = recorder.current()
+        spent = time_spent.line(time_spent.spent(recorded), recorded.workers) if recorded else ""
+        last = terminal.last_lines(total, page, width, joint_error.line(self.records))
+        for line in [*(wrap(spent, width) if spent else []), *last]:
             terminal_reporter.write_line(line)
 
     def _tests(self) -> Sequence[TestDocument]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from pytest_dbcluster.tracing import trace_file
@@ -82,11 +82,23 @@ class Recorder:
 
     def __init__(self, file: TraceFile | None = None, began: float | None = None) -> None:
         self.seconds: dict[str, float] = {}
+        self.workers = 0
         self._file = file
         self._began = time.monotonic() if began is None else began
         self._thread = threading.get_ident()
         self._guard = threading.Lock()
         self._users: dict[str, list[int]] = {}  # row of the file -> its thread, and the number of its open spans
+
+    @property
+    def whole_seconds(self) -> float:
+        """The seconds since the start of the run, times the number of its workers."""
+        return (time.monotonic() - self._began) * max(1, self.workers)
+
+    def add_worker(self, seconds: Mapping[str, float]) -> None:
+        """Add the seconds of a worker process that has ended."""
+        self.workers += 1
+        for phase, more in seconds.items():
+            self.seconds[phase] = self.seconds.get(phase, 0.0) + more
 
     def enter(self, row: str) -> str:
         """The row of the file for a span of this thread.

@@ -11,7 +11,9 @@ import psutil
 import pytest
 
 from pytest_dbcluster.reporting import schema
+from pytest_dbcluster.reporting.documents.run_document import read_run
 from tests.support import conftests
+from tests.support.facts import missing
 
 CLUSTERS = """\
 import pytest
@@ -259,6 +261,16 @@ def test_every_phase_and_round_is_in_the_trace(result, place):
     assert {(name, "run") for name in ("start", "evidence", "check", "chart", "page")} <= found
     assert of_claims
     assert of_claims <= measured
+
+
+def test_the_last_lines_say_where_the_time_went(result, place):
+    """``run.json`` has the same groups for the page."""
+    [line] = [line for line in result.stdout.splitlines() if line.startswith("where the time went: ")]
+    spent = read_run(place / "reports" / "80").time_spent
+
+    assert {"rounds", "overhead of rounds", "warm-ups", "starts", "data", "stops"} <= spent.keys()
+    assert min(spent.values()) >= 0
+    assert missing(line, "rounds ", "starts ", "warm-ups ") == []
 
 
 def test_nothing_is_left(result, undecided, place):

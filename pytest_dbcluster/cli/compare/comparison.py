@@ -51,6 +51,7 @@ from pytest_dbcluster.testbed.comparability import with_seconds
 from pytest_dbcluster.testbed.pool import Pool
 from pytest_dbcluster.testbed.testbed import Testbed
 from pytest_dbcluster.testbed.variants import Variant
+from pytest_dbcluster.tracing import recorder, time_spent
 from pytest_dbcluster.tracing.recorder import span
 from pytest_dbcluster.workloads.workload import OpenLoop, Workload
 
@@ -172,6 +173,8 @@ class ComparisonResults:
         for item in compared:
             self._recorder.part(test_of(item.workload), OUTCOMES[item.result], item.reason, 0.0)
             self._recorder.end_test(test_of(item.workload))
+        if recorded := recorder.current():
+            self._recorder.note_time(time_spent.spent(recorded))
         self._recorder.finish("")
         tests = self._recorder.document.tests
         self._results.finish(self.records, [], tests=tests)

@@ -152,6 +152,12 @@ class RunDocument(RunIdentity, FileLine):
     taken_over: int = 0
     """The number of their answers that this run took over."""
 
+    time_spent: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    """The seconds of the run by group of phases, such as ``rounds`` and ``starts``; with workers, their sum.
+
+    It is empty until the run ends, and if the run started no server.
+    """
+
     def run_of(self, run_id: str) -> RunDocument:
         """The run with this id and what is known of it, if this run continues it; otherwise this run."""
         found = [earlier for earlier in self.continues if earlier.run_id == run_id]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import secrets
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -132,6 +133,11 @@ class RunRecorder:
         done = self._ended[test] = self._running.pop(test)
         waits = done.outcome == "passed" and time.monotonic() - self._written < PAUSE
         self._refresh(write=not waits)
+
+    def note_time(self, seconds: Mapping[str, float]) -> None:
+        """Write the file with the seconds of the run by group of phases."""
+        self.document = dataclasses.replace(self.document, time_spent=seconds)
+        self._write()
 
     def finish(self, cut_short: str) -> None:
         """Write the file at the end of the run. cut_short: as in RunDocument. A later call replaces an earlier one."""

@@ -155,7 +155,7 @@ def _content(read: Sequence[Source], making: Making) -> dict[str, Any]:
         "symbols": words.SYMBOLS,
         "counts": summary.counts(read),
         "notes": [*notes, *(("", sentence) for sentence in making.failed.values())],
-        "runs": [(source.name, summary.about(source)) for source in read],
+        "runs": [(source.name, summary.about(source), summary.time_bar(source)) for source in read],
         "forests": forests,
         "comparisons": comparisons,
         "histories": making.view("the history", lambda: history_view.view(read)) or [],

@@ -15,9 +15,13 @@ from pytest_dbcluster.reporting.page import words
 from pytest_dbcluster.reporting.page.sources import LISTED, Source
 from pytest_dbcluster.reporting.records import ClaimRecord, CurveRecord
 from pytest_dbcluster.rounds import busy_machine
+from pytest_dbcluster.tracing import time_spent
 
 HEADLINE = ("refuted", "inconclusive", "holds")  # the outcomes of claims in the order of the sentence
 NAMED = 3  # refuted claims that the sentence names
+# CSS variables: of the groups in ``time_spent.GROUPS``, and of the rest of the time.
+BAR = ("--blue", "--sky", "--orange", "--purple", "--brown", "--violet", "--holds", "--margin", "--open", "--published")
+REST = "--grid"
 # For a test without a reason.
 NO_REASON = dict.fromkeys(LISTED, "no reason was given") | {CUT_SHORT: "it began, and did not end"}
 
@@ -132,6 +136,30 @@ def tests(sources: Sequence[Source]) -> list[TestRow]:
         for source in sources
         for test in source.tests(outcome)
     ]
+
+
+@dataclasses.dataclass(frozen=True)
+class TimePart:
+    """A part of the bar that shows where the time of a run went."""
+
+    group: str
+    """The group of phases."""
+
+    seconds: float
+    """Its seconds."""
+
+    share: float
+    """Its share of the run, from 0 to 1."""
+
+    colour: str
+    """The CSS variable of its colour."""
+
+
+def time_bar(source: Source) -> list[TimePart]:
+    """The parts of the bar, the largest first; none for a run without them."""
+    parts = time_spent.shares(source.run.time_spent) if source.run else {}
+    colours = {group: BAR[number % len(BAR)] for number, group in enumerate(time_spent.GROUPS)}
+    return [TimePart(group, *values, colours.get(group, REST)) for group, values in parts.items()]
 
 
 def about(source: Source) -> dict[str, str]:

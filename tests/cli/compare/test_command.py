@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import json
 import types
 
 import pytest
@@ -234,6 +235,15 @@ def test_two_files_are_compared_on_real_servers(compared):
     claimed = [(claim.kind, claim.metric) for claim in schema.read_claims(results)]
     first = [("no_slower_than", "goodput"), ("differs", "goodput")]
     assert claimed[:2] == first or done.returncode == 4  # without a round there is no record
+
+
+def test_a_comparison_says_where_its_time_went(compared):
+    """On standard error and in ``run.json``; each phase is in its trace."""
+    names = {one["name"] for one in json.loads((compared.results.parent / "trace.json").read_text())}
+
+    assert missing(compared.done.stderr, "where the time went: ", "starts ") == []
+    assert {"starts", "stops"} <= read_run(compared.results).time_spent.keys()
+    assert {"start", "prepare data", "form", "close", "page"} <= names
 
 
 def results_in(directory, before=None):

@@ -97,6 +97,7 @@ def test_the_page_says_what_was_run(texts):
     for said in ("2 x a CPU (1.5 usable), 8.0 GiB", "ext4 on /dev/vda", "4fd14fd14fd1", "mariadb:10.11 10.11.19"):
         assert said in texts.sections[""]
     assert " pytest-dbcluster 0.1.0 " in texts.sections[""]
+    assert " Where the time went: rounds 41 % (123 s) starts 20 % (60 s) " in texts.sections[""]
 
 
 def test_refuted_claims_come_before_those_that_hold(texts):

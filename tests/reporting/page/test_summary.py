@@ -105,6 +105,22 @@ def test_a_run_says_where_it_ran(source):
     assert facts["pytest-dbcluster"] == "0.1.0"
 
 
+def test_the_bar_shows_where_the_time_went(source):
+    """The largest part first, and the rest last, with the parts that are too small to be seen."""
+    read = source([record()])
+    bar = summary.time_bar(read)
+
+    assert [(part.group, round(part.share, 3)) for part in bar] == [
+        ("rounds", 0.41),
+        ("starts", 0.2),
+        ("overhead of rounds", 0.09),
+        ("other", 0.301),
+    ]
+    assert len({part.colour for part in bar}) == 4
+    assert summary.time_bar(dataclasses.replace(read, run=None)) == []
+    assert summary.time_bar(dataclasses.replace(read, run=dataclasses.replace(read.run, time_spent={}))) == []
+
+
 def test_older_results_say_what_they_know(source):
     """Without run.json the records have the machine."""
     read = source([record()])
