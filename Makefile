@@ -24,7 +24,7 @@ FLAGSHIPS := "suites/innodb_cluster/test_router.py::test_direct_reads_beat_the_r
 	"suites/replication/test_semisync.py::test_async_beats_semisync[mariadb:10.11-write]" \
 	"suites/galera/test_conflicts.py::test_one_writer_aborts_less[tpcc]"
 # Without the scripts that take longer (noise, calibration of the table): see benchmarks/README.md.
-SPEED = $(addprefix benchmarks/,bring_up.py round_cost.py plugin_cpu.py collection.py time_to_verdict.py first_verdict.py quick_paper.py \
+SPEED = $(addprefix benchmarks/,bring_up.py round_cost.py plugin_cpu.py collection.py start_up.py time_to_verdict.py first_verdict.py quick_paper.py \
 	tpcc_client.py tpcc_load.py tpcc_bring_up.py ledger_cost.py parallel.py container.py guests.py)
 
 help: ## list the targets

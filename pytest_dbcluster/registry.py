@@ -1,12 +1,11 @@
-"""Find an implementation by its name: a module in a folder of the package, or an entry point of another package."""
+"""Find an implementation by its name: a module in a folder of the package, or an entry point of another package.
+
+Every run of pytest loads this module, so functions import what only they need.
+"""
 
 from __future__ import annotations
 
-import difflib
 import functools
-import importlib.metadata
-import importlib.util
-import pkgutil
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
@@ -54,6 +53,10 @@ def names(kind: str) -> dict[str, str]:
 @functools.cache
 def _all(kind: str) -> Mapping[str, str]:
     """Kept, because a look for entry points reads the metadata of every installed package."""
+    import importlib.metadata
+    import importlib.util
+    import pkgutil
+
     group, folder = KINDS[kind]
     spec = importlib.util.find_spec(folder)
     paths = list(spec.submodule_search_locations or []) if spec else []
@@ -77,6 +80,8 @@ def suggestion(kind: str, name: object, known: Iterable[str], *, close: float = 
 
     The name in ``ALIASES`` wins over names with similar letters. close: the least likeness, from 0 to 1.
     """
+    import difflib
+
     listed = list(known)
     meant = ALIASES.get(kind, {}).get(str(name).lower())
     found = [meant] if meant in listed else difflib.get_close_matches(str(name), listed, n=1, cutoff=close)

@@ -3,7 +3,8 @@
 - ``main``: the list of commands, and the parser.
 - ``init``: the command ``init``, with the texts that it writes.
 - ``log_digest``: ``init --workload --from``: a log becomes a workload directory.
-- ``clusters``: the commands ``up``, ``ps``, ``down`` and ``reap``.
+- ``up``: the command ``up``.
+- ``clusters``: the commands ``ps``, ``down`` and ``reap``.
 - ``compare``: the command ``compare``.
 - ``calibrate``: the command ``calibrate``: how far fresh equal clusters differ.
 - ``releases``: the commands ``releases``, ``fetch`` and ``image``.

@@ -12,18 +12,20 @@ import shlex
 import time
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from pytest_dbcluster.clusters.cluster import Cluster
 from pytest_dbcluster.errors import ConfigError
-from pytest_dbcluster.hosts.host import Host
-from pytest_dbcluster.hosts.provisioner import Keeps
-from pytest_dbcluster.hosts.runs import Run
-from pytest_dbcluster.releases.find import find_program
-from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.spec import join_releases
 from pytest_dbcluster.system import owned_files
+
+if TYPE_CHECKING:  # ``dbcluster ps`` reads records, and loads nothing that starts clusters
+    from pytest_dbcluster.clusters.cluster import Cluster
+    from pytest_dbcluster.hosts.host import Host
+    from pytest_dbcluster.hosts.provisioner import Keeps
+    from pytest_dbcluster.hosts.runs import Run
+    from pytest_dbcluster.releases.release import Release
 
 FILE = "cluster.json"
 CLIENTS = ("mariadb", "mysql")
@@ -165,6 +167,8 @@ def _client(cluster: Cluster, provisioner: Keeps) -> tuple[str, Path]:
 
     For a host in an image, both are in the image; for a host on another machine, both are there.
     """
+    from pytest_dbcluster.releases.find import find_program
+
     host, release = cluster.nodes[0].host, cluster.nodes[0].release
     beside = next(filter(None, map(release.path_of, CLIENTS)), None)
     if beside and (command := host.command_line([str(beside)])):

@@ -149,7 +149,7 @@ def note_time(config: Any) -> None:
     """Write into ``run.json`` where the time went, after the servers have stopped; nothing in a worker."""
     recorded = recorder.current()
     if recorded and (following := run_recorder.of(config)):
-        following.note_time(time_spent.spent(recorded))
+        following.note_time(time_spent.by_group(recorded))
 
 
 def not_run_lines(config: Any) -> list[str]:

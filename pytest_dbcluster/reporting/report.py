@@ -279,7 +279,7 @@ class Report(Sink):
         width = terminal.Screen.of(self._config).width
         total = closing.total(self.records, self._tests())
         recorded = recorder.current()
-        spent = time_spent.line(time_spent.spent(recorded), recorded.workers) if recorded else ""
+        spent = time_spent.line(time_spent.by_group(recorded), recorded.workers) if recorded else ""
         last = terminal.last_lines(total, page, width, joint_error.line(self.records))
         for line in [*(wrap(spent, width) if spent else []), *last]:
             terminal_reporter.write_line(line)

@@ -29,7 +29,7 @@ OF_ANY_RUN = ("charts and page", "stops", OTHER)  # groups of a run that started
 LEAST = 0.005  # share of a group that the line names; smaller ones are part of OTHER
 
 
-def spent(recorded: Recorder) -> dict[str, float]:
+def by_group(recorded: Recorder) -> dict[str, float]:
     """The seconds of each group, with those outside all phases as OTHER; empty if no server was started.
 
     With workers of pytest-xdist it is the sum of their times.

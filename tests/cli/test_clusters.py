@@ -13,6 +13,7 @@ import psutil
 from pytest_dbcluster import wait
 from pytest_dbcluster.cli import clusters, main
 from pytest_dbcluster.hosts import runs
+from pytest_dbcluster.hosts.provisioners.container import engine
 from pytest_dbcluster.hosts.provisioners.local import LocalProvisioner
 from pytest_dbcluster.spec import ClusterSpec
 from tests.support.command import left, sleeping_run
@@ -134,7 +135,7 @@ def test_a_kept_run_whose_servers_ended_says_so(data):
 def test_reap_ends_what_a_dead_run_left(data, capsys, tmp_path, monkeypatch):
     """A run whose owner is gone and that was not kept is ended and named; a second call has nothing to do."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # another run of this machine may just have been killed
-    monkeypatch.setattr(clusters.engine, "has_socket", lambda: False)
+    monkeypatch.setattr(engine, "has_socket", lambda: False)
     dead = sleeping_run(leave=True)
     file = dead.directory / runs.FILE
     file.write_text('{"owner": 999999999, "born": 1.0, "kept": false, "began": 1.0}')
@@ -152,7 +153,7 @@ def test_reap_ends_what_a_dead_run_left(data, capsys, tmp_path, monkeypatch):
 def test_reap_lists_the_dead_runs_of_others_and_has_nothing_of_its_own(data, capsys, tmp_path, monkeypatch):
     """The last line speaks of the user's own runs, because runs of others have left something."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setattr(clusters.engine, "has_socket", lambda: False)
+    monkeypatch.setattr(engine, "has_socket", lambda: False)
     dead = sleeping_run(leave=True)
     file = dead.directory / runs.FILE
     alive = file.read_text()

@@ -164,7 +164,7 @@ def test_what_takes_cores_and_the_disk_is_done_in_a_turn(monkeypatch, tmp_path):
         having.append([one.does for one in own.holders()])
         raise ProvisionError("far enough")
 
-    monkeypatch.setattr("pytest_dbcluster.cli.clusters.bring_up", stop)
+    monkeypatch.setattr("pytest_dbcluster.cli.up.bring_up", stop)
     assert main.main(["up", "standalone"]) == 1  # its release is in the cache, and takes no turn
     monkeypatch.setattr(find, "find", stop)
     monkeypatch.setattr("pytest_dbcluster.hosts.provisioners.container.images.build", stop)
@@ -301,16 +301,34 @@ def test_a_misspelt_word_gets_a_suggestion(capsys, words, said):
     assert len(error.splitlines()) == 2  # the usage and the error
 
 
-def test_help_loads_no_driver():
-    """The command answers at once, because heavy modules are loaded by the commands that need them."""
+def loaded_by(word):
+    """The modules that a command loads."""
     script = (
         "import sys, contextlib, pytest_dbcluster.cli.main as cli\n"
-        "with contextlib.suppress(SystemExit): cli.main(['--help'])\n"
-        "print(sorted({'mysql', 'psutil', 'pytest', 'filelock'} & set(sys.modules)))"
+        f"with contextlib.suppress(SystemExit): cli.main(['{word}'])\n"
+        "print(*sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT, check=True)
+    return set(done.stdout.splitlines()[-1].split())
 
-    assert done.stdout.splitlines()[-1] == "[]"
+
+def test_help_loads_only_the_list_of_commands():
+    """It answers at once, because a command loads the modules that it needs."""
+    found = loaded_by("--help")
+
+    assert {"mysql", "psutil", "pytest", "filelock", "msgspec", "importlib.metadata"} & found == set()
+    own = {f"pytest_dbcluster.{name}" for name in ("cli", "cli.main", "version")}
+    assert {name for name in found if name.startswith("pytest_dbcluster")} == {"pytest_dbcluster", *own}
+
+
+def test_a_list_of_runs_loads_nothing_that_starts_or_reaches_clusters(data):
+    """Only what reads the records of runs."""
+    found = loaded_by("ps")
+
+    assert "pytest_dbcluster.clusters.kept" in found
+    rooms = ("clusters.startup", "clusters.topolog", "hosts.provisioner", "hosts.network", "releases", "testbed")
+    assert [name for name in found if name.startswith(tuple(f"pytest_dbcluster.{room}" for room in rooms))] == []
+    assert {"mysql", "importlib.metadata", "concurrent.futures.thread"} & found == set()
 
 
 def test_help_tells_a_newcomer_where_to_begin(called):

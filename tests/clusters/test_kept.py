@@ -16,7 +16,7 @@ import pytest
 
 from pytest_dbcluster import wait
 from pytest_dbcluster.cli import main
-from pytest_dbcluster.cli.clusters import leave_running
+from pytest_dbcluster.cli.up import leave_running
 from pytest_dbcluster.clusters import kept
 from pytest_dbcluster.errors import ConfigError, ProvisionError, Unsupported
 from pytest_dbcluster.hosts import runs

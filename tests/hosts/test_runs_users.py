@@ -11,9 +11,10 @@ import psutil
 import pytest
 
 from pytest_dbcluster import wait
-from pytest_dbcluster.cli import clusters, main
+from pytest_dbcluster.cli import clusters, main, up
 from pytest_dbcluster.clusters import kept
 from pytest_dbcluster.hosts import cleanup, runs, supervisor
+from pytest_dbcluster.hosts.provisioners.container import engine
 from pytest_dbcluster.hosts.supervisor import RUN_VARIABLE
 from pytest_dbcluster.system import cgroups, worker_files
 from tests.support import groups, users
@@ -30,7 +31,7 @@ def nothing_of_others(monkeypatch, tmp_path):
     """What other runs of this machine have left is none of these tests' business."""
     monkeypatch.setattr(runs, "orphans", list)
     monkeypatch.setattr(runs.cgroups, "reap", lambda: None)
-    monkeypatch.setattr(clusters.engine, "has_socket", lambda: False)
+    monkeypatch.setattr(engine, "has_socket", lambda: False)
     monkeypatch.setattr(worker_files, "reap", list)
 
 
@@ -201,7 +202,7 @@ def test_an_ordinary_user_is_told_whose_run_it_is(shared, tmp_path):
 def test_a_name_chooses_among_ones_own_clusters(shared, capsys):
     """Mallory gives her cluster the name of root's: root ends his own, and may take the name."""
     hers = make(shared, "feedcafe", MALLORY, {kept.FILE: cluster("mine")})
-    clusters.free_name("mine")
+    up.free_name("mine")
     assert main.main(["down", "mine"]) == 2
     assert f"known: feedcafe 'mine' of {MALLORY}\n" in capsys.readouterr().err
     ours = make(shared, "feedbeef", 0, {kept.FILE: cluster("mine")})

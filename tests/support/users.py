@@ -23,7 +23,11 @@ os.setgid(uid)
 os.setuid(uid)
 """
 SYSTEM = ("pytest_dbcluster.system.machine_lock", "pytest_dbcluster.system.ports")
-CLI = ("pytest_dbcluster.cli.main", "pytest_dbcluster.cli.clusters", "pytest_dbcluster.redaction")
+CLI = (
+    *("pytest_dbcluster.cli.main", "pytest_dbcluster.cli.clusters", "pytest_dbcluster.cli.up"),
+    *("pytest_dbcluster.hosts.provisioners.container.engine", "pytest_dbcluster.redaction"),
+    *("difflib", "importlib.metadata", "pkgutil"),  # functions of the registry import them
+)
 
 
 def missing() -> str:

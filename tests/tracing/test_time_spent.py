@@ -47,7 +47,7 @@ def test_every_phase_belongs_to_one_group():
 def test_the_line_has_the_largest_group_first(recorded):
     """What lies outside all phases is last, with the groups that are too small to be named."""
     seconds = {"workload": 80.0, "drain": 2.0, "start": 30.0, "form": 10.0, "warm-up": 24.0, "chart": 0.4, "close": 6.0}
-    spent = time_spent.spent(recorded(seconds))
+    spent = time_spent.by_group(recorded(seconds))
 
     assert sum(spent.values()) == pytest.approx(200)
     assert time_spent.line(spent) == (
@@ -62,7 +62,7 @@ def test_the_times_of_workers_are_added(recorded):
     made.add_worker({"workload": 100.0})
     made.add_worker({"workload": 96.0, "start": 100.0})
 
-    assert time_spent.line(time_spent.spent(made), made.workers) == (
+    assert time_spent.line(time_spent.by_group(made), made.workers) == (
         "where the time of 2 workers went: rounds 49 % (196 s), starts 25 % (100 s), charts and page 1 % (4.0 s), "
         "other 25 % (100 s)"
     )
@@ -70,5 +70,5 @@ def test_the_times_of_workers_are_added(recorded):
 
 def test_a_run_without_servers_has_no_line(recorded):
     """Such as one that takes over all answers, or whose tests are skipped."""
-    assert time_spent.spent(recorded({"chart": 3.0, "page": 20.0, "close": 0.1})) == {}
+    assert time_spent.by_group(recorded({"chart": 3.0, "page": 20.0, "close": 0.1})) == {}
     assert time_spent.line({}) == ""

@@ -167,7 +167,7 @@ def _compare(arguments: argparse.Namespace, recorded: Recorder) -> int:
     equal_lines = equal_options(comparison.evidence, [one.options for one in checked], usual)
     _print(differences(comparison.evidence, names), equal_lines, table(compared, names))
     _print(filter(None, [place.line]), missing_answers(compared, results.asked.repeat), results.finish(compared))
-    if spent := time_spent.line(time_spent.spent(recorded)):
+    if spent := time_spent.line(time_spent.by_group(recorded)):
         tell(spent)
     print(no_worse.sentence(compared, names))
     return int(no_worse.overall(compared).value)

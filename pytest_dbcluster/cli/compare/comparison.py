@@ -174,7 +174,7 @@ class ComparisonResults:
             self._recorder.part(test_of(item.workload), OUTCOMES[item.result], item.reason, 0.0)
             self._recorder.end_test(test_of(item.workload))
         if recorded := recorder.current():
-            self._recorder.note_time(time_spent.spent(recorded))
+            self._recorder.note_time(time_spent.by_group(recorded))
         self._recorder.finish("")
         tests = self._recorder.document.tests
         self._results.finish(self.records, [], tests=tests)

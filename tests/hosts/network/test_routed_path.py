@@ -20,6 +20,7 @@ from pytest_dbcluster.hosts import runs
 from pytest_dbcluster.hosts.guests import user_namespace
 from pytest_dbcluster.hosts.network import kernel_settings, local_paths
 from pytest_dbcluster.hosts.network.kernel_router import KernelRouter
+from pytest_dbcluster.hosts.provisioners.container import engine
 from pytest_dbcluster.hosts.provisioners.local import LocalProvisioner
 from pytest_dbcluster.network import NetworkNeeds
 from pytest_dbcluster.spec import ClusterSpec
@@ -149,7 +150,7 @@ def test_nothing_is_left_of_a_run_that_was_killed(number, owner):
 
 def test_a_run_that_was_killed_with_its_supervisor_is_reaped(owner, monkeypatch, capsys):
     """Its processes and interfaces end then too; ps shows what is left of it, and reap removes that."""
-    monkeypatch.setattr(clusters.engine, "has_socket", lambda: False)
+    monkeypatch.setattr(engine, "has_socket", lambda: False)
     process, run_id = owner
     (supervisor,) = [child for child in psutil.Process(process.pid).children() if run_id in child.cmdline()]
     supervisor.kill()

@@ -8,7 +8,7 @@ import pytest
 
 from pytest_dbcluster import wait
 from pytest_dbcluster.cli import main
-from pytest_dbcluster.cli.clusters import leave_running
+from pytest_dbcluster.cli.up import leave_running
 from pytest_dbcluster.clusters.topologies.drbd.resource import DEVICE
 from pytest_dbcluster.errors import ProvisionError
 from pytest_dbcluster.releases import find
