@@ -10,16 +10,18 @@ import abc
 import dataclasses
 import importlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, Self, runtime_checkable
 
 from pytest_dbcluster import registry, wait
-from pytest_dbcluster.clusters.dialects.release_mixes import NodeVersion
 from pytest_dbcluster.clusters.servers.health import Health
-from pytest_dbcluster.clusters.servers.node import Node
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.formatting import quantity
-from pytest_dbcluster.releases.release import Release
-from pytest_dbcluster.spec import ClusterSpec
+
+if TYPE_CHECKING:
+    from pytest_dbcluster.clusters.dialects.release_mixes import NodeVersion
+    from pytest_dbcluster.clusters.servers.node import Node
+    from pytest_dbcluster.releases.release import Release
+    from pytest_dbcluster.spec import ClusterSpec
 
 PLANNED: tuple[str, ...] = ()
 

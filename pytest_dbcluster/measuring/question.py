@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from pytest_dbcluster.claims.claim import Claim
+if TYPE_CHECKING:
+    from pytest_dbcluster.claims.claim import Claim
 
 
 @dataclasses.dataclass(frozen=True)

@@ -17,12 +17,13 @@ from pytest_dbcluster.claims.claim import KINDS, Claim, Kind
 from pytest_dbcluster.claims.critical_values import MAX_STEPS
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.formatting import quantity
-from pytest_dbcluster.measuring import decision
-from pytest_dbcluster.measuring.answer import Answer
-from pytest_dbcluster.measuring.measurement import Measurement
 from pytest_dbcluster.measuring.question import Question
 from pytest_dbcluster.rounds import counters
-from pytest_dbcluster.rounds.round import Round
+
+if TYPE_CHECKING:
+    from pytest_dbcluster.measuring.answer import Answer
+    from pytest_dbcluster.measuring.measurement import Measurement
+    from pytest_dbcluster.rounds.round import Round
 
 COMPARISON_PAIRS = 20  # the maximum that ``against`` draws
 
@@ -244,6 +245,8 @@ def _answer_last_first(claim: Claim, series: Sequence[Series], metric: str | Non
 
 def _answer(question: Question, measurement: Measurement, *, cap: int | None = None) -> Answer:
     """The answer of a claim: that of the run that this one continues, else a new one. Raises as ``ask`` does."""
+    from pytest_dbcluster.measuring import decision  # not before, since a test module may import ``ordered``
+
     measurement.claims.declare(question)
     if (known := measurement.take_over(question)) is not None:
         return known

@@ -451,7 +451,8 @@ def pytest_assertrepr_compare(op: str, left: object, right: object) -> list[str]
     module = sys.modules.get("pytest_dbcluster.measuring.series")
     if module is None:
         return None
-    if isinstance(left, module.Answer):
+    answers = sys.modules.get("pytest_dbcluster.measuring.answer")
+    if answers and isinstance(left, answers.Answer):
         return [f"{left!r} {op} {right!r}", "", f"an answer is neither True nor False: write assert {left.text}"]
     if isinstance(left, module.Series) and isinstance(right, module.Series):
         meant = f"{left.name}.same_as({right.name}, within=0.05)"

@@ -8,18 +8,20 @@ import re
 import time
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from pytest_dbcluster import wait
-from pytest_dbcluster.clusters.cluster import Cluster
-from pytest_dbcluster.clusters.servers.node import Node
 from pytest_dbcluster.clusters.topology import Rejoins, RestartsAtOnce, Topology
 from pytest_dbcluster.errors import ConfigError, ProvisionError
 from pytest_dbcluster.formatting import quantity
-from pytest_dbcluster.hosts.provisioner import Provisioner
-from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.rounds.outages.outage import Returned
-from pytest_dbcluster.spec import ClusterSpec
+
+if TYPE_CHECKING:
+    from pytest_dbcluster.clusters.cluster import Cluster
+    from pytest_dbcluster.clusters.servers.node import Node
+    from pytest_dbcluster.hosts.provisioner import Provisioner
+    from pytest_dbcluster.releases.release import Release
+    from pytest_dbcluster.spec import ClusterSpec
 
 WRITER, OTHER = "writer", "other"
 NUMBERED = re.compile(r"node([1-9][0-9]*)")

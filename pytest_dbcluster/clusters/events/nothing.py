@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import time
+from typing import TYPE_CHECKING
 
-from pytest_dbcluster.clusters.cluster import Cluster
 from pytest_dbcluster.clusters.events.event import Event, Happened
-from pytest_dbcluster.clusters.topology import Topology
-from pytest_dbcluster.spec import ClusterSpec
+
+if TYPE_CHECKING:
+    from pytest_dbcluster.clusters.cluster import Cluster
+    from pytest_dbcluster.clusters.topology import Topology
+    from pytest_dbcluster.spec import ClusterSpec
 
 
 @dataclasses.dataclass(frozen=True)

@@ -6,12 +6,15 @@ import contextlib
 import socket
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
-from pytest_dbcluster.clusters.servers.node import Node
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.hosts.host import Falls, LimitsWrites, Partitions
-from pytest_dbcluster.hosts.provisioner import Provisioner, name_of
-from pytest_dbcluster.spec import ClusterSpec
+
+if TYPE_CHECKING:
+    from pytest_dbcluster.clusters.servers.node import Node
+    from pytest_dbcluster.hosts.provisioner import Provisioner
+    from pytest_dbcluster.spec import ClusterSpec
 
 ANSWER_SECONDS = 1.0  # until a host that is connected accepts a connection
 NETWORK = "processes have it with ClusterSpec(...).with_needs(rtt=0)"
@@ -46,6 +49,8 @@ def require_path(event: object, spec: ClusterSpec, provisioner: Provisioner) -> 
 
 
 def _hosts(spec: ClusterSpec, provisioner: Provisioner) -> str:
+    from pytest_dbcluster.hosts.provisioner import name_of
+
     return f"the hosts of cluster {spec} (--db-provisioner {name_of(provisioner)})"
 
 

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from pytest_dbcluster import wait
-from pytest_dbcluster.clusters.servers.connection import Connection
 
 if TYPE_CHECKING:
     from pytest_dbcluster.clusters.servers.node import Node
@@ -108,6 +107,8 @@ def keep(node: Node, schema: str) -> None:
 
 def _at_once(node: Node, some: Sequence[str], others: Sequence[str]) -> list[list[tuple[Any, ...]]]:
     """The rows of all statements; ``others`` run concurrently over a second connection."""
+    from pytest_dbcluster.clusters.servers.connection import Connection
+
     with (
         contextlib.closing(Connection("digests", node.endpoint, look=node.look)) as second,
         wait.threads(1) as beside,

@@ -17,7 +17,7 @@ from pytest_dbcluster.rounds.round import RunResult
 from pytest_dbcluster.workloads import schema_mark
 from pytest_dbcluster.workloads.driver_workload import DriverWorkload
 from pytest_dbcluster.workloads.schema_mark import SchemaMark
-from pytest_dbcluster.workloads.tpcc import books, conditions, digests
+from pytest_dbcluster.workloads.tpcc import conditions, digests
 from pytest_dbcluster.workloads.tpcc.conditions import SCHEMA
 from pytest_dbcluster.workloads.workload import Setting
 
@@ -212,6 +212,8 @@ class TPCC(DriverWorkload):
         Afterwards it looks up New-Orders of unknown outcome. outlive: return even if a node died during the round,
         without looking anything up. until: tells the load to stop. Raises what ``run`` raises.
         """
+        from pytest_dbcluster.workloads.tpcc import books
+
         call = self._call(setting, self.to, threads=self.threads)
         call = dataclasses.replace(call, until=until)
         with books.book_of(setting.cluster).round() as heard:
@@ -259,10 +261,14 @@ class TPCC(DriverWorkload):
 
     def balance(self, cluster: Cluster) -> OrderBalance:
         """Compare the books of all rounds on this cluster with a node. The cluster must have applied everything."""
+        from pytest_dbcluster.workloads.tpcc import books
+
         return books.book_of(cluster).balance(cluster.nodes[-1])
 
     def clean(self, setting: Setting) -> None:
         """Drop the schema, and forget its orders."""
+        from pytest_dbcluster.workloads.tpcc import books
+
         books.forget(setting.cluster)
         super().clean(setting)
 

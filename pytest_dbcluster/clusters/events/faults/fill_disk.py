@@ -5,15 +5,18 @@ from __future__ import annotations
 import dataclasses
 import shlex
 import time
+from typing import TYPE_CHECKING
 
-from pytest_dbcluster.clusters.cluster import Cluster
 from pytest_dbcluster.clusters.events import event, powers
 from pytest_dbcluster.clusters.events.event import Event, Happened
-from pytest_dbcluster.clusters.servers.node import Node
-from pytest_dbcluster.clusters.topology import Topology
-from pytest_dbcluster.hosts.provisioner import Provisioner
-from pytest_dbcluster.rounds.outages.outage import Returned
-from pytest_dbcluster.spec import ClusterSpec
+
+if TYPE_CHECKING:
+    from pytest_dbcluster.clusters.cluster import Cluster
+    from pytest_dbcluster.clusters.servers.node import Node
+    from pytest_dbcluster.clusters.topology import Topology
+    from pytest_dbcluster.hosts.provisioner import Provisioner
+    from pytest_dbcluster.rounds.outages.outage import Returned
+    from pytest_dbcluster.spec import ClusterSpec
 
 SCRIPT_SECONDS = 120.0
 FULL = "No space left on device"

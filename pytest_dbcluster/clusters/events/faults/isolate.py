@@ -6,19 +6,22 @@ import contextlib
 import dataclasses
 import time
 from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 from pytest_dbcluster import wait
-from pytest_dbcluster.clusters.cluster import Cluster
 from pytest_dbcluster.clusters.events import event, powers
 from pytest_dbcluster.clusters.events.event import Event, Happened
-from pytest_dbcluster.clusters.servers.node import Node
-from pytest_dbcluster.clusters.topology import Topology
 from pytest_dbcluster.errors import ConfigError, NotReady
 from pytest_dbcluster.hosts.host import Partitions
-from pytest_dbcluster.hosts.provisioner import Provisioner
 from pytest_dbcluster.network import NODE, pair_of
-from pytest_dbcluster.rounds.outages.outage import Returned
-from pytest_dbcluster.spec import ClusterSpec
+
+if TYPE_CHECKING:
+    from pytest_dbcluster.clusters.cluster import Cluster
+    from pytest_dbcluster.clusters.servers.node import Node
+    from pytest_dbcluster.clusters.topology import Topology
+    from pytest_dbcluster.hosts.provisioner import Provisioner
+    from pytest_dbcluster.rounds.outages.outage import Returned
+    from pytest_dbcluster.spec import ClusterSpec
 
 REACHED_SECONDS = 20.0  # until connections reach a host again
 WhyNot = Callable[[], str]  # returns why the host is not cut off, empty if it is

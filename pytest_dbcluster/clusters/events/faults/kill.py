@@ -5,17 +5,20 @@ from __future__ import annotations
 import dataclasses
 import signal
 import time
+from typing import TYPE_CHECKING
 
 from pytest_dbcluster import wait
-from pytest_dbcluster.clusters.cluster import Cluster
 from pytest_dbcluster.clusters.events import event
 from pytest_dbcluster.clusters.events.event import ENDED_SECONDS, Event, Happened
 from pytest_dbcluster.clusters.events.roles.promote import Promote, check_then
-from pytest_dbcluster.clusters.servers.node import Node
 from pytest_dbcluster.clusters.topology import RestartsAtOnce, Topology
 from pytest_dbcluster.errors import ConfigError, NotReady
-from pytest_dbcluster.rounds.outages.outage import Returned
-from pytest_dbcluster.spec import ClusterSpec
+
+if TYPE_CHECKING:
+    from pytest_dbcluster.clusters.cluster import Cluster
+    from pytest_dbcluster.clusters.servers.node import Node
+    from pytest_dbcluster.rounds.outages.outage import Returned
+    from pytest_dbcluster.spec import ClusterSpec
 
 AT_ONCE, AFTER_EVICTION = "at once", "after eviction"
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 import dataclasses
 import signal
 import time
+from typing import TYPE_CHECKING
 
 from pytest_dbcluster import wait
-from pytest_dbcluster.clusters.cluster import Cluster
 from pytest_dbcluster.clusters.events.event import ENDED_SECONDS, WHOLE_SECONDS, Event, Happened
-from pytest_dbcluster.clusters.topology import Topology
 from pytest_dbcluster.errors import ConfigError, NotReady
-from pytest_dbcluster.spec import ClusterSpec
+
+if TYPE_CHECKING:
+    from pytest_dbcluster.clusters.cluster import Cluster
+    from pytest_dbcluster.clusters.topology import Topology
+    from pytest_dbcluster.spec import ClusterSpec
 
 
 @dataclasses.dataclass(frozen=True)

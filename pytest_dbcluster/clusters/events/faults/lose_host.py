@@ -5,19 +5,22 @@ from __future__ import annotations
 import dataclasses
 import signal
 import time
+from typing import TYPE_CHECKING
 
 from pytest_dbcluster import wait
-from pytest_dbcluster.clusters.cluster import Cluster
 from pytest_dbcluster.clusters.events import event, powers
 from pytest_dbcluster.clusters.events.event import ENDED_SECONDS, Event, Happened
 from pytest_dbcluster.clusters.events.roles.promote import Promote, check_then
-from pytest_dbcluster.clusters.servers.node import Node
-from pytest_dbcluster.clusters.topology import Topology
 from pytest_dbcluster.errors import NotReady
 from pytest_dbcluster.hosts.host import Falls, Partitions
-from pytest_dbcluster.hosts.provisioner import Provisioner
-from pytest_dbcluster.rounds.outages.outage import Returned
-from pytest_dbcluster.spec import ClusterSpec
+
+if TYPE_CHECKING:
+    from pytest_dbcluster.clusters.cluster import Cluster
+    from pytest_dbcluster.clusters.servers.node import Node
+    from pytest_dbcluster.clusters.topology import Topology
+    from pytest_dbcluster.hosts.provisioner import Provisioner
+    from pytest_dbcluster.rounds.outages.outage import Returned
+    from pytest_dbcluster.spec import ClusterSpec
 
 
 @dataclasses.dataclass(frozen=True)

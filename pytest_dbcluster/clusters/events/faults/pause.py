@@ -5,14 +5,17 @@ from __future__ import annotations
 import dataclasses
 import signal
 import time
+from typing import TYPE_CHECKING
 
 from pytest_dbcluster import wait
-from pytest_dbcluster.clusters.cluster import Cluster
 from pytest_dbcluster.clusters.events import event
 from pytest_dbcluster.clusters.events.event import Event, Happened
-from pytest_dbcluster.clusters.topology import Topology
 from pytest_dbcluster.errors import NotReady
-from pytest_dbcluster.spec import ClusterSpec
+
+if TYPE_CHECKING:
+    from pytest_dbcluster.clusters.cluster import Cluster
+    from pytest_dbcluster.clusters.topology import Topology
+    from pytest_dbcluster.spec import ClusterSpec
 
 SIGNAL_SECONDS = 2.0  # until a signal must have an effect
 

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 import time
+from typing import TYPE_CHECKING
 
 from pytest_dbcluster import wait
-from pytest_dbcluster.clusters.cluster import Cluster
 from pytest_dbcluster.clusters.events import event, powers
 from pytest_dbcluster.clusters.events.event import Event, Happened
-from pytest_dbcluster.clusters.servers.node import Node, of_each
-from pytest_dbcluster.clusters.topology import Topology
 from pytest_dbcluster.hosts.host import Falls
-from pytest_dbcluster.hosts.provisioner import Provisioner
-from pytest_dbcluster.spec import ClusterSpec
+
+if TYPE_CHECKING:
+    from pytest_dbcluster.clusters.cluster import Cluster
+    from pytest_dbcluster.clusters.servers.node import Node
+    from pytest_dbcluster.clusters.topology import Topology
+    from pytest_dbcluster.hosts.provisioner import Provisioner
+    from pytest_dbcluster.spec import ClusterSpec
 
 ALL = "all"
 BOOT = "/proc/sys/kernel/random/boot_id"  # random(4): another one after each boot
@@ -52,7 +55,7 @@ class PowerCut(Event):
         name = "" if self.node == ALL else nodes[0].name
         if ended := [node.name for node in nodes if not node.running]:
             return Happened(time.time(), name, void=f"{', '.join(ended)} did not run before the event")
-        before = of_each(nodes, _boot)
+        before = [_boot(node) for node in nodes]
         for node in nodes:
             node.sql.close()
         happened = Happened(time.time(), name)

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 import time
+from typing import TYPE_CHECKING
 
-from pytest_dbcluster.clusters.cluster import Cluster
 from pytest_dbcluster.clusters.events import event, powers
 from pytest_dbcluster.clusters.events.event import Event, Happened
-from pytest_dbcluster.clusters.topology import Topology
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.formatting import milliseconds
-from pytest_dbcluster.hosts.provisioner import Provisioner
 from pytest_dbcluster.network import MOST_SECONDS, NODE, Links
-from pytest_dbcluster.spec import ClusterSpec
+
+if TYPE_CHECKING:
+    from pytest_dbcluster.clusters.cluster import Cluster
+    from pytest_dbcluster.clusters.topology import Topology
+    from pytest_dbcluster.hosts.provisioner import Provisioner
+    from pytest_dbcluster.spec import ClusterSpec
 
 PINGS = 3
 NEARLY = 0.95  # share of the round trip that a ping must take

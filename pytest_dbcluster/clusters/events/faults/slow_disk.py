@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 import time
+from typing import TYPE_CHECKING
 
-from pytest_dbcluster.clusters.cluster import Cluster
 from pytest_dbcluster.clusters.events import event, powers
 from pytest_dbcluster.clusters.events.event import Event, Happened
-from pytest_dbcluster.clusters.topology import Topology
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.hosts.host import LimitsWrites
-from pytest_dbcluster.hosts.provisioner import Provisioner
-from pytest_dbcluster.spec import ClusterSpec
+
+if TYPE_CHECKING:
+    from pytest_dbcluster.clusters.cluster import Cluster
+    from pytest_dbcluster.clusters.topology import Topology
+    from pytest_dbcluster.hosts.provisioner import Provisioner
+    from pytest_dbcluster.spec import ClusterSpec
 
 
 @dataclasses.dataclass(frozen=True)

@@ -6,19 +6,22 @@ import dataclasses
 import re
 import time
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from pytest_dbcluster import wait
-from pytest_dbcluster.clusters.cluster import Cluster
 from pytest_dbcluster.clusters.events import event
 from pytest_dbcluster.clusters.events.event import Event, Happened
 from pytest_dbcluster.clusters.events.maintenance import altered_table
-from pytest_dbcluster.clusters.events.maintenance.altered_table import AlterTable, TableState
 from pytest_dbcluster.clusters.servers.connection import SQLError
-from pytest_dbcluster.clusters.servers.node import Node
-from pytest_dbcluster.clusters.topology import Topology
 from pytest_dbcluster.errors import ConfigError, ProvisionError
-from pytest_dbcluster.rounds.outages.outage import Returned
-from pytest_dbcluster.spec import ClusterSpec
+
+if TYPE_CHECKING:
+    from pytest_dbcluster.clusters.cluster import Cluster
+    from pytest_dbcluster.clusters.events.maintenance.altered_table import AlterTable, TableState
+    from pytest_dbcluster.clusters.servers.node import Node
+    from pytest_dbcluster.clusters.topology import Topology
+    from pytest_dbcluster.rounds.outages.outage import Returned
+    from pytest_dbcluster.spec import ClusterSpec
 
 TOI, RSU, INSTANT, COPY = "TOI", "RSU", "INSTANT", "COPY"
 METHODS = ("", TOI, RSU, INSTANT, COPY)

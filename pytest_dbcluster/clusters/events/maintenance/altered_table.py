@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from typing import TYPE_CHECKING
 
-from pytest_dbcluster.clusters.servers.node import Node
 from pytest_dbcluster.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pytest_dbcluster.clusters.servers.node import Node
 
 NAME = r"(?:`[^`]+`|\w+)"
 ALTER = re.compile(rf"\s*ALTER\s+TABLE\s+(?:({NAME})\s*\.\s*)?({NAME})\s+(\S.*?)[\s;]*", re.IGNORECASE | re.DOTALL)

@@ -5,20 +5,22 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from pytest_dbcluster import wait
-from pytest_dbcluster.clusters.cluster import Cluster
 from pytest_dbcluster.clusters.events import event
 from pytest_dbcluster.clusters.events.event import Event, Happened, Stage
 from pytest_dbcluster.clusters.servers.connection import SQLError
-from pytest_dbcluster.clusters.servers.data_template import plugin_directory, run_client
-from pytest_dbcluster.clusters.servers.node import Node
-from pytest_dbcluster.clusters.topology import Topology
 from pytest_dbcluster.errors import ConfigError, ProvisionError
-from pytest_dbcluster.releases.release import Release
-from pytest_dbcluster.rounds.outages.outage import Returned
-from pytest_dbcluster.spec import ClusterSpec
+
+if TYPE_CHECKING:
+    from pytest_dbcluster.clusters.cluster import Cluster
+    from pytest_dbcluster.clusters.servers.node import Node
+    from pytest_dbcluster.clusters.topology import Topology
+    from pytest_dbcluster.hosts.host import Completed
+    from pytest_dbcluster.releases.release import Release
+    from pytest_dbcluster.rounds.outages.outage import Returned
+    from pytest_dbcluster.spec import ClusterSpec
 
 MARIABACKUP, MYSQLDUMP, CLONE = "mariabackup", "mysqldump", "clone"
 PROGRAMS = {MARIABACKUP: ("mariadb-backup", "mariabackup"), MYSQLDUMP: ("mariadb-dump", "mysqldump")}
@@ -48,6 +50,8 @@ class Backup(Event):
 
     def equip(self, start: Stage, stages: Sequence[Stage]) -> Self:
         """Raise ConfigError for a release without the tool."""
+        from pytest_dbcluster.clusters.servers.data_template import plugin_directory
+
         for release in start.releases:
             if self.tool == CLONE:
                 found = release.upstream == "mysql" and release.has(plugin_directory(release) / CLONE_LIBRARY)
@@ -95,9 +99,16 @@ def _program(release: Release, tool: str) -> str:
     return next((name for name in PROGRAMS[tool] if release.path_of(name)), "")
 
 
+def _run(node: Node, program: str, *words: str) -> Completed:
+    """Run a client program of the node's release on the host of the node. Raises ProvisionError."""
+    from pytest_dbcluster.clusters.servers.data_template import run_client
+
+    return run_client(node, program, *words, seconds=wait.SLOW_SECONDS)
+
+
 def _mariabackup(node: Node, target: str) -> None:
     program = _program(node.release, MARIABACKUP)
-    done = run_client(node, program, "--backup", f"--target-dir={target}", seconds=wait.SLOW_SECONDS)
+    done = _run(node, program, "--backup", f"--target-dir={target}")
     if "completed OK!" not in done.stderr:
         raise ProvisionError(f"{program} of {node.name} did not say that it completed: {done.stderr[-300:]}")
 
@@ -106,7 +117,7 @@ def _mysqldump(node: Node, target: str) -> None:
     program, file = _program(node.release, MYSQLDUMP), f"{target}/all.sql"
     node.host.run(["mkdir", target])
     whole = ("--single-transaction", "--all-databases", "--routines", "--events", f"--result-file={file}")
-    run_client(node, program, *whole, seconds=wait.SLOW_SECONDS)
+    _run(node, program, *whole)
     end = node.host.run(["tail", "-n", "1", file]).stdout
     if not end.startswith("-- Dump completed"):
         raise ProvisionError(f"the dump of {node.name} does not end as a complete one: {end[:300]}")

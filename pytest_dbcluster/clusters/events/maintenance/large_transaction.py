@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 import time
+from typing import TYPE_CHECKING
 
 from pytest_dbcluster import wait
-from pytest_dbcluster.clusters.cluster import Cluster
 from pytest_dbcluster.clusters.events.event import Event, Happened
 from pytest_dbcluster.clusters.servers.connection import SQLError
-from pytest_dbcluster.clusters.servers.node import of_each
-from pytest_dbcluster.clusters.topology import Topology
 from pytest_dbcluster.errors import ConfigError, ProvisionError
-from pytest_dbcluster.rounds.outages.outage import Returned
-from pytest_dbcluster.spec import ClusterSpec
+
+if TYPE_CHECKING:
+    from pytest_dbcluster.clusters.cluster import Cluster
+    from pytest_dbcluster.clusters.topology import Topology
+    from pytest_dbcluster.rounds.outages.outage import Returned
+    from pytest_dbcluster.spec import ClusterSpec
 
 SCHEMA = "dbcluster_large"
 TABLE = f"{SCHEMA}.large_transaction"
@@ -81,6 +83,8 @@ class LargeTransaction(Event):
 
     def _problems(self, cluster: Cluster, number: str) -> list[str]:
         """The nodes on which an expression over the table has another value than the number of rows."""
+        from pytest_dbcluster.clusters.servers.node import of_each
+
         found = of_each(cluster.nodes, lambda node: node.query(f"SELECT {number} FROM {TABLE}", wait.SLOW_SECONDS))
         counts = zip(cluster.nodes, (rows[0][0] or 0 for rows in found), strict=True)
         return [f"{node.name} has {count} of {self.rows} rows" for node, count in counts if count != self.rows]

@@ -6,20 +6,20 @@ import contextlib
 import dataclasses
 import time
 from collections.abc import Iterator, Sequence
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from pytest_dbcluster import wait
-from pytest_dbcluster.clusters.bringing import bring
-from pytest_dbcluster.clusters.cluster import Cluster
 from pytest_dbcluster.clusters.events import event
 from pytest_dbcluster.clusters.events.event import Event, Happened, Stage
 from pytest_dbcluster.clusters.events.maintenance.steps import RollingStep
-from pytest_dbcluster.clusters.proxy import Drains, proxy_class
-from pytest_dbcluster.clusters.servers.node import Node
-from pytest_dbcluster.clusters.topology import Topology
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.rounds.outages.outage import Returned
-from pytest_dbcluster.spec import ClusterSpec
+
+if TYPE_CHECKING:
+    from pytest_dbcluster.clusters.cluster import Cluster
+    from pytest_dbcluster.clusters.servers.node import Node
+    from pytest_dbcluster.clusters.topology import Topology
+    from pytest_dbcluster.spec import ClusterSpec
 
 DRAINED_SECONDS = 60.0  # until the proxy leads nobody to a node
 CLOCK_SECONDS = 1  # a server counts its uptime in whole seconds
@@ -56,7 +56,7 @@ class Rolling(Event):
         event.check_node(event.WRITER, f"Rolling({self.step})", spec, topology)
         if self.drain not in (True, False):
             raise ConfigError(f"Rolling(drain={self.drain!r}): it accepts True or False")
-        if self.drain and not (spec.proxy and issubclass(proxy_class(spec.proxy), Drains)):
+        if self.drain and not (spec.proxy and _drains(spec.proxy)):
             raise ConfigError(f'Rolling(drain=True): only a cluster with proxy="haproxy" drains a node; {spec} has not')
 
     def stages(self, spec: ClusterSpec) -> Sequence[ClusterSpec]:
@@ -73,8 +73,10 @@ class Rolling(Event):
     def prepare(self, cluster: Cluster) -> None:
         """Copy the programs of the last stage to the hosts. Raises ProvisionError."""
         if self._end:
+            from pytest_dbcluster.clusters import bringing
+
             for release in {one.key: one for one in self._end.releases}.values():
-                bring(release, cluster.hosts)
+                bringing.bring(release, cluster.hosts)
 
     def act(self, cluster: Cluster) -> Happened:
         """Roll. The proof of each node: a clean exit status, a young server, and what the step shows."""
@@ -117,9 +119,18 @@ class Rolling(Event):
         return returned
 
 
+def _drains(proxy: str) -> bool:
+    """Whether a proxy can drain a node."""
+    from pytest_dbcluster.clusters.proxy import Drains, proxy_class
+
+    return issubclass(proxy_class(proxy), Drains)
+
+
 @contextlib.contextmanager
 def _out_of_proxy(node: Node, cluster: Cluster, happened: Happened, *, wanted: bool) -> Iterator[None]:
     """A context in which the proxy leads nobody to a node, if that is wanted."""
+    from pytest_dbcluster.clusters.proxy import Drains
+
     proxy = cluster.proxy
     if not wanted or not isinstance(proxy, Drains):
         yield

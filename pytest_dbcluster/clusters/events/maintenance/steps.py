@@ -5,15 +5,14 @@ from __future__ import annotations
 import abc
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from pytest_dbcluster.clusters.dialects.lookup import numbers
-from pytest_dbcluster.clusters.events.event import Stage
-from pytest_dbcluster.clusters.servers import data_template
-from pytest_dbcluster.clusters.servers import options as opts
-from pytest_dbcluster.clusters.servers.node import Node
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
+
+if TYPE_CHECKING:
+    from pytest_dbcluster.clusters.events.event import Stage
+    from pytest_dbcluster.clusters.servers.node import Node
 
 
 class RollingStep(abc.ABC):
@@ -71,6 +70,8 @@ class SetOptions(RollingStep):
 
     def unproven(self, node: Node) -> str:
         """Return the options that the running server has changed."""
+        from pytest_dbcluster.clusters.servers import options as opts
+
         return "; ".join(opts.adjustments(dict(self.options), node.variables(), node.name))
 
 
@@ -94,6 +95,8 @@ class Upgrade(RollingStep):
 
     def check_stages(self, start: Stage, end: Stage) -> None:
         """Raise ConfigError for a release that is not newer than that of each node."""
+        from pytest_dbcluster.clusters.dialects.lookup import numbers
+
         for number, (before, after) in enumerate(zip(start.releases, end.releases, strict=True), 1):
             if after.product != before.product or numbers(after.version) <= numbers(before.version):
                 raise ConfigError(
@@ -104,6 +107,8 @@ class Upgrade(RollingStep):
     def finish(self, node: Node) -> None:
         """Upgrade the system tables of the node with the vendor's program; MySQL does it at the start."""
         if node.dialect.upgrade and node.release.path_of(node.dialect.upgrade[0]):
+            from pytest_dbcluster.clusters.servers import data_template
+
             data_template.run_upgrade(node)
 
     def unproven(self, node: Node) -> str:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from pytest_dbcluster import wait
-from pytest_dbcluster.clusters.cluster import Cluster
 from pytest_dbcluster.clusters.events.event import WHOLE_SECONDS
-from pytest_dbcluster.clusters.proxy import query_through
 from pytest_dbcluster.clusters.servers.connection import SQLError
-from pytest_dbcluster.clusters.servers.node import Node
 from pytest_dbcluster.clusters.topology import Step, SwitchesRoles, Topology
 from pytest_dbcluster.errors import ConfigError, ProvisionError
-from pytest_dbcluster.spec import ClusterSpec
+
+if TYPE_CHECKING:
+    from pytest_dbcluster.clusters.cluster import Cluster
+    from pytest_dbcluster.clusters.servers.node import Node
+    from pytest_dbcluster.spec import ClusterSpec
 
 ROUTED_SECONDS = 60.0  # until the proxy must lead to the new writer
 WHICH = "SELECT @@server_id"
@@ -48,6 +51,7 @@ def hand_over(new: Node, cluster: Cluster, step: Step = lambda name: None, timeo
 
 def wait_routed(new: Node, cluster: Cluster) -> None:
     """Wait until a new connection through the proxy reaches the writer. Raises NotReady."""
+    from pytest_dbcluster.clusters.proxy import query_through
 
     def problems() -> list[str]:
         if cluster.proxy is None:

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 import time
+from typing import TYPE_CHECKING
 
 from pytest_dbcluster import wait
-from pytest_dbcluster.clusters.cluster import Cluster
 from pytest_dbcluster.clusters.events import event
-from pytest_dbcluster.clusters.events.event import Happened
 from pytest_dbcluster.clusters.events.roles.hand_over import check_roles, hand_over, wait_routed
 from pytest_dbcluster.clusters.servers.connection import Connection, SQLError
-from pytest_dbcluster.clusters.servers.node import Node
 from pytest_dbcluster.clusters.topology import Promotes, Topology
 from pytest_dbcluster.errors import ConfigError, ProvisionError
-from pytest_dbcluster.spec import ClusterSpec
+
+if TYPE_CHECKING:
+    from pytest_dbcluster.clusters.cluster import Cluster
+    from pytest_dbcluster.clusters.events.event import Happened
+    from pytest_dbcluster.clusters.servers.node import Node
+    from pytest_dbcluster.spec import ClusterSpec
 
 MOST_ADVANCED = "most_advanced"
 CHECK_SECONDS, CONNECT_SECONDS = 0.1, 1.0  # between two checks of the lost server, and the limit of one check

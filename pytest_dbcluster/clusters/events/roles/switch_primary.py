@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 import time
+from typing import TYPE_CHECKING
 
-from pytest_dbcluster.clusters.cluster import Cluster
 from pytest_dbcluster.clusters.events import event
 from pytest_dbcluster.clusters.events.event import Event, Happened
 from pytest_dbcluster.clusters.events.roles.hand_over import check_roles, hand_over
-from pytest_dbcluster.clusters.topology import Topology
 from pytest_dbcluster.errors import ConfigError
-from pytest_dbcluster.rounds.outages.outage import Returned
-from pytest_dbcluster.spec import ClusterSpec
+
+if TYPE_CHECKING:
+    from pytest_dbcluster.clusters.cluster import Cluster
+    from pytest_dbcluster.clusters.topology import Topology
+    from pytest_dbcluster.rounds.outages.outage import Returned
+    from pytest_dbcluster.spec import ClusterSpec
 
 LONGEST = 3600  # seconds that group_replication_set_as_primary accepts
 
