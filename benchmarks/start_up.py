@@ -1,4 +1,4 @@
-"""The time until a command of `dbcluster` has answered: wall time of whole processes, alternating with an empty program.
+"""The time until a command of `dbcluster` has answered: wall time of processes, alternating with an empty program.
 
     python benchmarks/start_up.py [--runs 20]
 

@@ -32,6 +32,7 @@ from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.reporting.tables import entries
 from pytest_dbcluster.reporting.tables.no_worse import Result
 from pytest_dbcluster.rounds.round import Round, RunResult
+from pytest_dbcluster.tracing.recorder import Recorder
 from pytest_dbcluster.workloads.mysqlslap import MODES, MySQLSlap
 from tests.support.records import failed, record, undecided
 
@@ -64,6 +65,17 @@ def test_a_rounds_cost_is_its_wall_time_over_its_measured_time():
     assert "1.5 (1.2 .. 2)" in cost.row("write", "own", "quick")
     assert "not met" in cost.row("write", "own", "long")
     assert "target" not in cost.row("write", "one", "stock")
+
+
+def test_the_parts_of_a_round_are_those_beside_its_measured_time():
+    """The workload counts with its start and end; the parts of the warm-up do not count."""
+    made = Recorder()
+    made.seconds |= {"workload": 1.0, "switch": 0.08, "drain": 0.02, "warm-up": 9.0, "start": 5.0}
+    text = round_cost.parts(made, round_cost.Cost.of([one_round(0.4), one_round(0.5)]))
+
+    assert text.startswith("workload beside measured 50 ms, switch 40 ms, drain 10 ms, ")
+    assert "warm-up" not in text
+    assert "| 0.600 |" in round_cost.Cost.of([one_round(0.4)]).unmeasured_row("tpcc")
 
 
 @pytest.mark.parametrize("mode", MODES)
