@@ -5,8 +5,8 @@
 The wall time includes everything: switch, reset, settle, counters, start of the load generator, and drain. Quick rounds
 run as in tests; long rounds run enough queries to last about 2 s. "shared": both variants on one cluster that switches
 between 1 and 4 appliers; "own": each variant on its own cluster. "stock": one call of the published command line with
-one iteration, which creates its table again. Rounds of sysbench and TPC-C last 1 s. Above each row, stderr has the parts
-of the unmeasured time, from the spans of the rounds.
+one iteration, which creates its table again. Rounds of sysbench and TPC-C last 1 s. Above each row, stderr has the
+parts of the unmeasured time, from the spans of the rounds.
 """
 
 from __future__ import annotations
