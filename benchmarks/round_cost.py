@@ -18,10 +18,10 @@ from benchmarks import ratios, stage
 from fixtures.clusters import BUFFER_POOL, GALERA, SLAVE_THREADS_4
 from pytest_dbcluster import TPCC, MySQLSlap, SysBench, Workload
 from pytest_dbcluster.rounds.round import Round
+from pytest_dbcluster.system.tracing import recorder
+from pytest_dbcluster.system.tracing.recorder import Recorder
+from pytest_dbcluster.system.tracing.time_spent import GROUPS
 from pytest_dbcluster.testbed.pool import Pool
-from pytest_dbcluster.tracing import recorder
-from pytest_dbcluster.tracing.recorder import Recorder
-from pytest_dbcluster.tracing.time_spent import GROUPS
 from pytest_dbcluster.workloads.mysqlslap import MODES
 
 TARGETS = {"quick": 1.5, "long": 1.2}

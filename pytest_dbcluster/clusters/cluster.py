@@ -23,7 +23,7 @@ from pytest_dbcluster.hosts.host import EndsCommands, Host
 from pytest_dbcluster.hosts.kept_logs import FILES, KeptLogs
 from pytest_dbcluster.hosts.network.path import path_of
 from pytest_dbcluster.spec import ClusterSpec
-from pytest_dbcluster.tracing.recorder import span
+from pytest_dbcluster.system.tracing.recorder import span
 
 LOST_SECONDS = 0.5  # between two checks of the hosts while a workload runs
 STOPPED_SECONDS = 2.5  # between two checks of the servers, whose hosts may be on other machines

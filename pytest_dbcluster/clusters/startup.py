@@ -26,7 +26,7 @@ from pytest_dbcluster.hosts.host import Host
 from pytest_dbcluster.hosts.provisioner import Provisioner
 from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.spec import ClusterSpec
-from pytest_dbcluster.tracing.recorder import span
+from pytest_dbcluster.system.tracing.recorder import span
 
 READY_SECONDS = 90.0
 TRIES = 3

@@ -16,9 +16,9 @@ from pytest_dbcluster.reporting.allure import allure_results
 from pytest_dbcluster.reporting.documents import run_recorder
 from pytest_dbcluster.reporting.results_lock import ResultsLock
 from pytest_dbcluster.reporting.resume import earlier
-from pytest_dbcluster.tracing import recorder
-from pytest_dbcluster.tracing.recorder import Recorder, span
-from pytest_dbcluster.tracing.trace_file import TraceFile
+from pytest_dbcluster.system.tracing import recorder
+from pytest_dbcluster.system.tracing.recorder import Recorder, span
+from pytest_dbcluster.system.tracing.trace_file import TraceFile
 
 if TYPE_CHECKING:
     from pytest_dbcluster.plugin.settings import Settings

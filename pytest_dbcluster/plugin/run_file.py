@@ -21,7 +21,7 @@ from pytest_dbcluster.reporting.documents import run_recorder
 from pytest_dbcluster.reporting.documents.run_document import Outcome
 from pytest_dbcluster.reporting.resume.earlier import Earlier
 from pytest_dbcluster.reporting.tables import matrix
-from pytest_dbcluster.tracing import recorder, time_spent
+from pytest_dbcluster.system.tracing import recorder, time_spent
 
 OUTCOME = "dbcluster_outcome"  # the property of a report with an outcome that pytest does not know
 DETAILS = "  noise, seed and all other figures: -vv, or the page"  # the last line of a message without its details

@@ -40,6 +40,7 @@ from pytest_dbcluster.reporting.resume.digests import Conditions
 from pytest_dbcluster.reporting.resume.earlier_tries import EarlierTries
 from pytest_dbcluster.reporting.resume.recall import CurveRecall, Recall, earlier_rounds
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
+from pytest_dbcluster.system.tracing.recorder import span
 from pytest_dbcluster.testbed import comparability
 from pytest_dbcluster.testbed.events import event_testbed
 from pytest_dbcluster.testbed.events.event_testbed import EventTestbed
@@ -47,7 +48,6 @@ from pytest_dbcluster.testbed.pool import LEAVE_SECONDS, open_pool
 from pytest_dbcluster.testbed.resolution import ReleaseLacks
 from pytest_dbcluster.testbed.testbed import Testbed
 from pytest_dbcluster.testbed.variants import Variant
-from pytest_dbcluster.tracing.recorder import span
 from pytest_dbcluster.workloads.workload import Setting, Workload
 
 if TYPE_CHECKING:

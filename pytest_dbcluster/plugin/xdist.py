@@ -33,8 +33,8 @@ from pytest_dbcluster.reporting.documents import messages
 from pytest_dbcluster.reporting.report import Report
 from pytest_dbcluster.reporting.resume import earlier
 from pytest_dbcluster.system import machine_lock, worker_files
-from pytest_dbcluster.tracing import recorder
-from pytest_dbcluster.tracing.recorder import Recorder
+from pytest_dbcluster.system.tracing import recorder
+from pytest_dbcluster.system.tracing.recorder import Recorder
 
 INPUT = "dbcluster"  # key of ``workerinput``, and of the message in a report
 OVERRIDDEN, HELD, UNWRITTEN, SECONDS = (

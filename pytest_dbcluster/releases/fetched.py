@@ -16,7 +16,7 @@ from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.releases.sources import Candidate
 from pytest_dbcluster.releases.vendors.tarball_archive import TarballArchive
 from pytest_dbcluster.system import cache
-from pytest_dbcluster.tracing.recorder import span
+from pytest_dbcluster.system.tracing.recorder import span
 
 # Product -> the names of the program that prints its version. For other tools it is the name of the tool.
 MAIN_PROGRAMS = {**layout.SERVERS, GUEST_SYSTEM: (guest_system.KERNEL,), STAND_IN_SYSTEM: ("ssh",)}

@@ -30,8 +30,8 @@ from pytest_dbcluster.reporting.resume import earlier
 from pytest_dbcluster.reporting.resume.earlier import Key, curve_key_of, curve_key_of_line, key_of_line
 from pytest_dbcluster.reporting.sinks import COMMA, Relay, Sink
 from pytest_dbcluster.reporting.tables import closing, curves, joint_error, matrix
-from pytest_dbcluster.tracing import recorder, time_spent
-from pytest_dbcluster.tracing.recorder import span
+from pytest_dbcluster.system.tracing import recorder, time_spent
+from pytest_dbcluster.system.tracing.recorder import span
 
 TAKEN_OVER = "  taken over: "  # before the lines of an answer of the run that is continued
 

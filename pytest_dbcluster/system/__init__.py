@@ -11,6 +11,7 @@
 - ``direct_copy``: copies of data directories by reflinks or O_DIRECT.
 - ``shared_directory``: lock files for all users, in a directory where every user may create files.
 - ``owned_files``: files that only the owner of their directory could write.
+- ``tracing``: spans, which time the phases of a run.
 - ``worker_files``: files that workers of pytest-xdist leave for the controller.
 """
 
@@ -25,5 +26,6 @@ __all__ = [
     "probes",
     "processes",
     "shared_directory",
+    "tracing",
     "worker_files",
 ]

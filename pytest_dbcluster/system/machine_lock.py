@@ -36,7 +36,7 @@ from pytest_dbcluster.errors import ConfigError, Inconclusive, ProvisionError
 from pytest_dbcluster.formatting import Report
 from pytest_dbcluster.system import cache, processes, shared_directory
 from pytest_dbcluster.system.shared_directory import LockFile
-from pytest_dbcluster.tracing.recorder import span
+from pytest_dbcluster.system.tracing.recorder import span
 
 # One directory for all users of the machine, because they share its cores. Not $TMPDIR, which may be private. We use no
 # subdirectory, because any other user could create it first and replace it later.

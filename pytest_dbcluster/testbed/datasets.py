@@ -36,7 +36,7 @@ from pytest_dbcluster.hosts.provisioner import Provisioner
 from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.spec import ClusterSpec
 from pytest_dbcluster.system import cache
-from pytest_dbcluster.tracing.recorder import span
+from pytest_dbcluster.system.tracing.recorder import span
 from pytest_dbcluster.workloads.workload import HasDataSet, Setting
 
 FILE = "store.json"  # written last, so a directory with this file is a whole data set

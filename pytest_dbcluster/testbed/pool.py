@@ -31,11 +31,11 @@ from pytest_dbcluster.rounds.busy_machine import OthersLoad
 from pytest_dbcluster.spec import PARITIES, TOOLS, ClusterSpec, ReleaseName
 from pytest_dbcluster.system import cache
 from pytest_dbcluster.system.machine_lock import Turns
+from pytest_dbcluster.system.tracing.recorder import span
 from pytest_dbcluster.testbed.datasets import dataset_template, disks
 from pytest_dbcluster.testbed.resolution import Resolution
 from pytest_dbcluster.testbed.sampler import BusyWatch
 from pytest_dbcluster.testbed.variants import Switch, Variant
-from pytest_dbcluster.tracing.recorder import span
 from pytest_dbcluster.workloads.workload import HasDataSet
 
 LEAVE_SECONDS = 20.0  # maximum wait for the machine's lock before the pool stops the servers without it

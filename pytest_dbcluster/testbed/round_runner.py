@@ -26,10 +26,10 @@ from pytest_dbcluster.rounds import counters, load_generator, open_loop, turned_
 from pytest_dbcluster.rounds.counters import Reading
 from pytest_dbcluster.rounds.ledger import Ledger
 from pytest_dbcluster.rounds.round import LoadHost, Round, RunResult
+from pytest_dbcluster.system.tracing.recorder import span
 from pytest_dbcluster.testbed import sampler
 from pytest_dbcluster.testbed.sampler import Sampler
 from pytest_dbcluster.testbed.timeline import Place, Timeline
-from pytest_dbcluster.tracing.recorder import span
 from pytest_dbcluster.workloads.workload import Setting, Workload
 
 DRAIN_SECONDS = 30.0  # limit of a drain

@@ -27,6 +27,7 @@ from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.rounds import busy_machine, metrics, open_loop
 from pytest_dbcluster.rounds.round import Round
 from pytest_dbcluster.rounds.round_length import RoundLength
+from pytest_dbcluster.system.tracing.recorder import span
 from pytest_dbcluster.testbed import calibrations, comparability, names, round_runner
 from pytest_dbcluster.testbed.datasets import read_whole
 from pytest_dbcluster.testbed.evidence import blind_spots, durability
@@ -34,7 +35,6 @@ from pytest_dbcluster.testbed.evidence.gather import Gatherer
 from pytest_dbcluster.testbed.pool import Pool, Running
 from pytest_dbcluster.testbed.timeline import Timeline
 from pytest_dbcluster.testbed.variants import Variant, share_path, unequal_sharing
-from pytest_dbcluster.tracing.recorder import span
 from pytest_dbcluster.workloads.workload import Setting, Workload
 
 T = TypeVar("T")

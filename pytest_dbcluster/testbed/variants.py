@@ -34,7 +34,7 @@ from pytest_dbcluster.network import NetworkNeeds
 from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.spec import ClusterSpec, HostNeeds, join_releases
 from pytest_dbcluster.system import cache
-from pytest_dbcluster.tracing.recorder import span
+from pytest_dbcluster.system.tracing.recorder import span
 from pytest_dbcluster.workloads.workload import HasDataSet, Workload
 
 FORMAT = 6  # of a reference in the cache; increase it if its fields or the compared variables change

@@ -34,11 +34,10 @@ from pytest_dbcluster.reporting.resume.earlier import Earlier
 from pytest_dbcluster.reporting.tables import layout, no_worse
 from pytest_dbcluster.reporting.tables.no_worse import COMMAND, ComparedWorkload, Result
 from pytest_dbcluster.spec import DEFAULT_RELEASE, ClusterSpec
+from pytest_dbcluster.system.tracing import recorder, time_spent
 from pytest_dbcluster.testbed.pool import open_pool
 from pytest_dbcluster.testbed.resolution import Resolution
 from pytest_dbcluster.testbed.variants import Variant
-from pytest_dbcluster.tracing import recorder, time_spent
-from pytest_dbcluster.tracing.recorder import Recorder
 from pytest_dbcluster.workloads.workload import Workload
 
 SECONDS = "5m"  # default of the whole comparison, with the starts of its clusters
@@ -123,13 +122,16 @@ def run_compare(arguments: argparse.Namespace) -> int:
     module_of(arguments.provisioner)  # before the directory of the results exists
     try:
         with recorder.tracing_to(_trace_of(arguments.trace), "--trace", "dbcluster compare") as recorded:
-            return _compare(arguments, recorded)
+            code = _compare(arguments)
+            if spent := time_spent.line(time_spent.by_group(recorded)):
+                tell(spent)
+            return code
     except (Inconclusive, LockHeld) as error:  # the time was over before the first measurement
         print(f"could not tell: {error}")
         return Result.UNKNOWN.value
 
 
-def _compare(arguments: argparse.Namespace, recorded: Recorder) -> int:
+def _compare(arguments: argparse.Namespace) -> int:
     seconds = _seconds(arguments.seconds)
     specs = specs_of(arguments)
     workloads = workloads_of(arguments)
@@ -167,8 +169,6 @@ def _compare(arguments: argparse.Namespace, recorded: Recorder) -> int:
     equal_lines = equal_options(comparison.evidence, [one.options for one in checked], usual)
     _print(differences(comparison.evidence, names), equal_lines, table(compared, names))
     _print(filter(None, [place.line]), missing_answers(compared, results.asked.repeat), results.finish(compared))
-    if spent := time_spent.line(time_spent.by_group(recorded)):
-        tell(spent)
     print(no_worse.sentence(compared, names))
     return int(no_worse.overall(compared).value)
 

@@ -47,12 +47,12 @@ from pytest_dbcluster.reporting.tables.no_worse import MARGIN, WIDEST, ComparedW
 from pytest_dbcluster.reporting.unwritten import Unwritten
 from pytest_dbcluster.rounds import metrics
 from pytest_dbcluster.rounds.open_loop import ArrivalRate
+from pytest_dbcluster.system.tracing import recorder, time_spent
+from pytest_dbcluster.system.tracing.recorder import span
 from pytest_dbcluster.testbed.comparability import with_seconds
 from pytest_dbcluster.testbed.pool import Pool
 from pytest_dbcluster.testbed.testbed import Testbed
 from pytest_dbcluster.testbed.variants import Variant
-from pytest_dbcluster.tracing import recorder, time_spent
-from pytest_dbcluster.tracing.recorder import span
 from pytest_dbcluster.workloads.workload import OpenLoop, Workload
 
 ROOM = 1.1  # a wider margin / the difference of equal clusters, as log ratios

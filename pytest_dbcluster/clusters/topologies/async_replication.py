@@ -18,7 +18,7 @@ from pytest_dbcluster.clusters.servers.node import ADMIN, Node, of_each
 from pytest_dbcluster.clusters.servers.variables import same
 from pytest_dbcluster.clusters.topology import Pulse, Step, Topology
 from pytest_dbcluster.errors import ConfigError, ProvisionError
-from pytest_dbcluster.tracing.recorder import span
+from pytest_dbcluster.system.tracing.recorder import span
 
 LATER = "one server, replicas later"  # which nodes have a commit that does not wait for replicas
 RECONNECT = ("STOP REPLICA IO_THREAD", "START REPLICA IO_THREAD")

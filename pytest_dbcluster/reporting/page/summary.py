@@ -15,7 +15,7 @@ from pytest_dbcluster.reporting.page import words
 from pytest_dbcluster.reporting.page.sources import LISTED, Source
 from pytest_dbcluster.reporting.records import ClaimRecord, CurveRecord
 from pytest_dbcluster.rounds import busy_machine
-from pytest_dbcluster.tracing import time_spent
+from pytest_dbcluster.system.tracing import time_spent
 
 HEADLINE = ("refuted", "inconclusive", "holds")  # the outcomes of claims in the order of the sentence
 NAMED = 3  # refuted claims that the sentence names

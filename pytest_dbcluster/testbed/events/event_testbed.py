@@ -15,12 +15,12 @@ from pytest_dbcluster.clusters.events.event import Event, Stage
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.formatting import Report
 from pytest_dbcluster.rounds.round import Round
+from pytest_dbcluster.system.tracing.recorder import span
 from pytest_dbcluster.testbed import round_runner
 from pytest_dbcluster.testbed.events import event_runner
 from pytest_dbcluster.testbed.pool import Pool, Running
 from pytest_dbcluster.testbed.testbed import Testbed
 from pytest_dbcluster.testbed.variants import Variant
-from pytest_dbcluster.tracing.recorder import span
 from pytest_dbcluster.workloads.until_stopped import RunsUntilStopped
 from pytest_dbcluster.workloads.workload import Workload
 

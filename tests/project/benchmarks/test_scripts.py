@@ -32,7 +32,7 @@ from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.reporting.tables import entries
 from pytest_dbcluster.reporting.tables.no_worse import Result
 from pytest_dbcluster.rounds.round import Round, RunResult
-from pytest_dbcluster.tracing.recorder import Recorder
+from pytest_dbcluster.system.tracing.recorder import Recorder
 from pytest_dbcluster.workloads.mysqlslap import MODES, MySQLSlap
 from tests.support.records import failed, record, undecided
 

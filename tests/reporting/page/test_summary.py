@@ -114,7 +114,7 @@ def test_the_bar_shows_where_the_time_went(source):
         ("rounds", 0.41),
         ("starts", 0.2),
         ("overhead of rounds", 0.09),
-        ("other", 0.301),
+        ("other", 0.3),
     ]
     assert len({part.colour for part in bar}) == 4
     assert summary.time_bar(dataclasses.replace(read, run=None)) == []

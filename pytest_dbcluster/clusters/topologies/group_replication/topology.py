@@ -26,7 +26,7 @@ from pytest_dbcluster.clusters.topology import Pulse, Step, Topology
 from pytest_dbcluster.errors import ConfigError, ProvisionError
 from pytest_dbcluster.formatting import quantity
 from pytest_dbcluster.releases.release import Release
-from pytest_dbcluster.tracing.recorder import span
+from pytest_dbcluster.system.tracing.recorder import span
 
 PULSE = {
     "receive_queue": ("receive_queue", 1.0),

@@ -23,7 +23,7 @@ from pytest_dbcluster.releases import catalogue, fetched, find, shims, sources
 from pytest_dbcluster.releases.vendors.tarball_archive import TARBALLS
 from pytest_dbcluster.spec import TOOLS, ReleaseName
 from pytest_dbcluster.system import cache
-from pytest_dbcluster.tracing.recorder import span
+from pytest_dbcluster.system.tracing.recorder import span
 
 if TYPE_CHECKING:
     from pytest_dbcluster.hosts.provisioners.container.root_file_system import RootFileSystem

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import multiprocessing
 
-from pytest_dbcluster.tracing import trace_file
-from pytest_dbcluster.tracing.trace_file import TraceFile
+from pytest_dbcluster.system.tracing import trace_file
+from pytest_dbcluster.system.tracing.trace_file import TraceFile
 
 EVENTS = 200
 

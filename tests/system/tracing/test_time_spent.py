@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from pytest_dbcluster.tracing import recorder, time_spent
-from pytest_dbcluster.tracing.recorder import Recorder
+from pytest_dbcluster.system.tracing import recorder, time_spent
+from pytest_dbcluster.system.tracing.recorder import Recorder
 
-PACKAGE = Path(recorder.__file__).parents[1]
+PACKAGE = Path(recorder.__file__).parents[2]
 
 
 def opened():

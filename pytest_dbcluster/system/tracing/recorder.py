@@ -11,8 +11,8 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from pytest_dbcluster.tracing import trace_file
-from pytest_dbcluster.tracing.trace_file import TraceFile
+from pytest_dbcluster.system.tracing import trace_file
+from pytest_dbcluster.system.tracing.trace_file import TraceFile
 
 RUN = "run"  # the row of spans that belong to no cluster
 WHOLE = ("warm-up", "capacity")  # phases that have the seconds of all spans inside them
@@ -76,8 +76,10 @@ def _open_spans() -> list[Span]:
 class Recorder:
     """Adds the seconds of the spans of one thread, and writes the spans of all threads.
 
-    The seconds of a span do not include those of the spans inside it, so the sum of all phases is real time. began: the
-    start of the run by ``time.monotonic``, which all processes of a machine share; None for now. file: None for none.
+    The seconds of a span do not include those of the spans inside it. So the sum of all phases is real time.
+
+    - began: the start of the run by ``time.monotonic``, which all processes of a machine share; None for now.
+    - file: the file of all spans; None for none.
     """
 
     def __init__(self, file: TraceFile | None = None, began: float | None = None) -> None:
@@ -103,8 +105,8 @@ class Recorder:
     def enter(self, row: str) -> str:
         """The row of the file for a span of this thread.
 
-        Another thread may use the row at the same time. Then it is another one with the next number, because a viewer
-        can only show spans of one row that lie inside each other.
+        If another thread uses the row, it is a row with the next number. A viewer can only show spans of one row that
+        lie inside each other.
         """
         thread, number, name = threading.get_ident(), 1, row
         with self._guard:

@@ -9,8 +9,8 @@ import time
 import pytest
 
 from pytest_dbcluster.errors import ConfigError
-from pytest_dbcluster.tracing import recorder
-from pytest_dbcluster.tracing.recorder import span
+from pytest_dbcluster.system.tracing import recorder
+from pytest_dbcluster.system.tracing.recorder import span
 
 
 class Clock:

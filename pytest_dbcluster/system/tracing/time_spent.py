@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from pytest_dbcluster.tracing.recorder import Recorder
+from pytest_dbcluster.system.tracing.recorder import Recorder
 
 # Group -> its phases. The time of a round outside its workload and its drain is overhead.
 GROUPS: Mapping[str, tuple[str, ...]] = MappingProxyType(
