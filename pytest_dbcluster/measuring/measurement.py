@@ -103,12 +103,15 @@ class Measurement:
     def take_over(self, question: Question) -> Answer | None:
         """The answer of an earlier run that this one continues; None if the claim has to be measured.
 
-        Its rounds are shown if this run draws none. No claim is judged by them: a later claim draws its own.
+        Its rounds are shown if this run draws none. No claim is judged by them: a later claim draws its own. Answers
+        share their rounds, and some need only the first of them, so the longest series is shown.
         """
         answer = self.recall(question)
         if answer is not None:
             self.claims.answers.append(answer)
-            self.values.taken_over |= {variant.number: variant.rounds for variant in answer.variants}
+            known = self.values.taken_over
+            longer = (one for one in answer.variants if len(one.rounds) > len(known.get(one.number, ())))
+            known |= {variant.number: variant.rounds for variant in longer}
         return answer
 
     def end(self) -> None:

@@ -57,6 +57,7 @@ from pytest_dbcluster.workloads.workload import OpenLoop, Workload
 
 ROOM = 1.1  # a wider margin / the difference of equal clusters, as log ratios
 SHARE = "70 %"  # arrival rate of the open loop
+RATE = "its arrival rate"  # what has changed for an answer, in messages
 OPERATIONS = 300  # of a round for p95; it needs 200, see rounds.metrics.require_operations
 SHORTEST = 1.0  # seconds of a round for p95
 WALL = 1.3  # wall time of a round / its measured time
@@ -168,6 +169,26 @@ class ComparisonResults:
         self._results.rewrite(schema.CLAIMS, lambda line: None if key_of_line(line) == key else line)
         self.line(f"measured again ({', '.join(changed)} changed): {before.text} ({before.load})")
 
+    def rate_of_tail(self, workload: OpenLoop, test: str, asked: ArrivalRate) -> ArrivalRate | None:
+        """The rate with which the earlier comparison began its answer about p95; None without such an answer.
+
+        It may be a lowered rate, which is in the name of the workload. An answer at other capacities is dropped.
+        asked: the rate that follows from the capacities.
+        """
+        if (earlier := self._earlier) is None:
+            return None
+        for key, record in earlier.answers.items():
+            before = record.arrival_rate
+            if before is None or (record.test, record.metric) != (test, no_worse.TAIL):
+                continue
+            begun = (rate for rate in (asked, before) if str(workload.at_rate(rate.rate)) == record.load)
+            if before.capacities == asked.capacities and (rate := next(begun, None)):
+                return rate
+            if key not in earlier.outdated:
+                earlier.outdated[key] = [RATE]
+                self.drop(key, [RATE])
+        return None
+
     def finish(self, compared: Sequence[ComparedWorkload]) -> list[str]:
         """Write the end of the comparison and make its page; return lines with advice, unwritten files and the page."""
         for item in compared:
@@ -261,15 +282,15 @@ class Comparison:
     def _tail(self, workload: OpenLoop, test: str, closed: Measurement, end: float) -> Answer:
         """Measure p95 at 70 % of the throughput of the slower variant in the closed loop.
 
-        If rounds have too few operations, such as at a lowered rate, longer rounds follow. Raises Inconclusive if the
-        time would end before the first look at rounds of this length. end: the end of the workload's time, by the
-        clock of the pool.
+        If rounds have too few operations, such as at a lowered rate, longer rounds follow. An answer of an earlier
+        comparison at the same capacities needs no time. Raises Inconclusive if the time would end before the first look
+        at rounds of this length. end: the end of the workload's time, by the clock of the pool.
         """
-        known = [closed.values.rounds(number) for number in (BASELINE, CANDIDATE)]
-        medians = [statistics.median(done.goodput for done in rounds) for rounds in known]
-        rate: ArrivalRate | None = ArrivalRate(SHARE).with_capacities(
-            dict(zip(closed.source.names, medians, strict=True))
-        )
+        drawn = [closed.values.rounds(number) for number in (BASELINE, CANDIDATE)]
+        medians = [statistics.median(done.goodput for done in rounds) for rounds in drawn]
+        asked = ArrivalRate(SHARE).with_capacities(dict(zip(closed.source.names, medians, strict=True)))
+        known = self._kept.rate_of_tail(workload, test, asked)
+        rate: ArrivalRate | None = known or asked
         look = reach.first_look(kinds.no_slower_than(MARGIN), closed.rules.alpha, closed.drawing.instances)
         length = 0.0
         while True:
@@ -277,7 +298,7 @@ class Comparison:
             assert rate.rate is not None
             length = max(SHORTEST, OPERATIONS / rate.rate, length)
             seconds = max(0.0, end - self._pool.turns.clock())
-            if (needed := look * 2 * length * WALL) > seconds:
+            if known is None and (needed := look * 2 * length * WALL) > seconds:
                 raise Inconclusive(
                     f"p95 needs rounds of {length:.1f} s here, {needed:.0f} s in total, but {seconds:.0f} s are left; "
                     "use more --seconds, or more --threads"
@@ -290,13 +311,16 @@ class Comparison:
                 longer = max(metrics.seconds_needed(rounds, no_worse.TAIL, str(tail)) for rounds in measurement.rounds)
                 if not length < longer < math.inf:
                     raise Inconclusive(str(error)) from None
-                length, rate = longer, measurement.source.arrival_rate
+                known, length, rate = None, longer, measurement.source.arrival_rate
                 self._progress(f"{workload}: rounds of {length:.1f} s, to have enough operations for p95")
 
     def _measurement(
         self, workload: Workload, test: str, seconds: float, arrival_rate: ArrivalRate | None = None
     ) -> Measurement:
-        """A measurement of a workload for ``seconds``. test: its test name in the results."""
+        """A measurement of a workload for ``seconds``. test: its test name in the results.
+
+        An answer at an arrival rate does not depend on the length of its rounds, which follows from the rate.
+        """
         # Two alternating instances of each: two servers differ, even with the same options.
         apart = len({variant.cluster_key for variant in self._variants}) > 1
         testbed = Testbed(
@@ -317,7 +341,8 @@ class Comparison:
             return "" if now() < end else f"{SHARE_OF_TIME} ({seconds:.0f} s) is over"
 
         rules = rules_of(self._seed, seconds, over, seconds_in_all=self._seconds, workloads=self._count)
-        recall = self._kept.recall(testbed, [workload] * len(self._variants), test)
+        asked = with_seconds(workload, None) if arrival_rate else workload
+        recall = self._kept.recall(testbed, [asked] * len(self._variants), test)
         tries = EarlierTries(recall, Path.cwd())
         lines = _Lines(self._progress, lambda: now() - (self._end - ROUNDS_SHARE * self._seconds), self._seconds)
         return Measurement(testbed, rules, lines, self._kept.recorder(recall), test=test, recall=recall, tries=tries)
@@ -361,7 +386,9 @@ def _no_slower(measurement: Measurement, metric: str | None) -> Answer:
     for margin in (MARGIN, WIDEST, *wider):
         guard = kinds.no_slower_than(margin)
         if difference is None or not difference.refuses(guard.kind, guard.margins):
-            _require_time(measurement, guard)
+            question = Question(guard, CANDIDATE, BASELINE, metric or measurement.metric)
+            if measurement.recall(question) is None:
+                _require_time(measurement, guard)
             answer = series[CANDIDATE].no_slower_than(series[BASELINE], by=margin, metric=metric)
             answer.report()  # no test reads it
             measurement.end()

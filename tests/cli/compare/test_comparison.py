@@ -192,7 +192,7 @@ class Made(Comparison):
 
     def __init__(self, speed, wrong=None):
         turns = types.SimpleNamespace(clock=time.monotonic)
-        kept = types.SimpleNamespace(records=[], continues=True)
+        kept = types.SimpleNamespace(records=[], continues=True, rate_of_tail=lambda *_: None)
         pool = types.SimpleNamespace(turns=turns)
         self.said = []
         super().__init__(
