@@ -130,6 +130,28 @@ def certain_margin(verdict: Verdict) -> float:
     return max(verdict.claim.margin, 1 - verdict.decided_low * math.exp(-verdict.claim.apart))
 
 
+def equal_margin(verdict: Verdict, closer: Verdict | None = None) -> float:
+    """The smallest fraction, from ``MARGIN`` on, by which neither variant is certainly slower; infinite without one.
+
+    It comes from the guard's 90 % interval, or from the interval after all rounds. On separate clusters it includes the
+    difference of equal clusters.
+
+    closer: the verdict after all rounds.
+    """
+    if certain_margin(verdict) > WIDEST:
+        return math.inf
+    intervals = [(verdict.decided_low, verdict.decided_high), *([(closer.low, closer.high)] if closer else [])]
+    margins = [
+        max(_loss(low, verdict), _loss(1 / high, verdict)) for low, high in intervals if low > 0 and high < math.inf
+    ]
+    return max(MARGIN, min(margins, default=math.inf))
+
+
+def _loss(ratio: float, verdict: Verdict) -> float:
+    """The fraction that the slower of two variants loses at a ratio, with the difference of equal clusters."""
+    return 1 - ratio * math.exp(-verdict.claim.apart)
+
+
 def is_slower(verdict: Verdict) -> bool:
     """Whether the candidate is certainly slower: the guard fails, or the whole sequential interval is below 1.
 
@@ -252,9 +274,9 @@ def _row(workload: str, answer: MetricAnswer, closer: MetricAnswer | None = None
         return ComparedRow(workload, shown.metric, figures, Result.WORSE, "worse")
     if verdict.outcome is Outcome.HOLDS and max(verdict.low, shown.verdict.low) * math.exp(-verdict.claim.apart) > 1:
         return ComparedRow(workload, shown.metric, figures, Result.NO_WORSE, "faster")
-    margin = certain_margin(verdict)
+    margin, equal = certain_margin(verdict), equal_margin(verdict, shown.verdict)
     if margin <= WIDEST:
-        detail = f"less than {100 * margin:.2g} % slower"
+        detail = _no_difference(equal) if equal <= WIDEST else f"less than {100 * margin:.2g} % slower"
         return ComparedRow(workload, shown.metric, figures, Result.NO_WORSE, "no worse", detail)
     return ComparedRow(workload, shown.metric, figures, Result.UNKNOWN, "could not tell", verdict.reason)
 
@@ -270,8 +292,29 @@ def sentence(compared: Sequence[ComparedWorkload], names: tuple[str, ...]) -> st
     text = ENDS[result].format(baseline=names[0], candidate=names[1])
     if result is Result.NO_WORSE:
         return f"{text}: {'; '.join(map(_in_words, compared))}"
-    named = ", ".join(item.workload for item in compared if item.result is result)
+    named = ", ".join(f"{item.workload}{_excluded(item)}" for item in compared if item.result is result)
     return f"{text}: {named}"
+
+
+def _no_difference(margin: float) -> str:
+    return f"no difference of {math.ceil(round(1000 * margin, 6)) / 10:g} % or more"
+
+
+def _excluded(item: ComparedWorkload) -> str:
+    """How large a difference an open answer still excludes, ``(at most 30 % slower, at most 1.34x as fast)``.
+
+    It comes from the interval after all rounds. Empty for another result, without such an interval, and if this machine
+    cannot decide the claim.
+    """
+    if item.throughput is None or item.result is not Result.UNKNOWN or not _is_decidable(item.throughput.verdict):
+        return ""
+    verdict = (item.closer or item.throughput).verdict
+    apart, ends = math.exp(item.throughput.verdict.claim.apart), []
+    if verdict.low > 0:
+        ends.append(f"at most {math.ceil(100 * (1 - verdict.low / apart))} % slower")
+    if verdict.high < math.inf:
+        ends.append(f"at most {formatting.ratio(verdict.high * apart, [1.0])} as fast")
+    return f" ({', '.join(ends)})" if ends else ""
 
 
 def _in_words(item: ComparedWorkload) -> str:
@@ -284,6 +327,8 @@ def _in_words(item: ComparedWorkload) -> str:
         said = f"{ratio} as fast on {item.workload}"
     elif verdict.decided_low * apart > 1:
         said = f"no slower on {item.workload} (measured {ratio})"
+    elif (margin := equal_margin(verdict, closer)) <= WIDEST:
+        said = f"{_no_difference(margin)} on {item.workload} (measured {ratio})"
     else:
         said = f"less than {100 * certain_margin(verdict):.2g} % slower on {item.workload} (measured {ratio})"
     told = item.p95 is not None and certain_margin(item.p95.verdict) <= WIDEST

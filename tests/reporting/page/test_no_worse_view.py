@@ -43,6 +43,7 @@ def test_the_answers_of_a_page(read):
     cases = {
         "no worse": read(),
         "worse": read(compared_records(faster=0.8)),
+        "no difference": read(compared_records(faster=1.0)),
         "could not tell": read(compared_records(spread=0.5)),
         "a second try on data that fit": read(again),
         "killed before its last workload": read(ended=None, selected=3),

@@ -13,11 +13,14 @@ from pytest_dbcluster.claims import kinds, verdict
 from pytest_dbcluster.claims.verdict import Terms
 from pytest_dbcluster.reporting.tables.no_worse import (
     ComparedWorkload,
+    MetricAnswer,
     Result,
     certain_margin,
+    equal_margin,
     is_slower,
     judge,
     overall,
+    sentence,
 )
 from tests.support.pairs import pairs
 
@@ -37,6 +40,45 @@ def test_a_guard_that_holds_tells_its_own_margin():
 
     assert certain_margin(found) == pytest.approx(0.05)
     assert judge(found, None) is Result.NO_WORSE
+
+
+@pytest.mark.parametrize(
+    ("ratio", "sd", "margin"),
+    [(1.0, 0.01, 0.05), (1.08, 0.01, 0.08), (1.3, 0.01, None), (1.0, 0.9, None), (0.7, 0.01, None)],
+    ids=["equal", "a little faster", "faster", "unknown", "slower"],
+)
+def test_a_difference_is_excluded_on_both_sides(ratio, sd, margin):
+    """Neither variant is slower by the margin; beyond 10 % it does not count."""
+    found = equal_margin(guard(ratio, sd, 40))
+
+    assert found > 0.10 if margin is None else found == pytest.approx(margin, abs=0.01)
+
+
+def test_a_difference_of_equal_clusters_is_excluded_too():
+    """The margin on separate clusters is wider by it, and the interval after all rounds can be the closer one."""
+    found = dataclasses.replace(guard(1.0, 0.01, 40), low=0.98, high=1.02, decided_low=0.96, decided_high=1.2)
+    apart = dataclasses.replace(found, claim=dataclasses.replace(found.claim, apart=math.log(1.03)))
+    closer = dataclasses.replace(found, low=0.97, high=1.02)
+
+    assert equal_margin(found) == pytest.approx(1 - 1 / 1.2)
+    assert equal_margin(found, closer) == 0.05
+    assert equal_margin(apart, closer) == pytest.approx(1 - 0.97 / 1.03)
+
+
+def test_an_open_answer_says_which_differences_are_excluded():
+    """From the interval after all rounds; without an interval only the workload is named."""
+    verdict = guard(1.0, 0.3, 8)
+    found = dataclasses.replace(verdict, low=0.553, high=1.874)
+    apart = dataclasses.replace(found, claim=dataclasses.replace(found.claim, apart=math.log(1.05)))
+    none = dataclasses.replace(verdict, low=0.0, high=math.inf)
+    items = [ComparedWorkload("tpcc", MetricAnswer(each, "goodput", ("", ""))) for each in (found, apart, none)]
+    begin = "could not tell whether new is worse than old: tpcc"
+
+    assert [sentence([item], ("old", "new")) for item in items] == [
+        f"{begin} (at most 45 % slower, at most 1.87x as fast)",
+        f"{begin} (at most 48 % slower, at most 1.97x as fast)",
+        begin,
+    ]
 
 
 def test_a_wider_margin_is_told_where_5_per_cent_cannot_be():
