@@ -16,7 +16,7 @@ from pathlib import Path
 
 from pytest_dbcluster.cli.clusters import add_nodes, add_server_option, add_where, options_of
 from pytest_dbcluster.cli.compare.comparison import ROUNDS_SHARE, Comparison, ComparisonResults
-from pytest_dbcluster.cli.compare.workloads import DEFAULT_WORKLOADS, add_data, fitting_line, workloads_of
+from pytest_dbcluster.cli.compare.workloads import DEFAULT_WORKLOADS, add_data, choose_data, workloads_of
 from pytest_dbcluster.cli.text import add_wait, own_options, tell
 from pytest_dbcluster.cli.workload_option import add_workload
 from pytest_dbcluster.clusters.servers.variables import as_number, is_identity, meaning, same
@@ -155,9 +155,8 @@ def _compare(arguments: argparse.Namespace) -> int:
         if _are_equal(*checked) and not arguments.equal:
             _print(_overridden(pool.resolution, arguments), [same_effect(names, arguments.cnf)])
             return Result.NO_WORSE.value
-        begin = f"comparing {names[0]} and {names[1]}, about {duration(seconds)}; seed {seed}"
-        for line in filter(None, [begin, fitting_line(workloads, checked)]):
-            tell(line)
+        tell(f"comparing {names[0]} and {names[1]}, about {duration(seconds)}; seed {seed}")
+        workloads = choose_data(workloads, checked, arguments, tell)
         variants = [pool.resolution.resolve(spec) for spec in specs]
         _print(_overridden(pool.resolution, arguments))
         results = ComparisonResults(

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pytest_dbcluster.cli.workload_option import workload_of
 from pytest_dbcluster.clusters.servers.variables import as_number
 from pytest_dbcluster.errors import ConfigError
-from pytest_dbcluster.formatting import memory_bytes, memory_text, whole_mebibytes
+from pytest_dbcluster.formatting import Report, memory_bytes, memory_text, whole_mebibytes
 from pytest_dbcluster.hosts.given import Add, HelpText
 from pytest_dbcluster.testbed.comparability import BUFFER_POOL
 from pytest_dbcluster.testbed.variants import Variant
@@ -24,6 +24,7 @@ TABLES = 8  # of sysbench with --size; it loads them in parallel
 LEAST_SIZE = 2**20  # bytes of --size
 USUAL_POOL = 2**27  # bytes of a server's buffer pool without the option
 MORE_DATA = 1.5  # suggested data / the buffer pool
+MOST_DATA = 2**29  # bytes of a workload that no option asks for
 
 
 def add_data(add: Add) -> None:
@@ -33,7 +34,8 @@ def add_data(add: Add) -> None:
         "--size",
         metavar="SIZE",
         help=HelpText(
-            f"data of sysbench, such as 2G, in {TABLES} tables (default: {SysBench().size} rows, {usual})",
+            f"data of sysbench, such as 2G, in {TABLES} tables (default: {SysBench().size} rows, {usual}; if buffer "
+            "pools differ, more than the larger one)",
             f"data of sysbench, such as 2G (default {usual})",
         ),
     )
@@ -42,7 +44,9 @@ def add_data(add: Add) -> None:
         type=int,
         metavar="N",
         help=HelpText(
-            f"data of tpcc, {warehouse} for each warehouse (default 1)", f"data of tpcc, {warehouse} each (default 1)"
+            f"data of tpcc, {warehouse} for each warehouse (default 1; if buffer pools differ, more than the larger "
+            "one)",
+            f"data of tpcc, {warehouse} each (default 1)",
         ),
     )
 
@@ -60,13 +64,63 @@ def workloads_of(arguments: argparse.Namespace) -> list[Workload]:
     for text in texts:
         workload = workload_of(text, arguments.threads)
         if isinstance(workload, SysBench) and arguments.size is not None:
-            tables = 1 if workload.script in ONE_TABLE else TABLES
-            rows = _size(arguments.size) // BYTES // tables
-            workload = dataclasses.replace(workload, table_count=tables, size=rows)
+            workload = _of_size(workload, _size(arguments.size))
         elif isinstance(workload, TPCC) and arguments.warehouses is not None:
             workload = dataclasses.replace(workload, warehouses=arguments.warehouses)
         made.append(workload)
     return made
+
+
+def _of_size(workload: SysBench, size: int) -> SysBench:
+    tables = 1 if workload.script in ONE_TABLE else TABLES
+    return dataclasses.replace(workload, table_count=tables, size=size // BYTES // tables)
+
+
+def choose_data(
+    workloads: Sequence[Workload], variants: Sequence[Variant], arguments: argparse.Namespace, tell: Report
+) -> list[Workload]:
+    """The workloads with ``beyond_pools``; tells which data fit into the larger buffer pool."""
+    chosen = beyond_pools(workloads, variants, arguments)
+    if line := fitting_line(chosen, variants):
+        tell(line)
+    return chosen
+
+
+def beyond_pools(
+    workloads: Sequence[Workload], variants: Sequence[Variant], arguments: argparse.Namespace
+) -> list[Workload]:
+    """The workloads with more data than the larger buffer pool, if the pools of the variants differ.
+
+    Data that fit into both pools would not show the difference. An option for the data counts instead, and a workload
+    gets at most ``MOST_DATA``.
+    """
+    pools = _pools(variants)
+    wanted = _more_than(max(pools))
+    if len(set(pools)) == 1 or wanted > MOST_DATA:
+        return list(workloads)
+    return [_beyond(workload, wanted, arguments) for workload in workloads]
+
+
+def _beyond(workload: Workload, wanted: int, arguments: argparse.Namespace) -> Workload:
+    if isinstance(workload, SysBench) and arguments.size is None and workload.data_set_bytes < wanted:
+        return _of_size(workload, wanted)
+    if isinstance(workload, TPCC) and arguments.warehouses is None and workload.data_set_bytes < wanted:
+        return dataclasses.replace(workload, warehouses=_warehouses(wanted))
+    return workload
+
+
+def _pools(variants: Sequence[Variant]) -> list[int]:
+    """The bytes of each variant's buffer pool."""
+    return [int(as_number(variant.options.get(BUFFER_POOL, "")) or USUAL_POOL) for variant in variants]
+
+
+def _more_than(pool: int) -> int:
+    """The bytes of data that do not fit into a buffer pool, in whole MiB."""
+    return math.ceil(MORE_DATA * pool / 2**20) * 2**20
+
+
+def _warehouses(size: int) -> int:
+    return math.ceil(size / TPCC().data_set_bytes)
 
 
 def _size(text: str) -> int:
@@ -82,8 +136,7 @@ def _size(text: str) -> int:
 
 def fitting_line(workloads: Sequence[Workload], variants: Sequence[Variant]) -> str:
     """``data_line`` for the larger buffer pool of these variants."""
-    pools = [as_number(variant.options.get(BUFFER_POOL, "")) or USUAL_POOL for variant in variants]
-    return data_line(workloads, int(max(pools)))
+    return data_line(workloads, max(_pools(variants)))
 
 
 def data_line(workloads: Sequence[Workload], pool: int) -> str:
@@ -94,8 +147,7 @@ def data_line(workloads: Sequence[Workload], pool: int) -> str:
     fitting = [workload for workload in workloads if 0 < workload.data_set_bytes <= pool]
     if not fitting:
         return ""
-    wanted = math.ceil(MORE_DATA * pool / 2**20) * 2**20
-    options = [_more_data(workload, wanted) for workload in fitting]
+    options = [_more_data(workload, _more_than(pool)) for workload in fitting]
     data = ", ".join(f"{workload} {whole_mebibytes(workload.data_set_bytes)} of tables" for workload in fitting)
     more = " and ".join(dict.fromkeys(options))
     return (
@@ -107,5 +159,5 @@ def data_line(workloads: Sequence[Workload], pool: int) -> str:
 def _more_data(workload: Workload, wanted: int) -> str:
     """What gives a workload ``wanted`` bytes of data: an option, or rows of the user."""
     if isinstance(workload, TPCC):
-        return f"--warehouses {math.ceil(wanted / TPCC().data_set_bytes)}"
+        return f"--warehouses {_warehouses(wanted)}"
     return f"more rows in {workload.read.name}" if isinstance(workload, SQLFiles) else f"--size {memory_text(wanted)}"

@@ -209,7 +209,7 @@ def compared(tmp_path_factory):
     old, new = (f"innodb_flush_log_at_trx_commit = {value}" for value in (1, 2))
     files = two_files(place, f"{old}\nport = 3306", new + same)
     program, results = alone(place / "bin", SHORT_COMPARISON), place / "results"
-    words = ["compare", *files, "--workload=sysbench:oltp_point_select", "--threads=1", "--seconds=30"]
+    words = ["compare", *files, "--workload=sysbench:oltp_point_select", "--size=2M", "--threads=1", "--seconds=30"]
     words += [f"--results={results}", f"--trace={place / 'trace.json'}"]
     return Compared(words, program, results, dbcluster(*words, seconds=300, program=program))
 
@@ -232,6 +232,9 @@ def test_two_files_are_compared_on_real_servers(compared):
     assert [(test.test, test.outcome) for test in run.tests] == [
         ("dbcluster compare::sysbench oltp_point_select t1", outcomes[done.returncode])
     ]
+    assert {text for claim in schema.read_claims(results) for text in claim.data.values()} <= {
+        "8 tables of 1008 rows, about 2 MiB"
+    }
     claimed = [(claim.kind, claim.metric) for claim in schema.read_claims(results)]
     first = [("no_slower_than", "goodput"), ("differs", "goodput")]
     assert claimed[:2] == first or done.returncode == 4  # without a round there is no record

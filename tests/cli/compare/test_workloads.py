@@ -16,10 +16,19 @@ from tests.support.facts import missing
 from tests.workloads.sql.directories import directory
 
 
+def given(*names, **changes):
+    """The options for workloads and their data."""
+    return argparse.Namespace(**{"workload": list(names), "threads": None, "size": None, "warehouses": None, **changes})
+
+
 def scaled(*names, **changes):
     """The workloads of options for their data."""
-    usual = {"workload": list(names), "threads": None, "size": None, "warehouses": None}
-    return workloads.workloads_of(argparse.Namespace(**{**usual, **changes}))
+    return workloads.workloads_of(given(*names, **changes))
+
+
+def with_pools(*pools):
+    """Variants with these buffer pools; None for the default of the server."""
+    return [types.SimpleNamespace(options={"innodb_buffer_pool_size": pool} if pool else {}) for pool in pools]
 
 
 def test_the_data_of_each_workload_have_an_option():
@@ -99,7 +108,36 @@ def test_own_data_that_fit_get_the_advice_to_add_rows(tmp_path):
 )
 def test_the_larger_buffer_pool_of_both_variants_counts(pools, shown):
     """A server without the option has 128 MiB."""
-    variants = [types.SimpleNamespace(options={"innodb_buffer_pool_size": pool} if pool else {}) for pool in pools]
-    line = workloads.fitting_line(scaled(), variants)
+    line = workloads.fitting_line(scaled(), with_pools(*pools))
 
     assert (f"a buffer pool of {shown}:" in line) if shown else line == ""
+
+
+@pytest.mark.parametrize(
+    ("pools", "data"),
+    [
+        (["16M", "64M"], [95, 190]),
+        ([None, "256M"], [383, 476]),
+        (["1G", "64M"], [24, 95]),
+        (["64M", "64M"], [24, 95]),
+        (["128M", None], [24, 95]),
+    ],
+    ids=["both", "one", "large", "equal", "the default"],
+)
+def test_different_buffer_pools_get_more_data_than_the_larger_one(pools, data):
+    """If both are equal, or the data would be large, the usual data stay."""
+    made = workloads.beyond_pools(scaled(), with_pools(*pools), given())
+
+    assert [one.data_set_bytes // 2**20 for one in made] == data
+
+
+def test_an_option_for_the_data_counts_before_the_buffer_pools():
+    """Each option is for its own workload; other workloads have no option."""
+    pools, options = with_pools("16M", "256M"), {"size": "4M", "warehouses": 1}
+    names = ("sysbench:oltp_read_write", "tpcc", "mysqlslap:key")
+    made = workloads.beyond_pools(scaled(*names, **options), pools, given(*names, **options))
+    larger = workloads.beyond_pools(scaled(*names, size="4M"), pools, given(*names, size="4M"))
+
+    assert made == scaled(*names, **options)
+    assert [larger[0], larger[2]] == [made[0], made[2]]
+    assert larger[1] == TPCC(warehouses=5)
