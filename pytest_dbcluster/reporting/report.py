@@ -29,7 +29,7 @@ from pytest_dbcluster.reporting.results_directory import Results
 from pytest_dbcluster.reporting.resume import earlier
 from pytest_dbcluster.reporting.resume.earlier import Key, curve_key_of, curve_key_of_line, key_of_line
 from pytest_dbcluster.reporting.sinks import COMMA, Relay, Sink
-from pytest_dbcluster.reporting.tables import closing, curves, joint_error, matrix
+from pytest_dbcluster.reporting.tables import closing, curves, joint_error, less_durable, matrix
 from pytest_dbcluster.system.tracing import recorder, time_spent
 from pytest_dbcluster.system.tracing.recorder import span
 
@@ -212,6 +212,7 @@ class Report(Sink):
         overridden = [
             *errors.merge_names(dict.fromkeys(overridden)),
             *self._settle_earlier(),
+            *less_durable.lines(self.records),
             *closing.to_calibrate(self.records),
         ]
         made = self._results.finish(self.records, overridden, self.curves, self._matrix(), self._tests())

@@ -66,6 +66,17 @@ def test_a_claim_has_the_same_id_on_each_release(pytester, suite):
     assert (spec["topology"], spec["nodes"], spec["options"]) == ("galera", 3, {"lock_wait_timeout": "40"})
 
 
+def test_a_run_ends_with_what_the_faster_variant_gives_up(pytester, suite):
+    """The terminal and the summary name the weaker setting once, after all claims."""
+    suite(CLAIMS)
+
+    result = pytester.runpytest_inprocess(*conftests.PLAIN, "--db-seed=5")
+    line = "less durable: other has innodb_flush_log_at_trx_commit=2 (galera3: 1); a crash can lose its last commits"
+
+    assert result.outlines.count(line) == 1
+    assert (pytester.path / "reports" / "latest" / "summary.md").read_text().count(line) == 1
+
+
 def test_the_command_that_repeats_a_claim_works_on_any_machine(pytester, suite):
     """It names no directory of this one, and says where a path has to be filled in."""
     suite(CLAIMS)

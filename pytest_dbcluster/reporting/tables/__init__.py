@@ -8,6 +8,7 @@
 - ``no_worse``: the sentence and the rows of ``dbcluster compare``.
 - ``parts``: the transactions and statements of a workload, in the rounds of a claim.
 - ``joint_error``: the chance that any claim of a run is wrong.
+- ``less_durable``: which of the faster variants guarantee less after a commit.
 - ``layout``: aligns and wraps a ``TableBlock`` for a terminal, or writes it as Markdown.
 """
 
@@ -18,6 +19,7 @@ __all__ = [
     "interval_bar",
     "joint_error",
     "layout",
+    "less_durable",
     "matrix",
     "no_worse",
     "parts",
