@@ -6,6 +6,7 @@ The tables go to the workload's database, on servers that lack those databases a
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import re
 from collections.abc import Iterator
@@ -115,7 +116,8 @@ def _read_table(shown: str, number: int, line: bytes, lines: Iterator[tuple[int,
         _, line = next(lines, (0, b";"))
         text += line
     source = SQLText(shown, text.decode("utf-8", "replace"), (number, 1))
-    return schema.created_tables(source)
+    whole = source.text.strip() if len(text) < LONGEST else ""
+    return [dataclasses.replace(table, statement=whole.rstrip(";")) for table in schema.created_tables(source)]
 
 
 def _name(found: re.Match[bytes]) -> str:

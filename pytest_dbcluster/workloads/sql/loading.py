@@ -47,18 +47,26 @@ class Loader:
         self._sql.query(f"USE `{self._manifest.database}`")
         self._sql.run(SESSION)
 
-    def load(self, check: Callable[[Collection[str]], None], check_schema: Callable[[], None]) -> None:
+    def load(
+        self,
+        check: Callable[[Collection[str]], None],
+        check_schema: Callable[[], None],
+        check_dump: Callable[[], None],
+    ) -> None:
         """Run the schema, the data, and what follows. Raises ConfigError with file and line.
 
         - check: raises an error for tables that do not fit. It is called with the names of new tables, before any of
           their rows are sent.
         - check_schema: raises an error for what does not fit the schema. It is called after the schema, before rows.
+        - check_dump: the same for the tables of a dump without a schema. Other objects of the dump are not there yet.
         """
         manifest = self._manifest
         if manifest.schema:
             self.run_file(manifest.schema, check)
             check(self._read.tables)
             check_schema()
+        else:
+            self._try_tables(check_dump)
         if manifest.data_are_sql:
             self.run_file(manifest.data, check)
         for file in self._read.table_files:
@@ -67,6 +75,25 @@ class Loader:
             self._generate()
         for name in manifest.after_load:
             self.run_file(name)
+
+    def _try_tables(self, check: Callable[[], None]) -> None:
+        """Make the tables of a dump without rows, call ``check``, and remove them.
+
+        If the server refuses a table, it checks nothing, because the load shows the error with its place.
+        """
+        database, made = self._manifest.database, [table.statement for table in self._read.created if table.statement]
+        if not made:
+            return
+        try:
+            self._sql.run([DUMP_MODE, *made])
+        except SQLError as error:
+            if error.lost:
+                raise
+        else:
+            check()
+        self._sql.run([f"DROP DATABASE `{database}`", f"CREATE DATABASE `{database}`"])
+        self._sql.close()  # with the settings of a dump
+        self._begin()
 
     def run_file(self, name: str, check: Callable[[Collection[str]], None] = lambda names: None) -> None:
         """Run a file of SQL of any size: a dump as it is, any other file with the values of variables."""

@@ -33,6 +33,9 @@ class CreatedTable:
     keyed: bool | None
     """Whether it has a primary key; None if the text does not show it."""
 
+    statement: str = ""
+    """Its CREATE TABLE in a dump; empty in other files, and if a later statement changes the table."""
+
 
 def refuse_databases(source: SQLText) -> None:
     """Raise ConfigError if the text of a statement is one about databases."""
@@ -85,7 +88,7 @@ def created_tables(source: SQLText, before: Sequence[CreatedTable] = ()) -> list
             found[table.name] = table
         elif words[:2] == ["ALTER", "TABLE"] and telling[2:] and telling[2].name in found:
             name = telling[2].name
-            found[name] = dataclasses.replace(found[name], engine="", keyed=None)
+            found[name] = dataclasses.replace(found[name], engine="", keyed=None, statement="")
     return list(found.values())
 
 

@@ -189,28 +189,30 @@ class SQLFiles(DriverWorkload):
     def _load(self, setting: Setting, node: Node) -> None:
         """Run the schema and the data on one node."""
         from pytest_dbcluster.clusters.servers.connection import Connection
-        from pytest_dbcluster.workloads.sql import loading
+        from pytest_dbcluster.workloads.sql import loading, statement_check
 
         connection = Connection(node.name, node.endpoint, look=node.look)
         try:
             loading.Loader(self.read, connection).load(
                 lambda names: tables.refuse_unfit(setting.cluster, self.database, names),
                 lambda: self._check_statements(setting, node),
+                lambda: self._check_statements(setting, node, statement_check.LASTING),
             )
         finally:
             connection.close()
 
-    def _check_statements(self, setting: Setting, node: Node) -> None:
-        """Let the server check each statement after the schema, before rows are loaded. Raises ConfigError.
+    def _check_statements(self, setting: Setting, node: Node, numbers: Sequence[int] = ()) -> None:
+        """Let the server check each statement before rows are loaded. Raises ConfigError.
 
-        If files of SQL follow, they may make what a statement needs. Then the error is only shown.
+        If files of SQL follow, they may make what a statement needs. Then the error is only shown, except with
+        ``numbers``, which are those of errors that last.
         """
         from pytest_dbcluster.workloads.sql import statement_check
 
         try:
-            statement_check.check(node, self.database, self.read.scripts, self.read.manifest.variables)
+            statement_check.check(node, self.database, self.read.scripts, self.read.manifest.variables, numbers)
         except ConfigError as error:
-            if not self.read.later_sql:
+            if numbers or not self.read.later_sql:
                 raise
             later = " and ".join(self.read.later_sql)
             setting.progress(f"{self}: {error}; after {later} the server checks it again")

@@ -173,6 +173,31 @@ def test_the_triggers_of_a_dump_work(setting, tmp_path):
     ]
 
 
+def test_a_wrong_column_is_found_before_the_rows_of_a_dump(setting, tmp_path):
+    """The CREATE TABLE statements of the dump tell it, in the place of a schema; no row was loaded."""
+    files = {"dump.sql": dumped(setting), "browse.sql": "SELECT name FROM seen;\nSELECT wrds FROM many;\n"}
+
+    with pytest.raises(ConfigError, match=r"^shop/browse\.sql:2:1: error 1054: Unknown column 'wrds' in "):
+        populated(setting, tmp_path, files)
+    assert setting.cluster.nodes[0].query("SELECT COUNT(*) FROM dbcluster_shop.many") == [(0,)]
+
+
+def test_what_else_a_dump_makes_may_be_used(setting, tmp_path):
+    """Views, routines and later columns are not there before the rows, and that is no error."""
+    files = {
+        "dump.sql": dumped(setting, "--routines"),
+        "more.sql": "ALTER TABLE many ADD price INT NOT NULL DEFAULT 5;",
+        "workload.toml": 'after_load = ["more.sql"]\nreset = "none"\n',
+        "browse.sql": "SELECT name FROM seen;\nSELECT price FROM many LIMIT 1;\n",
+        "add.sql": "CALL adds(NULL);\n",
+    }
+    workload = SQLFiles(directory(tmp_path / "shop", {**BARE, **files}), threads=1, seconds=0.1)
+    workload.prepare(setting)
+
+    assert sums(setting, workload.database)[:-1] == sums(setting, ORIGIN)[:-1]  # the last table has one more column
+    assert setting.cluster.nodes[0].query(f"SELECT MAX(price) FROM {workload.database}.many") == [(5,)]
+
+
 def test_an_error_of_the_server_names_the_line(setting, tmp_path):
     """The line of the file after it was decompressed."""
     text = dumped(setting).replace(b"INSERT INTO `many` VALUES", b"INSERT INTO `mny` VALUES")

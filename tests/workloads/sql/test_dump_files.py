@@ -143,6 +143,15 @@ def test_a_dump_that_was_cut_is_refused_beside_a_schema(tmp_path):
         SQLFiles(directory(tmp_path / "shop", {**BARE, **files}))
 
 
+def test_a_table_has_its_statement_unless_it_is_changed_later(written):
+    """So the server can make it without its rows."""
+    items, _, marks = dump.created_tables(written(HEAD + TABLES + TAIL), "shop/dump.sql")
+
+    assert items.statement.startswith("CREATE TABLE `items` (")
+    assert items.statement.endswith(") ENGINE=InnoDB DEFAULT CHARSET=utf8mb4")
+    assert marks.statement == ""
+
+
 @pytest.mark.parametrize("name", NAMES[1:])
 def test_a_compressed_file_that_was_cut_is_refused(written, name):
     """And one that only has the name of one."""
