@@ -88,6 +88,14 @@ def test_a_load_must_have_a_server(event, kind, only_writer, leaves):
     assert event.leaves_load(spec, topology(kind), only_writer=only_writer) is leaves
 
 
+def test_a_killed_node_without_others_leaves_no_server():
+    """It starts after the load, because the topology elects its writers; no endpoint is left meanwhile."""
+    lone = ClusterSpec("galera", nodes=1)
+
+    assert not Kill("writer").leaves_load(lone, topology("galera"), only_writer=False)
+    assert Kill("writer", restart="after eviction").leaves_load(lone, topology("galera"), only_writer=False)
+
+
 def test_a_killed_server_starts_again(briefly):
     """The exit status is the signal's, and the server answers afterwards."""
     cluster = briefly("standalone")

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from pytest_dbcluster import wait
 from pytest_dbcluster.clusters.events import event
-from pytest_dbcluster.clusters.events.event import ENDED_SECONDS, Event, Happened
-from pytest_dbcluster.clusters.events.roles.promote import Promote, check_then
+from pytest_dbcluster.clusters.events.event import ENDED_SECONDS, Happened
+from pytest_dbcluster.clusters.events.roles.loss import Loss
+from pytest_dbcluster.clusters.events.roles.promote import Promote
 from pytest_dbcluster.clusters.topology import RestartsAtOnce, Topology
 from pytest_dbcluster.errors import ConfigError, NotReady
 
@@ -24,7 +25,7 @@ AT_ONCE, AFTER_EVICTION = "at once", "after eviction"
 
 
 @dataclasses.dataclass(frozen=True)
-class Kill(Event):
+class Kill(Loss):
     """End a server's process with SIGKILL, as a crash does. Its host and its files stay."""
 
     node: str = event.WRITER
@@ -47,7 +48,7 @@ class Kill(Event):
 
     def check(self, spec: ClusterSpec, topology: Topology) -> None:
         """Raise ConfigError for a node that the cluster does not have."""
-        event.check_node(self.node, f"Kill({self.node!r})", spec, topology)
+        self.check_loss(f"Kill({self.node!r})", spec, topology)
         if self.restart not in (AT_ONCE, AFTER_EVICTION, None) and self.restart is not False:
             raise ConfigError(
                 f'Kill(restart={self.restart!r}): it accepts "{AT_ONCE}", "{AFTER_EVICTION}", False or None'
@@ -57,22 +58,12 @@ class Kill(Event):
                 f'Kill(restart="{AT_ONCE}") on {spec}: a {spec.topology} refuses a node that it still counts; use '
                 f'"{AFTER_EVICTION}"'
             )
-        if self.then is not None:
-            if self.restart:
-                raise ConfigError(f"Kill(restart={self.restart!r}, then={self.then}): the server starts after the load")
-            check_then(self.then, f"Kill({self.node!r})", self.node, spec, topology)
+        if self.then is not None and self.restart:
+            raise ConfigError(f"Kill(restart={self.restart!r}, then={self.then}): the server starts after the load")
 
-    def moves_writes(self, topology: Topology) -> bool:
-        """Whether another node accepts the writes: it is elected or promoted."""
-        return topology.elects_writers or self.then is not None
-
-    def leaves_load(self, spec: ClusterSpec, topology: Topology, *, only_writer: bool) -> bool:
-        """Not if the only endpoint of the load is gone until the load ends."""
-        if self.then:  # clients follow the new primary
-            return True
-        hits = self.node in (event.WRITER, "node1")
-        restarts = not topology.elects_writers if self.restart is None else bool(self.restart)
-        return not hits or restarts or (topology.elects_writers and not only_writer)
+    def returns(self, topology: Topology) -> bool:
+        """Whether the server starts again while the load runs."""
+        return not topology.elects_writers if self.restart is None else bool(self.restart)
 
     def act(self, cluster: Cluster) -> Happened:
         """Kill the server. The proof is the signal in its exit status, and that its peers no longer count it.
@@ -96,9 +87,7 @@ class Kill(Event):
         """Start the server again, if it did not start under load. A former primary becomes the primary again."""
         node = event.target(happened.node, cluster)
         returned = super().restore(cluster, happened) if node.running else event.rejoin(node, cluster)
-        if self.then:
-            happened.mark("whole")
-            self.then.restore(node, cluster)
+        self.give_back(node, cluster, happened)
         return returned
 
 

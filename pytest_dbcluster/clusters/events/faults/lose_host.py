@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from pytest_dbcluster import wait
 from pytest_dbcluster.clusters.events import event, powers
-from pytest_dbcluster.clusters.events.event import ENDED_SECONDS, Event, Happened
-from pytest_dbcluster.clusters.events.roles.promote import Promote, check_then
+from pytest_dbcluster.clusters.events.event import ENDED_SECONDS, Happened
+from pytest_dbcluster.clusters.events.roles.loss import Loss
+from pytest_dbcluster.clusters.events.roles.promote import Promote
 from pytest_dbcluster.errors import NotReady
 from pytest_dbcluster.hosts.host import Falls, Partitions
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @dataclasses.dataclass(frozen=True)
-class LoseHost(Event):
+class LoseHost(Loss):
     """Cut the host of a server off from all others, then kill its programs. It is back after the load has ended.
 
     So nothing leaves the host any more: neither what its kernel has in its sockets, nor the end of its connections.
@@ -42,25 +43,11 @@ class LoseHost(Event):
 
     def check(self, spec: ClusterSpec, topology: Topology) -> None:
         """Raise ConfigError for a node that the cluster does not have."""
-        name = f"LoseHost({self.node!r})"
-        event.check_node(self.node, name, spec, topology)
-        if self.then is not None:
-            check_then(self.then, name, self.node, spec, topology)
+        self.check_loss(f"LoseHost({self.node!r})", spec, topology)
 
     def check_hosts(self, spec: ClusterSpec, provisioner: Provisioner) -> None:
         """Raise ConfigError for hosts that cannot be cut off."""
         powers.require(Partitions, f"LoseHost({self.node!r})", spec, provisioner)
-
-    def moves_writes(self, topology: Topology) -> bool:
-        """Whether another node accepts the writes: it is elected or promoted."""
-        return topology.elects_writers or self.then is not None
-
-    def leaves_load(self, spec: ClusterSpec, topology: Topology, *, only_writer: bool) -> bool:
-        """Not if the only endpoint of the load is gone."""
-        if self.then:  # clients follow the new primary
-            return True
-        hits = self.node in (event.WRITER, "node1")
-        return not hits or (topology.elects_writers and not only_writer and spec.nodes > 1)
 
     def act(self, cluster: Cluster) -> Happened:
         """Lose the host. The proof is that nothing reaches it, that its server has ended, and its peers' view."""
@@ -92,9 +79,7 @@ class LoseHost(Event):
         if isinstance(node.host, Partitions) and not node.running:
             node.host.heal()
         returned = event.come_back(node, cluster)
-        if self.then:
-            happened.mark("whole")
-            self.then.restore(node, cluster)
+        self.give_back(node, cluster, happened)
         return returned
 
 
