@@ -21,6 +21,17 @@ FLUSH = (TUTORIAL / "galera-flush.md").read_text()
 README = (TUTORIAL.parents[1] / "README.md").read_text()
 
 
+# What a reader has: a package without the pages of a checkout, no calibration, and a terminal as wide as the samples.
+INSTALLED = """
+from pytest_dbcluster import reasons
+from pytest_dbcluster.testbed import calibrations
+
+reasons.IN_CHECKOUT = ()
+calibrations.read = calibrations.Calibration
+"""
+TERMINAL = {"COLUMNS": "100", "LC_ALL": "C.UTF-8", "PYTHONUTF8": "1"}
+
+
 def section(title):
     """The text below a heading of the first page."""
     return FIRST.split(f"## {title}\n")[1].split("\n## ")[0]
@@ -31,28 +42,34 @@ def block(text, language):
     return re.search(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)[1]
 
 
+def shape(line):
+    """A line without what differs between two runs: figures, the bar of an interval, and the width of columns."""
+    return " ".join(re.sub(r"(\d[\d.]*|\.\d+|inf)x?", "#", re.sub(r"\s(1/\d+\s|report: ).*", "", line)).split())
+
+
 @pytest.fixture(scope="module")
 def project(tmp_path_factory):
     """The project that the tutorial makes; its rounds are those of users, because shorter ones decide a guard later."""
     made = tmp_path_factory.mktemp("tutorial") / "my_project"
     done = dbcluster("init", str(made))
     assert done.returncode == 0, done.stderr
-    (made / "conftest.py").write_text(conftests.OWN_MACHINE + conftests.NO_CHARTS)
+    (made / "conftest.py").write_text(conftests.OWN_MACHINE + conftests.NO_CHARTS + INSTALLED)
     return made
 
 
 @pytest.mark.parametrize(
-    ("title", "code", "outcomes", "differs"),
+    ("title", "code", "outcomes", "differs", "told"),
     [
-        ("Ask", 0, {"holds"}, "innodb_flush_log_at_trx_commit: 1 -> 2"),
-        ("See a claim fail", 1, {"refuted"}, "innodb_flush_log_at_trx_commit: 2 -> 1"),
-        ("See a claim without an answer", 0, {"inconclusive"}, "lock_wait_timeout: "),
+        ("Ask", 0, {"holds"}, "innodb_flush_log_at_trx_commit: 1 -> 2", None),
+        ("See a claim fail", 1, {"refuted"}, "innodb_flush_log_at_trx_commit: 2 -> 1", None),
+        ("See a claim without an answer", 0, {"inconclusive"}, "lock_wait_timeout: ", 3),
     ],
 )
-def test_each_step_ends_as_the_tutorial_says(project, title, code, outcomes, differs):
-    """The reader saves the file, types the command, and sees this outcome and this exit code.
+def test_each_step_ends_as_the_tutorial_says(project, title, code, outcomes, differs, told):
+    """The reader saves the file, types the command, and sees this outcome, this exit code and the lines of the sample.
 
     The first step is the project that `dbcluster init` writes: it measures real servers as it stands, with its my.cnf.
+    Why a claim stays open, and what would decide it, depends on its rounds: the last sample counts up to there.
     """
     text = section(title)
     if saved := re.search(r"Save this as `([^`]+)`", text):
@@ -60,11 +77,12 @@ def test_each_step_ends_as_the_tutorial_says(project, title, code, outcomes, dif
     program, *words = shlex.split(block(text, "sh"))
     words += [] if saved else ["test_performance.py"]  # the other steps have written theirs beside it
     plain = ["-p", "no:cacheprovider", "-p", "no:hypothesispytest"]
+    environment = {**os.environ, **TERMINAL, "DBCLUSTER_DATA_DIR": str(project / "runs")}
     for again in ([], ["--db-resume"], ["--db-resume"]):  # on a busy machine a reader repeats an open claim
         done = subprocess.run(
             [sys.executable, "-m", program, *plain, *words, *again],
             cwd=project,
-            env={**os.environ, "DBCLUSTER_DATA_DIR": str(project / "runs")},
+            env=environment,
             capture_output=True,
             text=True,
             check=False,
@@ -75,6 +93,9 @@ def test_each_step_ends_as_the_tutorial_says(project, title, code, outcomes, dif
 
     assert done.returncode == code, done.stdout + done.stderr
     assert found == outcomes
+    printed = " ".join(map(shape, done.stdout.splitlines()))
+    sample = list(filter(None, map(shape, block(text, "text").splitlines())))[:told]
+    assert [line for line in sample if line not in printed] == [], done.stdout
     assert differs in (project / "reports" / "latest" / "claims.jsonl").read_text()
 
 

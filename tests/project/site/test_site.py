@@ -258,6 +258,17 @@ def test_a_quoted_message_is_one_that_the_code_makes():
     assert quoted in (ROOT / "tests" / "golden" / "verdicts.txt").read_text()
 
 
+@pytest.mark.parametrize("page", ["explanation/what-a-verdict-promises.md", "how-to/read-a-report.md"])
+def test_a_quoted_sum_of_errors_is_one_that_a_run_prints(page):
+    """The line about all claims of a run, or its part about claims that are not covered, is that of a golden file."""
+    text = (DOCS / page).read_text()
+    quoted = re.findall(r"^\d+ claims: .*$|(?<=`)not covered: [^`]+", text, re.MULTILINE)
+    golden = (ROOT / "tests" / "golden" / "terminal_claims.txt").read_text()
+
+    assert quoted
+    assert [line for line in quoted if line not in golden] == []
+
+
 def title(path):
     """The title of a page, also if that stands in an included file; in lower case at its beginning."""
     text = path.read_text()
