@@ -40,7 +40,7 @@ EVICTED_SECONDS, BOOTSTRAP_SECONDS = 60.0, 120.0
 # https://galeracluster.com/library/documentation/galera-parameters.html
 KEEPALIVE, FOLLOWS = "evs.keepalive_period", "evs.causal_keepalive_period"  # the default of the second is the first
 FORMING: Mapping[str, str] = {"evs.join_retrans_period": "PT0.2S", KEEPALIVE: "PT0.2S"}
-# Less than a third of it is the longest keepalive that Galera accepts: with a short one during the start alone, a my.cnf
+# Galera accepts a keepalive below a third of it. With a short one during the start alone, a my.cnf
 # that the server refuses would be noticed only when a node starts again.
 SUSPECT = "evs.suspect_timeout"
 USUAL_PERIOD, USUAL_SECONDS = "PT1S", "1"  # the usual value of both

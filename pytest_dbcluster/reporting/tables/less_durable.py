@@ -25,7 +25,7 @@ def _syncs(value: str) -> float:
 
 
 def _protocol(value: str) -> float:
-    """The standby has a commit on its disk with C, in its memory with B, and perhaps not yet with A."""
+    """With C the standby has a commit on its disk, with B in its memory, with A perhaps not yet."""
     return {"A": 0.0, "B": 1.0, "C": 2.0}.get(value.upper(), math.nan)
 
 

@@ -292,7 +292,7 @@ def sentence(compared: Sequence[ComparedWorkload], names: tuple[str, ...]) -> st
     text = ENDS[result].format(baseline=names[0], candidate=names[1])
     if result is Result.NO_WORSE:
         return f"{text}: {'; '.join(map(_in_words, compared))}"
-    named = ", ".join(f"{item.workload}{_excluded(item)}" for item in compared if item.result is result)
+    named = ", ".join(f"{item.workload}{_exclusion(item)}" for item in compared if item.result is result)
     return f"{text}: {named}"
 
 
@@ -300,7 +300,7 @@ def _no_difference(margin: float) -> str:
     return f"no difference of {math.ceil(round(1000 * margin, 6)) / 10:g} % or more"
 
 
-def _excluded(item: ComparedWorkload) -> str:
+def _exclusion(item: ComparedWorkload) -> str:
     """How large a difference an open answer still excludes, ``(at most 30 % slower, at most 1.34x as fast)``.
 
     It comes from the interval after all rounds. Empty for another result, without such an interval, and if this machine

@@ -125,7 +125,7 @@ def test_a_timer_that_a_user_has_set_is_left_alone(nodes, option):
 
 def test_a_suspect_timeout_without_its_keepalive_is_refused_at_the_first_start(bring):
     """By the server, as on the user's machine: a keepalive of 1 s, the default, is too long for 2 s."""
-    with pytest.raises(NodeDied, match="evs.keepalive_period"):
+    with pytest.raises(NodeDied, match=r"evs\.keepalive_period"):
         bring("galera", 2, wsrep_provider_options="evs.suspect_timeout=PT2S")
 
 
