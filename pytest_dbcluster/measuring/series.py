@@ -19,11 +19,11 @@ from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.formatting import quantity
 from pytest_dbcluster.measuring.question import Question
 from pytest_dbcluster.rounds import counters
+from pytest_dbcluster.rounds.round import Round
 
 if TYPE_CHECKING:
     from pytest_dbcluster.measuring.answer import Answer
     from pytest_dbcluster.measuring.measurement import Measurement
-    from pytest_dbcluster.rounds.round import Round
 
 COMPARISON_PAIRS = 20  # the maximum that ``against`` draws
 
