@@ -207,16 +207,20 @@ class Kind(abc.ABC):
             return f"{UNDECIDED}whether {self.says(claim, names, metric, unit)}"
         return self.says(claim, names, metric, unit, true=outcome is Outcome.HOLDS)
 
-    def headline(self, ratio: str, names: Sequence[str], metric: str, unit: str, *, holds: bool) -> str:
+    def headline(self, ratio: str, names: Sequence[str], metric: str, unit: str, *, holds: bool, count: int) -> str:
         """The answer of a decided claim with its ratio; empty if it would be too long for a line.
 
-        names: of all variants, the candidate first.
+        names: of all variants, the candidate first. count: of the pairs or repetitions.
         """
         return f"{names[0]} is {ratio} as fast as {names[1]}{by_metric(metric, unit)}"
 
     def figure(self, ratio: str) -> str:
         """The ratio with what it is; empty if the headline has it."""
         return ""
+
+    def of_level(self, level: str, interval: str) -> str:
+        """An interval beside a headline, ``99.9 %: 6.04 .. 6.26 s``."""
+        return f"{level}: {interval}"
 
 
 @dataclass(frozen=True)

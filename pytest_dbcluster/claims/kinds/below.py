@@ -60,7 +60,7 @@ class Below(RepetitionKind):
         is_ = "is" if true else "is not"
         return f"{metric} of {names[0]} {is_} below {self.bound_text(claim.margin)} in {often} of the events"
 
-    def headline(self, ratio: str, names: Sequence[str], metric: str, unit: str, *, holds: bool) -> str:
+    def headline(self, ratio: str, names: Sequence[str], metric: str, unit: str, *, holds: bool, count: int) -> str:
         """``stall of galera3 is 6.12 s``."""
         return f"{metric} of {names[0]} is {ratio}"
 

@@ -50,7 +50,7 @@ class Fades(Kind):
         of = by_metric(metric, unit)
         return f"{names[3]} {verb} against {names[2]} than {names[1]} against {names[0]}{by}{of}"
 
-    def headline(self, ratio: str, names: Sequence[str], metric: str, unit: str, *, holds: bool) -> str:
+    def headline(self, ratio: str, names: Sequence[str], metric: str, unit: str, *, holds: bool, count: int) -> str:
         """``many_far loses less than one_far``: four names are too many for a line of a terminal."""
         verb = "loses" if holds else "does not lose"
         return f"{names[0]} {verb} less than {names[2]}{by_metric(metric, unit)}"

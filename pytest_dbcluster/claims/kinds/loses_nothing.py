@@ -38,9 +38,11 @@ class LosesNothing(ProportionKind):
         """``galera3 loses no acknowledged transaction``."""
         return f"{names[0]} loses {'no acknowledged transaction' if true else 'acknowledged transactions'}"
 
-    def headline(self, ratio: str, names: Sequence[str], metric: str, unit: str, *, holds: bool) -> str:
-        """``galera3 loses transactions in 0 % of the events``."""
-        return f"{names[0]} loses transactions in {ratio}"
+    def headline(self, ratio: str, names: Sequence[str], metric: str, unit: str, *, holds: bool, count: int) -> str:
+        """``galera3 loses no acknowledged transaction in 6 of 6 repetitions``."""
+        if holds:
+            return f"{names[0]} loses no acknowledged transaction in {count} of {count} repetitions"
+        return f"{names[0]} loses acknowledged transactions: {ratio}"
 
 
 loses_nothing = register(LosesNothing())

@@ -34,7 +34,7 @@ class Lower(Kind):
         arguments = [f'"{metric}"', f"than={names[1]}", *self.keywords(claim, metric, usual=metric)]
         return f"{names[0]}.{self.name}({', '.join(arguments)})"
 
-    def headline(self, ratio: str, names: Sequence[str], metric: str, unit: str, *, holds: bool) -> str:
+    def headline(self, ratio: str, names: Sequence[str], metric: str, unit: str, *, holds: bool, count: int) -> str:
         """``fsyncs of flush_2 is 0.01x that of default``."""
         return f"{metric} of {names[0]} is {ratio} that of {names[1]}"
 

@@ -48,7 +48,7 @@ class Ordered(Kind):
         each = f"{'' if true else 'not '}each of {', '.join(names)}"
         return f"{each} is faster than the one before it{by}{by_metric(metric, unit)}"
 
-    def headline(self, ratio: str, names: Sequence[str], metric: str, unit: str, *, holds: bool) -> str:
+    def headline(self, ratio: str, names: Sequence[str], metric: str, unit: str, *, holds: bool, count: int) -> str:
         """None: the call names all variants."""
         return ""
 

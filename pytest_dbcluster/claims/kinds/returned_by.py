@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pytest_dbcluster import formatting
 from pytest_dbcluster.claims.claim import Claim, register
 from pytest_dbcluster.claims.repetitions.proportion import ProportionKind
 from pytest_dbcluster.claims.repetitions.samples import Repetitions
@@ -30,11 +29,6 @@ class ReturnedBy(ProportionKind):
             return "each node came back in this way"
         return "; ".join(f"repetition {place + 1}: {own.texts[place]}" for place in exceptions)
 
-    def figure_text(self, value: float, limits: Sequence[float]) -> str:
-        """``another way in 0 % of the events``."""
-        shown = super().figure_text(value, limits)
-        return shown if shown == formatting.NOTHING else f"another way in {shown}"
-
     def call(self, claim: Claim, names: tuple[str, ...], metric: str, usual: str) -> str:
         """``galera3.returned_by("IST")``."""
         return f'{names[0]}.{self.name}("{_way(metric)}")'
@@ -43,9 +37,11 @@ class ReturnedBy(ProportionKind):
         """``the node of galera3 returns by IST``."""
         return f"the node of {names[0]} {'returns' if true else 'does not always return'} by {_way(metric)}"
 
-    def headline(self, ratio: str, names: Sequence[str], metric: str, unit: str, *, holds: bool) -> str:
-        """``the node of galera3 returns by IST, another way in 0 % of the events``."""
-        return f"the node of {names[0]} returns by {_way(metric)}, {ratio}"
+    def headline(self, ratio: str, names: Sequence[str], metric: str, unit: str, *, holds: bool, count: int) -> str:
+        """``the node of galera3 returns by IST in 6 of 6 repetitions``."""
+        if holds:
+            return f"the node of {names[0]} returns by {_way(metric)} in {count} of {count} repetitions"
+        return f"the node of {names[0]} does not always return by {_way(metric)}: {ratio}"
 
 
 def _way(metric: str) -> str:

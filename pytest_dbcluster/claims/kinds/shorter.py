@@ -70,7 +70,7 @@ class Shorter(RepetitionKind):
         by = f"more than {self.bound_text(claim.margin)} " if claim.margin else ""
         return f"{metric} of {names[0]} is {'' if true else 'not '}{by}shorter than that of {names[1]}"
 
-    def headline(self, ratio: str, names: Sequence[str], metric: str, unit: str, *, holds: bool) -> str:
+    def headline(self, ratio: str, names: Sequence[str], metric: str, unit: str, *, holds: bool, count: int) -> str:
         """``stall of quick is 2.96 s shorter than that of usual``."""
         return f"{metric} of {names[0]} is {ratio} shorter than that of {names[1]}"
 

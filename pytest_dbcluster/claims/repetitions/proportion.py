@@ -51,8 +51,14 @@ class ProportionKind(RepetitionKind):
         return verdict_of(outcome, claim, len(own), len(found) / len(own), ends, LEVEL, self.why(own, found))
 
     def figure_text(self, value: float, limits: Sequence[float]) -> str:
-        """``0 % of the events``."""
-        return formatting.NOTHING if math.isnan(value) else f"{100 * value:.3g} % of the events"
+        """``a loss in 0 % of the events``."""
+        if math.isnan(value):
+            return formatting.NOTHING
+        return f"{self.an_exception} in {100 * value:.3g} % of the events"
+
+    def of_level(self, level: str, interval: str) -> str:
+        """``95 %: a loss in 0 .. 39 % of the events``."""
+        return f"{level}: {self.an_exception} in {interval} of the events"
 
     def interval_text(self, low: float, high: float, limits: Sequence[float]) -> str:
         """``0 .. 39 %``."""

@@ -57,7 +57,7 @@ def error(verdict: Verdict) -> str:
     if isinstance(kind, ProportionKind):
         share = kind.interval_text(verdict.low, verdict.high, ()).rpartition(" .. ")[2]
         sure = f"with {wording.level(verdict)} confidence{INDEPENDENT}"
-        return f"the chance of {kind.an_exception} is below {share} {sure}"
+        return f"{kind.an_exception} in up to {share} of the events remains possible, {sure}"
     rests = INDEPENDENT if isinstance(kind, RepetitionKind) and kind.independent else ""
     return f"this verdict is wrong at most 1 time in {1 / verdict.alpha:.0f}{rests}"
 

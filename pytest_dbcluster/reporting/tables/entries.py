@@ -102,14 +102,17 @@ def _headline(record: ClaimRecord) -> str:
         return record.text
     ratio, holds = wording.ratio(verdict), verdict.outcome is Outcome.HOLDS
     names, unit = tuple(record.rounds), metrics.unit(record.metric)
-    return verdict.claim.of_kind.headline(ratio, names, record.metric, unit, holds=holds) or record.text
+    return (
+        verdict.claim.of_kind.headline(ratio, names, record.metric, unit, holds=holds, count=verdict.pairs)
+        or record.text
+    )
 
 
 def _details(record: ClaimRecord, low: float, high: float, level: str) -> list[str]:
     """Interval, bound and published ratio, each a short text."""
     verdict = record.verdict
     shown = wording.interval(verdict, (low, high))
-    between = shown if shown == formatting.NO_INTERVAL else f"{level}: {shown}"
+    between = shown if shown == formatting.NO_INTERVAL else verdict.claim.of_kind.of_level(level, shown)
     ratio = wording.ratio(verdict)
     details = []
     if figure := verdict.claim.of_kind.figure(ratio):

@@ -29,7 +29,7 @@ def test_no_loss_has_a_bound_and_is_not_never():
     found = loses_nothing([0.0] * 6)
 
     assert loses_nothing([0.0] * 5) is None
-    assert (found.outcome, wording.estimate(found)) == (Outcome.HOLDS, "0 % of the events (0 .. 39 %)")
+    assert (found.outcome, wording.estimate(found)) == (Outcome.HOLDS, "a loss in 0 % of the events (0 .. 39 %)")
     assert wording.level(found) == "95 %"
 
 
@@ -46,8 +46,8 @@ def test_a_node_that_comes_back_in_another_way_is_named():
 
     assert (found.outcome, found.pairs) == (Outcome.FAILS, 3)
     assert found.reason == "repetition 3: node3 SST"
-    assert wording.estimate(found) == "another way in 33.3 % of the events (1.7 .. 86 %)"
-    assert wording.estimate(returned_by("SST")) == "another way in 100 % of the events (5 .. 100 %)"
+    assert wording.estimate(found) == "another way back in 33.3 % of the events (1.7 .. 86 %)"
+    assert wording.estimate(returned_by("SST")) == "another way back in 100 % of the events (5 .. 100 %)"
     assert event_wording.error(found) == found.reason
 
 
@@ -56,5 +56,22 @@ def test_the_chance_of_another_way_has_a_bound():
     found = returned_by(*["IST"] * 6)
 
     assert returned_by(*["IST"] * 5) is None
-    assert (found.outcome, wording.estimate(found)) == (Outcome.HOLDS, "another way in 0 % of the events (0 .. 39 %)")
-    assert event_wording.error(found).startswith("the chance of another way back is below 39 % with 95 % confidence")
+    assert (found.outcome, wording.estimate(found)) == (
+        Outcome.HOLDS,
+        "another way back in 0 % of the events (0 .. 39 %)",
+    )
+    possible = "another way back in up to 39 % of the events remains possible, with 95 % confidence"
+    assert event_wording.error(found).startswith(possible)
+
+
+def test_the_headline_of_a_proportion_counts_the_repetitions():
+    """A claim that holds says so of each repetition, and the interval names what it is about."""
+    kind, names = kinds.loses_nothing().of_kind, ("galera3",)
+    kept = kind.headline("a loss in 0 % of the events", names, "lost", "", holds=True, count=6)
+    lost = kind.headline("a loss in 50 % of the events", names, "lost", "", holds=False, count=2)
+    back = kinds.returned_by().of_kind.headline("", names, "returned_by:IST", "", holds=True, count=6)
+
+    assert kept == "galera3 loses no acknowledged transaction in 6 of 6 repetitions"
+    assert lost == "galera3 loses acknowledged transactions: a loss in 50 % of the events"
+    assert back == "the node of galera3 returns by IST in 6 of 6 repetitions"
+    assert kind.of_level("95 %", "0 .. 39 %") == "95 %: a loss in 0 .. 39 % of the events"
