@@ -189,17 +189,24 @@ def _result(measured: Round) -> str:
 
 
 def _place(event: RoundProgress, rounds: int = 1, *, brief: bool = False) -> str:
-    """``warm-up``, ``block 1, rounds 7-8 of 8`` (an opening block), or ``pair 6 of at most 160``; from 1.
+    """``warm-up``, ``block 1, rounds 7-8 of 8`` (an opening block), ``pair 6 of at most 160``, ``repetition 3 of 6``.
 
-    rounds: the rounds that the line shows. brief: without the number that comes last.
+    Numbers begin with 1. rounds: the rounds that the line shows. brief: without the number that comes last.
     """
     if event.warm_up:
         return "warm-up"
+    if event.repetitions:
+        numbers = _numbers("repetition", event.repetition, rounds)
+        return numbers if brief else f"{numbers} of {event.repetitions}"
     if event.opening:
-        block, last = f"block {event.round.block + 1}", event.round.position + 1
-        numbers = f"rounds {last - rounds + 1}-{last}" if 1 < rounds <= last else f"round {last}"
-        return block if brief else f"{block}, {numbers} of {event.opening}"
+        block = f"block {event.round.block + 1}"
+        return block if brief else f"{block}, {_numbers('round', event.round.position + 1, rounds)} of {event.opening}"
     return f"pair {event.pair}" if brief or event.cap is None else f"pair {event.pair} of at most {event.cap}"
+
+
+def _numbers(noun: str, last: int, rounds: int) -> str:
+    """``round 8``, or ``rounds 7-8`` for several."""
+    return f"{noun}s {last - rounds + 1}-{last}" if 1 < rounds <= last else f"{noun} {last}"
 
 
 def _progress(event: RoundProgress, rounds: Sequence[tuple[str, str]], gap: str, width: int) -> str:

@@ -226,6 +226,22 @@ def test_rounds_of_an_opening_block_have_its_number():
     assert "  block 8, round 1 of 8  galera3 0.260 s  " in screen.shown[0]
 
 
+def test_repetitions_of_an_event_have_their_number_and_not_that_of_a_pair():
+    """Of all variants together; a log shows those of a turn in one line."""
+    changes = {"ratio": None, "next_look": None, "budget": None, "repetitions": 14, "opening": 14, "last": False}
+    screen = Screen(isatty=True, fullwidth=120)
+    reporter(screen).progress(event(repetition=3, load="tpcc w1 t8, kill other", **changes))
+    assert screen.shown[0] == "  tpcc w1 t8, kill other  repetition 3 of 14  galera3 0.260 s"
+
+    screen = Screen(isatty=False, fullwidth=120)
+    show = reporter(screen)
+    for number, last in ((3, False), (4, True)):
+        show.progress(event(repetition=number, **{**changes, "last": last}))
+    assert screen.shown[0] == "   mysqlslap write c50   repetitions 3-4 of 14   galera3 0.260 s, galera3 0.260 s"
+    show.progress(event(repetition=5, void="the event is not proven", **changes))
+    assert "  mysqlslap write c50  repetition 5 of 14  galera3  void: the event is not proven" in screen.shown
+
+
 def test_a_log_is_thinned_out():
     """After the first pair a log has a line every two seconds, and one at each look."""
     now = [0.0]

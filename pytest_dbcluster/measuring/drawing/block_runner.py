@@ -103,6 +103,8 @@ class BlockRunner:
             warm_up=done.block < 0,
             claim=claim.name,
             opening=len(block.order) if block.length > 1 else 0,
+            repetition=pairs * variants + done.position + 1 if budget is None else 0,
+            repetitions=cap * variants if budget is None else 0,
             ratio=ratio,
             low=low,
             high=high,

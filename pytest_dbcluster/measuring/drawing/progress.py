@@ -49,6 +49,12 @@ class RoundProgress:
     next_look: int | None = None
     """The number of pairs at which the claim is judged next; None after the last look."""
 
+    repetition: int = 0
+    """The number of the repetition of an event, from 1, counted over all variants; 0 for a round of a workload."""
+
+    repetitions: int = 0
+    """The planned number of repetitions of all variants; 0 for a round of a workload."""
+
     last: bool = True
     """Whether the round ends a turn: as many rounds as there are variants."""
 

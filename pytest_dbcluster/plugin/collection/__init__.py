@@ -1,5 +1,6 @@
 """Collection: estimates and checks of tests before they run.
 
+- ``event_calls``: the repetitions of events that the source of a test asks for.
 - ``expected_time``: the expected time of a run, printed before it begins.
 - ``expected_cost``: the maximum cost of the instances of a run.
 - ``past_runs``: the seconds and verdicts of tests in earlier runs, from the history of the run.

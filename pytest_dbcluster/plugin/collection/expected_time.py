@@ -5,7 +5,8 @@ before they run. So a test without the mark ``expected_seconds`` counts as one c
 about 30 pairs decide a claim "no slower than 10 %". 12 pairs show a gain of half or more. Once a claim has chosen the
 length of its rounds, a line of progress corrects its time (``RoundLength.expected``). A test with the mark
 ``budget`` uses the same share of its budget as a claim of the profile's budget. The factor of a profile is the wall
-time of a round / its measured time.
+time of a round / its measured time. A test that calls ``measure.event`` counts by its repetitions: ``event_calls``
+finds them in its source. Once the test runs, its events correct this time (``EventTestbed.announce``).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Any
 
 from pytest_dbcluster.formatting import duration, quantity
 from pytest_dbcluster.plugin import grouping
-from pytest_dbcluster.plugin.collection import budgets
+from pytest_dbcluster.plugin.collection import budgets, event_calls
 from pytest_dbcluster.plugin.settings import BUDGETS
 from pytest_dbcluster.rounds.round_length import EXPECTED_PAIRS
 
@@ -26,6 +27,7 @@ MARK_HELP = f"{MARK}(N): seconds of a measuring test at a round CV of 10 %, for 
 ROUND_SECONDS = 0.5
 FACTORS: Mapping[str, float] = MappingProxyType({"quick": 1.5, "paper": 13.0})
 CLUSTER_START = 4.0  # seconds
+REPETITION_SECONDS = 25.0  # of an event that ends one node; the kind of the event is not known before the test runs
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,6 +61,17 @@ class Expected:
     factor: float
     """Wall time / measured time."""
 
+    events: int = 0
+    """Number of other tests with events."""
+
+    repetitions: int = 0
+    """Number of repetitions of these events."""
+
+    @property
+    def unknown(self) -> int:
+        """Number of tests whose claims count by the model of rounds."""
+        return self.tests - self.known - self.declared - len(self.own) - self.events
+
 
 def estimate(
     items: Sequence[Any],
@@ -78,10 +91,13 @@ def estimate(
     before = [seconds for item in items if (seconds := past(item)) is not None]
     others = [item for item in items if past(item) is None]
     declared = sum(_mark_seconds(item) is not None for item in others)
-    budgeted = [seconds_of(item, profile, own(item)) for item in others if own(item) and _mark_seconds(item) is None]
+    rounds = [item for item in others if _mark_seconds(item) is None and not event_calls.repetitions(item)]
+    budgeted = [seconds_of(item, profile, own(item)) for item in rounds if own(item)]
+    events = [count for item in others if _mark_seconds(item) is None and (count := event_calls.repetitions(item))]
     starts = len({(item.path, str(grouping.params(item).get("db_release"))) for item in others})
     total = sum(before) + sum(seconds_of(item, profile, own(item)) for item in others) + starts * CLUSTER_START
-    return Expected(len(items), len(before), declared, budgeted, skipped, starts, _per_test(profile), total, factor)
+    known = len(items), len(before), declared, budgeted, skipped, starts, _per_test(profile), total, factor
+    return Expected(*known, len(events), sum(events))
 
 
 def _per_test(profile: str) -> float:
@@ -96,6 +112,8 @@ def seconds_of(item: Any, profile: str, own: float | None = None) -> float:
     declared = _mark_seconds(item)
     if declared is not None:
         return declared
+    if count := event_calls.repetitions(item):
+        return count * REPETITION_SECONDS
     usual = BUDGETS.get(profile, BUDGETS["quick"])
     return _per_test(profile) * (own or usual) / usual
 
@@ -110,9 +128,14 @@ def lines(found: Expected, budget: float, own: Sequence[float] = ()) -> list[str
     parts = []
     if found.known:
         parts.append(f"{quantity(found.known, 'test')} from earlier runs")
-    if unknown := found.tests - found.known - found.declared - len(found.own):
+    if found.events:
         parts.append(
-            f"{quantity(unknown, 'test')} x {found.per_test:.0f} s = {EXPECTED_PAIRS} pairs x 2 rounds "
+            f"{quantity(found.events, 'test')} of events, {quantity(found.repetitions, 'repetition')} "
+            f"x {REPETITION_SECONDS:g} s"
+        )
+    if found.unknown:
+        parts.append(
+            f"{quantity(found.unknown, 'test')} x {found.per_test:.0f} s = {EXPECTED_PAIRS} pairs x 2 rounds "
             f"x {ROUND_SECONDS:g} s x {found.factor:g}"
         )
     if found.own:
@@ -123,6 +146,8 @@ def lines(found: Expected, budget: float, own: Sequence[float] = ()) -> list[str
         parts.append(f"{quantity(found.starts, 'cluster start')} x {CLUSTER_START:g} s")
     if found.skipped:
         parts.append(f"{quantity(found.skipped, 'test')} will be skipped")
+    if found.events == found.tests:
+        return [f"expected time: about {duration(found.seconds)} ({'; '.join(parts)})"]
     return [
         f"expected time: about {duration(found.seconds)} at a round CV of 10 % ({'; '.join(parts)})",
         f"a claim without a verdict ends after {budget:g} s of measured time (--db-budget){_own_budgets(own)}",

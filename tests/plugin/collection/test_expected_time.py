@@ -20,6 +20,26 @@ def item(*arguments, path="test_flush.py", release=None, **named):
     )
 
 
+def event_item(*arguments):
+    """A measuring test whose source asks for six repetitions of an event."""
+
+    def kill(measure):
+        assert measure.event("tpcc", "kill", on="galera", times=6).loses_nothing()
+
+    made = item(*arguments)
+    made.function = kill
+    return made
+
+
+def test_a_test_of_events_counts_its_repetitions():
+    """And no pairs of rounds, unless a mark says how long it takes."""
+    found = expected_time.estimate([event_item(), event_item(300), item()], "quick")
+
+    assert (found.events, found.repetitions, found.unknown) == (1, 6, 1)
+    assert found.seconds == 6 * expected_time.REPETITION_SECONDS + 300 + 45 + 4
+    assert expected_time.seconds_of(event_item(), "quick") == 6 * expected_time.REPETITION_SECONDS
+
+
 def test_a_test_that_declares_nothing_counts_by_the_model():
     """30 pairs of two rounds of half a second, half as much again beside them, and a cluster for each file."""
     found = expected_time.estimate([item(), item(), item(path="test_threads.py")], "quick")
@@ -34,7 +54,10 @@ def test_a_test_that_declares_nothing_counts_by_the_model():
 def test_golden_lines_about_the_expected_time():
     """They are those of the golden file."""
     several = expected_time.Expected(9, 2, 3, (20.0, 40.0), 1, 2, 45.0, 700.0, 1.5)
+    events = [event_item(), event_item()]
     lines = {
+        "of events": expected_time.lines(expected_time.estimate(events, "quick"), 120.0),
+        "of events and rounds": expected_time.lines(expected_time.estimate([*events, item()], "quick"), 120.0),
         "by the model": expected_time.lines(expected_time.estimate([item(), item()], "quick"), 120.0),
         "by all": expected_time.lines(several, 120.0, (20.0, 40.0)),
     }
