@@ -70,6 +70,12 @@ class Topology(abc.ABC):
     ways_back: Sequence[str] = ()
     """The ways in which a node can get what it missed, such as ``IST``; empty if unknown."""
 
+    eviction_seconds: float = 0.0
+    """About how many seconds the others count a dead node, with the default time-outs; 0 without members."""
+
+    return_seconds: float = 3.0
+    """About how many seconds a node needs under load from its start until the cluster is whole, with small tables."""
+
     replication_link: bool = False
     """Whether its hosts have a second network only for replication."""
 

@@ -116,6 +116,13 @@ class Event(abc.ABC):
         wait.until(cluster.problems, f"cluster {cluster.spec} after {self}", seconds=WHOLE_SECONDS)
         return happened.returned
 
+    def expected_seconds(self, spec: ClusterSpec, topology: Topology) -> float:
+        """Return about how many seconds pass from the event until the cluster is whole, with small tables.
+
+        The expected time of a run counts with it until the first repetition has shown it. The default: none.
+        """
+        return 0.0
+
     def moves_writes(self, topology: Topology) -> bool:
         """Whether another node may accept the writes afterwards. The default: if the topology elects one."""
         return topology.elects_writers
@@ -219,6 +226,11 @@ def rejoin(node: Node, cluster: Cluster, *, at_once: bool = False) -> Returned:
     wait.until(cluster.problems, f"cluster {cluster.spec} with {node.name}", seconds=WHOLE_SECONDS)
     seconds, how = time.monotonic() - began, cluster.topology.how_joined(node.log_text(seen))
     return Returned(seconds, how, cluster.topology.errant())
+
+
+def restart_seconds(spec: ClusterSpec, topology: Topology) -> float:
+    """About how many seconds ``restart`` needs: nodes of a cluster that elects its writers join one by one."""
+    return topology.return_seconds * (spec.nodes if topology.elects_writers else 1)
 
 
 def restart(cluster: Cluster) -> Returned:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import random
+import statistics
 import time
 from collections.abc import Mapping, Sequence
 
@@ -36,7 +37,6 @@ class EventTestbed(Testbed):
     """
 
     __test__ = False
-    usual_seconds = event_runner.USUAL_SECONDS
 
     def __init__(
         self,
@@ -68,19 +68,30 @@ class EventTestbed(Testbed):
             _check_proxy(one, variant)
             _check_endpoint(one, variant, workload)
         self._events = [_equip(one, variant, pool) for one, variant in zip(each, self.variants, strict=True)]
+        self._expected = [_expected_seconds(one, variant) for one, variant in zip(each, self.variants, strict=True)]
+        self.usual_seconds = statistics.fmean(self._expected)
 
     def announce(self, repetitions: int, budget: float) -> None:
         """Print the expected time of so many repetitions, and again after the first one. budget: their maximum."""
         self._planned = repetitions
         expected = formatting.duration(self.usual_seconds * repetitions)
         most = "" if math.isinf(budget) else f", at most {formatting.duration(budget)} ({BUDGET})"
-        self._progress(f"{self.load}: {formatting.quantity(repetitions, 'repetition')}, about {expected}{most}")
+        each = f" ({repetitions // len(self.names)} each; {self._variants_text})" if len(self.names) > 1 else ""
+        self._progress(f"{self.load}: {formatting.quantity(repetitions, 'repetition')}{each}, about {expected}{most}")
 
-    def _learn_seconds(self, seconds: float) -> None:
+    @property
+    def _variants_text(self) -> str:
+        """``kill: kill other; none: nothing`` for several events, otherwise ``usual; quick``."""
+        several = len(set(self._events)) > 1
+        named = zip(self.names, self._events, strict=True)
+        return "; ".join(f"{name}: {event}" if several else name for name, event in named)
+
+    def _learn_seconds(self, variant: int, seconds: float) -> None:
         """Print the expected time of the other repetitions after the first one, which took so many seconds."""
-        others, self._planned = self._planned - 1, 0
-        if others > 0:
-            left = f"{seconds:.0f} s; the other {others} take about {formatting.duration(others * seconds)}"
+        planned, self._planned = self._planned, 0
+        if planned > 1:
+            others = (planned * self.usual_seconds - self._expected[variant]) * seconds / self._expected[variant]
+            left = f"{seconds:.0f} s; the other {planned - 1} take about {formatting.duration(others)}"
             self._progress(f"{self.load}: the first repetition took {left}")
 
     def ways_back(self, variant: int) -> Sequence[str]:
@@ -117,7 +128,7 @@ class EventTestbed(Testbed):
         else:
             self._check_changed(running, self._events[variant])
         done = dataclasses.replace(done, wall=time.monotonic() - began)
-        self._learn_seconds(done.wall)
+        self._learn_seconds(variant, done.wall)
         return done
 
     def _check_changed(self, running: Running, event: Event) -> None:
@@ -155,6 +166,10 @@ def _equip(event: Event, variant: Variant, pool: Pool) -> Event:
     """The event with the programs and options of its stages. Raises ConfigError for a stage that cannot be."""
     specs = event.stages(variant.spec)
     return event.equip(_stage(variant), [_stage(pool.resolution.resolve(spec, switched=False)) for spec in specs])
+
+
+def _expected_seconds(event: Event, variant: Variant) -> float:
+    return event_runner.CONTROL_SECONDS + event.expected_seconds(variant.spec, variant.topology)
 
 
 def _stage(variant: Variant) -> Stage:

@@ -14,7 +14,7 @@ from pytest_dbcluster.clusters.events import event as events
 from pytest_dbcluster.clusters.events.event import Event
 from pytest_dbcluster.clusters.topology import topology
 from pytest_dbcluster.errors import ConfigError
-from pytest_dbcluster.events import Kill, Nothing, Pause
+from pytest_dbcluster.events import Join, Kill, KillAll, Nothing, Pause, PowerCut, Restart, Rolling
 from pytest_dbcluster.spec import ClusterSpec
 
 ONE, THREE = ClusterSpec("standalone"), ClusterSpec("galera", nodes=3)
@@ -94,6 +94,19 @@ def test_a_killed_node_without_others_leaves_no_server():
 
     assert not Kill("writer").leaves_load(lone, topology("galera"), only_writer=False)
     assert Kill("writer", restart="after eviction").leaves_load(lone, topology("galera"), only_writer=False)
+
+
+def test_the_expected_time_depends_on_event_and_topology():
+    """The members of a group evict a dead one late, and the nodes of a cluster join one by one after all have ended."""
+
+    def seconds(event, kind="galera"):
+        return event.expected_seconds(ClusterSpec(kind, nodes=3), topology(kind))
+
+    assert [seconds(event) for event in (Nothing(), Pause("writer", 30))] == [0, 30]
+    assert 0 < seconds(Kill(), "async_replication") < seconds(Kill()) < seconds(Kill(), "group_replication")
+    assert seconds(KillAll(), "async_replication") < seconds(Kill()) < seconds(KillAll())
+    assert seconds(PowerCut()) > seconds(KillAll()) > 30
+    assert seconds(Rolling(Restart())) > seconds(Join("IST")) > seconds(Nothing())
 
 
 def test_a_killed_server_starts_again(briefly):

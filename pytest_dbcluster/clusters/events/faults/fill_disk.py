@@ -52,6 +52,10 @@ class FillDisk(Event):
         """Raise ConfigError for hosts that share their disk with others."""
         powers.require_offer("block-devices", f"FillDisk({self.node!r})", spec, provisioner)
 
+    def expected_seconds(self, spec: ClusterSpec, topology: Topology) -> float:
+        """Return the seconds of the event: those that the test sets."""
+        return self.seconds
+
     def act(self, cluster: Cluster) -> Happened:
         """Fill the disk and empty it again. The proof is the error of a write, as the kernel gives it."""
         node = event.target(self.node, cluster)

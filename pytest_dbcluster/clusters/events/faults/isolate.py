@@ -60,6 +60,10 @@ class Isolate(Event):
         else:
             powers.require_path(f"Isolate({self.node!r})", spec, provisioner)
 
+    def expected_seconds(self, spec: ClusterSpec, topology: Topology) -> float:
+        """Return the seconds of the event: those that the test sets."""
+        return self.seconds
+
     def act(self, cluster: Cluster) -> Happened:
         """Cut the host off and connect it again. The proof is what the kernel drops, or that nothing reaches it."""
         node = event.target(self.node, cluster)

@@ -65,6 +65,10 @@ class Kill(Loss):
         """Whether the server starts again while the load runs."""
         return not topology.elects_writers if self.restart is None else bool(self.restart)
 
+    def expected_seconds(self, spec: ClusterSpec, topology: Topology) -> float:
+        """Return the seconds of the event: the eviction and the return of the node."""
+        return topology.eviction_seconds + topology.return_seconds
+
     def act(self, cluster: Cluster) -> Happened:
         """Kill the server. The proof is the signal in its exit status, and that its peers no longer count it.
 

@@ -32,6 +32,10 @@ class KillAll(Event):
         """Raise ConfigError for a topology whose servers we cannot start again."""
         event.check_restarts("KillAll()", spec, topology)
 
+    def expected_seconds(self, spec: ClusterSpec, topology: Topology) -> float:
+        """Return the seconds of the event: the returns of the nodes."""
+        return event.restart_seconds(spec, topology)
+
     def act(self, cluster: Cluster) -> Happened:
         """Kill the servers and start them again. The proof is the signal in each exit status."""
         processes = {node.name: node.process for node in cluster.nodes if node.running}

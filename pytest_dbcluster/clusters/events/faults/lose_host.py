@@ -49,6 +49,10 @@ class LoseHost(Loss):
         """Raise ConfigError for hosts that cannot be cut off."""
         powers.require(Partitions, f"LoseHost({self.node!r})", spec, provisioner)
 
+    def expected_seconds(self, spec: ClusterSpec, topology: Topology) -> float:
+        """Return the seconds of the event: the eviction and the return of the node."""
+        return topology.eviction_seconds + topology.return_seconds
+
     def act(self, cluster: Cluster) -> Happened:
         """Lose the host. The proof is that nothing reaches it, that its server has ended, and its peers' view."""
         node = event.target(self.node, cluster)

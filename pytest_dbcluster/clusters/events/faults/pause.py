@@ -38,6 +38,10 @@ class Pause(Event):
         event.check_node(self.node, f"Pause({self.node!r})", spec, topology)
         event.check_seconds("Pause(seconds)", self.seconds)
 
+    def expected_seconds(self, spec: ClusterSpec, topology: Topology) -> float:
+        """Return the seconds of the event: those that the test sets."""
+        return self.seconds
+
     def act(self, cluster: Cluster) -> Happened:
         """Stop the server and let it go on. The proof is the state of its process, as the kernel shows it."""
         node = event.target(self.node, cluster)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pytest_dbcluster.spec import ClusterSpec
 
 ALL = "all"
+BOOT_SECONDS = 15.0  # about what a host needs
 BOOT = "/proc/sys/kernel/random/boot_id"  # random(4): another one after each boot
 
 
@@ -48,6 +49,10 @@ class PowerCut(Event):
         name = f"PowerCut({self.node!r})"
         powers.require(Falls, name, spec, provisioner)
         powers.require_offer("block-devices", name, spec, provisioner)
+
+    def expected_seconds(self, spec: ClusterSpec, topology: Topology) -> float:
+        """Return the seconds of the event: the boot of the hosts, and the returns of the nodes."""
+        return BOOT_SECONDS + event.restart_seconds(spec, topology)
 
     def act(self, cluster: Cluster) -> Happened:
         """Cut the power and start the servers again. The proof is the boot of each kernel."""

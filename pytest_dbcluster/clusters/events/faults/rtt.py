@@ -51,6 +51,10 @@ class Rtt(Event):
         """Raise ConfigError for hosts whose network cannot be delayed."""
         powers.require_path(f"Rtt({self.milliseconds:g})", spec, provisioner)
 
+    def expected_seconds(self, spec: ClusterSpec, topology: Topology) -> float:
+        """Return the seconds of the event: those that the test sets."""
+        return self.seconds
+
     def moves_writes(self, topology: Topology) -> bool:
         """No node loses its role."""
         return False

@@ -54,6 +54,10 @@ class SlowDisk(Event):
         powers.require(LimitsWrites, name, spec, provisioner)
         powers.require_offer("iops", name, spec, provisioner)
 
+    def expected_seconds(self, spec: ClusterSpec, topology: Topology) -> float:
+        """Return the seconds of the event: those that the test sets."""
+        return self.seconds
+
     def moves_writes(self, topology: Topology) -> bool:
         """No node loses its role."""
         return False

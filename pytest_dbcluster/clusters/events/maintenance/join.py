@@ -44,6 +44,10 @@ class Join(Event):
         if self.node in (event.WRITER, "node1"):
             raise ConfigError(f"{name}: the load needs the first node before the event; name another one")
 
+    def expected_seconds(self, spec: ClusterSpec, topology: Topology) -> float:
+        """Return the seconds of the event: those without the node, and its return."""
+        return MISSED_SECONDS + topology.return_seconds
+
     def moves_writes(self, topology: Topology) -> bool:
         """Return False: the writer stays."""
         return False

@@ -59,6 +59,10 @@ class Rolling(Event):
         if self.drain and not (spec.proxy and _drains(spec.proxy)):
             raise ConfigError(f'Rolling(drain=True): only a cluster with proxy="haproxy" drains a node; {spec} has not')
 
+    def expected_seconds(self, spec: ClusterSpec, topology: Topology) -> float:
+        """Return the seconds of the event: the return of each node."""
+        return spec.nodes * topology.return_seconds
+
     def stages(self, spec: ClusterSpec) -> Sequence[ClusterSpec]:
         """Return the specs of the cluster after each node; empty if its servers stay as they are."""
         return self.step.stages(spec)

@@ -49,6 +49,7 @@ class GroupReplication(Topology):
 
     elects_writers = True
     ways_back = ("incremental", "clone")
+    eviction_seconds, return_seconds = 21.0, 12.0
     adoption: Mapping[str, object] = {"adoptFromGR": True}
 
     def __init__(self) -> None:
