@@ -259,7 +259,10 @@ class Rejoins(Protocol):
 class RestartsAtOnce(Protocol):
     """An optional power of a topology with members: a dead node starts again while the others still count it."""
 
-    def restart_at_once(self, node: Node) -> None:
+    def refuses_at_once(self, nodes: int) -> str:
+        """Return why a cluster of so many nodes cannot have a dead one back while it counts it; empty if it can."""
+
+    def restart_at_once(self, node: Node, nodes: Sequence[Node]) -> None:
         """Start the server of a dead node, as a service manager does. Nothing tells the others that it is gone."""
 
 

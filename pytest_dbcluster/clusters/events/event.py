@@ -220,7 +220,7 @@ def rejoin(node: Node, cluster: Cluster, *, at_once: bool = False) -> Returned:
         wait_uncounted(node, cluster)
     began, seen = time.monotonic(), node.log_size()
     if at_once and isinstance(topology, RestartsAtOnce):
-        topology.restart_at_once(node)
+        topology.restart_at_once(node, cluster.members)
     else:
         topology.rejoin(node, cluster.members)
     wait.until(cluster.problems, f"cluster {cluster.spec} with {node.name}", seconds=WHOLE_SECONDS)

@@ -178,7 +178,11 @@ class Galera(Topology):
             _become_primary(living[0])
         node.start(*position)
 
-    def restart_at_once(self, node: Node) -> None:
+    def refuses_at_once(self, nodes: int) -> str:
+        """Return nothing: a component of any size can have it back."""
+        return ""
+
+    def restart_at_once(self, node: Node, nodes: Sequence[Node]) -> None:
         """Start one node again while the others may still count it.
 
         It keeps its gvwstate.dat, as after a crash. Without this file, a pair would not become a component.

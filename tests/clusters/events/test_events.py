@@ -18,7 +18,7 @@ from pytest_dbcluster.events import Join, Kill, KillAll, Nothing, Pause, PowerCu
 from pytest_dbcluster.spec import ClusterSpec
 
 ONE, THREE = ClusterSpec("standalone"), ClusterSpec("galera", nodes=3)
-GROUP = ClusterSpec("group_replication", nodes=3, release="mysql:9.7")
+PAIR = ClusterSpec("group_replication", nodes=2, release="mysql:9.7")
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_an_event_has_a_short_text(event, text):
         (Kill(restart="yes"), ONE, '"at once", "after eviction", False or None'),
         (Kill(restart=True), ONE, "restart=True"),
         (Kill(restart=0), ONE, "restart=0"),
-        (Kill(restart="at once"), GROUP, 'refuses a node that it still counts; use "after eviction"'),
+        (Kill(restart="at once"), PAIR, 'a group of 2 members has no majority without it, so it never expels it; use'),
         (Pause("writer", 0), THREE, "seconds above 0 and up to 300"),
         (Pause("writer", "3"), THREE, "seconds above 0 and up to 300"),
         (Pause("node0", 3), THREE, "not 'node0'"),
@@ -69,7 +69,9 @@ def test_a_wrong_event_is_refused(event, spec, fact):
         (Kill("writer"), "galera", True, False),
         (Kill("writer"), "galera", False, True),
         (Kill("writer", restart="at once"), "galera", True, True),
-        (Kill("writer", restart="after eviction"), "group_replication", True, True),
+        (Kill("writer", restart="after eviction"), "group_replication", True, False),
+        (Kill("writer", restart="at once"), "group_replication", True, False),
+        (Kill("writer", restart="at once"), "group_replication", False, True),
         (Kill("other"), "galera", True, True),
         (Kill("node1"), "galera", True, False),
         (Kill("writer"), "standalone", True, True),
@@ -158,7 +160,10 @@ class Members:
         """Start the node after its eviction."""
         self.steps.append("rejoin")
 
-    def restart_at_once(self, node):
+    def refuses_at_once(self, nodes):
+        """Nothing: every size may have it back."""
+
+    def restart_at_once(self, node, nodes):
         """Start the node while the others count it."""
         self.steps.append("restart")
 

@@ -53,11 +53,9 @@ class Kill(Loss):
             raise ConfigError(
                 f'Kill(restart={self.restart!r}): it accepts "{AT_ONCE}", "{AFTER_EVICTION}", False or None'
             )
-        if self.restart == AT_ONCE and topology.elects_writers and not isinstance(topology, RestartsAtOnce):
-            raise ConfigError(
-                f'Kill(restart="{AT_ONCE}") on {spec}: a {spec.topology} refuses a node that it still counts; use '
-                f'"{AFTER_EVICTION}"'
-            )
+        why = topology.refuses_at_once(spec.nodes) if isinstance(topology, RestartsAtOnce) else ""
+        if self.restart == AT_ONCE and why:
+            raise ConfigError(f'Kill(restart="{AT_ONCE}") on {spec}: {why}; use "{AFTER_EVICTION}"')
         if self.then is not None and self.restart:
             raise ConfigError(f"Kill(restart={self.restart!r}, then={self.then}): the server starts after the load")
 

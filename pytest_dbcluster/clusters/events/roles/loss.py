@@ -39,8 +39,12 @@ class Loss(Event):
         return topology.elects_writers or self.then is not None
 
     def leaves_load(self, spec: ClusterSpec, topology: Topology, *, only_writer: bool) -> bool:
-        """Not if the only endpoint of the load is gone until the load ends. Clients follow a promoted primary."""
-        if self.then or self.node not in (event.WRITER, "node1") or self.returns(topology):
+        """Not if the only endpoint of the load is gone until the load ends. Clients follow a promoted primary.
+
+        Where another primary is elected, a node that starts again refuses writes.
+        """
+        elected = topology.elects_writers and topology.has_primary(dict(spec.options))
+        if self.then or self.node not in (event.WRITER, "node1") or (self.returns(topology) and not elected):
             return True
         return topology.elects_writers and not only_writer and spec.nodes > 1
 

@@ -40,6 +40,7 @@ EVERYWHERE = "group_replication_enforce_update_everywhere_checks"
 APPLIED = ("AFTER", "BEFORE_AND_AFTER")
 GROUP_PORT = 33061
 TAKEN = "Port already in use"  # XCom's message for "Address already in use"
+MAJORITY_NODES = 3  # the smallest group that has a majority without one member
 JOIN_SECONDS, EVICTED_SECONDS = 60.0, 60.0
 POLL = 0.01
 
@@ -253,6 +254,21 @@ class GroupReplication(Topology):
             node.wait_answering()
             members.forget_received(node)
         self._prepare(node, nodes, left=left).begin()
+
+    def refuses_at_once(self, nodes: int) -> str:
+        """Return that the living members need a majority to expel the dead one, which then joins again."""
+        if nodes >= MAJORITY_NODES:
+            return ""
+        return f"a group of {quantity(nodes, 'member')} has no majority without it, so it never expels it"
+
+    def restart_at_once(self, node: Node, nodes: Sequence[Node]) -> None:
+        """Start the server of a dead member, and let it join.
+
+        The group refuses a member that it still counts. The server tries again every 5 s until the others have expelled
+        its former self. It keeps its port, as a service manager would start it.
+        """
+        node.start()
+        self._prepare(node, nodes).begin()
 
     def _start(self, node: Node) -> None:
         node.start()
