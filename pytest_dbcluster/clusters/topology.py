@@ -266,6 +266,17 @@ class RestartsAtOnce(Protocol):
         """Start the server of a dead node, as a service manager does. Nothing tells the others that it is gone."""
 
 
+@runtime_checkable
+class JoinsByClone(Protocol):
+    """An optional power of a topology: a node joins with a copy of another node's data, made by the clone plugin."""
+
+    def join_by_clone(self, node: Node, nodes: Sequence[Node]) -> None:
+        """Start a stopped node, let it clone, and start it again with the copy. All nodes have the plugin.
+
+        The cluster need not be ready yet when this returns. Raises ProvisionError.
+        """
+
+
 Step = Callable[[str], None]  # notes that the step with this name is done
 
 

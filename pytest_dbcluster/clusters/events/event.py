@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from pytest_dbcluster import wait
-from pytest_dbcluster.clusters.topology import Rejoins, RestartsAtOnce, Topology
+from pytest_dbcluster.clusters.topology import JoinsByClone, Rejoins, RestartsAtOnce, Topology
 from pytest_dbcluster.errors import ConfigError, ProvisionError
 from pytest_dbcluster.formatting import quantity
 from pytest_dbcluster.rounds.outages.outage import Returned
@@ -208,11 +208,11 @@ def writer_last(cluster: Cluster) -> Sequence[Node]:
     return [*(node for node in reversed(cluster.nodes) if node is not writer), writer]
 
 
-def rejoin(node: Node, cluster: Cluster, *, at_once: bool = False) -> Returned:
+def rejoin(node: Node, cluster: Cluster, *, at_once: bool = False, by_clone: bool = False) -> Returned:
     """Start a node again, and wait until the cluster is whole. Raises ProvisionError.
 
     A topology may shorten the eviction of the node, so this waits for the eviction first. at_once: it does not wait,
-    and the topology does not help.
+    and the topology does not help. by_clone: the node gets the data of another one.
     """
     topology = cluster.topology
     assert isinstance(topology, Rejoins), "``check_node`` refuses others"
@@ -221,6 +221,8 @@ def rejoin(node: Node, cluster: Cluster, *, at_once: bool = False) -> Returned:
     began, seen = time.monotonic(), node.log_size()
     if at_once and isinstance(topology, RestartsAtOnce):
         topology.restart_at_once(node, cluster.members)
+    elif by_clone and isinstance(topology, JoinsByClone):
+        topology.join_by_clone(node, cluster.members)
     else:
         topology.rejoin(node, cluster.members)
     wait.until(cluster.problems, f"cluster {cluster.spec} with {node.name}", seconds=WHOLE_SECONDS)

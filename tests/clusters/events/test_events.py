@@ -49,7 +49,7 @@ def test_an_event_has_a_short_text(event, text):
         (Kill(restart="yes"), ONE, '"at once", "after eviction", False or None'),
         (Kill(restart=True), ONE, "restart=True"),
         (Kill(restart=0), ONE, "restart=0"),
-        (Kill(restart="at once"), PAIR, 'a group of 2 members has no majority without it, so it never expels it; use'),
+        (Kill(restart="at once"), PAIR, "a group of 2 members has no majority without it, so it never expels it; use"),
         (Pause("writer", 0), THREE, "seconds above 0 and up to 300"),
         (Pause("writer", "3"), THREE, "seconds above 0 and up to 300"),
         (Pause("node0", 3), THREE, "not 'node0'"),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Self
 from pytest_dbcluster import wait
 from pytest_dbcluster.clusters.events import event
 from pytest_dbcluster.clusters.events.event import Event, Happened, Stage
+from pytest_dbcluster.clusters.events.maintenance import clone_plugin
 from pytest_dbcluster.clusters.servers.connection import SQLError
 from pytest_dbcluster.errors import ConfigError, ProvisionError
 
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
 MARIABACKUP, MYSQLDUMP, CLONE = "mariabackup", "mysqldump", "clone"
 PROGRAMS = {MARIABACKUP: ("mariadb-backup", "mariabackup"), MYSQLDUMP: ("mariadb-dump", "mysqldump")}
-CLONE_LIBRARY = "mysql_clone.so"
 DIRECTORY = "backup"  # in the directory of the node's host
 
 
@@ -50,14 +50,8 @@ class Backup(Event):
 
     def equip(self, start: Stage, stages: Sequence[Stage]) -> Self:
         """Raise ConfigError for a release without the tool."""
-        from pytest_dbcluster.clusters.servers.data_template import plugin_directory
-
         for release in start.releases:
-            if self.tool == CLONE:
-                found = release.upstream == "mysql" and release.has(plugin_directory(release) / CLONE_LIBRARY)
-            else:
-                found = _program(release, self.tool) != ""
-            if not found:
+            if not (clone_plugin.is_in(release) if self.tool == CLONE else _program(release, self.tool)):
                 raise ConfigError(f"Backup({self.tool!r}): {release.name} ({release.source}) does not have it")
         return self
 
@@ -68,7 +62,7 @@ class Backup(Event):
     def prepare(self, cluster: Cluster) -> None:
         """Load the clone plugin, if the backup needs it. Raises ProvisionError."""
         if self.tool == CLONE:
-            _plugin(event.target(self.node, cluster), f"INSTALL PLUGIN clone SONAME '{CLONE_LIBRARY}'")
+            clone_plugin.load(event.target(self.node, cluster))
 
     def act(self, cluster: Cluster) -> Happened:
         """Back the node up. The proof is that the tool ends well, and that its files have bytes."""
@@ -90,7 +84,7 @@ class Backup(Event):
     def restore(self, cluster: Cluster, happened: Happened) -> Returned | None:
         """Unload the clone plugin, if the backup needed it."""
         if self.tool == CLONE:
-            _plugin(event.target(happened.node, cluster), "UNINSTALL PLUGIN clone")
+            clone_plugin.unload(event.target(happened.node, cluster))
         return super().restore(cluster, happened)
 
 
@@ -126,17 +120,6 @@ def _mysqldump(node: Node, target: str) -> None:
 def _clone(node: Node, target: str) -> None:
     with node.separate() as connection:
         connection.query(f"CLONE LOCAL DATA DIRECTORY = '{target}'", wait.SLOW_SECONDS)
-
-
-def _plugin(node: Node, statement: str) -> None:
-    """Load or unload a plugin on one server only, even if the server accepts no writes. Raises ProvisionError."""
-    read_only = "super_read_only"
-    before = node.variables()[read_only]
-    try:
-        node.batch([f"SET GLOBAL {read_only} = OFF", statement, f"SET GLOBAL {read_only} = {before}"])
-    except SQLError as error:
-        node.query(f"SET GLOBAL {read_only} = {before}")
-        raise ProvisionError(f"{statement}: {error}") from error
 
 
 TOOLS: Mapping[str, Callable[[Node, str], None]] = {

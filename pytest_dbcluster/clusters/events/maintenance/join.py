@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Self
 
 from pytest_dbcluster.clusters.events import event
-from pytest_dbcluster.clusters.events.event import Event, Happened
+from pytest_dbcluster.clusters.events.event import Event, Happened, Stage
+from pytest_dbcluster.clusters.events.maintenance import clone_plugin
 from pytest_dbcluster.errors import ConfigError
 
 if TYPE_CHECKING:
     from pytest_dbcluster.clusters.cluster import Cluster
     from pytest_dbcluster.clusters.servers.node import Node
     from pytest_dbcluster.clusters.topology import Topology
+    from pytest_dbcluster.rounds.outages.outage import Returned
     from pytest_dbcluster.spec import ClusterSpec
 
-SST = "SST"
-NOT_OFFERED = ("clone", "rebuild")  # ways that nobody can ask for
+SST, CLONE = "SST", "clone"
+NOT_OFFERED = ("rebuild",)  # ways that nobody can ask for
 MISSED_SECONDS = 2.0  # in which the node misses what the load writes
 
 
@@ -26,7 +29,9 @@ class Join(Event):
     """Shut a node down while the load runs, and start it again two seconds later: that is the event."""
 
     how: str
-    """How it gets what it missed: ``IST`` or ``SST`` on Galera, ``incremental`` in a group, ``GTID`` on a replica."""
+    """How it gets what it missed: ``IST`` or ``SST`` on Galera, ``incremental`` or ``clone`` in a group, ``GTID`` on a
+    replica. For ``clone`` we load MySQL's clone plugin on all nodes, and set group_replication_clone_threshold=1.
+    """
 
     node: str = event.OTHER
     """``other`` (the last node that is not the writer), or a name such as ``node2``; not the first node."""
@@ -52,18 +57,41 @@ class Join(Event):
         """Return False: the writer stays."""
         return False
 
+    def equip(self, start: Stage, stages: Sequence[Stage]) -> Self:
+        """Raise ConfigError for a release without the clone plugin, if the way needs it."""
+        for release in start.releases if self.how == CLONE else ():
+            if not clone_plugin.is_in(release):
+                raise ConfigError(f"{self}: {release.name} ({release.source}) has no clone plugin")
+        return self
+
+    def prepare(self, cluster: Cluster) -> None:
+        """Load the clone plugin on all nodes, if the way needs it. Raises ProvisionError."""
+        for node in cluster.nodes if self.how == CLONE else ():
+            clone_plugin.load(node)
+
     def act(self, cluster: Cluster) -> Happened:
-        """Shut the node down, and start it; the event begins at the start. The proof is what the node logs."""
+        """Shut the node down, and start it; the event begins at the start.
+
+        The proof is what the node logs, and for a clone also its performance_schema.clone_status.
+        """
         node = event.target(self.node, cluster)
         if not node.running:
             return Happened(time.time(), node.name, void=f"{node.name} did not run before the event")
         self._leave(node, cluster)
         happened = Happened(time.time(), node.name)
-        happened.returned = event.rejoin(node, cluster)
+        happened.returned = event.rejoin(node, cluster, by_clone=self.how == CLONE)
         happened.mark("whole")
         if happened.returned.how != self.how:
             happened.void = f"{node.name} joined by {happened.returned.how or 'nothing that its log names'}"
+        elif self.how == CLONE:
+            happened.void = clone_plugin.not_cloned(node)
         return happened
+
+    def restore(self, cluster: Cluster, happened: Happened) -> Returned | None:
+        """Unload the clone plugin, if the way needed it."""
+        for node in cluster.nodes if self.how == CLONE else ():
+            clone_plugin.unload(node)
+        return super().restore(cluster, happened)
 
     def _leave(self, node: Node, cluster: Cluster) -> None:
         """Shut the node down, and let it miss something; for an SST its server forgets its position."""

@@ -46,7 +46,9 @@ FROM {STATISTICS} WHERE member_id = @@server_uuid"""
 CHANNELS = """\
 SELECT channel_name FROM performance_schema.replication_applier_configuration
 WHERE channel_name IN ('group_replication_applier', 'group_replication_recovery')"""
-RECOVERY = re.compile("Distributed recovery will transfer data using: (Incremental|Cloning)")  # in the error log
+# In the error log. A server starts again after a clone that succeeded; after another one it goes on incrementally.
+INCREMENTAL = "Distributed recovery will transfer data using: Incremental"
+CLONED = re.compile("Distributed recovery will transfer data using: Cloning.*starting as process", re.DOTALL)
 THROTTLING = "component_group_replication_flow_control_stats"  # in every edition since MySQL 9.7
 NO_STATISTICS = f"has no row in {STATISTICS}: it has joined no group since its start"
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from types import SimpleNamespace
 
 import pytest
 
 from pytest_dbcluster.clusters.events import event as events
-from pytest_dbcluster.clusters.events.maintenance import join
+from pytest_dbcluster.clusters.events.event import Stage
+from pytest_dbcluster.clusters.events.maintenance import clone_plugin, join
 from pytest_dbcluster.clusters.topology import topology
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.events import Join
@@ -23,7 +25,8 @@ TABLE = "CREATE TABLE join_tests.written (id INT PRIMARY KEY)"
         (Join("ist"), "galera", "a node of galera joins by 'IST' or 'SST'"),
         (Join("incremental"), "galera", "a node of galera joins by"),
         (Join("SST"), "semisync", "a node of semisync joins by 'GTID'"),
-        (Join("clone"), "group_replication", "joins by 'incremental'"),
+        (Join("rebuild"), "semisync", "a node of semisync joins by 'GTID'"),
+        (Join("clone"), "galera", "a node of galera joins by"),
         (Join("IST", "writer"), "galera", "the load needs the first node before the event"),
         (Join("IST", "node1"), "galera", "the load needs the first node before the event"),
         (Join("IST", "node4"), "galera", "has 3 nodes"),
@@ -36,8 +39,8 @@ def test_a_wrong_join_is_refused(event, kind, fact):
     assert fact in str(caught.value)
 
 
-def join_again(cluster, event):
-    """What happened when a node missed a table, and joined."""
+def join_again(cluster, event, lines=None):
+    """What happened when a node missed a table, and joined. lines: gets the [ERROR] lines of the servers."""
     first, leave = cluster.nodes[0], Join._leave
 
     def leave_and_write(of, node, among):
@@ -52,7 +55,9 @@ def join_again(cluster, event):
     assert cluster.settle(30)
     assert cluster.nodes[1].query("SELECT COUNT(*) FROM join_tests.written") == [(0,)]
     first.query("DROP DATABASE join_tests")
-    cluster.new_errors()
+    errors = cluster.new_errors()
+    if lines is not None:
+        lines += errors
     assert (happened.node, list(happened.marks)) == ("node2", ["whole"])
     assert event.restore(cluster, happened) == happened.returned
     return happened
@@ -83,6 +88,33 @@ def test_a_replica_reads_the_binary_log_again(briefly):
     happened = join_again(briefly("async_replication", 2), Join("GTID"))
 
     assert (happened.void, happened.returned.how) == ("", "GTID")
+
+
+def test_a_member_of_a_group_clones_another_one(briefly, mysql):
+    """It replaces its data, starts again, and joins. Afterwards no server has the plugin, and none complains."""
+    cluster = briefly("group_replication", 2, mysql)
+    event = Join("clone").equip(Stage([mysql], {}), [])
+    event.prepare(cluster)
+    happened = join_again(cluster, event, lines := [])
+
+    assert (happened.void, happened.returned.how) == ("", "clone")
+    assert [line for line in lines if not any(re.search(known, line) for known in event.errors)] == []
+    for node in cluster.nodes:
+        assert node.query("SELECT 1 FROM information_schema.plugins WHERE plugin_name = 'clone'") == []
+
+
+def test_a_clone_needs_the_plugin_and_its_own_proof(mariadb):
+    """A release without it is refused, and a server that has cloned nothing proves nothing."""
+    with pytest.raises(ConfigError, match=r"join of other by clone: .* has no clone plugin"):
+        Join("clone").equip(Stage([mariadb], {}), [])
+    assert Join("IST").equip(Stage([mariadb], {}), []) == Join("IST")
+    for row, why in (
+        ([], "node2 has cloned nothing"),
+        ([("Completed", 0, "", "LOCAL INSTANCE")], "the clone of LOCAL INSTANCE to node2 is Completed: 0 "),
+        ([("Failed", 3862, "no plugin", "h:1")], "the clone of h:1 to node2 is Failed: 3862 no plugin"),
+        ([("Completed", 0, "", "h:1")], ""),
+    ):
+        assert clone_plugin.not_cloned(SimpleNamespace(name="node2", query=lambda statement, row=row: row)) == why
 
 
 def test_another_way_than_the_one_asked_for_proves_nothing(standalone, monkeypatch):
