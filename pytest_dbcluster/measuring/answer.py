@@ -115,7 +115,7 @@ class Answer:
     """Whether the run ended while the rounds were drawn. A run that continues it measures the claim again."""
 
     read: bool = False
-    """Whether ``bool`` was called. If nobody reads an answer, its test has an error."""
+    """Whether ``bool`` or ``show`` was called. If nobody reads an answer, its test has an error."""
 
     earlier_message: str = ""
     """The message of an answer of an earlier run; empty for an answer of this run."""
@@ -214,6 +214,13 @@ class Answer:
         report, self.reported = self.reported, None
         if report:
             report(self)
+
+    def show(self) -> None:
+        """Show the answer without a claim, whatever it says. It counts as read, and as a comparison in the results."""
+        self.read = True
+        report, self.reported = self.reported, None
+        if report:
+            report(dataclasses.replace(self, asserted=False))
 
     def __bool__(self) -> bool:
         self.read = True

@@ -49,7 +49,7 @@ def test_what_one_server_loses(measure, db_profile, flush):
 
     if flush == 1:
         assert answer
-    answer.report()
+    answer.show()
 
 
 @pytest.mark.parametrize("flush", [0, 2])
@@ -70,4 +70,4 @@ def test_what_a_cluster_loses_when_all_hosts_fail(measure, db_profile, flush):
 
     if flush == 1:
         assert answer
-    answer.report()
+    answer.show()

@@ -79,6 +79,20 @@ def test_a_claim_is_reported_when_it_is_read_and_a_comparison_at_once():
     assert len(reported) == 2
 
 
+def test_an_answer_that_is_shown_is_read_and_asserts_nothing():
+    """It is reported once, as a comparison, even if its claim is refuted."""
+    reported = []
+    log = ClaimLog(("slow", "fast"), "fake load", reported.append)
+    claim, _ = answers()
+    log.add(claim)
+    claim.show()
+    claim.show()
+    log.report_unread()
+
+    assert [(one.verdict, one.asserted) for one in reported] == [(claim.verdict, False)]
+    assert claim.read
+
+
 def test_what_no_test_reads_is_reported_as_a_comparison():
     """The verdict of nobody is no verdict."""
     reported = []
