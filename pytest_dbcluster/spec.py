@@ -19,7 +19,7 @@ from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.network import Links, NetworkNeeds
 
 VENDORS = ("mariadb", "mysql", "percona", "pxc")  # pxc is Percona XtraDB Cluster
-TOOLS = ("haproxy", "stand-in", "sysbench", "vm")
+TOOLS = ("haproxy", "pt-online-schema-change", "stand-in", "sysbench", "vm")
 DEFAULT_RELEASE = "mariadb:10.11"
 PROFILES = ("quick", "paper")
 PARITIES = ("vendor", "normalised")

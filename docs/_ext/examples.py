@@ -113,6 +113,7 @@ PRODUCTS: Mapping[str, str] = {
     "pxc": "A release of Percona XtraDB Cluster, with its Galera library and the scripts of its state transfers.",
     "haproxy": 'The proxy of clusters with `proxy="haproxy"`.',
     "sysbench": "The load generator of `SysBench` and `TPCC`.",
+    "pt-online-schema-change": 'The tool of `Alter(..., method="pt-osc")`, with its perl and database driver.',
     "vm": "The kernel and the root file system of guests.",
     "stand-in": "The root file system of stand-in hosts, on which the plugin tests ssh.",
 }

@@ -26,7 +26,7 @@ def add_fetch(fetch: argparse.ArgumentParser) -> None:
         "names",
         nargs="+",
         metavar="NAME:VERSION",
-        help="such as mariadb:11.8, or sysbench, haproxy, vm, stand-in, allure",
+        help="such as mariadb:11.8, or sysbench, haproxy, pt-online-schema-change, vm, stand-in, allure",
     )
     add_wait(fetch)
 

@@ -95,7 +95,7 @@ def fetch(name: str, candidate: Candidate, staging: Path, into: Path, progress: 
     directory = staging / "apt"
     sources.check_keys(candidate)
     progress(f"reading {candidate.where}")
-    private = PrivateApt(directory, architecture())
+    private = PrivateApt(directory, architecture(), candidate.origin.packages)
     try:
         return _fetch_any(private, name, candidate, into, progress)
     except ProvisionError as error:
@@ -238,15 +238,16 @@ def run(command: Sequence[str], *, seconds: float = 10 * _MINUTES, **environment
 
 
 class PrivateApt:
-    """apt with its own lists, cache, sources and dpkg status."""
+    """apt with its own lists, cache, sources and dpkg status. wanted: packages that it fetches in any case."""
 
-    def __init__(self, directory: Path, native: str) -> None:
+    def __init__(self, directory: Path, native: str, wanted: Sequence[str] = ()) -> None:
         self.directory = directory
         self._native = native
         self._settings = directory / "apt.conf"
         for part in ("lists/partial", "archives/partial", "none/partial", "sources", "temporary"):
             (directory / part).mkdir(parents=True)
-        (directory / "status").write_text("".join(status_stanza(name, native) for name in NOT_FETCHED))
+        installed = [name for name in NOT_FETCHED if name not in wanted]
+        (directory / "status").write_text("".join(status_stanza(name, native) for name in installed))
         (directory / "preferences").write_text(preferences.DISTRIBUTIONS)
         self._settings.write_text("\n".join([*host_settings(), *self._own_settings(native)]) + "\n")
 

@@ -66,7 +66,8 @@ UNTRIED = ("percona", "pxc")
 _UPSTREAM = {"percona": "mysql", "pxc": "mysql"}
 
 # Dependencies that a server in the foreground does not use, or that every Debian and Ubuntu has: mostly perl, and
-# programs that install packages. We report them to apt as installed. Percona's agent would report to Percona.
+# programs that install packages. We report them to apt as installed, except those that an offer names. Percona's agent
+# would report to Percona.
 NOT_FETCHED = (
     "adduser", "base-files", "base-passwd", "dash", "debconf", "debianutils", "dpkg", "gawk", "init-system-helpers",
     "libcap2-bin", "libconfig-inifiles-perl", "libdbi-perl", "login.defs", "lsb-base", "lsof", "passwd",
@@ -179,6 +180,13 @@ _STAND_IN_PACKAGES = (
     "openssh-server", "openssh-client", "busybox-static", "bash", "coreutils", "findutils", "grep", "sed", "gzip",
     "zstd", "iproute2", "iputils-ping", "procps", "util-linux", "python3-minimal",
 )  # fmt: skip
+# Percona's tool for schema changes, a script in Perl with its database driver.
+SCHEMA_CHANGE = "pt-online-schema-change"
+_SCHEMA_CHANGE = dataclasses.replace(
+    _tool(SCHEMA_CHANGE, ("percona-toolkit", "perl", "perl-base", "libdbi-perl", "libdbd-mysql-perl")),
+    programs=(SCHEMA_CHANGE, "perl"),
+)
+
 _STAND_IN = dataclasses.replace(
     _tool(STAND_IN_SYSTEM, _STAND_IN_PACKAGES), programs=("ssh-keygen", "ssh-keyscan", "ssh")
 )
@@ -226,6 +234,7 @@ OFFERS = (
     _server("pxc", "8.4", ("bookworm", "noble", "jammy")),
     _tool("haproxy"),
     _tool("sysbench"),
+    _SCHEMA_CHANGE,
     _GUEST,
     _STAND_IN,
 )

@@ -38,6 +38,19 @@ home=${{0%/*}}; home=${{home%/*}}
 exec "$home/{loaders}/{name}" --inhibit-cache --library-path "{path}" {argv0}"$home/{program}" "$@"
 """
 
+# A script in Perl runs with the perl of the release, which would look for its modules in the paths of the machine.
+PERL = "perl"
+PERL_MODULES = (
+    "usr/share/perl5", "usr/lib/*/perl5/[0-9]*", "usr/share/perl/[0-9]*", "usr/lib/*/perl/[0-9]*",
+    "usr/lib/*/perl-base",
+)  # fmt: skip
+_PERL_SHIM = """\
+#!/bin/sh
+home=${{0%/*}}; home=${{home%/*}}
+[ -e "$home/{root}" ] || {{ home=$(readlink -f "$0"); home=${{home%/*/*}}; }}
+PERL5LIB="{modules}" exec "$home/bin/perl" "$home/{program}" "$@"
+"""
+
 # Percona XtraDB Cluster has XtraBackup in this directory beside the script of its state transfers.
 EXTRA = "pxc_extra"
 _EXTRA_PROGRAM = """\
@@ -87,6 +100,11 @@ def make(entry: Path, patterns: Sequence[str], architecture: str, *, remove_othe
             name.startswith("wsrep_")
         ):
             shutil.copy(program, bin_ / name)
+        elif PERL in programs and b"perl" in program.read_bytes().partition(b"\n")[0]:
+            modules = ":".join(f"$home/{path.relative_to(entry)}" for path in _perl_modules(unpacked))
+            text = _PERL_SHIM.format(root=ROOT, modules=modules, program=program.relative_to(entry))
+            (bin_ / name).write_text(text, encoding="utf-8")
+            (bin_ / name).chmod(0o755)
     _lay_out_extra(bin_, extra)
     return bin_
 
@@ -138,6 +156,11 @@ def _programs(unpacked: Path, patterns: Sequence[str]) -> dict[str, Path]:
                 if real.is_file() and path.name not in programs:
                     programs[path.name] = real
     return programs
+
+
+def _perl_modules(unpacked: Path) -> list[Path]:
+    """The directories of the modules of an unpacked perl."""
+    return [path for pattern in PERL_MODULES for path in sorted(unpacked.glob(pattern)) if path.is_dir()]
 
 
 def _extra_programs(unpacked: Path) -> dict[str, tuple[Path, Path]]:

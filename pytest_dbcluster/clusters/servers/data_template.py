@@ -12,7 +12,7 @@ import dataclasses
 import hashlib
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -234,17 +234,22 @@ def run_client(node: Node, program: str, *arguments: str, seconds: float) -> Com
 
     Raises ConfigError for a missing program, and CommandFailed.
     """
-    account = {"user": ADMIN, "password": node.password, "host": node.host.address, "port": str(node.port)}
-    options = {**account, "protocol": "tcp", **node.release.client_options}
-    lines = [f"{name} = {value}" for name, value in options.items()]
     plain = [] if node.dialect.control_tls else [argument.removeprefix("--") for argument in node.dialect.plain]
-    path = f"{node.host.directory}/{program}.cnf"
-    node.host.push("\n".join(["[client]", *lines, *plain, ""]).encode(), path)
+    options = [*(f"{name} = {value}" for name, value in node.release.client_options.items()), *plain]
     return node.host.run(
-        [str(node.release.program(program)), f"--defaults-file={path}", *arguments],
+        [str(node.release.program(program)), f"--defaults-file={client_file(node, program, options)}", *arguments],
         seconds=seconds,
         environment={"PATH": f"{node.release.bin}:/usr/sbin:/usr/bin:/sbin:/bin"},
     )
+
+
+def client_file(node: Node, name: str, options: Sequence[str] = ()) -> str:
+    """Write an option file with the control account and more lines on the node's host. Returns its path there."""
+    account = {"user": ADMIN, "password": node.password, "host": node.host.address, "port": str(node.port)}
+    lines = [f"{key} = {value}" for key, value in {**account, "protocol": "tcp"}.items()]
+    path = f"{node.host.directory}/{name}.cnf"
+    node.host.push("\n".join(["[client]", *lines, *options, ""]).encode(), path)
+    return path
 
 
 def _not_ready(node: Node) -> list[str]:

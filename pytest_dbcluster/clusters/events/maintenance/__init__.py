@@ -7,7 +7,18 @@
 - ``join``: a node that was shut down joins again.
 - ``large_transaction``: a transaction that writes many rows.
 - ``rolling``: nodes that stop, change and start one after the other.
+- ``schema_tool``: pt-online-schema-change on the host of a node.
 - ``steps``: the changes of ``rolling``: a restart, other options, a newer release.
 """
 
-__all__ = ["alter", "altered_table", "backup", "clone_plugin", "join", "large_transaction", "rolling", "steps"]
+__all__ = [
+    "alter",
+    "altered_table",
+    "backup",
+    "clone_plugin",
+    "join",
+    "large_transaction",
+    "rolling",
+    "schema_tool",
+    "steps",
+]

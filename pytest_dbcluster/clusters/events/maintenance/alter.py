@@ -5,13 +5,13 @@ from __future__ import annotations
 import dataclasses
 import re
 import time
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Self
 
 from pytest_dbcluster import wait
 from pytest_dbcluster.clusters.events import event
-from pytest_dbcluster.clusters.events.event import Event, Happened
-from pytest_dbcluster.clusters.events.maintenance import altered_table
+from pytest_dbcluster.clusters.events.event import Event, Happened, Stage
+from pytest_dbcluster.clusters.events.maintenance import altered_table, schema_tool
 from pytest_dbcluster.clusters.servers.connection import SQLError
 from pytest_dbcluster.errors import ConfigError, ProvisionError
 
@@ -20,11 +20,12 @@ if TYPE_CHECKING:
     from pytest_dbcluster.clusters.events.maintenance.altered_table import AlterTable, TableState
     from pytest_dbcluster.clusters.servers.node import Node
     from pytest_dbcluster.clusters.topology import Topology
+    from pytest_dbcluster.releases.release import Release
     from pytest_dbcluster.rounds.outages.outage import Returned
     from pytest_dbcluster.spec import ClusterSpec
 
-TOI, RSU, INSTANT, COPY = "TOI", "RSU", "INSTANT", "COPY"
-METHODS = ("", TOI, RSU, INSTANT, COPY)
+TOI, RSU, INSTANT, COPY, PT_OSC = "TOI", "RSU", "INSTANT", "COPY", "pt-osc"
+METHODS = ("", TOI, RSU, INSTANT, COPY, PT_OSC)
 GALERA_METHODS = (TOI, RSU)
 REHEARSAL = "dbcluster_rehearsal"  # schema in which a change is tried before the load starts
 EVERYWHERE_SECONDS = 300.0  # until each node must have the change
@@ -44,7 +45,7 @@ class Alter(Event):
 
     method: str = ""
     """``TOI`` or ``RSU`` on Galera, ``INSTANT`` or ``COPY`` (ALGORITHM); empty for the statement as it is. ``RSU``
-    changes node after node, each outside the cluster's order.
+    changes node after node, each outside the cluster's order. ``pt-osc``: pt-online-schema-change, on MariaDB.
     """
 
     undo: str = ""
@@ -54,6 +55,9 @@ class Alter(Event):
     """With ``RSU``: lock_wait_timeout in seconds. A paused node and a commit can wait for each other; then the ALTER
     begins again.
     """
+
+    _tool: Release | None = dataclasses.field(default=None, repr=False, compare=False)
+    """pt-online-schema-change, set by ``equip``; None for other methods."""
 
     def __str__(self) -> str:
         return f"alter{f' by {self.method}' if self.method else ''}: {' '.join(str(self.statement).split())}"
@@ -68,13 +72,22 @@ class Alter(Event):
             raise ConfigError(f"Alter(method={self.method!r}) is a method of Galera; {spec} is {spec.topology}")
         if self.method == RSU and spec.nodes < 2:
             raise ConfigError(f'Alter(method="RSU") changes node after node; {spec} has one')
-        if self.method in (INSTANT, COPY) and ALGORITHM.search(wanted.change):
+        if self.method in (INSTANT, COPY, PT_OSC) and ALGORITHM.search(wanted.change):
             raise ConfigError(f"Alter(method={self.method!r}): the statement has an ALGORITHM, too; name one")
         if not isinstance(self.lock_wait, int) or isinstance(self.lock_wait, bool) or self.lock_wait < 1:
             raise ConfigError(f"Alter(lock_wait={self.lock_wait!r}): it accepts whole seconds, from 1")
         undo = self._undo
         if (undo.schema, undo.table) != (wanted.schema, wanted.table):
             raise ConfigError(f"Alter(undo={self.undo!r}) does not change the table of the statement")
+
+    def equip(self, start: Stage, stages: Sequence[Stage]) -> Self:
+        """Return the event with its tool. Raises ConfigError for another server than MariaDB, and ProvisionError."""
+        if self.method != PT_OSC:
+            return self
+        for release in start.releases:
+            if release.upstream != "mariadb":
+                raise ConfigError(f'Alter(method="{PT_OSC}"): we run it on MariaDB only, not on {release.name}')
+        return dataclasses.replace(self, _tool=schema_tool.fetch())
 
     @property
     def _change(self) -> AlterTable:
@@ -98,14 +111,23 @@ class Alter(Event):
         return False
 
     def prepare(self, cluster: Cluster) -> None:
-        """Try the change and its undoing on an empty copy of the table, on one node alone.
+        """Try the change and its undoing on an empty copy of the table. Raises ConfigError for one that fails.
 
-        Raises ConfigError for one that fails.
+        pt-online-schema-change tries the change on an empty copy, too.
         """
         writer, change = cluster.writers[0], self._change
         schema = altered_table.find_schema(writer, change)
-        if FOREIGN.search(change.change):
-            return
+        if not FOREIGN.search(change.change):
+            self._rehearse(cluster, writer, schema)
+        if self._tool:
+            try:
+                schema_tool.run(self._tool, writer, change, schema, dry=True)
+            except ProvisionError as error:
+                raise ConfigError(f"{self}: {error}") from None
+
+    def _rehearse(self, cluster: Cluster, writer: Node, schema: str) -> None:
+        """Try the change and its undoing on an empty copy of the table, on one node alone. Raises ConfigError."""
+        change = self._change
         copy = altered_table.quote(REHEARSAL, change.table)
         with writer.separate() as alone:
             # No other node takes part: it would log an [ERROR] line for a change that the writer refuses.
@@ -140,6 +162,9 @@ class Alter(Event):
                 for node in event.writer_last(cluster):
                     self._alter_alone(node, self._change, schema)
                     happened.mark(f"{node.name} altered")
+            elif self._tool:
+                schema_tool.run(self._tool, cluster.writers[0], self._change, schema)
+                happened.mark("altered")
             else:
                 self._alter(cluster.writers[0], self._change, schema)
                 happened.mark("altered")
@@ -203,13 +228,13 @@ class Alter(Event):
 
     def _wrong_algorithm(self, cluster: Cluster, happened: Happened) -> str:
         """Why the ids of the table do not show the method; empty if they do, or need not."""
-        if self.method not in (INSTANT, COPY):
+        if self.method not in (INSTANT, COPY, PT_OSC):
             return ""
         schema, before = happened.before
         for name, now in self._states(cluster, schema).items():
             if not now.table_id:
                 return f"{name} has no id of the table, which would show whether the table was copied"
-            if (copied := now.table_id != before[name].table_id) != (self.method == COPY):
+            if (copied := now.table_id != before[name].table_id) != (self.method != INSTANT):
                 return f"{name} has {'another' if copied else 'the same'} id of the table than before"
         return ""
 

@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from pytest_dbcluster.clusters.events.event import Stage
 from pytest_dbcluster.clusters.events.maintenance import altered_table
 from pytest_dbcluster.clusters.topology import topology
 from pytest_dbcluster.errors import ConfigError
@@ -52,10 +53,11 @@ def test_its_text_is_one_line(event, text):
     ("event", "spec", "fact"),
     [
         (Alter("DROP TABLE t"), ONE, "it accepts a statement ALTER TABLE name ..."),
-        (Alter(INDEX, method="toi"), GALERA, 'it accepts "TOI", "RSU", "INSTANT", "COPY" or nothing'),
+        (Alter(INDEX, method="toi"), GALERA, 'it accepts "TOI", "RSU", "INSTANT", "COPY", "pt-osc" or nothing'),
         (Alter(INDEX, method="TOI"), ONE, "is a method of Galera; standalone1 is standalone"),
         (Alter(INDEX, method="RSU"), ClusterSpec("galera"), "changes node after node"),
         (Alter(f"{INDEX}, ALGORITHM=COPY", method="INSTANT"), ONE, "has an ALGORITHM, too"),
+        (Alter(f"{INDEX}, ALGORITHM=COPY", method="pt-osc"), ONE, "has an ALGORITHM, too"),
         (Alter(INDEX, method="RSU", lock_wait=0.5), GALERA, "whole seconds, from 1"),
         (Alter("ALTER TABLE t DROP COLUMN n"), ONE, 'Alter(..., undo="ALTER TABLE ...")'),
         (Alter(INDEX, undo="ALTER TABLE other DROP INDEX by_n"), ONE, "does not change the table of the statement"),
@@ -118,6 +120,32 @@ def test_a_change_is_on_all_nodes_and_is_undone(altering, event, marks):
     assert (changed == before) == (marks is None)
     assert event.restore(altering, happened) is None
     assert definitions(altering) == before
+
+
+def test_pt_online_schema_change_renames_a_changed_copy(altering, mariadb):
+    """On all nodes, with all rows. It leaves no trigger, and a plain statement undoes the change."""
+    before, node = definitions(altering), altering.nodes[0]
+    event = Alter(INDEX, method="pt-osc").equip(Stage([mariadb], {}), [])
+    event.prepare(altering)
+    happened = event.act(altering)
+
+    assert (happened.void, list(happened.marks)) == ("", ["altered", "altered on all nodes"])
+    assert all("by_n" in definition for definition in definitions(altering))
+    assert node.query("SELECT COUNT(*) FROM alter_tests.altered_here") == [(100,)]
+    assert node.query("SHOW TRIGGERS FROM alter_tests") == []
+    assert event.restore(altering, happened) is None
+    assert definitions(altering) == before
+
+
+def test_what_pt_online_schema_change_cannot_do_is_refused(altering, mariadb, mysql):
+    """Another server by its name, and a table without a key before the load starts."""
+    altering.nodes[0].query("CREATE TABLE alter_tests.keyless (n INT)")
+    assert altering.settle(30)
+    event = Alter("ALTER TABLE keyless ADD INDEX by_n (n)", method="pt-osc")
+    with pytest.raises(ConfigError, match=r'^Alter\(method="pt-osc"\): we run it on MariaDB only, not on mysql:9\.7$'):
+        event.equip(Stage([mariadb, mysql], {}), [])
+    with pytest.raises(ConfigError, match="PRIMARY KEY"):
+        event.equip(Stage([mariadb], {}), []).prepare(altering)
 
 
 def test_a_change_that_was_made_before_proves_nothing(altering):
