@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pytest_dbcluster.spec import ClusterSpec
 
 PLANNED: tuple[str, ...] = ()
+REFUSAL = "refusal"  # the way of a node that does not come back, because it has errant transactions
 
 
 @dataclasses.dataclass(frozen=True)
@@ -307,11 +308,15 @@ class Promotes(SwitchesRoles, Protocol):
         They receive nothing more from ``lost``. Raises ProvisionError.
         """
 
-    def take_over(self, new: Node, nodes: Sequence[Node]) -> None:
+    def take_over(self, new: Node, nodes: Sequence[Node], *, refuses: bool = False) -> None:
         """Make this replica the writer in place of a lost one. Other running replicas follow it.
 
+        refuses: when the lost writer rejoins with errant transactions, it stays out (``REFUSAL``), without a rebuild.
         Raises ProvisionError.
         """
+
+    def rebuild(self, node: Node, nodes: Sequence[Node]) -> None:
+        """Let a running node that was refused follow the writer, with a copy of its data. Raises ProvisionError."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -124,8 +124,8 @@ class EventSeries:
 
         Fails at the first node that comes back in another way, and names it with its repetition. If there is none, the
         message bounds the chance of another way, as ``loses_nothing`` does. Group Replication has ``incremental`` and
-        ``clone``. Other topologies with replicas have ``GTID`` and ``rebuild``. Raises ConfigError for a topology that
-        does not say how a node comes back.
+        ``clone``. Other topologies with replicas have ``GTID``, ``rebuild`` and ``refusal``. Raises ConfigError for a
+        topology that does not say how a node comes back.
         """
         known = self.measurement.source.ways_back(self.number)
         if not known:

@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from pytest_dbcluster import wait
-from pytest_dbcluster.clusters.topology import JoinsByClone, Rejoins, RestartsAtOnce, Topology
+from pytest_dbcluster.clusters.topology import REFUSAL, JoinsByClone, Promotes, Rejoins, RestartsAtOnce, Topology
 from pytest_dbcluster.errors import ConfigError, ProvisionError
 from pytest_dbcluster.formatting import quantity
 from pytest_dbcluster.rounds.outages.outage import Returned
@@ -212,7 +212,8 @@ def rejoin(node: Node, cluster: Cluster, *, at_once: bool = False, by_clone: boo
     """Start a node again, and wait until the cluster is whole. Raises ProvisionError.
 
     A topology may shorten the eviction of the node, so this waits for the eviction first. at_once: it does not wait,
-    and the topology does not help. by_clone: the node gets the data of another one.
+    and the topology does not help. by_clone: the node gets the data of another one. A node that is refused is rebuilt
+    after that, because the next repetition needs a whole cluster.
     """
     topology = cluster.topology
     assert isinstance(topology, Rejoins), "``check_node`` refuses others"
@@ -225,9 +226,13 @@ def rejoin(node: Node, cluster: Cluster, *, at_once: bool = False, by_clone: boo
         topology.join_by_clone(node, cluster.members)
     else:
         topology.rejoin(node, cluster.members)
+    refused = None
+    if isinstance(topology, Promotes) and cluster.topology.how_joined("") == REFUSAL:
+        refused = Returned(time.monotonic() - began, REFUSAL, cluster.topology.errant())
+        topology.rebuild(node, cluster.members)  # the next repetition needs a whole cluster
     wait.until(cluster.problems, f"cluster {cluster.spec} with {node.name}", seconds=WHOLE_SECONDS)
     seconds, how = time.monotonic() - began, cluster.topology.how_joined(node.log_text(seen))
-    return Returned(seconds, how, cluster.topology.errant())
+    return refused or Returned(seconds, how, cluster.topology.errant())
 
 
 def restart_seconds(spec: ClusterSpec, topology: Topology) -> float:

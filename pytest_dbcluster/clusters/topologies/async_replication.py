@@ -16,7 +16,7 @@ from pytest_dbcluster.clusters.servers.data_template import OWN_FILES
 from pytest_dbcluster.clusters.servers.health import Health
 from pytest_dbcluster.clusters.servers.node import ADMIN, Node, of_each
 from pytest_dbcluster.clusters.servers.variables import same
-from pytest_dbcluster.clusters.topology import Pulse, Step, Topology
+from pytest_dbcluster.clusters.topology import REFUSAL, Pulse, Step, Topology
 from pytest_dbcluster.errors import ConfigError, ProvisionError
 from pytest_dbcluster.system.tracing.recorder import span
 
@@ -31,13 +31,14 @@ class PrimaryAndReplicas(Topology):
 
     name = ""
     minimum_nodes = 2
-    ways_back = ("GTID", "rebuild")
+    ways_back = ("GTID", "rebuild", REFUSAL)
 
     def __init__(self) -> None:
         self._primary = ""  # its name; empty for the first node
         self._running: dict[str, Mapping[str, str]] = {}  # by node, the running variables of its role
         self._joined = ""  # how the last node joined
         self._errant: Sequence[GtidInterval] = ()  # transactions that only this node had
+        self._refuses = False  # whether a lost primary that has them stays out
 
     def primary(self, nodes: Sequence[Node]) -> Node:
         """Return the primary: the first node, until the roles change."""
@@ -105,7 +106,8 @@ class PrimaryAndReplicas(Topology):
         """Start the node again. A replica continues at its last position; the replicas of a primary reconnect.
 
         A former primary becomes a replica by GTID. If it has errant transactions, it first gets a copy of the
-        primary's data directory. The primary stops for this time.
+        primary's data directory, and the primary stops for this time. After ``take_over(..., refuses=True)`` it only
+        runs, and follows nobody.
 
         If the primary's host lost its power, its connections stayed open. Without this, replicas would wait for it up
         to slave_net_timeout, 60 s. They reconnect before anyone writes. If the primary has lost transactions that they
@@ -122,20 +124,29 @@ class PrimaryAndReplicas(Topology):
                     for statement in RECONNECT:
                         replica.query(statement, wait.SLOW_SECONDS)
             return
-        by_gtid, rebuild = self.ways_back
+        by_gtid, by_copy, _ = self.ways_back
         self._joined = by_gtid
         if not node.records(node.dialect.replication.status):
             self._errant = errant(node, primary)
-            if self._errant:
-                self._joined = rebuild
-                _copy_data(primary, node)
-            _demote(node, primary)
+            if not self._errant:
+                _demote(node, primary)
+            elif self._refuses:
+                self._joined = REFUSAL
+            else:
+                self._joined = by_copy
+                self.rebuild(node, nodes)
         elif self._primary:  # it may follow the primary of before
             node.query("STOP REPLICA", wait.SLOW_SECONDS)
             follow(node, primary)
 
+    def rebuild(self, node: Node, nodes: Sequence[Node]) -> None:
+        """Give a running node a copy of the primary's data directory, and let it follow. Both stop for this time."""
+        primary = self.primary(nodes)
+        _copy_data(primary, node)
+        _demote(node, primary)
+
     def how_joined(self, log: str) -> str:
-        """Return ``GTID`` for a replica, ``rebuild`` for a node with new data, empty for a primary."""
+        """Return ``GTID`` or ``rebuild`` for a replica, ``refusal`` for a node that stays out, empty for a primary."""
         return self._joined
 
     def errant(self) -> int:
@@ -190,12 +201,13 @@ class PrimaryAndReplicas(Topology):
                 return replica
         raise ProvisionError(f"each replica of {lost.name} lacks transactions of another one")
 
-    def take_over(self, new: Node, nodes: Sequence[Node]) -> None:
+    def take_over(self, new: Node, nodes: Sequence[Node], *, refuses: bool = False) -> None:
         """Make this replica the primary in place of a lost one. The other running replicas follow it.
 
-        The my.cnf of the lost primary has a replica's options from its next start on. Raises ProvisionError.
+        The my.cnf of the lost primary has a replica's options from its next start on. refuses: with errant transactions
+        it will stay out. Raises ProvisionError.
         """
-        old = self.primary(nodes)
+        old, self._refuses = self.primary(nodes), refuses
         self._exchange_options(old, new, nodes)
         self._promote(new, old)
         self._lead_others(new, old, nodes)

@@ -190,6 +190,39 @@ def test_a_node_rejoins_after_the_others_have_expelled_it(at_once, steps):
     assert cluster.topology.steps == steps
 
 
+class Refusing(Members):
+    """A topology that leaves a lost writer with two errant transactions out until it is rebuilt."""
+
+    def __init__(self):
+        super().__init__()
+        self.way = "refusal"
+
+    def how_joined(self, log):
+        """It stays out."""
+        return self.way
+
+    def errant(self):
+        """Nobody else has them."""
+        return 2
+
+    def rebuild(self, node, nodes):
+        """It follows again."""
+        self.steps.append("rebuild")
+        self.way = "rebuild"
+
+    refuses_roles = switch_over = remember_roles = most_advanced = take_over = rebuild
+
+
+def test_a_node_that_is_refused_is_rebuilt_for_the_next_repetition():
+    """The result says refusal, with its errant transactions, and the rebuild follows."""
+    [node] = nodes = [SimpleNamespace(name="node1", running=True, log_size=lambda: 0, log_text=lambda seen: "")]
+    cluster = SimpleNamespace(nodes=nodes, members=nodes, topology=Refusing(), problems=list, spec=THREE)
+    returned = events.rejoin(node, cluster)
+
+    assert (returned.how, returned.errant) == ("refusal", 2)
+    assert cluster.topology.steps[-2:] == ["rejoin", "rebuild"]
+
+
 def test_a_node_of_two_may_start_at_once(briefly):
     """The other one still counts it, and has no majority without it. Its file of the last view unites both."""
     cluster = briefly("galera", 2)

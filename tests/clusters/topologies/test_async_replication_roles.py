@@ -90,8 +90,8 @@ def test_a_replica_takes_over_and_the_lost_primary_returns_by_gtid(cluster):
 
 
 @pytest.mark.parametrize("cluster", ["mariadb:10.11"], indirect=True)
-def test_a_lost_primary_with_errant_transactions_is_rebuilt(cluster):
-    """Nobody else has its last transactions. The new primary never had them, so its data replace those of the old."""
+def test_a_lost_primary_with_errant_transactions_is_refused_or_rebuilt(cluster):
+    """Nobody else has its last transactions. It stays out, or the data of the new primary replace its own."""
     first, second, third = cluster.nodes
     topology = cluster.topology
     for node in (first, second):
@@ -100,11 +100,16 @@ def test_a_lost_primary_with_errant_transactions_is_rebuilt(cluster):
         write(third, number)
     topology.remember_roles(cluster.nodes)
     third.kill()
-    topology.take_over(topology.most_advanced(third, cluster.nodes), cluster.nodes)
+    topology.take_over(topology.most_advanced(third, cluster.nodes), cluster.nodes, refuses=True)
     assert topology.writers(cluster.nodes) == [first]
     write(first, 9)
     topology.rejoin(third, cluster.nodes)
+    assert (topology.how_joined(""), topology.errant()) == ("refusal", 2)
+    assert "node3 follows no primary" in cluster.problems()
 
+    third.stop()
+    topology._refuses = False
+    topology.rejoin(third, cluster.nodes)
     assert (topology.how_joined(""), topology.errant()) == ("rebuild", 2)
     assert agree(cluster) == [1, 2, 3, 4, 5, 6, 9]
     write(first, 10)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Self
 from pytest_dbcluster.clusters.events import event
 from pytest_dbcluster.clusters.events.event import Event, Happened, Stage
 from pytest_dbcluster.clusters.events.maintenance import clone_plugin
+from pytest_dbcluster.clusters.topology import REFUSAL
 from pytest_dbcluster.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from pytest_dbcluster.spec import ClusterSpec
 
 SST, CLONE = "SST", "clone"
-NOT_OFFERED = ("rebuild",)  # ways that nobody can ask for
+NOT_OFFERED = ("rebuild", REFUSAL)  # ways that nobody can ask for
 MISSED_SECONDS = 2.0  # in which the node misses what the load writes
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pytest_dbcluster.spec import ClusterSpec
 
 MOST_ADVANCED = "most_advanced"
+REBUILD, REFUSE = "rebuild", "refuse"
 CHECK_SECONDS, CONNECT_SECONDS = 0.1, 1.0  # between two checks of the lost server, and the limit of one check
 DETECTED_SECONDS = 60.0
 
@@ -34,8 +35,14 @@ class Promote:
     after: float = 1.0
     """For how many seconds the primary must not answer before the promotion begins."""
 
+    errant: str = REBUILD
+    """What becomes of an old primary with errant transactions, which the new one lacks. ``rebuild``: it gets a copy of
+    the new primary's data. ``refuse``: it stays out, as failover managers leave it. We rebuild it after the result.
+    """
+
     def __str__(self) -> str:
-        return f"promote {self.to} after {self.after:g} s"
+        refuses = " and refuse errant" if self.errant == REFUSE else ""
+        return f"promote {self.to} after {self.after:g} s{refuses}"
 
     def check(self, fault: str, node: str, spec: ClusterSpec, topology: Topology) -> None:
         """Raise ConfigError for a cluster without replicas to promote, and for wrong fields.
@@ -54,6 +61,8 @@ class Promote:
             if self.to in (event.WRITER, event.OTHER, "node1"):
                 raise ConfigError(f'Promote({self.to!r}): it accepts "{MOST_ADVANCED}" or the name of a replica')
         event.check_seconds("Promote(after)", self.after)
+        if self.errant not in (REBUILD, REFUSE):
+            raise ConfigError(f'Promote(errant={self.errant!r}): it accepts "{REBUILD}" or "{REFUSE}"')
         check_roles(f"{fault}, then=Promote", spec, topology)
 
     def prepare(self, cluster: Cluster) -> None:
@@ -75,7 +84,7 @@ class Promote:
             if self.to != MOST_ADVANCED:
                 new = event.target(self.to, cluster)
             happened.mark("applied")
-            topology.take_over(new, cluster.members)
+            topology.take_over(new, cluster.members, refuses=self.errant == REFUSE)
         except SQLError as error:
             raise ProvisionError(f"no replica took over from {lost.name}: {error}") from error
         happened.mark("promoted")

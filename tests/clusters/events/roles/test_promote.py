@@ -20,6 +20,7 @@ ASYNC = ClusterSpec("async_replication", nodes=3, proxy="haproxy")
     [
         (Kill("writer", then=Promote()), "kill writer, promote most_advanced after 1 s"),
         (Kill("node1", then=Promote("node3", after=0.2)), "kill node1, promote node3 after 0.2 s"),
+        (Kill(then=Promote(errant="refuse")), "kill writer, promote most_advanced after 1 s and refuse errant"),
     ],
 )
 def test_a_promotion_belongs_to_the_text_of_its_fault(event, text):
@@ -48,6 +49,7 @@ def test_a_promotion_leaves_the_load_a_server(spec):
         (Kill(then=Promote("node1")), ASYNC, '"most_advanced" or the name of a replica'),
         (Kill(then=Promote("other")), ASYNC, '"most_advanced" or the name of a replica'),
         (Kill(then=Promote(after=0)), ASYNC, "seconds above 0 and up to 300"),
+        (Kill(then=Promote(errant="ignore")), ASYNC, 'it accepts "rebuild" or "refuse"'),
         (Kill(then=Promote()), ASYNC.with_options(log_slave_updates="OFF"), "with the option log_slave_updates"),
         (
             Kill(then=Promote()),
