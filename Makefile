@@ -45,7 +45,7 @@ bench: setup ## set up, fetch the server, and run the main claims: pytest suites
 	$(BIN)/pytest suites/galera -k flush $(ARGS)
 
 test: setup ## set up, fetch servers and tools, build images, and run the plugin's own tests and some claims of suites
-	@$(BIN)/dbcluster fetch $(MAIN_RELEASE) $(OTHER_RELEASES) sysbench haproxy
+	@$(BIN)/dbcluster fetch $(MAIN_RELEASE) $(OTHER_RELEASES) sysbench haproxy pt-online-schema-change
 # Without an engine container tests are skipped, and the last lines give the reason. With an engine, CI requires the images.
 	@if scripts/engine.sh 2>&1 | tee $(UNTESTED); then \
 		$(BIN)/dbcluster image build $(IMAGES) 2>&1 | tee $(UNTESTED) && rm $(UNTESTED) || [[ -z $${CI:-} ]]; fi
