@@ -74,8 +74,11 @@ class Topology(abc.ABC):
     eviction_seconds: float = 0.0
     """About how many seconds the others count a dead node, with the default time-outs; 0 without members."""
 
-    return_seconds: float = 3.0
-    """About how many seconds a node needs under load from its start until the cluster is whole, with small tables."""
+    return_seconds: float = 5.0
+    """About how many seconds a node needs from its start until the cluster is whole, without load and large tables."""
+
+    busy_return_seconds: float = 8.0
+    """The same under load."""
 
     replication_link: bool = False
     """Whether its hosts have a second network only for replication."""

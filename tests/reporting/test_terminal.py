@@ -236,7 +236,7 @@ def test_repetitions_of_an_event_have_their_number_and_not_that_of_a_pair():
     screen = Screen(isatty=False, fullwidth=120)
     show = reporter(screen)
     for number, last in ((3, False), (4, True)):
-        show.progress(event(repetition=number, **{**changes, "last": last}))
+        show.progress(event(pair=1, repetition=number, **{**changes, "last": last}))
     assert screen.shown[0] == "   mysqlslap write c50   repetitions 3-4 of 14   galera3 0.260 s, galera3 0.260 s"
     show.progress(event(repetition=5, void="the event is not proven", **changes))
     assert "  mysqlslap write c50  repetition 5 of 14  galera3  void: the event is not proven" in screen.shown

@@ -237,7 +237,7 @@ def rejoin(node: Node, cluster: Cluster, *, at_once: bool = False, by_clone: boo
 
 def restart_seconds(spec: ClusterSpec, topology: Topology) -> float:
     """About how many seconds ``restart`` needs: nodes of a cluster that elects its writers join one by one."""
-    return topology.return_seconds * (spec.nodes if topology.elects_writers else 1)
+    return topology.busy_return_seconds * (spec.nodes if topology.elects_writers else 1)
 
 
 def restart(cluster: Cluster) -> Returned:

@@ -60,7 +60,7 @@ class Galera(Topology):
     elects_writers = True
     donor: Mapping[str, str] = {"wsrep_local_state_comment": "Donor/Desynced"}
     ways_back = ("IST", "SST")
-    eviction_seconds, return_seconds = 6.0, 20.0
+    eviction_seconds, return_seconds, busy_return_seconds = 6.0, 8.0, 20.0
 
     def __init__(self) -> None:
         self._name = f"dbcluster_{secrets.token_hex(6)}"

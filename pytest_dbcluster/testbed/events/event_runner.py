@@ -29,7 +29,7 @@ from pytest_dbcluster.workloads.workload import Setting, Workload
 BASELINE_SECONDS, JITTER_SECONDS = 4.0, 2.0  # of the load before the event, and at most so many more by the draw
 BEGIN_SECONDS = 60.0  # until the load must have written something
 RECOVERY_SECONDS = 120.0  # after this time the stall is censored
-CONTROL_SECONDS = 12.0  # of a repetition in which nothing happens, for the expected time
+CONTROL_SECONDS = 9.0  # of a repetition in which nothing happens, for the expected time
 POLL = 0.25
 ANSWER_SECONDS = 5.0  # of a server, for its count of rows
 LOOKS, WRITING = 12, 8  # the load has recovered if it wrote between so many of the last looks

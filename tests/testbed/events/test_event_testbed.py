@@ -67,7 +67,7 @@ def test_nothing_costs_less_than_a_pause(shared):
     made.check()
 
     each = "14 repetitions (7 each; pause: pause writer 1.5 s; none: nothing)"
-    assert lines[0] == f"{WRITE}: {each}, about 3 min, at most 60 s (--db-event-budget)"
+    assert lines[0] == f"{WRITE}: {each}, about 2 min, at most 60 s (--db-event-budget)"
     [learned] = [line for line in lines if "the first repetition took" in line]
     assert "the other 13 take about" in learned
     assert made.names == ["pause", "none"]

@@ -5,11 +5,12 @@ from __future__ import annotations
 import dataclasses
 import signal
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar
 
 from pytest_dbcluster import wait
 from pytest_dbcluster.clusters.events import event
-from pytest_dbcluster.clusters.events.event import ENDED_SECONDS, Happened
+from pytest_dbcluster.clusters.events.event import ENDED_SECONDS, WITHOUT_SOURCE, Happened
 from pytest_dbcluster.clusters.events.roles.loss import Loss
 from pytest_dbcluster.clusters.events.roles.promote import Promote
 from pytest_dbcluster.clusters.topology import RestartsAtOnce, Topology
@@ -21,12 +22,16 @@ if TYPE_CHECKING:
     from pytest_dbcluster.rounds.outages.outage import Returned
     from pytest_dbcluster.spec import ClusterSpec
 
+# What a member of a group logs while the others count its former self.
+STILL_COUNTED = (r"Member join failed", r"The member was unable to join the group")
 AT_ONCE, AFTER_EVICTION = "at once", "after eviction"
 
 
 @dataclasses.dataclass(frozen=True)
 class Kill(Loss):
     """End a server's process with SIGKILL, as a crash does. Its host and its files stay."""
+
+    errors: ClassVar[Sequence[str]] = (*WITHOUT_SOURCE, *STILL_COUNTED)
 
     node: str = event.WRITER
     """``writer``, ``other`` (the last node that is not the writer), or a name such as ``node2``."""
@@ -65,7 +70,8 @@ class Kill(Loss):
 
     def expected_seconds(self, spec: ClusterSpec, topology: Topology) -> float:
         """Return the seconds of the event: the eviction and the return of the node."""
-        return topology.eviction_seconds + topology.return_seconds
+        back = topology.busy_return_seconds if self.restart else topology.return_seconds
+        return topology.eviction_seconds + back
 
     def act(self, cluster: Cluster) -> Happened:
         """Kill the server. The proof is the signal in its exit status, and that its peers no longer count it.

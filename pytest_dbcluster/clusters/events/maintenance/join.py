@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from pytest_dbcluster.clusters.events import event
-from pytest_dbcluster.clusters.events.event import Event, Happened, Stage
+from pytest_dbcluster.clusters.events.event import WITHOUT_SOURCE, Event, Happened, Stage
 from pytest_dbcluster.clusters.events.maintenance import clone_plugin
 from pytest_dbcluster.clusters.topology import REFUSAL
 from pytest_dbcluster.errors import ConfigError
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from pytest_dbcluster.rounds.outages.outage import Returned
     from pytest_dbcluster.spec import ClusterSpec
 
+# What a server logs that has cloned another one, and that no service manager starts again.
+AFTER_CLONE = (r"Clone shutting down server as RESTART failed", r"Error number: 3707")
 SST, CLONE = "SST", "clone"
 NOT_OFFERED = ("rebuild", REFUSAL)  # ways that nobody can ask for
 MISSED_SECONDS = 2.0  # in which the node misses what the load writes
@@ -28,6 +30,8 @@ MISSED_SECONDS = 2.0  # in which the node misses what the load writes
 @dataclasses.dataclass(frozen=True)
 class Join(Event):
     """Shut a node down while the load runs, and start it again two seconds later: that is the event."""
+
+    errors: ClassVar[Sequence[str]] = (*WITHOUT_SOURCE, *AFTER_CLONE)
 
     how: str
     """How it gets what it missed: ``IST`` or ``SST`` on Galera, ``incremental`` or ``clone`` in a group, ``GTID`` on a
@@ -52,7 +56,7 @@ class Join(Event):
 
     def expected_seconds(self, spec: ClusterSpec, topology: Topology) -> float:
         """Return the seconds of the event: those without the node, and its return."""
-        return MISSED_SECONDS + topology.return_seconds
+        return MISSED_SECONDS + topology.busy_return_seconds
 
     def moves_writes(self, topology: Topology) -> bool:
         """Return False: the writer stays."""

@@ -61,7 +61,7 @@ class Rolling(Event):
 
     def expected_seconds(self, spec: ClusterSpec, topology: Topology) -> float:
         """Return the seconds of the event: the return of each node."""
-        return spec.nodes * topology.return_seconds
+        return spec.nodes * topology.busy_return_seconds
 
     def stages(self, spec: ClusterSpec) -> Sequence[ClusterSpec]:
         """Return the specs of the cluster after each node; empty if its servers stay as they are."""

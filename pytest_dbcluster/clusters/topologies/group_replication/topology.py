@@ -51,7 +51,7 @@ class GroupReplication(Topology):
 
     elects_writers = True
     ways_back = ("incremental", "clone")
-    eviction_seconds, return_seconds = 21.0, 12.0
+    eviction_seconds, return_seconds, busy_return_seconds = 21.0, 12.0, 15.0
     adoption: Mapping[str, object] = {"adoptFromGR": True}
 
     def __init__(self) -> None:

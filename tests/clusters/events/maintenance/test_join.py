@@ -125,5 +125,5 @@ def test_another_way_than_the_one_asked_for_proves_nothing(standalone, monkeypat
 
     ended.running = True
     monkeypatch.setattr(Join, "_leave", lambda *of: None)
-    monkeypatch.setattr(events, "rejoin", lambda *of: Returned(1.0, "SST"))
+    monkeypatch.setattr(events, "rejoin", lambda *of, **by: Returned(1.0, "SST"))
     assert Join("IST").act(standalone).void == "node2 joined by SST"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import re
 import socket
 import time
 import uuid
@@ -15,6 +16,7 @@ from pytest_dbcluster import wait
 from pytest_dbcluster.clusters.servers.connection import Connection, SQLError
 from pytest_dbcluster.clusters.topologies.group_replication import members
 from pytest_dbcluster.errors import NodeDied, ProvisionError, SeriesVoid
+from pytest_dbcluster.events import Kill
 from pytest_dbcluster.rounds import counters
 from pytest_dbcluster.testbed import sampler, timeline
 
@@ -234,6 +236,25 @@ def test_a_killed_primary_is_replaced_and_comes_back(group3):
     assert group3.settle(60), group3.backlog()
     assert form.writers(nodes) == [elected]
     assert killed.query(f"SELECT COUNT(*) FROM {table}") == [(4,)]
+
+
+def test_a_killed_member_that_starts_at_once_joins_after_its_expulsion(group3):
+    """The group refuses it while it counts its former self. It keeps its port, tries again, and says so in its log."""
+    primary, _ = primary_and_rest(group3)
+    address = "SELECT @@global.group_replication_local_address"
+    before = primary.query(address)
+    for node in group3.nodes:
+        node.new_errors()
+    event = Kill("writer", restart="at once")
+    happened = event.act(group3)
+    lines = [line for node in group3.nodes for line in node.new_errors()]
+
+    assert (happened.void, happened.node, happened.returned.how) == ("", primary.name, "incremental")
+    assert happened.marks["ended"] < happened.returned.seconds
+    assert group3.topology.writers(group3.nodes) != [primary]
+    assert primary.query(address) == before
+    assert [line for line in lines if not any(re.search(known, line) for known in event.errors)] == []
+    assert group3.settle(60), group3.backlog()
 
 
 def test_a_member_that_cannot_apply_says_why(group3):
