@@ -264,7 +264,7 @@ class RestartsAtOnce(Protocol):
     """An optional power of a topology with members: a dead node starts again while the others still count it."""
 
     def refuses_at_once(self, nodes: int) -> str:
-        """Return why a cluster of so many nodes cannot have a dead one back while it counts it; empty if it can."""
+        """Return why so many nodes cannot have a dead one back while they count it; empty if they can."""
 
     def restart_at_once(self, node: Node, nodes: Sequence[Node]) -> None:
         """Start the server of a dead node, as a service manager does. Nothing tells the others that it is gone."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
 
 from pytest_dbcluster import calls
+from pytest_dbcluster.claims.repetitions.order_statistics import ALONE_TIMES
 from pytest_dbcluster.claims.repetitions.permutation import PER_BLOCK
 from pytest_dbcluster.errors import ConfigError, Inconclusive, Unsupported
 from pytest_dbcluster.measuring import curve
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
 Done = TypeVar("Done")
 VARIANTS = 2  # minimum for a claim
-ALONE_TIMES = 11  # repetitions of an event on a single variant: those of an error of .0005 for the median
 ALONE = (
     "measure(workload, on=[{spec}]) has one variant, but a claim needs two. Compare two clusters: "
     "default, other = measure(workload, on=[{spec}, other_spec]); or two workloads on one cluster: "

@@ -13,6 +13,7 @@ from collections.abc import Callable
 
 from pytest_dbcluster.claims.repetitions.samples import Repetitions
 
+ALONE_TIMES = 11  # repetitions of an event on a single variant: those of an error of .0005 for the median
 USUAL_LEVEL = 0.025  # the error of each end of a 95 % interval
 STEPS = 60  # of a bisection
 

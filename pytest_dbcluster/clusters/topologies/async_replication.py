@@ -106,8 +106,8 @@ class PrimaryAndReplicas(Topology):
         """Start the node again. A replica continues at its last position; the replicas of a primary reconnect.
 
         A former primary becomes a replica by GTID. If it has errant transactions, it first gets a copy of the
-        primary's data directory, and the primary stops for this time. After ``take_over(..., refuses=True)`` it only
-        runs, and follows nobody.
+        primary's data directory. The primary stops for this time. After ``take_over(..., refuses=True)`` it only runs,
+        and follows nobody.
 
         If the primary's host lost its power, its connections stayed open. Without this, replicas would wait for it up
         to slave_net_timeout, 60 s. They reconnect before anyone writes. If the primary has lost transactions that they

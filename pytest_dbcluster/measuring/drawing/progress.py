@@ -50,7 +50,7 @@ class RoundProgress:
     """The number of pairs at which the claim is judged next; None after the last look."""
 
     repetition: int = 0
-    """The number of the repetition of an event, from 1, counted over all variants; 0 for a round of a workload."""
+    """The number of the repetition of an event, from 1, of all variants; 0 for a round of a workload."""
 
     repetitions: int = 0
     """The planned number of repetitions of all variants; 0 for a round of a workload."""

@@ -8,8 +8,8 @@ import textwrap
 from collections.abc import Iterator
 from typing import Any
 
+from pytest_dbcluster.claims.repetitions.order_statistics import ALONE_TIMES
 from pytest_dbcluster.claims.repetitions.permutation import PER_BLOCK
-from pytest_dbcluster.plugin.fixture import ALONE_TIMES
 
 METHOD = "event"  # of the fixture ``measure``
 FIXTURE = "measure"
