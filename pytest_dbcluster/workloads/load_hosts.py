@@ -19,6 +19,8 @@ from pytest_dbcluster.formatting import milliseconds
 from pytest_dbcluster.hosts.host import EndsCommands, Host, at_once
 
 T = TypeVar("T")
+DATE = ("date", "+%s.%N")
+BASH_TIME = ("env", "LC_ALL=C", "bash", "-c", "echo $EPOCHREALTIME")  # the date of busybox, as guests have it, lacks %N
 LOOKS = (3, 20)  # readings of a clock: the minimum, and the maximum if its answers are slow
 UNSURE = 0.05  # acceptable error of a clock in seconds: half a tenth of RunResult.by_tenth
 LEAD = 0.03  # seconds from the decision to start until the start, plus ANSWERS round trips of the slowest host
@@ -92,14 +94,15 @@ def shares(hosts: Sequence[Host], terminals: int) -> list[Share]:
 def clock(share: Share) -> Clock:
     """Compare the clock of a host with ours. Raises WorkloadError if its answers are too slow."""
     best = Clock(0.0, float("inf"), float("inf"))
+    command = BASH_TIME if "%N" in share.host.run(DATE).stdout else DATE
     for look in range(LOOKS[1]):
         began = time.time()
-        text = share.host.run(["date", "+%s.%N"]).stdout
+        text = share.host.run(command).stdout
         ended = time.time()
         try:
             theirs = float(text)
         except ValueError:
-            raise UnreadableOutput(f"date +%s.%N on {share.name}", "time in seconds", text) from None
+            raise UnreadableOutput(f"{' '.join(command)} on {share.name}", "time in seconds", text) from None
         seen = Clock(theirs - (began + ended) / 2, (ended - began) / 2, ended - began)
         best = min(best, seen, key=lambda one: one.unsure)
         if look + 1 >= LOOKS[0] and best.unsure <= UNSURE:

@@ -29,7 +29,7 @@ class Elsewhere(FakeHost):
 
     def run(self, command, **how):
         """The time of its clock."""
-        assert command == ["date", "+%s.%N"]
+        assert command == load_hosts.DATE
         return Completed(f"{load_hosts.time.time() + self.ahead:.9f}\n", "", 0.0)
 
     def end_commands(self):
@@ -80,8 +80,14 @@ def test_a_clock_that_answers_too_late_is_refused_by_name(monkeypatch):
 
 def test_a_clock_that_says_no_time_is_refused_by_name():
     """What it said is in the message."""
-    with pytest.raises(UnreadableOutput, match=r"date \+%s.%N on node1 printed no time in seconds; .* 1, .*%N"):
-        load_hosts.clock(share_of(FakeHost(answers={"*date*": "1732345678.%N"})))
+    with pytest.raises(UnreadableOutput, match=r"date \+%s.%N on node1 printed no time in seconds; .* 1, .*today"):
+        load_hosts.clock(share_of(FakeHost(answers={"*date*": "today"})))
+
+
+def test_a_date_without_fractions_is_replaced_by_the_time_of_bash():
+    """Guests have the date of busybox, which prints the letters of the format."""
+    answers = {"*date*": "1732345678.%N", "*EPOCHREALTIME*": f"{time.time() + 5:.6f}"}
+    assert load_hosts.clock(share_of(FakeHost(answers=answers))).ahead == pytest.approx(5, abs=2)
 
 
 def signals(share):

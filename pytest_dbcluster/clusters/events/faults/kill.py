@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pytest_dbcluster.spec import ClusterSpec
 
 # What a member of a group logs while the others count its former self.
-STILL_COUNTED = (r"Member join failed", r"The member was unable to join the group")
+STILL_COUNTED = (r"Member join failed", r"The member was unable to join the group", r"group communication engine")
 AT_ONCE, AFTER_EVICTION = "at once", "after eviction"
 
 

@@ -266,8 +266,8 @@ class GroupReplication(Topology):
     def restart_at_once(self, node: Node, nodes: Sequence[Node]) -> None:
         """Start the server of a dead member, and let it join.
 
-        The group refuses a member that it still counts. The server tries again every 5 s until the others have expelled
-        its former self. It keeps its port, as a service manager would start it.
+        The group refuses a member that it still counts. The server tries again until the others have expelled its
+        former self. It keeps its port, as a service manager would start it.
         """
         node.start()
         self._prepare(node, nodes).begin()

@@ -238,8 +238,12 @@ def test_a_killed_primary_is_replaced_and_comes_back(group3):
     assert killed.query(f"SELECT COUNT(*) FROM {table}") == [(4,)]
 
 
+@pytest.mark.chaos
 def test_a_killed_member_that_starts_at_once_joins_after_its_expulsion(group3):
-    """The group refuses it while it counts its former self. It keeps its port, tries again, and says so in its log."""
+    """The group refuses it while it counts its former self. It keeps its port, tries again, and says so in its log.
+
+    14 to 47 s were seen, so the usual run leaves it out.
+    """
     primary, _ = primary_and_rest(group3)
     address = "SELECT @@global.group_replication_local_address"
     before = primary.query(address)
