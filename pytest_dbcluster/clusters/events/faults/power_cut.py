@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pytest_dbcluster.spec import ClusterSpec
 
 ALL = "all"
-BOOT_SECONDS = 15.0  # about what a host needs
+BOOT_SECONDS = 5.0  # about what a host needs
 BOOT = "/proc/sys/kernel/random/boot_id"  # random(4): another one after each boot
 
 
