@@ -145,6 +145,30 @@ def test_replicas_without_their_source_are_no_fault_of_an_event(line):
     assert Nothing.errors == ()
 
 
+# As MySQL 9.7 logged them, without their times: a member that started at once, and one that had cloned another one.
+OF_MEMBERS = [
+    (Kill(), "[ERROR] [MY-011735] [Repl] '[GCS] Error connecting to all peers. Member join failed. Local port: 11430'"),
+    (Kill(), "[ERROR] [MY-011735] [Repl] '[GCS] The member was unable to join the group. Local port: 11430'"),
+    (
+        Kill(),
+        "[ERROR] [MY-011735] [Repl] '[GCS] Timeout while waiting for the group communication engine to be ready!'",
+    ),
+    (Join("clone"), "[ERROR] [MY-013462] [Server] Clone shutting down server as RESTART failed. Please start server"),
+    (Join("clone"), "[ERROR] [MY-011569] [Repl] 'Internal query: CLONE; result in error. Error number: 3707'"),
+    (
+        Join("clone"),
+        "[ERROR] [MY-013473] [Repl] 'Due to a critical cloning error or lack of donors, distributed recovery",
+    ),
+]
+
+
+@pytest.mark.parametrize(("event", "line"), OF_MEMBERS)
+def test_members_that_come_back_are_no_fault_of_an_event(event, line):
+    """Only the events that cause such lines declare them."""
+    assert any(re.search(pattern, line) for pattern in event.errors)
+    assert not any(re.search(pattern, line) for pattern in Pause("writer", 3).errors)
+
+
 class Members:
     """A topology that counts a lost node in its first two answers, and notes what it is asked to do."""
 

@@ -21,7 +21,12 @@ if TYPE_CHECKING:
     from pytest_dbcluster.spec import ClusterSpec
 
 # What a server logs that has cloned another one, and that no service manager starts again.
-AFTER_CLONE = (r"Clone shutting down server as RESTART failed", r"Error number: 3707")
+AFTER_CLONE = (
+    r"Clone shutting down server as RESTART failed",
+    r"Error number: 3707",
+    r"Due to a critical cloning error",
+    r"automatically set into read only mode after an error was detected",
+)
 SST, CLONE = "SST", "clone"
 NOT_OFFERED = ("rebuild", REFUSAL)  # ways that nobody can ask for
 MISSED_SECONDS = 2.0  # in which the node misses what the load writes
