@@ -151,7 +151,7 @@ OF_MEMBERS = [
     (Kill(), "[ERROR] [MY-011735] [Repl] '[GCS] The member was unable to join the group. Local port: 11430'"),
     (
         Kill(),
-        "[ERROR] [MY-011735] [Repl] '[GCS] Timeout while waiting for the group communication engine to be ready!'",
+        "[ERROR] [MY-011735] [Repl] '[GCS] Timeout while waiting for the group communication engine'",
     ),
     (Join("clone"), "[ERROR] [MY-013462] [Server] Clone shutting down server as RESTART failed. Please start server"),
     (Join("clone"), "[ERROR] [MY-011569] [Repl] 'Internal query: CLONE; result in error. Error number: 3707'"),
