@@ -52,7 +52,7 @@ NATURES = {
 
 def claims() -> str:
     """Every kind of claim: what it says, its margin, its first verdict, and an example."""
-    return page(_claim(KINDS[name]) for name in sorted(KINDS))
+    return page(_claim(kind) for _, kind in sorted(KINDS.items()) if kind.paired or not kind.claims_nothing)
 
 
 def _claim(kind: Kind) -> str:

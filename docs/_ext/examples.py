@@ -144,6 +144,8 @@ CLAIMS: Mapping[str, str] = {
     "beats": "assert flush_2.beats(default, by=0.1)",
     "below": 'assert galera.below("stall", 8)',
     "differs": "flush_2.against(default)",
+    "effect_beats": 'assert effects["sync_binlog"].beats(by=0.05)',
+    "effect_same_as": 'assert effects["sync_binlog"].same_as(within=0.05)',
     "fades": "assert fades((one, one_far), (many, many_far), by=0.1)",
     "loses_nothing": "assert galera.loses_nothing()",
     "lower": 'assert flush_2.lower("fsyncs_per_commit", than=default)',

@@ -17,6 +17,7 @@ claim is judged at fixed numbers of pairs, its *looks*; each look has a *critica
 - ``estimators``: the noise of pairs; figures that no verdict rests on.
 - ``carry_over``: whether a variant slows the round that follows it.
 - ``wording``: the message of a verdict.
+- ``factorial``: the statistics of claims about the effects of several options.
 - ``repetitions``: the statistics of claims about an event.
 
 To add a kind of claim, write a file of ``kinds``; ``verdict.judge`` decides from its bounds. The functions here use
@@ -33,6 +34,7 @@ __all__ = [
     "counts",
     "critical_values",
     "estimators",
+    "factorial",
     "intervals",
     "kinds",
     "pairs",

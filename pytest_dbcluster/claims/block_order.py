@@ -65,7 +65,7 @@ def blocks(
     for _ in range(number_of_openings):
         yield _opening_block(variants, coin, per_opening)
     while True:
-        yield Block(_shuffle(range(variants), coin), (0,) * variants)
+        yield Block(shuffle(range(variants), coin), (0,) * variants)
 
 
 def block_orders(variants: int, seed: int) -> Iterator[Order]:
@@ -76,7 +76,7 @@ def block_orders(variants: int, seed: int) -> Iterator[Order]:
     _check(variants)
     coin = random.Random(seed)
     while True:
-        yield _shuffle(range(variants), coin)
+        yield shuffle(range(variants), coin)
 
 
 def seed_of(run: int, *names: object) -> int:
@@ -94,11 +94,11 @@ def _check(variants: int) -> None:
 
 
 def _opening_block(variants: int, coin: random.Random, pairs: int) -> Block:
-    order = _shuffle([number for number in range(variants) for _ in range(pairs)], coin)
-    matching = [iter(_shuffle(range(pairs), coin)) for _ in range(variants)]
+    order = shuffle([number for number in range(variants) for _ in range(pairs)], coin)
+    matching = [iter(shuffle(range(pairs), coin)) for _ in range(variants)]
     return Block(order, tuple(next(matching[number]) for number in order))
 
 
-def _shuffle(items: Sequence[Item], coin: random.Random) -> tuple[Item, ...]:
+def shuffle(items: Sequence[Item], coin: random.Random) -> tuple[Item, ...]:
     """Return a random permutation; it uses only ``random()``, which gives the same sequence in every Python."""
     return tuple(sorted(items, key=lambda _: coin.random()))

@@ -107,6 +107,9 @@ class Kind(abc.ABC):
     looks_from: ClassVar[int] = 0
     """The number of pairs before which no look decides."""
 
+    paired: ClassVar[bool] = True
+    """Whether its ratio is that of pairs of rounds of two series; an effect of an option is not."""
+
     sides: ClassVar[int] = 2
     """The ends of its interval, each of which errs with alpha."""
 
@@ -192,6 +195,10 @@ class Kind(abc.ABC):
     def looks(self, instances: int) -> tuple[int, ...]:
         """The numbers of pairs at which a claim can be judged. instances: as in ``critical_values.looks``."""
         return critical_values.looks(instances)
+
+    def earliest(self, level: float) -> int:
+        """The pairs before which no look decides at this level, for kinds with separate looks; 0 for others."""
+        return 0
 
     def needs(self, verdict: Verdict) -> str:
         """What would decide an inconclusive claim, for kinds that do not compare pairs; empty for others."""

@@ -149,9 +149,13 @@ def unlike_voids(pairs: Pairs) -> str:
     by at most 3 % of the rounds of a variant. From 14 pairs on they may differ by one. ``benchmarks/noise_models.py``
     simulates the cost of one void round that was the slowest of its variant.
     """
-    baseline, candidate = pairs.void_rounds()
-    attempted = len(pairs) + max(baseline, candidate)
-    if abs(candidate - baseline) <= max(MAX_UNLIKE * attempted, len(pairs) >= ONE_VOID_FROM):
+    return unlike(*pairs.void_rounds(), len(pairs))
+
+
+def unlike(baseline: int, candidate: int, pairs: int) -> str:
+    """Why pairs beside so many void rounds of each variant may not decide yet; empty if they may."""
+    attempted = pairs + max(baseline, candidate)
+    if abs(candidate - baseline) <= max(MAX_UNLIKE * attempted, pairs >= ONE_VOID_FROM):
         return ""
     return (
         f"of {attempted} rounds, {candidate} of the candidate and {baseline} of the baseline were void, and this may "
@@ -314,7 +318,7 @@ def _verdict(outcome: Outcome, reason: str, claim: Claim, pairs: Pairs, alpha: f
         reason=f"{reason}; {few}" if few else reason,
         detectable=estimators.factor(least) - 1,
         needed_pairs=_pairs_needed(claim, pairs, centre, alpha) if advised else None,
-        needed_margin=_margin_needed(claim, centre, most) if advised else None,
+        needed_margin=margin_needed(claim, centre, most) if advised else None,
         pair_sd=estimators.pair_sd(values),
         halves=(estimators.factor(first), estimators.factor(second)),
         order_effect=estimators.factor(estimators.order_effect(values, pairs.baseline_first)) - 1,
@@ -342,7 +346,7 @@ def _pairs_needed(claim: Claim, pairs: Pairs, centre: float, alpha: float) -> in
     return power.pairs_needed(pairs, distance, claim.hold_level(alpha) if inside else alpha)
 
 
-def _margin_needed(claim: Claim, centre: float, detectable: float) -> float | None:
+def margin_needed(claim: Claim, centre: float, detectable: float) -> float | None:
     """The margin, a fraction, at which a guard would hold with power .8 if the estimate were the true ratio.
 
     None for a claim that is not a guard, and when nothing is detectable. ``centre`` and ``detectable`` are log ratios.

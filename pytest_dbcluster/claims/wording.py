@@ -55,7 +55,8 @@ def message(
     the order of rounds. absolute: medians of candidate and baseline, in ``unit``. settle_timeouts: rounds whose servers
     did not settle in time. load: the name of the workload. carried: whether carry-over was found. extra: more lines.
     """
-    variants = max(2, len(names))
+    kind = verdict.claim.of_kind
+    variants = max(2, len(names)) if kind.paired else 2
     total = verdict.pairs * variants * seconds_per_round if seconds is None else seconds
     blocks = "pairs" if variants == 2 else "blocks"
     inverse = ", compared as a speed" if unit == LATENCY else ""
@@ -68,7 +69,7 @@ def message(
     details = [
         f"{verdict.claim.call(names, metric, usual)}   metric {metric}{inverse}   "
         f"{verdict.pairs} {blocks} x {variants} x {seconds_per_round:.2g} s = {total:.0f} s, "
-        f"look {verdict.look} of {len(critical_values.LOOKS)}, seed {seed}",
+        f"look {verdict.look} of {len(kind.looks(1))}, seed {seed}",
         f"estimate {_estimate(verdict)}   -> {verdict.reason}",
         _noise(verdict, names),
         *(f"step {k}: {_estimate(part)}" for k, part in enumerate(verdict.neighbours, 1) if len(names) > 2),

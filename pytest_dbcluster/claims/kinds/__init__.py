@@ -11,12 +11,14 @@ then a method of every series. No other code compares the name of a kind; a test
 - ``ordered``: several variants, each faster than the one before.
 - ``fades``: a loss is smaller for one pair of variants than for another.
 - ``differs``: a comparison without a claim.
+- ``effects``: the effect of an option; ``claims.factorial`` has the statistics.
 - ``below``, ``shorter``, ``loses_nothing``, ``returned_by``: about an event; ``claims.repetitions`` has the statistics.
 """
 
 from pytest_dbcluster.claims.kinds.beats import beats
 from pytest_dbcluster.claims.kinds.below import below
 from pytest_dbcluster.claims.kinds.differs import differs
+from pytest_dbcluster.claims.kinds.effects import effect_beats, effect_differs, effect_same_as
 from pytest_dbcluster.claims.kinds.fades import fades
 from pytest_dbcluster.claims.kinds.guards import no_slower_than, same_as
 from pytest_dbcluster.claims.kinds.loses_nothing import loses_nothing
@@ -30,6 +32,10 @@ __all__ = [
     "beats",
     "below",
     "differs",
+    "effect_beats",
+    "effect_differs",
+    "effect_same_as",
+    "effects",
     "fades",
     "guards",
     "loses_nothing",

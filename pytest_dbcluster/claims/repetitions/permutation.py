@@ -24,14 +24,14 @@ SHORTEST = 0.01  # seconds: shorter values count as equal
 
 
 @functools.cache
-def _arrangements(block: int, others: int) -> tuple[int, ...]:
+def arrangements(block: int, others: int) -> tuple[int, ...]:
     """By U, the number of arrangements of two groups of these sizes (the Gaussian binomial coefficients)."""
     if not block or not others:
         return (1,)
     counts = [0] * (block * others + 1)
-    for at, number in enumerate(_arrangements(block, others - 1)):
+    for at, number in enumerate(arrangements(block, others - 1)):
         counts[at] += number
-    for at, number in enumerate(_arrangements(block - 1, others)):
+    for at, number in enumerate(arrangements(block - 1, others)):
         counts[at + others] += number
     return tuple(counts)
 
@@ -41,7 +41,7 @@ def chances(blocks: int) -> tuple[float, ...]:
     """By U, the chance that the sum over so many blocks is at most U."""
     counts = [1]
     for _ in range(blocks):
-        of_block = _arrangements(PER_BLOCK, PER_BLOCK)
+        of_block = arrangements(PER_BLOCK, PER_BLOCK)
         longer = [0] * (len(counts) + len(of_block) - 1)
         for one, number in enumerate(counts):
             for other, times in enumerate(of_block):

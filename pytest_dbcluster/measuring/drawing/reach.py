@@ -26,10 +26,11 @@ LARGER: Callable[[int], str] = f"{round_length.BUDGET} {{}}".format  # what to w
 def first_look(claim: Claim, alpha: float, instances: int = 1) -> int:
     """The number of pairs before which no verdict is possible, however clear the difference.
 
-    At the default alpha it is 12, for a guard 8, for ``fades`` 17; with alpha .0001 it is 17. instances: of each
-    variant, which the blocks use in turn.
+    At the default alpha it is 12, for a guard 8, for ``fades`` 17; with alpha .0001 it is 17. For an effect it is 16.
+    instances: of each variant, which the blocks use in turn.
     """
-    return _first_look(claim.hold_level(alpha), instances, claim.of_kind.looks_from)
+    level = claim.hold_level(alpha)
+    return claim.of_kind.earliest(level) or _first_look(level, instances, claim.of_kind.looks_from)
 
 
 def earliest_look() -> int:

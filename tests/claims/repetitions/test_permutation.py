@@ -17,7 +17,7 @@ QUICK = Repetitions((3.06, 3.38, 3.2, 3.1, 3.3, 3.25, 3.15))
 
 def test_the_chances_are_those_of_all_arrangements():
     """Of two groups of three, counted one by one."""
-    counts = permutation._arrangements(3, 3)
+    counts = permutation.arrangements(3, 3)
     every = [
         sum(other < one for one in first for other in set(range(6)) - set(first))
         for first in itertools.combinations(range(6), 3)
