@@ -33,6 +33,7 @@ from pytest_dbcluster.rounds import open_loop
 from pytest_dbcluster.rounds.round import Round
 from pytest_dbcluster.spec import DEFAULT_RELEASE, PROFILES, ClusterSpec, ReleaseName
 from pytest_dbcluster.testbed import comparability, names
+from pytest_dbcluster.testbed.options.levels import specs as level_specs
 from pytest_dbcluster.testbed.variants import Variant
 
 if TYPE_CHECKING:
@@ -97,6 +98,7 @@ class _NoRounds(RoundSource):
     def __init__(self, call: MeasureCall) -> None:
         workload, release = call.workload, call.release
         several = [*call.on] * (len(workload) if isinstance(workload, Mapping) else 1)
+        several = level_specs(call.on[0], call.options, {}) if call.options else several
         variants = [SimpleNamespace(spec=spec, release_name=str(release)) for spec in several]
         workloads, self.names = names.pairs(workload, cast("list[Variant]", variants))
         self.mode = "" if isinstance(workload, Mapping) else workload.mode_name

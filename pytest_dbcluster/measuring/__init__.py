@@ -13,6 +13,7 @@ per variant. A claim about two series draws blocks until it is decided, and retu
 - ``values``: what the rounds say, by metric.
 - ``claim_log``: the claims of a test about one measurement. ``answer``: a claim with its verdict, as a value.
 - ``curve``: one workload at several values of a field, such as 1, 4 and 16 threads.
+- ``factorial``: the effects of several options, from the same rounds.
 - ``round_trips``: how many round trips an operation takes, of variants that differ in their round-trip time.
 - ``evidence``: what is known about the clusters, as a value. ``remarks``: the lines below a verdict.
 
@@ -26,6 +27,7 @@ __all__ = [
     "drawing",
     "event_series",
     "evidence",
+    "factorial",
     "measurement",
     "question",
     "remarks",

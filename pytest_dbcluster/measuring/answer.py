@@ -173,7 +173,7 @@ class Answer:
         if self.earlier_message:
             return self.earlier_message
         variants = self._as_written
-        rounds = [done for variant in variants for done in variant.rounds]
+        rounds = list({id(done): done for variant in variants for done in variant.rounds}.values())
         if not self.claim.of_kind.is_ratio:
             return event_message(
                 self.verdict,

@@ -5,9 +5,10 @@ from __future__ import annotations
 import dataclasses
 import functools
 
-from pytest_dbcluster.claims import critical_values, estimators, intervals, verdict, wording
+from pytest_dbcluster.claims import estimators, intervals, verdict, wording
 from pytest_dbcluster.claims.claim import Verdict
 from pytest_dbcluster.claims.cluster_difference import ClusterDifference
+from pytest_dbcluster.claims.factorial import contrasts, judging
 from pytest_dbcluster.errors import ConfigError, Inconclusive, LockHeld
 from pytest_dbcluster.measuring import remarks, round_trips
 from pytest_dbcluster.measuring.answer import Answer, Compared
@@ -48,10 +49,11 @@ def ask(question: Question, measurement: Measurement, *, cap: int | None = None)
     drawn_before = measurement.pairs
     judged = functools.partial(_judge, question, measurement, cap, untrusted)
     answered = functools.partial(_complete_answer, question, difference, measurement, drawn_before)
-    decided = judged(drawing.stop_reason(variants), drawn_before=True) if drawn_before else None
+    looks, timed = claim.of_kind.looks(drawing.instances), question.timed
+    decided = judged(drawing.stop_reason(timed), drawn_before=True) if drawn_before else None
     while decided is None:
         try:
-            drawing.draw_for(LiveClaim(variants, estimate, cap, first_look, question.brief(source.metric)))
+            drawing.draw_for(LiveClaim(timed, estimate, cap, first_look, looks, question.brief(source.metric)))
         except Inconclusive as error:  # the run's time was used while it waited for the machine
             if not measurement.pairs:
                 raise
@@ -64,11 +66,21 @@ def ask(question: Question, measurement: Measurement, *, cap: int | None = None)
                 measurement.claims.add(answer)
                 answer.report()  # its test never reads it
             raise
-        decided = judged(drawing.stop_reason(variants))
-        if measurement.pairs in critical_values.looks(drawing.instances) and not question.others:
+        decided = judged(drawing.stop_reason(timed))
+        if measurement.pairs in looks and not question.others:
             estimate = _estimate(question, measurement)
     drawing.check()
     measurement.claims.add(answer := answered(decided))
+    return answer
+
+
+def show(question: Question, measurement: Measurement) -> Answer:
+    """The answer of a comparison from the rounds that are there; it draws none."""
+    cap, over = measurement.rules.cap, "only the rounds of other claims"
+    untrusted = measurement.source.blind_spot(*question.variants)
+    decided = _judge(question, measurement, cap, untrusted, over, drawn_before=True)
+    assert decided is not None
+    measurement.claims.add(answer := _complete_answer(question, None, measurement, measurement.pairs, decided))
     return answer
 
 
@@ -84,7 +96,7 @@ def check_reach(question: Question, measurement: Measurement) -> None:
     seconds = reach.shortest_round(source.round_seconds, source.free_length)
     if measurement.pairs or not question.asserted or seconds is None:
         return
-    claim, several = question.claim, len(question.variants)
+    claim, several = question.claim, len(question.timed)
     look, given = reach.first_look(claim, rules.alpha, drawing.instances), not source.free_length
     if why := reach.beyond_budget(look, several, seconds, rules.budget, given=given, larger=rules.larger_budget):
         raise ConfigError(f"{source.load}: {claim.kind} cannot be decided: {why}")
@@ -97,12 +109,12 @@ def _too_slow(question: Question, measurement: Measurement) -> str:
     rules, drawing = measurement.rules, measurement.drawing
     if measurement.pairs:
         return ""
-    drawing.prepare(question.variants)
+    drawing.prepare(question.timed)
     if drawing.pace.length:
         return ""
     look = reach.first_look(question.claim, rules.alpha, drawing.instances)
     blocks = drawing.warm_up.blocks
-    return reach.why_too_slow(blocks, question.variants, look, rules.budget, larger=rules.larger_budget)
+    return reach.why_too_slow(blocks, question.timed, look, rules.budget, larger=rules.larger_budget)
 
 
 def add_cluster_difference(question: Question, measurement: Measurement) -> tuple[Question, ClusterDifference | None]:
@@ -244,13 +256,15 @@ def _judge(
     if not claim.of_kind.claims_nothing and measurement.pairs >= look:
         measurement.drawing.pace.fixed = True
         measurement.claims.begin_try(question)
-    if over and measurement.pairs < look and measurement.drawing.out_of_budget(numbers):
-        needed = look * measurement.drawing.blocks.seconds(numbers) / measurement.pairs
+    if over and measurement.pairs < look and measurement.drawing.out_of_budget(question.timed):
+        needed = look * measurement.drawing.blocks.seconds(question.timed) / measurement.pairs
         over = f"{over}; a verdict needs at least {look} pairs, which take {needed:.0f} s"
     late = next(filter(None, (open_loop.above_capacity(measurement.rounds[number]) for number in numbers)), "")
     if late and metrics.unit(metric) == metrics.LATENCY:
         untrusted, over = untrusted or late, over or late
     terms = verdict.Terms(measurement.rules.alpha, cap, over, untrusted)
+    if not claim.of_kind.paired:
+        return judging.judge(claim, measurement.values.trial(metric), terms, *_options(question))
     parts = [measurement.values.pairs(*two, metric) for two in reversed(question.comparisons)]
     candidate, baseline = ([done.cost for done in measurement.rounds[number]] for number in numbers[:2])
     times = None if question.others else (baseline, candidate)
@@ -258,9 +272,18 @@ def _judge(
     return judge(claim, parts, terms, times=times, apart=_differences(question, measurement)[::-1])
 
 
+def _options(question: Question) -> tuple[int, ...]:
+    """The options that a claim about an effect compares, by their number; the variants are their levels."""
+    return tuple(number // 2 for number in question.variants[::2])
+
+
 def _estimate(question: Question, measurement: Measurement) -> tuple[float, float, float]:
     """The ratio of the pairs drawn so far, and the two ends of its sequential interval."""
     assert question.baseline is not None
+    if not question.claim.of_kind.paired:
+        contrast = contrasts.of(measurement.values.trial(question.metric), *_options(question))
+        low, high = contrast.interval(measurement.rules.alpha)
+        return estimators.factor(contrast.estimate), estimators.factor(low), estimators.factor(high)
     pairs = measurement.values.pairs(question.candidate, question.baseline, question.metric)
     low, high = intervals.interval(pairs, measurement.rules.alpha)
     return estimators.factor(intervals.estimate(pairs)), estimators.factor(low), estimators.factor(high)

@@ -59,7 +59,10 @@ class Measurement:
     """Knows earlier tries of claims."""
 
     plan: BlockPlan | None = None
-    """The blocks of a measurement of events; None for blocks until a claim is decided."""
+    """The blocks of a measurement of events or of options; None for those of claims about pairs of variants."""
+
+    at_end: Callable[[], None] = lambda: None
+    """Is called when the body of the test has ended, before the answers that nobody read are reported."""
 
     drawn_without_claim: bool = False
     """Whether rounds were drawn, or taken over, for no claim."""
@@ -120,4 +123,5 @@ class Measurement:
         The source learns from rounds after which the clusters were as they should be.
         """
         self.drawing.learn()
+        self.at_end()
         self.claims.report_unread()

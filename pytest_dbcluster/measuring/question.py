@@ -27,7 +27,10 @@ class Question:
     """What is compared: a metric of the workload, or a counter."""
 
     others: tuple[int, ...] = ()
-    """Of an order all slower variants, fastest first; of ``fades`` candidate and baseline of the first pair."""
+    """Of an order all slower variants, fastest first; of ``fades`` candidate and baseline of the first pair.
+
+    Of an interaction of two options both levels of the second one.
+    """
 
     asserted: bool = True
     """False for a comparison without a claim (``against``)."""
@@ -37,6 +40,11 @@ class Question:
         """All variants: candidate, baseline and the others."""
         compared = () if self.baseline is None else (self.baseline,)
         return self.candidate, *compared, *self.others
+
+    @property
+    def timed(self) -> tuple[int, ...]:
+        """The variants whose rounds together are all rounds that it needs, each once."""
+        return self.variants if self.claim.of_kind.paired else self.variants[:2]
 
     @property
     def comparisons(self) -> list[tuple[int, int]]:

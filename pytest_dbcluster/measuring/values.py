@@ -7,8 +7,11 @@ from collections.abc import Callable, Sequence
 
 from pytest_dbcluster.claims import carry_over
 from pytest_dbcluster.claims.carry_over import CarryOver
+from pytest_dbcluster.claims.factorial import design
+from pytest_dbcluster.claims.factorial.trial import FactorialTrial
 from pytest_dbcluster.claims.pairs import Pairs, log
 from pytest_dbcluster.measuring.drawing.blocks import DrawnBlocks
+from pytest_dbcluster.measuring.drawing.levels import LevelBlocks
 from pytest_dbcluster.rounds import metrics, pairing
 from pytest_dbcluster.rounds.round import Round
 
@@ -65,6 +68,23 @@ class Values:
         void = self.blocks.void_rounds(candidate, baseline)
         return dataclasses.replace(pairs, openings=self.blocks.openings, void=void, rounding=rounding)
 
+    def trial(self, metric: str) -> FactorialTrial:
+        """All rounds of a measurement of options with their levels. Raises ConfigError as ``to_compare`` does."""
+        blocks = self.blocks
+        assert isinstance(blocks, LevelBlocks)
+        rounds = blocks.in_order
+        metrics.require_operations(rounds, metric, self.load)
+        blur = pairing.rounding(rounds, rounds) if metrics.of_seconds(metric) else ()
+        return FactorialTrial(
+            logs=tuple(log(metrics.ratio_value(done, metric, self.load)) for done in rounds),
+            combinations=tuple(design.number_of(done.variant) for done in rounds),
+            options=blocks.options,
+            rounding=max(blur, default=0.0),
+            void=tuple(
+                (done.block, design.number_of(done.variant)) for block in blocks.void for done in block if done.void
+            ),
+        )
+
     def carry_over(self, candidate: int, baseline: int, metric: str, pairs: int) -> CarryOver | None:
         """The carry-over of two variants in the first pairs; None for a counter, and if too few rounds show it."""
         if metrics.is_counter(metric):
@@ -74,5 +94,6 @@ class Values:
             for number in (candidate, baseline)
         }
         void = [done for block in self.blocks.void for done in block]
-        placed = pairing.placements([of_variant[:pairs] for of_variant in self.blocks.rounds], times, void)
+        ran = self.blocks.ran_among((candidate, baseline))
+        placed = pairing.placements([of_variant[:pairs] for of_variant in ran], times, void)
         return carry_over.of(placed, candidate, baseline)

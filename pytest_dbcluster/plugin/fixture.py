@@ -14,6 +14,7 @@ from pytest_dbcluster.measuring import curve
 from pytest_dbcluster.measuring.curve import Curve, Point, ReleaseCurve
 from pytest_dbcluster.measuring.drawing import reach
 from pytest_dbcluster.measuring.event_series import EventSeries, event_series_of, plan
+from pytest_dbcluster.measuring.factorial.effects import Effects
 from pytest_dbcluster.measuring.measurement import Measurement
 from pytest_dbcluster.measuring.series import Series, series_of
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
@@ -22,12 +23,14 @@ if TYPE_CHECKING:
     from pytest_dbcluster.clusters.events.event import Event
     from pytest_dbcluster.plugin.settings import Settings
     from pytest_dbcluster.reporting.resume.earlier import Earlier
+    from pytest_dbcluster.testbed.options.levels import Levels
     from pytest_dbcluster.workloads.tpcc import TPCC
     from pytest_dbcluster.workloads.tpcc.failover import LoadedFailover
     from pytest_dbcluster.workloads.workload import Setting, Workload
 
 Done = TypeVar("Done")
 VARIANTS = 2  # minimum for a claim
+OPTIONS = 'options={"sync_binlog": (1, 0), "innodb_flush_log_at_trx_commit": (1, 2)}'
 ALONE = (
     "measure(workload, on=[{spec}]) has one variant, but a claim needs two. Compare two clusters: "
     "default, other = measure(workload, on=[{spec}, other_spec]); or two workloads on one cluster: "
@@ -71,6 +74,12 @@ class MeasureCall:
 
     times: int = 0
     """The repetitions of an event on each variant."""
+
+    options: Levels = dataclasses.field(default_factory=dict)
+    """The options of ``measure.factorial`` with their levels; empty for other calls."""
+
+    parts: int = 1
+    """The claims that share alpha: options and named pairs of ``measure.factorial``."""
 
     @property
     def events(self) -> Sequence[Event]:
@@ -214,6 +223,45 @@ class Measure:
         self._session.curve_begins(sweep)
         return sweep
 
+    @calls.check_arguments(f"effects = measure.factorial(workload, on=spec, {OPTIONS})")
+    def factorial(
+        self,
+        workload: Workload,
+        *,
+        on: ClusterSpec,
+        options: Mapping[str, Sequence[object]],
+        pairs: Sequence[tuple[str, str]] = (),
+    ) -> Effects:
+        """Return the effects of several options on one cluster, all measured in the same rounds; claims draw them.
+
+        ``effects["sync_binlog"].beats(by=.05)`` claims that the second level is faster than the first one. In a block
+        of eight rounds each option has each of its levels in four rounds. Their order is drawn for each option. Running
+        servers switch between the levels, and all their variables are verified before each round. If an option needs a
+        start, each of these rounds has a fresh cluster. Then it consists of three rounds, which count as one value.
+
+        - options: name -> (baseline, candidate), such as ``{"sync_binlog": (1, 0)}``.
+        - pairs: options whose interaction may be claimed: ``effects["sync_binlog", "innodb_io_capacity"]``.
+
+        Raises ConfigError, before a cluster starts, for an unknown option or level, and for equal levels. It raises it
+        too for an option that is there twice, and for more options than the rounds allow. Raises Inconclusive if the
+        budget of the run is spent.
+        """
+        from pytest_dbcluster.testbed.options import levels
+
+        if isinstance(workload, Mapping) or not isinstance(on, ClusterSpec):
+            raise ConfigError(
+                f"measure.factorial(workload, on=spec, ...) accepts one workload and one spec; got {on!r}"
+            )
+        found = levels.read(options)
+        named = levels.read_pairs(pairs, found)
+        rules = self._session.settings.rules()
+        levels.check_number(len(found), len(named), rules.alpha, rules.cap)
+        self._check_reach(workload)
+        parts = len(found) + len(named)
+        measurement = self._measurement(workload, [on], False, None, options=found, parts=parts)
+        self._asked.append([measurement])
+        return Effects(measurement, found, named)
+
     @overload
     def event(
         self,
@@ -351,6 +399,8 @@ class Measure:
         swept: tuple[str, object] | None = None,
         event: Event | Mapping[str, Event] | None = None,
         times: int = 0,
+        options: Levels | None = None,
+        parts: int = 1,
     ) -> Measurement:
         why = self._session.settings.rules().run_over()
         if why and not self._has_answer():
@@ -368,6 +418,8 @@ class Measure:
                 swept=swept,
                 event=event,
                 times=times,
+                options=options or {},
+                parts=parts,
             )
         )
 

@@ -21,6 +21,7 @@ from pytest_dbcluster.hosts.kept_logs import KeptLogs
 from pytest_dbcluster.hosts.provisioner import Keeps
 from pytest_dbcluster.measuring.answer import Answer
 from pytest_dbcluster.measuring.curve import Curve
+from pytest_dbcluster.measuring.drawing.levels import LevelPlan
 from pytest_dbcluster.measuring.drawing.rules import Rules
 from pytest_dbcluster.measuring.event_series import plan as event_plan
 from pytest_dbcluster.measuring.measurement import Measurement
@@ -44,6 +45,8 @@ from pytest_dbcluster.system.tracing.recorder import span
 from pytest_dbcluster.testbed import comparability
 from pytest_dbcluster.testbed.events import event_testbed
 from pytest_dbcluster.testbed.events.event_testbed import EventTestbed
+from pytest_dbcluster.testbed.options.level_testbed import LevelTestbed
+from pytest_dbcluster.testbed.options.levels import specs as level_specs
 from pytest_dbcluster.testbed.pool import LEAVE_SECONDS, open_pool
 from pytest_dbcluster.testbed.resolution import ReleaseLacks
 from pytest_dbcluster.testbed.testbed import Testbed
@@ -112,6 +115,9 @@ class DBSession:
         testbed: Testbed
         if call.event is not None:
             testbed = self._event_testbed(call)
+        elif call.options:
+            testbed = self._level_testbed(call)
+            loads = loads * len(testbed.names)
         else:
             testbed = self.testbed(
                 workload, on, call.release, across_durability=call.across_durability, instances=call.instances
@@ -119,6 +125,7 @@ class DBSession:
         testbed.load = call.called or testbed.load
         self._testbeds.append(testbed)
         recall = self._recall(testbed, list(zip(call.events, itertools.cycle(loads))) or loads, call)
+        plan = event_plan(len(testbed.names), call.times) if call.event is not None else None
         return Measurement(
             testbed,
             self._rules(call),
@@ -130,12 +137,16 @@ class DBSession:
             claimed=self._claimed.setdefault(item.nodeid, set()),
             recall=recall,
             tries=EarlierTries(recall, self._config.rootpath),
-            plan=event_plan(len(testbed.names), call.times) if call.event is not None else None,
+            plan=LevelPlan() if call.options else plan,
         )
 
     def _rules(self, call: MeasureCall) -> Rules:
-        """The options that limit the drawing of rounds. ``times`` limits events, and the budget of a claim does not."""
+        """The options that limit the drawing of rounds. ``times`` limits events, and the budget of a claim does not.
+
+        The claims about options share alpha.
+        """
         rules = budgets.rules(call.item, self.settings)
+        rules = dataclasses.replace(rules, alpha=rules.alpha / call.parts)
         return rules if call.event is None else dataclasses.replace(rules, budget=math.inf, cap=call.times)
 
     def _event_testbed(self, call: MeasureCall) -> EventTestbed:
@@ -159,12 +170,32 @@ class DBSession:
         made.announce(call.times * len(each), self.settings.event_budget)
         return made
 
+    def _level_testbed(self, call: MeasureCall) -> LevelTestbed:
+        """The testbed of several options. Raises ConfigError for options that it cannot switch."""
+        comparability.check_workloads([call.workload])
+        assert not isinstance(call.workload, Mapping)
+        [on] = call.on
+        self.pool.provisioner.expect(call.on)
+        named = on.on_release(call.release).on_storage(self.settings.storage)
+        usual = self.resolution.defaults(self.resolution.resolve(named, switched=False, client_of=[call.workload]))
+        specs = level_specs(on, call.options, usual)
+        return LevelTestbed(
+            call.options,
+            call.workload,
+            [self._variant(spec, call.release, () if number else [call.workload]) for number, spec in enumerate(specs)],
+            self.pool,
+            self.settings.profile,
+            self.report.line,
+            sampled=True,
+        )
+
     def _recall(self, testbed: Testbed, loads: Sequence[object], call: MeasureCall) -> Recall:
         """The object that looks up the claims of a measurement in the run that this one continues."""
         own, item = self.settings, call.item
         asked = Asked(item.nodeid, own.profile, self._repeat(item), own.provisioner, call.swept)
         options: tuple[object, ...] = (own.profile, own.provisioner, own.alpha, own.max_pairs, budgets.of(item, own))
         options += (*own.machines, *([call.times, own.event_budget] if call.times else []))
+        options += (*call.options.items(), call.parts) if call.options else ()
         return Recall(testbed, loads, asked, Conditions(options, self._machine), self.earlier, self.report)
 
     @functools.cached_property

@@ -57,7 +57,7 @@ def claim_record(answer: Answer, published: Published | None, asked: Asked, wall
     candidate, baseline = _compared_names(answer)
     rounds = {variant.name: tuple(variant.rounds) for variant in answer.variants}
     compared = {variant.name: variant.rounds for variant in answer.contrast}
-    has_speeds = answer.claim.of_kind.is_ratio and not answer.claim.of_kind.composed
+    has_speeds = answer.claim.of_kind.is_ratio and answer.claim.of_kind.paired and not answer.claim.of_kind.composed
     ratio, seconds = _published_figures(answer, published)
     return ClaimRecord(
         test=asked.test,
@@ -66,7 +66,7 @@ def claim_record(answer: Answer, published: Published | None, asked: Asked, wall
         baseline=baseline,
         message=redaction.redact("\n".join([answer.message, *(published.lines if published else [])])),
         published=ratio,
-        measured_seconds=sum(drawn.seconds for of_variant in rounds.values() for drawn in of_variant),
+        measured_seconds=sum({id(one): one.seconds for many in rounds.values() for one in many}.values()),
         wall_seconds=wall_seconds,
         release=releases(list(evidence.specs.values())),
         profile=asked.profile,

@@ -75,7 +75,7 @@ def as_csv(record: ClaimRecord) -> str:
     """
     void = [drawn for block in record.void_rounds for drawn in remarks.with_reasons(block)]
     rounds = sorted(
-        itertools.chain(void, *record.rounds.values()),
+        {id(drawn): drawn for drawn in itertools.chain(void, *record.rounds.values())}.values(),
         key=lambda drawn: (drawn.block, drawn.started, not drawn.void, drawn.position),
     )
     pairs = {

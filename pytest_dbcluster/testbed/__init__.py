@@ -14,6 +14,7 @@ the running clusters of a run. A *data set* is a populated data directory in the
 - ``comparability``: which workloads may not be compared, and lines about variants.
 - ``evidence``: which variants may not be compared, and claims that stay inconclusive on this machine.
 - ``events/``: repetitions of an event under load.
+- ``options/``: rounds of several options, each at one of two levels.
 - ``names``: a unique name for each variant.
 - ``anchor``: the speed of a pinned server. A history compares the speed of each variant with it.
 - ``calibrations``: how far equal clusters can differ, from a calibration on this machine or by default.
@@ -26,6 +27,7 @@ __all__ = [
     "datasets",
     "events",
     "names",
+    "options",
     "pool",
     "resolution",
     "testbed",

@@ -9,6 +9,7 @@ from pytest_dbcluster import (
     Answer,
     ClusterSpec,
     Curve,
+    Effects,
     EventSeries,
     HostNeeds,
     LuaScript,
@@ -77,6 +78,16 @@ def test_events(measure: Measure) -> None:
         "alter": Alter("ALTER TABLE t FORCE"),
     }
     assert_type(measure.event(TPCC(), several, on=GALERA), list[EventSeries])
+
+
+def test_options(measure: Measure) -> None:
+    """Each option has its effect; a pair that was named has one too."""
+    options = {"sync_binlog": (1, 0), "innodb_io_capacity": (200, "2000")}
+    pair = ("sync_binlog", "innodb_io_capacity")
+    effects = measure.factorial(TPCC(), on=GALERA, options=options, pairs=[pair])
+    assert_type(effects, Effects)
+    assert_type(effects["sync_binlog"].beats(by=0.05), Answer)
+    assert effects[pair].same_as(within=0.1)
 
 
 def test_own_sql(measure: Measure) -> None:

@@ -2,6 +2,7 @@
 
 - ``block_drawing``: draws the next block that counts, checks the clusters, and knows when drawing must end.
 - ``blocks``: the order that was drawn for the blocks, the rounds that count, and what was void.
+- ``levels``: the same for several options, each of which has a level in every round.
 - ``block_runner``: runs the rounds of one block.
 - ``warm_up``: blocks that do not count, until rounds stop getting faster.
 - ``pace``: the length of the rounds and their arrival rate.
@@ -13,6 +14,7 @@ __all__ = [
     "block_drawing",
     "block_runner",
     "blocks",
+    "levels",
     "pace",
     "progress",
     "reach",

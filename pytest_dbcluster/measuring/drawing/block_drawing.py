@@ -51,17 +51,17 @@ class BlockDrawing:
     ) -> None:
         """seed: of the order of the rounds. test: node id of the test. show: is called after each round.
 
-        plan: the blocks of a measurement without a warm-up; None for blocks until a claim is decided.
+        plan: the blocks of a measurement; None for those of claims about pairs of variants.
         """
         self.source, self.rules = source, rules
         self.instances = source.instances_in_turn()
         # With a cap below one opening block no look can come, so the rounds need not be an opening block.
         openings = 0 if rules.cap < PER_OPENING else block_order.openings(self.instances)
-        openings, per_opening = (plan.openings, plan.per_opening) if plan else (openings, PER_OPENING)
-        self.blocks = DrawnBlocks(source.names, seed, openings, per_opening)
+        plan = plan or BlockPlan(openings, warms_up=True)
+        self.blocks = plan.begin(source.names, seed)
         self.pace = Pace(source, rules)
         self._runner = BlockRunner(source, rules, self.blocks, self.instances, test, show)
-        self.warm_up = WarmUp(self._runner, self.pace, done=plan is not None)
+        self.warm_up = WarmUp(self._runner, self.pace, done=not plan.warms_up)
         self._checked = 0  # pairs at the last check
 
     def begin(self) -> None:

@@ -34,6 +34,9 @@ class LiveClaim:
     first_look: int = 0
     """The number of pairs before which no verdict is possible."""
 
+    looks: Sequence[int] | None = None
+    """The numbers of pairs at which it can be decided; None for those of claims about pairs."""
+
     name: str = ""
     """Its kind and metric, as ``Question.brief``."""
 
@@ -66,20 +69,21 @@ class BlockRunner:
     def run(
         self, block: Block, number: int, claim: LiveClaim, on_void: OnVoid = lambda rounds, running: False
     ) -> list[Round] | None:
-        """Run the rounds of a block. After as many rounds as there are variants, others may have the machine.
+        """Run the rounds of a block. After each turn, as many rounds as variants, others may have the machine.
 
         Of an opening block a void round runs again in its place. Before that, ``on_void`` gets the round, and the
         rounds of the block so far. If it returns True, the block ends with None. number: of the block, negative in a
         warm-up.
         """
         self.begun = block, (rounds := list[Round]())
-        measured, several = self.blocks.seconds(claim.variants), len(self.blocks.names)
+        measured, several = self.blocks.seconds(claim.variants), self.blocks.in_turn
         for start in range(0, len(block.order), several):
             with self.source.exclusive():
                 while len(rounds) < start + several:
                     position = len(rounds)
                     done = self.source.round(block.order[position], block=number, position=position)
-                    measured += done.seconds if block.order[position] in claim.variants else 0.0
+                    concerned = self.blocks.concerns(block.order[position], claim.variants)
+                    measured += done.seconds if concerned else 0.0
                     shown = self._progress(done, block, claim, measured)
                     if done.void and block.length > 1:
                         self.show(dataclasses.replace(shown, last=False))
@@ -91,9 +95,12 @@ class BlockRunner:
         return rounds
 
     def _progress(self, done: Round, block: Block, claim: LiveClaim, measured: float) -> RoundProgress:
-        pairs, variants, cap = self.blocks.pairs, len(self.blocks.names), claim.cap or self.rules.cap
+        pairs, variants, cap = self.blocks.pairs, self.blocks.in_turn, claim.cap or self.rules.cap
         ratio, low, high = claim.estimate or (None, None, None)
-        look = critical_values.next_look(max(pairs, claim.first_look - 1), self.instances)
+        ahead = max(pairs, claim.first_look - 1)
+        look = critical_values.next_look(ahead, self.instances)
+        if claim.looks is not None:
+            look = next((one for one in claim.looks if one > ahead), None)
         budget = None if math.isinf(self.rules.budget) else self.rules.budget  # events have none, and other looks
         return RoundProgress(
             test=self.test,

@@ -12,13 +12,20 @@ from pytest_dbcluster.rounds.round import Round
 
 @dataclasses.dataclass(frozen=True)
 class BlockPlan:
-    """The blocks of a measurement whose number of rounds is fixed before the first one, without a warm-up."""
+    """The blocks of a measurement."""
 
     openings: int
     """The number of opening blocks."""
 
-    per_opening: int
+    per_opening: int = PER_OPENING
     """The pairs of an opening block."""
+
+    warms_up: bool = False
+    """Whether a warm-up comes first; False if the number of rounds is fixed before the first one."""
+
+    def begin(self, names: Sequence[str], seed: int) -> DrawnBlocks:
+        """The blocks before the first round. names: of the variants. seed: of the order."""
+        return DrawnBlocks(names, seed, self.openings, self.per_opening)
 
 
 @dataclasses.dataclass
@@ -57,7 +64,11 @@ class DrawnBlocks:
 
     def __post_init__(self) -> None:
         self._empty()
-        self._order = block_order.blocks(len(self.names), self.seed, self.openings, self.per_opening)
+        self._order = self.draw(self.seed)
+
+    def draw(self, seed: int) -> Iterator[Block]:
+        """The blocks that a seed draws, without end."""
+        return block_order.blocks(len(self.names), seed, self.openings, self.per_opening)
 
     def _empty(self) -> None:
         self.rounds, self.counted, self.void = [[] for _ in self.names], [], []
@@ -67,6 +78,23 @@ class DrawnBlocks:
     def pairs(self) -> int:
         """The number of pairs that count: the rounds of each variant."""
         return len(self.rounds[0])
+
+    @property
+    def in_turn(self) -> int:
+        """The rounds after which others may have the machine."""
+        return len(self.names)
+
+    def concerns(self, number: int, variants: Sequence[int]) -> bool:
+        """Whether a round of a block, by its number in ``Block.order``, is one of these variants."""
+        return number in variants
+
+    def by_variant(self, rounds: Sequence[Round]) -> list[Round]:
+        """The round of each variant in a block of the warm-up."""
+        return sorted(rounds, key=lambda done: self.names.index(done.variant))
+
+    def ran_among(self, numbers: Sequence[int]) -> list[list[Round]]:
+        """By variant, the rounds among which those of ``numbers`` ran, each once."""
+        return self.rounds
 
     @property
     def next_pairs(self) -> int:
@@ -111,7 +139,7 @@ class DrawnBlocks:
         self.dropped = self.pairs
         self.restarts += 1
         self._empty()
-        self._order = block_order.blocks(len(self.names), self.seed + 2, self.openings, self.per_opening)
+        self._order = self.draw(self.seed + 2)
 
     def warm_up_order(self) -> Iterator[Block]:
         """Blocks for rounds that do not count."""

@@ -63,8 +63,7 @@ class WarmUp:
         self._choose_openings(variants)
 
     def _add(self, rounds: Sequence[Round]) -> None:
-        names = self.runner.blocks.names
-        self.blocks.append(sorted(rounds, key=lambda done: names.index(done.variant)))
+        self.blocks.append(self.runner.blocks.by_variant(rounds))
         self.means.append(sum(math.log(done.cost) for done in rounds) / len(rounds))
 
     def _check_void(self, void: int, blocks: int, rounds: Sequence[Round]) -> None:

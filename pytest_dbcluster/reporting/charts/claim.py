@@ -137,7 +137,8 @@ def _value(drawn: Round, record: ClaimRecord) -> float | None:
 
 def looks(pairs: Pairs, verdict: Verdict) -> list[Look]:
     """The ratio and its interval at each look that these pairs have reached, and last the verdict's own."""
-    reached = [look for look in critical_values.looks(pairs.instances) if look < len(pairs)]
+    paired = verdict.claim.of_kind.paired  # the ratio of an effect is not that of its pairs
+    reached = [look for look in critical_values.looks(pairs.instances) if look < len(pairs) and paired]
     found = []
     for look in reached:
         seen = pairs.first(look)
@@ -162,13 +163,15 @@ def _draw_looks(axes: Any, record: ClaimRecord) -> None:
     """Draw the ratio of each pair, the interval at each look, the claim, and the published ratio."""
     steps = _steps(record)
     shown = bounds(record)
-    known = [value for _, pairs, verdict in steps for value in (*_ratios(pairs).values(), verdict.low, verdict.high)]
+    drawn_pairs = [_ratios(pairs) if verdict.claim.of_kind.paired else {} for _, pairs, verdict in steps]
+    known = [value for ratios in drawn_pairs for value in ratios.values()]
+    known += [value for _, _, verdict in steps for value in (verdict.low, verdict.high)]
     least, most = scales.zero(known), scales.infinity(known)
-    for number, (name, pairs, verdict) in enumerate(steps):
+    for number, ((name, pairs, verdict), ratios) in enumerate(zip(steps, drawn_pairs, strict=True)):
         given, beside = style(number if len(steps) > 1 else 0), FAR * number * max(4, verdict.pairs / 8)
-        ratios = _ratios(pairs)
         values = [min(max(least, ratio), most) for ratio in ratios.values()]
-        axes.plot(list(ratios), values, ".", markersize=3.5, color=SOFT, alpha=0.75, label="a pair")
+        if ratios:
+            axes.plot(list(ratios), values, ".", markersize=3.5, color=SOFT, alpha=0.75, label="a pair")
         drawn = [look.within(least, most) for look in looks(pairs, verdict)]
         shown += [*values, *(end for look in drawn for end in (look.ratio, look.low, look.high))]
         guarded = verdict.claim.guard and has_bounds(verdict.decided_low, verdict.decided_high)

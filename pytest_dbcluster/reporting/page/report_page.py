@@ -34,7 +34,7 @@ from pytest_dbcluster.reporting.page.sources import Source
 from pytest_dbcluster.reporting.page.sweep_view import SweepView
 from pytest_dbcluster.reporting.records import ClaimRecord
 from pytest_dbcluster.reporting.results_directory import PAGE
-from pytest_dbcluster.reporting.tables import joint_error, states
+from pytest_dbcluster.reporting.tables import effects, joint_error, states
 
 MISSING = "no page: {missing} {is_} not installed; pip install 'pytest-dbcluster[plots]'"
 OBJECTS = 50_000  # between two runs of the garbage collector: about ten figures
@@ -158,6 +158,7 @@ def _content(read: Sequence[Source], making: Making) -> dict[str, Any]:
         "runs": [(source.name, summary.about(source), summary.time_bar(source)) for source in read],
         "forests": forests,
         "comparisons": comparisons,
+        "effects": [block for source in read for block in effects.blocks(source.claims)],
         "histories": making.view("the history", lambda: history_view.view(read)) or [],
         "claims": claims,
         **_contents(claims),

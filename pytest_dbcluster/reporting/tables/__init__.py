@@ -5,6 +5,7 @@
 - ``states``: words and symbols for the outcomes of claims and tests.
 - ``matrix``: claims by release, for a run on several releases.
 - ``curves``: the table and the CSV of a curve.
+- ``effects``: the effects of options, a table for each measurement.
 - ``no_worse``: the sentence and the rows of ``dbcluster compare``.
 - ``parts``: the transactions and statements of a workload, in the rounds of a claim.
 - ``joint_error``: the chance that any claim of a run is wrong.
@@ -15,6 +16,7 @@
 __all__ = [
     "closing",
     "curves",
+    "effects",
     "entries",
     "interval_bar",
     "joint_error",

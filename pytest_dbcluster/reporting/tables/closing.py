@@ -15,7 +15,7 @@ from pytest_dbcluster.claims.claim import Outcome
 from pytest_dbcluster.measuring import remarks as notes
 from pytest_dbcluster.reporting.documents.run_document import TestDocument
 from pytest_dbcluster.reporting.records import ClaimRecord, CurveRecord
-from pytest_dbcluster.reporting.tables import curves, states
+from pytest_dbcluster.reporting.tables import curves, effects, states
 from pytest_dbcluster.reporting.tables.layout import Row, TableBlock
 from pytest_dbcluster.rounds.round import DRAINED, Round
 
@@ -52,9 +52,9 @@ def blocks(
 
 
 def tables(records: Sequence[ClaimRecord], drawn: Sequence[CurveRecord]) -> list[TableBlock]:
-    """The blocks without verdicts: seconds of published command lines, and curves."""
+    """The other blocks: seconds of published command lines, effects of options, and curves."""
     published = paper_block(records)
-    return [*([published] if published else []), *map(curves.block, drawn)]
+    return [*([published] if published else []), *effects.blocks(records), *map(curves.block, drawn)]
 
 
 def of_title(title: str, records: Sequence[ClaimRecord]) -> list[ClaimRecord]:
@@ -69,9 +69,14 @@ def several(records: Sequence[ClaimRecord]) -> bool:
 
 def _block(title: str, records: Sequence[ClaimRecord], releases: bool) -> TableBlock:
     """One row for each record; with a column for the release if the run has several."""
-    level = f"ratio ({wording.level(records[0].verdict)})"
+    level = f"ratio ({shared_level(records)})"
     columns = ("claim", "load", *(["release"] if releases else []), level, "published", "verdict", "pairs", "seconds")
     return TableBlock(title, columns, tuple(_row(record, releases) for record in records))
+
+
+def shared_level(records: Sequence[ClaimRecord]) -> str:
+    """The level that all intervals have at least; options that share alpha have a higher one."""
+    return wording.level(max((record.verdict for record in records), key=lambda verdict: verdict.alpha))
 
 
 def _block_of_events(title: str, records: Sequence[ClaimRecord], releases: bool) -> TableBlock:
@@ -208,7 +213,7 @@ def legend(records: Sequence[ClaimRecord]) -> str:
     ratios = [record for record in records if record.verdict.claim.of_kind.is_ratio]
     if not ratios:
         return "measured: seconds, or the share of the events that lost a transaction; in brackets their interval"
-    level = wording.level(ratios[0].verdict)
+    level = shared_level(ratios)
     published = f". {PUBLISHED[0].upper()}{PUBLISHED[1:]}" if has_published(records) else ""
     return (
         "ratio: speed of the first named / speed of the other; for .lower() the counter instead of the speed, for a "
