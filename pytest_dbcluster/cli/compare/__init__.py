@@ -2,6 +2,7 @@
 
 - ``command``: its options and its output.
 - ``comparison``: its measurements with their results.
+- ``by_option``: which of the options that differ makes the difference.
 - ``workloads``: its workloads, with their data.
 """
 

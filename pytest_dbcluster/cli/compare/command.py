@@ -13,8 +13,11 @@ import shlex
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from pytest_dbcluster.cli.clusters import add_nodes, add_server_option, add_where, options_of
+from pytest_dbcluster.cli.compare import by_option
+from pytest_dbcluster.cli.compare.by_option import OptionAnswer
 from pytest_dbcluster.cli.compare.comparison import ROUNDS_SHARE, Comparison, ComparisonResults
 from pytest_dbcluster.cli.compare.workloads import DEFAULT_WORKLOADS, add_data, choose_data, workloads_of
 from pytest_dbcluster.cli.text import add_wait, own_options, tell
@@ -77,6 +80,15 @@ def add_compare(compare: argparse.ArgumentParser) -> None:
     )
     add("--topology", default="standalone", metavar="NAME", help="such as galera (default standalone)")
     add_nodes(add)
+    add(
+        by_option.OPTION,
+        action="store_true",
+        help=HelpText(
+            "measure each option that differs between two files, all in the same rounds, and say which ones make the "
+            "difference; exit code 0, or 4 if an option has no answer",
+            "say which options make the difference",
+        ),
+    )
     _add_how(compare)
     add_where(compare)
 
@@ -120,6 +132,7 @@ def _add_how(compare: argparse.ArgumentParser) -> None:
 def run_compare(arguments: argparse.Namespace) -> int:
     """``dbcluster compare``: compare two my.cnf files or two releases; return 0, 3 or 4 (see ``Result``)."""
     module_of(arguments.provisioner)  # before the directory of the results exists
+    by_option.check(arguments)
     try:
         with recorder.tracing_to(_trace_of(arguments.trace), "--trace", "dbcluster compare") as recorded:
             code = _compare(arguments)
@@ -136,15 +149,13 @@ def _compare(arguments: argparse.Namespace) -> int:
     specs = specs_of(arguments)
     workloads = workloads_of(arguments)
     seed = secrets.randbits(64) if arguments.seed is None else arguments.seed
-    images = parse_images(arguments.image, arguments.provisioner)
-    machines = remote_arguments(arguments, arguments.provisioner)
+    places = _places(arguments)
     place, before = _lock_results(Path(arguments.results), resume=arguments.resume)
-    root = Path(arguments.cnf_root) if arguments.cnf_root else None
 
     def over() -> str:
         return "" if pool.turns.clock() < end else f"--seconds {seconds:g} are over"
 
-    pool = open_pool(arguments.provisioner, images=images, machines=machines, root=root, progress=tell, over=over)
+    pool = open_pool(arguments.provisioner, progress=tell, over=over, **places)
     end = pool.turns.clock() + ROUNDS_SHARE * seconds
     names = tuple(str(spec) for spec in specs)
     with contextlib.ExitStack() as stack:
@@ -157,19 +168,37 @@ def _compare(arguments: argparse.Namespace) -> int:
             return Result.NO_WORSE.value
         tell(f"comparing {names[0]} and {names[1]}, about {duration(seconds)}; seed {seed}")
         workloads = choose_data(workloads, checked, arguments, tell)
+        asked, options = _asked_command(arguments), (arguments.provisioner, places["machines"])
+        results = ComparisonResults(place.directory, asked, len(workloads), options, before, tell)
+        how: dict[str, Any] = {"end": end, "seconds": seconds, "seed": seed, "progress": tell, "kept": results}
+        if arguments.by_option:
+            found = by_option.differing(pool.resolution, specs[0], checked)
+            _print(_overridden(pool.resolution, arguments))
+            return _print_options(by_option.OptionComparison(found, pool, **how).answers(workloads), names, results)
         variants = [pool.resolution.resolve(spec) for spec in specs]
         _print(_overridden(pool.resolution, arguments))
-        results = ComparisonResults(
-            place.directory, _asked_command(arguments), len(workloads), (arguments.provisioner, machines), before, tell
-        )
-        comparison = Comparison(variants, pool, end=end, seconds=seconds, seed=seed, progress=tell, kept=results)
+        comparison = Comparison(variants, pool, **how)
         compared = comparison.workloads(workloads)
         usual = [pool.resolution.defaults(one) for one in checked]
     equal_lines = equal_options(comparison.evidence, [one.options for one in checked], usual)
-    _print(differences(comparison.evidence, names), equal_lines, table(compared, names))
-    _print(filter(None, [place.line]), missing_answers(compared, results.asked.repeat), results.finish(compared))
+    _print(differences(comparison.evidence, names), equal_lines, table(compared, names), filter(None, [place.line]))
+    return _print_answer(compared, names, results)
+
+
+def _print_answer(compared: Sequence[ComparedWorkload], names: tuple[str, ...], results: ComparisonResults) -> int:
+    """Print what is missing, the page and the sentence; return the exit code."""
+    _print(missing_answers(compared, results.asked.repeat), results.finish(compared))
     print(no_worse.sentence(compared, names))
     return int(no_worse.overall(compared).value)
+
+
+def _print_options(answers: Sequence[OptionAnswer], names: tuple[str, ...], results: ComparisonResults) -> int:
+    """Print the answers about single options; return the exit code."""
+    for answer in answers:
+        _print(by_option.table(answer, names))
+    _print([""], results.finish_tests(by_option.outcomes(answers)))
+    print(by_option.sentence(answers))
+    return int((Result.NO_WORSE if all(one.is_complete for one in answers) else Result.UNKNOWN).value)
 
 
 def _overridden(resolution: Resolution, arguments: argparse.Namespace) -> list[str]:
@@ -203,6 +232,15 @@ def missing_answers(compared: Sequence[ComparedWorkload], command: str) -> list[
     if not missing or (len(missing) == len(compared) and not any(item.throughput is not None for item in compared)):
         return []
     return [f"no answer yet: {', '.join(named)}; to measure only this, with all of --seconds: {command} {RESUME}"]
+
+
+def _places(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Where clusters run, for ``open_pool``."""
+    return {
+        "images": parse_images(arguments.image, arguments.provisioner),
+        "machines": remote_arguments(arguments, arguments.provisioner),
+        "root": Path(arguments.cnf_root) if arguments.cnf_root else None,
+    }
 
 
 def _print(*blocks: Iterable[str]) -> None:

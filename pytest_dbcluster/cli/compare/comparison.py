@@ -11,7 +11,7 @@ import functools
 import math
 import statistics
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
@@ -24,6 +24,7 @@ from pytest_dbcluster.hosts import runs
 from pytest_dbcluster.measuring import remarks
 from pytest_dbcluster.measuring.answer import Answer
 from pytest_dbcluster.measuring.drawing import reach
+from pytest_dbcluster.measuring.drawing.blocks import BlockPlan
 from pytest_dbcluster.measuring.drawing.progress import RoundProgress
 from pytest_dbcluster.measuring.drawing.rules import Rules
 from pytest_dbcluster.measuring.evidence import Evidence
@@ -190,10 +191,17 @@ class ComparisonResults:
         return None
 
     def finish(self, compared: Sequence[ComparedWorkload]) -> list[str]:
-        """Write the end of the comparison and make its page; return lines with advice, unwritten files and the page."""
-        for item in compared:
-            self._recorder.part(test_of(item.workload), OUTCOMES[item.result], item.reason, 0.0)
-            self._recorder.end_test(test_of(item.workload))
+        """As ``finish_tests``, with the answers of these workloads."""
+        return self.finish_tests((test_of(item.workload), OUTCOMES[item.result], item.reason) for item in compared)
+
+    def finish_tests(self, ended: Iterable[tuple[str, run_document.Outcome, str]]) -> list[str]:
+        """Write the end of the comparison and make its page; return lines with advice, unwritten files and the page.
+
+        ended: test name, outcome and reason of each workload.
+        """
+        for test, outcome, reason in ended:
+            self._recorder.part(test, outcome, reason, 0.0)
+            self._recorder.end_test(test)
         if recorded := recorder.current():
             self._recorder.note_time(time_spent.by_group(recorded))
         self._recorder.finish("")
@@ -213,6 +221,9 @@ class Comparison:
     - progress: receives lines of progress.
     - kept: the results, with those of an earlier comparison.
     """
+
+    _plan: BlockPlan | None = None
+    _parts = 1  # claims that share alpha
 
     def __init__(
         self,
@@ -321,9 +332,28 @@ class Comparison:
 
         An answer at an arrival rate does not depend on the length of its rounds, which follows from the rate.
         """
+        testbed = self._testbed(workload)
+        testbed.arrival_rate = arrival_rate  # the capacity is known, so the testbed need not measure it again
+        now = self._pool.turns.clock
+        end = now() + seconds
+
+        def over() -> str:
+            return "" if now() < end else f"{SHARE_OF_TIME} ({seconds:.0f} s) is over"
+
+        rules = rules_of(self._seed, seconds, over, seconds_in_all=self._seconds, workloads=self._count)
+        rules = dataclasses.replace(rules, alpha=rules.alpha / self._parts)
+        asked = with_seconds(workload, None) if arrival_rate else workload
+        recall = self._kept.recall(testbed, [asked] * len(self._variants), test)
+        tries = EarlierTries(recall, Path.cwd())
+        lines = _Lines(self._progress, lambda: now() - (self._end - ROUNDS_SHARE * self._seconds), self._seconds)
+        record = self._kept.recorder(recall)
+        return Measurement(testbed, rules, lines, record, test=test, recall=recall, tries=tries, plan=self._plan)
+
+    def _testbed(self, workload: Workload) -> Testbed:
+        """The round source of a workload."""
         # Two alternating instances of each: two servers differ, even with the same options.
         apart = len({variant.cluster_key for variant in self._variants}) > 1
-        testbed = Testbed(
+        return Testbed(
             workload,
             self._variants,
             self._pool,
@@ -333,19 +363,6 @@ class Comparison:
             instances=2 if apart else 1,
             sampled=True,
         )
-        testbed.arrival_rate = arrival_rate  # the capacity is known, so the testbed need not measure it again
-        now = self._pool.turns.clock
-        end = now() + seconds
-
-        def over() -> str:
-            return "" if now() < end else f"{SHARE_OF_TIME} ({seconds:.0f} s) is over"
-
-        rules = rules_of(self._seed, seconds, over, seconds_in_all=self._seconds, workloads=self._count)
-        asked = with_seconds(workload, None) if arrival_rate else workload
-        recall = self._kept.recall(testbed, [asked] * len(self._variants), test)
-        tries = EarlierTries(recall, Path.cwd())
-        lines = _Lines(self._progress, lambda: now() - (self._end - ROUNDS_SHARE * self._seconds), self._seconds)
-        return Measurement(testbed, rules, lines, self._kept.recorder(recall), test=test, recall=recall, tries=tries)
 
     def _note(self, measurement: Measurement) -> None:
         """Keep the differences of the servers, once. If earlier answers may suffice, this starts no servers."""

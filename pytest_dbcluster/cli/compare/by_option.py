@@ -1,0 +1,278 @@
+"""``dbcluster compare --by-option``: which of the options that differ between two my.cnf files makes the difference?
+
+All options are measured in the same rounds (``claims.factorial``). Each has one claim: its two values are equally fast
+within 5 %. The options and all pairs of them share the error of a comparison.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import enum
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pytest_dbcluster.claims import wording
+from pytest_dbcluster.claims.claim import EQUAL, Outcome, Verdict
+from pytest_dbcluster.cli.compare.comparison import Comparison
+from pytest_dbcluster.clusters.servers.variables import is_identity, meaning
+from pytest_dbcluster.errors import ConfigError, DBClusterError
+from pytest_dbcluster.formatting import NOTHING, ratio
+from pytest_dbcluster.measuring.drawing.levels import LevelPlan
+from pytest_dbcluster.measuring.factorial.effects import Effects, InteractionEstimate
+from pytest_dbcluster.reporting.documents import run_document
+from pytest_dbcluster.reporting.tables import layout
+from pytest_dbcluster.reporting.tables.no_worse import COMMAND, MARGIN
+from pytest_dbcluster.spec import ClusterSpec
+from pytest_dbcluster.testbed.options import levels
+from pytest_dbcluster.testbed.options.level_testbed import LevelTestbed
+from pytest_dbcluster.testbed.options.levels import Levels
+from pytest_dbcluster.testbed.resolution import Resolution
+from pytest_dbcluster.testbed.testbed import Testbed
+from pytest_dbcluster.testbed.variants import Variant
+from pytest_dbcluster.workloads.workload import Workload
+
+OPTION = "--by-option"
+COLUMNS = ("option", "", "ratio ({})", "share", "")
+SMALL = 0.01  # of the sum of all effects, in logs: less has no shares
+
+
+class OptionRole(enum.Enum):
+    """What an option does to the difference of two files."""
+
+    CARRIES = "carries it"
+    NOTHING = "does nothing measurable"
+    TOGETHER = "only together with"
+    UNKNOWN = "could not tell"
+
+
+@dataclasses.dataclass(frozen=True)
+class OptionRow:
+    """One option with its answer."""
+
+    option: str
+    """Its name."""
+
+    levels: tuple[str, str]
+    """Its values in both files, the current one first."""
+
+    verdict: Verdict
+    """The verdict on its effect."""
+
+    role: OptionRole
+    """What it does."""
+
+    share: float = math.nan
+    """Its log ratio as a share of the sum of all; nan if it has none."""
+
+    detail: str = ""
+    """The margin, the other option, or why there is no answer."""
+
+    @property
+    def text(self) -> str:
+        """The role with its detail."""
+        if self.role is OptionRole.TOGETHER:
+            return f"{self.role.value} {self.detail}"
+        return (
+            f"{self.role.value}: {self.detail}"
+            if self.role is OptionRole.UNKNOWN
+            else _with(self.role.value, self.detail)
+        )
+
+
+def _with(text: str, detail: str) -> str:
+    return f"{text} ({detail})" if detail else text
+
+
+@dataclasses.dataclass(frozen=True)
+class OptionAnswer:
+    """The options of one workload."""
+
+    workload: str
+    """Its name."""
+
+    rows: tuple[OptionRow, ...]
+    """The options, the largest share of the difference first."""
+
+    reason: str = ""
+    """Why there is no answer; empty if there is one."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether each option has an answer."""
+        return bool(self.rows) and all(row.role is not OptionRole.UNKNOWN for row in self.rows)
+
+
+@dataclasses.dataclass(frozen=True)
+class Differing:
+    """The options that differ between two files."""
+
+    options: Levels
+    """Both values of each, the current one first."""
+
+    variants: Sequence[Variant]
+    """The levels, as ``LevelTestbed`` takes them."""
+
+
+def differing(resolution: Resolution, spec: ClusterSpec, checked: Sequence[Variant]) -> Differing:
+    """The options that differ in effect. spec: of the current file. checked: the variants of both files.
+
+    Reads the cold-start references of the options. Raises ConfigError if no option differs in effect.
+    """
+    usual = [resolution.defaults(one) for one in checked]
+    found = {
+        name: (values[0], values[1])
+        for name in sorted({*checked[0].options, *checked[1].options})
+        if not is_identity(name)
+        and all(
+            values := [one.options.get(name, known.get(name, "")) for one, known in zip(checked, usual, strict=True)]
+        )
+        and meaning(values[0]) != meaning(values[1])
+    }
+    if not found:
+        raise ConfigError(f"{OPTION}: no option differs in effect; compare the files without {OPTION}")
+    specs = levels.specs(spec, found, usual[0])
+    return Differing(found, [resolution.resolve(one) for one in specs])
+
+
+class OptionComparison(Comparison):
+    """A comparison of the options that differ between two files."""
+
+    _plan = LevelPlan()
+
+    def __init__(self, found: Differing, *arguments: Any, **keywords: Any) -> None:
+        """found: the options. arguments, keywords: those of ``Comparison`` after its variants."""
+        super().__init__(found.variants, *arguments, **keywords)
+        self._found = found
+        self._pairs = list(itertools.combinations(found.options, 2))
+        self._parts = len(found.options) + len(self._pairs)
+
+    def _testbed(self, workload: Workload) -> Testbed:
+        return LevelTestbed(
+            self._found.options,
+            workload,
+            self._variants,
+            self._pool,
+            "quick",
+            self._progress,
+            across_durability=True,
+            sampled=True,
+        )
+
+    def answers(self, workloads: Sequence[Workload]) -> list[OptionAnswer]:
+        """Measure the workloads one after the other; each gets an equal share of the remaining time."""
+        self._count = len(workloads)
+        return [self._answer(workload, len(workloads) - number) for number, workload in enumerate(workloads)]
+
+    def _answer(self, workload: Workload, left: int) -> OptionAnswer:
+        name, now = str(workload), self._pool.turns.clock()
+        if self._held:
+            return OptionAnswer(name, (), self._held)
+        effects: Effects | None = None
+        try:
+            measurement = self._measurement(workload, test_of(name), max(0.0, self._end - now) / left)
+            effects = Effects(measurement, self._found.options, self._pairs)
+            verdicts = {}
+            for option in effects:
+                answer = effects[option].same_as(within=MARGIN)
+                answer.report()  # no test reads it
+                verdicts[option] = answer.verdict
+            measurement.end()
+            return OptionAnswer(name, rows(self._found, verdicts, effects.interactions()))
+        except DBClusterError as error:
+            return OptionAnswer(name, (), self._why(error))
+
+
+def rows(
+    found: Differing, verdicts: Mapping[str, Verdict], interactions: Sequence[InteractionEstimate]
+) -> tuple[OptionRow, ...]:
+    """The options with their answers, the largest share first.
+
+    interactions: of all pairs.
+    """
+    logs = {option: math.log(one.ratio) for option, one in verdicts.items() if 0 < one.ratio < math.inf}
+    total = math.fsum(logs.values())
+    made = []
+    for option, verdict in verdicts.items():
+        share = logs[option] / total if option in logs and abs(total) > SMALL else math.nan
+        made.append(_row(option, found.options[option], verdict, share, interactions))
+    made.sort(key=lambda row: -abs(logs.get(row.option, 0.0)))
+    return tuple(made)
+
+
+def _row(
+    option: str,
+    values: tuple[str, str],
+    verdict: Verdict,
+    share: float,
+    interactions: Sequence[InteractionEstimate],
+) -> OptionRow:
+    clear = [one for one in interactions if option in one.options and not one.low <= 1 <= one.high]
+    other = next((name for one in clear for name in one.options if name != option), "")
+    if verdict.outcome is Outcome.HOLDS and not clear:
+        return OptionRow(option, values, verdict, OptionRole.NOTHING, share, f"within {100 * MARGIN:.0f} %")
+    if verdict.outcome is Outcome.FAILS or not verdict.low <= 1 <= verdict.high:
+        return OptionRow(option, values, verdict, OptionRole.CARRIES, share, f"depends on {other}" if other else "")
+    if clear:
+        return OptionRow(option, values, verdict, OptionRole.TOGETHER, share, other)
+    return OptionRow(option, values, verdict, OptionRole.UNKNOWN, share, verdict.reason)
+
+
+def check(arguments: argparse.Namespace) -> None:
+    """Raise ConfigError if ``--by-option`` has no two files, has two releases, or an option that it does not take."""
+    if not arguments.by_option:
+        return
+    if len(arguments.cnf) != 2 or len(arguments.release) > 1:
+        raise ConfigError(f"{OPTION} compares two my.cnf files on one release: --cnf current.cnf --cnf candidate.cnf")
+    for name in ("resume", "equal"):
+        if getattr(arguments, name):
+            raise ConfigError(f"{OPTION} does not take --{name}")
+
+
+def test_of(workload: object) -> str:
+    """The test name of a workload in the results."""
+    return f"{COMMAND} {OPTION}::{workload}"
+
+
+def outcomes(answers: Sequence[OptionAnswer]) -> list[tuple[str, run_document.Outcome, str]]:
+    """Test name, outcome and reason of each workload, for ``ComparisonResults.finish_tests``."""
+    return [(test_of(one.workload), "holds" if one.is_complete else "inconclusive", one.reason) for one in answers]
+
+
+def table(answer: OptionAnswer, names: tuple[str, ...]) -> list[str]:
+    """The lines of a workload. names: of both files, the current one first."""
+    head = f"{answer.workload}: what {names[1]} changes, option by option"
+    if not answer.rows:
+        return ["", f"{answer.workload}: no answer: {answer.reason}"]
+    level = wording.level(answer.rows[0].verdict)
+    cells = [
+        (
+            row.option,
+            " -> ".join(row.levels),
+            wording.estimate(row.verdict),
+            NOTHING if math.isnan(row.share) else f"{100 * row.share:.0f} %",
+            row.text,
+        )
+        for row in answer.rows
+    ]
+    columns = tuple(column.format(level) for column in COLUMNS)
+    return ["", head, *layout.plain(columns, cells).splitlines()]
+
+
+def sentence(answers: Sequence[OptionAnswer]) -> str:
+    """The answer in one sentence: the options that carry the difference, by workload."""
+    return "; ".join(map(_in_words, answers))
+
+
+def _in_words(answer: OptionAnswer) -> str:
+    carrying = [row for row in answer.rows if row.role is OptionRole.CARRIES]
+    if not answer.rows:
+        return f"could not tell which option does it on {answer.workload}"
+    if not carrying:
+        unknown = [row.option for row in answer.rows if row.role is OptionRole.UNKNOWN]
+        said = f"could not tell {', '.join(unknown)}" if unknown else "no option does anything measurable"
+        return f"{said} on {answer.workload}"
+    named = (f"{row.option} ({ratio(row.verdict.ratio, EQUAL)})" for row in carrying)
+    return f"{', '.join(named)} {'carries' if len(carrying) == 1 else 'carry'} the difference on {answer.workload}"

@@ -1,0 +1,121 @@
+"""``dbcluster compare --by-option``: what is said of each option that differs between two files."""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+
+import pytest
+
+from pytest_dbcluster.claims import kinds
+from pytest_dbcluster.claims.factorial.judging import judge
+from pytest_dbcluster.claims.verdict import Terms
+from pytest_dbcluster.cli.compare import by_option
+from pytest_dbcluster.cli.compare.by_option import Differing, OptionAnswer, OptionRole
+from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.measuring.factorial.effects import InteractionEstimate
+from pytest_dbcluster.spec import ClusterSpec
+from tests.claims.factorial.test_contrasts import trial_of
+
+OPTIONS = {"flush": ("1", "2"), "binlog": ("1", "0"), "hash": ("0", "1")}
+NAMES = ("current", "candidate")
+
+
+def answered(gains, interactions=(), blocks=10, sd=0.02):
+    """The rows of three options with these log gains."""
+    trial, terms = trial_of(gains, blocks, sd=sd), Terms(0.0005 / 6, out_of_budget="--seconds 60 are over")
+    verdicts = {name: judge(kinds.effect_same_as(0.05), trial, terms, number) for number, name in enumerate(OPTIONS)}
+    return OptionAnswer("tpcc", by_option.rows(Differing(OPTIONS, ()), verdicts, interactions))
+
+
+def test_options_are_ranked_by_their_share_of_the_difference():
+    """A share is that of the sum of all effects; an option that slows has a negative one."""
+    answer = answered([0.3, 0.0, -0.1])
+
+    assert [row.option for row in answer.rows] == ["flush", "hash", "binlog"]
+    assert [row.role for row in answer.rows] == [OptionRole.CARRIES, OptionRole.CARRIES, OptionRole.NOTHING]
+    assert [round(row.share, 1) for row in answer.rows] == [1.5, -0.5, 0.0]
+    assert answer.is_complete
+    assert answer.rows[2].text == "does nothing measurable (within 5 %)"
+
+
+def test_a_table_has_both_values_the_ratio_and_the_answer():
+    """The last line names what carries the difference."""
+    answer = answered([0.3, 0.0, 0.0])
+    head, columns, first, *_ = by_option.table(answer, NAMES)[1:]
+
+    assert head == "tpcc: what candidate changes, option by option"
+    assert columns.split()[:2] == ["option", "ratio"]
+    assert "share" in columns
+    assert first.startswith("flush   1 -> 2  1.3")
+    assert first.endswith("carries it")
+    assert by_option.sentence([answer]).startswith("flush (1.3")
+    assert by_option.sentence([answer]).endswith("x) carries the difference on tpcc")
+    assert by_option.outcomes([answer]) == [("dbcluster compare --by-option::tpcc", "holds", "")]
+
+
+def test_an_option_that_needs_another_one_says_so():
+    """Its effect is small over all, and depends on the other option."""
+    pair = InteractionEstimate(("flush", "binlog"), 1.3, 1.1, 1.5, claimed=True)
+    other = dataclasses.replace(pair, options=("flush", "hash"), low=0.9)
+    answer = answered([0.3, 0.0, 0.0], [pair, other])
+
+    assert {row.option: row.text for row in answer.rows} == {
+        "flush": "carries it (depends on binlog)",
+        "binlog": "only together with flush",
+        "hash": "does nothing measurable (within 5 %)",
+    }
+
+
+def test_an_open_option_has_the_reason():
+    """Then the exit code says that one has no answer."""
+    answer = answered([0.05, 0.0, 0.0], sd=0.2, blocks=4)
+
+    assert not answer.is_complete
+    assert answer.rows[0].text == "could not tell: --seconds 60 are over"
+    assert by_option.sentence([answer]).startswith("could not tell ")
+    assert by_option.outcomes([answer])[0][1] == "inconclusive"
+
+
+def test_a_workload_without_an_answer_has_the_reason():
+    """No rows."""
+    answer = OptionAnswer("tpcc", (), "its share of --seconds is over")
+
+    assert by_option.table(answer, NAMES) == ["", "tpcc: no answer: its share of --seconds is over"]
+    assert by_option.sentence([answer]) == "could not tell which option does it on tpcc"
+    assert not answer.is_complete
+
+
+def test_nothing_measurable_is_an_answer():
+    """No option is blamed."""
+    answer = answered([0.0, 0.0, 0.0], blocks=20)
+
+    assert by_option.sentence([answer]) == "no option does anything measurable on tpcc"
+    assert answer.is_complete
+
+
+def resolution_of(defaults):
+    """A resolution that knows these variables of the servers, and resolves each spec to itself."""
+    return types.SimpleNamespace(
+        defaults=lambda variant: {**defaults, **variant.options}, resolve=lambda spec: dict(spec.options)
+    )
+
+
+def variant(**options):
+    """The variant of a file."""
+    return types.SimpleNamespace(options={name: str(value) for name, value in options.items()})
+
+
+def test_only_options_with_another_effect_are_compared():
+    """An option of one file differs from what the other server has anyway; other spellings of a value do not."""
+    resolution = resolution_of({"sync_binlog": "0", "innodb_io_capacity": "200", "innodb_log_buffer_size": "16777216"})
+    checked = [
+        variant(innodb_io_capacity=200, innodb_log_buffer_size="16M"),
+        variant(innodb_io_capacity=400, innodb_log_buffer_size="16777216", sync_binlog=0),
+    ]
+    found = by_option.differing(resolution, ClusterSpec("standalone"), checked)
+
+    assert found.options == {"innodb_io_capacity": ("200", "400")}
+    assert list(found.variants) == [{}, {"innodb_io_capacity": "400"}]
+    with pytest.raises(ConfigError, match="no option differs in effect"):
+        by_option.differing(resolution, ClusterSpec("standalone"), checked[:1] * 2)
