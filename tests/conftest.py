@@ -74,6 +74,7 @@ LONG = (
     "whole/test_leaks.py",
     "whole/test_end_to_end.py",
     "workloads/sql/test_workload.py",
+    "whole/test_factorial.py",
     "whole/test_own_sql.py",
     "whole/test_own_workload_commands.py",
     "workloads/script/test_workload.py",
