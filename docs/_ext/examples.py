@@ -48,6 +48,7 @@ OPTIONS: Mapping[str, str] = {
     "--db-history-strict": "--db-history reports/history.jsonl",
     "--db-github": "",
     "--db-trace": "trace.json",
+    "--db-why": "",
 }
 
 # Counter -> the variant in which it is lower, the other one, and why. A counter per commit has those of its counter.

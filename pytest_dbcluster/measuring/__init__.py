@@ -15,6 +15,7 @@ per variant. A claim about two series draws blocks until it is decided, and retu
 - ``curve``: one workload at several values of a field, such as 1, 4 and 16 threads.
 - ``factorial``: the effects of several options, from the same rounds.
 - ``round_trips``: how many round trips an operation takes, of variants that differ in their round-trip time.
+- ``why/``: what the servers of two variants did in extra rounds after a verdict.
 - ``evidence``: what is known about the clusters, as a value. ``remarks``: the lines below a verdict.
 
 Rounds are not run or timed here: ``testbed.round_runner.run_round`` runs the workload, which reports its own seconds.
@@ -34,4 +35,5 @@ __all__ = [
     "round_trips",
     "series",
     "values",
+    "why",
 ]

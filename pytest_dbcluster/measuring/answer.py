@@ -18,6 +18,7 @@ from pytest_dbcluster.errors import ClaimFailed, Inconclusive
 from pytest_dbcluster.measuring.evidence import Evidence
 from pytest_dbcluster.measuring.question import Question
 from pytest_dbcluster.measuring.round_trips import RoundTripsTaken
+from pytest_dbcluster.measuring.why.compared import ServerComparison
 from pytest_dbcluster.rounds import metrics
 from pytest_dbcluster.rounds.open_loop import ArrivalRate
 from pytest_dbcluster.rounds.round import Round
@@ -119,6 +120,9 @@ class Answer:
 
     earlier_message: str = ""
     """The message of an answer of an earlier run; empty for an answer of this run."""
+
+    servers: ServerComparison | None = None
+    """What the servers of candidate and baseline did in extra rounds; None if nobody asked for it."""
 
     evidence: Evidence = dataclasses.field(default_factory=Evidence)
     """What is known about the clusters; empty for an answer of an earlier run."""

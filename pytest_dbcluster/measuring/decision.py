@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import statistics
 
 from pytest_dbcluster.claims import estimators, intervals, verdict, wording
 from pytest_dbcluster.claims.claim import Verdict
@@ -70,8 +71,7 @@ def ask(question: Question, measurement: Measurement, *, cap: int | None = None)
         if measurement.pairs in looks and not question.others:
             estimate = _estimate(question, measurement)
     drawing.check()
-    measurement.claims.add(answer := answered(decided))
-    return answer
+    return _conclude(answered(decided), measurement)
 
 
 def show(question: Question, measurement: Measurement) -> Answer:
@@ -167,6 +167,19 @@ def _add_tries(answer: Answer, question: Question, measurement: Measurement, dra
     choice = len(measurement.source.names) if drawn_before and not question.others else 0
     lines = [*remarks.chosen_line(choice), *remarks.try_line(number, measurement.rules.alpha)]
     return dataclasses.replace(answer, notes=[*answer.notes, *lines], tries=number)
+
+
+def _conclude(answer: Answer, measurement: Measurement) -> Answer:
+    """Add the answer to the log of claims. Before that, compare its servers in extra rounds, if that is asked for."""
+    seconds = [done.wall for variant in answer.contrast for done in variant.rounds]
+    try:
+        if measurement.compare_servers and len(answer.contrast) > 1 and seconds:
+            candidate, baseline = (variant.number for variant in answer.contrast)
+            answer.servers = measurement.compare_servers(candidate, baseline, statistics.median(seconds))
+            answer.notes = [*answer.notes, *answer.servers.lines]
+    finally:  # the verdict stays if Ctrl-C ends the extra rounds
+        measurement.claims.add(answer)
+    return answer
 
 
 def _answer(question: Question, decided: Verdict, measurement: Measurement) -> Answer:

@@ -15,10 +15,13 @@ from pytest_dbcluster.measuring.drawing.round_source import RoundSource
 from pytest_dbcluster.measuring.drawing.rules import Rules
 from pytest_dbcluster.measuring.question import Question
 from pytest_dbcluster.measuring.values import Values
+from pytest_dbcluster.measuring.why.compared import ServerComparison
 from pytest_dbcluster.rounds import metrics
 from pytest_dbcluster.rounds.round import Round
 
 Recall = Callable[[Question], Answer | None]
+# Called with candidate, baseline (0-based) and the usual seconds of a round, after the last round of an answer.
+CompareServers = Callable[[int, int, float], ServerComparison]
 
 
 @dataclasses.dataclass
@@ -66,6 +69,9 @@ class Measurement:
 
     drawn_without_claim: bool = False
     """Whether rounds were drawn, or taken over, for no claim."""
+
+    compare_servers: CompareServers | None = None
+    """Compares what the servers of two variants do in extra rounds, after each answer; None if nobody asks for it."""
 
     drawing: BlockDrawing = dataclasses.field(init=False)
     """Draws the rounds."""

@@ -177,6 +177,12 @@ def _add_results(add: Add) -> None:
 
 
 def _add_others(add: Add) -> None:
+    add(
+        "--db-why",
+        action="store_true",
+        help="after the verdict of each claim, run a few more rounds, which no verdict counts, and compare the "
+        "statements, plans, waits and status of the servers of its two variants",
+    )
     add_common(add, "--db-wait", default=LOCK_WAIT)
     add(
         "--db-keep",

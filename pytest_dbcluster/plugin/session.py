@@ -51,6 +51,7 @@ from pytest_dbcluster.testbed.pool import LEAVE_SECONDS, open_pool
 from pytest_dbcluster.testbed.resolution import ReleaseLacks
 from pytest_dbcluster.testbed.testbed import Testbed
 from pytest_dbcluster.testbed.variants import Variant
+from pytest_dbcluster.testbed.why.why_testbed import ServerComparer
 from pytest_dbcluster.workloads.workload import Setting, Workload
 
 if TYPE_CHECKING:
@@ -126,6 +127,8 @@ class DBSession:
         self._testbeds.append(testbed)
         recall = self._recall(testbed, list(zip(call.events, itertools.cycle(loads))) or loads, call)
         plan = event_plan(len(testbed.names), call.times) if call.event is not None else None
+        explains = self.settings.why and call.event is None and not call.options
+        comparer = ServerComparer(testbed, self.settings.run_over) if explains else None
         return Measurement(
             testbed,
             self._rules(call),
@@ -138,6 +141,7 @@ class DBSession:
             recall=recall,
             tries=EarlierTries(recall, self._config.rootpath),
             plan=LevelPlan() if call.options else plan,
+            compare_servers=comparer,
         )
 
     def _rules(self, call: MeasureCall) -> Rules:

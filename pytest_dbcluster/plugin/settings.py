@@ -35,6 +35,7 @@ FLAGS = (
     "--db-history-strict",
     "--db-github",
     "--db-ec2-spot",
+    "--db-why",
 )  # without a value
 PATHS, RELEASE = ("--db-cnf", "--db-cnf-root", "--db-host-keys", "--db-ssh-config"), "--db-release"  # with paths
 OF_RUN = (
@@ -123,6 +124,9 @@ class Settings:
     fixed_budget: bool = False
     """Whether the user chose the budget, so that no mark of a test counts."""
 
+    why: bool = False
+    """Whether extra rounds show what differs on the servers after each claim."""
+
     began: float = dataclasses.field(default_factory=time.monotonic)
     """The run's start, by ``time.monotonic``."""
 
@@ -188,6 +192,7 @@ class Settings:
             elsewhere=elsewhere,
             fixed_seed=option.db_seed is not None and not getattr(option, DRAWN_SEED, False),
             fixed_budget=option.db_budget is not None,
+            why=option.db_why,
         )
 
     def rules(self) -> Rules:

@@ -15,6 +15,7 @@ from pytest_dbcluster.claims.claim import Verdict
 from pytest_dbcluster.claims.cluster_difference import ClusterDifference
 from pytest_dbcluster.measuring.evidence import SpecDocument
 from pytest_dbcluster.measuring.round_trips import RoundTripsTaken
+from pytest_dbcluster.measuring.why.compared import ServerComparison
 from pytest_dbcluster.network import Delay
 from pytest_dbcluster.rounds.busy_machine import OthersLoad
 from pytest_dbcluster.rounds.open_loop import ArrivalRate
@@ -181,6 +182,9 @@ class ClaimRecord(ClaimSubject):
 
     files: Mapping[str, Mapping[str, str]] = dataclasses.field(default_factory=dict)
     """By variant, the SHA-256 of each file of its workload, such as ``shop/order.sql``."""
+
+    servers: ServerComparison | None = None
+    """What the servers of candidate and baseline did in extra rounds (``--db-why``); None without these rounds."""
 
 
 @dataclasses.dataclass(frozen=True)

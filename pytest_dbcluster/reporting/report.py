@@ -269,7 +269,7 @@ class Report(Sink):
         """Print all verdicts, if anything was measured."""
         screen = terminal.Screen.of(self._config)
         tests = self._tests()
-        guide = closing.guide_lines(self.records, tests)
+        guide = [*closing.guide_lines(self.records, tests), *closing.to_explain(self.records, "--db-why")]
         notes = [*self._closing, *guide, *unwritten.of(self._config).lines()]
         if self._config.getoption("tbstyle", "no") != "no":  # then pytest has shown why a test is broken
             tests = [dataclasses.replace(test, reason="") if test.outcome == "broken" else test for test in tests]

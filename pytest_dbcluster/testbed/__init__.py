@@ -15,6 +15,7 @@ the running clusters of a run. A *data set* is a populated data directory in the
 - ``evidence``: which variants may not be compared, and claims that stay inconclusive on this machine.
 - ``events/``: repetitions of an event under load.
 - ``options/``: rounds of several options, each at one of two levels.
+- ``why/``: extra rounds after a verdict, and what the servers report about them.
 - ``names``: a unique name for each variant.
 - ``anchor``: the speed of a pinned server. A history compares the speed of each variant with it.
 - ``calibrations``: how far equal clusters can differ, from a calibration on this machine or by default.
@@ -32,4 +33,5 @@ __all__ = [
     "resolution",
     "testbed",
     "variants",
+    "why",
 ]

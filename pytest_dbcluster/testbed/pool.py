@@ -277,6 +277,12 @@ class Pool:
         running = self._running.get(variant.cluster_key)
         return running.cluster.hosts[0] if running and not running.cluster.unusable else self.client(client)
 
+    def end(self, variants: Sequence[Variant]) -> None:
+        """End the clusters of these variants, if they run."""
+        for key in {variant.cluster_key for variant in variants} & self._running.keys():
+            with self.turns.building():
+                self._end(key)
+
     def _end(self, key: tuple[object, ...]) -> None:
         old = self._running.pop(key)
         old.cluster.close()

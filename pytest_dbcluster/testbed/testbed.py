@@ -307,7 +307,7 @@ class Testbed(RoundSource):
                 late, settled = round_runner.reset(workload, setting)
         with span("random wait"):
             time.sleep(self._coin.uniform(0, JITTER) * min(1.0, self._last))
-        whole = functools.partial(round_runner.run_round, workload, setting, timeline=self._timeline)
+        whole = functools.partial(self._run_round, workload, setting)
         measured: Callable[..., Round] = functools.partial(round_runner.void_round, late) if late else whole
         done = measured(variant=self.names[variant], block=block, position=position)
         self._last = done.seconds
@@ -316,6 +316,12 @@ class Testbed(RoundSource):
             logged = cluster.new_errors()
             void += f"; {len(logged)} [ERROR] lines, the first: {logged[0][:LINE]}" if logged else ""
         return dataclasses.replace(done, settled=settled, wall=time.monotonic() - began, void=void)
+
+    def _run_round(self, workload: Workload, setting: Setting, *, variant: str, block: int, position: int) -> Round:
+        """``round_runner.run_round`` with the timeline."""
+        return round_runner.run_round(
+            workload, setting, variant=variant, block=block, position=position, timeline=self._timeline
+        )
 
     def _switch_cluster(self, variant: int) -> Cluster:
         running = self._cluster_of(variant)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from pytest_dbcluster.claims.claim import Outcome
 from pytest_dbcluster.errors import SeriesVoid
 from pytest_dbcluster.measuring.series import ordered, series_of
+from pytest_dbcluster.measuring.why.compared import ServerComparison
 from tests.support.fakes import FakeSource, noisy
 from tests.support.measurements import measurement, two
 
@@ -81,3 +83,43 @@ def test_a_second_claim_uses_the_rounds_of_the_first():
     assert fast.beats(slow, by=0.2)
 
     assert len(source.rounds) == drawn
+
+
+def comparer(calls, does=lambda: None):
+    """Compares no servers; what it is asked for is written down."""
+
+    def compare(candidate, baseline, seconds):
+        calls.append((candidate, baseline, seconds))
+        does()
+        return ServerComparison("slow", "fast", 3, largest=("COMMIT: 1 v 2 ms per operation (2.00x)",))
+
+    return compare
+
+
+def test_servers_are_compared_after_the_verdict():
+    """The rounds of the verdict are the same as without it; its lines end the message."""
+    calls, source, plain = [], two(), two()
+    slow, fast = series_of(measurement(source, compare_servers=comparer(calls, lambda: source.checks == 1 or 1 / 0)))
+    answer = fast.beats(slow)
+    one, other = series_of(measurement(plain))
+
+    assert answer.verdict == other.beats(one).verdict
+    assert source.rounds == plain.rounds
+    assert calls == [(1, 0, 0.0)]
+    assert answer.servers.largest[0] in answer.message.splitlines()[-1]
+    assert other.beats(one, by=0.1).servers is None
+
+
+def test_an_interrupted_comparison_of_servers_leaves_the_verdict():
+    """It is among the answers of its measurement, which reports those that no test reads."""
+
+    def interrupt():
+        raise KeyboardInterrupt
+
+    slow, fast = series_of(asked := measurement(two(), compare_servers=comparer([], interrupt)))
+    with pytest.raises(KeyboardInterrupt):
+        fast.beats(slow)
+
+    (answer,) = asked.claims.answers
+    assert answer.verdict.outcome is Outcome.HOLDS
+    assert answer.servers is None

@@ -16,6 +16,7 @@ from pytest_dbcluster.claims.cluster_difference import ClusterDifference
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.measuring.evidence import SpecDocument
 from pytest_dbcluster.measuring.round_trips import RoundTripsTaken
+from pytest_dbcluster.measuring.why.compared import ServerComparison
 from pytest_dbcluster.reporting import results_directory, schema
 from pytest_dbcluster.reporting.charts import claim as claim_chart
 from pytest_dbcluster.reporting.charts import curve as curve_chart
@@ -162,6 +163,7 @@ CLAIMS = st.builds(
     specs=st.dictionaries(TEXT, SPECS, max_size=2),
     sweep_value=SWEPT,
     round_trips=maybe(st.builds(RoundTripsTaken, NUMBER, maybe(NUMBER), maybe(NUMBER), COUNT, tuples(NUMBER))),
+    servers=maybe(st.from_type(ServerComparison)),
 )
 POINTS = st.builds(
     CurvePoint,
@@ -272,7 +274,7 @@ NAMES = """
     carry_over
     claim_id kind provisioner storage parity specs sweep_field sweep_value timeline_file
     depends_on run_id data_fits network round_trips tries others data
-    content files commits_file
+    content files commits_file servers
 """
 VERDICT = """
     outcome claim pairs ratio low high decided_low decided_high reason detectable needed_pairs pair_sd halves

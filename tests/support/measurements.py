@@ -7,9 +7,9 @@ from pytest_dbcluster.measuring.measurement import Measurement
 from tests.support.fakes import FakeSource, noisy
 
 
-def measurement(source, **rules):
+def measurement(source, *, compare_servers=None, **rules):
     """A measurement with a fixed seed."""
-    return Measurement(source, Rules(**{"seed": 7, **rules}))
+    return Measurement(source, Rules(**{"seed": 7, **rules}), compare_servers=compare_servers)
 
 
 def two(**fields):

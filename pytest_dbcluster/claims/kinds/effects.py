@@ -62,9 +62,11 @@ class EffectBeats(EffectKind, Beats):
         more = f"more than {100 * claim.margin:.4g} % larger" if claim.margin else "larger"
         return f"{_gain(names)} is {'' if true else 'not '}{more} {_between(names, 'than')}{by_metric(metric, unit)}"
 
-    def headline(self, ratio: str, names: Sequence[str], metric: str, unit: str, *, holds: bool) -> str:
+    def headline(self, ratio: str, names: Sequence[str], metric: str, unit: str, *, holds: bool, count: int) -> str:
         """``sync_binlog=0 is 1.84x as fast as sync_binlog=1``."""
-        return _headline(ratio, names, metric, unit) or super().headline(ratio, names, metric, unit, holds=holds)
+        return _headline(ratio, names, metric, unit) or super().headline(
+            ratio, names, metric, unit, holds=holds, count=count
+        )
 
 
 class EffectSameAs(EffectKind, SameAs):
@@ -84,9 +86,11 @@ class EffectSameAs(EffectKind, SameAs):
         equal = f"{'' if true else 'not '}equal within {100 * claim.margin:.4g} %"
         return f"{_gain(names)} is {equal} {_between(names, 'and')}{by_metric(metric, unit)}"
 
-    def headline(self, ratio: str, names: Sequence[str], metric: str, unit: str, *, holds: bool) -> str:
+    def headline(self, ratio: str, names: Sequence[str], metric: str, unit: str, *, holds: bool, count: int) -> str:
         """``sync_binlog=0 is 1.01x as fast as sync_binlog=1``."""
-        return _headline(ratio, names, metric, unit) or super().headline(ratio, names, metric, unit, holds=holds)
+        return _headline(ratio, names, metric, unit) or super().headline(
+            ratio, names, metric, unit, holds=holds, count=count
+        )
 
 
 class EffectDiffers(EffectKind, Differs):
@@ -105,9 +109,11 @@ class EffectDiffers(EffectKind, Differs):
             return super().says(claim, names, metric, unit, true=true)
         return f"{_gain(names)} differs {_between(names, 'and')}{by_metric(metric, unit)}"
 
-    def headline(self, ratio: str, names: Sequence[str], metric: str, unit: str, *, holds: bool) -> str:
+    def headline(self, ratio: str, names: Sequence[str], metric: str, unit: str, *, holds: bool, count: int) -> str:
         """``sync_binlog=0 is 1.84x as fast as sync_binlog=1``."""
-        return _headline(ratio, names, metric, unit) or super().headline(ratio, names, metric, unit, holds=holds)
+        return _headline(ratio, names, metric, unit) or super().headline(
+            ratio, names, metric, unit, holds=holds, count=count
+        )
 
 
 def option_of(level: str) -> str:

@@ -226,7 +226,7 @@ def check(arguments: argparse.Namespace) -> None:
         return
     if len(arguments.cnf) != 2 or len(arguments.release) > 1:
         raise ConfigError(f"{OPTION} compares two my.cnf files on one release: --cnf current.cnf --cnf candidate.cnf")
-    for name in ("resume", "equal"):
+    for name in ("resume", "equal", "why"):
         if getattr(arguments, name):
             raise ConfigError(f"{OPTION} does not take --{name}")
 

@@ -31,6 +31,7 @@ from pytest_dbcluster.hosts.provisioner import module_of, parse_images
 from pytest_dbcluster.measuring.evidence import Evidence
 from pytest_dbcluster.reporting import results_lock
 from pytest_dbcluster.reporting.recording import Asked
+from pytest_dbcluster.reporting.records import ClaimRecord
 from pytest_dbcluster.reporting.results_lock import ResultsLock
 from pytest_dbcluster.reporting.resume import earlier
 from pytest_dbcluster.reporting.resume.earlier import Earlier
@@ -53,6 +54,11 @@ TRACE_HELP = (
 CNF_HELP = HelpText(
     "a my.cnf; give two, the current one first, or one for both of two releases",
     "a my.cnf; give two, the current one first",
+)
+WHY_HELP = HelpText(
+    "in a few extra rounds of each workload, after its verdict, compare the statements, plans, waits and status of the "
+    "servers; --seconds does not include their time",
+    "what differs on the servers, in extra rounds",
 )
 
 
@@ -109,6 +115,7 @@ def _add_how(compare: argparse.ArgumentParser) -> None:
         ),
     )
     add("--seed", type=int, metavar="N", help="seed for the order of rounds (default random)")
+    add("--why", action="store_true", help=WHY_HELP)
     add(
         "--results",
         default="reports/compare",
@@ -178,10 +185,11 @@ def _compare(arguments: argparse.Namespace) -> int:
         variants = [pool.resolution.resolve(spec) for spec in specs]
         _print(_overridden(pool.resolution, arguments))
         comparison = Comparison(variants, pool, **how)
-        compared = comparison.workloads(workloads)
+        compared = comparison.workloads(workloads, explains=arguments.why)
         usual = [pool.resolution.defaults(one) for one in checked]
     equal_lines = equal_options(comparison.evidence, [one.options for one in checked], usual)
-    _print(differences(comparison.evidence, names), equal_lines, table(compared, names), filter(None, [place.line]))
+    _print(differences(comparison.evidence, names), equal_lines, table(compared, names), servers(results.records))
+    _print(filter(None, [place.line]))
     return _print_answer(compared, names, results)
 
 
@@ -365,6 +373,15 @@ def differences(evidence: Evidence, names: tuple[str, ...]) -> list[str]:
     if not found.rows:
         return ["", "differs in effect: no server variable", *found.notes]
     return ["", "differs in effect:", *layout.plain(found.columns, found.rows).splitlines(), *found.notes]
+
+
+def servers(records: Iterable[ClaimRecord]) -> list[str]:
+    """The lines about the largest differences of the servers, by workload; empty without ``--why``."""
+    lines = []
+    for record in records:
+        if record.asserted and record.servers:
+            lines += [f"{record.load}: {record.servers.lines[0]}", *(f"  {line}" for line in record.servers.lines[1:])]
+    return [*lines, ""] if lines else []
 
 
 def table(compared: Sequence[ComparedWorkload], names: tuple[str, ...]) -> list[str]:

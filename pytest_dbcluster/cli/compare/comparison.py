@@ -54,6 +54,7 @@ from pytest_dbcluster.testbed.comparability import with_seconds
 from pytest_dbcluster.testbed.pool import Pool
 from pytest_dbcluster.testbed.testbed import Testbed
 from pytest_dbcluster.testbed.variants import Variant
+from pytest_dbcluster.testbed.why.why_testbed import ServerComparer
 from pytest_dbcluster.workloads.workload import OpenLoop, Workload
 
 ROOM = 1.1  # a wider margin / the difference of equal clusters, as log ratios
@@ -208,6 +209,7 @@ class ComparisonResults:
         tests = self._recorder.document.tests
         self._results.finish(self.records, [], tests=tests)
         advice = [*closing.to_calibrate(self.records), *closing.guide_lines(self.records, tests)]
+        advice += closing.to_explain(self.records, "--why")
         with span("page"):
             return [*advice, *self._lost.lines(), report_page.make(self.directory, self.line)]
 
@@ -246,10 +248,14 @@ class Comparison:
         self._seed = seed
         self._progress = progress
         self.evidence = Evidence()  # evidence of the first workload with any
+        self._explains = False
 
-    def workloads(self, workloads: Sequence[Workload]) -> list[ComparedWorkload]:
-        """Measure the workloads one after the other; each gets an equal share of the remaining time."""
-        self._count = len(workloads)
+    def workloads(self, workloads: Sequence[Workload], *, explains: bool = False) -> list[ComparedWorkload]:
+        """Measure the workloads one after the other; each gets an equal share of the remaining time.
+
+        explains: whether extra rounds show what differs on the servers (``--why``).
+        """
+        self._count, self._explains = len(workloads), explains
         return [self._compare_one(workload, len(workloads) - number) for number, workload in enumerate(workloads)]
 
     def _compare_one(self, workload: Workload, left: int) -> ComparedWorkload:
@@ -346,8 +352,17 @@ class Comparison:
         recall = self._kept.recall(testbed, [asked] * len(self._variants), test)
         tries = EarlierTries(recall, Path.cwd())
         lines = _Lines(self._progress, lambda: now() - (self._end - ROUNDS_SHARE * self._seconds), self._seconds)
-        record = self._kept.recorder(recall)
-        return Measurement(testbed, rules, lines, record, test=test, recall=recall, tries=tries, plan=self._plan)
+        return Measurement(
+            testbed,
+            rules,
+            lines,
+            self._kept.recorder(recall),
+            test=test,
+            recall=recall,
+            tries=tries,
+            plan=self._plan,
+            compare_servers=ServerComparer(testbed) if self._explains and arrival_rate is None else None,
+        )
 
     def _testbed(self, workload: Workload) -> Testbed:
         """The round source of a workload."""

@@ -14,6 +14,8 @@ from pytest_dbcluster.claims.claim import EQUAL
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.formatting import NOTHING
 from pytest_dbcluster.measuring import remarks
+from pytest_dbcluster.measuring.why import wording as servers
+from pytest_dbcluster.measuring.why.compared import ComparedFigure, ServerComparison
 from pytest_dbcluster.reasons import Advice
 from pytest_dbcluster.reporting import rounds_csv
 from pytest_dbcluster.reporting.charts import claim as claim_chart
@@ -41,6 +43,19 @@ OUTAGE = (
     "connections lost",
     "node back in, s",
     "without redundancy, s",
+)
+
+# What a statement took on the servers.
+SERVER_COLUMNS = (
+    "statement",
+    "calls",
+    "latency, ms",
+    "ratio",
+    "rows examined",
+    "rows sent",
+    "temporary tables",
+    "on disk",
+    "lock, ms",
 )
 
 
@@ -227,6 +242,12 @@ class ClaimView:
         return "No counter and no resource is shown to differ between the two variants."
 
     @functools.cached_property
+    def servers(self) -> tuple[tuple[str, Table], ...]:
+        """What the servers did in extra rounds, as tables with titles; empty without these rounds."""
+        found = self.record.servers
+        return tuple((title, made) for title, made in _server_tables(found) if made.rows) if found else ()
+
+    @functools.cached_property
     def nodes(self) -> Table | None:
         """By node, the median of the cores that it used, for each variant."""
         every = [drawn for many in self._rounds.values() for drawn in many]
@@ -323,6 +344,49 @@ def _outage_cells(found: Outage) -> tuple[str, ...]:
         f"{returned.seconds:.1f} {returned.how}".strip() if returned else NOTHING,
         NOTHING if found.without_redundancy is None else f"{found.without_redundancy:.1f}",
     )
+
+
+def _server_tables(found: ServerComparison) -> list[tuple[str, Table]]:
+    """The tables of a comparison of servers, each with its title."""
+    names, every = (found.baseline, found.candidate), found.statements
+    statements = [
+        (
+            one.statement,
+            _two(one.baseline.calls, one.candidate.calls),
+            _two(1e3 * one.baseline.seconds, 1e3 * one.candidate.seconds),
+            servers.ratio_text(one.baseline.seconds, one.candidate.seconds),
+            _two(one.baseline.rows_examined, one.candidate.rows_examined),
+            _two(one.baseline.rows_sent, one.candidate.rows_sent),
+            _two(one.baseline.temporary_tables, one.candidate.temporary_tables),
+            _two(one.baseline.disk_tables, one.candidate.disk_tables),
+            _two(1e3 * one.baseline.lock_seconds, 1e3 * one.candidate.lock_seconds),
+        )
+        for one in every
+    ]
+    plans = [
+        (one.statement, servers.plan_text(one.baseline_plan), servers.plan_text(one.candidate_plan))
+        for one in every
+        if one.has_other_plan
+    ]
+    waits = tuple(_figure_row(one, 1e3) for one in found.waits)
+    status = tuple(_figure_row(one, 1.0) for one in found.status)
+    return [
+        ("Statements whose plan differs", Table(("statement", *names), tuple(plans))),
+        (f"Statements, {' v '.join(names)}, per operation", Table(SERVER_COLUMNS, tuple(statements))),
+        ("Waits by event, milliseconds per operation", Table(("event", *names, "ratio"), waits)),
+        ("Status that moved, per operation", Table(("variable", *names, "ratio"), status)),
+    ]
+
+
+def _two(baseline: float, candidate: float) -> str:
+    """A figure of both variants; a dash if it is 0 for both."""
+    return f"{words.figure(baseline)} v {words.figure(candidate)}" if baseline or candidate else NOTHING
+
+
+def _figure_row(one: ComparedFigure, unit: float) -> tuple[str, ...]:
+    """The row of a wait or a status variable."""
+    values = (words.figure(unit * one.baseline), words.figure(unit * one.candidate))
+    return (one.name, *values, servers.ratio_text(one.baseline, one.candidate))
 
 
 def _cause_row(cause: causes.Cause) -> tuple[str, ...]:

@@ -245,6 +245,14 @@ def guide_lines(records: Sequence[ClaimRecord], tests: Sequence[TestDocument] = 
     return [f"what to do ({', '.join(reason.name for reason in found)}): {page}"] if page else []
 
 
+def to_explain(records: Sequence[ClaimRecord], option: str) -> list[str]:
+    """One line with the option that shows why a claim is refuted; empty if every refuted claim has that already."""
+    refuted = [record for record in of_title(DECIDED, records) if states.state(record) == "refuted"]
+    if all(record.servers or not record.verdict.claim.of_kind.is_ratio for record in refuted):
+        return []
+    return [f"why a claim is refuted: {option} compares the statements, plans, waits and status of the servers"]
+
+
 def to_calibrate(records: Sequence[ClaimRecord]) -> list[str]:
     """One line with the commands that measure how far equal clusters differ; empty if no claim used a default.
 

@@ -27,6 +27,7 @@ from pytest_dbcluster.rounds import metrics
 
 GAP = "   "
 LEAST = 8  # characters of a name that is elided
+REST = "all statements, plans, waits and status: on the page, and in `servers` of claims.jsonl"
 OWN = ("--db-budget", "--db-max-pairs", "--db-run-budget", "--db-seed")  # options that the repeated command leaves out
 
 
@@ -85,9 +86,16 @@ def of_claim(
         load=record.load,
         details=(*_details(record, low, high, level), *([record.release] if release else [])),
         bar=interval_bar.bar(verdict.ratio, low, high, bounds, letters=letters) if has_ratio else "",
-        below=(*(closing.remarks(record) if remarks else []), *_why(record, command, remarks=remarks)),
+        below=(*(_remarks(record) if remarks else []), *_why(record, command, remarks=remarks)),
         command=command,
     )
+
+
+def _remarks(record: ClaimRecord) -> list[str]:
+    """The sentences about the rounds of a claim, and about the largest differences of its servers."""
+    servers = record.servers
+    rest = [REST] if servers and not servers.reason else []
+    return [*closing.remarks(record), *(servers.lines if servers else []), *rest]
 
 
 def of_test(test: TestDocument) -> TerminalEntry:

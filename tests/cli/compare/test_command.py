@@ -210,7 +210,7 @@ def compared(tmp_path_factory):
     files = two_files(place, f"{old}\nport = 3306", new + same)
     program, results = alone(place / "bin", SHORT_COMPARISON), place / "results"
     words = ["compare", *files, "--workload=sysbench:oltp_point_select", "--size=2M", "--threads=1", "--seconds=30"]
-    words += [f"--results={results}", f"--trace={place / 'trace.json'}"]
+    words += [f"--results={results}", f"--trace={place / 'trace.json'}", "--why"]
     return Compared(words, program, results, dbcluster(*words, seconds=300, program=program))
 
 
@@ -247,6 +247,17 @@ def test_a_comparison_says_where_its_time_went(compared):
     assert missing(compared.done.stderr, "where the time went: ", "starts ") == []
     assert {"starts", "stops"} <= read_run(compared.results).time_spent.keys()
     assert {"start", "prepare data", "form", "close", "page"} <= names
+
+
+def test_extra_rounds_show_what_differs_on_the_servers(compared):
+    """With ``--why``: after the answer about the throughput, from servers with performance_schema."""
+    claims = [claim for claim in schema.read_claims(compared.results) if claim.metric == "goodput"]
+    servers = [claim.servers for claim in claims]
+
+    assert [one.reason for one in servers] == [""] * len(claims)
+    assert all(one.statements[0].statement.startswith("select c from sbtest") for one in servers)
+    assert all(f"{claim.load}: {claim.servers.lines[0]}" in compared.done.stdout for claim in claims if claim.asserted)
+    assert servers[:1] * len(servers) == servers
 
 
 def results_in(directory, before=None):

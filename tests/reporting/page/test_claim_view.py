@@ -4,6 +4,8 @@ from pytest_dbcluster import reasons
 from pytest_dbcluster.claims import kinds
 from pytest_dbcluster.measuring.round_trips import RoundTripsTaken
 from pytest_dbcluster.reporting.page import claim_view
+from tests.support.facts import missing
+from tests.support.observations import CUSTOMER, LOG, unindexed_comparison
 from tests.support.records import failed, record, undecided
 from tests.support.results import with_counters, with_transactions
 
@@ -70,3 +72,17 @@ def test_the_parts_of_a_workload_have_a_table():
     ]
     assert {count for part, _, count, *_ in rows if part.startswith("order")} == {"360"}
     assert claim_view.view(record(), "claim1").parts is None
+
+
+def test_what_servers_did_is_shown_in_tables():
+    """Plans that differ, statements, waits and status; a claim without extra rounds has none."""
+    tables = dict(claim_view.view(failed(servers=unindexed_comparison()), "claim1").servers)
+    plans, statements, waits, status = tables.values()
+
+    assert plans.columns == ("statement", "indexed", "unindexed")
+    assert [row[0] for row in plans.rows] == [CUSTOMER]
+    assert missing(plans.rows[0], "key email of customers (const)", "full scan of customers") == []
+    assert statements.rows[0][:5] == (CUSTOMER, "1 v 1", "0.05 v 0.9", "18.00x", "1 v 2000")
+    assert {LOG, "idle"} <= {row[0] for row in waits.rows}
+    assert status.rows == (("innodb_data_fsyncs", "1", "3", "3.00x"),)
+    assert claim_view.view(failed(), "claim1").servers == ()

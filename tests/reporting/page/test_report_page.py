@@ -15,6 +15,8 @@ from pytest_dbcluster.reporting.charts import drawing
 from pytest_dbcluster.reporting.documents.run_document import TestDocument
 from pytest_dbcluster.reporting.page import report_page, sources
 from tests.support import users
+from tests.support.facts import missing
+from tests.support.observations import unindexed_comparison
 from tests.support.records import failed, record, undecided
 from tests.support.results import a_sweep, five_claims, results
 
@@ -359,3 +361,14 @@ def test_sixty_claims_are_a_page_of_less_than_ten_megabytes(tmp_path, monkeypatc
 
     assert len(text.encode()) < 10_000_000 / 5
     assert text.count('<section class="claim') == 60 / 5
+
+
+def test_what_servers_did_is_folded(tmp_path, uncharted):
+    """A claim with extra rounds has its largest differences and tables; a claim without them has no such part."""
+    made = [failed(servers=unindexed_comparison()), record()]
+    found = Texts(text := report_page.html(sources.read_all([results(tmp_path / "run", made)]))).sections
+
+    title = "What differs on the servers: plans, statements, waits and status"
+    assert missing(found["claim1"], title, "Statements whose plan differs", *made[0].servers.largest) == []
+    assert f"<details><summary>{title}" in text
+    assert title not in found["claim2"]

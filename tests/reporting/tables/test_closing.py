@@ -13,6 +13,7 @@ from pytest_dbcluster.reporting.documents.run_document import TestDocument
 from pytest_dbcluster.reporting.tables import closing, layout
 from pytest_dbcluster.rounds.open_loop import ArrivalRate
 from tests.support.facts import missing
+from tests.support.observations import unindexed_comparison
 from tests.support.records import beside, drained, failed, record, undecided
 
 BROKEN = TestDocument("t.py::test_broken", "broken", "RuntimeError: node2 has no disk", 3.0)
@@ -261,3 +262,12 @@ def test_the_reasons_of_a_run_lead_to_their_page(tmp_path, monkeypatch):
     assert missing(budget, "what to do (budget-used): ", "larger --db-budget") == []
     assert before_round == "what to do (failed-before-round): Read the error log of the node below logs/."
     assert page == f"more: {reasons.NAME}"
+
+
+def test_refuted_claims_name_the_option_that_shows_why():
+    """One line for all of them; none if no claim is refuted, and if the run had the option."""
+    explained = failed(servers=unindexed_comparison())
+
+    (line,) = closing.to_explain([record(), failed(), failed(), explained], "--db-why")
+    assert "--db-why" in line
+    assert closing.to_explain([record(), undecided(), explained], "--db-why") == []

@@ -14,11 +14,13 @@ from hypothesis import strategies as st
 from pytest_dbcluster.claims import kinds
 from pytest_dbcluster.claims.cluster_difference import ClusterDifference
 from pytest_dbcluster.measuring.round_trips import RoundTripsTaken
+from pytest_dbcluster.measuring.why.compared import ServerComparison
 from pytest_dbcluster.reporting.documents.run_document import TestDocument
 from pytest_dbcluster.reporting.tables import closing, entries, joint_error
 from pytest_dbcluster.rounds.open_loop import ArrivalRate
 from tests.support import golden
 from tests.support.facts import missing
+from tests.support.observations import unindexed_comparison
 from tests.support.records import beside, drained, failed, record, undecided
 
 LETTERS = st.text("abcdefghij_xyz0123456789", min_size=1, max_size=120)
@@ -230,3 +232,14 @@ def test_no_line_is_wider_than_the_terminal(candidate, baseline, load, width, ma
 
     assert all(len(line) <= width for line in lines if line.strip() != entry.command)
     assert not entry.command or f"    {entry.command}" in lines
+
+
+def test_the_largest_differences_of_servers_stand_below_a_claim():
+    """And where the rest is; while other claims run, the terminal shows only the verdict."""
+    made = failed(servers=unindexed_comparison())
+    text = " ".join(line.strip() for line in shown(made))
+
+    assert missing(text, *made.servers.largest, "claims.jsonl") == []
+    assert made.servers.largest[0] not in " ".join(shown(made, remarks=False))
+    unknown = failed(servers=ServerComparison("galera3", "flush_2", reason="access denied"))
+    assert shown(unknown)[-1].strip() == "what differs on the servers is not known: access denied"
