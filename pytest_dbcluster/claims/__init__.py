@@ -18,7 +18,7 @@ claim is judged at fixed numbers of pairs, its *looks*; each look has a *critica
 - ``carry_over``: whether a variant slows the round that follows it.
 - ``wording``: the message of a verdict.
 - ``factorial``: the statistics of claims about the effects of several options.
-- ``repetitions``: the statistics of claims about an event.
+- ``repetitions``: the statistics of claims about an event. ``race``: which of several variants is best.
 
 To add a kind of claim, write a file of ``kinds``; ``verdict.judge`` decides from its bounds. The functions here use
 only their arguments: no server, no file, no clock. An import contract checks this rule.
@@ -39,6 +39,7 @@ __all__ = [
     "kinds",
     "pairs",
     "power",
+    "race",
     "repetitions",
     "verdict",
     "wording",

@@ -44,8 +44,8 @@ GUARD_LEVEL = 0.05  # the maximum chance that a guard holds wrongly, if rounds a
 GUARD_BOUND = 0.1  # the same if they depend on each other, and the noise is the same for both variants
 ALPHAS = (0.0005, 0.0001)  # the permitted values of --db-alpha, the default first
 MAX_STEPS = 4  # of an order: it compares up to five variants
-PARTS = (1, 2, 3, 4, 6, 8, 12, 16)  # into which an alpha can be shared
-LEVELS = (GUARD_LEVEL, *(alpha / parts for alpha in ALPHAS for parts in PARTS))
+PARTS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 16)  # into which an alpha can be shared; .0005 / 5 is .0001
+LEVELS = (GUARD_LEVEL, *dict.fromkeys(alpha / parts for alpha in ALPHAS for parts in PARTS))
 
 
 @dataclass(frozen=True)
@@ -79,15 +79,20 @@ TABLE: Mapping[float, Boundary] = MappingProxyType(
             0.0005 / 3: (_, _, _, 153, 205, 284, 374, 528, 707, 839, 981, 1296, 1793, 2477, 3392, 4667, 6483, 8886),
             0.0005 / 4: (_, _, _, 153, 206, 285, 376, 531, 711, 844, 986, 1303, 1803, 2490, 3409, 4689, 6512, 8924),
             0.0005 / 6: (_, _, _, 153, 207, 287, 378, 536, 717, 850, 994, 1313, 1817, 2508, 3433, 4721, 6554, 8979),
+            0.0005 / 7: (_, _, _, _, 207, 288, 379, 536, 717, 851, 995, 1314, 1819, 2511, 3437, 4726, 6560, 8987),
             0.0005 / 8: (_, _, _, _, 208, 288, 379, 537, 719, 853, 997, 1317, 1822, 2515, 3442, 4733, 6570, 9000),
+            0.0005 / 9: (_, _, _, _, 208, 289, 380, 538, 720, 855, 999, 1320, 1825, 2520, 3449, 4741, 6581, 9015),
             0.0005 / 12: (_, _, _, _, 208, 290, 382, 541, 724, 859, 1004, 1326, 1834, 2531, 3464, 4762, 6608, 9050),
             0.0005 / 16: (_, _, _, _, 209, 291, 384, 543, 727, 863, 1009, 1332, 1842, 2542, 3478, 4780, 6633, 9082),
             0.0001: (_, _, _, 153, 206, 286, 377, 534, 714, 848, 991, 1309, 1811, 2500, 3423, 4708, 6537, 8956),
             0.0001 / 2: (_, _, _, _, 208, 289, 381, 539, 722, 856, 1001, 1322, 1829, 2524, 3454, 4749, 6591, 9027),
             0.0001 / 3: (_, _, _, _, 209, 291, 383, 543, 726, 862, 1008, 1330, 1840, 2540, 3475, 4776, 6627, 9074),
             0.0001 / 4: (_, _, _, _, 210, 292, 385, 545, 729, 866, 1012, 1336, 1848, 2550, 3489, 4794, 6651, 9106),
+            0.0001 / 5: (_, _, _, _, 210, 292, 386, 547, 732, 869, 1016, 1341, 1855, 2560, 3501, 4810, 6673, 9134),
             0.0001 / 6: (_, _, _, _, 210, 293, 387, 549, 734, 871, 1019, 1345, 1860, 2566, 3510, 4822, 6688, 9154),
+            0.0001 / 7: (_, _, _, _, 210, 294, 388, 550, 736, 873, 1021, 1348, 1864, 2572, 3518, 4832, 6701, 9171),
             0.0001 / 8: (_, _, _, _, 210, 294, 389, 551, 738, 875, 1024, 1351, 1868, 2577, 3524, 4841, 6714, 9187),
+            0.0001 / 9: (_, _, _, _, 210, 295, 389, 552, 739, 877, 1025, 1354, 1872, 2582, 3530, 4849, 6724, 9201),
             0.0001 / 12: (_, _, _, _, _, 295, 390, 553, 741, 880, 1029, 1358, 1877, 2590, 3541, 4863, 6742, 9225),
             0.0001 / 16: (_, _, _, _, _, 296, 392, 555, 744, 883, 1033, 1363, 1885, 2599, 3554, 4880, 6765, 9254),
         }.items()
@@ -101,6 +106,17 @@ def boundary(level: float) -> Boundary:
         known = ", ".join(f"{calibrated:.3g}" for calibrated in TABLE)
         raise ConfigError(f"no critical values for level {level:.3g}; there are values for {known}")
     return TABLE[level]
+
+
+def share(alpha: float, parts: int) -> float:
+    """The calibrated level of each of ``parts`` comparisons that share an alpha: at most alpha / parts.
+
+    Raises ValueError for more than 16 parts, or fewer than one.
+    """
+    for calibrated in PARTS:
+        if 1 <= parts <= calibrated:
+            return alpha / calibrated
+    raise ValueError(f"an alpha is shared by 1 to {PARTS[-1]} comparisons, not {parts}")
 
 
 def looks(instances: int = 1) -> tuple[int, ...]:
