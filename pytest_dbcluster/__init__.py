@@ -7,7 +7,8 @@ the plugin stays cheap in projects that measure nothing.
 - ``LuaScript``, ``MySQLSlap``, ``SQLFiles``, ``SysBench``, ``TPCC``: workloads.
 - ``Workload``, ``Setting``, ``RunResult``, and the protocols ``HasDataSet``, ``OpenLoop`` and ``Timed``: for a workload
   that you write in Python. ``pytest_dbcluster.testing`` has its tests.
-- ``Measure``: the type of the fixture ``measure``. It returns ``Series``, ``EventSeries``, ``Effects`` and ``Curve``.
+- ``Measure``: the type of the fixture ``measure``. It returns ``Series``, ``EventSeries``, ``Effects``, ``Curve`` and
+  ``Winner``.
   A claim returns an ``Answer``. The events of ``measure.event`` are in ``pytest_dbcluster.events``.
 - ``ordered``: the claim that each series is faster than the series before it.
 - ``fades``: the claim that what slows one pair of series slows another pair less.
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from pytest_dbcluster.measuring.curve import Curve
     from pytest_dbcluster.measuring.event_series import EventSeries
     from pytest_dbcluster.measuring.factorial.effects import Effects
+    from pytest_dbcluster.measuring.race.winner import Winner
     from pytest_dbcluster.measuring.series import Series, fades, ordered
     from pytest_dbcluster.plugin.fixture import Measure
     from pytest_dbcluster.rounds.round import RunResult
@@ -63,6 +65,7 @@ __all__ = [
     "SysBench",
     "Timed",
     "Unsupported",
+    "Winner",
     "Workload",
     "fades",
     "ordered",
@@ -74,6 +77,7 @@ _HOMES = {
     "measuring.curve": ("Curve",),
     "measuring.event_series": ("EventSeries",),
     "measuring.factorial.effects": ("Effects",),
+    "measuring.race.winner": ("Winner",),
     "measuring.series": ("Series", "fades", "ordered"),
     "plugin.fixture": ("Measure",),
     "rounds.round": ("RunResult",),

@@ -64,7 +64,7 @@ def _claim(kind: Kind) -> str:
     elif kind.claims_nothing:
         look = "It is not a claim, so it has no verdict; it draws 20 pairs at most."
     else:
-        blocks = "blocks" if kind.composed or kind.candidate_last else "pairs"
+        blocks = "blocks" if kind.of_many else "pairs"
         look = f"First verdict: after {reach.first_look(claim, 0.0005)} {blocks}."
     low = f"{kind.minimum:g} {'<=' if kind.no_margin else '<'} {kind.option}"
     high = f" < {kind.below:g}" if kind.below < float("inf") else ""

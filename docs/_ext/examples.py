@@ -152,6 +152,7 @@ CLAIMS: Mapping[str, str] = {
     "lower": 'assert flush_2.lower("fsyncs_per_commit", than=default)',
     "no_slower_than": "assert new.no_slower_than(old, by=0.05)",
     "ordered": "assert ordered(slow, middle, fast, step=0.05)",
+    "race": "winner = measure.race(SysBench(), on=[FLUSH_0, FLUSH_1, FLUSH_2])\nassert winner.is_(FLUSH_0)",
     "returned_by": 'assert galera.returned_by("IST")',
     "same_as": "assert new.same_as(old, within=0.05)",
     "scales": "assert four.scales(one, at_least=2)",

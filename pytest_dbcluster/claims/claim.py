@@ -101,6 +101,9 @@ class Kind(abc.ABC):
     composed: ClassVar[bool] = False
     """Whether its ratio is that of two measured ratios, so that no medians of two variants belong to it."""
 
+    of_many: ClassVar[bool] = False
+    """Whether it is about more than two variants, so that it is no method of a series."""
+
     about_size: ClassVar[bool] = False
     """Whether it is about the number of nodes, also between different topologies."""
 
@@ -117,6 +120,11 @@ class Kind(abc.ABC):
     def is_ratio(self) -> bool:
         """Whether the verdict has the ratio of two variants; otherwise it is about repetitions of an event."""
         return self.shape in (Shape.RATIO, Shape.COUNTER)
+
+    @property
+    def has_history(self) -> bool:
+        """Whether its ratio compares the same variants in every run."""
+        return self.is_ratio
 
     @abc.abstractmethod
     def bounds(self, margin: float) -> tuple[float, float]:

@@ -73,7 +73,7 @@ def judge(
     decision = _decide(claims, terms)
     if decision is None:
         return None
-    parts = tuple(inconclusive(_verdict(*decision, one, pairs, terms.alpha), terms.untrusted) for one, pairs in claims)
+    parts = tuple(inconclusive(complete(*decision, one, pairs, terms.alpha), terms.untrusted) for one, pairs in claims)
     if len(parts) > 1:
         return _combine(claim, parts)
     return parts[0] if times is None else dataclasses.replace(parts[0], stalls=estimators.count_stalls(*times))
@@ -296,8 +296,8 @@ def _chance_of_counts(claim: Claim, pairs: Pairs, alpha: float, end: int) -> flo
     return sum(counts.chance_of(on_side, pairs, alpha, end) for on_side in (higher, lower))
 
 
-def _verdict(outcome: Outcome, reason: str, claim: Claim, pairs: Pairs, alpha: float) -> Verdict:
-    """The verdict with every figure that its message shows."""
+def complete(outcome: Outcome, reason: str, claim: Claim, pairs: Pairs, alpha: float) -> Verdict:
+    """The verdict with every figure that its message shows. alpha: the level of its intervals."""
     centre, values = intervals.estimate(pairs), pairs.ratios
     low, high = estimators.widen(intervals.interval(pairs, alpha), centre)
     decided = estimators.widen(intervals.interval(pairs, claim.hold_level(alpha)), centre)

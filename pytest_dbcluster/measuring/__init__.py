@@ -12,6 +12,7 @@ per variant. A claim about two series draws blocks until it is decided, and retu
 - ``drawing``: draws blocks from a round source, warms up, repeats void blocks.
 - ``values``: what the rounds say, by metric.
 - ``claim_log``: the claims of a test about one measurement. ``answer``: a claim with its verdict, as a value.
+- ``race``: which of several variants is best; those that are beaten run no more.
 - ``curve``: one workload at several values of a field, such as 1, 4 and 16 threads.
 - ``factorial``: the effects of several options, from the same rounds.
 - ``round_trips``: how many round trips an operation takes, of variants that differ in their round-trip time.
@@ -31,6 +32,7 @@ __all__ = [
     "factorial",
     "measurement",
     "question",
+    "race",
     "remarks",
     "round_trips",
     "series",

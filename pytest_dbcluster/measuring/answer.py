@@ -12,6 +12,8 @@ from pytest_dbcluster.claims import verdict
 from pytest_dbcluster.claims.carry_over import CarryOver
 from pytest_dbcluster.claims.claim import STATES, Claim, Outcome, Verdict
 from pytest_dbcluster.claims.cluster_difference import ClusterDifference
+from pytest_dbcluster.claims.race.standing import Standing
+from pytest_dbcluster.claims.race.wording import message as race_message
 from pytest_dbcluster.claims.repetitions.wording import message as event_message
 from pytest_dbcluster.claims.wording import message
 from pytest_dbcluster.errors import ClaimFailed, Inconclusive
@@ -66,8 +68,8 @@ class Answer:
     variants: tuple[Compared, ...]
     """Candidate and baseline, each with the rounds of the verdict.
 
-    For an order it has all variants, fastest first. For ``fades`` it has candidate and baseline of the second pair,
-    then those of the first.
+    For an order it has all variants, fastest first; for a race all in the order of ``standings``. For ``fades`` it has
+    candidate and baseline of the second pair, then those of the first.
     """
 
     metric: str
@@ -109,6 +111,9 @@ class Answer:
     round_trips: RoundTripsTaken | None = None
     """The round trips of an operation, if the variants differ in their round-trip time; else None."""
 
+    standings: tuple[Standing, ...] = ()
+    """Of a race the place of each variant, the winner or the leader first; empty for other claims."""
+
     tries: int = 1
     """The number of this try; earlier ones decided nothing."""
 
@@ -133,7 +138,8 @@ class Answer:
     @property
     def question(self) -> Question:
         """What was asked."""
-        candidate, *others = (variant.number for variant in self.variants)
+        numbers = [variant.number for variant in self.variants]
+        candidate, *others = sorted(numbers) if self.standings else numbers
         baseline = others.pop(0) if others else None
         return Question(self.claim, candidate, baseline, self.metric, tuple(others), self.asserted)
 
@@ -176,6 +182,8 @@ class Answer:
         """The whole text: ratio, interval, claim, smallest detectable difference, noise, seed."""
         if self.earlier_message:
             return self.earlier_message
+        if self.standings:
+            return self._race_message
         variants = self._as_written
         rounds = list({id(done): done for variant in variants for done in variant.rounds}.values())
         if not self.claim.of_kind.is_ratio:
@@ -205,6 +213,20 @@ class Answer:
             seconds=seconds,
             load=self.load,
             carried=any(found and found.warned for found in self.carry_over),
+            extra=self.notes,
+        )
+
+    @property
+    def _race_message(self) -> str:
+        return race_message(
+            self.verdict,
+            self.standings,
+            metric=self.metric,
+            usual=self.usual,
+            unit=metrics.unit(self.metric),
+            seconds=sum(done.seconds for variant in self.variants for done in variant.rounds),
+            seed=self.seed,
+            load=self.load,
             extra=self.notes,
         )
 

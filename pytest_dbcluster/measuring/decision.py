@@ -43,7 +43,7 @@ def ask(question: Question, measurement: Measurement, *, cap: int | None = None)
     untrusted = "" if claim.counts else source.blind_spot(*variants, by_size=claim.of_kind.about_size)
     untrusted = untrusted or metrics.near_capacity(question.metric, source.arrival_rate)
     cap = min(cap, SHOWN_PAIRS) if untrusted else cap
-    if question.asserted and not untrusted and (why := _too_slow(question, measurement)):
+    if question.asserted and not untrusted and (why := why_too_slow(question, measurement)):
         raise Inconclusive(f"{source.load}: {claim.kind} cannot be decided: {why}")
     first_look = reach.first_look(claim, rules.alpha, drawing.instances)
     estimate: tuple[float, float, float] | None = None
@@ -84,11 +84,11 @@ def show(question: Question, measurement: Measurement) -> Answer:
     return answer
 
 
-def check_reach(question: Question, measurement: Measurement) -> None:
+def check_reach(question: Question, measurement: Measurement, look: int | None = None) -> None:
     """Before the first block: end a claim that cannot reach its first look. Starts and draws nothing.
 
-    A comparison without a claim draws what its budget allows. Raises ConfigError if the budget is too small for the
-    rounds, and Inconclusive if the run's remaining time is.
+    A comparison without a claim draws what its budget allows. look: the first look; by default that of the claim.
+    Raises ConfigError if the budget is too small for the rounds, and Inconclusive if the run's remaining time is.
     """
     source, rules, drawing = measurement.source, measurement.rules, measurement.drawing
     drawing.pace.metric = question.metric
@@ -97,22 +97,25 @@ def check_reach(question: Question, measurement: Measurement) -> None:
     if measurement.pairs or not question.asserted or seconds is None:
         return
     claim, several = question.claim, len(question.timed)
-    look, given = reach.first_look(claim, rules.alpha, drawing.instances), not source.free_length
+    look, given = look or reach.first_look(claim, rules.alpha, drawing.instances), not source.free_length
     if why := reach.beyond_budget(look, several, seconds, rules.budget, given=given, larger=rules.larger_budget):
         raise ConfigError(f"{source.load}: {claim.kind} cannot be decided: {why}")
     if why := reach.beyond_run(look, several, seconds, rules.run_left()):
         raise Inconclusive(f"{source.load}: {why}; nothing was started for it")
 
 
-def _too_slow(question: Question, measurement: Measurement) -> str:
-    """Why rounds as long as those of the warm-up cannot reach the first look of a claim; warms up before."""
+def why_too_slow(question: Question, measurement: Measurement, look: int | None = None) -> str:
+    """Why rounds as long as those of the warm-up cannot reach the first look of a claim; warms up before.
+
+    look: as in ``check_reach``.
+    """
     rules, drawing = measurement.rules, measurement.drawing
     if measurement.pairs:
         return ""
     drawing.prepare(question.timed)
     if drawing.pace.length:
         return ""
-    look = reach.first_look(question.claim, rules.alpha, drawing.instances)
+    look = look or reach.first_look(question.claim, rules.alpha, drawing.instances)
     blocks = drawing.warm_up.blocks
     return reach.why_too_slow(blocks, question.timed, look, rules.budget, larger=rules.larger_budget)
 

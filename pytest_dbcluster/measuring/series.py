@@ -168,7 +168,7 @@ class Series:
             )
 
         def __getattr__(self, name: str) -> object:
-            if name in KINDS and KINDS[name].is_ratio and KINDS[name].paired:
+            if name in KINDS and KINDS[name].is_ratio and KINDS[name].paired and not KINDS[name].of_many:
                 return functools.partial(self._of_kind, KINDS[name])
             # Also called for what Python and pytest look for, so the error has to be an AttributeError.
             known = [claim for claim, value in vars(Series).items() if callable(value) and not claim.startswith("_")]

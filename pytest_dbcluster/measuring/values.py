@@ -60,9 +60,14 @@ class Values:
         return list(computed)
 
     def pairs(self, candidate: int, baseline: int, metric: str) -> Pairs:
-        """The pairs of two variants, by this metric. Raises ConfigError as ``to_compare`` does."""
-        rounds = self.blocks.rounds[candidate], self.blocks.rounds[baseline]
-        values = self.to_compare(candidate, metric), self.to_compare(baseline, metric)
+        """The pairs of two variants, by this metric. Raises ConfigError as ``to_compare`` does.
+
+        If one of them has left, these are its rounds and as many of the other one.
+        """
+        both = candidate, baseline
+        shared = min(len(self.blocks.rounds[number]) for number in both)
+        rounds = self.blocks.rounds[candidate][:shared], self.blocks.rounds[baseline][:shared]
+        values = self.to_compare(candidate, metric)[:shared], self.to_compare(baseline, metric)[:shared]
         pairs = pairing.pairs_of(*rounds, values, instances=self.instances, counts=metrics.is_counter(metric))
         rounding = pairing.rounding(*rounds) if metrics.of_seconds(metric) else ()
         void = self.blocks.void_rounds(candidate, baseline)

@@ -16,6 +16,8 @@ from pytest_dbcluster.measuring.drawing import reach
 from pytest_dbcluster.measuring.event_series import EventSeries, event_series_of, plan
 from pytest_dbcluster.measuring.factorial.effects import Effects
 from pytest_dbcluster.measuring.measurement import Measurement
+from pytest_dbcluster.measuring.race import running, terms
+from pytest_dbcluster.measuring.race.winner import Winner
 from pytest_dbcluster.measuring.series import Series, series_of
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
 
@@ -81,6 +83,9 @@ class MeasureCall:
     parts: int = 1
     """The claims that share alpha: options and named pairs of ``measure.factorial``."""
 
+    race: bool = False
+    """Whether the variants race."""
+
     @property
     def events(self) -> Sequence[Event]:
         """The event of each variant, for several events as often as there are specs; empty without one."""
@@ -121,6 +126,8 @@ class MeasureSession(Protocol):
 
 class Measure:
     """``measure(workload, on=[spec, ...])`` and ``measure.sweep(workload, on=[spec, ...], threads=(1, 4, 16))``.
+
+    ``measure.race(workload, on=[spec, ...])`` finds the best of several specs.
 
     ``measure.failover(TPCC(...), on=spec)`` does not measure rounds. ``asked`` collects one list for each call: one
     measurement, or one for each point of a sweep.
@@ -262,6 +269,39 @@ class Measure:
         self._asked.append([measurement])
         return Effects(measurement, found, named)
 
+    @calls.check_arguments("winner = measure.race(workload, on=[spec, other_spec, third_spec])")
+    def race(
+        self,
+        workload: Workload,
+        *,
+        on: Sequence[ClusterSpec],
+        by: float | None = None,
+        metric: str | None = None,
+        across_durability: bool = False,
+        instances: int | None = None,
+    ) -> Winner:
+        """Race the specs, 2 to 17, and return the ``Winner``; the rounds are drawn now.
+
+        A spec leaves when one that remains beats it. The race ends when one remains, or when one is less than ``by``
+        slower than each other that remains. It is wrong if the best one leaves, or if the winner is slower than it by
+        ``by`` or more. The chance is at most alpha (.0005, ``--db-alpha``).
+
+        - by: a fraction. The default is .05. On separate clusters it is twice what equal clusters can differ by; then
+          a smaller one raises ConfigError.
+        - metric: as in ``Series.beats``.
+        - instances: the number of fresh clusters of each spec. The default is 4 on separate clusters, otherwise 1.
+        - across_durability: as in ``__call__``.
+
+        Raises ConfigError for equal specs or names, a wrong margin, or rounds too long for the budget.
+        Raises SeriesVoid if rounds are void too often, or if a check of the clusters fails.
+        """
+        if not isinstance(on, list | tuple) or not all(isinstance(spec, ClusterSpec) for spec in on):
+            raise ConfigError(f"measure.race(workload, on=[...]) accepts a list of ClusterSpec; got {on!r}")
+        terms.check(workload, on, by)
+        measurement = self._measurement(workload, on, across_durability, instances, race=True)
+        self._asked.append([measurement])
+        return running.run(measurement, by, metric)
+
     @overload
     def event(
         self,
@@ -401,6 +441,7 @@ class Measure:
         times: int = 0,
         options: Levels | None = None,
         parts: int = 1,
+        race: bool = False,
     ) -> Measurement:
         why = self._session.settings.rules().run_over()
         if why and not self._has_answer():
@@ -420,6 +461,7 @@ class Measure:
                 times=times,
                 options=options or {},
                 parts=parts,
+                race=race,
             )
         )
 

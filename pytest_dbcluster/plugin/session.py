@@ -123,6 +123,8 @@ class DBSession:
             testbed = self.testbed(
                 workload, on, call.release, across_durability=call.across_durability, instances=call.instances
             )
+        if call.race:
+            testbed.prepare_race(call.instances)
         testbed.load = call.called or testbed.load
         self._testbeds.append(testbed)
         recall = self._recall(testbed, list(zip(call.events, itertools.cycle(loads))) or loads, call)

@@ -13,6 +13,7 @@ from typing import Any
 from pytest_dbcluster.claims.carry_over import CarryOver
 from pytest_dbcluster.claims.claim import Verdict
 from pytest_dbcluster.claims.cluster_difference import ClusterDifference
+from pytest_dbcluster.claims.race.standing import Standing
 from pytest_dbcluster.measuring.evidence import SpecDocument
 from pytest_dbcluster.measuring.round_trips import RoundTripsTaken
 from pytest_dbcluster.measuring.why.compared import ServerComparison
@@ -38,8 +39,9 @@ class ClaimSubject:
     candidate: str
     """The variant in the numerator of the verdict's ratio.
 
-    Candidate and baseline of a claim about an order are the two neighbours with the closest speeds. Those of ``fades``
-    are its second pair: the verdict compares its ratio with that of the first.
+    Candidate and baseline of a claim about an order are the two neighbours with the closest speeds. Those of a race are
+    its winner and the next one. Those of ``fades`` are its second pair: the verdict compares its ratio with that of the
+    first.
     """
 
     baseline: str
@@ -94,6 +96,8 @@ class ClaimRecord(ClaimSubject):
 
     rounds: Mapping[str, tuple[Round, ...]]
     """By variant, the rounds that the claim used; the n-th rounds of all variants are the n-th pair.
+
+    Variants that left a race have fewer.
 
     ``block`` and ``position`` of a round say when it ran. In an opening block the four rounds of each variant do not
     run in the order of their pairs.
@@ -176,6 +180,9 @@ class ClaimRecord(ClaimSubject):
 
     It is no part of ``load`` or ``claim_id``. Empty in older results.
     """
+
+    standings: tuple[Standing, ...] = ()
+    """Of a race the place of each variant, as in Answer; empty for other claims."""
 
     content: str = ""
     """The digest of the files of the workload, which ``claim_id`` has too; empty without files."""

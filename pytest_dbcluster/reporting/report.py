@@ -229,7 +229,7 @@ class Report(Sink):
         run = recorder.document
         times = _times(run, self.records)
         entries = []
-        for record in [one for one in self.records if one.verdict.pairs and one.verdict.claim.of_kind.is_ratio]:
+        for record in [one for one in self.records if one.verdict.pairs and one.verdict.claim.of_kind.has_history]:
             by = run.run_of(record.run_id)
             own = (self.anchor, times.get(record.test)) if by is run else (None, None)
             entries.append(entry_of(record, by, *own))

@@ -43,10 +43,11 @@ def values(record: ClaimRecord, variant: str) -> list[float]:
 
 def pairs(record: ClaimRecord, candidate: str, baseline: str) -> Pairs:
     """The pairs of two variants of a claim, as the claim compared them: the lower latency is the higher speed."""
-    shown = values(record, candidate), values(record, baseline)
+    shared = min(len(record.rounds[name]) for name in (candidate, baseline))  # one of them may have left a race
+    shown = values(record, candidate)[:shared], values(record, baseline)[:shared]
     if metrics.unit(record.metric) == metrics.LATENCY:
         shown = shown[::-1]
-    rounds = record.rounds[candidate], record.rounds[baseline]
+    rounds = record.rounds[candidate][:shared], record.rounds[baseline][:shared]
     return pairing.pairs_of(*rounds, shown, instances=record.instances, counts=metrics.is_counter(record.metric))
 
 

@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
+from pytest_dbcluster.clusters.servers.variables import meaning
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.formatting import mebibytes, quantity
 from pytest_dbcluster.hosts.host import Host
@@ -71,6 +72,17 @@ def check_tables(workloads: Sequence[Workload], variants: Sequence[Variant]) -> 
     for workload, variant in zip(workloads, variants, strict=True):
         if reason := workload.unfit(variant.spec.topology):
             raise ConfigError(reason)
+
+
+def refuse_equal(names: Sequence[str], variants: Sequence[Variant]) -> None:
+    """Raise ConfigError if two variants are the same cluster with the same options. Starts nothing."""
+    known: dict[object, int] = {}
+    for number, one in enumerate(variants):
+        own = one.spec.topology, one.spec.nodes, one.spec.proxy, tuple(one.proxy_settings.items()), one.spec.needs
+        options = tuple(sorted((option, meaning(value)) for option, value in one.asked.items()))
+        if (other := known.setdefault((*own, one.programs, options), number)) != number:
+            both = f"{names[other]} and {names[number]}"
+            raise ConfigError(f"{both} are the same cluster with the same options: keep one of them")
 
 
 def metric(workloads: Sequence[Workload]) -> str:

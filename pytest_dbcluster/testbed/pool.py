@@ -283,6 +283,11 @@ class Pool:
             with self.turns.building():
                 self._end(key)
 
+    def end_keys(self, keys: Sequence[tuple[object, ...]]) -> None:
+        """End the clusters with these keys, in the caller's turn; their memory is free then."""
+        for key in keys:
+            self._end(key)
+
     def _end(self, key: tuple[object, ...]) -> None:
         old = self._running.pop(key)
         old.cluster.close()

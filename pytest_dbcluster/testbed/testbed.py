@@ -8,9 +8,10 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import itertools
 import random
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from pytest_dbcluster import wait
@@ -22,6 +23,7 @@ from pytest_dbcluster.formatting import Report
 from pytest_dbcluster.measuring.drawing.round_source import RoundSource
 from pytest_dbcluster.measuring.evidence import Evidence
 from pytest_dbcluster.measuring.question import Question
+from pytest_dbcluster.measuring.race.terms import INSTANCES as RACING_INSTANCES
 from pytest_dbcluster.network import CLIENT, REST
 from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.rounds import busy_machine, metrics, open_loop
@@ -99,8 +101,8 @@ class Testbed(RoundSource):
         self._timeline = Timeline() if sampled else None
         self._gatherer = Gatherer(self.names, self.variants, pool, self.client, self._switch_cluster)
         self._network, self.resolved = self._gatherer.network, self._gatherer.resolved
-        self._compared: set[int] = set()  # variants after the comparison of durability
-        self._excused: set[Cluster] = set()
+        self._compared, self._excused = set[int](), set[Cluster]()  # the first: after the comparison of durability
+        self._racing = list(range(len(self.variants)))  # without those that left a race
         self._used: Cluster | None = None  # the cluster of the last round
         durability.compare_promises(self.names, self.variants, pool.resolution.defaults, allowed=across_durability)
 
@@ -135,16 +137,17 @@ class Testbed(RoundSource):
     def _variants_needed(self, variant: int) -> list[Variant]:
         return [self.variants[variant]] if self.one_at_a_time else self._all_instances
 
-    @functools.cached_property
+    @property
     def _all_instances(self) -> list[Variant]:
-        """All variants on the first instance, then all variants on the next one."""
-        return [
-            one.on_instance(one.spec.instance + number) for number in range(self.instances) for one in self.variants
-        ]
+        """All variants on the first instance, then all variants on the next one; without those that left a race."""
+        running = [self.variants[number] for number in self._racing]
+        return [one.on_instance(one.spec.instance + number) for number in range(self.instances) for one in running]
 
     def _cluster_of(self, variant: int, instance: int = 0) -> Running:
         clusters = self._pool.running(self._variants_needed(variant), self)
-        return clusters[0] if self.one_at_a_time else clusters[instance * len(self.variants) + variant]
+        if self.one_at_a_time:
+            return clusters[0]
+        return clusters[instance * len(self._racing) + self._racing.index(variant)]
 
     def _setting(self, running: Running) -> Setting:
         path = running.cluster.path
@@ -158,7 +161,7 @@ class Testbed(RoundSource):
         cold: list[Cluster] = []
         for number, running in enumerate(self._pool.running(self._variants_needed(variant), self)):
             # A cluster with the data set of another workload never runs this one.
-            if (self.one_at_a_time or number % len(self.variants) in alike) and running.prepared != tables:
+            if (self.one_at_a_time or self._racing[number % len(self._racing)] in alike) and running.prepared != tables:
                 row = trace_row(running.cluster.spec)
                 with self._pool.turns.building(), span("load", row), self._mark_dirty_on_error(running.cluster):
                     self._load(running, workload)
@@ -200,6 +203,25 @@ class Testbed(RoundSource):
             return False
         own, others = ([one.cluster_key for one in of.variants if one.data_set_of] for of in (self, other))
         return own == others and len(own) == len(self.variants)
+
+    def prepare_race(self, instances: int | None) -> None:
+        """Refuse equal variants; separate clusters get four instances each, unless the test says how many."""
+        comparability.refuse_equal(self.names, self.variants)
+        if instances is None:
+            self.instances = RACING_INSTANCES if len({one.cluster_key for one in self.variants}) > 1 else 1
+
+    def leave(self, numbers: Collection[int], lines: Sequence[str]) -> None:
+        """``RoundSource.leave``: clusters that only these variants use are checked and ended."""
+        for line in lines:
+            self._progress(f"{self.load}: {line}")
+        before = [] if self.one_at_a_time else self._all_instances  # each turn has checked its cluster
+        self._racing = [number for number in self._racing if number not in numbers]
+        kept = {one.cluster_key for one in self._all_instances}
+        gone = [one.cluster_key not in kept for one in before]
+        if any(gone):
+            with self._pool.turns.finishing():
+                self._check(*itertools.compress(self._pool.running(before, self), gone))
+                self._pool.end_keys([one.cluster_key for one in itertools.compress(before, gone)])
 
     def instances_in_turn(self) -> int:
         """The number of instances of each variant. Clusters that run one at a time have one, which starts fresh."""

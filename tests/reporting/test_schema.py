@@ -274,7 +274,7 @@ NAMES = """
     carry_over
     claim_id kind provisioner storage parity specs sweep_field sweep_value timeline_file
     depends_on run_id data_fits network round_trips tries others data
-    content files commits_file servers
+    content files commits_file servers standings
 """
 VERDICT = """
     outcome claim pairs ratio low high decided_low decided_high reason detectable needed_pairs pair_sd halves

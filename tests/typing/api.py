@@ -19,6 +19,7 @@ from pytest_dbcluster import (
     Series,
     SQLFiles,
     SysBench,
+    Winner,
     fades,
     ordered,
 )
@@ -38,6 +39,16 @@ def test_claims(measure: Measure) -> None:
     assert_type(ordered(default, flush_2, step=0.05), Answer)
 
     assert flush_2.no_slower_than(default, by=0.05, metric="drained_throughput")
+
+
+def test_race(measure: Measure) -> None:
+    """A race gives its winner, and a claim about it."""
+    winner = measure.race(SysBench(), on=[GALERA, FLUSH_2, AT_ONCE], by=0.05, metric="drained_goodput")
+    assert_type(winner, Winner)
+    assert_type(winner.is_(FLUSH_2), Answer)
+    assert_type(winner.name, str)
+
+    assert winner.is_("flush_2")
 
 
 def test_workloads_by_name(measure: Measure) -> None:

@@ -10,6 +10,7 @@ then a method of every series. No other code compares the name of a kind; a test
 - ``lower``: less of a counter.
 - ``ordered``: several variants, each faster than the one before.
 - ``fades``: a loss is smaller for one pair of variants than for another.
+- ``race``: one of several variants is best; ``claims.race`` has it.
 - ``differs``: a comparison without a claim.
 - ``effects``: the effect of an option; ``claims.factorial`` has the statistics.
 - ``below``, ``shorter``, ``loses_nothing``, ``returned_by``: about an event; ``claims.repetitions`` has the statistics.
@@ -27,6 +28,7 @@ from pytest_dbcluster.claims.kinds.ordered import ordered
 from pytest_dbcluster.claims.kinds.returned_by import returned_by
 from pytest_dbcluster.claims.kinds.scales import scales
 from pytest_dbcluster.claims.kinds.shorter import shorter
+from pytest_dbcluster.claims.race.kind import race
 
 __all__ = [
     "beats",
@@ -42,6 +44,7 @@ __all__ = [
     "lower",
     "no_slower_than",
     "ordered",
+    "race",
     "returned_by",
     "same_as",
     "scales",

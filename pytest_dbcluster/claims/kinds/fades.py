@@ -22,6 +22,7 @@ class Fades(Kind):
     below = BELOW
     no_margin = True
     candidate_last = True
+    of_many = True
     composed = True
     looks_from = RANKS_FROM
 

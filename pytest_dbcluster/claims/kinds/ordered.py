@@ -25,6 +25,7 @@ class Ordered(Kind):
     below = BELOW
     no_margin = True
     candidate_last = True
+    of_many = True
 
     def bounds(self, margin: float) -> tuple[float, float]:
         """Each ratio above 1 + step."""

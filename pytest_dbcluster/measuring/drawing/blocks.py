@@ -32,7 +32,7 @@ class BlockPlan:
 class DrawnBlocks:
     """The blocks of a measurement. Variants are numbered from 0, in the order of ``names``.
 
-    Blocks count whole, so every variant has the same number of rounds.
+    Blocks count whole, so every variant that has not left has the same number of rounds.
     """
 
     names: Sequence[str]
@@ -62,6 +62,9 @@ class DrawnBlocks:
     restarts: int = 0
     """How many times all rounds were dropped and the measurement began again."""
 
+    left: set[int] = dataclasses.field(default_factory=set)
+    """The variants that run no more, in a race."""
+
     def __post_init__(self) -> None:
         self._empty()
         self._order = self.draw(self.seed)
@@ -76,13 +79,18 @@ class DrawnBlocks:
 
     @property
     def pairs(self) -> int:
-        """The number of pairs that count: the rounds of each variant."""
-        return len(self.rounds[0])
+        """The number of pairs that count: the rounds of each variant that has not left."""
+        return max(map(len, self.rounds))
+
+    @property
+    def running(self) -> int:
+        """The number of variants that have not left."""
+        return len(self.names) - len(self.left)
 
     @property
     def in_turn(self) -> int:
         """The rounds after which others may have the machine."""
-        return len(self.names)
+        return self.running
 
     def concerns(self, number: int, variants: Sequence[int]) -> bool:
         """Whether a round of a block, by its number in ``Block.order``, is one of these variants."""
@@ -102,9 +110,16 @@ class DrawnBlocks:
         return self.per_opening if len(self.counted) < self.openings else 1
 
     def upcoming(self) -> Block:
-        """The next block. It stays the same until it counts, so the opening blocks come first in any case."""
+        """The next block. It stays the same until it counts, so the opening blocks come first in any case.
+
+        Variants that left are left out of it; the order of the others stays random.
+        """
         self._upcoming = self._upcoming or next(self._order)
-        return self._upcoming
+        if not self.left:
+            return self._upcoming
+        block = self._upcoming
+        kept = [place for place, number in enumerate(block.order) if number not in self.left]
+        return Block(tuple(block.order[place] for place in kept), tuple(block.pairs[place] for place in kept))
 
     def count(self, block: Block, rounds: Sequence[Round]) -> None:
         """Add a block with its rounds, in the order of the block."""

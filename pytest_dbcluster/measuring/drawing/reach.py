@@ -30,15 +30,16 @@ def first_look(claim: Claim, alpha: float, instances: int = 1) -> int:
     instances: of each variant, which the blocks use in turn.
     """
     level = claim.hold_level(alpha)
-    return claim.of_kind.earliest(level) or _first_look(level, instances, claim.of_kind.looks_from)
+    return claim.of_kind.earliest(level) or first_look_at(level, instances, claim.of_kind.looks_from)
 
 
 def earliest_look() -> int:
     """The number of pairs before which no claim of any kind can be decided: the first look of a guard."""
-    return _first_look(critical_values.GUARD_LEVEL, 1, 0)
+    return first_look_at(critical_values.GUARD_LEVEL)
 
 
-def _first_look(level: float, instances: int, least: int) -> int:
+def first_look_at(level: float, instances: int = 1, least: int = 0) -> int:
+    """The number of pairs before which no look decides at this level. least: no look with fewer pairs counts."""
     row = critical_values.boundary(level)
     return next(look for look in critical_values.looks(instances) if look >= least and row.at(look) is not None)
 

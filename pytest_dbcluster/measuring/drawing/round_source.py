@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from types import MappingProxyType
 
@@ -87,6 +87,18 @@ class RoundSource(abc.ABC):
 
     def learn(self, rounds: Sequence[Sequence[Round]]) -> None:  # noqa: B027 (numbers have no clusters)
         """Learn from these rounds, by variant, how far the instances of a variant differ: equal clusters do as much."""
+
+    def prepare_race(self, instances: int | None) -> None:  # noqa: B027 (numbers have no clusters)
+        """Prepare for a race, before anything starts. instances: of each variant; None for the default of a race.
+
+        Raises ConfigError if two variants are the same.
+        """
+
+    def leave(self, numbers: Collection[int], lines: Sequence[str]) -> None:  # noqa: B027 (numbers have no clusters)
+        """These variants run no more: check their clusters, and end those that no other variant uses.
+
+        lines: say who leaves, and are shown. Raises SeriesVoid as ``check`` does.
+        """
 
     def exclusive(self) -> AbstractContextManager[None]:
         """A context for a few rounds, in which nothing else measures or builds on this machine."""

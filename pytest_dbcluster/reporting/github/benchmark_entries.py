@@ -31,7 +31,7 @@ def text(records: Sequence[ClaimRecord]) -> bytes:
 def _entries(records: Sequence[ClaimRecord]) -> Iterator[dict[str, object]]:
     for record in records:
         verdict = record.verdict
-        about_speed = verdict.claim.of_kind.is_ratio and not metrics.is_counter(record.metric)
+        about_speed = verdict.claim.of_kind.has_history and not metrics.is_counter(record.metric)
         if not about_speed or not math.isfinite(verdict.ratio):
             continue
         low, high = (formatting.ratio(end) for end in (verdict.low, verdict.high))

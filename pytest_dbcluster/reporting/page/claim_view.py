@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pytest_dbcluster import formatting, reasons
 from pytest_dbcluster.claims import wording
 from pytest_dbcluster.claims.claim import EQUAL
+from pytest_dbcluster.claims.race import standing
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.formatting import NOTHING
 from pytest_dbcluster.measuring import remarks
@@ -198,6 +199,12 @@ class ClaimView:
             "void",
         )
         return Table(columns, tuple(rows))
+
+    @functools.cached_property
+    def race(self) -> Table | None:
+        """By variant its place in the race; None for other claims."""
+        found = self.record.standings
+        return Table(standing.columns(found), tuple(standing.rows(found))) if found else None
 
     @functools.cached_property
     def percentiles(self) -> Table | None:

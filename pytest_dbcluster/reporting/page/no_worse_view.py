@@ -39,11 +39,13 @@ class NoWorseView:
 
 
 def view(source: Source, keys: Mapping[tuple[str, str], str]) -> NoWorseView | None:
-    """The answer of a comparison; None for the results of a test run, and before the first answer.
+    """The answer of a comparison; None for a test run, for races, and before the first answer.
 
     keys: by test and metric, the address of a claim in the page.
     """
     if not source.claims or not all(record.test.startswith(START) for record in source.claims):
+        return None
+    if any(record.standings for record in source.claims):
         return None
     first = source.claims[0]
     names = first.baseline, first.candidate

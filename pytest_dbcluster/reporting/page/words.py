@@ -16,8 +16,9 @@ from pytest_dbcluster.rounds import metrics
 
 def names(record: ClaimRecord) -> tuple[str, ...]:
     """The variants as the claim writes them (``Claim.call``)."""
-    if record.verdict.claim.of_kind.candidate_last:
-        return tuple(record.rounds)[::-1]
+    kind = record.verdict.claim.of_kind
+    if kind.of_many:
+        return tuple(record.rounds)[:: -1 if kind.candidate_last else 1]
     return (record.candidate, *([record.baseline] if record.baseline else []))
 
 

@@ -88,17 +88,20 @@ class Recall:
                 self.report.drop(other, self.earlier.outdated[other])
             return None
         self.report.take_over(key, self.asked.test, self.asked.repeat)
-        return _answer(self.earlier.answers[key], question, self.source.metric)
+        return _answer(self.earlier.answers[key], question, self.source)
 
 
-def _answer(record: ClaimRecord, question: Question, usual: str) -> Answer:
-    """The answer of a record to the question as it is asked now. usual: the default metric of the workload."""
-    by_name = zip(question.variants, record.rounds.items(), strict=True)
+def _answer(record: ClaimRecord, question: Question, source: RoundSource) -> Answer:
+    """The answer of a record to the question as it is asked now, of variants of this source."""
+    numbers = question.variants
+    if record.standings:
+        numbers = tuple(map(list(source.names).index, record.rounds))
+    by_name = zip(numbers, record.rounds.items(), strict=True)
     variants = tuple(Compared(number, name, rounds) for number, (name, rounds) in by_name)
     return Answer(
         question.claim,
         variants=variants,
-        usual=usual,
+        usual=source.metric,
         difference=record.cluster_difference,
         void=record.void_rounds,
         carry_over=[record.carry_over] * (len(variants) - 1),

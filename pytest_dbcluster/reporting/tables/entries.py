@@ -86,7 +86,7 @@ def of_claim(
         load=record.load,
         details=(*_details(record, low, high, level), *([record.release] if release else [])),
         bar=interval_bar.bar(verdict.ratio, low, high, bounds, letters=letters) if has_ratio else "",
-        below=(*(_remarks(record) if remarks else []), *_why(record, command, remarks=remarks)),
+        below=(*places(record), *(_remarks(record) if remarks else []), *_why(record, command, remarks=remarks)),
         command=command,
     )
 
@@ -137,6 +137,11 @@ def _details(record: ClaimRecord, low: float, high: float, level: str) -> list[s
     if record.published is not None:
         details.append(f"published {formatting.ratio(record.published)}")
     return details
+
+
+def places(record: ClaimRecord) -> list[str]:
+    """The places of a race after the winner, such as ``flush_1 0.71x (0.65 .. 0.77), left after 17 rounds, ...``."""
+    return [f"{one.name} {one.estimate}, {one.end}" for one in record.standings[1:]]
 
 
 def _claim_range(claim: Claim) -> str:
