@@ -1,6 +1,8 @@
-"""``dbcluster compare``: is one my.cnf, or one release, worse than another? One command, one sentence, an exit code.
+"""``dbcluster compare``: is one my.cnf, or one release, worse than another? Which of several files is best?
 
-``comparison`` measures and judges; this module reads the arguments and prints.
+One command, one sentence, an exit code.
+
+``comparison`` measures and judges, ``racing`` shows races; this module reads the arguments and prints.
 """
 
 from __future__ import annotations
@@ -15,8 +17,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from pytest_dbcluster.claims.race.rule import MOST
 from pytest_dbcluster.cli.clusters import add_nodes, add_server_option, add_where, options_of
-from pytest_dbcluster.cli.compare import by_option
+from pytest_dbcluster.cli.compare import by_option, racing
 from pytest_dbcluster.cli.compare.by_option import OptionAnswer
 from pytest_dbcluster.cli.compare.comparison import ROUNDS_SHARE, Comparison, ComparisonResults
 from pytest_dbcluster.cli.compare.workloads import DEFAULT_WORKLOADS, add_data, choose_data, workloads_of
@@ -39,7 +42,7 @@ from pytest_dbcluster.reporting.tables import layout, no_worse
 from pytest_dbcluster.reporting.tables.no_worse import COMMAND, ComparedWorkload, Result
 from pytest_dbcluster.spec import DEFAULT_RELEASE, ClusterSpec
 from pytest_dbcluster.system.tracing import recorder, time_spent
-from pytest_dbcluster.testbed.pool import open_pool
+from pytest_dbcluster.testbed.pool import Pool, open_pool
 from pytest_dbcluster.testbed.resolution import Resolution
 from pytest_dbcluster.testbed.variants import Variant
 from pytest_dbcluster.workloads.workload import Workload
@@ -52,8 +55,8 @@ TRACE_HELP = (
     "https://ui.perfetto.dev opens it"
 )
 CNF_HELP = HelpText(
-    "a my.cnf; give two, the current one first, or one for both of two releases",
-    "a my.cnf; give two, the current one first",
+    "a my.cnf; give two, the current one first, or one for both of two releases; three or more race for the best",
+    "a my.cnf: two, the current one first, or more",
 )
 WHY_HELP = HelpText(
     "in a few extra rounds of each workload, after its verdict, compare the statements, plans, waits and status of the "
@@ -66,7 +69,7 @@ def add_compare(compare: argparse.ArgumentParser) -> None:
     """Add the options of ``dbcluster compare`` to its parser."""
     compare.set_defaults(run=run_compare)
     codes = "exit code: 0 no worse, 3 worse, 4 could not tell, 1 error, 2 wrong arguments"
-    equal = "If two different files give the servers the same options, the exit code is 0."
+    equal = "If two different files give the servers the same options, or one file wins a race, the exit code is 0."
     compare.epilog = HelpText(f"{codes}, such as two equal files. {equal}", codes)
     compare.usage = "%(prog)s [options]"
     add_wait(compare)
@@ -137,9 +140,13 @@ def _add_how(compare: argparse.ArgumentParser) -> None:
 
 
 def run_compare(arguments: argparse.Namespace) -> int:
-    """``dbcluster compare``: compare two my.cnf files or two releases; return 0, 3 or 4 (see ``Result``)."""
+    """``dbcluster compare``: compare my.cnf files or two releases; return 0, 3 or 4 (see ``Result``)."""
     module_of(arguments.provisioner)  # before the directory of the results exists
     by_option.check(arguments)
+    if arguments.why and len(arguments.cnf) > 2:
+        raise ConfigError(
+            "--why compares the servers of two variants: give two --cnf files, such as the two best of a race"
+        )
     try:
         with recorder.tracing_to(_trace_of(arguments.trace), "--trace", "dbcluster compare") as recorded:
             code = _compare(arguments)
@@ -158,22 +165,17 @@ def _compare(arguments: argparse.Namespace) -> int:
     seed = secrets.randbits(64) if arguments.seed is None else arguments.seed
     places = _places(arguments)
     place, before = _lock_results(Path(arguments.results), resume=arguments.resume)
-
-    def over() -> str:
-        return "" if pool.turns.clock() < end else f"--seconds {seconds:g} are over"
-
-    pool = open_pool(arguments.provisioner, progress=tell, over=over, **places)
-    end = pool.turns.clock() + ROUNDS_SHARE * seconds
-    names = tuple(str(spec) for spec in specs)
+    pool, end = _open(seconds, arguments.provisioner, places)
+    names = tuple(map(str, specs))
     with contextlib.ExitStack() as stack:
         stack.push(lambda kind, *_: place.leave_unused() if kind else None)
         stack.callback(pool.leave)
         pool.provisioner.expect(specs)
         checked = check(pool.resolution, specs, workloads)
-        if _are_equal(*checked) and not arguments.equal:
-            _print(_overridden(pool.resolution, arguments), [same_effect(names, arguments.cnf)])
+        if same := _same(names, checked, arguments):
+            _print(_overridden(pool.resolution, arguments), [same])
             return Result.NO_WORSE.value
-        tell(f"comparing {names[0]} and {names[1]}, about {duration(seconds)}; seed {seed}")
+        tell(f"comparing {', '.join(names[:-1])} and {names[-1]}, about {duration(seconds)}; seed {seed}")
         workloads = choose_data(workloads, checked, arguments, tell)
         asked, options = _asked_command(arguments), (arguments.provisioner, places["machines"])
         results = ComparisonResults(place.directory, asked, len(workloads), options, before, tell)
@@ -185,8 +187,13 @@ def _compare(arguments: argparse.Namespace) -> int:
         variants = [pool.resolution.resolve(spec) for spec in specs]
         _print(_overridden(pool.resolution, arguments))
         comparison = Comparison(variants, pool, **how)
-        compared = comparison.workloads(workloads, explains=arguments.why)
         usual = [pool.resolution.defaults(one) for one in checked]
+        raced = comparison.races(workloads) if len(specs) > 2 else []
+        compared = [] if raced else comparison.workloads(workloads, explains=arguments.why)
+    if raced:
+        _print(racing.differences(names, checked, usual), racing.tables(raced), filter(None, [place.line]))
+        _print(results.finish(raced), [racing.sentence(raced)])
+        return int(racing.overall(raced).value)
     equal_lines = equal_options(comparison.evidence, [one.options for one in checked], usual)
     _print(differences(comparison.evidence, names), equal_lines, table(compared, names), servers(results.records))
     _print(filter(None, [place.line]))
@@ -207,6 +214,25 @@ def _print_options(answers: Sequence[OptionAnswer], names: tuple[str, ...], resu
     _print([""], results.finish_tests(by_option.outcomes(answers)))
     print(by_option.sentence(answers))
     return int((Result.NO_WORSE if all(one.is_complete for one in answers) else Result.UNKNOWN).value)
+
+
+def _open(seconds: float, provisioner: str, places: Mapping[str, Any]) -> tuple[Pool, float]:
+    """The pool, and the end of drawing by its clock."""
+
+    def over() -> str:
+        return "" if pool.turns.clock() < end else f"--seconds {seconds:g} are over"
+
+    pool = open_pool(provisioner, progress=tell, over=over, **places)
+    end = pool.turns.clock() + ROUNDS_SHARE * seconds
+    return pool, end
+
+
+def _same(names: Sequence[str], checked: Sequence[Variant], arguments: argparse.Namespace) -> str:
+    """The answer about two variants with the same options; empty for others. Raises ConfigError if they cannot race."""
+    if len(checked) > 2:
+        racing.refuse_equal(checked, arguments.cnf, anyway=arguments.equal)
+        return ""
+    return same_effect(names, arguments.cnf) if _are_equal(*checked) and not arguments.equal else ""
 
 
 def _overridden(resolution: Resolution, arguments: argparse.Namespace) -> list[str]:
@@ -258,7 +284,7 @@ def _print(*blocks: Iterable[str]) -> None:
 
 
 def check(resolution: Resolution, specs: Sequence[ClusterSpec], workloads: Sequence[Workload]) -> list[Variant]:
-    """The variants of two specs, before a server starts. Raises ConfigError with all errors of both files.
+    """The variants of the specs, before a server starts. Raises ConfigError with all errors of all files.
 
     The load generators of the workloads come from the first release.
     """
@@ -310,14 +336,15 @@ def same_effect(names: Sequence[str], files: Sequence[str]) -> str:
 
 
 def specs_of(arguments: argparse.Namespace) -> list[ClusterSpec]:
-    """The two clusters to compare, baseline first. Raises ConfigError if the arguments do not name two."""
+    """The clusters to compare: two, baseline first, or more that race. Raises ConfigError for other arguments."""
     files = [Path(name) for name in arguments.cnf]
     releases = arguments.release or [DEFAULT_RELEASE]
-    if len(files) > 2 or len(releases) > 2 or max(len(files), len(releases)) < 2:
+    pairs = len(files) <= 2 and len(releases) <= 2 <= max(len(files), len(releases))
+    if not pairs and not (2 < len(files) <= MOST and len(releases) == 1):
         raise ConfigError(
             "dbcluster compare needs two my.cnf files (--cnf current.cnf --cnf candidate.cnf), two releases "
-            f"(--release {DEFAULT_RELEASE} --release mariadb:11.8), or both; got "
-            f"{quantity(len(files), 'file')} and {quantity(len(arguments.release), 'release')}"
+            f"(--release {DEFAULT_RELEASE} --release mariadb:11.8), or both; or 3 to {MOST} files of one release, "
+            f"which race; got {quantity(len(files), 'file')} and {quantity(len(arguments.release), 'release')}"
         )
     nodes = usual_nodes(arguments.topology) if arguments.nodes is None else arguments.nodes
     both, specs = options_of(arguments.option), []
@@ -338,13 +365,12 @@ def _names(files: Sequence[Path], releases: Sequence[str]) -> list[str]:
         names = [release.partition("=")[0].replace(":", "_").replace("+", "_") for release in releases]
         return names if names[0] != names[1] else [f"{names[0]}_1", f"{names[1]}_2"]
     stems = [file.stem for file in files]
-    if stems[0] != stems[1]:
-        return stems
     written = [Path(os.path.normpath(file.absolute())) for file in files]
-    for one, other in zip(*(path.parents for path in written), strict=False):
-        if one.name != other.name:
-            return [f"{one.name}_{stems[0]}", f"{other.name}_{stems[1]}"]
-    return [f"{stems[0]}_1", f"{stems[1]}_2"]
+    places = zip(*(path.parents for path in written), strict=False)
+    for names in (stems, *([f"{one.name}_{stem}" for one, stem in zip(each, stems, strict=True)] for each in places)):
+        if len(set(names)) == len(names):
+            return names
+    return [f"{stem}_{number}" for number, stem in enumerate(stems, 1)]
 
 
 def equal_options(

@@ -16,8 +16,9 @@ from pathlib import Path
 from types import MappingProxyType
 
 from pytest_dbcluster.claims import kinds
-from pytest_dbcluster.claims.claim import Claim
+from pytest_dbcluster.claims.claim import Claim, Outcome
 from pytest_dbcluster.claims.cluster_difference import ONE_IN, percent
+from pytest_dbcluster.cli.compare.racing import RacedWorkload
 from pytest_dbcluster.errors import DBClusterError, Inconclusive, LockHeld, SeriesVoid
 from pytest_dbcluster.formatting import Report, duration
 from pytest_dbcluster.hosts import runs
@@ -30,6 +31,7 @@ from pytest_dbcluster.measuring.drawing.rules import Rules
 from pytest_dbcluster.measuring.evidence import Evidence
 from pytest_dbcluster.measuring.measurement import Measurement
 from pytest_dbcluster.measuring.question import Question
+from pytest_dbcluster.measuring.race import running
 from pytest_dbcluster.measuring.series import Series, series_of
 from pytest_dbcluster.reporting import results_directory, schema
 from pytest_dbcluster.reporting.documents import run_document, run_recorder
@@ -191,7 +193,7 @@ class ComparisonResults:
                 self.drop(key, [RATE])
         return None
 
-    def finish(self, compared: Sequence[ComparedWorkload]) -> list[str]:
+    def finish(self, compared: Sequence[ComparedWorkload | RacedWorkload]) -> list[str]:
         """As ``finish_tests``, with the answers of these workloads."""
         return self.finish_tests((test_of(item.workload), OUTCOMES[item.result], item.reason) for item in compared)
 
@@ -215,7 +217,7 @@ class ComparisonResults:
 
 
 class Comparison:
-    """Two variants, baseline first, on clusters of ``pool``.
+    """Two variants, baseline first, or several that race, on clusters of ``pool``.
 
     - end: the end of drawing, by ``Turns.clock`` of the pool, which stops while other runs have the machine.
     - seconds: the seconds of the whole comparison (``--seconds``).
@@ -257,6 +259,27 @@ class Comparison:
         """
         self._count, self._explains = len(workloads), explains
         return [self._compare_one(workload, len(workloads) - number) for number, workload in enumerate(workloads)]
+
+    def races(self, workloads: Sequence[Workload]) -> list[RacedWorkload]:
+        """Race all variants on the workloads, one after the other; each gets an equal share of the remaining time."""
+        self._count = len(workloads)
+        return [self._race_one(workload, len(workloads) - number) for number, workload in enumerate(workloads)]
+
+    def _race_one(self, workload: Workload, left: int) -> RacedWorkload:
+        """The race on one of the ``left`` remaining workloads. After an error, earlier answers stay."""
+        if self._held:
+            return RacedWorkload(str(workload), None, self._held)
+        seconds = max(0.0, self._end - self._pool.turns.clock()) / left
+        measurement: Measurement | None = None
+        try:
+            measurement = self._measurement(workload, test_of(workload), seconds, race=True)
+            answer = running.run(measurement).answer
+            answer.report()  # no test reads it
+            measurement.end()
+        except DBClusterError as error:
+            return RacedWorkload(str(workload), _interrupted_answer(measurement), self._why(error))
+        held = answer.verdict.outcome is Outcome.HOLDS
+        return RacedWorkload(str(workload), answer, "" if held else answer.verdict.reason)
 
     def _compare_one(self, workload: Workload, left: int) -> ComparedWorkload:
         """Measure one of the ``left`` remaining workloads. After an error, earlier answers stay."""
@@ -332,13 +355,21 @@ class Comparison:
                 self._progress(f"{workload}: rounds of {length:.1f} s, to have enough operations for p95")
 
     def _measurement(
-        self, workload: Workload, test: str, seconds: float, arrival_rate: ArrivalRate | None = None
+        self,
+        workload: Workload,
+        test: str,
+        seconds: float,
+        arrival_rate: ArrivalRate | None = None,
+        *,
+        race: bool = False,
     ) -> Measurement:
         """A measurement of a workload for ``seconds``. test: its test name in the results.
 
         An answer at an arrival rate does not depend on the length of its rounds, which follows from the rate.
         """
         testbed = self._testbed(workload)
+        if race:
+            testbed.prepare_race(None)
         testbed.arrival_rate = arrival_rate  # the capacity is known, so the testbed need not measure it again
         now = self._pool.turns.clock
         end = now() + seconds
