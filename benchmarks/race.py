@@ -129,11 +129,14 @@ class Tally:
     races: int = 0
     """Their number."""
 
-    best_left: float = 0.0
-    """The number of races in which the best variant left; the mean of all best ones if several are."""
+    trials: int = 0
+    """Their number times that of their best variants: each of several is one that may not leave."""
 
-    wrong: float = 0.0
-    """The number of races in which the best one left, or a variant won that is slower by the margin or more."""
+    best_left: int = 0
+    """In how many of the trials the best variant left."""
+
+    wrong: int = 0
+    """In how many of them it left, or a variant won that is slower by the margin or more."""
 
     ended: int = 0
     """The number of races with a winner."""
@@ -168,9 +171,10 @@ def count(races: Races, speeds: Floats, found: Tally) -> None:
     left = ~races.remaining[:, best]
     found.races += len(winners)
     found.ended += int((winners >= 0).sum())
-    found.best_left += float(left.mean(1).sum())
+    found.trials += left.size
+    found.best_left += int(left.sum())
     lost = (winners >= 0) & bad[winners]
-    found.wrong += float((left | lost[:, None]).mean(1).sum())
+    found.wrong += int((left | lost[:, None]).sum())
 
 
 def _leave(races: Races, running: Bools, value: int) -> None:
@@ -201,19 +205,19 @@ def _end(races: Races, winners: npt.NDArray[np.int64], value: int) -> None:
     winners[ends] = means[ends].argmax(1)
 
 
-def show_errors(runs: int, seed: int) -> None:
+def show_errors(runs: int, seed: int, fields: Sequence[str]) -> None:
     """Print the share of wrong races for each kind of noise, with the upper 99 % limit."""
     print("| variants | speeds | noise | races | best leaves | wrong | with a winner |")
     print("|---" * 7 + "|")
     for size in SIZES:
-        for field in FIELDS:
+        for field in fields:
             for model in MODELS:
                 found = tally(size, field, model, runs, seed)
                 cells = [size, field, model, found.races]
                 for number in (found.best_left, found.wrong):
-                    limit = upper(math.ceil(number), found.races)
+                    limit = upper(number, found.trials)
                     met = " met" if limit <= ALPHA else ""
-                    cells.append(f"{number / found.races:.3g} ({limit:.3g}){met}")
+                    cells.append(f"{number / found.trials:.3g} ({limit:.3g}){met}")
                 cells.append(f"{found.ended / found.races:.2f}")
                 print(f"| {' | '.join(map(str, cells))} |", flush=True)
 
@@ -329,11 +333,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=20_000, help="races of each row of errors")
     parser.add_argument("--time-runs", type=int, default=100, help="races, and claims, of each row of time")
+    parser.add_argument("--speeds", nargs="+", choices=FIELDS, default=[*FIELDS], help="the rows of errors")
     parser.add_argument("--seed", type=int, default=20261126)
     parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS)
     arguments = parser.parse_args()
     if "errors" in arguments.only:
-        show_errors(arguments.runs, arguments.seed)
+        show_errors(arguments.runs, arguments.seed, arguments.speeds)
     if "time" in arguments.only:
         show_time(arguments.time_runs, arguments.seed)
 
