@@ -32,7 +32,7 @@ def add_workload(add: Add, usual: str, **more: object) -> None:
             "tpcc, sysbench:SCRIPT, mysqlslap:MODE, a script of yours such as bench/mine.lua, or a directory with SQL "
             f"files such as shop/, of which shop/:order.sql@2,browse.sql runs only these transactions{repeatable} "
             f"(default {usual})",
-            f"tpcc, sysbench:SCRIPT, mysqlslap:MODE, mine.lua or shop/{repeatable} (default {usual})",
+            f"tpcc, sysbench, mysqlslap, mine.lua or shop/ (default {usual})",
         ),
         **more,
     )

@@ -129,8 +129,6 @@ class DBSession:
         self._testbeds.append(testbed)
         recall = self._recall(testbed, list(zip(call.events, itertools.cycle(loads))) or loads, call)
         plan = event_plan(len(testbed.names), call.times) if call.event is not None else None
-        explains = self.settings.why and call.event is None and not call.options
-        comparer = ServerComparer(testbed, self.settings.run_over) if explains else None
         return Measurement(
             testbed,
             self._rules(call),
@@ -143,8 +141,13 @@ class DBSession:
             recall=recall,
             tries=EarlierTries(recall, self._config.rootpath),
             plan=LevelPlan() if call.options else plan,
-            compare_servers=comparer,
+            compare_servers=self._comparer(testbed, call),
         )
+
+    def _comparer(self, testbed: Testbed, call: MeasureCall) -> ServerComparer | None:
+        """The object that compares servers after a verdict (``--db-why``); None if nothing compares them."""
+        compares = self.settings.why and call.event is None and not call.options
+        return ServerComparer(testbed, self.settings.run_over) if compares else None
 
     def _rules(self, call: MeasureCall) -> Rules:
         """The options that limit the drawing of rounds. ``times`` limits events, and the budget of a claim does not.
