@@ -11,7 +11,7 @@ import pytest_dbcluster
 from pytest_dbcluster.claims.claim import KINDS, Claim
 
 PACKAGE = Path(pytest_dbcluster.__file__).parent
-MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path.parent != PACKAGE / "claims" / "kinds")
+MODULES = sorted(path for path in PACKAGE.rglob("*.py") if PACKAGE / "claims" / "kinds" not in path.parents)
 
 
 def compared(source):

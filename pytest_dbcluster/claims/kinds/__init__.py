@@ -13,21 +13,18 @@ then a method of every series. No other code compares the name of a kind; a test
 - ``race``: one of several variants is best; ``claims.race`` has it.
 - ``differs``: a comparison without a claim.
 - ``effects``: the effect of an option; ``claims.factorial`` has the statistics.
-- ``below``, ``shorter``, ``loses_nothing``, ``returned_by``: about an event; ``claims.repetitions`` has the statistics.
+- ``events``: about an event, such as ``below``.
 """
 
 from pytest_dbcluster.claims.kinds.beats import beats
-from pytest_dbcluster.claims.kinds.below import below
 from pytest_dbcluster.claims.kinds.differs import differs
 from pytest_dbcluster.claims.kinds.effects import effect_beats, effect_differs, effect_same_as
+from pytest_dbcluster.claims.kinds.events import below, loses_nothing, returned_by, shorter
 from pytest_dbcluster.claims.kinds.fades import fades
 from pytest_dbcluster.claims.kinds.guards import no_slower_than, same_as
-from pytest_dbcluster.claims.kinds.loses_nothing import loses_nothing
 from pytest_dbcluster.claims.kinds.lower import lower
 from pytest_dbcluster.claims.kinds.ordered import ordered
-from pytest_dbcluster.claims.kinds.returned_by import returned_by
 from pytest_dbcluster.claims.kinds.scales import scales
-from pytest_dbcluster.claims.kinds.shorter import shorter
 from pytest_dbcluster.claims.race.kind import race
 
 __all__ = [
@@ -38,6 +35,7 @@ __all__ = [
     "effect_differs",
     "effect_same_as",
     "effects",
+    "events",
     "fades",
     "guards",
     "loses_nothing",
