@@ -7,9 +7,9 @@ the plugin stays cheap in projects that measure nothing.
 - ``LuaScript``, ``MySQLSlap``, ``SQLFiles``, ``SysBench``, ``TPCC``: workloads.
 - ``Workload``, ``Setting``, ``RunResult``, and the protocols ``HasDataSet``, ``OpenLoop`` and ``Timed``: for a workload
   that you write in Python. ``pytest_dbcluster.testing`` has its tests.
-- ``Measure``: the type of the fixture ``measure``. It returns ``Series``, ``EventSeries``, ``Effects``, ``Curve`` and
-  ``Winner``.
-  A claim returns an ``Answer``. The events of ``measure.event`` are in ``pytest_dbcluster.events``.
+- ``Measure``: the type of the fixture ``measure``. It returns ``Series``, ``EventSeries``, ``Effects``,
+  ``CapacitySeries``, ``Curve`` and ``Winner``. A claim returns an ``Answer``. The events of ``measure.event`` are in
+  ``pytest_dbcluster.events``.
 - ``ordered``: the claim that each series is faster than the series before it.
 - ``fades``: the claim that what slows one pair of series slows another pair less.
 - ``ClaimFailed``, ``Inconclusive``, ``ConfigError``, ``Unsupported``, ``DBClusterError``: the errors of a test.
@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pytest_dbcluster.errors import ClaimFailed, ConfigError, DBClusterError, Inconclusive, Unsupported
     from pytest_dbcluster.measuring.answer import Answer
+    from pytest_dbcluster.measuring.capacity.capacity_series import CapacitySeries
     from pytest_dbcluster.measuring.curve import Curve
     from pytest_dbcluster.measuring.event_series import EventSeries
     from pytest_dbcluster.measuring.factorial.effects import Effects
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 __all__ = [
     "TPCC",
     "Answer",
+    "CapacitySeries",
     "ClaimFailed",
     "ClusterSpec",
     "ConfigError",
@@ -74,6 +76,7 @@ __all__ = [
 _HOMES = {
     "errors": ("ClaimFailed", "ConfigError", "DBClusterError", "Inconclusive", "Unsupported"),
     "measuring.answer": ("Answer",),
+    "measuring.capacity.capacity_series": ("CapacitySeries",),
     "measuring.curve": ("Curve",),
     "measuring.event_series": ("EventSeries",),
     "measuring.factorial.effects": ("Effects",),

@@ -319,8 +319,8 @@ REASONS: tuple[Reason, ...] = (
     _inconclusive(
         "repetitions-used",
         "the interval of {repetitions} contains the bound of the claim",
-        means="The event happened as often as the test asks, and the values lie on both sides of the bound.",
-        do="Use a larger times= of measure.event, or another bound. The message has every value.",
+        means="All repetitions or rounds that the test asks for are done. Their values lie on both sides of the bound.",
+        do="Use a larger times=, or another bound. The message has every value.",
         example="the interval of 11 repetitions contains the bound of the claim",
     ),
     _inconclusive(

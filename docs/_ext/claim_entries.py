@@ -60,7 +60,8 @@ def _claim(kind: Kind) -> str:
     first, _, rest = text.partition("\n\n")
     claim = kind(0.05) if kind.name != "scales" else kind(2)
     if not kind.is_ratio:
-        look = "Only series of `measure.event` have it."
+        of = "measure.capacity" if kind.name == "meets" else "measure.event"
+        look = f"Only series of `{of}` have it."
     elif kind.claims_nothing:
         look = "It is not a claim, so it has no verdict; it draws 20 pairs at most."
     else:
@@ -136,7 +137,7 @@ def _base(name: str) -> str:
 
 def metrics() -> str:
     """Every metric: its meaning, unit, and an example."""
-    return page(_metric(name) for name in (*known_metrics.NAMES, *known_metrics.OF_EVENTS))
+    return page(_metric(name) for name in known_metrics.ALL)
 
 
 def _metric(name: str) -> str:
@@ -144,6 +145,8 @@ def _metric(name: str) -> str:
     notes = ["It is 1 or 0." if name == known_metrics.RETURNED_BY else f"Unit: {units[known_metrics.unit(name)]}."]
     if name in known_metrics.OF_EVENTS:
         notes.append("Only claims of `measure.event` have it.")
+    if name == known_metrics.CAPACITY:
+        notes.append("Only claims of `measure.capacity` have it.")
     if name in known_metrics.QUANTILES:
         least = round(known_metrics.BEYOND / (1 - known_metrics.QUANTILES[name]))
         notes.append(f"A round needs {least} good operations. Claims compare it as a speed: lower is faster.")

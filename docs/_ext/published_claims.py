@@ -26,7 +26,8 @@ from pytest_dbcluster.measuring.drawing.rules import Rules
 from pytest_dbcluster.measuring.evidence import ResolvedSpec, SpecDocument
 from pytest_dbcluster.measuring.measurement import Measurement
 from pytest_dbcluster.measuring.question import Question
-from pytest_dbcluster.plugin.fixture import Done, Measure, MeasureCall
+from pytest_dbcluster.plugin.calls.measure_call import MeasureCall
+from pytest_dbcluster.plugin.fixture import Done, Measure
 from pytest_dbcluster.reporting.documents.claim_id import bare, claim_id
 from pytest_dbcluster.reporting.published import Published
 from pytest_dbcluster.rounds import open_loop

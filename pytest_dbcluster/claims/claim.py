@@ -49,7 +49,7 @@ class Shape(enum.Enum):
     """What the servers count in a round; a lower count is not a higher speed."""
 
     DURATION = "duration"
-    """Seconds of an event, such as a stall."""
+    """Seconds of an event, such as a stall, or milliseconds of a latency."""
 
     PROPORTION = "proportion"
     """The share of the repetitions of an event in which something happened."""
@@ -118,7 +118,7 @@ class Kind(abc.ABC):
 
     @property
     def is_ratio(self) -> bool:
-        """Whether the verdict has the ratio of two variants; otherwise it is about repetitions of an event."""
+        """Whether the verdict has the ratio of two variants; otherwise it is about repetitions, such as of an event."""
         return self.shape in (Shape.RATIO, Shape.COUNTER)
 
     @property
@@ -251,6 +251,9 @@ class Claim:
     share: float = 0.5
     """The share of the repetitions of an event that the claim is about; .5 is their median."""
 
+    rate: float = 0.0
+    """The arrival rate that the claim is about, in operations a second; 0 for any other claim."""
+
     apart: float = 0.0
     """How far two equal clusters can differ (``cluster_difference``), as a natural log; 0 on a shared cluster."""
 
@@ -377,12 +380,13 @@ class Verdict:
     """The claim, with the difference that equal clusters can have."""
 
     pairs: int
-    """The pairs drawn; the repetitions of an event for each variant."""
+    """The pairs drawn; the repetitions of an event for each variant; of ``meets`` the rounds."""
 
     ratio: float
     """The Hodges-Lehmann estimate; of a counter the median of the pairs.
 
-    Of an event it is the estimate in seconds, or the share of the repetitions that lost a transaction.
+    Of an event it is the estimate in seconds, or the share of the repetitions that lost a transaction. Of ``meets`` it
+    is the median of a percentile, in milliseconds.
     """
 
     low: float

@@ -2,8 +2,8 @@
 
 A log ratio b is inside the interval when the last look does not reject it. At 8 and 12 pairs the test is
 Mann-Whitney's. The ends of the interval are two of the 16 differences inside each opening block. From 14 pairs on it is
-the signed-rank test of ``remainders``. ``level`` is a one-sided chance of error that ``critical_values`` has; other
-levels raise ConfigError.
+the signed-rank test of ``remainders``. Of censored pairs each end compares ``Pairs.at_worst``. ``level`` is a one-sided
+chance of error that ``critical_values`` has; other levels raise ConfigError.
 
 An end is found by bisection, to ROUNDING. If it is only drawn in a chart or printed, a larger ``within`` saves half of
 the time: the end then lies at most ``within`` outside of the exact one, never inside.
@@ -18,11 +18,12 @@ from collections.abc import Callable, Sequence
 from pytest_dbcluster.claims import counts, critical_values
 from pytest_dbcluster.claims.block_order import PER_OPENING
 from pytest_dbcluster.claims.critical_values import RANKS_FROM
-from pytest_dbcluster.claims.pairs import Pairs
+from pytest_dbcluster.claims.pairs import LARGEST_LOG, Pairs
 
 Interval = tuple[float, float]
 
 UNBOUNDED: Interval = (-math.inf, math.inf)
+UNKNOWN = LARGEST_LOG / 4  # an end of censored pairs beyond it is an average with an unknown value
 TRIMMED = 4  # a centre leaves out a 4th of the values at either end
 ROUNDING = 1e-12  # a log ratio this close to a bound counts as on the bound
 REACH = 1e4  # times the spread of the pairs: no finite end of an interval lies as far out
@@ -37,6 +38,10 @@ def interval(pairs: Pairs, level: float, within: float = ROUNDING) -> Interval:
     look = critical_values.last_look(len(pairs), pairs.instances)
     if look is None:
         return UNBOUNDED
+    if pairs.censored is not None:
+        above, below = (interval(pairs.at_worst(above=side), level, within) for side in (True, False))
+        low, high = above[0], below[1]
+        return (-math.inf if low < -UNKNOWN else low), (math.inf if high > UNKNOWN else high)
     if pairs.counts:
         return counts.interval(pairs.first(look), level)
     value = critical_values.boundary(level).at(look)
@@ -72,6 +77,9 @@ def rejects(pairs: Pairs, level: float, bound: float) -> tuple[bool, bool]:
     It decides as ``interval`` does, without searching for the ends. Pairs without noise can lie on a bound: what is
     closer to it than rounding errors is neither above nor below.
     """
+    if pairs.censored is not None:
+        faster, slower = (rejects(pairs.at_worst(above=side), level, bound) for side in (True, False))
+        return faster[0], slower[1]
     if pairs.counts:
         return counts.rejects(pairs, level, bound)
     value = critical_values.boundary(level).at(len(pairs))
@@ -99,7 +107,7 @@ def remainders(pairs: Pairs, bound: float) -> list[float]:
     when the bound rises, because the centre is a weighted mean of ordered values.
     """
     u = [sign * (ratio - bound) for sign, ratio in zip(pairs.signs, pairs.ratios, strict=True)]
-    middle = centre(u)
+    middle = centre(u) if pairs.centred else 0.0
     return [sign * (value - middle) for sign, value in zip(pairs.signs, u, strict=True)]
 
 

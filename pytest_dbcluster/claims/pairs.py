@@ -44,6 +44,15 @@ class Pairs:
     parts: tuple[Pairs, ...] = ()
     """The two comparisons that pairs of ``of_losses`` consist of; empty for pairs of rounds."""
 
+    censored: tuple[tuple[int, ...], tuple[int, ...]] | None = None
+    """For the values of (candidate, baseline): 1 if the true value is higher, -1 if it is lower, 0 if it is known.
+
+    None if values cannot be censored. Claims about such pairs compare ``at_worst``.
+    """
+
+    centred: bool = True
+    """Whether signed ranks remove what the position in a pair does. Any centre is exact, 0 too."""
+
     @classmethod
     def of(
         cls,
@@ -105,21 +114,36 @@ class Pairs:
             found += [log_difference(c, b) for c in self.candidate[rounds] for b in self.baseline[rounds]]
         return found
 
+    def at_worst(self, *, above: bool) -> Pairs:
+        """The pairs as a claim must see them that their ratio is above a bound, or below it.
+
+        A censored value is at the end of its range that speaks against this. So a pair that is censored on both sides
+        counts for neither. The statistic is at most that of the true values, since without a centre it rises with each
+        ratio. So the error is at most that of the true values, too.
+        """
+        if self.censored is None:
+            return self
+        low, high = (self.candidate, self.baseline) if above else (self.baseline, self.candidate)
+        censored = self.censored if above else self.censored[::-1]
+        low = tuple(-math.inf if end < 0 else value for value, end in zip(low, censored[0], strict=True))
+        high = tuple(math.inf if end > 0 else value for value, end in zip(high, censored[1], strict=True))
+        candidate, baseline = (low, high) if above else (high, low)
+        return dataclasses.replace(self, candidate=candidate, baseline=baseline, censored=None, centred=False)
+
     def first(self, count: int) -> Pairs:
         """The first ``count`` pairs, with the void rounds before them."""
         if count >= len(self):
             return self
         if self.parts:
             return of_losses(*(part.first(count) for part in self.parts))
-        return Pairs(
-            self.candidate[:count],
-            self.baseline[:count],
-            self.baseline_first[:count],
-            self.openings,
-            self.instances,
-            tuple(void for void in self.void if void[0] < count),
-            self.counts,
-            self.rounding[:count],
+        return dataclasses.replace(
+            self,
+            candidate=self.candidate[:count],
+            baseline=self.baseline[:count],
+            baseline_first=self.baseline_first[:count],
+            void=tuple(void for void in self.void if void[0] < count),
+            rounding=self.rounding[:count],
+            censored=self.censored and (self.censored[0][:count], self.censored[1][:count]),
         )
 
     def exact(self) -> Pairs:

@@ -6,6 +6,7 @@ per variant. A claim about two series draws blocks until it is decided, and retu
 
 - ``series``: ``Series``, with the claims ``beats``, ``same_as`` and others, and ``ordered`` and ``fades``.
 - ``event_series``: ``EventSeries``, the repetitions of an event, with the claims ``below``, ``shorter`` and others.
+- ``capacity/``: ``CapacitySeries``, the capacity of a variant, with the claim ``meets``.
 - ``question``: what a test asks: a claim, its variants and its metric, as a value.
 - ``decision``: judges a claim after each block; ``claims.verdict`` has the rule.
 - ``measurement``: holds the drawing, the values and the claims of one workload on several variants.
@@ -24,6 +25,7 @@ Rounds are not run or timed here: ``testbed.round_runner.run_round`` runs the wo
 
 __all__ = [
     "answer",
+    "capacity",
     "claim_log",
     "curve",
     "drawing",

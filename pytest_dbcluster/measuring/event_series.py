@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from pytest_dbcluster import calls, registry
 from pytest_dbcluster.claims import kinds
@@ -23,6 +23,7 @@ from pytest_dbcluster.measuring.drawing.blocks import BlockPlan
 from pytest_dbcluster.measuring.measurement import Measurement
 from pytest_dbcluster.measuring.question import Question
 from pytest_dbcluster.rounds import metrics
+from pytest_dbcluster.rounds.open_loop import ArrivalRate
 from pytest_dbcluster.rounds.outages.outage import Outage
 from pytest_dbcluster.rounds.round import Round
 
@@ -154,7 +155,7 @@ class EventSeries:
         measurement.claims.declare(question)
         if (known := measurement.take_over(question)) is not None:
             return known
-        return _ask(question, measurement, self.times)
+        return ask(question, measurement, self.times)
 
 
 def _kind_of(claim: Claim) -> RepetitionKind:
@@ -190,8 +191,17 @@ def event_series_of(measurement: Measurement, times: int, *, keeps_books: bool) 
     return [EventSeries(measurement, number, times, keeps_books) for number in range(len(measurement.rounds))]
 
 
-def _ask(question: Question, measurement: Measurement, times: int) -> Answer:
-    """Repeat the event until the claim is decided, check the clusters, and return the answer."""
+def ask(
+    question: Question,
+    measurement: Measurement,
+    times: int,
+    review: Callable[[Verdict, Measurement], Verdict] = lambda decided, measurement: decided,
+) -> Answer:
+    """Repeat the event, or the round, until the claim is decided, check the clusters, and return the answer.
+
+    times: the planned repetitions. review: returns the verdict that counts. Raises Inconclusive if the time is used
+    before the first repetition, and SeriesVoid.
+    """
     drawing, over = measurement.drawing, ""
     if not measurement.pairs:
         drawing.begin()
@@ -204,7 +214,7 @@ def _ask(question: Question, measurement: Measurement, times: int) -> Answer:
         known = math.nan, (math.nan, math.nan), measurement.rules.alpha
         decided = verdict_of(Outcome.INCONCLUSIVE, question.claim, measurement.pairs, *known, over)
     drawing.check()
-    measurement.claims.add(answer := _answer(question, decided, measurement))
+    measurement.claims.add(answer := _answer(question, review(decided, measurement), measurement))
     return answer
 
 
@@ -244,6 +254,7 @@ def _answer(question: Question, decided: Verdict, measurement: Measurement) -> A
         arrival_rate=source.arrival_rate,
         notes=[
             *_figures(variants),
+            *_of_rounds(variants, source.arrival_rate),
             *evidence.notes,
             *remarks.void_line(void),
             *remarks.fixed_seed_line(rules.seed if rules.fixed_seed else None),
@@ -260,9 +271,18 @@ def _figures(variants: Sequence[Compared]) -> list[str]:
     lines = []
     for variant in variants:
         found = [done.outage for done in variant.rounds if done.outage]
+        if not found:
+            continue
         rates = ", ".join(f"{one.usual.rate:.0f}" for one in found)
         lost = sum(one.connections_lost for one in found)
         lines.append(f"{variant.name}: commits a second before the event {rates}; {quantity(lost, 'connection')} lost")
         back = [str(one.returned) for one in found if one.returned]
         lines += [f"{variant.name}: whole again after {', '.join(back)}"] if back else []
     return lines
+
+
+def _of_rounds(variants: Sequence[Compared], rate: ArrivalRate | None) -> list[str]:
+    """The lines about rounds without an event: rate, latencies, load generator, and a busy machine."""
+    rounds = {variant.name: variant.rounds for variant in variants}
+    plain = not any(done.outage for series in rounds.values() for done in series)
+    return remarks.round_lines(rounds, rate) if plain else []

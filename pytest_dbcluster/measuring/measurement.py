@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable, Sequence
 
 from pytest_dbcluster.claims import block_order
+from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.measuring.answer import Answer, Tries
 from pytest_dbcluster.measuring.claim_log import ClaimLog
 from pytest_dbcluster.measuring.drawing.block_drawing import BlockDrawing
@@ -107,7 +108,13 @@ class Measurement:
     def check_metric(self, metric: str) -> None:
         """Raise ConfigError for a metric that claims about this workload cannot have, before any round is drawn."""
         source = self.source
-        metrics.check(metric, source.arrival_rate, source.load, source.parts)
+        if metrics.CAPACITY not in (metric, source.metric):
+            metrics.check(metric, source.arrival_rate, source.load, source.parts)
+        elif metric != source.metric:
+            raise ConfigError(
+                f"metric {metric!r} of {source.load}: measure.capacity compares only capacities, and measure all other "
+                "metrics"
+            )
 
     def take_over(self, question: Question) -> Answer | None:
         """The answer of an earlier run that this one continues; None if the claim has to be measured.

@@ -13,6 +13,7 @@ from pytest_dbcluster.claims import estimators, intervals
 from pytest_dbcluster.claims.carry_over import CarryOver
 from pytest_dbcluster.claims.claim import EQUAL
 from pytest_dbcluster.rounds import busy_machine, ledger_summary, load_generator, pairing
+from pytest_dbcluster.rounds.capacity import summary
 from pytest_dbcluster.rounds.open_loop import ArrivalRate
 from pytest_dbcluster.rounds.round import DRAINED, SPEEDS, USUAL, Round
 
@@ -168,11 +169,12 @@ def dropped_line(pairs: int) -> list[str]:
 
 
 def round_lines(rounds: Rounds, rate: ArrivalRate | None) -> list[str]:
-    """The lines on arrival rate, conflicts and latencies, on the load generator, and on a busy machine."""
+    """The lines on arrival rate, capacity, conflicts, latencies, the load generator, and a busy machine."""
     marked = load_generator.mark(rounds)
+    capacities = {name: [done.capacity for done in many if done.capacity] for name, many in rounds.items()}
     return [
         *([rate.line] if rate else []),
-        *ledger_summary.lines(rounds),
+        *(summary.lines(capacities) or ledger_summary.lines(rounds)),  # rounds of a capacity add up several rates
         *load_generator.line(rounds),
         *([marked] if marked else []),
         *busy_machine.lines(rounds),

@@ -69,6 +69,7 @@ class Values:
         rounds = self.blocks.rounds[candidate][:shared], self.blocks.rounds[baseline][:shared]
         values = self.to_compare(candidate, metric)[:shared], self.to_compare(baseline, metric)[:shared]
         pairs = pairing.pairs_of(*rounds, values, instances=self.instances, counts=metrics.is_counter(metric))
+        pairs = pairing.with_ends(pairs, *rounds) if metric == metrics.CAPACITY else pairs
         rounding = pairing.rounding(*rounds) if metrics.of_seconds(metric) else ()
         void = self.blocks.void_rounds(candidate, baseline)
         return dataclasses.replace(pairs, openings=self.blocks.openings, void=void, rounding=rounding)

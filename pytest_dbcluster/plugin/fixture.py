@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
 
@@ -11,6 +10,7 @@ from pytest_dbcluster.claims.repetitions.order_statistics import ALONE_TIMES
 from pytest_dbcluster.claims.repetitions.permutation import PER_BLOCK
 from pytest_dbcluster.errors import ConfigError, Inconclusive, Unsupported
 from pytest_dbcluster.measuring import curve
+from pytest_dbcluster.measuring.capacity.capacity_series import AtRate, CapacitySeries, capacity_series_of
 from pytest_dbcluster.measuring.curve import Curve, Point, ReleaseCurve
 from pytest_dbcluster.measuring.drawing import reach
 from pytest_dbcluster.measuring.event_series import EventSeries, event_series_of, plan
@@ -19,6 +19,8 @@ from pytest_dbcluster.measuring.measurement import Measurement
 from pytest_dbcluster.measuring.race import running, terms
 from pytest_dbcluster.measuring.race.winner import Winner
 from pytest_dbcluster.measuring.series import Series, series_of
+from pytest_dbcluster.plugin.calls.measure_call import MeasureCall, check_event, swept_releases
+from pytest_dbcluster.rounds.capacity.objective import Objective
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
 
 if TYPE_CHECKING:
@@ -38,61 +40,6 @@ ALONE = (
     "default, other = measure(workload, on=[{spec}, other_spec]); or two workloads on one cluster: "
     "measure({{name: workload, other_name: other_workload}}, on=[{spec}])"
 )
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class MeasureCall:
-    """A call of ``measure``, or one point of a sweep."""
-
-    workload: Workload | Mapping[str, Workload]
-    """One workload, or several ones by name."""
-
-    on: Sequence[ClusterSpec]
-    """The specs; each workload runs on each of them."""
-
-    release: ReleaseName
-    """The release of specs that name none."""
-
-    item: Any
-    """The test, as pytest has it."""
-
-    across_durability: bool = False
-    """As in ``Measure.__call__``."""
-
-    instances: int | None = None
-    """As in ``Measure.__call__``."""
-
-    called: str = ""
-    """Another name for the workload; empty for its own."""
-
-    number: int = 0
-    """The number of the call in its test, from 0."""
-
-    swept: tuple[str, object] | None = None
-    """Field and value of a point of a sweep; None without a sweep."""
-
-    event: Event | Mapping[str, Event] | None = None
-    """The event of each repetition, or several ones by name; None for rounds without an event."""
-
-    times: int = 0
-    """The repetitions of an event on each variant."""
-
-    options: Levels = dataclasses.field(default_factory=dict)
-    """The options of ``measure.factorial`` with their levels; empty for other calls."""
-
-    parts: int = 1
-    """The claims that share alpha: options and named pairs of ``measure.factorial``."""
-
-    race: bool = False
-    """Whether the variants race."""
-
-    @property
-    def events(self) -> Sequence[Event]:
-        """The event of each variant, for several events as often as there are specs; empty without one."""
-        if self.event is None:
-            return ()
-        each = list(self.event.values()) if isinstance(self.event, Mapping) else [self.event]
-        return [event for event in each for _ in self.on]
 
 
 class MeasureSession(Protocol):
@@ -371,6 +318,40 @@ class Measure:
         series = event_series_of(measurement, times, keeps_books=getattr(workload, "keeps_books", False))
         return series[0] if single and not isinstance(event, Mapping) else series
 
+    @calls.check_arguments("slow, fast = measure.capacity(workload, on=[spec, other_spec], p95=0.02)")
+    def capacity(
+        self,
+        workload: Workload,
+        *,
+        on: Sequence[ClusterSpec],
+        across_durability: bool = False,
+        instances: int | None = None,
+        **percentile: float,
+    ) -> list[CapacitySeries]:
+        """Return one series for each spec, whose claims compare capacities at an objective for the latency.
+
+        The capacity is the arrival rate, in operations a second, at which a percentile crosses the objective. The
+        objective is ``p50=``, ``p95=``, ``p99=`` or ``p999=`` with its seconds: ``p95=0.02`` is 20 ms. Each round runs
+        five rates in random order, the same for all variants. A search before the first round chooses them.
+
+        ``meets`` claims that one of them keeps the objective at a rate; for it a single spec suffices.
+
+        The workload needs an open loop, and has no ``rate``. The other arguments are those of ``__call__``. Raises
+        ConfigError for a wrong workload or objective, and Inconclusive if the budget of the run is spent.
+        """
+        if isinstance(workload, Mapping):
+            raise ConfigError("measure.capacity accepts one workload: it compares clusters")
+        objective = Objective.of("measure.capacity", percentile)
+        measurement = self._measurement(workload, on, across_durability, instances, capacity=objective)
+        self._asked.append(asked := [measurement])
+
+        def ask(at: AtRate) -> Measurement:
+            own = self._measurement(workload, [on[at.variant]], times=at.times, capacity=at)
+            asked.append(own)
+            return own
+
+        return capacity_series_of(measurement, objective, ask)
+
     @calls.check_arguments("done = measure.failover(TPCC(threads=4), on=spec)")
     def failover(self, workload: TPCC, *, on: ClusterSpec) -> LoadedFailover:
         """Stop the server of a cluster while TPC-C writes, let its standby take over, and return the result.
@@ -433,8 +414,8 @@ class Measure:
         self,
         workload: Workload | Mapping[str, Workload],
         on: Sequence[ClusterSpec],
-        across_durability: bool,
-        instances: int | None,
+        across_durability: bool = False,
+        instances: int | None = None,
         called: str = "",
         swept: tuple[str, object] | None = None,
         event: Event | Mapping[str, Event] | None = None,
@@ -442,6 +423,7 @@ class Measure:
         options: Levels | None = None,
         parts: int = 1,
         race: bool = False,
+        capacity: Objective | AtRate | None = None,
     ) -> Measurement:
         why = self._session.settings.rules().run_over()
         if why and not self._has_answer():
@@ -462,40 +444,6 @@ class Measure:
                 options=options or {},
                 parts=parts,
                 race=race,
+                capacity=capacity,
             )
-        )
-
-
-def swept_releases(given: Mapping[str, object]) -> list[ReleaseName]:
-    """The releases of ``measure.sweep(load, on=[...], release=(...))``.
-
-    Raises ConfigError for fewer than two, for one that is there twice, for several products, and for another field.
-    """
-    values = given[curve.RELEASE]
-    if len(given) > 1 or not isinstance(values, list | tuple) or not values:
-        raise ConfigError(
-            f'measure.sweep(load, on=[...], release=("mariadb:10.11", "mariadb:11.8")) accepts a list of releases and '
-            f"no other field, got {', '.join(f'{name}={value!r}' for name, value in given.items())}"
-        )
-    found = [value if isinstance(value, ReleaseName) else ReleaseName.parse(value) for value in values]
-    shown = list(map(str, found))
-    if twice := next((name for name in shown if shown.count(name) > 1), ""):
-        raise ConfigError(f"measure.sweep(..., release=...): {twice} is there twice")
-    if len({name.product for name in found}) > 1 or len(found) < 2:
-        raise ConfigError(
-            f"measure.sweep(..., release=...) accepts two or more releases of one product, got {', '.join(shown)}"
-        )
-    return found
-
-
-def check_event(event: object) -> None:
-    """Raise ConfigError for anything but an event, or events by name."""
-    from pytest_dbcluster.clusters.events.event import Event
-
-    events = list(event.values()) if isinstance(event, Mapping) else [event]
-    named = all(isinstance(name, str) and name for name in event) if isinstance(event, Mapping) else True
-    if not events or not named or not all(isinstance(one, Event) for one in events):
-        raise ConfigError(
-            'measure.event(workload, event, on=spec) accepts an event, such as Kill("other"), or events by name: '
-            f'{{"kill": Kill("other"), "none": Nothing()}}; got {event!r}'
         )

@@ -20,6 +20,7 @@ from pytest_dbcluster.hosts import runs
 from pytest_dbcluster.hosts.kept_logs import KeptLogs
 from pytest_dbcluster.hosts.provisioner import Keeps
 from pytest_dbcluster.measuring.answer import Answer
+from pytest_dbcluster.measuring.capacity.capacity_series import AtRate
 from pytest_dbcluster.measuring.curve import Curve
 from pytest_dbcluster.measuring.drawing.levels import LevelPlan
 from pytest_dbcluster.measuring.drawing.rules import Rules
@@ -27,8 +28,9 @@ from pytest_dbcluster.measuring.event_series import plan as event_plan
 from pytest_dbcluster.measuring.measurement import Measurement
 from pytest_dbcluster.plugin import run_file
 from pytest_dbcluster.plugin import settings as run_settings
+from pytest_dbcluster.plugin.calls.measure_call import MeasureCall
 from pytest_dbcluster.plugin.collection import budgets
-from pytest_dbcluster.plugin.fixture import Done, MeasureCall
+from pytest_dbcluster.plugin.fixture import Done
 from pytest_dbcluster.plugin.settings import Settings
 from pytest_dbcluster.reporting import report, results_directory, schema, sinks
 from pytest_dbcluster.reporting.documents.machine import machine
@@ -40,9 +42,13 @@ from pytest_dbcluster.reporting.resume import earlier
 from pytest_dbcluster.reporting.resume.digests import Conditions
 from pytest_dbcluster.reporting.resume.earlier_tries import EarlierTries
 from pytest_dbcluster.reporting.resume.recall import CurveRecall, Recall, earlier_rounds
+from pytest_dbcluster.rounds.capacity.objective import Objective
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
 from pytest_dbcluster.system.tracing.recorder import span
 from pytest_dbcluster.testbed import comparability
+from pytest_dbcluster.testbed.capacity.capacity_testbed import CapacityTestbed
+from pytest_dbcluster.testbed.capacity.objective_testbed import check_rate_free
+from pytest_dbcluster.testbed.capacity.rate_testbed import RateTestbed
 from pytest_dbcluster.testbed.events import event_testbed
 from pytest_dbcluster.testbed.events.event_testbed import EventTestbed
 from pytest_dbcluster.testbed.options.level_testbed import LevelTestbed
@@ -113,22 +119,14 @@ class DBSession:
             comparability.check_loads(workload, on)
             loads = [each for each in workload.values() for _ in on]  # in the order of the testbed's variants
             on = [*on] * len(workload)
-        testbed: Testbed
-        if call.event is not None:
-            testbed = self._event_testbed(call)
-        elif call.options:
-            testbed = self._level_testbed(call)
-            loads = loads * len(testbed.names)
-        else:
-            testbed = self.testbed(
-                workload, on, call.release, across_durability=call.across_durability, instances=call.instances
-            )
+        testbed = self._testbed_of(call, on)
+        loads = loads * len(testbed.names) if call.options else loads
         if call.race:
             testbed.prepare_race(call.instances)
         testbed.load = call.called or testbed.load
         self._testbeds.append(testbed)
         recall = self._recall(testbed, list(zip(call.events, itertools.cycle(loads))) or loads, call)
-        plan = event_plan(len(testbed.names), call.times) if call.event is not None else None
+        plan = event_plan(len(testbed.names), call.times) if call.times else None
         return Measurement(
             testbed,
             self._rules(call),
@@ -146,17 +144,29 @@ class DBSession:
 
     def _comparer(self, testbed: Testbed, call: MeasureCall) -> ServerComparer | None:
         """The object that compares servers after a verdict (``--db-why``); None if nothing compares them."""
-        compares = self.settings.why and call.event is None and not call.options
+        compares = self.settings.why and not call.times and not call.options and call.capacity is None
         return ServerComparer(testbed, self.settings.run_over) if compares else None
 
+    def _testbed_of(self, call: MeasureCall, on: Sequence[ClusterSpec]) -> Testbed:
+        """The testbed of a call. on: the spec of each variant."""
+        if call.event is not None:
+            return self._event_testbed(call)
+        if call.options:
+            return self._level_testbed(call)
+        if call.capacity is not None:
+            return self._capacity_testbed(call, call.capacity)
+        return self.testbed(
+            call.workload, on, call.release, across_durability=call.across_durability, instances=call.instances
+        )
+
     def _rules(self, call: MeasureCall) -> Rules:
-        """The options that limit the drawing of rounds. ``times`` limits events, and the budget of a claim does not.
+        """The options that limit the drawing of rounds. The budget of a claim does not limit ``times``.
 
         The claims about options share alpha.
         """
         rules = budgets.rules(call.item, self.settings)
         rules = dataclasses.replace(rules, alpha=rules.alpha / call.parts)
-        return rules if call.event is None else dataclasses.replace(rules, budget=math.inf, cap=call.times)
+        return rules if not call.times else dataclasses.replace(rules, budget=math.inf, cap=call.times)
 
     def _event_testbed(self, call: MeasureCall) -> EventTestbed:
         """The testbed of repetitions of an event. Raises ConfigError for what cannot have them."""
@@ -198,6 +208,30 @@ class DBSession:
             sampled=True,
         )
 
+    def _capacity_testbed(self, call: MeasureCall, asked: Objective | AtRate) -> Testbed:
+        """The testbed of a measurement of capacity, or of one rate. Raises ConfigError for what cannot have one."""
+        assert not isinstance(call.workload, Mapping)
+        check_rate_free(call.workload)
+        self.pool.provisioner.expect(call.on)
+        if isinstance(asked, AtRate):
+            variant, load = self._variant(call.on[0], call.release, [call.workload]), call.workload
+            settings = self.pool, self.settings.profile, self.report.line
+            return RateTestbed(load, asked.objective, asked.rate, asked.times, variant, *settings)
+        return CapacityTestbed(
+            call.workload,
+            asked,
+            [
+                self._variant(spec, call.release, () if number else [call.workload])
+                for number, spec in enumerate(call.on)
+            ],
+            self.pool,
+            self.settings.profile,
+            self.report.line,
+            seed=self.settings.seed,
+            across_durability=call.across_durability,
+            instances=call.instances,
+        )
+
     def _recall(self, testbed: Testbed, loads: Sequence[object], call: MeasureCall) -> Recall:
         """The object that looks up the claims of a measurement in the run that this one continues."""
         own, item = self.settings, call.item
@@ -205,6 +239,7 @@ class DBSession:
         options: tuple[object, ...] = (own.profile, own.provisioner, own.alpha, own.max_pairs, budgets.of(item, own))
         options += (*own.machines, *([call.times, own.event_budget] if call.times else []))
         options += (*call.options.items(), call.parts) if call.options else ()
+        options += (repr(call.capacity),) if call.capacity else ()
         return Recall(testbed, loads, asked, Conditions(options, self._machine), self.earlier, self.report)
 
     @functools.cached_property

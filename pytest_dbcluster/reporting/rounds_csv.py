@@ -48,7 +48,8 @@ def pairs(record: ClaimRecord, candidate: str, baseline: str) -> Pairs:
     if metrics.unit(record.metric) == metrics.LATENCY:
         shown = shown[::-1]
     rounds = record.rounds[candidate][:shared], record.rounds[baseline][:shared]
-    return pairing.pairs_of(*rounds, shown, instances=record.instances, counts=metrics.is_counter(record.metric))
+    made = pairing.pairs_of(*rounds, shown, instances=record.instances, counts=metrics.is_counter(record.metric))
+    return pairing.with_ends(made, *rounds) if record.metric == metrics.CAPACITY else made
 
 
 def compared_pairs(record: ClaimRecord) -> Pairs:

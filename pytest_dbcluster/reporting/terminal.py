@@ -178,7 +178,12 @@ class Distant(Reporter):
 
 
 def _result(measured: Round) -> str:
-    """The figure that its workload leaves open: seconds; goodput of a timed round; p95 of an open loop; the stall."""
+    """The figure that its workload leaves open: seconds; goodput of a timed round; p95 of an open loop; the stall.
+
+    Of a capacity it is the rate, with a sign if it lies beyond all rates of the round.
+    """
+    if measured.capacity:
+        return f"{('', '> ', '< ')[measured.capacity.censored]}{amount(measured.capacity.value)}/s"
     if measured.outage:
         return f"stall {measured.outage.stall:.2f} s"
     if measured.outcome.ledger is None:

@@ -11,6 +11,7 @@ goodput, a percentile or a counter.
 - ``counters``: names of counters, and their values from two readings of server statuses.
 - ``metrics``: the value of a metric in a round, and the metrics that a workload can have.
 - ``pairing``: pairs of rounds, as the data of a claim.
+- ``capacity``: the arrival rate at which a latency percentile crosses an objective.
 - ``open_loop``: arrival rates, and whether a round kept its rate.
 - ``outages``: what an event, such as a killed server, costs a load.
 - ``round_length``: how long the rounds of a claim last, chosen from its warm-up.
@@ -24,6 +25,7 @@ a round; ``Round.throughput`` is operations / seconds.
 
 __all__ = [
     "busy_machine",
+    "capacity",
     "counters",
     "histogram",
     "ledger",

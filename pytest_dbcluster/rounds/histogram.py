@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 PER_OCTAVE = 64
+PERCENTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "p999": 0.999}
 TOP = 30 * PER_OCTAVE - 1  # the last bucket: 2 ** 30 us are 18 minutes; it also counts all longer times
 
 

@@ -17,13 +17,14 @@ from pytest_dbcluster.claims.repetitions.samples import Repetitions
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.formatting import amount
 from pytest_dbcluster.rounds import counters
-from pytest_dbcluster.rounds.histogram import Histogram, bucket
+from pytest_dbcluster.rounds.histogram import PERCENTILES, Histogram, bucket
 from pytest_dbcluster.rounds.ledger import LedgerEntry
 from pytest_dbcluster.rounds.open_loop import CLAIMED_SHARE, ArrivalRate, percent
 from pytest_dbcluster.rounds.round import DRAINED, SPEEDS, Round
 
-QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "p999": 0.999}
+QUANTILES = PERCENTILES
 NAMES = (*SPEEDS, *QUANTILES)
+CAPACITY = "capacity"  # of a measurement of capacity, whose claims have no other metric
 # Metrics of a repetition of an event (``Outage``), with their unit. Only claims about events have them.
 OF_EVENTS: Mapping[str, str] = MappingProxyType(
     {
@@ -48,6 +49,7 @@ NO_FIGURE: Mapping[str, str] = MappingProxyType(  # why a repetition has no such
         ),
     }
 )
+ALL = (*NAMES, CAPACITY, *OF_EVENTS)
 # Metric -> its meaning in one sentence, for the reference.
 MEANINGS: Mapping[str, str] = MappingProxyType(
     {
@@ -59,6 +61,7 @@ MEANINGS: Mapping[str, str] = MappingProxyType(
         "p95": "The latency of an open loop that 95 % of the operations do not exceed.",
         "p99": "The latency of an open loop that 99 % of the operations do not exceed.",
         "p999": "The latency of an open loop that 99.9 % of the operations do not exceed.",
+        "capacity": "The arrival rate at which a latency percentile crosses its objective.",
         "stall": "The longest time between two commits of writing transactions, from the event on.",
         "without_commit": "The sum of all times between two such commits of at least .1 s and five usual ones.",
         "read_stall": "The longest time between two commits of transactions that only read, from the event on.",
@@ -158,7 +161,7 @@ def unit(metric: str) -> str:
     name = metric.partition(":")[0]
     if name in OF_EVENTS:
         return OF_EVENTS[name]
-    return "/s" if name in SPEEDS else LATENCY if name in QUANTILES else ""
+    return "/s" if name in (*SPEEDS, CAPACITY) else LATENCY if name in QUANTILES else ""
 
 
 def of_seconds(metric: str) -> bool:
@@ -184,6 +187,8 @@ def display_value(done: Round, metric: str, load: str) -> float:
     name, _, kind = metric.partition(":")
     if name in OF_EVENTS:
         return of_event(done, metric, load)
+    if name == CAPACITY:
+        return _capacity(done, load)
     if name in QUANTILES:
         return 1e3 * _latencies(done, kind, metric, load).percentile(QUANTILES[name])
     if kind:
@@ -193,6 +198,12 @@ def display_value(done: Round, metric: str, load: str) -> float:
     if name in SPEEDS:
         return float(getattr(done, name))
     return counters.value(done.counters, metric, load=load)
+
+
+def _capacity(done: Round, load: str) -> float:
+    if done.capacity is None:
+        raise ConfigError(f"metric {CAPACITY!r} of {load}: only rounds of measure.capacity have it")
+    return done.capacity.value
 
 
 def of_event(done: Round, metric: str, load: str) -> float:
@@ -206,7 +217,13 @@ def of_event(done: Round, metric: str, load: str) -> float:
 
 
 def samples(rounds: Sequence[Round], metric: str, load: str) -> Repetitions:
-    """The values of the repetitions of an event. Raises ConfigError as ``of_event``, and if one has no value."""
+    """The values of the repetitions of an event, or milliseconds of rounds at one arrival rate.
+
+    Raises ConfigError as ``of_event``, and if one has no value.
+    """
+    if unit(metric) == LATENCY:
+        early = tuple(done.outcome.ended_early for done in rounds)
+        return Repetitions(tuple(display_value(done, metric, load) for done in rounds), early if any(early) else ())
     values, name = tuple(of_event(done, metric, load) for done in rounds), metric.partition(":")[0]
     found = [done.outage for done in rounds if done.outage]
     if any(map(math.isnan, values)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -31,6 +32,14 @@ def pairs_of(
         instances=instances,
         counts=counts,
     )
+
+
+def with_ends(pairs: Pairs, candidate: Sequence[Round], baseline: Sequence[Round]) -> Pairs:
+    """The pairs of capacities. A capacity that lies beyond all rates of its round is censored."""
+    own, others = (
+        tuple(done.capacity.censored if done.capacity else 0 for done in rounds) for rounds in (candidate, baseline)
+    )
+    return dataclasses.replace(pairs, censored=(own, others), centred=False)
 
 
 def rounding(candidate: Sequence[Round], baseline: Sequence[Round]) -> tuple[float, ...]:

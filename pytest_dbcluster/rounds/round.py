@@ -7,6 +7,7 @@ import functools
 import math
 from collections.abc import Mapping
 
+from pytest_dbcluster.rounds.capacity.capacity_curve import CapacityCurve
 from pytest_dbcluster.rounds.histogram import Histogram
 from pytest_dbcluster.rounds.ledger import Ledger
 from pytest_dbcluster.rounds.outages.outage import Outage
@@ -103,6 +104,9 @@ class RunResult:
     load_hosts: tuple[LoadHost, ...] = ()
     """The hosts that divided the run; empty for a run on one host."""
 
+    ended_early: bool = False
+    """Whether an open loop ended before its time, because it must miss its objective."""
+
     void: str = ""
     """Why the run does not count although it ended; empty if it counts."""
 
@@ -168,6 +172,9 @@ class Round:
     outage: Outage | None = None
     """What an event in this round cost the load; None for a round without an event."""
 
+    capacity: CapacityCurve | None = None
+    """The latency at several arrival rates, if the round measures a capacity; else None."""
+
     @property
     def seconds(self) -> float:
         """The measured time."""
@@ -204,8 +211,11 @@ class Round:
     def cost(self) -> float:
         """Seconds of one good operation, for comparisons between rounds of any length; infinite without any.
 
-        It is the inverse of the goodput. The speed of an open loop is fixed, so its cost is the mean latency.
+        It is the inverse of the goodput, or of the capacity. The speed of an open loop is fixed, so its cost is the
+        mean latency.
         """
+        if self.capacity:
+            return 1 / self.capacity.value
         if self.outcome.rate is not None and self.outcome.ledger:
             mean = self.outcome.ledger.total.latencies.mean
             return math.inf if math.isnan(mean) else mean

@@ -13,6 +13,7 @@ the running clusters of a run. A *data set* is a populated data directory in the
 - ``datasets``: data sets in the cache, and how they are populated.
 - ``comparability``: which workloads may not be compared, and lines about variants.
 - ``evidence``: which variants may not be compared, and claims that stay inconclusive on this machine.
+- ``capacity/``: rounds at several arrival rates, with an objective for a latency.
 - ``events/``: repetitions of an event under load.
 - ``options/``: rounds of several options, each at one of two levels.
 - ``why/``: extra rounds after a verdict, and what the servers report about them.
@@ -24,6 +25,7 @@ the running clusters of a run. A *data set* is a populated data directory in the
 __all__ = [
     "anchor",
     "calibrations",
+    "capacity",
     "comparability",
     "datasets",
     "events",

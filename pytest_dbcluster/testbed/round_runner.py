@@ -23,6 +23,7 @@ from pytest_dbcluster.clusters.servers.node import Node
 from pytest_dbcluster.errors import CommandFailed, NotReady, WorkloadError
 from pytest_dbcluster.hosts.host import ask_both
 from pytest_dbcluster.rounds import counters, load_generator, open_loop, turned_away
+from pytest_dbcluster.rounds.capacity import capacity_curve
 from pytest_dbcluster.rounds.counters import Reading
 from pytest_dbcluster.rounds.ledger import Ledger
 from pytest_dbcluster.rounds.round import LoadHost, Round, RunResult
@@ -52,7 +53,7 @@ def run_round(
     - the topology noticed a change, such as a new primary
     - the cluster did not drain within DRAIN_SECONDS
     - servers turned clients away
-    - the workload did less than 95 % of the offered operations of an open loop
+    - the workload did less than 95 % of the offered operations of an open loop; not with an objective
     - no operation succeeded
 
     If the workload fails, the round is void if the topology noticed a change or servers turned clients away. Otherwise
@@ -85,7 +86,8 @@ def _run_and_read(workload: Workload, setting: Setting, variant: str, block: int
     with span("drain"):
         _, (drained, after) = ask_both(samples.take, functools.partial(_drain_and_read, cluster), hosts)
     void = failed or topology_change(cluster, watched) or refusal(workload, cluster, before, after)
-    void = void or drained.late or result.void or open_loop.saturation(result) or result.idle
+    void = void or drained.late or result.void or result.idle
+    void = void or ("" if setting.objective else open_loop.saturation(result))
     seconds = (result.seconds if result.span is None else result.span) + drained.seconds  # between the two readings
     deltas = counters.deltas(before, after, seconds=seconds, commits=result.commits, ledger=result.ledger)
     done = Round(
@@ -235,6 +237,7 @@ def merge(rounds: Sequence[Round]) -> Round:
         void=next((item.void for item in rounds if item.void), ""),
         limited=next((item.limited for item in rounds if item.limited), ""),
         behind=any(item.behind for item in rounds),
+        capacity=capacity_curve.mean(curves) if (curves := [one.capacity for one in rounds if one.capacity]) else None,
     )
 
 
@@ -259,6 +262,7 @@ def _add_results(results: Sequence[RunResult]) -> RunResult:
         figures=_means([result.figures for result in results]),
         resolution=sum(result.resolution for result in results),
         load_hosts=_add_hosts([result.load_hosts for result in results]),
+        ended_early=any(result.ended_early for result in results),
     )
 
 

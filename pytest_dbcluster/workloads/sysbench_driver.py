@@ -171,7 +171,8 @@ def run(
     _require_room(call, setting.cluster)
     seconds = call.until.longest if call.until else seconds
     own = {"seconds": seconds, "arrival_rate": rate or 0, "token": secrets.token_hex(4)}
-    own["seed"] = seed * SEEDS + setting.block % SEEDS
+    early = setting.objective.options(rate * seconds) if setting.objective and rate else {}
+    own |= {"seed": seed * SEEDS + setting.block % SEEDS, **early}
     divided = load_hosts.shares(setting.clients, call.threads)
     if len(divided) == 1:
         reports = _run_share(call, setting, divided[0], own, names)
@@ -448,6 +449,7 @@ def outcome(reports: Sequence[Mapping[str, Any]], rate: float | None = None) -> 
         client_seconds=next(report["process_cpu"] for report in reports if report["id"] == 0),
         statements=_statements(reports),
         busiest=_busiest(reports),
+        ended_early=any(report.get("ended_early") for report in reports),
     )
 
 

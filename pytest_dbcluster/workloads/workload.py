@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 
 from pytest_dbcluster import formatting
 from pytest_dbcluster.errors import WorkloadError
+from pytest_dbcluster.rounds.capacity.objective import Objective
 from pytest_dbcluster.rounds.round import USUAL, RunResult
 
 if TYPE_CHECKING:  # these imports would slow down the collection of tests
@@ -51,6 +52,9 @@ class Setting:
     """How many times a workload with a fixed amount of work repeats it in a round, if it can. It reports the operations
     of all repetitions.
     """
+
+    objective: Objective | None = None
+    """An open loop may end once it must miss this objective, if the workload can; None for no objective."""
 
     others: tuple[Host, ...] = ()
     """More load hosts. If a workload ``divides``, they share its run."""

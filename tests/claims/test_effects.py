@@ -69,10 +69,10 @@ def test_the_headline_has_the_ratio():
     kind = KINDS["effect_same_as"]
 
     assert (
-        kind.headline("1.84x", ONE, "throughput", "/s", holds=False)
+        kind.headline("1.84x", ONE, "throughput", "/s", holds=False, count=16)
         == "sync_binlog=0 is 1.84x as fast as sync_binlog=1"
     )
-    assert kind.headline("0.80x", TWO, "throughput", "/s", holds=True) == (
+    assert kind.headline("0.80x", TWO, "throughput", "/s", holds=True, count=16) == (
         "the gain of sync_binlog=0 is 0.80x as large with flush=2 as with flush=1"
     )
 

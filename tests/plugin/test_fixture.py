@@ -66,6 +66,30 @@ WRONG = {
         lambda measure: measure(TPCC(seconds=10.0), on=[ONE, OTHER]),
         ("tpcc w1 t4", "8 x 2 rounds of 10 s take 160 s", "120 s"),
     ),
+    "a capacity without an open loop": (
+        lambda measure: measure.capacity(WRITE, on=[ONE, OTHER], p95=0.02),
+        ("mysqlslap write", "has no open loop", "SysBench"),
+    ),
+    "a capacity without an objective": (
+        lambda measure: measure.capacity(SysBench(), on=[ONE, OTHER]),
+        ("one objective, such as p95=0.02",),
+    ),
+    "an objective in milliseconds": (
+        lambda measure: measure.capacity(SysBench(), on=[ONE, OTHER], p95=20),
+        ("p95=20 must be seconds", "20 ms is p95=0.02"),
+    ),
+    "an unknown percentile": (
+        lambda measure: measure.capacity(SysBench(), on=[ONE, OTHER], p90=0.02),
+        ("unknown percentile 'p90'", "p95"),
+    ),
+    "a capacity at a rate": (
+        lambda measure: measure.capacity(SysBench(rate=500), on=[ONE, OTHER], p95=0.02),
+        ("rate=500", "measure.capacity chooses the rates"),
+    ),
+    "a capacity of several workloads": (
+        lambda measure: measure.capacity({"a": SysBench(), "b": TPCC()}, on=[ONE], p95=0.02),
+        ("accepts one workload",),
+    ),
     "a sweep of a name": (
         lambda measure: measure.sweep("write", on=[ONE, OTHER], threads=(1, 2)),
         ("measure.sweep(", "SysBench()", "got 'write'"),

@@ -14,7 +14,8 @@ import pytest
 from pytest_dbcluster import wait
 from pytest_dbcluster.errors import ConfigError, Inconclusive, LockHeld, ProvisionError
 from pytest_dbcluster.measuring.series import ordered
-from pytest_dbcluster.plugin.fixture import Measure, MeasureCall
+from pytest_dbcluster.plugin.calls.measure_call import MeasureCall
+from pytest_dbcluster.plugin.fixture import Measure
 from pytest_dbcluster.plugin.session import DBSession
 from pytest_dbcluster.plugin.settings import Settings
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName

@@ -45,7 +45,7 @@ def test_a_claim_is_a_line_of_json(tmp_path):
     assert (kept["look"], kept["looks"][:4], kept["instances"]) == (2, [8, 12, 14, 17], 1)
     assert kept["baseline_first"] == orders(1, 12)
     assert kept["verdict"]["outcome"] == made.verdict.outcome.value
-    assert kept["verdict"]["claim"] == {"kind": "same_as", "margin": 0.1, "share": 0.5, "apart": 0.0}
+    assert kept["verdict"]["claim"] == {"kind": "same_as", "margin": 0.1, "share": 0.5, "rate": 0.0, "apart": 0.0}
     assert kept["published"] == 1.1
     assert kept["differences"] == {"innodb_flush_log_at_trx_commit": ["1", "2"]}
     assert kept["seconds"]["flush_2"] == [one.seconds for one in made.rounds["flush_2"]]

@@ -280,10 +280,12 @@ VERDICT = """
     outcome claim pairs ratio low high decided_low decided_high reason detectable needed_pairs pair_sd halves
     order_effect lag1 stalls alpha needed_margin neighbours void total detectable_most
 """
-ROUND = "variant block position outcome wall started settled counters samples void limited behind outage ledger_line"
+ROUND = """
+    variant block position outcome wall started settled counters samples void limited behind outage capacity ledger_line
+"""
 OUTCOME = """
     seconds operations commits least most good ledger by_second by_tenth rate offered delay span client_seconds busiest
-    figures statements resolution load_hosts void
+    figures statements resolution load_hosts ended_early void
 """
 
 

@@ -7,6 +7,7 @@ from typing import assert_type
 from pytest_dbcluster import (
     TPCC,
     Answer,
+    CapacitySeries,
     ClusterSpec,
     Curve,
     Effects,
@@ -99,6 +100,15 @@ def test_options(measure: Measure) -> None:
     assert_type(effects, Effects)
     assert_type(effects["sync_binlog"].beats(by=0.05), Answer)
     assert effects[pair].same_as(within=0.1)
+
+
+def test_capacities(measure: Measure) -> None:
+    """Capacities are compared like speeds, and one of them is claimed alone."""
+    default, flush_2 = measure.capacity(SysBench(), on=[GALERA, FLUSH_2], p95=0.02)
+    assert_type(default, CapacitySeries)
+    assert_type(flush_2.beats(default, by=0.1), Answer)
+    assert_type(flush_2.meets(p95=0.02, at=2000), Answer)
+    assert flush_2.meets(at=2000, times=11)
 
 
 def test_own_sql(measure: Measure) -> None:

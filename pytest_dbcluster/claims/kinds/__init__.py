@@ -11,6 +11,7 @@ then a method of every series. No other code compares the name of a kind; a test
 - ``ordered``: several variants, each faster than the one before.
 - ``fades``: a loss is smaller for one pair of variants than for another.
 - ``race``: one of several variants is best; ``claims.race`` has it.
+- ``meets``: one variant keeps an objective for its latency.
 - ``differs``: a comparison without a claim.
 - ``effects``: the effect of an option; ``claims.factorial`` has the statistics.
 - ``events``: about an event, such as ``below``.
@@ -23,6 +24,7 @@ from pytest_dbcluster.claims.kinds.events import below, loses_nothing, returned_
 from pytest_dbcluster.claims.kinds.fades import fades
 from pytest_dbcluster.claims.kinds.guards import no_slower_than, same_as
 from pytest_dbcluster.claims.kinds.lower import lower
+from pytest_dbcluster.claims.kinds.meets import meets
 from pytest_dbcluster.claims.kinds.ordered import ordered
 from pytest_dbcluster.claims.kinds.scales import scales
 from pytest_dbcluster.claims.race.kind import race
@@ -40,6 +42,7 @@ __all__ = [
     "guards",
     "loses_nothing",
     "lower",
+    "meets",
     "no_slower_than",
     "ordered",
     "race",

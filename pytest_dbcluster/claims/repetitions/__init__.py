@@ -1,4 +1,4 @@
-"""The statistics of claims about an event, such as a killed server: its repetitions are compared in seconds.
+"""The statistics of claims about repetitions: of an event, such as a killed server, or rounds of a single variant.
 
 - ``samples``: the values of the repetitions of one variant, of which some may be lower bounds.
 - ``order_statistics``: the interval of a median or another quantile, from independent repetitions of one variant.

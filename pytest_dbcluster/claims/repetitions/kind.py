@@ -15,11 +15,17 @@ BUDGET = "--db-event-budget"  # the option that limits the seconds of all repeti
 
 
 class RepetitionKind(Kind):
-    """A kind of claim about an event. The number of repetitions is fixed before the first one."""
+    """A kind of claim about an event, or about one variant. The number of repetitions is fixed before the first one."""
 
     shape = Shape.DURATION
     variants: ClassVar[int] = 1
     """The number of variants that a claim compares."""
+
+    repetition: ClassVar[str] = "repetition"
+    """What is repeated, as a noun."""
+
+    censored: ClassVar[str] = "lasted until the load ended"
+    """Why a value is a lower bound, after the number of these values."""
 
     independent: ClassVar[bool] = True
     """Whether its error rests on independent repetitions; otherwise it rests on their random order."""
@@ -67,14 +73,14 @@ class RepetitionKind(Kind):
 
     def needed_times(self, verdict: Verdict) -> str:
         """More repetitions, which narrow the interval."""
-        return f"more repetitions, such as times={2 * max(1, verdict.pairs)}, or another bound"
+        return f"more {self.repetition}s, such as times={2 * max(1, verdict.pairs)}, or another bound"
 
     def verdict(
         self, claim: Claim, samples: Sequence[Repetitions], estimate: float, ends: tuple[float, float], level: float
     ) -> Verdict:
         """The verdict that compares an interval with the bounds of the claim. level: the error of each end."""
         low, high = claim.bounds
-        outcome, why = Outcome.INCONCLUSIVE, why_open(len(samples[0]))
+        outcome, why = Outcome.INCONCLUSIVE, why_open(len(samples[0]), self.repetition)
         if ends[0] > low and ends[1] < high:
             outcome, why = Outcome.HOLDS, "interval lies inside the claim"
         elif ends[1] < low or ends[0] > high:
@@ -82,9 +88,9 @@ class RepetitionKind(Kind):
         return verdict_of(outcome, claim, len(samples[0]), estimate, ends, level, why)
 
 
-def why_open(repetitions: int) -> str:
-    """Why a claim is inconclusive after these repetitions."""
-    return f"the interval of {formatting.quantity(repetitions, 'repetition')} contains the bound of the claim"
+def why_open(repetitions: int, noun: str) -> str:
+    """Why a claim is inconclusive after these repetitions. noun: as ``RepetitionKind.repetition``."""
+    return f"the interval of {formatting.quantity(repetitions, noun)} contains the bound of the claim"
 
 
 def seconds_text(value: float, limits: Sequence[float] = ()) -> str:

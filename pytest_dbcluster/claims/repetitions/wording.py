@@ -1,4 +1,4 @@
-"""The message of a verdict about an event: sentence, interval, error, and every value."""
+"""The message of a verdict about repetitions, such as of an event: sentence, interval, error, and every value."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pytest_dbcluster.claims.repetitions.kind import RepetitionKind, seconds_tex
 from pytest_dbcluster.claims.repetitions.proportion import ProportionKind
 from pytest_dbcluster.claims.repetitions.samples import Repetitions
 
-INDEPENDENT = ", if repetitions are independent"
+INDEPENDENT = ", if {}s are independent"
 
 
 def message(
@@ -32,6 +32,7 @@ def message(
     the workload and its event. extra: more lines.
     """
     claim, kind = verdict.claim, verdict.claim.of_kind
+    assert isinstance(kind, RepetitionKind)
     sentence = claim.sentence(verdict.outcome, names, metric, unit).removeprefix(UNDECIDED)
     within = wording.interval(verdict)
     within = within if within == formatting.NO_INTERVAL else f"{wording.level(verdict)} interval {within}"
@@ -41,10 +42,10 @@ def message(
     ]
     if verdict.outcome is Outcome.INCONCLUSIVE:
         first += [f"why: {verdict.reason}", f"next: it needs {kind.needs(verdict)}"]
-    done = f"{formatting.quantity(verdict.pairs, 'repetition')} of {load} in {seconds:.0f} s"
+    done = f"{formatting.quantity(verdict.pairs, kind.repetition)} of {load} in {seconds:.0f} s"
     first += [done + (f"; {error(verdict)}" if verdict.outcome is not Outcome.INCONCLUSIVE else "")]
     for name, own in samples.items():
-        first += _values(name, own, metric, unit)
+        first += _values(name, own, metric, unit, kind.censored)
     details = [f"{claim.call(names, metric, usual='')}   seed {seed}", f"-> {verdict.reason}", *extra]
     return "\n".join(["\n  ".join(first), "\n  ".join([wording.DETAILS, *details])])
 
@@ -52,18 +53,19 @@ def message(
 def error(verdict: Verdict) -> str:
     """What a verdict promises: its error, and on what that rests."""
     kind = verdict.claim.of_kind
+    assert isinstance(kind, RepetitionKind)
+    rests = INDEPENDENT.format(kind.repetition) if kind.independent else ""
     if isinstance(kind, ProportionKind) and verdict.ratio:
         return verdict.reason
     if isinstance(kind, ProportionKind):
         share = kind.interval_text(verdict.low, verdict.high, ()).rpartition(" .. ")[2]
-        sure = f"with {wording.level(verdict)} confidence{INDEPENDENT}"
+        sure = f"with {wording.level(verdict)} confidence{rests}"
         return f"{kind.an_exception} in up to {share} of the events remains possible, {sure}"
-    rests = INDEPENDENT if isinstance(kind, RepetitionKind) and kind.independent else ""
     return f"this verdict is wrong at most 1 time in {1 / verdict.alpha:.0f}{rests}"
 
 
-def _values(name: str, own: Repetitions, metric: str, unit: str) -> list[str]:
-    """A line with every value, and a line about lower bounds if there are any."""
+def _values(name: str, own: Repetitions, metric: str, unit: str, why: str) -> list[str]:
+    """A line with every value, and a line about lower bounds if there are any. why: they are lower bounds."""
     if own.texts:
         return [f"{metric.partition(':')[0]} of {name}: {', '.join(own.texts)}"]
     texts = [
@@ -74,7 +76,7 @@ def _values(name: str, own: Repetitions, metric: str, unit: str) -> list[str]:
     largest = f"; largest {_text(max(own.values), unit)}" if own.values else ""
     lines = [f"{title}: {', '.join(texts)}{largest}"]
     if censored := sum(own.censored):
-        lines.append(f"{formatting.quantity(censored, 'value')} of {name} lasted until the load ended: a lower bound")
+        lines.append(f"{formatting.quantity(censored, 'value')} of {name} {why}: a lower bound")
     return lines
 
 

@@ -61,7 +61,7 @@ class BlockDrawing:
         self.blocks = plan.begin(source.names, seed)
         self.pace = Pace(source, rules)
         self._runner = BlockRunner(source, rules, self.blocks, self.instances, test, show)
-        self.warm_up = WarmUp(self._runner, self.pace, done=not plan.warms_up)
+        self.warm_up = WarmUp(self._runner, self.pace, done=not plan.warms_up or source.warm)
         self._checked = 0  # pairs at the last check
 
     def begin(self) -> None:

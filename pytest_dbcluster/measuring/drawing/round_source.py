@@ -49,6 +49,9 @@ class RoundSource(abc.ABC):
     free_length: bool = False
     """Whether the length of the rounds is chosen: ``set_length`` is called once, after the warm-up."""
 
+    warm: bool = False
+    """Whether the source warms its clusters before its first round, so that no warm-up is needed."""
+
     usual_seconds: float = 0.0
     """The expected seconds of a repetition of an event, before the first one has run; 0 for rounds."""
 

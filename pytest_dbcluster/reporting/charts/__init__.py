@@ -2,6 +2,7 @@
 
 - ``claim``: the rounds of a claim over time, and the interval of its ratio at each look.
 - ``event``: commits around an event, and the value of each repetition.
+- ``capacity``: a latency percentile over the arrival rate, with its objective.
 - ``curve``: a sweep: its metric, and below it the p95 latency.
 - ``forest``: the ratios of many claims side by side.
 - ``latency``: the latency percentiles of each variant. ``timeline``: the load of the machine in every second.
@@ -11,4 +12,4 @@
 A new chart is a module here with a function that returns SVG text.
 """
 
-__all__ = ["claim", "colours", "curve", "drawing", "event", "forest", "latency", "scales", "timeline"]
+__all__ = ["capacity", "claim", "colours", "curve", "drawing", "event", "forest", "latency", "scales", "timeline"]

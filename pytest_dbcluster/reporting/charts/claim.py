@@ -81,8 +81,11 @@ def svg(record: ClaimRecord, name: str = "claim", *, titled: bool = True) -> str
         if record.verdict.claim.of_kind.is_ratio:
             _draw_rounds(above, record)
             _draw_looks(below, record)
-        else:
+        elif any(one.outage for many in record.rounds.values() for one in many):
             event.draw(drawn, record)
+        else:
+            _draw_rounds(above, record)
+            event.draw_values(below, record)
         return drawn.file() if titled else drawn.svg()
 
 

@@ -15,6 +15,7 @@ from pytest_dbcluster.reporting.charts.drawing import Drawing
 from pytest_dbcluster.reporting.records import ClaimRecord
 from pytest_dbcluster.rounds import metrics
 from pytest_dbcluster.rounds.outages.outage import PER_SECOND, Outage
+from pytest_dbcluster.rounds.round import Round
 
 BEFORE = 4.0  # seconds before the event that are shown
 NAME = 14  # letters of a variant that fit beside the axis
@@ -34,7 +35,7 @@ def draw(drawn: Drawing, record: ClaimRecord) -> None:
     drawing.few_ticks(above.yaxis, 4)
     drawing.few_ticks(above.xaxis, 9)
     drawing.legend(above, 4)
-    _draw_values(below, record)
+    draw_values(below, record)
 
 
 def _draw_commits(axes: Any, outages: Sequence[Outage], number: int, name: str) -> None:
@@ -66,19 +67,22 @@ def _draw_commits(axes: Any, outages: Sequence[Outage], number: int, name: str) 
         axes.axhline(statistics.median(usual) / PER_SECOND, color=SOFT, linewidth=0.9, linestyle=":", label="usual")
 
 
-def _draw_values(axes: Any, record: ClaimRecord) -> None:
-    """Draw the value of each repetition as a dot, and the bound of a claim about one variant."""
+def draw_values(axes: Any, record: ClaimRecord) -> None:
+    """Draw the value of each repetition as a dot, and the bound of a claim about one variant.
+
+    The dot of a lower bound is hollow.
+    """
     names = list(record.rounds)
     for number, name in enumerate(names):
         given, values = style(number), rounds_csv.values(record, name)
-        ended = [not (one.outage and one.outage.is_lower_bound(record.metric)) for one in record.rounds[name]]
+        ended = [not _is_lower_bound(one, record.metric) for one in record.rounds[name]]
         for whole, face in ((True, given.colour), (False, "none")):
             shown = [value for value, end in zip(values, ended, strict=True) if end is whole]
             places = [len(names) - 1 - number] * len(shown)
             marks = {"markersize": 5.2, "markerfacecolor": face, "markeredgecolor": given.colour, "alpha": 0.8}
             axes.plot(shown, places, given.marker, linestyle="none", clip_on=False, **marks)
     if len(names) == 1 and record.verdict.claim.margin:
-        axes.axvspan(0, record.verdict.claim.margin, color=MARGIN, alpha=0.22, linewidth=0, zorder=0)
+        axes.axvspan(0, record.verdict.claim.bounds[1], color=MARGIN, alpha=0.22, linewidth=0, zorder=0)
         ends = [end for end in (record.verdict.low, record.verdict.high) if math.isfinite(end)]
         axes.plot(ends, [-0.35] * len(ends), color=INK, linewidth=2.2)
     axes.set_yticks(range(len(names)), labels=[elide(name, NAME) if len(names) > 1 else "" for name in reversed(names)])
@@ -86,3 +90,7 @@ def _draw_values(axes: Any, record: ClaimRecord) -> None:
     axes.set_xlim(left=0)
     axes.set_xlabel(metrics.label(record.metric), labelpad=1)
     drawing.few_ticks(axes.xaxis, 9)
+
+
+def _is_lower_bound(done: Round, metric: str) -> bool:
+    return done.outage.is_lower_bound(metric) if done.outage else done.outcome.ended_early

@@ -69,7 +69,10 @@ class Entry(ClaimSubject, SeriesKey, FileLine):
     """``holds``, ``fails`` or ``inconclusive``."""
 
     ratio: float
-    """The ratio of speed, candidate / baseline; of an event the estimate in seconds, or a share of its repetitions."""
+    """The ratio of speed, candidate / baseline; of an event the estimate in seconds, or a share of its repetitions.
+
+    Of ``meets`` it is milliseconds.
+    """
 
     low: float
     """The lower end of the ratio's sequential interval."""
@@ -108,6 +111,8 @@ class Entry(ClaimSubject, SeriesKey, FileLine):
     @property
     def shown_by(self) -> Kind:
         """A kind of claim whose texts have the unit of ``ratio``, ``low`` and ``high``: a ratio, seconds or a share."""
+        if not self.baseline and metrics.unit(self.metric) == metrics.LATENCY:
+            return kinds.meets
         if self.metric.partition(":")[0] not in metrics.OF_EVENTS:
             return kinds.beats
         return kinds.below if metrics.unit(self.metric) else kinds.loses_nothing

@@ -13,12 +13,13 @@ from pytest_dbcluster.claims import wording
 from pytest_dbcluster.claims.claim import EQUAL
 from pytest_dbcluster.claims.race import standing
 from pytest_dbcluster.errors import ConfigError
-from pytest_dbcluster.formatting import NOTHING
+from pytest_dbcluster.formatting import NOTHING, amount
 from pytest_dbcluster.measuring import remarks
 from pytest_dbcluster.measuring.why import wording as servers
 from pytest_dbcluster.measuring.why.compared import ComparedFigure, ServerComparison
 from pytest_dbcluster.reasons import Advice
 from pytest_dbcluster.reporting import rounds_csv
+from pytest_dbcluster.reporting.charts import capacity as capacity_chart
 from pytest_dbcluster.reporting.charts import claim as claim_chart
 from pytest_dbcluster.reporting.charts import colours, timeline
 from pytest_dbcluster.reporting.charts import latency as latency_chart
@@ -27,6 +28,7 @@ from pytest_dbcluster.reporting.page import causes, words
 from pytest_dbcluster.reporting.records import ClaimRecord
 from pytest_dbcluster.reporting.tables import closing, parts
 from pytest_dbcluster.rounds import metrics
+from pytest_dbcluster.rounds.capacity import summary
 from pytest_dbcluster.rounds.outages.outage import Outage
 from pytest_dbcluster.rounds.round import Round
 
@@ -89,6 +91,9 @@ class ClaimView:
 
     latency: str = ""
     """The latencies of each variant."""
+
+    capacity: str = ""
+    """The latency of each variant over the arrival rate."""
 
     timeline: str = ""
     """The speed in every second."""
@@ -207,9 +212,20 @@ class ClaimView:
         return Table(standing.columns(found), tuple(standing.rows(found))) if found else None
 
     @functools.cached_property
+    def rates(self) -> Table | None:
+        """By variant, the median latency at each arrival rate; None for rounds that measure no capacity."""
+        found = {name: summary.median_latencies(many) for name, many in capacity_chart.curves(self._rounds).items()}
+        rates = sorted({rate for latencies in found.values() for rate in latencies})
+        rows = tuple(
+            (name, *(words.figure(1e3 * latencies[rate]) if rate in latencies else NOTHING for rate in rates))
+            for name, latencies in found.items()
+        )
+        return Table(("latency in ms at", *(f"{amount(rate)}/s" for rate in rates)), rows) if rows else None
+
+    @functools.cached_property
     def percentiles(self) -> Table | None:
-        """By variant, the percentiles of its latencies; None without ledgers."""
-        found = latency_chart.percentiles(self._rounds)
+        """By variant, the percentiles of its latencies; None without ledgers, and for rounds with several rates."""
+        found = {} if self.rates else latency_chart.percentiles(self._rounds)
         rows = tuple((name, *map(words.figure, values.values())) for name, values in found.items())
         return Table(("latency, ms", *latency_chart.SHARES), rows) if rows else None
 
@@ -221,10 +237,13 @@ class ClaimView:
 
     @functools.cached_property
     def parts(self) -> Table | None:
-        """By transaction and statement, the latencies of each variant; None if the workload has a single part."""
+        """By transaction and statement, the latencies of each variant.
+
+        None if the workload has a single part, and for rounds with several rates.
+        """
         rows = tuple(
             (one.part, one.variant, str(one.count), *map(words.figure, one.milliseconds))
-            for one in parts.latencies(self._rounds)
+            for one in ([] if self.rates else parts.latencies(self._rounds))
         )
         return Table(("latency, ms", "variant", "count", *parts.SHOWN), rows) if rows else None
 
@@ -320,10 +339,12 @@ def view(
     All its texts are made here, so an error leaves out this claim and not the page.
     """
     shown = closer or record
-    latencies = latency_chart.percentiles(shown.rounds)
+    curves = capacity_chart.curves(shown.rounds)
+    latencies = {} if curves else latency_chart.percentiles(shown.rounds)
     charts = {
         "chart": claim_chart.svg(shown, key, titled=False),
         "latency": latency_chart.svg(latencies, f"{key}-latency"),
+        "capacity": capacity_chart.svg(curves, f"{key}-capacity"),
         "timeline": samples and timeline.svg(samples, shown.rounds, f"{key}-timeline"),
         "hosts": samples and timeline.hosts_svg(samples, shown.rounds, f"{key}-hosts"),
     }

@@ -12,15 +12,17 @@ from collections.abc import Sequence
 from pytest_dbcluster import formatting, reasons
 from pytest_dbcluster.claims import wording
 from pytest_dbcluster.claims.claim import Outcome
+from pytest_dbcluster.claims.repetitions.kind import RepetitionKind
 from pytest_dbcluster.measuring import remarks as notes
 from pytest_dbcluster.reporting.documents.run_document import TestDocument
 from pytest_dbcluster.reporting.records import ClaimRecord, CurveRecord
 from pytest_dbcluster.reporting.tables import curves, effects, states
 from pytest_dbcluster.reporting.tables.layout import Row, TableBlock
+from pytest_dbcluster.rounds.capacity import summary
 from pytest_dbcluster.rounds.round import DRAINED, Round
 
 PUBLISHED = "published: the same ratio in the publication that the test names"  # what ``published 7.41x`` means
-EVENTS = ", about events"  # after the title of claims that compare no ratios
+EVENTS = ", without a ratio"  # after the title of claims that compare no ratios
 CALIBRATIONS = 2  # commands of `dbcluster calibrate` in one line: each takes up to an hour
 UNREAD = "not asserted"  # of a claim that its test did not read
 # The titles of claims and tests, by their state.
@@ -144,8 +146,11 @@ def remarks(record: ClaimRecord) -> list[str]:
 
 
 def of_rounds(record: ClaimRecord) -> list[str]:
-    """The rate of an open loop, the round trips of an operation, a bottleneck, small data, and a drain."""
+    """The rate of an open loop, capacities, the round trips of an operation, a bottleneck, small data, and a drain."""
     rate = [record.arrival_rate.line] if record.arrival_rate else []
+    rate += summary.medians(
+        {name: [done.capacity for done in many if done.capacity] for name, many in record.rounds.items()}
+    )
     trips = [str(record.round_trips)] if record.round_trips else []
     return [*rate, *trips, *filter(None, [record.limited, record.data_fits]), *drain_lines(record)]
 
@@ -204,15 +209,16 @@ def one_line(record: ClaimRecord) -> str:
 
 
 def unit_of(record: ClaimRecord) -> str:
-    """What a verdict counts: ``pair``, or ``repetition`` of an event."""
-    return "pair" if record.verdict.claim.of_kind.is_ratio else "repetition"
+    """What a verdict counts: ``pair``, ``repetition`` of an event, or ``round`` of a single variant."""
+    kind = record.verdict.claim.of_kind
+    return kind.repetition if isinstance(kind, RepetitionKind) else "pair"
 
 
 def legend(records: Sequence[ClaimRecord]) -> str:
     """The line below the table that explains the columns ``ratio`` and ``published``."""
     ratios = [record for record in records if record.verdict.claim.of_kind.is_ratio]
     if not ratios:
-        return "measured: seconds, or the share of the events that lost a transaction; in brackets their interval"
+        return "measured: seconds, milliseconds, or a share of the events; in brackets their interval"
     level = shared_level(ratios)
     published = f". {PUBLISHED[0].upper()}{PUBLISHED[1:]}" if has_published(records) else ""
     return (

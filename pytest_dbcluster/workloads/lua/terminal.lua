@@ -35,6 +35,7 @@ int terminal_get_limit(int resource, terminal_limit *limit) __asm__("getrlimit")
 int terminal_set_limit(int resource, const terminal_limit *limit) __asm__("setrlimit");
 extern int terminal_turn __asm__("optind");
 extern int terminal_start __asm__("optopt");
+extern int terminal_over __asm__("opterr");
 ]]
 
 local C = ffi.C -- a user's script may get another one
@@ -71,6 +72,7 @@ local PAUSE = 0.05 -- seconds before the next attempt, where an immediate one ca
 -- The first retry is immediate. Later ones wait, since they would fail while another node's writeset is applied.
 local STEP, LONGEST = 0.0005, 0.01 -- seconds by which each further retry waits longer
 local NAP = 0.1 -- seconds after which a sleeper looks whether the run still goes on
+local SAME = 1e-7 -- seconds: two starts of a thread are not so near, but a processor may round them differently
 local LOOK = 0.001 -- seconds between two looks for the time at which all load hosts begin
 
 -- Nodes in network namespaces of one machine have its name, and the same port. As in sysbench_driver.py.
@@ -104,10 +106,14 @@ local function now()
 end
 terminal.now = now
 
--- Whether the run goes on: no other thread failed, and nobody made the file that tells the load to stop. A thread looks
--- for the file once in NAP seconds. It ends after the transaction that runs.
+-- Whether the run goes on: no other thread failed, an open loop can still meet its objective, and nobody made the file
+-- that tells the load to stop. A thread looks for the file once in NAP seconds. It ends after the transaction that runs.
 local function goes_on(t)
    if not C.sb_more_events(t.thread) then return false end
+   if t.most_over and C.terminal_over > t.most_over then
+      t.ended_early, t.deadline, t.limit = true, math.min(t.deadline, now()), 0
+      return false
+   end
    if t.stop == "" or t.stopped then return not t.stopped end
    local at = now()
    if at >= t.looks then
@@ -391,10 +397,27 @@ local function closed_loop(t)
    end
 end
 
+-- Counts the transactions that have certainly missed the objective: the one that was due at start, if it took longer,
+-- and those that have waited for longer. t.unseen is the start of the first one that is not known to have missed; ahead
+-- repeats the gaps. Threads count together without a lock, so they may count too few, and never too many.
+local function count_missed(t, start)
+   local at, missed = now(), 0
+   local function step() t.unseen = t.unseen - math.log(1 - t.ahead.unit()) * t.mean_gap end
+   while t.unseen < start - SAME do step() end -- they have ended in time
+   while t.unseen < t.deadline and at - t.unseen > t.objective do
+      missed = missed + 1
+      step()
+   end
+   if t.unseen < start + SAME then step() end
+   if missed > 0 then C.terminal_over = C.terminal_over + missed end
+end
+
 -- Transactions that were due before the deadline still start late, for up to the run's length after it. So a server
 -- that stalls at the end of a run shows in the latencies too.
 local function open_loop(t)
    local start = t.begun + gap(t)
+   t.unseen = start
+   if t.most_over then t.ahead.unit() end
    while start < t.deadline do
       t.offered = t.offered + 1
       if t.going then
@@ -402,6 +425,11 @@ local function open_loop(t)
          local begins = now()
          t.delay = begins - start -- of the last one that began, or of the first that did not
          t.going = in_time and transaction(t, start, begins)
+         if t.ended_early and start > t.deadline then t.offered = t.offered - 1 end -- it was not due yet
+         if t.most_over then
+            count_missed(t, start)
+            t.going = t.going and goes_on(t) -- a thread that is late does not sleep, which looks too
+         end
       end
       start = start + gap(t)
    end
@@ -485,7 +513,11 @@ local function begin_thread(thread)
       idle = {}, stop = option("stop"), stopped = false, looks = 0, outlives = option("outlives"),
       commits = option("times") and {} or nil, failures = {},
    }
-   local rate = tonumber(option("arrival_rate"))
+   local rate, objective = tonumber(option("arrival_rate")), tonumber(option("objective"))
+   if objective > 0 then
+      t.objective, t.most_over, t.ahead = objective, option("most_over"), seeded.generator(seed, id, 1)
+   end
+   C.terminal_over = 0 -- all threads do this before the first one runs
    t.mean_gap = rate > 0 and terminals / rate or 0
    t.driver = driver()
    if load.start then load.start(t) end
@@ -570,7 +602,7 @@ local function reported(t)
    local found = {
       token = option("token"), id = t.id, begun = t.begun, ended = t.ended, cpu = t.cpu, process_cpu = t.process_cpu,
       late = t.late, lost = t.lost, offered = t.offered, delay = t.delay, by_second = {}, by_tenth = {}, nodes = {},
-      errors = {}, kinds = {}, problem = t.problem,
+      errors = {}, kinds = {}, problem = t.problem, ended_early = t.ended_early or false,
    }
    for node in pairs(t.nodes) do table.insert(found.nodes, node) end
    for node, numbers in pairs(t.errors) do
@@ -615,6 +647,8 @@ end
 terminal.options = {
    seconds = {"how long new transactions start", "2"},
    arrival_rate = {"transactions a second over all threads, 0 for a closed loop", "0"},
+   objective = {"seconds that transactions of an open loop should not exceed, 0 for none", "0"},
+   most_over = {"how many may exceed them, before an open loop ends early", 0},
    attempts = {"tries of one transaction", 100},
    isolation = {"isolation level, empty for the server's own", ""},
    pause = {"mean seconds before each transaction of a closed loop", "0"},

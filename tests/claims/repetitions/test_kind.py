@@ -116,11 +116,11 @@ def test_a_bound_is_a_positive_number(seconds):
     assert "fraction" not in str(caught.value)
 
 
-def test_the_kinds_of_events_are_no_ratios():
+def test_the_kinds_of_repetitions_are_no_ratios():
     """Charts of ratios leave them out."""
     found = {name for name, kind in KINDS.items() if not kind.is_ratio}
 
-    assert found == {"below", "loses_nothing", "returned_by", "shorter"}
+    assert found == {"below", "loses_nothing", "meets", "returned_by", "shorter"}
     assert all(isinstance(KINDS[name], RepetitionKind) for name in found)
     assert {KINDS[name].shape for name in found} == {Shape.DURATION, Shape.PROPORTION}
 

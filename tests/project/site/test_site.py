@@ -106,7 +106,7 @@ def variables():
 NAMES = {
     "option": options,
     "counter": lambda: set(counters.NAMES),
-    "metric": lambda: {*metrics.NAMES, *metrics.OF_EVENTS},
+    "metric": lambda: set(metrics.ALL),
     "claim": claims,
     "workload": workloads,
     "topology": lambda: own("topology"),
