@@ -22,8 +22,11 @@ LUA = ".lua"  # the ending of a script
 KINDS = (*TOOLS, "a directory with SQL files such as shop/", "a script such as bench/mine.lua")
 
 
-def add_workload(add: Add, usual: str, **more: object) -> None:
-    """Add the options of the workload. usual: the default, for the help. more: further arguments of ``add``."""
+def add_workload(add: Add, usual: str, brief: str = "", **more: object) -> None:
+    """Add the options of the workload. usual: the default, for the help. more: further arguments of ``add``.
+
+    brief: the default for the short help, if it differs.
+    """
     repeatable = "; repeatable" * ("action" in more)
     add(
         "--workload",
@@ -32,7 +35,7 @@ def add_workload(add: Add, usual: str, **more: object) -> None:
             "tpcc, sysbench:SCRIPT, mysqlslap:MODE, a script of yours such as bench/mine.lua, or a directory with SQL "
             f"files such as shop/, of which shop/:order.sql@2,browse.sql runs only these transactions{repeatable} "
             f"(default {usual})",
-            f"tpcc, sysbench, mysqlslap, mine.lua or shop/ (default {usual})",
+            f"tpcc, sysbench:SCRIPT, mysqlslap:MODE, shop/ or mine.lua{repeatable} (default{brief or f' {usual}'})",
         ),
         **more,
     )

@@ -22,7 +22,14 @@ from pytest_dbcluster.cli.clusters import add_nodes, add_server_option, add_wher
 from pytest_dbcluster.cli.compare import by_option, racing
 from pytest_dbcluster.cli.compare.by_option import OptionAnswer
 from pytest_dbcluster.cli.compare.comparison import ROUNDS_SHARE, Comparison, ComparisonResults
-from pytest_dbcluster.cli.compare.workloads import DEFAULT_WORKLOADS, add_data, choose_data, workloads_of
+from pytest_dbcluster.cli.compare.workloads import (
+    DEFAULT_WORKLOADS,
+    add_capacity,
+    add_data,
+    choose_data,
+    objective_of,
+    workloads_of,
+)
 from pytest_dbcluster.cli.text import add_wait, own_options, tell
 from pytest_dbcluster.cli.workload_option import add_workload
 from pytest_dbcluster.clusters.servers.variables import as_number, is_identity, meaning, same
@@ -73,7 +80,7 @@ def add_compare(compare: argparse.ArgumentParser) -> None:
     compare.epilog = HelpText(f"{codes}, such as two equal files. {equal}", codes)
     compare.usage = "%(prog)s [options]"
     add_wait(compare)
-    add = compare.add_argument_group("what to compare").add_argument
+    add = compare.add_argument
     add("--cnf", action="append", default=[], metavar="FILE", help=CNF_HELP)
     more, brief = "; give two to compare them, the current one first", f"a release, or two (default {DEFAULT_RELEASE})"
     add_common(add, "--release", more, brief, action="append", default=[])
@@ -105,8 +112,9 @@ def add_compare(compare: argparse.ArgumentParser) -> None:
 def _add_how(compare: argparse.ArgumentParser) -> None:
     """Add the options for workloads, time and results of a comparison."""
     add = compare.add_argument_group("workloads, time and results").add_argument
-    add_workload(add, " and ".join(DEFAULT_WORKLOADS), action="append", default=[])
+    add_workload(add, " and ".join(DEFAULT_WORKLOADS), ": the first 2", action="append", default=[])
     add_data(add)
+    add_capacity(add)
     add(
         "--seconds",
         default=SECONDS,
@@ -186,10 +194,10 @@ def _compare(arguments: argparse.Namespace) -> int:
             return _print_options(by_option.OptionComparison(found, pool, **how).answers(workloads), names, results)
         variants = [pool.resolution.resolve(spec) for spec in specs]
         _print(_overridden(pool.resolution, arguments))
-        comparison = Comparison(variants, pool, **how)
+        comparison, objective = Comparison(variants, pool, **how), objective_of(arguments, workloads)
         usual = [pool.resolution.defaults(one) for one in checked]
         raced = comparison.races(workloads) if len(specs) > 2 else []
-        compared = [] if raced else comparison.workloads(workloads, explains=arguments.why)
+        compared = [] if raced else comparison.workloads(workloads, objective, explains=arguments.why)
     if raced:
         _print(racing.differences(names, checked, usual), racing.tables(raced), filter(None, [place.line]))
         _print(results.finish(raced), [racing.sentence(raced)])

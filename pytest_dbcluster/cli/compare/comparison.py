@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 from pytest_dbcluster.claims import kinds
 from pytest_dbcluster.claims.claim import Claim, Outcome
@@ -49,9 +50,11 @@ from pytest_dbcluster.reporting.tables import closing, no_worse
 from pytest_dbcluster.reporting.tables.no_worse import MARGIN, WIDEST, ComparedWorkload, Result, test_of
 from pytest_dbcluster.reporting.unwritten import Unwritten
 from pytest_dbcluster.rounds import metrics
+from pytest_dbcluster.rounds.capacity.objective import Objective
 from pytest_dbcluster.rounds.open_loop import ArrivalRate
 from pytest_dbcluster.system.tracing import recorder, time_spent
 from pytest_dbcluster.system.tracing.recorder import span
+from pytest_dbcluster.testbed.capacity.capacity_testbed import CapacityTestbed
 from pytest_dbcluster.testbed.comparability import with_seconds
 from pytest_dbcluster.testbed.pool import Pool
 from pytest_dbcluster.testbed.testbed import Testbed
@@ -241,6 +244,7 @@ class Comparison:
         kept: ComparisonResults,
     ) -> None:
         self._kept = kept
+        self._objective: Objective | None = None
         self._held = ""  # the process that has the machine for so long that we measure nothing more
         self._variants = variants
         self._pool = pool
@@ -252,12 +256,15 @@ class Comparison:
         self.evidence = Evidence()  # evidence of the first workload with any
         self._explains = False
 
-    def workloads(self, workloads: Sequence[Workload], *, explains: bool = False) -> list[ComparedWorkload]:
+    def workloads(
+        self, workloads: Sequence[Workload], objective: Objective | None = None, *, explains: bool = False
+    ) -> list[ComparedWorkload]:
         """Measure the workloads one after the other; each gets an equal share of the remaining time.
 
-        explains: whether extra rounds show what differs on the servers (``--why``).
+        objective: compare capacities at it, in place of throughput and p95. explains: whether extra rounds show what
+        differs on the servers (``--why``).
         """
-        self._count, self._explains = len(workloads), explains
+        self._count, self._objective, self._explains = len(workloads), objective, explains
         return [self._compare_one(workload, len(workloads) - number) for number, workload in enumerate(workloads)]
 
     def races(self, workloads: Sequence[Workload]) -> list[RacedWorkload]:
@@ -283,15 +290,14 @@ class Comparison:
 
     def _compare_one(self, workload: Workload, left: int) -> ComparedWorkload:
         """Measure one of the ``left`` remaining workloads. After an error, earlier answers stay."""
-        name, test, now = str(workload), test_of(workload), self._pool.turns.clock()
+        name, now = self._objective.name_of(workload) if self._objective else str(workload), self._pool.turns.clock()
+        test, two_answers = test_of(name), isinstance(workload, OpenLoop) and not self._objective
         if self._held:
             return ComparedWorkload(name, None, reason=self._held)
         end = now + max(0.0, self._end - now) / left
         closed: Measurement | None = None
         try:
-            closed = self._measurement(
-                workload, test, (end - now) * (CLOSED_SHARE if isinstance(workload, OpenLoop) else 1.0)
-            )
+            closed = self._measurement(workload, test, (end - now) * (CLOSED_SHARE if two_answers else 1.0))
             self._note(closed)
             throughput = _no_slower(closed, None)
             closer = series_of(closed)[CANDIDATE].against(series_of(closed)[BASELINE])
@@ -304,7 +310,7 @@ class Comparison:
             return ComparedWorkload(name, shown, reason=self._why(error))
         measured = no_worse.of_answer(throughput), no_worse.of_answer(closer)
         try:
-            if not isinstance(workload, OpenLoop):
+            if not isinstance(workload, OpenLoop) or not two_answers:
                 return ComparedWorkload(name, *measured, remark=remark)
             p95 = no_worse.of_answer(self._tail(workload, test, closed, end))
             return ComparedWorkload(name, *measured, p95, remark=remark)
@@ -399,16 +405,10 @@ class Comparison:
         """The round source of a workload."""
         # Two alternating instances of each: two servers differ, even with the same options.
         apart = len({variant.cluster_key for variant in self._variants}) > 1
-        return Testbed(
-            workload,
-            self._variants,
-            self._pool,
-            "quick",
-            self._progress,
-            across_durability=True,
-            instances=2 if apart else 1,
-            sampled=True,
-        )
+        given = workload, *([self._objective] if self._objective else []), self._variants, self._pool, "quick"
+        permits: dict[str, Any] = {"seed": self._seed} if self._objective else {"sampled": True}
+        make: Callable[..., Testbed] = CapacityTestbed if self._objective else Testbed
+        return make(*given, self._progress, across_durability=True, instances=2 if apart else 1, **permits)
 
     def _note(self, measurement: Measurement) -> None:
         """Keep the differences of the servers, once. If earlier answers may suffice, this starts no servers."""

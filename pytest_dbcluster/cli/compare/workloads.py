@@ -10,8 +10,10 @@ from collections.abc import Sequence
 from pytest_dbcluster.cli.workload_option import workload_of
 from pytest_dbcluster.clusters.servers.variables import as_number
 from pytest_dbcluster.errors import ConfigError
-from pytest_dbcluster.formatting import Report, memory_bytes, memory_text, whole_mebibytes
+from pytest_dbcluster.formatting import Report, memory_bytes, memory_text, option_seconds, whole_mebibytes
 from pytest_dbcluster.hosts.given import Add, HelpText
+from pytest_dbcluster.rounds.capacity.objective import Objective
+from pytest_dbcluster.testbed.capacity.objective_testbed import check_rate_free
 from pytest_dbcluster.testbed.comparability import BUFFER_POOL
 from pytest_dbcluster.testbed.variants import Variant
 from pytest_dbcluster.workloads.sql import SQLFiles
@@ -51,10 +53,22 @@ def add_data(add: Add) -> None:
     )
 
 
+def add_capacity(add: Add) -> None:
+    """Add the option for an objective, which ``objective_of`` reads."""
+    whole = (
+        "compare the arrival rates at which a latency percentile crosses an objective, such as p95=20ms, in place of"
+    )
+    add(
+        "--capacity",
+        metavar="P=TIME",
+        help=HelpText(f"{whole} throughput and p95", "capacities at an objective, such as p95=20ms"),
+    )
+
+
 def workloads_of(arguments: argparse.Namespace) -> list[Workload]:
     """The workloads of a comparison with their data. Raises ConfigError for the data of a workload that is not there.
 
-    ``--size`` is for sysbench, ``--warehouses`` for tpcc.
+    ``--size`` is for sysbench, ``--warehouses`` for tpcc. Raises what ``objective_of`` raises.
     """
     texts = arguments.workload or DEFAULT_WORKLOADS
     for option, tool in (("size", "sysbench"), ("warehouses", "tpcc")):
@@ -68,6 +82,7 @@ def workloads_of(arguments: argparse.Namespace) -> list[Workload]:
         elif isinstance(workload, TPCC) and arguments.warehouses is not None:
             workload = dataclasses.replace(workload, warehouses=arguments.warehouses)
         made.append(workload)
+    objective_of(arguments, made)
     return made
 
 
@@ -132,6 +147,22 @@ def _size(text: str) -> int:
     if size < LEAST_SIZE:
         raise ConfigError(f"--size {text!r}: it accepts {memory_text(LEAST_SIZE)} or more, such as 512M or 2G")
     return size
+
+
+def objective_of(arguments: argparse.Namespace, workloads: Sequence[Workload]) -> Objective | None:
+    """The objective of ``--capacity``, such as ``p95=20ms``; None without one.
+
+    Raises ConfigError for another text, and for a workload without an open loop.
+    """
+    if arguments.capacity is None:
+        return None
+    if getattr(arguments, "by_option", False) or len(getattr(arguments, "cnf", ())) > 2:
+        raise ConfigError("--capacity compares two files or releases as a whole, without --by-option")
+    percentile, _, time = arguments.capacity.partition("=")
+    objective = Objective.of("--capacity", {percentile: option_seconds(f"--capacity {percentile}=", time, "20ms")})
+    for workload in workloads:
+        check_rate_free(workload)
+    return objective
 
 
 def fitting_line(workloads: Sequence[Workload], variants: Sequence[Variant]) -> str:

@@ -29,6 +29,7 @@ from pytest_dbcluster.rounds.round_length import RoundLength
 from pytest_dbcluster.workloads.sysbench import SysBench
 from pytest_dbcluster.workloads.tpcc import TPCC
 from tests.reporting.resume.test_earlier_tries import FakeRecall
+from tests.support import capacities
 from tests.support.facts import missing
 from tests.support.fakes import FakeSource, noisy
 from tests.support.results import compared_shop
@@ -321,3 +322,26 @@ def test_a_machine_that_stays_busy_ends_the_comparison_with_what_it_has():
     first, second = made.workloads([TPCC(), SysBench("oltp_point_select")])
     assert first.reason == second.reason == "waited 1 s for pid 7"
     assert made.lengths == []
+
+
+def test_an_objective_takes_the_place_of_throughput_and_p95(monkeypatch, tmp_path):
+    """There is one answer, about the capacity at the objective, and it has all of the time."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    asked = []
+    monkeypatch.setattr(
+        comparison, "CapacityTestbed", lambda *given, **__: asked.append(given[:2]) or capacities.source(1000.0, 700.0)
+    )
+    kept = types.SimpleNamespace(
+        recall=lambda *_: NothingKnown(), recorder=lambda _: lambda answer: None, continues=False, records=[]
+    )
+    pool = types.SimpleNamespace(turns=types.SimpleNamespace(clock=time.monotonic))
+    variants = [types.SimpleNamespace(cluster_key=1)]
+    given = {"seconds": 90.0, "seed": 1, "progress": str, "kept": kept}
+    made = Comparison(variants, pool, end=time.monotonic() + 90, **given)
+    (compared,) = made.workloads([SysBench()], capacities.OBJECTIVE)
+
+    assert asked == [(SysBench(), capacities.OBJECTIVE)]
+    assert compared.workload == "sysbench oltp_read_write t16, capacity at a p95 of 20 ms"
+    assert (compared.throughput.metric, compared.p95, compared.result) == ("capacity", None, Result.WORSE)
+    assert no_worse.rows([compared])[0].figures[0].endswith("/s")
+    assert compare.missing_answers([compared], "dbcluster compare") == []

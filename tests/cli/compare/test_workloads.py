@@ -9,6 +9,7 @@ import pytest
 
 from pytest_dbcluster.cli.compare import workloads
 from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.rounds.capacity.objective import Objective
 from pytest_dbcluster.workloads.sql import SQLFiles
 from pytest_dbcluster.workloads.sysbench import SysBench
 from pytest_dbcluster.workloads.tpcc import TPCC
@@ -18,7 +19,9 @@ from tests.workloads.sql.directories import directory
 
 def given(*names, **changes):
     """The options for workloads and their data."""
-    return argparse.Namespace(**{"workload": list(names), "threads": None, "size": None, "warehouses": None, **changes})
+    return argparse.Namespace(
+        **{"workload": list(names), "threads": None, "size": None, "warehouses": None, "capacity": None, **changes}
+    )
 
 
 def scaled(*names, **changes):
@@ -141,3 +144,30 @@ def test_an_option_for_the_data_counts_before_the_buffer_pools():
     assert made == scaled(*names, **options)
     assert [larger[0], larger[2]] == [made[0], made[2]]
     assert larger[1] == TPCC(warehouses=5)
+
+
+def test_an_objective_is_a_percentile_with_a_time():
+    """As other options write times; without the option there is none."""
+    found = [
+        workloads.objective_of(argparse.Namespace(capacity=text), [SysBench()])
+        for text in ("p95=20ms", "p99=.1s", None)
+    ]
+
+    assert found == [Objective("p95", 0.02), Objective("p99", 0.1), None]
+
+
+@pytest.mark.parametrize(
+    ("text", "names", "facts"),
+    [
+        ("p95", ["tpcc"], ("--capacity p95= ''", "such as 20ms")),
+        ("p95=fast", ["tpcc"], ("--capacity p95= 'fast'",)),
+        ("p90=20ms", ["tpcc"], ("unknown percentile 'p90'",)),
+        ("p95=2s", ["tpcc"], ("--capacity: p95=2.0 must be seconds",)),
+        ("p95=20ms", ["tpcc", "mysqlslap:write"], ("mysqlslap write", "has no open loop")),
+    ],
+)
+def test_another_objective_is_refused(text, names, facts):
+    """Before anything starts."""
+    with pytest.raises(ConfigError) as error:
+        scaled(*names, capacity=text)
+    assert missing(str(error.value), *facts) == []
