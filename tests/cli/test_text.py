@@ -21,6 +21,7 @@ UNREACHED = {
     "--db-keep": "compare leaves no servers running",
     "--db-event-budget": "compare has no events",
     "--db-run-budget": "compare has no budget of a run",
+    "--db-max-pairs": "compare checks no number of options against a cap of pairs",
     "--db-seed": "a fixed seed is a remark of a test's message",
     "--db-parity": "compare takes variants of unlike durability",
 }
