@@ -88,7 +88,7 @@ def _round_rate(rate: float) -> float:
 
 
 def beyond_threads(rate: float, threads: int) -> str:
-    """Why so many connections cannot start so many operations a second; empty if they can, or if none are known."""
+    """The refusal of a rate that these connections cannot start; empty if they can, or are unknown."""
     if not threads or rate <= PER_THREAD * threads:
         return ""
     return (

@@ -114,7 +114,7 @@ class CapacityTestbed(ObjectiveTestbed):
             done = self._draw(variant, -1, 0, time.monotonic())
             if not done.void:
                 return self._point(done, rate)
-        raise SeriesVoid(f"the capacity of {self.names[variant]} could not be searched: {done.void}")
+        raise SeriesVoid(f"the capacity of {self.names[variant]} could not be measured: {done.void}")
 
     def _point(self, done: Round, rate: float) -> RatePoint:
         latency = metrics.display_value(done, self.objective.percentile, self.load) / 1e3
