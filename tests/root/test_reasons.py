@@ -74,7 +74,8 @@ def reasons_of_the_code():
 
 # Texts without a reason: parts of a sentence, frames around a reason, a statement for a server.
 FRAMES = re.compile(
-    r"[,;:] |x: x(; nothing was (drawn|started for it)| cannot be decided: x)$|x: the race cannot be decided: x$|x; nothing was started$"
+    r"[,;:] |x: x(; nothing was (drawn|started for it)| cannot be decided: x)$|x; nothing was started$"
+    r"|x: the race cannot be decided: x$|an extra round is void: x$"
     r"|SELECT @@GLOBAL|another run that starts servers$|machines that others use: x$|x % of a round$"
     r"|x, x of x rounds \(x\)$|x were void: x$"
 )
