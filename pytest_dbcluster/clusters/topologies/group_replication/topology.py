@@ -130,10 +130,10 @@ class GroupReplication(Topology):
         joining = [self._prepare(node, nodes) for node in others]
         with span("bootstrap", node=first.name):
             self._wait_for_bootstrap(first)
-        for node, following, start in zip(others, [*joining[1:], None], joining, strict=True):
+        for node, start in zip(others, joining, strict=True):
             with span("join", node=node.name):
                 start.begin()
-                if following is not None:
+                if node is not others[-1]:
                     self._wait_for_member(node, first)
 
     def _refuse_contradictions(self, nodes: Sequence[Node]) -> None:
