@@ -238,7 +238,7 @@ class Testbed(RoundSource):
             yield
             return
         self._begin(0)
-        self._prepare(0, 0)
+        self._prepare(self._racing[0], 0)
         with self._pool.measuring():
             yield
 
