@@ -254,8 +254,9 @@ def guide_lines(records: Sequence[ClaimRecord], tests: Sequence[TestDocument] = 
 def to_explain(records: Sequence[ClaimRecord], option: str) -> list[str]:
     """One line with the option that shows why a claim is refuted; empty if every refuted claim has that already."""
     refuted = [record for record in of_title(DECIDED, records) if states.state(record) == "refuted"]
-    if all(record.servers or not record.verdict.claim.of_kind.is_ratio for record in refuted):
-        return []
+    kinds = ((record, record.verdict.claim.of_kind) for record in refuted)
+    if all(record.servers or not kind.is_ratio or not kind.paired for record, kind in kinds):
+        return []  # claims about options or counters have no extra rounds
     return [f"why a claim is refuted: {option} compares the statements, plans, waits and status of the servers"]
 
 

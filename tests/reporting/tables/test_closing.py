@@ -271,3 +271,5 @@ def test_refuted_claims_name_the_option_that_shows_why():
     (line,) = closing.to_explain([record(), failed(), failed(), explained], "--db-why")
     assert "--db-why" in line
     assert closing.to_explain([record(), undecided(), explained], "--db-why") == []
+    verdict = dataclasses.replace(failed().verdict, claim=kinds.effect_same_as(0.05))
+    assert closing.to_explain([dataclasses.replace(failed(), verdict=verdict)], "--db-why") == []
