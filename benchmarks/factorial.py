@@ -1,5 +1,7 @@
 """How often claims about effects of options are wrong, and how fast they decide: ``claims/factorial``.
 
+Its three modes:
+
     nice -n 19 python benchmarks/factorial.py                    # errors of an option that does nothing
     nice -n 19 python benchmarks/factorial.py --outside          # where nothing is promised
     nice -n 19 python benchmarks/factorial.py --time             # rounds until five options are decided

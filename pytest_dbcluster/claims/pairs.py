@@ -115,10 +115,10 @@ class Pairs:
         return found
 
     def at_worst(self, *, above: bool) -> Pairs:
-        """The pairs as a claim must see them that their ratio is above a bound, or below it.
+        """The pairs in the worst case for the claim that their ratio is above a bound, or below it.
 
-        A censored value is at the end of its range that speaks against this. So a pair that is censored on both sides
-        counts for neither. The statistic is at most that of the true values, since without a centre it rises with each
+        Each censored value takes the end of its range that contradicts the claim. So a pair that is censored on both
+        sides counts for neither variant. The statistic is at most that of the true values, since without a centre it rises with each
         ratio. So the error is at most that of the true values, too.
         """
         if self.censored is None:

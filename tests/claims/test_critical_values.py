@@ -90,7 +90,7 @@ def test_stricter_levels_ask_for_more():
 def test_the_looks_of_a_claim_add_up_to_its_level(level):
     """Each look's chance is exact, so their sum bounds the chance of any of them; little is left over.
 
-    Of two levels more is left over, so that none of their looks is easier than that of a looser level.
+    Two levels leave more over: each of their looks must be at least as strict as that of a looser level.
     """
     row = critical.boundary(level).critical
     assert critical_values.bound(row) <= critical_values.unequal_bound(row)

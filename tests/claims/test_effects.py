@@ -78,7 +78,7 @@ def test_the_headline_has_the_ratio():
 
 
 def test_no_series_has_a_claim_about_an_effect():
-    """They are not about pairs of rounds of two series, and have looks of their own."""
+    """They compare no pairs of two series, and they have other looks."""
     found = [name for name, kind in KINDS.items() if not kind.paired]
 
     assert sorted(found) == ["effect_beats", "effect_differs", "effect_same_as"]

@@ -28,8 +28,10 @@ class Contrast(abc.ABC):
     noise_factor = 1.0
     """How many times as large its error is as that of an effect."""
 
-    estimate: float
-    """The estimate; nan without a comparison."""
+    @property
+    @abc.abstractmethod
+    def estimate(self) -> float:
+        """The estimate; nan without a comparison."""
 
     @abc.abstractmethod
     def interval(self, level: float) -> Interval:
@@ -49,7 +51,7 @@ class MainEffect(Contrast):
     """The numbers of rounds at the second and at the first level in each stratum."""
 
     @property
-    def estimate(self) -> float:  # type: ignore[override]
+    def estimate(self) -> float:
         """The median of the values of b at which two rounds are equal (Hodges-Lehmann)."""
         return statistics.median([value / step for value, step in self.comparisons if step > EQUAL] or [math.nan])
 
@@ -78,7 +80,7 @@ class Interaction(Contrast):
     noise_factor = 2.0
 
     @property
-    def estimate(self) -> float:  # type: ignore[override]
+    def estimate(self) -> float:
         """The difference of both effects."""
         return self.second.estimate - self.first.estimate
 

@@ -10,7 +10,7 @@ then a method of every series. No other code compares the name of a kind; a test
 - ``lower``: less of a counter.
 - ``ordered``: several variants, each faster than the one before.
 - ``fades``: a loss is smaller for one pair of variants than for another.
-- ``race``: one of several variants is best; ``claims.race`` has it.
+- ``race``: one of several variants is best; ``claims.race`` has the statistics.
 - ``meets``: one variant keeps an objective for its latency.
 - ``differs``: a comparison without a claim.
 - ``effects``: the effect of an option; ``claims.factorial`` has the statistics.
@@ -26,8 +26,8 @@ from pytest_dbcluster.claims.kinds.guards import no_slower_than, same_as
 from pytest_dbcluster.claims.kinds.lower import lower
 from pytest_dbcluster.claims.kinds.meets import meets
 from pytest_dbcluster.claims.kinds.ordered import ordered
+from pytest_dbcluster.claims.kinds.race import race
 from pytest_dbcluster.claims.kinds.scales import scales
-from pytest_dbcluster.claims.race.kind import race
 
 __all__ = [
     "beats",

@@ -58,8 +58,8 @@ class CapacityCurve:
     def value(self) -> float:
         """The arrival rate at which the percentile crosses the objective, in operations a second.
 
-        It is interpolated between two rates, on logarithmic scales. It is the highest or the lowest rate if the
-        percentile crosses the objective at none of them.
+        It is interpolated between two rates, on logarithmic scales. For a censored round it is the highest or the
+        lowest rate.
         """
         return self._crossing[0]
 

@@ -134,7 +134,7 @@ def steps(
 
 
 def _own_last(options: Levels, found: Sequence[Changes]) -> list[Changes]:
-    """The steps without variables that are other options with a first level of their own."""
+    """The steps, each without the variables that are options themselves, except its own."""
     return [
         {name: value for name, value in step.items() if name == option or name not in options}
         for option, step in zip(options, found, strict=True)

@@ -79,7 +79,7 @@ class WhyTestbed(Testbed):
 
     @functools.cached_property
     def _all_instances(self) -> list[Variant]:
-        """The variants, and those of the other testbed, so that the pool ends none of its clusters."""
+        """Also the variants of the other testbed, so that the pool keeps their clusters."""
         return [*self.variants, *self._of._all_instances]
 
     def observe(self, variant: int, block: int) -> ObservedRound:

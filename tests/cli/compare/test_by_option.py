@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import dataclasses
 import types
 
@@ -119,3 +120,15 @@ def test_only_options_with_another_effect_are_compared():
     assert list(found.variants) == [{}, {"innodb_io_capacity": "400"}]
     with pytest.raises(ConfigError, match="no option differs in effect"):
         by_option.differing(resolution, ClusterSpec("standalone"), checked[:1] * 2)
+
+
+@pytest.mark.parametrize("name", ["resume", "equal", "why"])
+def test_what_single_options_do_not_take_is_refused(name):
+    """Before anything starts, by the name of the other option."""
+    given = {"by_option": True, "cnf": ["a.cnf", "b.cnf"], "release": [], "resume": False, "equal": False, "why": False}
+
+    by_option.check(argparse.Namespace(**given))
+    with pytest.raises(ConfigError, match=f"--by-option does not take --{name}"):
+        by_option.check(argparse.Namespace(**{**given, name: True}))
+    with pytest.raises(ConfigError, match=r"two my\.cnf files on one release"):
+        by_option.check(argparse.Namespace(**{**given, "cnf": ["a.cnf"]}))

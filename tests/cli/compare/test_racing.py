@@ -14,6 +14,7 @@ from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.measuring.race import running
 from pytest_dbcluster.reporting.tables.no_worse import Result
 from tests.support.command import SHORT_COMPARISON, alone, dbcluster
+from tests.support.facts import missing
 from tests.support.fakes import FakeSource, noisy
 from tests.support.measurements import measurement
 
@@ -158,3 +159,11 @@ def test_two_of_three_files_that_say_the_same_are_refused_before_a_server_starts
 
     assert done.returncode == 2
     assert "give the servers the same options, so no server was started" in " ".join(done.stderr.split())
+
+
+def test_why_compares_two_files_only(tmp_path, called):
+    """With three files it is refused before anything starts, with what to do."""
+    done = called("compare", *(f"--cnf={tmp_path / name}.cnf" for name in "abc"), "--why")
+
+    assert done.returncode == 2
+    assert missing(done.stderr, "--why", "two --cnf files") == []
