@@ -118,8 +118,8 @@ class Pairs:
         """The pairs in the worst case for the claim that their ratio is above a bound, or below it.
 
         Each censored value takes the end of its range that contradicts the claim. So a pair that is censored on both
-        sides counts for neither variant. The statistic is at most that of the true values, since without a centre it rises with each
-        ratio. So the error is at most that of the true values, too.
+        sides counts for neither variant. Without a centre the statistic rises with each ratio. So it is at most that of
+        the true values, and so is the error.
         """
         if self.censored is None:
             return self
