@@ -4,7 +4,7 @@ SHELL := bash
 .DEFAULT_GOAL := help
 # Each of the processes that a check starts would compile the package again.
 unexport PYTHONDONTWRITEBYTECODE
-.PHONY: help setup images servers bench test guests remote chaos suites drbd published benchmarks report pictures docs lint clean
+.PHONY: help setup images servers tools bench test thorough guests remote chaos suites drbd published benchmarks report pictures docs lint clean
 
 BIN := .venv/bin
 ARGS ?=
@@ -44,7 +44,7 @@ bench: setup ## set up, fetch the server, and run the main claims: pytest suites
 	@$(BIN)/dbcluster fetch $(MAIN_RELEASE) haproxy
 	$(BIN)/pytest suites/galera -k flush $(ARGS)
 
-test: setup ## set up, fetch servers and tools, build images, and run the plugin's own tests and some claims of suites
+tools: setup ## set up, fetch servers and tools, build images: what the tests need
 	@$(BIN)/dbcluster fetch $(MAIN_RELEASE) $(OTHER_RELEASES) sysbench haproxy pt-online-schema-change
 # Without an engine container tests are skipped, and the last lines give the reason. With an engine, CI requires the images.
 	@if scripts/engine.sh 2>&1 | tee $(UNTESTED); then \
@@ -57,6 +57,8 @@ test: setup ## set up, fetch servers and tools, build images, and run the plugin
 	@scripts/browser.sh || true
 # Without Allure the tests of its page are skipped, each with the reason.
 	@$(BIN)/dbcluster fetch allure || true
+
+test: tools ## set up, fetch servers and tools, build images, and run the plugin's own tests and some claims of suites
 # Tests of servers wait more than they compute: four workers keep two cores busy.
 	DBCLUSTER_PICTURES=$(RESULTS)/pictures $(PYTEST) tests -n 4 --dist loadfile --ignore $(TUTORIAL)
 # Its reader has the machine alone: beside other tests its claims about speed may stay without an answer.
@@ -66,6 +68,10 @@ test: setup ## set up, fetch servers and tools, build images, and run the plugin
 	@[[ -e $(UNTESTED) ]] || (set -x; $(BIN)/pytest suites/galera -k "flush and write" --db-provisioner container \
 		--db-budget 15 --db-results $(RESULTS)/containers $(ARGS))
 	$(BIN)/pytest $(FLAGSHIPS) --db-budget 12 --db-results $(RESULTS)/flagships $(ARGS)
+	@scripts/untested.sh $(UNTESTED)
+
+thorough: tools ## run the tests of further vendors, topologies and provisioners, and those in a longer form
+	$(PYTEST) tests -m thorough -n 4 --dist loadfile
 	@scripts/untested.sh $(UNTESTED)
 
 guests: setup ## fetch the kernel of guests, and run the tests and a claim in virtual machines that take minutes
