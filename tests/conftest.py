@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import gc
 import os
@@ -27,6 +28,7 @@ from pytest_dbcluster.clusters.servers.connection import Endpoint
 from pytest_dbcluster.clusters.topology import topology
 from pytest_dbcluster.hosts import local_host, runs
 from pytest_dbcluster.hosts.local_host import LocalHost
+from pytest_dbcluster.hosts.provisioner import Provisioner
 from pytest_dbcluster.hosts.provisioners.container.provisioner import ContainerProvisioner
 from pytest_dbcluster.hosts.provisioners.local import LocalProvisioner
 from pytest_dbcluster.hosts.provisioners.ssh.provisioner import SshProvisioner
@@ -51,6 +53,7 @@ hypothesis.settings.register_profile("untimed", deadline=None)
 hypothesis.settings.load_profile("untimed")
 
 TESTS = Path(__file__).parent
+MAIN_RELEASE = "mariadb:10.11"
 # A directory with a module that Python imports when a process begins.
 PROCESSES = TESTS / "support" / "processes"
 
@@ -226,7 +229,7 @@ def sparse_copies() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def mariadb() -> Release:
     """The release that tests of real servers run on."""
-    return find.find("mariadb:10.11")
+    return find.find(MAIN_RELEASE)
 
 
 @pytest.fixture(scope="session")
@@ -243,19 +246,38 @@ def provisioner() -> Iterator[LocalProvisioner]:
     local.close()
 
 
-@pytest.fixture(scope="session")
-def bring(mariadb: Release, provisioner: LocalProvisioner) -> Iterator[Bring]:
-    """``bring("galera", 3, wsrep_slave_threads="4")``: the caller's own cluster, closed at the latest at the end."""
+@contextlib.contextmanager
+def bringing(provisioner: Provisioner, find_release: Callable[[Any], Release]) -> Iterator[Bring]:
+    """``bring("galera", 3, release, wsrep_slave_threads="4")`` on a provisioner; the clusters are closed at the end."""
     made: list[Cluster] = []
 
-    def bring(topology: str, nodes: int = 1, release: Release = mariadb, /, **options: str) -> Cluster:
-        made.append(bring_up(ClusterSpec(topology, nodes=nodes), release, provisioner, options=options))
+    def bring(topology: str, nodes: int = 1, release: Any = MAIN_RELEASE, /, **options: str) -> Cluster:
+        made.append(bring_up(ClusterSpec(topology, nodes=nodes), find_release(release), provisioner, options=options))
         return made[-1]
 
     yield bring
     for cluster in made:
         cluster.close()
         provisioner.give_back(cluster.hosts)
+
+
+def found(release: str | Release) -> Release:
+    """A release, or the one of this name."""
+    return find.find(release) if isinstance(release, str) else release
+
+
+@pytest.fixture(scope="session")
+def bring_shared(provisioner: LocalProvisioner) -> Iterator[Bring]:
+    """As ``bring``; the clusters live as long as the session. Each idle server of MySQL takes a hundredth of a core."""
+    with bringing(provisioner, found) as bring:
+        yield bring
+
+
+@pytest.fixture(scope="module")
+def bring(provisioner: LocalProvisioner) -> Iterator[Bring]:
+    """``bring("galera", 3, wsrep_slave_threads="4")``: a cluster that is closed with its module at the latest."""
+    with bringing(provisioner, found) as bring:
+        yield bring
 
 
 @pytest.fixture(scope="session")
@@ -280,20 +302,11 @@ def imaged(containers: ContainerProvisioner) -> Callable[[str], Release]:
     return imaged
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def contain(containers: ContainerProvisioner, imaged: Callable[[str], Release]) -> Iterator[Bring]:
     """``contain("galera", 3, "mariadb:10.11")``: as ``bring``, in containers."""
-    made: list[Cluster] = []
-
-    def contain(topology: str, nodes: int, release: str, /, **options: str) -> Cluster:
-        spec = ClusterSpec(topology, nodes=nodes)
-        made.append(bring_up(spec, imaged(release), containers, options=options))
-        return made[-1]
-
-    yield contain
-    for cluster in made:
-        cluster.close()
-        containers.give_back(cluster.hosts)
+    with bringing(containers, imaged) as contain:
+        yield contain
 
 
 @pytest.fixture(scope="session")
@@ -308,17 +321,9 @@ def guests() -> Iterator[GuestProvisioner]:
 
 @pytest.fixture(scope="session")
 def guest(guests: GuestProvisioner) -> Iterator[Bring]:
-    """``guest("galera", 3, "mariadb:10.11")``: as ``bring``, in guests."""
-    made: list[Cluster] = []
-
-    def guest(topology: str, nodes: int, release: str, /, **options: str) -> Cluster:
-        made.append(bring_up(ClusterSpec(topology, nodes=nodes), find.find(release), guests, options=options))
-        return made[-1]
-
-    yield guest
-    for cluster in made:
-        cluster.close()
-        guests.give_back(cluster.hosts)
+    """``guest("galera", 3, "mariadb:10.11")``: as ``bring``, in guests, until the session ends."""
+    with bringing(guests, found) as guest:
+        yield guest
 
 
 @pytest.fixture(scope="session")
@@ -340,17 +345,9 @@ def machines(elsewhere: StandIns) -> Iterator[SshProvisioner]:
 
 @pytest.fixture(scope="session")
 def remote(machines: SshProvisioner) -> Iterator[Bring]:
-    """``remote("galera", 3, "mariadb:10.11")``: as ``bring``, on machines that ssh reaches."""
-    made: list[Cluster] = []
-
-    def remote(topology: str, nodes: int, release: str, /, **options: str) -> Cluster:
-        made.append(bring_up(ClusterSpec(topology, nodes=nodes), find.find(release), machines, options=options))
-        return made[-1]
-
-    yield remote
-    for cluster in made:
-        cluster.close()
-        machines.give_back(cluster.hosts)
+    """``remote("galera", 3, "mariadb:10.11")``: as ``bring``, on machines that ssh reaches, until the session ends."""
+    with bringing(machines, found) as remote:
+        yield remote
 
 
 @pytest.fixture
@@ -368,15 +365,15 @@ def briefly(bring: Bring) -> Iterator[Bring]:
 
 
 @pytest.fixture(scope="session")
-def standalone(bring: Bring) -> Cluster:
+def standalone(bring_shared: Bring) -> Cluster:
     """One server that tests share; they leave it as they found it."""
-    return bring("standalone")
+    return bring_shared("standalone")
 
 
 @pytest.fixture(scope="session")
-def galera2(bring: Bring) -> Cluster:
+def galera2(bring_shared: Bring) -> Cluster:
     """Two Galera nodes that tests share; they leave them as they found them."""
-    return bring("galera", 2)
+    return bring_shared("galera", 2)
 
 
 @pytest.fixture

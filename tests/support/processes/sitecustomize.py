@@ -14,6 +14,7 @@ import gc
 import marshal
 import os
 import sys
+from _blake2 import blake2b  # of the interpreter; hashlib loads OpenSSL
 
 FILE = f"{os.path.dirname(__file__)}/__pycache__/dataclasses.{sys.implementation.cache_tag}"  # noqa: PTH120
 MOST = 6000  # texts, from which on those of old classes are too many
@@ -30,9 +31,10 @@ class Compiled:
 
     def run(self, text, *scopes):
         """Run a text in these scopes."""
-        if text not in self.code:
-            self.code[text], self.new = compile(text, "<string>", "exec"), True
-        exec(self.code[text], *scopes)
+        name = blake2b(text.encode(), digest_size=16).digest()
+        if name not in self.code:  # as bytes: a process reads the code of all classes, and runs that of a few
+            self.code[name], self.new = marshal.dumps(compile(text, "<string>", "exec")), True
+        exec(marshal.loads(self.code[name]), *scopes)
 
     def keep(self):
         """Write the code for later processes; several of them may do so at once."""
