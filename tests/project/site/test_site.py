@@ -31,7 +31,7 @@ DOCS = ROOT / "docs"
 PAGES = sorted(path for path in DOCS.rglob("*.md") if not {"_build", "generated"} & set(path.parts))
 DIRECTIVE = re.compile(r"^(`{3,})\{([a-z]+)\} ([^\n]+)\n(.*?)^\1$", re.MULTILINE | re.DOTALL)
 FENCE = re.compile(r"^(`{3,}|:{3,})([^\n]*)\n(.*?)^\1$", re.MULTILINE | re.DOTALL)
-WORDS = 25  # of a sentence
+WORDS = 20  # of a sentence
 # Pages that only include a file of the root.
 INCLUDING = {"changelog.md", "contributing.md", "security.md"}
 NO_NETWORK = dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"), "http://127.0.0.1:9")
