@@ -19,10 +19,10 @@ UNTESTED := .venv/untested.txt
 # With the name of a report, tests that fail run again alone: see tests/support/unsteady.py. Only .ci/run asks for it.
 TUTORIAL = tests/whole/test_tutorial.py
 PYTEST = $(BIN)/$(if $(DBCLUSTER_UNSTABLE),python -m tests.support.unsteady $(DBCLUSTER_UNSTABLE),pytest)
-# One claim of other suites; make suites runs all claims. tests/whole/test_release_curve.py runs the claim of suites/versions.
+# Claims of other suites: one of them for each check, the others for the thorough one; make suites runs all claims.
+FLAGSHIP := "suites/galera/test_conflicts.py::test_one_writer_aborts_less[tpcc]"
 FLAGSHIPS := "suites/innodb_cluster/test_router.py::test_direct_reads_beat_the_router[key]" \
-	"suites/replication/test_semisync.py::test_async_beats_semisync[mariadb:10.11-write]" \
-	"suites/galera/test_conflicts.py::test_one_writer_aborts_less[tpcc]"
+	"suites/replication/test_semisync.py::test_async_beats_semisync[mariadb:10.11-write]"
 # Without the scripts that take longer (noise, calibration of the table): see benchmarks/README.md.
 SPEED = $(addprefix benchmarks/,bring_up.py round_cost.py plugin_cpu.py collection.py start_up.py time_to_verdict.py first_verdict.py quick_paper.py \
 	tpcc_client.py tpcc_load.py tpcc_bring_up.py ledger_cost.py parallel.py container.py guests.py)
@@ -63,15 +63,16 @@ test: tools ## set up, fetch servers and tools, build images, and run the plugin
 	DBCLUSTER_PICTURES=$(RESULTS)/pictures $(PYTEST) tests -n 4 --dist loadfile --ignore $(TUTORIAL)
 # Its reader has the machine alone: beside other tests its claims about speed may stay without an answer.
 	$(PYTEST) $(TUTORIAL)
-# One claim about flushing on processes, another one in containers; make bench asks all.
-	$(BIN)/pytest suites/galera -k "flush and update" $(ARGS)
-	@[[ -e $(UNTESTED) ]] || (set -x; $(BIN)/pytest suites/galera -k "flush and write" --db-provisioner container \
-		--db-budget 15 --db-results $(RESULTS)/containers $(ARGS))
-	$(BIN)/pytest $(FLAGSHIPS) --db-budget 12 --db-results $(RESULTS)/flagships $(ARGS)
+# A claim about flushing in containers, or on processes without an engine; make bench asks all of them on processes.
+	@engine=$$([[ -e $(UNTESTED) ]] || echo "--db-provisioner container"); set -x; \
+		$(BIN)/pytest suites/galera -k "flush and write" $$engine --db-budget 15 $(ARGS)
+	$(BIN)/pytest $(FLAGSHIP) --db-budget 12 --db-results $(RESULTS)/flagships $(ARGS)
 	@scripts/untested.sh $(UNTESTED)
 
 thorough: tools ## run the tests of further vendors, topologies and provisioners, and those in a longer form
-	$(PYTEST) tests -m thorough -n 4 --dist loadfile
+	$(PYTEST) tests -m "thorough and not guests and not remote and not chaos" -n 4 --dist loadfile
+	$(BIN)/pytest suites/galera -k "flush and update" $(ARGS)
+	$(BIN)/pytest $(FLAGSHIPS) --db-budget 12 --db-results $(RESULTS)/flagships $(ARGS)
 	@scripts/untested.sh $(UNTESTED)
 
 guests: setup ## fetch the kernel of guests, and run the tests and a claim in virtual machines that take minutes
