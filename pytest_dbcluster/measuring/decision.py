@@ -5,9 +5,10 @@ from __future__ import annotations
 import dataclasses
 import functools
 import statistics
+from collections.abc import Mapping, Sequence
 
 from pytest_dbcluster.claims import estimators, intervals, verdict, wording
-from pytest_dbcluster.claims.claim import Verdict
+from pytest_dbcluster.claims.claim import Claim, Verdict
 from pytest_dbcluster.claims.cluster_difference import ClusterDifference
 from pytest_dbcluster.claims.factorial import contrasts, judging
 from pytest_dbcluster.errors import ConfigError, Inconclusive, LockHeld
@@ -18,6 +19,7 @@ from pytest_dbcluster.measuring.drawing.block_runner import LiveClaim
 from pytest_dbcluster.measuring.measurement import Measurement
 from pytest_dbcluster.measuring.question import Question
 from pytest_dbcluster.rounds import busy_machine, counters, load_generator, metrics, open_loop
+from pytest_dbcluster.rounds.round import Round
 
 SHARED_STEP = ", except between variants that share their clusters"
 NOT_LEARNED = "how far equal clusters differ is not learned from these rounds, because the machine was busy"
@@ -204,10 +206,27 @@ def _answer(question: Question, decided: Verdict, measurement: Measurement) -> A
     drawn = {name: series[:pairs] for name, series in zip(source.names, measurement.rounds, strict=True)}
     evidence = source.evidence(question)
     taken = round_trips.estimate(drawn, evidence.rtts, source.load)
+    answer = answer_of(measurement, claim, decided, variants, metric)
+    closing = closing_lines(measurement, metric, pairs, rounds)
+    return dataclasses.replace(
+        answer,
+        asserted=question.asserted,
+        notes=[*lines, *([str(taken)] if taken else []), *evidence.notes, *closing],
+        evidence=evidence,
+        carry_over=carried,
+        round_trips=taken,
+    )
+
+
+def answer_of(
+    measurement: Measurement, claim: Claim, decided: Verdict, variants: Sequence[Compared], metric: str
+) -> Answer:
+    """An answer with what it has from its measurement, without its notes and evidence."""
+    source = measurement.source
     return Answer(
         claim,
         decided,
-        variants,
+        tuple(variants),
         metric,
         usual=source.metric,
         load=source.load,
@@ -215,27 +234,27 @@ def _answer(question: Question, decided: Verdict, measurement: Measurement) -> A
         content=source.content,
         instances=measurement.drawing.instances,
         arrival_rate=source.arrival_rate,
-        asserted=question.asserted,
-        notes=[*lines, *([str(taken)] if taken else []), *evidence.notes, *_notes(question, measurement, pairs)],
-        evidence=evidence,
-        void=measurement.drawing.blocks.void_within(pairs),
-        carry_over=carried,
-        round_trips=taken,
+        void=measurement.drawing.blocks.void_within(decided.pairs),
     )
 
 
-def _notes(question: Question, measurement: Measurement, pairs: int) -> list[str]:
-    """The last lines of a message, on the first ``pairs`` rounds of the variants of a question."""
-    rules, source, drawing = measurement.rules, measurement.source, measurement.drawing
+def closing_lines(
+    measurement: Measurement,
+    metric: str,
+    pairs: int,
+    rounds: Mapping[str, Sequence[Round]],
+    drained: Mapping[str, Sequence[Round]] | None = None,
+) -> list[str]:
+    """The last lines of a message. rounds: by the name of a variant. drained: as many rounds of each; None for all."""
+    rules, drawing = measurement.rules, measurement.drawing
     pace, blocks = drawing.pace, drawing.blocks
-    rounds = {source.names[number]: blocks.rounds[number][:pairs] for number in question.variants}
     return [
         *([pace.length.line] if pace.length else []),
         *remarks.repeat_line(pace.repeat),
         *remarks.dropped_line(blocks.dropped),
         *drawing.warm_up.remark,
-        *remarks.drain_line(rounds, question.metric),
-        *remarks.round_lines(rounds, source.arrival_rate),
+        *remarks.drain_line(drained or rounds, metric),
+        *remarks.round_lines(rounds, measurement.source.arrival_rate),
         *remarks.void_line(blocks.void_within(pairs)),
         *remarks.fixed_seed_line(rules.seed if rules.fixed_seed else None),
     ]

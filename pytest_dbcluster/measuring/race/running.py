@@ -182,21 +182,12 @@ class RaceRun:
             *([terms.line(question.claim, self.difference)] if self.difference else []),
             *remarks.carry_over_lines([(variants[0].name, variants[1].name)], [carried]),
         ]
-        return Answer(
-            question.claim,
-            decided,
-            variants,
-            question.metric,
-            usual=source.metric,
-            load=source.load,
-            seed=measurement.rules.seed,
-            content=source.content,
-            instances=measurement.drawing.instances,
-            arrival_rate=source.arrival_rate,
+        answer = decision.answer_of(measurement, question.claim, decided, variants, question.metric)
+        return dataclasses.replace(
+            answer,
             difference=self.difference,
             notes=[*lines, *evidence.notes, *self._notes(variants)],
             evidence=evidence,
-            void=measurement.drawing.blocks.void_within(measurement.pairs),
             carry_over=(carried,),
             standings=tuple(self._standing(number, order[0], wins=won) for number in order),
             tries=measurement.claims.try_number(question),
@@ -220,19 +211,11 @@ class RaceRun:
 
     def _notes(self, variants: Sequence[Compared]) -> list[str]:
         """The last lines of the message."""
-        measurement, drawing = self.measurement, self.measurement.drawing
-        rules, blocks = measurement.rules, drawing.blocks
+        measurement, metric = self.measurement, self.question.metric
         rounds = {variant.name: variant.rounds for variant in variants}
         shared = len(self.pairs_of(variants[0].number, variants[1].number))
         contrast = {variant.name: variant.rounds[:shared] for variant in variants[:2]}
         return [
-            *([drawing.pace.length.line] if drawing.pace.length else []),
-            *remarks.repeat_line(drawing.pace.repeat),
-            *remarks.dropped_line(blocks.dropped),
-            *drawing.warm_up.remark,
-            *remarks.drain_line(contrast, self.question.metric),
-            *remarks.round_lines(rounds, measurement.source.arrival_rate),
-            *remarks.void_line(blocks.void_within(measurement.pairs)),
-            *remarks.fixed_seed_line(rules.seed if rules.fixed_seed else None),
-            *remarks.try_line(measurement.claims.try_number(self.question), rules.alpha),
+            *decision.closing_lines(measurement, metric, measurement.pairs, rounds, contrast),
+            *remarks.try_line(measurement.claims.try_number(self.question), measurement.rules.alpha),
         ]
