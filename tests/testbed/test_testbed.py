@@ -116,25 +116,25 @@ def test_blocks_go_to_the_instances_in_turn(pool):
     made.check()
 
 
-def test_clusters_that_take_turns_have_one_instance(pool):
+def test_clusters_that_take_turns_have_one_instance(shared):
     """Each turn starts afresh, so there are no two to use in turn."""
-    made = source(pool, WRITE, ONE, OTHER, instances=2)
+    made = source(shared, WRITE, ONE, OTHER, instances=2)
     made.__dict__["one_at_a_time"] = True
 
     assert made.instances_in_turn() == 1
 
 
-def test_what_differs_in_more_than_options_has_two_instances(pool):
+def test_what_differs_in_more_than_options_has_two_instances(shared):
     """A version could be taken for the place where one server of it lies; settings of one server could not."""
-    assert source(pool, WRITE, ONE, ONE.with_options(lock_wait_timeout=40)).instances == 1
-    assert source(pool, WRITE, ONE, MYSQL, across_durability=True).instances == 2
-    assert source(pool, WRITE, ONE, MYSQL, across_durability=True, instances=1).instances == 1
+    assert source(shared, WRITE, ONE, ONE.with_options(lock_wait_timeout=40)).instances == 1
+    assert source(shared, WRITE, ONE, MYSQL, across_durability=True).instances == 2
+    assert source(shared, WRITE, ONE, MYSQL, across_durability=True, instances=1).instances == 1
 
 
-def test_a_replicas_backlog_is_counted(pool):
+def test_a_replicas_backlog_is_counted(shared):
     """Asynchronous and certified commits, on purpose: the labels of both, and a drain that is waited for."""
     replicas = ClusterSpec("async_replication", nodes=2, release=ReleaseName("mariadb", "10.11"), name="async")
-    made = source(pool, WRITE, replicas, TWO, across_durability=True, instances=1)
+    made = source(shared, WRITE, replicas, TWO, across_durability=True, instances=1)
     done = made.round(0, block=0, position=0)
     made.check()
 
@@ -143,16 +143,16 @@ def test_a_replicas_backlog_is_counted(pool):
     assert differing(made, 1, 0)["log_bin"] == ("ON", "OFF")
 
 
-def test_options_of_the_provider_are_among_the_differences(pool):
+def test_options_of_the_provider_are_among_the_differences(shared):
     """A limit of flow control that was tuned is what tells the two apart; their ports are not."""
     tuned = TWO.with_options(wsrep_provider_options="gcs.fc_limit=1000").named("tuned")
-    made = source(pool, WRITE, TWO, tuned)
+    made = source(shared, WRITE, TWO, tuned)
 
     assert differing(made, 1, 0) == {"gcs.fc_limit": ("16", "1000")}
     assert "variables that differ (galera2 -> tuned): gcs.fc_limit: 16 -> 1000" in evidence(made, 1, 0).notes
 
 
-def test_a_load_has_conditions_of_its_own(pool):
+def test_a_load_has_conditions_of_its_own(shared):
     """One that does not hold makes the series void, and the cluster is not used again."""
 
     class Unbalanced(Failing):
@@ -165,18 +165,19 @@ def test_a_load_has_conditions_of_its_own(pool):
         def __str__(self):
             return "bank"
 
-    made = source(pool, Unbalanced("", None, writes=False), ONE)
+    made = source(shared, Unbalanced("", None, writes=False), ONE)
     made.round(0, block=0, position=0)
 
     with pytest.raises(SeriesVoid) as caught:
         made.check()
-    (cluster,) = pool.clusters
+    cluster = shared.clusters[-1]
     violation = f": {cluster.nodes[0].name}: the books do not balance"
     assert missing(caught.value, "bank on standalone1: ", "check failed", violation) == []
     assert cluster.dirty
+    cluster.dirty = ""  # the load has left nothing there
 
 
-def test_clusters_are_checked_at_the_same_time(pool):
+def test_clusters_are_checked_at_the_same_time(shared):
     """Each of them, also where another one fails: both are dropped here."""
     both = threading.Barrier(2)
 
@@ -188,20 +189,23 @@ def test_clusters_are_checked_at_the_same_time(pool):
             both.wait(60)
             return ["the books do not balance"]
 
-    made = source(pool, Unbalanced("", None, writes=False), ONE, instances=2)
+    made = source(shared, Unbalanced("", None, writes=False), ONE, instances=2)
     for block in range(2):
         made.round(0, block=block, position=0)
 
     with pytest.raises(SeriesVoid, match="the books do not balance"):
         made.check()
-    assert [bool(cluster.dirty) for cluster in pool.clusters] == [True, True]
+    used = shared.clusters[-2:]
+    assert [bool(cluster.dirty) for cluster in used] == [True, True]
+    for cluster in used:
+        cluster.dirty = ""  # the load has left nothing there
 
 
-def test_a_round_waits_until_the_cluster_is_fit_again(pool, monkeypatch):
+def test_a_round_waits_until_the_cluster_is_fit_again(shared, monkeypatch):
     """What made a round void may still go on; when it never ends the problem is said, and the cluster is dropped."""
-    made = source(pool, WRITE, ONE)
+    made = source(shared, WRITE, ONE)
     made.round(0, block=0, position=0)
-    (cluster,) = pool.clusters
+    cluster = shared.clusters[-1]
     seen = ["semi-sync is off", "semi-sync is off", ""]
     monkeypatch.setattr(cluster, "problems", lambda: [one for one in [seen.pop(0)] if one] if seen else [])
 
@@ -212,6 +216,7 @@ def test_a_round_waits_until_the_cluster_is_fit_again(pool, monkeypatch):
     with pytest.raises(NotReady, match=r"^cluster standalone1 for the next round not ready .*: semi-sync is off$"):
         made.round(0, block=2, position=0)
     assert cluster.dirty
+    cluster.dirty = ""  # it is fit
 
 
 class Slow(Standalone):
@@ -226,7 +231,7 @@ class Slow(Standalone):
         return ["node2 is behind"] if self.behind >= 0 else []
 
 
-def test_a_reset_that_does_not_drain_makes_its_round_void(pool, monkeypatch):
+def test_a_reset_that_does_not_drain_makes_its_round_void(shared, monkeypatch):
     """Its backlog would be charged to the round, so nothing is run; what is drained in time is no part of one."""
     ran = []
 
@@ -238,10 +243,10 @@ def test_a_reset_that_does_not_drain_makes_its_round_void(pool, monkeypatch):
             ran.append(setting.cluster.topology.behind > 0)
             return super().run(setting)
 
-    made = source(pool, Counted("", None), ONE)
+    made = source(shared, Counted("", None), ONE)
     made.check()
-    (cluster,) = pool.clusters
-    cluster.topology = Slow()
+    cluster = shared.clusters[-1]
+    monkeypatch.setattr(cluster, "topology", Slow())
     monkeypatch.setattr("pytest_dbcluster.testbed.round_runner.DRAIN_SECONDS", 0.05)
     voids = []
     for behind in (2, 10**9, 0):
@@ -285,12 +290,12 @@ class Alert(Standalone):
         return "" if int(after["count"]) % 4 else "the primary changed"
 
 
-def test_what_is_logged_in_a_void_round_is_its_own(pool):
+def test_what_is_logged_in_a_void_round_is_its_own(shared, monkeypatch):
     """The line stands with the reason, and neither the next round nor the check holds it against the cluster."""
-    made = source(pool, Stumbles(at=3), ONE)
+    made = source(shared, Stumbles(at=3), ONE)
     made.round(0, block=0, position=0)
-    (cluster,) = pool.clusters
-    cluster.topology = Alert()
+    cluster = shared.clusters[-1]
+    monkeypatch.setattr(cluster, "topology", Alert())
     voids = [made.round(0, block=block, position=0).void for block in (1, 2, 3)]
     made.check()
 
@@ -300,14 +305,15 @@ def test_what_is_logged_in_a_void_round_is_its_own(pool):
     assert missing(void, "1 [ERROR] line", ": node1 logged: 2026-11-21 [ERROR] it stumbled") == []
 
 
-def test_what_is_logged_in_a_round_that_counts_ends_the_series(pool):
+def test_what_is_logged_in_a_round_that_counts_ends_the_series(shared):
     """At the next round at the latest."""
-    made = source(pool, Stumbles(at=1), ONE)
+    made = source(shared, Stumbles(at=1), ONE)
     made.round(0, block=0, position=0)
 
     with pytest.raises(SeriesVoid) as caught:
         made.round(0, block=1, position=0)
     line = ": node1 logged: 2026-11-21 [ERROR] it stumbled"
+    shared.clusters[-1].dirty = ""  # its log is read
     assert missing(caught.value, "cluster standalone1 failed", "before a round", line) == []
 
 
@@ -327,13 +333,13 @@ def test_clusters_take_turns_where_memory_holds_one(pool, monkeypatch):
     assert differing(made, 1, 0)["innodb_buffer_pool_size"] == (str(128 * 2**20), str(64 * 2**20))
 
 
-def test_clusters_run_side_by_side_where_memory_holds_them(pool):
+def test_clusters_run_side_by_side_where_memory_holds_them(shared):
     """Then a turn is one round, and both stay."""
-    made = source(pool, WRITE, ONE, ONE.with_options(innodb_buffer_pool_size="64M").named("own"))
+    made = source(shared, WRITE, ONE, ONE.with_options(innodb_buffer_pool_size="64M").named("own"))
 
     assert made.round(0, block=0, position=0).outcome.operations == 20
     assert made.one_at_a_time is False
-    assert len(pool.clusters) == 2
+    assert [cluster.spec.short_name for cluster in shared.clusters[-2:]] == ["standalone1", "own"]
 
 
 @pytest.mark.parametrize("step", ["prepare", "reset", "run"])
