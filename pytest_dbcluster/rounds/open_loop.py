@@ -137,15 +137,15 @@ def capacities(
     names: Sequence[str],
     orders: Iterator[Sequence[int]],
     draw: Callable[[int, int, int], Round],
-    counted: tuple[int, int] = BLOCKS,
+    counted: tuple[int, int] | None = None,
 ) -> dict[str, float]:
     """Measure the capacity of each variant: the good operations/s that it reaches in three of four closed-loop rounds.
 
     The blocks alternate the variants and do not count for a claim. Up to five blocks warm up, until they stop getting
-    faster. Then 6 to 12 blocks count (``counted``), until the mean speed of each variant is known to 4 %. The result is
-    the lower quartile of the rounds, because the slower variant must always keep a share of it. ``draw`` runs a round;
-    it accepts the 0-based numbers of variant, block and position. Raises SeriesVoid after more than two void rounds, or
-    if a variant did no operation.
+    faster. Then ``counted`` blocks count, by default 6 to 12, until the mean speed of each variant is known to 4 %. The
+    result is the lower quartile of the rounds, because the slower variant must always keep a share of it. ``draw`` runs
+    a round; it accepts the 0-based numbers of variant, block and position. Raises SeriesVoid after more than two void
+    rounds, or if a variant did no operation.
     """
     blocks = _closed_loop_blocks(names, orders, draw)
     means = [_mean_log(next(blocks))]
@@ -153,8 +153,9 @@ def capacities(
         means.append(_mean_log(next(blocks)))
         if means[-1] < means[-2] + STEADY:
             break
-    drawn = list(itertools.islice(blocks, counted[0]))
-    while len(drawn) < counted[1] and not all(_is_precise([block[name] for block in drawn]) for name in names):
+    least, most = counted or BLOCKS
+    drawn = list(itertools.islice(blocks, least))
+    while len(drawn) < most and not all(_is_precise([block[name] for block in drawn]) for name in names):
         drawn.append(next(blocks))
     return {name: _lower_quartile([block[name] for block in drawn]) for name in names}
 
