@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import re
 import shutil
@@ -22,11 +23,15 @@ ROUTER, TOOLS = "mysql-router-community", "mysql-tools"
 TITLE = "MySQL's repository mysql-8.4-lts"
 
 
+@pytest.fixture(scope="module")
+def gpg():
+    """The program that signs."""
+    return shutil.which("gpg") or pytest.skip("no gpg to sign with")
+
+
 @pytest.fixture
-def keys(tmp_path):
+def keys(tmp_path, gpg):
     """``keys(name)``: a signing key; all agents of gpg are gone afterwards."""
-    if not shutil.which("gpg"):
-        pytest.skip("no gpg to sign with")
     made = []
 
     def key(name, **how):
@@ -38,25 +43,40 @@ def keys(tmp_path):
         one.end()
 
 
-@pytest.fixture
-def vendor(tmp_path, keys):
-    """A repository of MySQL with two patch releases, not published."""
-    made = VendorRepository(tmp_path / "mysql", keys("vendor"))
+@pytest.fixture(scope="module")
+def originals(tmp_path_factory, gpg):
+    """A vendor's repository and a distribution, each built once; tests get copies."""
+    place = tmp_path_factory.mktemp("originals")
+    vendor, debian = VendorRepository(place / "mysql", SigningKey(place / "key")), Archive(place / "debian", "bookworm")
     for version in ("8.4.6-1debian12", "8.4.8-1debian12"):
-        made.add("mysql-common", version)
-        made.add(SERVER, version, f"library (>= 2), mysql-common (= {version}), perl")
-        made.add(CLIENT, version, f"mysql-common (= {version})")
+        vendor.add("mysql-common", version)
+        vendor.add(SERVER, version, f"library (>= 2), mysql-common (= {version}), perl")
+        vendor.add(CLIENT, version, f"mysql-common (= {version})")
+    debian.add("library", "2.0")
+    debian.add("mysql-common", "9.9.9")
+    debian.publish()
+    yield vendor, debian
+    vendor.key.end()
+
+
+def copied(original, directory):
+    """The same repository in a directory of the test's own."""
+    made = copy.deepcopy(original)
+    made.directory, made.pool = directory, directory / "pool"
+    shutil.copytree(original.directory, directory)
     return made
 
 
 @pytest.fixture
-def debian(tmp_path):
+def vendor(tmp_path, originals):
+    """A repository of MySQL with two patch releases, not published."""
+    return copied(originals[0], tmp_path / "mysql")
+
+
+@pytest.fixture
+def debian(tmp_path, originals):
     """The distribution, with a library and with another mysql-common."""
-    made = Archive(tmp_path / "debian", "bookworm")
-    made.add("library", "2.0")
-    made.add("mysql-common", "9.9.9")
-    made.publish()
-    return made
+    return copied(originals[1], tmp_path / "debian" / "mirror")
 
 
 def offer_of(repository, version="8.4"):
