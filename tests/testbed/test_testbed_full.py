@@ -22,9 +22,9 @@ SLAP = MySQLSlap("write", concurrency=50, queries=200, rows=100)
 FULL = ONE.with_options(max_connections=10).named("full")
 
 
-def test_a_claim_about_a_full_server_ends_with_the_reason(pool):
+def test_a_claim_about_a_full_server_ends_with_the_reason(shared):
     """The tool tries again and says nothing, so its rounds would be slow without a word."""
-    first, full = series_of(Measurement(source(pool, SLAP, ONE, FULL), Rules(seed=1)))
+    first, full = series_of(Measurement(source(shared, SLAP, ONE, FULL), Rules(seed=1)))
 
     with pytest.raises(SeriesVoid) as caught:
         first.beats(full)
@@ -35,15 +35,15 @@ def test_a_claim_about_a_full_server_ends_with_the_reason(pool):
 
 
 @pytest.mark.parametrize("options", [{"max_connections": 25}, {"max_user_connections": 10}], ids=str)
-def test_a_round_in_which_part_of_the_clients_was_turned_away_is_void(pool, options):
+def test_a_round_in_which_part_of_the_clients_was_turned_away_is_void(shared, options):
     """Also where a limit of the user, and not of the server, was reached; the next round with fewer clients counts."""
-    made = source(pool, SLAP, ONE.with_options(options))
+    made = source(shared, SLAP, ONE.with_options(options))
     done = made.round(0, block=0, position=0)
 
     [(name, value)] = options.items()
     assert f"{name}={value}" in done.void
     assert " turned away (" in done.void
-    fewer = source(pool, dataclasses.replace(SLAP, concurrency=5), ONE.with_options(options))
+    fewer = source(shared, dataclasses.replace(SLAP, concurrency=5), ONE.with_options(options))
     assert fewer.round(0, block=0, position=0).void == ""
 
 
@@ -61,7 +61,7 @@ def test_a_workload_that_fails_on_a_full_server_makes_a_void_round(standalone):
         round_runner.run_round(Failing("run", WorkloadError("syntax")), setting, variant="a", block=0, position=0)
 
 
-@pytest.mark.parametrize("release", ["mariadb:10.11", "mysql:9.7"])
+@pytest.mark.parametrize("release", ["mariadb:10.11", pytest.param("mysql:9.7", marks=pytest.mark.thorough)])
 def test_data_that_fits_into_the_smaller_buffer_pool_is_a_note(pool, release):
     """The figures are those of the running servers: the files of the tables, and the sizes in effect."""
     on = dataclasses.replace(ONE, release=ReleaseName.parse(release))

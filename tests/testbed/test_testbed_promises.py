@@ -51,9 +51,9 @@ def test_async_against_galera_is_refused(pool):
     assert pool.clusters == []
 
 
-def test_a_test_that_says_so_compares_across_durability(pool):
+def test_a_test_that_says_so_compares_across_durability(shared):
     """Then both are measured, and the labels stand in the message."""
-    made = source(pool, WRITE, ONE, TWO, across_durability=True, instances=1)
+    made = source(shared, WRITE, ONE, TWO, across_durability=True, instances=1)
     done = made.round(1, block=0, position=0)
 
     assert done.void == ""
@@ -64,13 +64,13 @@ def test_a_test_that_says_so_compares_across_durability(pool):
     )
 
 
-def test_vendors_whose_defaults_differ_are_refused_before_a_round(pool):
+def test_vendors_whose_defaults_differ_are_refused_before_a_round(shared):
     """MySQL flushes its binlog at each commit, MariaDB has none: seen as the servers run, before the load's tables."""
-    made = source(pool, Failing("prepare", AssertionError("prepared")), ONE, MYSQL, instances=1)
+    made = source(shared, Failing("prepare", AssertionError("prepared")), ONE, MYSQL, instances=1)
 
     with pytest.raises(ConfigError, match=r"binlog \(from the defaults of mariadb and mysql\) differs"):
         made.round(0, block=0, position=0)
-    assert not any(cluster.dirty for cluster in pool.clusters)
+    assert not any(cluster.dirty for cluster in shared.clusters)
 
 
 def test_parity_makes_vendors_comparable_with_one_client(pool):
@@ -85,9 +85,9 @@ def test_parity_makes_vendors_comparable_with_one_client(pool):
     assert client.startswith("client of all variants: mariadb:10.11 10.11.")
 
 
-def test_clusters_that_take_turns_are_compared_as_they_start(pool, monkeypatch):
+def test_clusters_that_take_turns_are_compared_as_they_start(shared, monkeypatch):
     """The second one is refused before it has run a round, and the first one does not run beside it."""
-    made = source(pool, WRITE, ONE, MYSQL)
+    made = source(shared, WRITE, ONE, MYSQL)
     monkeypatch.setitem(made.__dict__, "one_at_a_time", True)
 
     assert made.round(0, block=0, position=0).outcome.operations == 3 * 20
