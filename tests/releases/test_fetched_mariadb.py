@@ -12,21 +12,29 @@ from pathlib import Path
 import pytest
 
 from pytest_dbcluster import wait
-from pytest_dbcluster.hosts.provisioners.local import LocalProvisioner
+from pytest_dbcluster.clusters.servers.node import Node
+from pytest_dbcluster.clusters.startup import ready_template
 from pytest_dbcluster.releases import catalogue, fetched, find, sources
 from pytest_dbcluster.releases.catalogue import Origin
 from pytest_dbcluster.spec import ClusterSpec
 from pytest_dbcluster.system import cache
 from tests.releases.test_apt import Archive
-from tests.support.clusters import bring_up
 from tests.support.facts import missing
 from tests.support.vendor_repository import SigningKey, VendorRepository
 
 ROOT = Path(__file__).parents[2]
+PROGRAMS = ("mariadb", "mariadb-admin", "my_print_defaults")  # of the server that an archive has
 FETCH = """\
 import sys
-from pytest_dbcluster.releases.find import find
-print(find(sys.argv[1], progress=lambda line: print(line, flush=True)).bin, flush=True)
+from pytest_dbcluster.releases import find, sources
+
+def told(line):
+    print(line, flush=True)
+    if line.startswith(sys.argv[2]):
+        sys.stdin.read()
+
+sources.host_entries = lambda: [sources.AptEntry(sys.argv[1], "bookworm", ("main",), (("Trusted", "yes"),))]
+print(find.find("haproxy", progress=told).bin, flush=True)
 """
 
 
@@ -44,32 +52,41 @@ def found(request):
     return find.find(request.param, progress=print)
 
 
-def test_an_exact_version_runs_from_an_archive(tmp_path, monkeypatch):
+def test_an_exact_version_runs_from_an_archive(tmp_path, monkeypatch, provisioner):
     """``mariadb:10.11.19``: the real server, from a signed archive that has only this version."""
     original = find.find("mariadb:10.11")
+    made = ready_template(original, provisioner, {}, print)
     root, native = original.bin.parent / "root", f"1:{original.version}+maria~deb12"
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     key = SigningKey(tmp_path / "key")
     archive = VendorRepository(tmp_path / f"mariadb-{original.version}", key, "main")
     archive.label = "MariaDB"
-    archive.add("mariadb-server", native, "", {part.name: part for part in root.iterdir() if part.is_dir()})
+    parts = ["lib", "lib64", "usr/lib", "usr/sbin", "usr/share/mysql", *(f"usr/bin/{name}" for name in PROGRAMS)]
+    archive.add("mariadb-server", native, "", {part: root / part for part in parts if (root / part).exists()})
     archive.publish()
     key.end()
     row = {"vendor": "MariaDB", "title": "MariaDB's archive", "label": "MariaDB", "own": ("mariadb-*",)}
     repository = archive.repository(**row, address=f"file:{tmp_path}/mariadb-{{version}}", is_archive=True)
     origin = Origin("bookworm", ("mariadb-server",), repository=repository)
-    offer = dataclasses.replace(catalogue.offer("mariadb", original.version), origins=(origin,))
+    offer = dataclasses.replace(
+        catalogue.offer("mariadb", original.version), origins=(origin,), programs=("mariadbd", *PROGRAMS)
+    )
     debian = Archive(tmp_path / "debian", "bookworm")
     debian.publish()
 
     fetched.fetch(offer, sources.candidates(offer, [debian.entry()]), print)
     found = find.find(f"mariadb:{original.version}")
-    local = LocalProvisioner()
+    (place,) = provisioner.acquire(ClusterSpec("standalone", name="exact"))
+    node = Node(place.name, place, found, place.port(3306), made.password)
     try:
-        cluster = bring_up(ClusterSpec("standalone"), found, local, options={})
-        (answer,) = cluster.nodes[0].query("SELECT @@version")
+        place.copy_tree(str(made.data), node.data)
+        node.configure({})
+        node.start()
+        node.wait_answering()
+        (answer,) = node.query("SELECT @@version")
     finally:
-        local.close()
+        node.kill()
+        provisioner.give_back([place])
 
     assert found.bin.is_relative_to(tmp_path)
     assert answer[0].startswith(original.version)
@@ -148,31 +165,41 @@ def test_a_shim_runs_through_path_and_links(found, tmp_path):
     subprocess.run(["./my_print_defaults", "--version"], cwd=found.bin, check=True, capture_output=True)
 
 
-@pytest.mark.parametrize("name", ["mariadb:10.5", "mariadb:11.8"])
-@pytest.mark.parametrize("place", ["the cache", "its unpacked packages"])
-def test_a_server_of_another_suite_answers(name, place, tmp_path):
-    """Data directory, start, a plugin, a query and shutdown, with the older and the newer libc than the host's."""
+@pytest.mark.parametrize(("name", "installs"), [("mariadb:10.5", "the cache"), ("mariadb:11.8", "its packages")])
+def test_a_server_of_another_suite_answers(name, installs, tmp_path):
+    """Data directory, start, a plugin, a query and shutdown, with the older and the newer libc than the host's.
+
+    It runs from the cache, and from its unpacked packages; one of them makes the data directory.
+    """
     found = find.find(name, progress=print)
-    if place == "its unpacked packages":
-        found = find.find(f"{name}={found.bin.parent / 'root'}")
+    unpacked = find.find(f"{name}={found.bin.parent / 'root'}")
     os_user = [f"--user={'root' if os.getuid() == 0 else os.environ.get('USER', '')}"]
-    options = [f"--{option}={value}" for option, value in found.server_options.items()]
-    places = [f"--datadir={tmp_path}/data", f"--socket={tmp_path}/s", f"--log-error={tmp_path}/log.err"]
+    installing = found if installs == "the cache" else unpacked
     run(
-        found.program("mariadb-install-db"), "--no-defaults", *options, f"--datadir={tmp_path}/data",
-        "--auth-root-authentication-method=normal", "--skip-test-db", *os_user,
+        installing.program("mariadb-install-db"), "--no-defaults", *options_of(installing.server_options),
+        f"--datadir={tmp_path}/data", "--auth-root-authentication-method=normal", "--skip-test-db", *os_user,
     )  # fmt: skip
-    server = subprocess.Popen(
-        [found.program("mariadbd"), "--no-defaults", *options, *places, *os_user, "--skip-networking"]
-    )
+    for release in (found, unpacked):
+        answers_and_ends(release, tmp_path, os_user)
+
+
+def options_of(settings):
+    """Settings of a release as a program's options."""
+    return [f"--{option}={value}" for option, value in settings.items()]
+
+
+def answers_and_ends(release, place, os_user):
+    """Start a server on the data directory of this place, load a plugin into it, ask it, and shut it down."""
+    places = [f"--datadir={place}/data", f"--socket={place}/s", f"--log-error={place}/log.err"]
+    options = ["--no-defaults", *options_of(release.server_options), *places, *os_user, "--skip-networking"]
+    server = subprocess.Popen([release.program("mariadbd"), *options])
     try:
-        client = [f"--{option}={value}" for option, value in found.client_options.items()]
-        login = ["--no-defaults", *client, f"--socket={tmp_path}/s", "-uroot"]
-        wait.until(lambda: [] if (tmp_path / "s").exists() else ["no socket"], name, seconds=30)
-        query = "INSTALL SONAME 'auth_ed25519'; SELECT 1, VERSION()"
-        assert run(found.program("mariadb"), *login, "-BNe", query).startswith(f"1\t{found.version}-MariaDB")
+        login = ["--no-defaults", *options_of(release.client_options), f"--socket={place}/s", "-uroot"]
+        wait.until(lambda: [] if (place / "s").exists() else ["no socket"], release.name, seconds=30)
+        query = "INSTALL SONAME 'auth_ed25519'; SELECT 1, VERSION(); UNINSTALL SONAME 'auth_ed25519'"
+        assert run(release.program("mariadb"), *login, "-BNe", query).startswith(f"1\t{release.version}-MariaDB")
         assert Path(f"/proc/{server.pid}/comm").read_text() == "mariadbd\n"
-        run(found.program("mariadb-admin"), *login, "shutdown")
+        run(release.program("mariadb-admin"), *login, "shutdown")
         assert server.wait(30) == 0
     finally:
         server.kill()
@@ -211,18 +238,27 @@ def test_a_cache_may_be_copied_to_another_place(tmp_path, monkeypatch):
     assert "HAProxy version" in run(copied.program("haproxy"), "-v")
 
 
-def fetching(home):
-    """A process that fetches haproxy into a cache of its own."""
-    variables = {**os.environ, "XDG_CACHE_HOME": str(home), "PYTHONPATH": str(ROOT)}
-    return subprocess.Popen(
-        [sys.executable, "-c", FETCH, "haproxy"], env=variables, stdout=subprocess.PIPE, text=True, bufsize=1
-    )
+@pytest.fixture
+def mirror(tmp_path):
+    """A mirror that has the fetched HAProxy, as a URL."""
+    made = VendorRepository(tmp_path / "mirror", None, "main", label="Debian")  # which nobody signs
+    root = find.find("haproxy", progress=print).bin.parent / "root"
+    made.add("haproxy", "2.6.12-1", files={part.name: part for part in root.iterdir() if part.is_dir()})
+    made.publish(signed=False)
+    return f"file:{made.directory}"
 
 
-def test_a_killed_fetch_leaves_nothing_and_two_at_once_are_one(tmp_path, monkeypatch):
+def fetching(home, mirror, pauses_at):
+    """A process that fetches haproxy into a cache of its own, and pauses at a line until its input ends."""
+    variables = {**os.environ, "XDG_CACHE_HOME": str(home), "PYTHONPATH": str(ROOT), "DBCLUSTER_MIRROR": ""}
+    command, pipe = [sys.executable, "-c", FETCH, mirror, pauses_at], subprocess.PIPE
+    return subprocess.Popen(command, env=variables, stdin=pipe, stdout=pipe, text=True, bufsize=1)
+
+
+def test_a_killed_fetch_leaves_nothing_and_two_at_once_are_one(tmp_path, monkeypatch, mirror):
     """SIGKILL in mid-fetch leaves no half entry; of two processes after it one fetches and the other waits."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    killed = fetching(tmp_path)
+    killed = fetching(tmp_path, mirror, "fetching haproxy from")
     for line in killed.stdout:
         if line.startswith("fetching haproxy from"):
             break
@@ -231,14 +267,15 @@ def test_a_killed_fetch_leaves_nothing_and_two_at_once_are_one(tmp_path, monkeyp
     assert find.cached_releases() == []
     (stale,) = cache.releases().glob(".fetching-*")
 
-    first = fetching(tmp_path)
+    first = fetching(tmp_path, mirror, "reading ")
     assert first.stdout.readline().startswith("reading ")
-    wait.until(lambda: [str(stale)] if stale.exists() else [], "removing what the killed one left", seconds=60)
-    second = fetching(tmp_path)
+    assert not stale.exists()
+    second = fetching(tmp_path, mirror, "nothing")
+    waits = second.stdout.readline()
     said = [process.communicate(timeout=300)[0].splitlines() for process in (first, second)]
 
     architecture = cache.entries()[0][1].architecture
     waiting = ("waiting for another process", f"fetches haproxy-{architecture};", "30 min at most (--db-wait)")
-    assert missing(said[1][0], *waiting) == []
+    assert missing(waits, *waiting) == []
     assert said[0][-1] == said[1][-1] == str(cache.releases() / f"haproxy-{architecture}" / "bin")
     assert [path.name for path in cache.releases().iterdir()] == [f"haproxy-{architecture}"]
