@@ -56,7 +56,7 @@ PLUGINS = {"plugin_load_add": "group_replication.so;semisync_source.so;semisync_
     [
         ("mariadb", "standalone", REPLICATING),
         ("mysql", "standalone", REPLICATING | PLUGINS | GTID),
-        ("mysql", "group_replication", {}),
+        pytest.param("mysql", "group_replication", {}, marks=pytest.mark.thorough),
     ],
 )
 def test_servers_with_the_same_options_differ_in_their_identity_only(vendor, shape, own, briefly, request):
@@ -70,6 +70,7 @@ def test_servers_with_the_same_options_differ_in_their_identity_only(vendor, sha
     assert len(differ) > 10
 
 
+@pytest.mark.thorough
 def test_mysql_is_switched_between_durabilities(changes, mysql, briefly, provisioner):
     """How it flushes log and binlog changes while it runs, and nothing else moves along."""
     known = ready_template(mysql, provisioner, {}, print).variables
@@ -184,9 +185,9 @@ def test_variants_with_the_same_static_options_share_a_cluster(mariadb):
     assert split(variant_of(GALERA, mariadb, {}), known).cluster_key != default.cluster_key
 
 
-def test_a_switch_sets_what_moves_along(changes, bring):
+def test_a_switch_sets_what_moves_along(changes, briefly):
     """innodb_io_capacity=3000 raises innodb_io_capacity_max; back again both are what a cold start has."""
-    cluster = bring("standalone")
+    cluster = briefly("standalone")
     cold = cluster.nodes[0].variables()
     found = changes(ONE, innodb_io_capacity="3000")
     assert found == {"innodb_io_capacity": "3000", "innodb_io_capacity_max": "6000"}
@@ -273,8 +274,9 @@ def test_a_switch_writes_nothing_on_replicas(briefly):
     assert [node.query("SELECT @@gtid_binlog_state")[0][0] for node in cluster.nodes] == ["", ""]
 
 
-def test_a_reference_has_as_many_replicas_as_the_spec(changes, mysql, provisioner):
-    """A commit that waits for two replicas cannot be tried with one."""
+@pytest.mark.thorough
+def test_a_commit_that_waits_for_two_replicas_is_tried_with_two(changes, mysql, provisioner):
+    """A switch to the option and back, on a reference of MySQL with as many replicas as the spec."""
     known = ready_template(mysql, provisioner, {}, print).variables
     asked = {"rpl_semi_sync_source_wait_for_replica_count": "2"}
 
@@ -434,6 +436,18 @@ class Refuses(FakeProvisioner):
         """Note what was asked for."""
         self.asked.append(spec)
         raise ProvisionError("no host today")
+
+
+@pytest.mark.parametrize(("topology", "expected"), [("semisync", 3), ("galera", 1)])
+def test_a_reference_has_as_many_replicas_as_the_spec(topology, expected, mariadb, variables, empty_references):
+    """A commit that waits for two replicas cannot be tried with one; nodes of Galera are alike."""
+    variant = split(variant_of(ClusterSpec(topology, nodes=3), mariadb, {"lock_wait_timeout": "40"}), variables)
+    hosts = Refuses()
+
+    with pytest.raises(ProvisionError, match="no host today"):
+        References(hosts, lambda line: None).changes(variant, variables)
+    (asked,) = hosts.asked
+    assert asked.nodes == expected
 
 
 def test_a_reference_server_has_the_memory_of_its_variant(mariadb, variables, empty_references):
