@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import importlib
 import inspect
 import pkgutil
@@ -11,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from pytest_dbcluster import workloads
+from pytest_dbcluster.spec import ClusterSpec
 from pytest_dbcluster.workloads.mysqlslap import MODES, MySQLSlap
 from pytest_dbcluster.workloads.script import LuaScript
 from pytest_dbcluster.workloads.sql import SQLFiles
@@ -39,26 +39,37 @@ KEEPS_ROWS = (SQLFiles, SysBench)
 ALL = [load for loads in LOADS.values() for load in loads]
 
 
-@pytest.fixture(scope="module", params=["standalone", "galera2"])
-def cluster(request):
-    """One server, and two that replicate."""
-    return request.getfixturevalue(request.param)
+# One server runs a load of each kind, two that replicate run them all.
+ONE_OF_EACH = [next(load for load in loads if load.writes) for loads in LOADS.values() if loads]
+CASES = [*(("standalone", load) for load in ONE_OF_EACH), *(("galera2", load) for load in ALL)]
+
+
+@pytest.fixture(params=CASES, ids=lambda case: f"{case[0]}-{case[1]}")
+def case(request):
+    """The name of a cluster, and a load on it."""
+    return request.param
 
 
 @pytest.fixture(scope="module")
-def setting(cluster, provisioner, mariadb):
-    """The cluster with a client of its own."""
-    client = provisioner.acquire(dataclasses.replace(cluster.spec, nodes=1, name="client"))[0]
-    yield Setting(cluster, client, mariadb, "quick", lambda line: None)
-    provisioner.give_back([client])
+def client(provisioner):
+    """A client for all loads."""
+    (made,) = provisioner.acquire(ClusterSpec("standalone", name="client"))
+    yield made
+    provisioner.give_back([made])
 
 
-@pytest.fixture(params=ALL, ids=str)
-def load(request, setting):
-    """Each load, prepared, and cleaned up afterwards."""
-    request.param.prepare(setting)
-    yield request.param
-    request.param.clean(setting)
+@pytest.fixture
+def setting(case, client, mariadb, request):
+    """The cluster of the case, with the client."""
+    return Setting(request.getfixturevalue(case[0]), client, mariadb, "quick", lambda line: None)
+
+
+@pytest.fixture
+def load(case, setting):
+    """The load of the case, prepared, and cleaned up afterwards."""
+    case[1].prepare(setting)
+    yield case[1]
+    case[1].clean(setting)
 
 
 def sums(setting, load):

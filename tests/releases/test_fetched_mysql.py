@@ -138,17 +138,6 @@ def test_it_runs_from_a_copy_of_the_cache(answers, copied, tmp_path):
     assert {plugin: states[plugin] for plugin in PLUGINS} == dict.fromkeys(PLUGINS, "ACTIVE")
 
 
-def test_it_runs_from_a_vendors_tarball(answers, tarball):
-    """``mysql:9.7=DIRECTORY``: the tarball's server and client are used where they lie, with its own files."""
-    found = find.find(f"mysql:9.7={tarball}")
-    version, plugins, charsets = asked(answers(found))
-
-    assert version.startswith(found.version)
-    assert plugins == f"{tarball}/lib/plugin/"
-    assert charsets == f"{tarball}/share/charsets/"
-    assert found.program("mysqlslap").resolve() == tarball / "bin" / "mysqlslap"
-
-
 def test_it_runs_from_a_packed_tarball(answers, tarball, tmp_path):
     """``mysql:9.7=FILE.tar.gz``: the server starts from the unpacked tarball, and not from the original files."""
     file = tmp_path / f"{tarball.name}.tar.gz"
@@ -228,8 +217,12 @@ def test_it_runs_from_a_vendors_repository(answers, vendor, provisioner, tmp_pat
     assert [row.state for row in find.list_releases() if row.supplier == "MySQL's repository"] == ["cached"]
 
 
-def test_a_server_of_percona_gets_options_that_mysql_ignores(answers, tarball):
-    """The option against telemetry does not keep a server from starting that does not know it."""
+def test_it_runs_from_a_vendors_tarball(answers, tarball):
+    """``mysql:9.7=DIRECTORY``: the tarball's server and client are used where they lie, with its own files.
+
+    A server of Percona gets an option against telemetry, with which a server starts that does not know it.
+    """
+    named = find.find(f"mysql:9.7={tarball}")
     server = tarball / "bin" / "mysqld"
     says = "echo 'mysqld  Ver 9.7.4-4 for Linux on x86_64 (Percona Server (GPL), Release 4, Revision 0)'"
     server.write_text(server.read_text().replace("exec ", f"case $* in *--version*) {says}; exit;; esac\nexec "))
@@ -238,9 +231,13 @@ def test_a_server_of_percona_gets_options_that_mysql_ignores(answers, tarball):
 
     found = find.find(f"percona:9.7={tarball}")
     node = answers(found)
-    version, *_ = asked(node)
+    version, plugins, charsets = asked(node)
 
-    assert version.startswith("9.7.")
+    assert version.startswith(named.version)
+    assert plugins == f"{tarball}/lib/plugin/"
+    assert charsets == f"{tarball}/share/charsets/"
+    assert found.server_options == named.server_options
+    assert found.program("mysqlslap").resolve() == tarball / "bin" / "mysqlslap"
     assert (found.product, str(found.release_name), found.upstream) == ("percona", "percona:9.7", "mysql")
     assert "loose-percona-telemetry-disable = 1" in Path(node.host.directory, "my.cnf").read_text()
 

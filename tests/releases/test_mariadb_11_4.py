@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from pytest_dbcluster import wait
-from pytest_dbcluster.hosts.provisioners.local import LocalProvisioner
 from pytest_dbcluster.releases import find
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
 from pytest_dbcluster.system import cache
@@ -27,18 +26,9 @@ def found(name):
     return find.find(name)
 
 
-@pytest.fixture(scope="module")
-def local():
-    """The processes of this machine."""
-    made = LocalProvisioner()
-    yield made
-    made.close()
-
-
-@pytest.mark.parametrize(("topology", "nodes"), [("standalone", 1), ("async_replication", 2), ("semisync", 2)])
-def test_it_forms_clusters(found, local, topology, nodes):
+def test_it_forms_clusters(found, provisioner):
     """The statements and options of MariaDB's dialect are those of 11.4 too; a row reaches every node."""
-    cluster = bring_up(ClusterSpec(topology, nodes=nodes), found, local, options={})
+    cluster = bring_up(ClusterSpec("semisync", nodes=2), found, provisioner, options={})
     first = cluster.nodes[0]
     first.query("CREATE DATABASE d")
     first.query("CREATE TABLE d.t (a INT PRIMARY KEY)")
@@ -47,9 +37,10 @@ def test_it_forms_clusters(found, local, topology, nodes):
     wait.until(lambda: cluster.topology.backlog(cluster.nodes), "the row on every node", seconds=60)
 
     assert {node.query("SELECT @@version")[0][0].partition("-")[0] for node in cluster.nodes} == {"11.4.5"}
-    assert [node.query("SELECT a FROM d.t") for node in cluster.nodes] == [[(1,)]] * nodes
+    assert [node.query("SELECT a FROM d.t") for node in cluster.nodes] == [[(1,)]] * 2
     assert first.flush_log() == []
     cluster.close()
+    provisioner.give_back(cluster.hosts)
 
 
 HOSTS = [

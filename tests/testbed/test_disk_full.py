@@ -27,7 +27,7 @@ def test_claim(measure):
 WITHOUT_HOLES = "local_host.COPY = local_host.COPY[:-1]"
 # A mount namespace of its own: the disk ends with the last process in it, whatever becomes of the test.
 ON_A_SMALL_DISK = """\
-mount -t tmpfs -o size=190m dbcluster-test disk || exit 98
+mount -t tmpfs -o size=150m dbcluster-test disk || exit 98
 "$@" >output 2>&1
 echo $? >status
 ls -A disk >left
@@ -36,7 +36,7 @@ ls -A disk >left
 
 @pytest.fixture
 def small_disk(tmp_path):
-    """A function that runs a suite with its data on a file system that holds a server and 60 MB more."""
+    """A function that runs a suite with its data on a file system that holds a server and 20 MB more."""
     (tmp_path / "disk").mkdir()
     unshare = ["unshare", "--mount", *([] if os.geteuid() == 0 else ["--map-root-user"])]
 

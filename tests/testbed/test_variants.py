@@ -55,7 +55,7 @@ PLUGINS = {"plugin_load_add": "group_replication.so;semisync_source.so;semisync_
     ("vendor", "shape", "own"),
     [
         ("mariadb", "standalone", REPLICATING),
-        ("mysql", "standalone", REPLICATING | PLUGINS | GTID),
+        pytest.param("mysql", "standalone", REPLICATING | PLUGINS | GTID, marks=pytest.mark.thorough),
         pytest.param("mysql", "group_replication", {}, marks=pytest.mark.thorough),
     ],
 )

@@ -45,9 +45,9 @@ def populated(said):
     "spec",
     [
         ONE,
-        ClusterSpec("galera", nodes=3, release=MARIADB),
+        ClusterSpec("galera", nodes=2, release=MARIADB),
         ClusterSpec("async_replication", nodes=2, release=MARIADB),
-        ClusterSpec("group_replication", nodes=2, release=MYSQL),
+        pytest.param(ClusterSpec("group_replication", nodes=2, release=MYSQL), marks=pytest.mark.thorough),
     ],
     ids=str,
 )
