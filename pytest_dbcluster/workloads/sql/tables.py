@@ -34,19 +34,18 @@ KEPT = "dbcluster_keys_"  # begins the names of tables with the primary keys tha
 LONGEST_NAME = 64
 GIVEN = ""  # in the place of a table's name: the largest number that unique_id() has given
 MOST_COUNTED = 1_000_000  # rows: larger tables are not counted in each round
+# MariaDB reads all schemas to join tables of information_schema, unless each is asked for one schema by name.
+TABLES = """\
+SELECT table_name, engine FROM information_schema.tables WHERE table_schema = '{database}'
+AND table_type = 'BASE TABLE' ORDER BY table_name"""
 KEYS = """\
-SELECT t.table_name, t.engine, c.column_name, c.data_type, (
-    SELECT COUNT(*) FROM information_schema.statistics p WHERE p.table_schema = t.table_schema
-    AND p.table_name = t.table_name AND p.index_name = 'PRIMARY'
-) FROM information_schema.tables t
-LEFT JOIN information_schema.statistics s ON s.table_schema = t.table_schema AND s.table_name = t.table_name
-AND s.index_name = 'PRIMARY' AND s.seq_in_index = 1
-LEFT JOIN information_schema.columns c ON c.table_schema = t.table_schema AND c.table_name = t.table_name
-AND c.column_name = s.column_name
-WHERE t.table_schema = '{database}' AND t.table_type = 'BASE TABLE' ORDER BY t.table_name"""
+SELECT table_name, column_name FROM information_schema.statistics WHERE table_schema = '{database}'
+AND index_name = 'PRIMARY' ORDER BY table_name, seq_in_index"""
+TYPES = """\
+SELECT table_name, column_name, data_type FROM information_schema.columns WHERE table_schema = '{database}'"""
 PRIMARY = """\
 SELECT c.column_name, c.column_type, c.collation_name, s.sub_part FROM information_schema.statistics s
-JOIN information_schema.columns c ON c.table_schema = s.table_schema AND c.table_name = s.table_name
+JOIN information_schema.columns c ON c.table_schema = '{database}' AND c.table_name = '{table}'
 AND c.column_name = s.column_name
 WHERE s.table_schema = '{database}' AND s.table_name = '{table}' AND s.index_name = 'PRIMARY' ORDER BY s.seq_in_index"""
 UNIQUE_KEYS = """\
@@ -99,10 +98,20 @@ class LoadedTable:
 
 def user_tables(node: Node, database: str) -> list[UserTable]:
     """The tables in the database of a workload, without ours."""
-    keyed = {name for (name,) in node.query(UNIQUE_KEYS.format(database=database))}
+    asked = (query.format(database=database) for query in (UNIQUE_KEYS, TABLES, KEYS, TYPES))
+    unique, tables, keys, types = node.batch(list(asked))
+    kinds = {(table, column): str(kind).lower() for table, column, kind in types}
+    columns = {table: [column for other, column in keys if other == table] for table, _ in tables}
     return [
-        UserTable(str(name), str(engine), str(key or ""), str(kind).lower() in WHOLE, columns == 1, name in keyed)
-        for name, engine, key, kind, columns in node.query(KEYS.format(database=database))
+        UserTable(
+            name=str(name),
+            engine=str(engine),
+            key=str(columns[name][0]) if columns[name] else "",
+            whole=bool(columns[name]) and kinds[name, columns[name][0]] in WHOLE,
+            alone=len(columns[name]) == 1,
+            keyed=(name,) in unique,
+        )
+        for name, engine in tables
         if not str(name).startswith("dbcluster_")
     ]
 
