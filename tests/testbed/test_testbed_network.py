@@ -15,7 +15,7 @@ from pytest_dbcluster.spec import ClusterSpec, ReleaseName
 from pytest_dbcluster.workloads.sysbench import SysBench
 from tests.support import paths
 from tests.support.fakes import Idle
-from tests.support.testbeds import ONE, evidence, source
+from tests.support.testbeds import evidence, source
 
 NEAR = ClusterSpec("galera", nodes=2, release=ReleaseName("mariadb", "10.11"), name="near")
 FAR = NEAR.with_needs(rtt=0.05).named("far")
@@ -30,9 +30,9 @@ def possible():
         pytest.skip(reason)
 
 
-def test_round_trips_change_between_rounds_on_one_cluster(pool):
+def test_round_trips_change_between_rounds_on_one_cluster(shared):
     """A commit of Galera waits for the other node, or a load for its answer, and the message says what was measured."""
-    made = source(pool, LOAD, NEAR, FAR, AWAY)
+    made = source(shared, LOAD, NEAR, FAR, AWAY)
     rounds = [made.round(number, block=0, position=position) for position, number in enumerate((0, 1, 2, 1, 0))]
     made.check()
     typical = {
@@ -41,7 +41,7 @@ def test_round_trips_change_between_rounds_on_one_cluster(pool):
     }
 
     assert [done.void for done in rounds] == [""] * 5
-    assert len(pool.clusters) == 1
+    assert len(shared.clusters) == 1
     assert min(typical["far"], typical["away"]) > 0.045
     assert typical["near"] < min(typical["far"], typical["away"])
     notes = evidence(made, 0, 1, 2).notes
@@ -66,12 +66,12 @@ class Ending(Idle):
         return RunResult(0.001, 1)
 
 
-def test_a_round_whose_router_ends_is_void(pool):
+def test_a_round_whose_router_ends_is_void(shared):
     """It says so, and no later round uses the cluster."""
     if local_paths.kernel_delays():
         pytest.skip("the router is the kernel of this machine, which does not end")
-    void = source(pool, Ending(), ONE.with_needs(rtt=0)).round(0, block=0, position=0)
-    (cluster,) = pool.clusters
+    void = source(shared, Ending(), NEAR, FAR, AWAY).round(0, block=0, position=0)
+    cluster = shared.clusters[-1]
 
     assert void.void.startswith("the router between the nodes is gone (a guest; ")
     assert cluster.dirty == void.void
