@@ -59,7 +59,7 @@ def originals(tmp_path_factory, gpg):
     vendor.key.end()
 
 
-def copied(original, directory):
+def copy_to(original, directory):
     """The same repository in a directory of the test's own."""
     made = copy.deepcopy(original)
     made.directory, made.pool = directory, directory / "pool"
@@ -70,13 +70,13 @@ def copied(original, directory):
 @pytest.fixture
 def vendor(tmp_path, originals):
     """A repository of MySQL with two patch releases, not published."""
-    return copied(originals[0], tmp_path / "mysql")
+    return copy_to(originals[0], tmp_path / "mysql")
 
 
 @pytest.fixture
 def debian(tmp_path, originals):
     """The distribution, with a library and with another mysql-common."""
-    return copied(originals[1], tmp_path / "debian" / "mirror")
+    return copy_to(originals[1], tmp_path / "debian" / "mirror")
 
 
 def offer_of(repository, version="8.4"):
