@@ -142,9 +142,9 @@ def capacities(
     """Measure the capacity of each variant: the good operations/s that it reaches in three of four closed-loop rounds.
 
     The blocks alternate the variants and do not count for a claim. Up to five blocks warm up, until they stop getting
-    faster. Then ``counted`` blocks count, by default 6 to 12, until the mean speed of each variant is known to 4 %. The
-    result is the lower quartile of the rounds, because the slower variant must always keep a share of it. ``draw`` runs
-    a round; it accepts the 0-based numbers of variant, block and position. Raises SeriesVoid after more than two void
+    faster. Then ``counted`` blocks count, by default 6 to 12. They end when each mean speed is known to 4 %. The result
+    is the lower quartile of the rounds, because the slower variant must always keep a share of it. ``draw`` runs a
+    round; it accepts the 0-based numbers of variant, block and position. Raises SeriesVoid after more than two void
     rounds, or if a variant did no operation.
     """
     blocks = _closed_loop_blocks(names, orders, draw)
