@@ -44,6 +44,15 @@ from pytest_dbcluster.workloads import driver_workload
 round_length.LONGEST = round_length.SHORTEST
 round_length.USUAL = driver_workload.USUAL = round_length.SHORTEST
 """
+# For claims whose answer depends on no speed, or on a clear difference, rounds may be shorter still.
+BRIEF_TIMES = (
+    """
+from pytest_dbcluster.rounds import round_length
+
+round_length.SHORTEST = 0.15
+"""
+    + SHORT_TIMES
+)
 # The capacity of a variant, of which a rate is a share, need not be precise.
 FEW_BLOCKS = """
 from pytest_dbcluster.rounds import open_loop

@@ -25,7 +25,7 @@ def project(tmp_path, monkeypatch):
     for name, text in SAVED.findall(GUIDE):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
-    (tmp_path / "conftest.py").write_text(conftests.OWN_MACHINE + conftests.NO_CHARTS + conftests.SHORT_TIMES)
+    (tmp_path / "conftest.py").write_text(conftests.OWN_MACHINE + conftests.NO_CHARTS + conftests.BRIEF_TIMES)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

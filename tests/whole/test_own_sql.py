@@ -30,7 +30,7 @@ def project(tmp_path_factory):
     for name, text in SAVED.findall(GUIDE):
         (made / name).parent.mkdir(parents=True, exist_ok=True)
         (made / name).write_text(text)
-    (made / "conftest.py").write_text(conftests.OWN_MACHINE + conftests.NO_CHARTS + conftests.SHORT_TIMES)
+    (made / "conftest.py").write_text(conftests.OWN_MACHINE + conftests.NO_CHARTS + conftests.BRIEF_TIMES)
     return made
 
 

@@ -25,7 +25,7 @@ def test_the_guide_ends_as_it_says(tmp_path, monkeypatch):
     for name, text in (found for guide in GUIDES for found in SAVED.findall(guide)):
         (project / name).parent.mkdir(parents=True, exist_ok=True)
         (project / name).write_text(text)
-    (project / "conftest.py").write_text(conftests.OWN_MACHINE + conftests.NO_CHARTS + conftests.SHORT_TIMES)
+    (project / "conftest.py").write_text(conftests.OWN_MACHINE + conftests.NO_CHARTS + conftests.BRIEF_TIMES)
     copies, run, *_ = COMMANDS
     subprocess.run(["sh", "-ec", copies], cwd=project, check=True)
     program, *words = shlex.split(run)
