@@ -39,11 +39,13 @@ def test_an_unknown_option(measure):
 """
 
 
-# A comparison of options ends after the fewest rounds that can decide, whatever they show.
+# A comparison of options ends after the fewest rounds that can decide, whatever they show. A round has 500 queries.
 FEW_BLOCKS = """
 from pytest_dbcluster.claims.factorial import judging
+from pytest_dbcluster.workloads import mysqlslap
 
 judging.CAP = 16
+mysqlslap.QUICK_QUERIES["key"] = 500
 """
 
 
@@ -120,26 +122,26 @@ def test_a_comparison_by_option_names_the_one_that_does_it(tmp_path):
     (tmp_path / "current.cnf").write_text("[mysqld]\nlock_wait_timeout = 86400\ngeneral_log = OFF\n")
     (tmp_path / "candidate.cnf").write_text("[mysqld]\nlock_wait_timeout = 40\ngeneral_log = ON\n")
     files = [f"--cnf={tmp_path / name}.cnf" for name in ("current", "candidate")]
-    words = ["--by-option", "--workload=mysqlslap:key", "--seconds=60", f"--results={tmp_path / 'results'}"]
+    words = ["--by-option", "--workload=mysqlslap:key", "--threads=4", f"--results={tmp_path / 'results'}"]
     program = alone(tmp_path / "bin", conftests.SHORT_ROUNDS + FEW_BLOCKS)
-    done = dbcluster("compare", *files, *words, seconds=180, program=program)
+    done = dbcluster("compare", *files, *words, "--seconds=60", seconds=180, program=program)
 
     assert done.returncode in (0, 4), done.stdout + done.stderr
     rows = [line for line in done.stdout.splitlines() if " -> " in line]
     assert sorted(row.split()[0] for row in rows) == ["general_log", "lock_wait_timeout"]
     assert missing("".join(rows), " OFF -> ON ", " 86400 -> 40 ") == []
-    assert done.stdout.splitlines()[-1].endswith(" on mysqlslap key c50")
+    assert done.stdout.splitlines()[-1].endswith(" on mysqlslap key c4")
     assert [record.kind for record in schema.read_claims(tmp_path / "results")] == ["effect_same_as"] * 2
 
 
 @pytest.mark.parametrize("words", [[], ["--release=mariadb:11.8"], ["--equal"], ["--resume"]])
-def test_a_comparison_by_option_needs_two_files(tmp_path, words):
+def test_a_comparison_by_option_needs_two_files(called, tmp_path, words):
     """On one release, and from the beginning; otherwise nothing starts."""
     (tmp_path / "a.cnf").write_text("[mysqld]\n")
     (tmp_path / "b.cnf").write_text("[mysqld]\nlock_wait_timeout = 40\n")
     files = [f"--cnf={tmp_path / name}.cnf" for name in ("a", "b")][: 2 if words else 1]
     more = ["--release=mariadb:10.11"] if words and "release" in words[0] else []
-    done = dbcluster("compare", *files, *words, *more, "--by-option", f"--results={tmp_path / 'results'}")
+    done = called("compare", *files, *words, *more, "--by-option", f"--results={tmp_path / 'results'}")
 
     assert done.returncode == 2
     assert "--by-option" in done.stderr
