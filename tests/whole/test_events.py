@@ -18,9 +18,8 @@ EVENTS = """
 import dataclasses
 
 from pytest_dbcluster.rounds.outages.outage import Books, Outage, Returned, UsualLoad
-from pytest_dbcluster.testbed import anchor
 
-anchor.measure = lambda provisioner, images, progress: 1000.0
+PATCHES["pytest_dbcluster.testbed.anchor.measure"] = lambda provisioner, images, progress: 1000.0
 USUAL = UsualLoad(210.0, 180.0, 240.0, 0.004, 0.12)
 
 
@@ -83,7 +82,7 @@ def test_an_event_is_shown_wherever_claims_are(pytester, monkeypatch):
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(pytester.path / "step.md"))
     pytester.makeconftest(FAKE.read_text() + EVENTS)
     pytester.makepyfile(test_suite=SUITE)
-    result = pytester.runpytest_subprocess(*OPTIONS, *OUTPUTS)
+    result = pytester.runpytest_inprocess(*OPTIONS, *OUTPUTS)
     latest = pytester.path / "reports" / "latest"
     lines = [json.loads(line) for line in (latest / "claims.jsonl").read_text().splitlines()]
     page, summary = (latest / "index.html").read_text(), (latest / "summary.md").read_text()
@@ -130,11 +129,11 @@ def test_an_event_is_shown_wherever_claims_are(pytester, monkeypatch):
 def test_a_continued_run_takes_over_answers_about_events(pytester, monkeypatch):
     """They are not measured again, unless their number of repetitions has changed."""
     monkeypatch.setenv("COLUMNS", "250")
-    pytester.makeconftest(FAKE.read_text() + EVENTS)
+    pytester.makeconftest(FAKE.read_text() + EVENTS + conftests.NO_CHARTS)
     pytester.makepyfile(test_suite=SUITE)
-    pytester.runpytest_subprocess(*OPTIONS)
+    pytester.runpytest_inprocess(*OPTIONS)
     pytester.makepyfile(test_suite=SUITE.replace("times=6", "times=8"))
-    result = pytester.runpytest_subprocess(*OPTIONS, "--db-resume")
+    result = pytester.runpytest_inprocess(*OPTIONS, "--db-resume")
 
     result.assert_outcomes(passed=2, failed=1)
     result.stdout.fnmatch_lines(["*taken over: *stall of galera3 is 6.12 s*", "*measured again (the run's options*"])
