@@ -133,11 +133,11 @@ def happen(pool, name, event, seed, load=LOAD):
 @pytest.mark.parametrize(
     ("name", "event"),
     [
-        ("standalone", Kill("writer")),
+        pytest.param("standalone", Kill("writer"), marks=pytest.mark.thorough),
         ("standalone", Pause("writer", 0.7)),
-        ("async", Kill("writer")),
-        ("async", Kill("other")),
-        ("galera", Pause("writer", 1.5)),
+        pytest.param("async", Kill("writer"), marks=pytest.mark.thorough),
+        pytest.param("async", Kill("other"), marks=pytest.mark.thorough),
+        pytest.param("galera", Pause("writer", 1.5), marks=pytest.mark.thorough),
     ],
     ids=str,
 )
