@@ -8,15 +8,12 @@ from pytest_dbcluster.events import Kill, Promote, SwitchPrimary
 from pytest_dbcluster.spec import ClusterSpec
 from pytest_dbcluster.testbed.events import event_runner
 from pytest_dbcluster.testbed.events.event_testbed import EventTestbed
-from pytest_dbcluster.workloads.sysbench import SysBench
 from pytest_dbcluster.workloads.tpcc import TPCC
-from tests.support.testbeds import MYSQL, ONE
+from tests.support.testbeds import ONE
 
 ASYNC = ClusterSpec("async_replication", nodes=2, release=ONE.release, proxy="haproxy")
 SEMISYNC = ClusterSpec("semisync", nodes=3, release=ONE.release, proxy="haproxy")
-GROUP = ClusterSpec("group_replication", nodes=2, release=MYSQL.release, proxy="haproxy")
 # Terminals pause between their transactions: the servers have CPU time left, and an event is seen as well.
-WRITE = SysBench("oltp_write_only", size=1000, threads=4, pause=0.05)
 ORDERS = TPCC(threads=4, pause=0.05)
 KILL = Kill("writer", then=Promote(after=0.3))
 
@@ -71,6 +68,7 @@ def test_a_replica_takes_over_from_a_killed_primary_and_from_a_running_one(share
     assert switched.returned is None
 
 
+@pytest.mark.thorough
 def test_a_replica_takes_over_under_semi_synchronous_replication(shared):
     """The other replica acknowledges the commits of the new primary."""
     made = source(shared, ORDERS, KILL, SEMISYNC)
@@ -81,13 +79,3 @@ def test_a_replica_takes_over_under_semi_synchronous_replication(shared):
     assert 0.3 < found.stall < 60
     check_orders(found)
     assert found.returned.how in ("GTID", "rebuild")
-
-
-def test_a_group_elects_the_primary_that_it_is_told_to(shared):
-    """Each member shows the new primary, and the proxy follows."""
-    made = source(shared, WRITE, SwitchPrimary("node2", timeout=5), GROUP)
-    found = repeat(made)
-    made.check()
-
-    assert list(found.marks) == ["elected", "returned", "routed"]
-    assert found.stall < 120

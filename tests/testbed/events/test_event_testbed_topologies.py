@@ -1,10 +1,13 @@
-"""A killed writer of each replicated topology: how long its load waits, and how the node comes back."""
+"""A killed writer of each replicated topology: how long its load waits, and how the node comes back.
+
+A group also elects another writer.
+"""
 
 from __future__ import annotations
 
 import pytest
 
-from pytest_dbcluster.events import Kill
+from pytest_dbcluster.events import Kill, SwitchPrimary
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
 from pytest_dbcluster.testbed.events import event_runner
 from pytest_dbcluster.testbed.events.event_testbed import EventTestbed
@@ -27,29 +30,39 @@ def short(monkeypatch):
     monkeypatch.setattr(event_runner, "JITTER_SECONDS", 0.5)
 
 
-def repeated(pool, spec, load):
-    """One repetition of a killed writer, whose figures are printed; the clusters are as they should be."""
-    made = EventTestbed(load, Kill(), [pool.resolution.resolve(spec)], pool, "quick", lambda line: None, seed=5)
-    done = made.round(0, block=0, position=0)
+def repeated(pool, spec, load, *events):
+    """One repetition of each event, whose figures are printed. Each begins with node1 as the primary."""
+    variants = [pool.resolution.resolve(spec)] * len(events)
+    of = {str(event): event for event in events}
+    made = EventTestbed(load, of, variants, pool, "quick", lambda line: None, seed=5)
+    rounds = [made.round(number, block=0, position=number) for number in range(len(events))]
     made.check()
-    print(done.void, done.wall, done.outage)
-    assert (done.void, done.outage.node, done.outage.censored) == ("", "node1", False)
-    return done.outage
+    for done in rounds:
+        print(done.void, done.wall, done.outage)
+        assert (done.void, done.outage.node, done.outage.censored) == ("", "node1", False)
+        assert list(done.outage.marks.values()) == sorted(done.outage.marks.values())
+    return [done.outage for done in rounds]
 
 
-def test_a_killed_primary_of_a_group_is_expelled_before_the_load_goes_on(pool):
-    """Suspicion takes 5 s, and without an expel timeout the group elects another primary then."""
-    found = repeated(pool, QUICK, SysBench("oltp_write_only", size=1000, threads=4, pause=PAUSE))
+def test_a_group_elects_a_primary_that_it_is_told_to_and_one_after_a_kill(pool):
+    """Each member shows the new primary, and the proxy follows. A killed primary is expelled before the load goes on.
 
-    assert 4 < found.stall < 40
-    assert 4 < found.marks["evicted"] < 40
-    assert found.returned.how == "incremental"
+    Suspicion takes 5 s, and without an expel timeout the group elects another primary then.
+    """
+    load = SysBench("oltp_write_only", size=1000, threads=4, pause=PAUSE)
+    switched, killed = repeated(pool, QUICK, load, SwitchPrimary("node2", timeout=5), Kill())
+
+    assert list(switched.marks) == ["elected", "returned", "routed"]
+    assert switched.stall < 120
+    assert 4 < killed.stall < 40
+    assert 4 < killed.marks["evicted"] < 40
+    assert killed.returned.how == "incremental"
 
 
-@pytest.mark.parametrize("spec", [ASYNC, SEMISYNC], ids=str)
+@pytest.mark.parametrize("spec", [ASYNC, pytest.param(SEMISYNC, marks=pytest.mark.thorough)], ids=str)
 def test_a_killed_source_starts_again_under_load(pool, spec):
     """No replica takes over, so the stall is the restart; a crash of the process loses nothing."""
-    found = repeated(pool, spec, TPCC(threads=4, pause=PAUSE))
+    [found] = repeated(pool, spec, TPCC(threads=4, pause=PAUSE), Kill())
 
     assert 0.2 < found.stall < 60
     assert found.marks["ended"] < found.marks["whole"]
