@@ -15,6 +15,7 @@ import pytest
 
 from pytest_dbcluster import wait
 from pytest_dbcluster.hosts import runs
+from pytest_dbcluster.reporting.documents.run_document import read_run
 from pytest_dbcluster.system import cache
 from tests.support import conftests
 
@@ -52,7 +53,7 @@ def made_up(pytester, monkeypatch):
     return pytester
 
 
-def run(pytester, *more, workers=2):
+def run(pytester, *more, workers=1):
     """A run with workers, which are processes of their own."""
     return pytester.runpytest_inprocess(*WORDS, f"-n{workers}", *more)
 
@@ -66,15 +67,26 @@ def processes(pytester):
     return found
 
 
-def test_every_cluster_is_on_one_worker_and_every_result_in_front(made_up, monkeypatch):
-    """Two modules share a cluster and so a worker; terminal, files and Allure have all six claims, and no others."""
+# Drawing charts and making the page takes longer than all else in these runs.
+SKETCHES = """
+PATCHES["pytest_dbcluster.reporting.charts.claim.svg"] = lambda *given, **more: "<svg/>"
+PATCHES["pytest_dbcluster.reporting.page.report_page.html"] = lambda *given: "page"
+"""
+LATE = """
+FakeSession.close = lambda self, **how: self.report.line("said at the end") or DBSession.close(self, **how)
+"""
+
+
+def test_every_cluster_is_on_one_worker_and_every_result_in_front(made_up):
+    """Two modules share a cluster and so a worker; terminal, files and Allure have all six claims, and no others.
+
+    A line after the last test of a worker reaches the terminal, and is no test in the JUnit file.
+    """
     for stale in ("allure-results/of-before-result.json", "rounds/07-of-before.csv"):
         (made_up.path / "reports" / "latest" / stale).parent.mkdir(parents=True, exist_ok=True)
         (made_up.path / "reports" / "latest" / stale).touch()
-    made_up.makeconftest(FAKE.read_text())
-    monkeypatch.delenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD")  # Allure's is one of them
-    monkeypatch.delenv("PYTEST_PLUGINS")
-    result = run(made_up, "--junit-xml=junit.xml", "--db-seed=4")
+    made_up.makeconftest(FAKE.read_text() + SKETCHES + LATE)
+    result = run(made_up, "-p", "allure_pytest", "--junit-xml=junit.xml", "--db-seed=4", workers=2)
 
     result.assert_outcomes(passed=6)
     ran = processes(made_up)
@@ -90,33 +102,21 @@ def test_every_cluster_is_on_one_worker_and_every_result_in_front(made_up, monke
     shown = [line for line in result.outlines if "✓ holds  other is " in line]
     assert sum(line.startswith(("[gw0] ✓ holds", "[gw1] ✓ holds")) for line in shown) == 6
     assert sum(line.startswith("✓ holds") for line in shown) == 6
+    assert sorted(line for line in result.outlines if "said at" in line) == [f"[gw{n}] said at the end" for n in (0, 1)]
+    cases = list(ElementTree.parse(made_up.path / "junit.xml").getroot().iter("testcase"))
+    assert sorted(case.get("name") for case in cases) == ["test_first"] * 3 + ["test_second"] * 3
 
     latest = made_up.path / "reports" / "latest"
     claims = [json.loads(line) for line in (latest / "claims.jsonl").read_text().splitlines()]
     assert len({claim["rounds_file"] for claim in claims}) == len({claim["chart_file"] for claim in claims}) == 6
     assert all((latest / claim[name]).stat().st_size for claim in claims for name in ("rounds_file", "chart_file"))
     assert {claim["seed"] for claim in claims} == {4}
+    assert all("--db-seed 4 fixed the order" in claim["message"] for claim in claims)
     assert (latest / "summary.md").read_text().count("`other.beats(") == 6
     told = [json.loads(path.read_text()) for path in (latest / "allure-results").glob("*-result.json")]
     assert sorted(len(one["steps"]) for one in told) == [1] * 6
     assert len(list((latest / "rounds").iterdir())) == 6
     assert (latest / "allure-results" / "categories.json").exists()
-
-
-LATE = """
-FakeSession.close = lambda self, **how: self.report.line("said at the end") or DBSession.close(self, **how)
-"""
-
-
-def test_what_is_said_after_the_last_test_is_no_test(made_up):
-    """The lines reach the terminal, and the JUnit file has the tests alone."""
-    made_up.makeconftest(QUICK + LATE)
-    result = run(made_up, "--junit-xml=junit.xml")
-
-    result.assert_outcomes(passed=6)
-    cases = list(ElementTree.parse(made_up.path / "junit.xml").getroot().iter("testcase"))
-    assert sorted(case.get("name") for case in cases) == ["test_first"] * 3 + ["test_second"] * 3
-    assert sorted(line for line in result.outlines if "said at" in line) == [f"[gw{n}] said at the end" for n in (0, 1)]
 
 
 OTHERS = """
@@ -129,13 +129,22 @@ OTHERS = """
 """
 
 
+MACHINE = """
+from pathlib import Path
+from pytest_dbcluster.system import machine_lock
+
+own = machine_lock.MachineLock(Path(__file__).with_name("machine"))
+PATCHES["pytest_dbcluster.system.machine_lock.this"] = lambda: own
+"""
+
+
 @pytest.mark.parametrize("measures", [True, False])
 def test_a_test_that_does_not_measure_has_a_turn_beside_those_that_do(made_up, measures):
-    """It takes cores, which the rounds of the other worker need; in a run without rounds nobody waits."""
-    made_up.makeconftest(QUICK + conftests.OWN_MACHINE)
+    """It takes cores, which the rounds of other workers need; in a run without rounds nobody waits."""
+    made_up.makeconftest(QUICK + MACHINE)
     made_up.makepyfile(test_others=OTHERS)
-    words = [*WORDS, "-n2" if measures else "-n1", "--junit-xml=junit.xml", *(() if measures else ["test_others.py"])]
-    made_up.runpytest_subprocess(*words).assert_outcomes(passed=7 if measures else 1)  # its conftest moves the lock
+    words = ["--junit-xml=junit.xml", "test_others.py", *(["test_b.py"] if measures else [])]
+    run(made_up, *words).assert_outcomes(passed=3 if measures else 1)
 
     said = [one.get("value") for one in ElementTree.parse(made_up.path / "junit.xml").iter("property")]
     assert ("['building']" in said, "[]" in said) == (measures, not measures)
@@ -151,7 +160,7 @@ def test_the_clusters_of_a_group_end_with_it(made_up):
     """Before the first test of the next one: the other worker may need their memory."""
     made_up.makeconftest(QUICK + ENDS)
     made_up.makepyfile(test_d=MODULE.format(topology="galera", nodes=2))
-    result = made_up.runpytest_inprocess(*WORDS, "-n1", "--junit-xml=junit.xml")
+    result = run(made_up, "--junit-xml=junit.xml")
 
     result.assert_outcomes(passed=8)
     [[worker]] = {tuple(one) for one in processes(made_up).values()}
@@ -160,21 +169,17 @@ def test_the_clusters_of_a_group_end_with_it(made_up):
     assert [line == ended for line in shown] == [False] * 4 + [True] + [False] * 2 + [True] + [False] * 2
 
 
-def test_workers_share_the_seed_and_the_budget_of_the_run(made_up, monkeypatch):
-    """Without --db-seed there is one for all; --db-run-budget began with the run; the last lines are said once."""
+def test_workers_share_the_seed_of_the_run(made_up, monkeypatch):
+    """Without --db-seed there is one for all, which their messages leave out; the last lines are said once."""
     (made_up.path / "test_c.py").unlink()
-    assert run(made_up, "--db-run-budget=0.001", "-k", "first").parseoutcomes() == {"inconclusive": 2}
     monkeypatch.setenv("OVERRIDDEN", "innodb_x_is_overridden")
-    result = run(made_up, "-k", "first")
+    result = run(made_up, "-k", "first", workers=2)
 
     result.assert_outcomes(passed=2)
     assert result.outlines.count("innodb_x_is_overridden") == 1
     claims = (made_up.path / "reports" / "latest" / "claims.jsonl").read_text().splitlines()
     assert len({json.loads(line)["seed"] for line in claims}) == 1
     assert not any("fixed the order of the rounds" in json.loads(line)["message"] for line in claims)
-    assert run(made_up, "-k", "first", "--db-seed=5", workers=1).parseoutcomes() == {"passed": 2}
-    claims = (made_up.path / "reports" / "latest" / "claims.jsonl").read_text().splitlines()
-    assert all("--db-seed 5 fixed the order" in json.loads(line)["message"] for line in claims[-2:])
 
 
 DIES = """
@@ -198,9 +203,9 @@ DIES = """
 
 
 def test_a_crashed_worker_loses_its_own_test_alone(made_up):
-    """The others of its group go to another worker, and what it had told stays told."""
+    """The others of its group go to another worker, what it had told stays told, and ``run.json`` has the crash."""
     made_up.makepyfile(test_a=DIES)
-    result = run(made_up, "--junit-xml=junit.xml")
+    result = run(made_up, "--junit-xml=junit.xml", workers=2)
 
     result.assert_outcomes(passed=5, failed=1)
     result.stdout.fnmatch_lines(
@@ -211,6 +216,9 @@ def test_a_crashed_worker_loses_its_own_test_alone(made_up):
         ]
     )
     assert len(list((made_up.path / "reports" / "latest" / "curves").iterdir())) == 1
+    tests = {one.test: one for one in read_run(made_up.path / "reports" / "latest").tests}
+    assert tests["test_a.py::test_dies"].outcome == "broken"
+    assert "crashed" in tests["test_a.py::test_dies"].reason
 
 
 @pytest.fixture
@@ -240,7 +248,7 @@ def test_tests_outside_of_the_rootdir_all_run(made_up, outside):
     result.assert_outcomes(passed=6)
 
 
-@pytest.mark.parametrize("workers", [["-n2"], []], ids=["two workers", "one process"])
+@pytest.mark.parametrize("workers", [["-n1"], []], ids=["a worker", "one process"])
 def test_claims_with_equal_node_ids_are_refused(made_up, outside, workers):
     """Claims are followed by node id, so the error names both files and the rootdir that tells them apart."""
     body = MODULE.format(topology="galera", nodes=3)
@@ -252,8 +260,9 @@ def test_claims_with_equal_node_ids_are_refused(made_up, outside, workers):
     assert f"{made_up.path}/one/test_one.py and {made_up.path}/two/test_two.py have the same node id ::test_f" in told
     assert f"--rootdir={made_up.path}" in told
 
-    outside[outside.index("--rootdir") + 1] = str(made_up.path)
-    made_up.runpytest_inprocess(*WORDS, *workers, *outside).assert_outcomes(passed=4)
+    if not workers:
+        outside[outside.index("--rootdir") + 1] = str(made_up.path)
+        made_up.runpytest_inprocess(*WORDS, *outside).assert_outcomes(passed=4)
 
 
 LOSES = """
@@ -266,7 +275,7 @@ def pytest_runtest_protocol(item, nextitem):
 """
 
 
-@pytest.mark.parametrize("workers", [["-n2"], []], ids=["two workers", "one process"])
+@pytest.mark.parametrize("workers", [["-n1"], []], ids=["a worker", "one process"])
 def test_a_run_with_tests_without_an_outcome_is_red(made_up, workers):
     """Whatever lost them, their names are printed and are in ``run.json``."""
     made_up.makeconftest(QUICK + LOSES)
@@ -291,7 +300,7 @@ def test_tests_that_share_a_cluster_run_together_without_workers_too(made_up):
 def test_who_says_how_to_distribute_gets_that(made_up):
     """Claims are as good, and clusters may be built twice."""
     (made_up.path / "test_c.py").unlink()
-    result = run(made_up, "--dist=loadfile", "-v", "-k", "first", workers=1)
+    result = run(made_up, "--dist=loadfile", "-v", "-k", "first")
 
     result.assert_outcomes(passed=2)
     result.stdout.fnmatch_lines(["*scheduling tests via LoadFileScheduling*"])
