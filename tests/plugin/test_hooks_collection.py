@@ -47,15 +47,15 @@ def test_python_without_asserts_is_refused(pytester):
 
 
 @pytest.mark.parametrize(
-    ("source", "how", "words"),
+    ("how", "words"),
     [
-        (PLAIN + HOLDS, ["--db-profile=fast"], "unknown profile 'fast'; known: quick, paper"),
-        ("import pytest\n@pytest.mark.flaky\n" + HOLDS, ["-o", "markers=flaky: of another plugin"], "test_suite.py::*"),
+        (["-n1", "--db-profile=fast"], "unknown profile 'fast'; known: quick, paper"),
+        (["-n2", "--db-release=mysql:5.7"], "mysql 5.7 is too old to be measured: *"),
     ],
 )
-def test_what_a_worker_refuses_ends_the_run(run, source, how, words):
+def test_what_a_worker_refuses_ends_the_run(run, how, words):
     """The error is said once, before any test runs, by the process that the user started."""
-    result = run(source, "-n2", *how)
+    result = run(PLAIN + HOLDS, *how)
 
     assert fnmatch.fnmatch(refusal(result), words)
     assert result.parseoutcomes() == {}
@@ -65,8 +65,8 @@ def test_what_a_worker_refuses_ends_the_run(run, source, how, words):
     ("source", "how", "seen"),
     [
         (HOLDS, ["-n0"], "expected time*"),
-        (PLAIN, ["-n2", "-v"], "scheduling tests via LoadScheduling"),
-        (PLAIN + HOLDS, ["-n2", "-v", "-k", "plain"], "scheduling tests via LoadScheduling"),
+        (PLAIN, ["-n1", "-v"], "scheduling tests via LoadScheduling"),
+        (PLAIN + HOLDS, ["-n1", "-v", "-k", "plain"], "scheduling tests via LoadScheduling"),
     ],
 )
 def test_workers_that_measure_nothing_are_left_alone(run, source, how, seen):
@@ -172,7 +172,6 @@ def test_a_test_knows_the_profile_of_its_run(run, profile):
 @pytest.mark.parametrize(
     ("head", "options", "words"),
     [
-        ("", ["--db-release=mysql:5.7", "-n1"], "mysql 5.7 is too old to be measured: *"),
         (
             "",
             ["--db-release=mysql:5.7"],
@@ -187,7 +186,7 @@ def test_a_test_knows_the_profile_of_its_run(run, profile):
     ],
 )
 def test_what_cannot_be_ends_the_run_before_a_test_begins(run, head, options, words):
-    """As a usage error, also with workers."""
+    """As a usage error."""
     result = run(head + HOLDS, *options)
 
     assert fnmatch.fnmatch(refusal(result), words)
