@@ -46,9 +46,9 @@ def earlier(file, **changes):
     history_file.add(file, [dataclasses.replace(one, ratio=one.ratio * (1 + 0.002 * n)) for n, one in enumerate(made)])
 
 
-def test_two_workers_add_their_claims(suite):
+def test_a_run_adds_its_claims(suite):
     """The line says how many runs the history has; the results keep the part about these claims."""
-    result = suite.runpytest_inprocess(*WORDS, "--db-history=reports/history.jsonl", "-n2")
+    result = suite.runpytest_inprocess(*WORDS, "--db-history=reports/history.jsonl")
     result.stdout.fnmatch_lines([f"history: {suite.path}/reports/history.jsonl has 1 run; 1 claim of this run"])
     history = history_file.read(suite.path / "reports" / "history.jsonl")
 
@@ -193,7 +193,10 @@ def ran(result):
 
 @pytest.mark.parametrize("workers", [[], ["-n1"]], ids=["one process", "a worker"])
 def test_the_expected_time_is_that_of_earlier_runs(suite, workers):
-    """Of all tests that have one, whatever their marks say; a test that will be skipped does not count."""
+    """Of all tests that have one, whatever their marks say; a test that will be skipped does not count.
+
+    The second run adds its claims to the history too.
+    """
     suite.makepyfile(test_suite=SEVERAL)
     file = suite.path / "history.jsonl"
     first = suite.runpytest_inprocess(*WORDS, f"--db-history={file}")
@@ -206,6 +209,10 @@ def test_the_expected_time_is_that_of_earlier_runs(suite, workers):
         ["*expected time: about 11 min * (2 tests by mark expected_seconds; * 1 test will be skipped)"]
     )
     second.stdout.fnmatch_lines([line.format("2 min", "from earlier runs")])
+    second.stdout.fnmatch_lines([f"history: {file} has 2 runs; 2 claims of this run*"])
+    history = history_file.read(file)
+    assert (len(history.entries), len(history.runs)) == (4, 2)
+    assert history_file.read(suite.path / "reports" / "latest" / "history.jsonl") == history
 
 
 def test_a_budget_is_spent_on_what_is_cheap_and_undecided(suite):
@@ -244,13 +251,14 @@ def test_paths_are_relative_to_the_working_directory(suite, monkeypatch, workers
     below.mkdir()
     suite.makeini("[pytest]")
     monkeypatch.chdir(below)
-    given = ["--db-results=out", "--db-history", "history.jsonl"]
-    suite.runpytest_inprocess(*WORDS, "..", *given, *workers).assert_outcomes(passed=1)
+    history = ["--db-history", "history.jsonl"]
+    if not workers:
+        suite.runpytest_inprocess(*WORDS, "..", "--db-results=out", *history).assert_outcomes(passed=1)
+        assert sorted(path.name for path in below.iterdir()) == ["history.jsonl", "out"]
+        assert (below / "out" / "claims.jsonl").exists()
+        assert not (suite.path / "reports").exists()
+        (below / "history.jsonl").unlink()
 
+    suite.runpytest_inprocess(*WORDS, "..", *history, *workers).assert_outcomes(passed=1)
     assert len(history_file.read(below / "history.jsonl").entries) == 1
-    assert (below / "out" / "claims.jsonl").exists()
-    assert sorted(path.name for path in below.iterdir()) == ["history.jsonl", "out"]
-    assert not (suite.path / "reports").exists()
-
-    suite.runpytest_inprocess(*WORDS, "..", *workers).assert_outcomes(passed=1)
     assert (suite.path / "reports" / "latest" / "claims.jsonl").exists()
