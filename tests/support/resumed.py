@@ -42,6 +42,15 @@ class Killed:
             check=False,
         )
 
+    def continued(self, pytester, *words):
+        """Continue the run to its end in the place of a test. It is done once; later tests get a copy."""
+        kept = self.place.with_name(f"{self.place.name}-continued")
+        if kept.exists():
+            shutil.copytree(kept, pytester.path, dirs_exist_ok=True)
+        else:
+            pytester.runpytest_inprocess(*words)
+            shutil.copytree(pytester.path, kept, ignore=shutil.ignore_patterns("__pycache__"))
+
     def copied(self, pytester):
         """The place of a test with the suite and what the run left; compiled code would name the other place."""
         shutil.copytree(self.place, pytester.path, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))

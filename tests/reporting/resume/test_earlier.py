@@ -163,9 +163,9 @@ def test_a_killed_run_goes_on_claim_by_claim(killed, latest, workers):
     )
 
 
-def test_a_run_that_has_ended_has_nothing_left_to_measure(killed, latest):
+def test_a_run_that_has_ended_has_nothing_left_to_measure(ended, killed, latest):
     """A second and a third continuation leave the answers as they are."""
-    killed.runpytest_inprocess(*RESUME, "--db-max-pairs=12")
+    ended.continued(killed, *RESUME, "--db-max-pairs=12")
     before = (latest / "claims.jsonl").read_bytes()
     drawn(killed)
 
@@ -188,9 +188,11 @@ def test_a_run_that_has_ended_has_nothing_left_to_measure(killed, latest):
     ],
     ids=["spec", "release", "option", "load", "seed"],
 )
-def test_what_has_changed_is_measured_again_and_nothing_else(killed, latest, monkeypatch, changes, words, again, why):
+def test_what_has_changed_is_measured_again_and_nothing_else(
+    ended, killed, latest, monkeypatch, changes, words, again, why
+):
     """The answer that does not count any more is removed with its files."""
-    killed.runpytest_inprocess(*RESUME, "--db-max-pairs=12")
+    ended.continued(killed, *RESUME, "--db-max-pairs=12")
     drawn(killed)
     for name, value in changes.items():
         monkeypatch.setenv(name, value)
@@ -386,9 +388,9 @@ def test_answers_of_another_machine_are_measured_again(killed, latest):
     result.stdout.fnmatch_lines(["*measured again (the machine changed): other.beats(galera3) (mysqlslap write)"])
 
 
-def test_records_of_several_runs_say_which_measured_them(killed, latest):
+def test_records_of_several_runs_say_which_measured_them(ended, killed, latest):
     """The message of an answer stays that of its own run."""
-    killed.runpytest_inprocess(*RESUME, "--db-max-pairs=12")
+    ended.continued(killed, *RESUME, "--db-max-pairs=12")
     claims = schema.read_claims(latest)
     again = dataclasses.replace(claims[0], run_id=claims[-1].run_id)
 

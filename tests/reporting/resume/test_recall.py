@@ -23,6 +23,11 @@ SUITE = """
     OTHER = ONE.with_options(lock_wait_timeout=int(os.environ.get("TIMEOUT", "40"))).named("other")
     THREADS = [int(text) for text in os.environ.get("THREADS", "1 4").split()]
 
+    def end(by):
+        if by == "SIGKILL":
+            os.kill(os.getpid(), signal.SIGKILL)
+        raise KeyboardInterrupt
+
     def test_reads(measure):
         curve = measure.sweep(SysBench("oltp_read_only"), on=[ONE, OTHER], threads=THREADS)
         curve.draw(int(os.environ.get("BLOCKS", "8")))
@@ -33,14 +38,14 @@ SUITE = """
         curve = measure.sweep(SysBench("oltp_write_only"), on=[ONE, ONE.with_options(port=1)], threads=(1, 4))
         if "KILL" in os.environ:
             curve.draw(1)
-            os.kill(os.getpid(), getattr(signal, os.environ["KILL"]))
+            end(os.environ["KILL"])
         curve.draw()
 
     def test_points(measure):
         curve = measure.sweep(SysBench("oltp_update_index"), on=[ONE, OTHER], threads=THREADS)
         if "KILLED_AT" in os.environ:
             source = curve.points[int(os.environ["KILLED_AT"])].measurement.source
-            source.round = lambda *given, **named: os.kill(os.getpid(), getattr(signal, os.environ["BY"]))
+            source.round = lambda *given, **named: end(os.environ["BY"])
         curve.draw(3, relative_to="other")
 """
 READS = {f"sysbench oltp_read_only t{threads}" for threads in (1, 4)}
@@ -91,10 +96,13 @@ def test_a_curve_that_was_drawn_is_kept(suite, latest, workers):
     )
     result.stdout.fnmatch_lines(["--db-resume: 0 answers taken over, 0 claims measured, 1 drawn curve kept"])
 
-    suite.runpytest_inprocess(*RESUME, *workers)
-    assert drawn(suite) == set()
     assert len(list((latest / "curves").glob("*.csv"))) == 2
     assert [test.outcome for test in read_run(latest).tests] == ["passed", "passed"]
+
+    if not workers:
+        suite.runpytest_inprocess(*RESUME)
+        assert drawn(suite) == set()
+        assert len(list((latest / "curves").glob("*.csv"))) == 2
 
 
 @pytest.mark.parametrize(
@@ -110,10 +118,10 @@ def test_a_curve_that_was_drawn_is_kept(suite, latest, workers):
     ids=["spec", "load", "release", "option", "more rounds", "fewer rounds"],
 )
 def test_a_curve_is_drawn_again_where_it_depends_on_what_has_changed(
-    suite, latest, monkeypatch, changes, words, again, why
+    ended, suite, latest, monkeypatch, changes, words, again, why
 ):
     """The line says what changed; the old one and its files are gone, and no other curve is touched."""
-    suite.runpytest_inprocess(*RESUME)
+    ended.continued(suite, *RESUME)
     drawn(suite)
     for name, value in changes.items():
         monkeypatch.setenv(name, value)
@@ -129,8 +137,8 @@ def test_a_curve_is_drawn_again_where_it_depends_on_what_has_changed(
 
 def test_a_curve_that_ctrl_c_interrupted_is_drawn_again(suite, latest, monkeypatch):
     """Its rounds so far are in the results, and are no whole curve."""
-    monkeypatch.setenv("KILL", "SIGINT")
-    suite.runpytest_subprocess(*RESUME)
+    monkeypatch.setenv("KILL", "Ctrl-C")
+    suite.runpytest_inprocess(*RESUME, no_reraise_ctrlc=True)
     monkeypatch.delenv("KILL")
     assert loads(latest) == ["sysbench oltp_read_only", "sysbench oltp_write_only"]
     drawn(suite)
@@ -160,28 +168,30 @@ def test_a_curve_is_kept_after_the_time_of_the_run(suite, latest):
 
 @pytest.fixture
 def points(suite, monkeypatch):
-    """The test that draws a curve over four values, alone; its run was killed at the third one."""
+    """``points(2, by)``: the test that draws a curve over four values, in a run that ends at the third one."""
     monkeypatch.setenv("PYTEST_ADDOPTS", "-k test_points")
     monkeypatch.setenv("THREADS", "1 4 16 64")
 
-    def killed(at, by="SIGKILL", *words):
+    def killed(at, by, *words):
         monkeypatch.setenv("KILLED_AT", str(at))
         monkeypatch.setenv("BY", by)
-        suite.runpytest_subprocess(*WORDS, *words)
+        if by == "SIGKILL":
+            suite.runpytest_subprocess(*WORDS, *words)
+        else:
+            suite.runpytest_inprocess(*WORDS, *words, no_reraise_ctrlc=True)
         monkeypatch.delenv("KILLED_AT")
         return {load.rpartition(" ")[2] for load in drawn(suite)}
 
     return killed
 
 
-@pytest.mark.parametrize("by", ["SIGKILL", "SIGINT"])
-def test_a_curve_that_was_interrupted_goes_on_at_the_next_point(suite, latest, points, by):
+def test_a_curve_that_was_interrupted_goes_on_at_the_next_point(suite, latest, points):
     """Whatever ended the run. What it had drawn stays as it was; another interruption loses no more."""
-    assert points(2, by) == {"t1", "t4"}
+    assert points(2, "SIGKILL") == {"t1", "t4"}
     (before,) = schema.read_curves(latest)
     assert before.values == [1, 4]
     assert before.drawn == 0
-    assert points(3, by, "--db-resume") == {"t16"}
+    assert points(3, "Ctrl-C", "--db-resume") == {"t16"}
     result = suite.runpytest_inprocess(*RESUME)
 
     assert drawn(suite) == {"sysbench oltp_update_index t64"}
@@ -198,7 +208,7 @@ def test_a_curve_that_was_interrupted_goes_on_at_the_next_point(suite, latest, p
 
 def test_workers_save_a_curve_when_its_test_ends(suite, latest, points):
     """What a killed worker had drawn is lost; one that is interrupted ends its test, so its points are there."""
-    points(2, "SIGINT", "-n1")
+    points(2, "Ctrl-C", "-n1")
     assert [curve.values for curve in schema.read_curves(latest)] in ([], [[1, 4]])
     suite.runpytest_inprocess(*RESUME, "-n1")
 
