@@ -1,4 +1,4 @@
-"""A run on several releases, on real servers: where its matrix is shown and kept."""
+"""A run on several releases, on made-up rounds and on real servers: where its matrix is shown and kept."""
 
 from __future__ import annotations
 
@@ -65,6 +65,14 @@ def two_vendors(tmp_path_factory):
     return types.SimpleNamespace(path=path, output=pytest.LineMatcher(done.stdout.splitlines()))
 
 
+def attached(latest):
+    """The text that Allure shows beside all tests."""
+    [kept] = (latest / "allure-results").glob("*-globals.json")
+    [found] = json.loads(kept.read_text())["attachments"]
+    return (latest / "allure-results" / found["source"]).read_text()
+
+
+@pytest.mark.thorough
 def test_a_run_on_two_vendors_ends_with_its_matrix(two_vendors):
     """On real servers: terminal, summary, CSV and Allure have it, with a dash for what a vendor lacks."""
     two_vendors.output.fnmatch_lines(
@@ -83,11 +91,10 @@ def test_a_run_on_two_vendors_ends_with_its_matrix(two_vendors):
         ("mariadb:10.11", "unclear"),
         ("mysql:9.7", "skipped"),
     ]
-    [kept] = (latest / "allure-results").glob("*-globals.json")
-    [attached] = json.loads(kept.read_text())["attachments"]
-    assert "no Galera library" in (latest / "allure-results" / attached["source"]).read_text()
+    assert "no Galera library" in attached(latest)
 
 
+@pytest.mark.thorough
 def test_its_claims_stand_side_by_side_in_the_report(two_vendors, capsys):
     """``dbcluster report`` reads the same run: one claim on both releases, with absolute figures of each."""
     latest = two_vendors.path / "reports" / "latest"
@@ -119,14 +126,15 @@ MADE_UP = """
 """
 
 
-def test_workers_have_one_matrix(pytester, monkeypatch):
-    """What each of them measured and skipped stands in the table of the process that the user started."""
+def test_the_matrix_of_a_worker_is_shown_and_kept(pytester, monkeypatch):
+    """Terminal, summary, CSV, Allure and ``dbcluster report`` have what it measured and skipped on each release."""
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     monkeypatch.setenv("COLUMNS", "100")
     pytester.makeconftest(FAKE.read_text() + conftests.NO_CHARTS)
     pytester.makepyfile(MADE_UP)
-    words = ["-p", "pytest_dbcluster.plugin.hooks", "-p", "xdist", "-n2", "--db-seed=1"]
-    result = pytester.runpytest_subprocess(*words, "--db-release=mysql:9.7", "--db-release=mariadb:10.11")
+    words = ["-p", "pytest_dbcluster.plugin.hooks", "-p", "allure_pytest", "-p", "xdist", "-n1", "--db-seed=1"]
+    result = pytester.runpytest_inprocess(*words, "--db-release=mysql:9.7", "--db-release=mariadb:10.11")
+    latest = pytester.path / "reports" / "latest"
 
     result.stdout.fnmatch_lines_random(
         [
@@ -135,5 +143,11 @@ def test_workers_have_one_matrix(pytester, monkeypatch):
             "[[]1[]] mysql:9.7 has no such thing",
         ]
     )
-    lines = list(csv.DictReader((pytester.path / "reports" / "latest" / matrix.FILE).read_text().splitlines()))
+    lines = list(csv.DictReader((latest / matrix.FILE).read_text().splitlines()))
     assert sorted(one["verdict"] for one in lines) == ["holds", "holds", "holds", "skipped"]
+    assert "- [1] mysql:9.7 has no such thing" in (latest / "summary.md").read_text().partition("## matrix: ")[2]
+    assert "mysql:9.7 has no such thing" in attached(latest)
+
+    assert main.main(["report", str(latest), "--output", str(pytester.path / "table.md")]) == 0
+    table = (pytester.path / "table.md").read_text()
+    assert table.startswith("## Claims by release\n\n| claim | load | mariadb:10.11 1.2.3 | mysql:9.7 1.2.3 |")
