@@ -18,7 +18,7 @@ from tests.support import users
 from tests.support.facts import missing
 from tests.support.observations import unindexed_comparison
 from tests.support.records import failed, record, undecided
-from tests.support.results import a_sweep, five_claims, results
+from tests.support.results import a_sweep, results
 
 
 class Texts(html.parser.HTMLParser):
@@ -92,6 +92,12 @@ def test_a_sentence_has_one_full_stop(texts):
 
     assert "if rounds are independent." in said
     assert "independent.." not in said
+
+
+def test_sixty_claims_are_a_page_of_less_than_ten_megabytes(page):
+    """Shown with a tenth of them, each with its timeline."""
+    assert len(page.encode()) < 10_000_000 / 10
+    assert page.count('<section class="claim') == 60 / 10
 
 
 def test_the_page_says_what_was_run(texts):
@@ -254,7 +260,7 @@ def test_an_address_that_is_no_page_is_text(tmp_path, monkeypatch, address, unch
 
 
 @pytest.mark.parametrize("missing", ["run.json", "rounds", "charts", "timeline"])
-def test_what_is_missing_is_left_out(tmp_path, missing):
+def test_what_is_missing_is_left_out(tmp_path, missing, uncharted):
     """A page needs claims alone; older runs and copies in part have a page too."""
     directory = results(tmp_path / "run", [record()], timelines=True)
     path = directory / missing
@@ -263,7 +269,7 @@ def test_what_is_missing_is_left_out(tmp_path, missing):
     assert report_page.make(directory) == f"report: {directory}/index.html"
 
 
-def test_a_page_of_two_runs_names_them(tmp_path):
+def test_a_page_of_two_runs_names_them(tmp_path, uncharted):
     """Each claim says where it is from, and the claims stand side by side."""
     both = [results(tmp_path / name, [record()]) for name in ("first", "second")]
     texts = Texts(report_page.html(sources.read_all(both)))
@@ -348,19 +354,6 @@ def test_results_of_another_user_that_are_closed_are_a_sentence(closed):
 
     assert said.startswith(f"no page: cannot read {directory}")
     assert "Permission denied" in said
-
-
-def test_sixty_claims_are_a_page_of_less_than_ten_megabytes(tmp_path, monkeypatch):
-    """Made with a fifth of them, each with its timeline."""
-    from pytest_dbcluster.reporting.charts import claim as claim_chart
-
-    with monkeypatch.context() as patch:
-        patch.setattr(claim_chart, "svg", lambda made: None)  # of the files beside the page
-        directory = results(tmp_path / "run", [made for _ in range(2) for made in five_claims()], timelines=True)
-    text = report_page.html(sources.read_all([directory]))
-
-    assert len(text.encode()) < 10_000_000 / 5
-    assert text.count('<section class="claim') == 60 / 5
 
 
 def test_what_servers_did_is_folded(tmp_path, uncharted):
