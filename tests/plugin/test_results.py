@@ -59,9 +59,11 @@ def claims(directory):
     return {json.loads(line)["text"] for line in (directory / "claims.jsonl").read_text().splitlines()}
 
 
-@WORKERS
-@pytest.mark.parametrize("file", ["reports", "reports/latest", "reports/latest/rounds"])
-def test_a_file_in_the_way_ends_the_run_before_a_test(suite, workers, file):
+@pytest.mark.parametrize(
+    ("file", "workers"),
+    [("reports", []), ("reports/latest", []), ("reports/latest/rounds", []), ("reports/latest/rounds", ["-n1"])],
+)
+def test_a_file_in_the_way_ends_the_run_before_a_test(suite, file, workers):
     """The error names the file, the directory and the option, and no test runs."""
     path = suite.path / file
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -92,9 +94,10 @@ def test_a_read_only_directory_ends_the_run_before_a_test(suite, small_disk):
     assert missing(refusal(result), why, "another", "--db-results DIR") == []
 
 
-@WORKERS
-@pytest.mark.parametrize("when", ["from the start", "in the middle"])
-def test_a_full_disk_loses_no_verdict(suite, workers, small_disk, when):
+@pytest.mark.parametrize(
+    ("when", "workers"), [("from the start", []), ("in the middle", []), ("in the middle", ["-n1"])]
+)
+def test_a_full_disk_loses_no_verdict(suite, when, workers, small_disk):
     """Every test has its outcome, the closing table is whole, and what was not written is said once."""
     results = small_disk / "results"
     filler = "with open({path!r}, 'wb', buffering=0) as file:\n    while True:\n        file.write(bytes(4096))"
