@@ -30,11 +30,15 @@ SUITE = """
 """
 
 
+# Charts of claims are no part of these tests.
+QUICK = FAKE.read_text() + 'PATCHES["pytest_dbcluster.reporting.charts.claim.svg"] = lambda *given, **more: "<svg/>"\n'
+
+
 @pytest.fixture
 def suite(pytester, monkeypatch):
     """A suite on made-up rounds with a refuted claim and a broken test."""
     monkeypatch.setenv("COLUMNS", "400")
-    pytester.makeconftest(FAKE.read_text())
+    pytester.makeconftest(QUICK)
     pytester.makepyfile(test_suite=SUITE)
     return pytester
 
@@ -59,9 +63,7 @@ def test_the_last_line_counts_and_names_the_page(suite, workers):
 
 def test_a_page_that_fails_loses_nothing(suite):
     """The closing table is printed first, the files are there, and the status is that of the tests."""
-    suite.makeconftest(
-        FAKE.read_text() + '\nPATCHES["pytest_dbcluster.reporting.page.report_page.html"] = lambda *given: 1 / 0\n'
-    )
+    suite.makeconftest(QUICK + '\nPATCHES["pytest_dbcluster.reporting.page.report_page.html"] = lambda *given: 1 / 0\n')
     result = suite.runpytest_inprocess(*WORDS)
     latest = suite.path / "reports" / "latest"
 
@@ -76,8 +78,7 @@ def test_a_page_that_fails_loses_nothing(suite):
 def test_a_page_that_takes_long_says_so(suite):
     """How far it is, that it is slow, and what else makes it."""
     suite.makeconftest(
-        FAKE.read_text()
-        + '\nPATCHES |= {f"pytest_dbcluster.reporting.page.making.{name}": 0.0 for name in ("FIRST", "SLOW")}\n'
+        QUICK + '\nPATCHES |= {f"pytest_dbcluster.reporting.page.making.{name}": 0.0 for name in ("FIRST", "SLOW")}\n'
     )
     suite.makepyfile(test_suite=SUITE.replace('raise RuntimeError("node2 has no disk")', "assert one.beats(other)"))
     result = suite.runpytest_inprocess(*WORDS)
@@ -92,7 +93,7 @@ def test_a_page_that_takes_long_says_so(suite):
 def test_ctrl_c_leaves_the_page_out(suite):
     """Nobody has to wait for it; the status is that of the tests."""
     suite.makeconftest(
-        FAKE.read_text()
+        QUICK
         + "\ndef stop(*given):\n    raise KeyboardInterrupt\n"
         + '\nPATCHES["pytest_dbcluster.reporting.page.report_page.html"] = stop\n'
     )
@@ -122,7 +123,7 @@ def test_ctrl_c_leaves_the_page_out(suite):
 def test_a_view_that_fails_is_left_out_alone(suite, view, said):
     """The page has all others and names it; the verdicts and the outcome of the test are what they were."""
     broken = f'\nPATCHES["pytest_dbcluster.reporting.{view}"] = lambda *given, **more: 1 / 0\n'
-    suite.makeconftest(FAKE.read_text() + broken)
+    suite.makeconftest(QUICK + broken)
     result = suite.runpytest_inprocess(*WORDS)
     latest = suite.path / "reports" / "latest"
     [note] = re.findall(r'<p class="note">\s*(.*)\s*</p>', (latest / "index.html").read_text())
