@@ -63,11 +63,18 @@ def test_the_spans_of_all_workers_are_in_one_file(suite):
     assert spans(place.path) == {"pytest": ["page"], "gw0": ["chart", "close"], "gw1": ["chart", "close"]}
 
 
-@pytest.mark.parametrize("then", ["raise KeyboardInterrupt", "os.kill(os.getpid(), signal.SIGTERM); time.sleep(60)"])
-def test_an_interrupted_run_has_a_whole_file(suite, then):
+@pytest.mark.parametrize(
+    ("how", "then"),
+    [("inprocess", "raise KeyboardInterrupt"), ("subprocess", "os.kill(os.getpid(), signal.SIGTERM); time.sleep(60)")],
+    ids=["Ctrl-C", "SIGTERM"],
+)
+def test_an_interrupted_run_has_a_whole_file(suite, how, then):
     """Its servers stop, and its page is made."""
     place = suite(then)
-    place.runpytest_subprocess(*WORDS)
+    if how == "inprocess":
+        place.runpytest_inprocess(*WORDS, no_reraise_ctrlc=True)
+    else:
+        place.runpytest_subprocess(*WORDS)
 
     assert spans(place.path) == {"pytest": ["chart", "close", "page"]}
 
