@@ -45,9 +45,13 @@ def suite(pytester, monkeypatch):
 
 @pytest.mark.parametrize("workers", [[], ["-n1"]], ids=["one process", "a worker"])
 def test_every_variant_is_a_result_with_its_rounds(suite, workers):
-    """The seconds are those of the rounds; claim, ratio and release are in extra_info."""
+    """The seconds are those of the rounds; claim, ratio and release are in extra_info.
+
+    Pytest-benchmark makes .benchmarks when it is configured; a run that stores nothing leaves none.
+    """
     result = suite.runpytest_inprocess(*WORDS, "--benchmark-json=out.json", *workers)
     result.assert_outcomes(passed=1)
+    assert not list(suite.path.rglob(".benchmarks"))
     (record,) = schema.read_claims(suite.path / "reports" / "latest")
     found = {one["name"]: one for one in json.loads((suite.path / "out.json").read_text())["benchmarks"]}
 
@@ -72,15 +76,16 @@ def test_a_saved_run_is_compared_with_the_next_one(suite):
 
 @pytest.mark.parametrize("workers", [[], ["-n1"]], ids=["one process", "a worker"])
 def test_a_histogram_shows_both_variants(suite, workers):
-    """A file for each test and workload."""
+    """A file for each test and workload. A run with --benchmark-save has .benchmarks."""
     # Not imported here: importlib_metadata, which comes with it, takes the finder of later in-process runs away.
     if importlib.util.find_spec("pygal") is None:
         pytest.skip("pygal is not installed")
-    result = suite.runpytest_subprocess(*WORDS, "--benchmark-histogram=hist", *workers)
+    result = suite.runpytest_subprocess(*WORDS, "--benchmark-histogram=hist", "--benchmark-save=first", *workers)
 
     result.assert_outcomes(passed=1)
     (drawn,) = suite.path.glob("hist-*.svg")
     assert all(f"test_faster mysqlslap write {name}" in drawn.read_text() for name in ("other", "galera3"))
+    assert list(suite.path.glob(".benchmarks/*/0001_first.json"))
 
 
 def test_a_histogram_that_cannot_be_drawn_is_refused_before_a_test(suite):
@@ -102,13 +107,3 @@ def test_its_line_goes_where_nothing_is_asked_of_it(suite):
     asked = suite.runpytest_inprocess(*WORDS, "--benchmark-enable", "--collect-only")
 
     asked.stdout.fnmatch_lines(["benchmark: *"])
-
-
-@pytest.mark.parametrize("workers", [[], ["-n1"]], ids=["one process", "a worker"])
-def test_a_run_that_stores_nothing_leaves_no_directory(suite, workers):
-    """Pytest-benchmark makes .benchmarks when it is configured; a run with --benchmark-save has it."""
-    suite.runpytest_inprocess(*WORDS, "--benchmark-json=out.json", *workers).assert_outcomes(passed=1)
-    assert not list(suite.path.rglob(".benchmarks"))
-
-    suite.runpytest_inprocess(*WORDS, "--benchmark-save=first", *workers).assert_outcomes(passed=1)
-    assert list(suite.path.glob(".benchmarks/*/0001_first.json"))
