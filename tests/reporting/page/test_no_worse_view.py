@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from pytest_dbcluster.reporting.charts import claim as claim_chart
 from pytest_dbcluster.reporting.documents.run_document import TestDocument
 from pytest_dbcluster.reporting.page import no_worse_view, report_page, sources
 from pytest_dbcluster.reporting.tables import no_worse
@@ -19,12 +20,17 @@ from tests.support.run_documents import CUT_SHORT
 SYSBENCH, TPCC = "dbcluster compare::sysbench oltp_read_write t4", "dbcluster compare::tpcc w1 t4"
 
 
-@pytest.fixture
-def read(tmp_path, monkeypatch):
-    """``read(claims, **run)``: the results of a comparison, as they are read back."""
-    from pytest_dbcluster.reporting.charts import claim as claim_chart
+@pytest.fixture(scope="module", autouse=True)
+def uncharted():
+    """The claims of the pages have no charts."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(claim_chart, "svg", lambda made, *given, **named: None)
+        yield
 
-    monkeypatch.setattr(claim_chart, "svg", lambda made, *given, **named: None)
+
+@pytest.fixture
+def read(tmp_path):
+    """``read(claims, **run)``: the results of a comparison, as they are read back."""
     number = itertools.count()
     return lambda made=None, **run: sources.read(comparison(tmp_path / f"run{next(number)}", made, **run))
 
