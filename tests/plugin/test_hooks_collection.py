@@ -65,7 +65,6 @@ def test_what_a_worker_refuses_ends_the_run(run, how, words):
     ("source", "how", "seen"),
     [
         (HOLDS, ["-n0"], "expected time*"),
-        (PLAIN, ["-n1", "-v"], "scheduling tests via LoadScheduling"),
         (PLAIN + HOLDS, ["-n1", "-v", "-k", "plain"], "scheduling tests via LoadScheduling"),
     ],
 )

@@ -63,10 +63,9 @@ def properties(case):
     return {found.get("name"): found.get("value") for found in case.iter("property")}
 
 
-@pytest.mark.parametrize("workers", [[], ["-n1"]], ids=["one process", "a worker"])
-def test_a_test_has_the_message_of_each_of_its_claims(cases, workers):
+def test_a_test_has_the_message_of_each_of_its_claims(cases):
     """Green tests too. A test without claims has no output, and xunit2 no property."""
-    _, tests = cases(*workers)
+    _, tests = cases()
     faster = output(tests["test_faster"])
 
     assert "HOLDS: other is faster than galera3" in faster

@@ -80,7 +80,8 @@ FakeSession.close = lambda self, **how: self.report.line("said at the end") or D
 def test_every_cluster_is_on_one_worker_and_every_result_in_front(made_up):
     """Two modules share a cluster and so a worker; terminal, files and Allure have all six claims, and no others.
 
-    A line after the last test of a worker reaches the terminal, and is no test in the JUnit file.
+    The JUnit file has the message of each claim. A line after the last test of a worker reaches the terminal, and is
+    no test in that file.
     """
     for stale in ("allure-results/of-before-result.json", "rounds/07-of-before.csv"):
         (made_up.path / "reports" / "latest" / stale).parent.mkdir(parents=True, exist_ok=True)
@@ -105,6 +106,7 @@ def test_every_cluster_is_on_one_worker_and_every_result_in_front(made_up):
     assert sorted(line for line in result.outlines if "said at" in line) == [f"[gw{n}] said at the end" for n in (0, 1)]
     cases = list(ElementTree.parse(made_up.path / "junit.xml").getroot().iter("testcase"))
     assert sorted(case.get("name") for case in cases) == ["test_first"] * 3 + ["test_second"] * 3
+    assert all("HOLDS: other is faster than " in case.findtext("system-out") for case in cases)
 
     latest = made_up.path / "reports" / "latest"
     claims = [json.loads(line) for line in (latest / "claims.jsonl").read_text().splitlines()]

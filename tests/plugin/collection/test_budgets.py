@@ -116,10 +116,9 @@ def test_a_claim_ends_with_the_budget_of_its_test(run, workers):
     result.stdout.re_match_lines([r" +pytest test_it\.py::test_flush --db-budget \d{2,3}"])
 
 
-@pytest.mark.parametrize("workers", [(), ("-p", "xdist", "-n1")], ids=["one process", "a worker"])
-def test_the_option_ends_a_claim_of_a_marked_test(run, workers):
+def test_the_option_ends_a_claim_of_a_marked_test(run):
     """It is given for this run, the mark for any."""
-    said = run("--db-budget=15", *workers).stdout.str()
+    said = run("--db-budget=15").stdout.str()
 
     assert "budget of 15 s of measured time used (--db-budget)" in said
     assert "mark budget" not in said

@@ -168,7 +168,9 @@ SUITE = """
 
         def killed(variant, *, block, position):
             if block == int(os.environ.get("KILLED_AT", "-9")):
-                os.kill(os.getpid(), getattr(signal, os.environ["BY"]))
+                if os.environ["BY"] == "SIGKILL":
+                    os.kill(os.getpid(), signal.SIGKILL)
+                raise KeyboardInterrupt
             return plain(variant, block=block, position=position)
 
         source.round = killed
@@ -186,8 +188,10 @@ def run(pytester, own_cache, monkeypatch):
         with monkeypatch.context() as given:
             for name, value in environment.items():
                 given.setenv(name, value)
-            begin = pytester.runpytest_subprocess if "BY" in environment else pytester.runpytest_inprocess
-            begin(*WORDS, "--db-max-pairs", "24", *words)
+            if environment.get("BY") == "SIGKILL":
+                pytester.runpytest_subprocess(*WORDS, "--db-max-pairs", "24", *words)
+            else:
+                pytester.runpytest_inprocess(*WORDS, "--db-max-pairs", "24", *words, no_reraise_ctrlc=True)
         latest = pytester.path / "reports" / "latest"
         return next(iter(schema.read_claims(latest)), None) if (latest / schema.CLAIMS).exists() else None
 
@@ -214,7 +218,7 @@ def test_a_killed_claim_and_an_inconclusive_one_are_tries(run, own_cache):
 
 def test_a_claim_that_ended_before_its_first_look_is_no_try(run, own_cache):
     """Nothing was looked at."""
-    run(**EQUAL, KILLED_AT="0", BY="SIGKILL")
+    run(**EQUAL, KILLED_AT="0", BY="Ctrl-C")
 
     assert list(own_cache.glob("*")) == []
     assert run(**EQUAL).tries == 1
