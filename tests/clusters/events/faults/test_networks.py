@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import concurrent.futures
+import contextlib
+import itertools
+import time
 
 import pytest
 
@@ -28,17 +31,35 @@ def near(mariadb, provisioner):
     provisioner.give_back(made.hosts)
 
 
+def wait_for_peers(cluster, *timeouts):
+    """Set how long each node waits for silent ones before it leaves them out."""
+    for node, timeout in itertools.product(cluster.nodes, timeouts):
+        node.query(f"SET GLOBAL wsrep_provider_options = 'evs.{timeout}'")
+
+
+@contextlib.contextmanager
+def patient(cluster):
+    """Nodes wait a minute for each other. On a busy machine the usual 5 s can pass, and then a commit is refused."""
+    wait_for_peers(cluster, "inactive_timeout=PT2M", "suspect_timeout=PT1M")
+    try:
+        yield
+    finally:
+        wait_for_peers(cluster, "suspect_timeout=PT5S", "inactive_timeout=PT15S")
+
+
 def test_a_node_without_peers_still_answers(near):
     """No packet of a peer arrives, so a commit waits. Our connections do arrive, and afterwards the node is whole."""
     first, other = near.nodes
-    with concurrent.futures.ThreadPoolExecutor(1) as threads:
+    with concurrent.futures.ThreadPoolExecutor(1) as threads, patient(near):
         event = threads.submit(Isolate("other", 1.5).act, near)
         wait.until(lambda: [] if near.path.needs.blocked else ["not cut"], "the cut", seconds=30)
         reached = powers.answers(other)
         first.query("CREATE DATABASE while_apart")
+        committed = time.time()
         happened = event.result()
 
     assert (happened.void, happened.node, reached) == ("", "node2", True)
+    assert committed - happened.at >= happened.marks["cut"] + 1.5
     assert happened.marks["cut"] + 1.5 <= happened.marks["connected"]
     assert near.path.needs == REST
     assert Isolate("other", 1.5).restore(near, happened) is None
