@@ -14,8 +14,8 @@ from pytest_dbcluster.workloads.tpcc import TPCC
 from tests.support.testbeds import ONE, TWO
 
 # Terminals pause between their transactions: the servers have CPU time left, and an event is seen as well.
-WRITE = SysBench("oltp_write_only", size=1000, threads=2, pause=0.05)
-ORDERS = TPCC(threads=2, pause=0.05)
+WRITE = SysBench("oltp_write_only", size=1000, threads=2, pause=0.1)
+ORDERS = TPCC(threads=2, pause=0.1)
 COLUMN = "ALTER TABLE history ADD COLUMN more INT"
 PROXIED = ClusterSpec("galera", nodes=2, release=ONE.release, proxy="haproxy")
 

@@ -14,7 +14,7 @@ from tests.support.testbeds import ONE
 ASYNC = ClusterSpec("async_replication", nodes=2, release=ONE.release, proxy="haproxy")
 SEMISYNC = ClusterSpec("semisync", nodes=3, release=ONE.release, proxy="haproxy")
 # Terminals pause between their transactions: the servers have CPU time left, and an event is seen as well.
-ORDERS = TPCC(threads=4, pause=0.05)
+ORDERS = TPCC(threads=4, pause=0.15)
 KILL = Kill("writer", then=Promote(after=0.3))
 
 

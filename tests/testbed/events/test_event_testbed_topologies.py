@@ -20,7 +20,7 @@ GROUP = ClusterSpec("group_replication", nodes=3, release=MYSQL, proxy="haproxy"
 QUICK = GROUP.with_options(group_replication_member_expel_timeout=0).named("quick")
 ASYNC = ClusterSpec("async_replication", nodes=2, release=ONE.release)
 SEMISYNC = ClusterSpec("semisync", nodes=2, release=ONE.release)
-PAUSE = 0.05  # seconds between two transactions of a terminal: the servers have CPU time left
+PAUSE = 0.15  # seconds between two transactions of a terminal: the servers have CPU time left
 
 
 @pytest.fixture(autouse=True)
