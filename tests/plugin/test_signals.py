@@ -117,10 +117,10 @@ def test_a_signal_ends_a_run_as_ctrl_c_does(suite, number):
 @pytest.mark.parametrize(
     ("to", "number", "workers"),
     [
-        ("the controller", signal.SIGTERM, 2),
+        pytest.param("the controller", signal.SIGTERM, 2, marks=pytest.mark.thorough),
         ("the controller", signal.SIGHUP, 1),
         ("all", signal.SIGTERM, 2),
-        ("all", signal.SIGHUP, 1),
+        pytest.param("all", signal.SIGHUP, 1, marks=pytest.mark.thorough),
     ],
 )
 def test_a_signal_ends_the_workers_too(suite, number, to, workers):
@@ -178,8 +178,17 @@ def pytest_runtest_makereport(item, call):
     assert "1 passed" in done.stdout
 
 
-@pytest.mark.parametrize("workers", [0, 1])
-@pytest.mark.parametrize("hook", ["pytest_keyboard_interrupt", "pytest_sessionfinish", "pytest_unconfigure"])
+@pytest.mark.parametrize(
+    ("hook", "workers"),
+    [
+        ("pytest_keyboard_interrupt", 0),
+        pytest.param("pytest_keyboard_interrupt", 1, marks=pytest.mark.thorough),
+        ("pytest_sessionfinish", 0),
+        pytest.param("pytest_sessionfinish", 1, marks=pytest.mark.thorough),
+        ("pytest_unconfigure", 0),
+        ("pytest_unconfigure", 1),
+    ],
+)
 def test_a_second_ctrl_c_shows_no_traceback(suite, hook, workers):
     """Whatever pytest does after the first one, in workers too. It may interrupt the end of the session alone."""
     with (suite / "conftest.py").open("a") as conftest:

@@ -49,7 +49,10 @@ def checkout(tmp_path):
 
 @pytest.mark.parametrize(
     ("workflow", "job", "artifact"),
-    [("gate-example.yml", "flush", "verdicts"), ("suites.yml", "quick", "suites")],
+    [
+        ("gate-example.yml", "flush", "verdicts"),
+        pytest.param("suites.yml", "quick", "suites", marks=pytest.mark.thorough),
+    ],
 )
 def test_a_claim_that_holds_lets_a_pull_request_pass(checkout, workflow, job, artifact):
     """The results are an artifact, and name the commit; the summary has the sentence. No step asks for rights."""
