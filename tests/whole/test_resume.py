@@ -12,6 +12,7 @@ from pytest_dbcluster import wait
 from pytest_dbcluster.reporting import schema
 from pytest_dbcluster.reporting.documents.run_document import read_run
 from tests.support import conftests
+from tests.support.facts import missing
 from tests.support.records import comparable
 
 SUITE = """\
@@ -32,8 +33,13 @@ def test_holds(measure):
     assert flush_2.lower("fsyncs_per_commit", than=default)  # whatever else the machine does
 
 
-def test_next(measure):
+def test_file(measure):
     default, flush_2 = measure(WRITE, on=[ONE, ONE.with_cnf("flush_2")])
+    assert flush_2.lower("fsyncs_per_commit", than=default)
+
+
+def test_next(measure):
+    default, flush_2 = measure(WRITE, on=[ONE, FLUSH_2])
     while "WAIT" in os.environ:
         time.sleep(0.1)
     assert flush_2.lower("fsyncs_per_commit", than=default)
@@ -48,7 +54,7 @@ def run(directory, *words, **variables):
 
 
 def test_a_killed_run_on_a_real_server_is_continued(tmp_path):
-    """The claim that was answered starts no server any more; a changed my.cnf is measured again, and only there."""
+    """A claim with an answer is not measured again, except for the one whose my.cnf has changed."""
     (tmp_path / "fixtures" / "mycnf").mkdir(parents=True)
     cnf = tmp_path / "fixtures" / "mycnf" / "flush_2.cnf"
     cnf.write_text("[mysqld]\ninnodb_flush_log_at_trx_commit = 2\n")
@@ -57,27 +63,26 @@ def test_a_killed_run_on_a_real_server_is_continued(tmp_path):
     latest = tmp_path / "reports" / "latest"
 
     def answered():
-        return [] if latest.exists() and schema.read_claims(latest, whole=False) else ["no claim is answered"]
+        found = len(schema.read_claims(latest, whole=False)) if latest.exists() else 0
+        return [] if found == 2 else [f"{found} claims are answered"]
 
     with run(tmp_path, WAIT="1") as process:
-        wait.until(answered, "the first claim", seconds=300)
+        wait.until(answered, "the first two claims", seconds=300)
         servers = psutil.Process(process.pid).children(recursive=True)
         process.send_signal(signal.SIGKILL)
     psutil.wait_procs(servers, timeout=60)
-    (before,) = schema.read_claims(latest, whole=False)
-    with run(tmp_path, "--db-resume") as process:
-        said, _ = process.communicate(timeout=600)
-    claims = schema.read_claims(latest)
-
-    assert process.returncode == 0, said
-    assert "--db-resume: 1 answer taken over, 1 claim measured" in said
-    assert comparable(claims[0]) == comparable(before)
-    assert len(claims) == 2
-    assert [test.outcome for test in read_run(latest).tests] == ["holds", "holds"]
-
+    before, _ = schema.read_claims(latest, whole=False)
     cnf.write_text("[mysqld]\ninnodb_flush_log_at_trx_commit = 2\ninnodb_io_capacity = 300\n")
     with run(tmp_path, "--db-resume") as process:
         said, _ = process.communicate(timeout=600)
-    said = " ".join(said.split())  # lines are wrapped
-    assert "1 claim measured; 1 answer no longer valid (its clusters or their my.cnf changed)" in said
-    assert comparable(schema.read_claims(latest)[0]) == comparable(before)
+    claims = {claim.test.rpartition("::")[2]: claim for claim in schema.read_claims(latest)}
+
+    assert process.returncode == 0, said
+    facts = (
+        "--db-resume: 1 answer taken over, 2 claims measured",
+        "1 answer no longer valid (its clusters or their my.cnf changed)",
+    )
+    assert missing(" ".join(said.split()), *facts) == []  # lines are wrapped
+    assert comparable(claims["test_holds"]) == comparable(before)
+    assert claims.keys() == {"test_holds", "test_file", "test_next"}
+    assert [test.outcome for test in read_run(latest).tests] == ["holds", "holds", "holds"]
