@@ -39,7 +39,7 @@ MADE = (
     "INSERT INTO a_child VALUES (1, 7), (2, 0), (3, NULL)",
     "INSERT INTO many SELECT a.n * 4096 + b.n, REPEAT('x;\\'', 1 + MOD(b.n, 40)) FROM "
     "(SELECT 0 AS n UNION SELECT 1) a, (WITH RECURSIVE s AS (SELECT 0 AS n UNION ALL SELECT n + 1 FROM s "
-    "WHERE n < 900) SELECT n FROM s) b",
+    "WHERE n < 200) SELECT n FROM s) b",
 )
 COUNTS = (
     "SELECT (SELECT COUNT(*) FROM information_schema.triggers WHERE trigger_schema = '{0}'), "
@@ -124,7 +124,7 @@ def test_a_dump_makes_the_same_tables(setting, tmp_path, options):
     assert workload.run(setting).good > 0
 
 
-@pytest.mark.parametrize("ending", [".gz", ".zst"])
+@pytest.mark.parametrize(("setting", "ending"), [("mariadb", ".gz"), ("mysql", ".zst")], indirect=["setting"])
 def test_a_dump_may_be_compressed(setting, tmp_path, ending):
     """The file is decompressed while it is read."""
     workload = populated(setting, tmp_path, {f"dump.sql{ending}": packed(dumped(setting), ending)})
