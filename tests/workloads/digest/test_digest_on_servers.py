@@ -20,7 +20,7 @@ LEFT_OUT = ("com_stmt_", "com_show_", "com_rollback", "handler_rollback", "handl
 WITHIN, LEAST = 0.1, 0.02
 
 
-@pytest.fixture(scope="module", params=["mariadb", "mysql"])
+@pytest.fixture(scope="module")
 def setting(request, provisioner, bring, client):
     """A lone server of each vendor; tests drop what they have made."""
     cluster = bring("standalone", 1, request.getfixturevalue(request.param))
@@ -79,6 +79,7 @@ def apart(first, count, second, operations):
     }
 
 
+@pytest.mark.parametrize("setting", ["mariadb", pytest.param("mysql", marks=pytest.mark.thorough)], indirect=True)
 def test_sysbench_comes_back_from_its_log(setting, tmp_path):
     """One transaction of twenty statements; every counter of it agrees within 10 %."""
     workload = SysBench("oltp_read_write", threads=2, size=2000, seconds=3, rate=100, distribution="uniform")
@@ -94,7 +95,13 @@ def test_sysbench_comes_back_from_its_log(setting, tmp_path):
 
 # The statements of sysbench above are prepared, on either vendor.
 @pytest.mark.parametrize(
-    ("setting", "prepared"), [("mariadb", True), ("mariadb", False), ("mysql", False)], indirect=["setting"]
+    ("setting", "prepared"),
+    [
+        pytest.param("mariadb", True, marks=pytest.mark.thorough),
+        pytest.param("mariadb", False, marks=pytest.mark.thorough),
+        ("mysql", False),
+    ],
+    indirect=["setting"],
 )
 def test_a_shop_comes_back_from_its_log(setting, tmp_path, prepared):
     """Five classes with skewed keys, new ids and loops; every counter agrees within 10 %."""
@@ -126,8 +133,11 @@ MARKET = {
 
 @pytest.mark.parametrize("setting", ["mariadb"], indirect=True)
 def test_joins_alternatives_and_keys_of_others_come_back(setting, tmp_path):
-    """Statements find as many rows, and the rows that another transaction has inserted are paid."""
-    workload = SQLFiles(directory(tmp_path / "market", MARKET), threads=2, seconds=2, rate=300)
+    """Statements find as many rows, and the rows that another transaction has inserted are paid.
+
+    The statements are sent as text.
+    """
+    workload = SQLFiles(directory(tmp_path / "market", MARKET), threads=2, seconds=2, rate=300, prepared=False)
     log_of(setting, workload, workload.database, tmp_path / "slow.log")
     workload.clean(setting)
     found, read, files = write_digest(
