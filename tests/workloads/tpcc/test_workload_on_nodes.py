@@ -29,7 +29,7 @@ def test_nodes_do_not_share_fewer_warehouses_than_they_are(loaded):
 def test_conflicts_between_nodes_leave_every_condition_true(loaded):
     """All terminals of all nodes on one district: the ledger has the conflicts, and every node the same rows."""
     setting = loaded("mariadb", "galera", 3)
-    load = TPCC(threads=6, seconds=1.5, to="all", terminals_on="district")
+    load = TPCC(threads=6, seconds=1.0, to="all", terminals_on="district")
     load.prepare(setting)
     outcome = load.run(setting)
     ledger, total = outcome.ledger, outcome.ledger.total
@@ -51,7 +51,7 @@ def test_orders_of_several_load_hosts_are_those_that_the_servers_have(loaded, pr
     others = provisioner.acquire(ClusterSpec("galera", nodes=2, name="clients"))
     assert cluster.settle(60)
     before = cluster.nodes[0].query(f"SELECT COUNT(*) FROM {SCHEMA}.orders")[0][0]
-    load = TPCC(threads=7, seconds=1.0, to="all")
+    load = TPCC(threads=7, seconds=0.6, to="all")
     outcome, reports = load.observe(dataclasses.replace(setting, others=tuple(others)))
     provisioner.give_back(others)
     committed, entry = from_reports(reports, "committed"), outcome.ledger.entries["new_order"]
