@@ -6,7 +6,7 @@ import pytest
 
 from pytest_dbcluster import wait
 from pytest_dbcluster.spec import ClusterSpec
-from pytest_dbcluster.workloads.tpcc import books, digests, orders
+from pytest_dbcluster.workloads.tpcc import books, digests
 from pytest_dbcluster.workloads.tpcc.orders import PRIME, WrongOrder
 from pytest_dbcluster.workloads.tpcc.workload import SCHEMA, TABLES, TPCC
 from pytest_dbcluster.workloads.workload import Setting
@@ -67,40 +67,6 @@ def test_orders_that_are_known_to_be_lost_are_looked_up_no_more():
     assert made.missing_on(OrderServer(changed)) == []
 
 
-@pytest.mark.parametrize("vendor", ["mariadb", "mysql"])
-def test_the_server_computes_the_digests_of_the_terminals(loaded, vendor):
-    """Each column that a New-Order chose is part of it; values that nobody could have chosen are no error."""
-    setting = loaded(vendor)
-    node, load = setting.cluster.nodes[0], TPCC(seconds=0.5)
-    _, reports = load.observe(setting)
-    committed = orders.from_reports(reports, "committed")
-    warehouse, district, number = order = list(committed)[-1]
-    changes = {
-        "orders": [
-            *["o_c_id = o_c_id - 1", "o_all_local = 1 - o_all_local", "o_ol_cnt = o_ol_cnt + 1"],
-            "o_c_id = -2147483648",
-        ],
-        "order_line": [
-            *[f"{column} = {column} + (ol_number = 2)" for column in ("ol_i_id", "ol_supply_w_id", "ol_quantity")],
-            "ol_number = ol_number + 100",
-            "ol_i_id = 2147483647, ol_supply_w_id = -2147483648, ol_quantity = -128",
-        ],
-    }
-
-    assert committed.missing_on(node) == []
-    keys = {
-        "orders": f"o_w_id = {warehouse} AND o_d_id = {district} AND o_id = {number}",
-        "order_line": f"ol_w_id = {warehouse} AND ol_d_id = {district} AND ol_o_id = {number}",
-    }
-    for table, wrong in ((table, wrong) for table, wrongs in changes.items() for wrong in wrongs):
-        node.query("BEGIN")
-        node.query(f"UPDATE {SCHEMA}.{table} SET {wrong} WHERE {keys[table]}")
-        (lost,) = committed.missing_on(node)
-        node.query("ROLLBACK")
-        assert lost.order == order, wrong
-    assert load.violations(setting.cluster) == []
-
-
 # The columns with the number of a warehouse; the session of a loaded payment is the number of its warehouse.
 OF_WAREHOUSE = {
     *("w_id", "d_w_id", "c_w_id", "h_w_id", "h_c_w_id", "h_session", "o_w_id", "no_w_id", "s_w_id"),
@@ -112,6 +78,8 @@ def copied(name):
     """What a column has in the copy of a warehouse."""
     if name in OF_WAREHOUSE:
         return "2"
+    if name == "o_ol_cnt":
+        return "1"
     return f"REVERSE({name})" if name.startswith("s_dist_") else name
 
 
@@ -119,7 +87,7 @@ def copied(name):
 def two_warehouses(provisioner, mariadb, tpcc_templates):
     """A server with two warehouses: copying the only one takes less time than loading another.
 
-    Their contents are equal but for what the lines of orders have from their stock.
+    Their contents are equal but for what the lines of orders have from their stock; an order of the copy has one line.
     """
     spec = ClusterSpec("standalone")
     cluster = bring_up(spec, mariadb, provisioner, options={}, start=tpcc_templates("mariadb"))
@@ -127,8 +95,8 @@ def two_warehouses(provisioner, mariadb, tpcc_templates):
     node = cluster.nodes[0]
     for table in sorted({*TABLES} - {"item"}):
         columns = [row[0] for row in node.query(f"SHOW COLUMNS FROM {SCHEMA}.{table}")]
-        values = ", ".join(copied(name) for name in columns)
-        node.query(f"INSERT INTO {SCHEMA}.{table} SELECT {values} FROM {SCHEMA}.{table}", wait.SLOW_SECONDS)
+        values, some = ", ".join(copied(name) for name in columns), "WHERE ol_number = 1" * (table == "order_line")
+        node.query(f"INSERT INTO {SCHEMA}.{table} SELECT {values} FROM {SCHEMA}.{table} {some}", wait.SLOW_SECONDS)
     digests.keep(node, SCHEMA)
     yield Setting(cluster, client, mariadb, "quick", lambda line: None)
     cluster.close()
@@ -137,7 +105,7 @@ def two_warehouses(provisioner, mariadb, tpcc_templates):
 
 def test_lines_of_another_warehouse_are_compared_too(two_warehouses):
     """About one of a hundred; their stock counts them as remote, and a change of their warehouse is another order."""
-    cluster, load = two_warehouses.cluster, TPCC(warehouses=2, seconds=1.0)
+    cluster, load = two_warehouses.cluster, TPCC(warehouses=2, seconds=0.7)
     node = cluster.nodes[0]
     done = load.run(two_warehouses)
     (remote,) = node.query(f"SELECT SUM(s_remote_cnt) FROM {SCHEMA}.stock")[0]

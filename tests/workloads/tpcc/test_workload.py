@@ -13,10 +13,13 @@ from pytest_dbcluster.errors import ConfigError, WorkloadError
 from pytest_dbcluster.rounds.histogram import Histogram
 from pytest_dbcluster.rounds.ledger import Ledger, LedgerEntry
 from pytest_dbcluster.workloads.schema_mark import TABLE
+from pytest_dbcluster.workloads.tpcc import orders
 from pytest_dbcluster.workloads.tpcc.conditions import violations
 from pytest_dbcluster.workloads.tpcc.workload import SCHEMA, TABLES, TPCC, tpm_c
 from tests.support.facts import missing
 from tests.support.query_log import logging_queries
+
+VENDORS = ["mariadb", pytest.param("mysql", marks=pytest.mark.thorough)]
 
 
 @pytest.mark.parametrize(
@@ -89,7 +92,7 @@ def rounds(load, setting, enough):
     raise AssertionError(f"not enough in {len(outcomes)} rounds: {ledger}")
 
 
-@pytest.mark.parametrize("vendor", ["mariadb", "mysql"])
+@pytest.mark.parametrize("vendor", VENDORS)
 def test_a_round_leaves_every_condition_true(loaded, vendor):
     """All five transactions commit, in the shares of the mix; each changes what it is to change, and no more."""
     setting, load = loaded(vendor), TPCC(seconds=1.0)
@@ -121,6 +124,65 @@ def test_a_round_leaves_every_condition_true(loaded, vendor):
         (1,)
     ]
     assert min(one.client_seconds for one in outcomes) > 0
+
+
+@pytest.mark.parametrize(
+    ("vendor", "several"),
+    [
+        ("mariadb", [{"reconnect": True, "idle": 10}, {"pause": 0.01}]),
+        pytest.param("mysql", [{"tls": True, "idle": 3}], marks=pytest.mark.thorough),
+    ],
+)
+def test_every_order_is_kept_with_the_connections_of_applications(loaded, vendor, several):
+    """Each transaction is counted once, on whatever connection; the checks of the specification pass."""
+    setting = loaded(vendor)
+    node = setting.cluster.nodes[0]
+    for load in (TPCC(threads=3, seconds=0.5, **fields) for fields in several):
+        load.prepare(setting)
+        before = int(node.status("Connections")["connections"])
+        done = load.run(setting)
+        made = int(node.status("Connections")["connections"]) - before
+        total = done.ledger.total
+
+        assert done.good > 5
+        assert total.failed == total.unknown == 0
+        own = done.good if load.reconnect else load.threads
+        assert own + load.idle <= made <= own + load.idle + load.threads
+    assert TPCC().violations(setting.cluster) == []
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_the_server_computes_the_digests_of_the_terminals(loaded, vendor):
+    """Each column that a New-Order chose is part of it; values that nobody could have chosen are no error."""
+    setting = loaded(vendor)
+    node, load = setting.cluster.nodes[0], TPCC(seconds=0.5)
+    _, reports = load.observe(setting)
+    committed = orders.from_reports(reports, "committed")
+    warehouse, district, number = order = list(committed)[-1]
+    changes = {
+        "orders": [
+            *["o_c_id = o_c_id - 1", "o_all_local = 1 - o_all_local", "o_ol_cnt = o_ol_cnt + 1"],
+            "o_c_id = -2147483648",
+        ],
+        "order_line": [
+            *[f"{column} = {column} + (ol_number = 2)" for column in ("ol_i_id", "ol_supply_w_id", "ol_quantity")],
+            "ol_number = ol_number + 100",
+            "ol_i_id = 2147483647, ol_supply_w_id = -2147483648, ol_quantity = -128",
+        ],
+    }
+
+    assert committed.missing_on(node) == []
+    keys = {
+        "orders": f"o_w_id = {warehouse} AND o_d_id = {district} AND o_id = {number}",
+        "order_line": f"ol_w_id = {warehouse} AND ol_d_id = {district} AND ol_o_id = {number}",
+    }
+    for table, wrong in ((table, wrong) for table, wrongs in changes.items() for wrong in wrongs):
+        node.query("BEGIN")
+        node.query(f"UPDATE {SCHEMA}.{table} SET {wrong} WHERE {keys[table]}")
+        (lost,) = committed.missing_on(node)
+        node.query("ROLLBACK")
+        assert lost.order == order, wrong
+    assert load.violations(setting.cluster) == []
 
 
 def test_new_orders_that_roll_back_leave_nothing(loaded):
