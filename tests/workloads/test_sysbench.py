@@ -56,8 +56,7 @@ def test_every_script_runs(setting, script):
     assert 0 < outcome.busiest <= 1
 
 
-@pytest.mark.parametrize("script", ["oltp_read_write", "oltp_insert"])
-@pytest.mark.parametrize("prepared", [True, False])
+@pytest.mark.parametrize(("script", "prepared"), [("oltp_read_write", True), ("oltp_insert", False)])
 def test_it_reaches_the_other_vendor(mysql_setting, script, prepared):
     """MySQL's accounts have another kind of password, which sysbench's client library has a plugin for."""
     load = of(script, prepared=prepared)

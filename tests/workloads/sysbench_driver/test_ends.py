@@ -39,7 +39,7 @@ def test_a_lost_connection_ends_no_run(standalone, filled, event):
     """Its thread connects again; only what may have been committed is unknown, everything else is tried again."""
     setting, node = filled(standalone), standalone.nodes[0]
     killer = in_the_middle(lambda: kill_connections(node), node)
-    outcome, _ = sysbench_driver.run(call(setting, event), setting, seconds=1.0)
+    outcome, _ = sysbench_driver.run(call(setting, event), setting, seconds=0.6)
     killer.join()
     total, lost = outcome.ledger.total, sum(outcome.ledger.errors.values())
 
@@ -69,7 +69,7 @@ def test_the_time_until_there_is_a_connection_again_is_lost(standalone, filled, 
     setting = filled(standalone)
     node = standalone.nodes[0]
     locked = in_the_middle(lambda: lock_out(node, 0.5), node)
-    outcome, _ = sysbench_driver.run(call(setting, event, threads=1), setting, seconds=1.5)
+    outcome, _ = sysbench_driver.run(call(setting, event, threads=1), setting, seconds=1.2)
     locked.join()
     total = outcome.ledger.total
 
@@ -82,7 +82,7 @@ def test_what_was_acknowledged_is_there_after_a_loss(standalone, filled):
     """Every insert that the load counts as committed is in the table, and no more besides than the unknown ones."""
     setting, node = filled(standalone), standalone.nodes[0]
     killer = in_the_middle(lambda: kill_connections(node), node)
-    outcome, _ = sysbench_driver.run(call(setting, "oltp_insert"), setting, seconds=1.0)
+    outcome, _ = sysbench_driver.run(call(setting, "oltp_insert"), setting, seconds=0.6)
     killer.join()
     more = node.query(f"SELECT COUNT(*) FROM {SCHEMA}.sbtest1")[0][0] - ROWS
     total = outcome.ledger.total
@@ -199,7 +199,7 @@ def test_what_is_certainly_not_there_is_tried_again(standalone, filled, number, 
         f"BEGIN INSERT INTO {SCHEMA}.calls VALUES (NULL); IF LAST_INSERT_ID() % 3 = 0 "
         f"THEN SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = {signal}; END IF; END"
     )
-    outcome, _ = sysbench_driver.run(call(setting, event), setting, seconds=0.5)
+    outcome, _ = sysbench_driver.run(call(setting, event), setting, seconds=0.3)
     total = outcome.ledger.total
 
     assert outcome.ledger.errors[number, "node1"] > 0

@@ -38,7 +38,7 @@ def test_what_the_hosts_did_is_what_the_server_counted(standalone, filled, other
     """Each insert has an id of its own: the ledger's commits, and the rows, are those of all hosts together."""
     setting = dataclasses.replace(filled(standalone), others=others)
     inserting = call(setting, "oltp_insert", threads=7)
-    outcome, reports = sysbench_driver.run(inserting, setting, seconds=0.6)
+    outcome, reports = sysbench_driver.run(inserting, setting, seconds=0.4)
     ((rows,),) = standalone.nodes[0].query(f"SELECT COUNT(*) FROM {SCHEMA}.sbtest1")
     committed = [one["kinds"]["oltp_insert"]["committed"] for one in reports]
 
@@ -54,9 +54,9 @@ def test_an_open_loop_has_its_rate_over_all_hosts(standalone, filled, others):
     """Each terminal starts what it would start on one host: not one transaction more or less was to start."""
     alone = filled(standalone)
     asked = call(alone, "oltp_point_select", threads=5)
-    one, _ = sysbench_driver.run(asked, alone, seconds=1.0, rate=300)
+    one, _ = sysbench_driver.run(asked, alone, seconds=0.6, rate=300)
     divided = dataclasses.replace(alone, others=others)
-    several, reports = sysbench_driver.run(asked, divided, seconds=1.0, rate=300)
+    several, reports = sysbench_driver.run(asked, divided, seconds=0.6, rate=300)
 
     assert several.offered == one.offered
     assert several.good <= several.offered
@@ -106,7 +106,7 @@ def test_what_all_hosts_did_is_told_when_an_error_ends_one_of_them(standalone, f
     node.query(f"INSERT INTO {SCHEMA}.sbtest1 (id, k, c, pad) VALUES ({ROWS + 25 * 4 + 2}, 1, '', '')")
 
     with pytest.raises(LoadEnded) as caught:
-        sysbench_driver.run(call(setting, "oltp_insert"), setting, seconds=2, heard=heard.extend)
+        sysbench_driver.run(call(setting, "oltp_insert"), setting, seconds=1, heard=heard.extend)
 
     total = caught.value.result.ledger.total
     assert str(caught.value).startswith(

@@ -60,7 +60,7 @@ def test_conflicts_end_no_run_and_the_ledger_adds_up(galera2, filled, prepared):
     """Both nodes write the same twenty rows: errors by number and node, each attempt counted once."""
     setting = filled(galera2)
     writing = dataclasses.replace(call(setting, "oltp_write_only", threads=8, size=20), prepared=prepared)
-    outcome, _ = sysbench_driver.run(writing, setting, seconds=0.6)
+    outcome, _ = sysbench_driver.run(writing, setting, seconds=0.4)
     ledger, total = outcome.ledger, outcome.ledger.total
 
     assert {number for number, _ in ledger.errors} <= {1020, 1180, 1205, 1213, 1317}
