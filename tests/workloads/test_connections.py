@@ -87,8 +87,8 @@ def test_idle_connections_stay_beside_the_load(setting):
 
 
 def test_idle_connections_are_divided_between_load_hosts(setting, others):
-    """All of them together are as many as the test asks for."""
-    node, load = setting.cluster.nodes[0], dataclasses.replace(SMALL, idle=50)
+    """All of them together are as many as the test asks for; no host begins late."""
+    node, load = setting.cluster.nodes[0], dataclasses.replace(SMALL, idle=50, seconds=2.0, rate=100.0)
     divided = dataclasses.replace(setting, others=others)
     most, done = seen_while(node, lambda: load.run(divided), wanted=54)
 
