@@ -38,7 +38,7 @@ def test_what_the_hosts_did_is_what_the_server_counted(standalone, filled, other
     """Each insert has an id of its own: the ledger's commits, and the rows, are those of all hosts together."""
     setting = dataclasses.replace(filled(standalone), others=others)
     inserting = call(setting, "oltp_insert", threads=7)
-    outcome, reports = sysbench_driver.run(inserting, setting, seconds=0.4)
+    outcome, reports = sysbench_driver.run(inserting, setting, seconds=0.6)
     ((rows,),) = standalone.nodes[0].query(f"SELECT COUNT(*) FROM {SCHEMA}.sbtest1")
     committed = [one["kinds"]["oltp_insert"]["committed"] for one in reports]
 
