@@ -123,7 +123,10 @@ def test_a_killed_host_has_no_program_left_and_can_be_used_again(host):
 
 
 def test_a_partitioned_host_is_out_of_reach_until_it_heals(host):
-    """Its network is gone, the way by which it is told what to do is not; it comes back with its address."""
+    """Its network is gone, the way by which it is told what to do is not; it comes back with its address.
+
+    The kernel may still look for the address when the network is back: it then refuses connections for a second.
+    """
     assert engines.reachable(host.address) is not None
 
     host.partition()
@@ -131,7 +134,7 @@ def test_a_partitioned_host_is_out_of_reach_until_it_heals(host):
     assert host.run(["sh", "-c", "echo here"]).stdout == "here\n"
 
     host.heal()
-    assert engines.reachable(host.address) is not None
+    wait.until(lambda: [host.address] if engines.reachable(host.address) is None else [], "the host", seconds=30)
 
 
 def test_hosts_of_one_run_have_addresses_of_one_network(provisioner):
