@@ -20,7 +20,7 @@ from tests.support.facts import missing
 NAMES = sorted([*registry.names("provisioner"), *registry.FOR_TESTS["provisioner"]])
 
 
-SPEC = ClusterSpec("galera", nodes=3, release=ReleaseName("mariadb", "10.11"))
+SPEC = ClusterSpec("galera", nodes=2, release=ReleaseName("mariadb", "10.11"))
 ONE = ClusterSpec("standalone", release=SPEC.release)
 
 
@@ -49,33 +49,36 @@ def provisioner(request):
 
 @pytest.fixture(scope="module")
 def hosts(provisioner):
-    """Three hosts of each provisioner, which tests leave as they found them."""
+    """Two hosts of each provisioner, which tests leave as they found them."""
+    return provisioner.acquire(SPEC)
+
+
+@pytest.fixture(scope="module")
+def others(provisioner, hosts):
+    """The hosts of a second cluster of the same spec."""
     return provisioner.acquire(SPEC)
 
 
 def test_a_cluster_gets_one_host_for_each_node(hosts):
     """They come in the order of the nodes, each under a name and a directory of its own."""
-    assert [host.name for host in hosts] == ["node1", "node2", "node3"]
-    assert len({host.directory for host in hosts}) == 3
+    assert [host.name for host in hosts] == ["node1", "node2"]
+    assert len({host.directory for host in hosts}) == 2
 
 
-def test_two_clusters_share_no_directory(provisioner, hosts):
+def test_two_clusters_share_no_directory(hosts, others):
     """A second cluster of the same spec lies beside the first."""
-    others = provisioner.acquire(SPEC)
-
     assert {host.directory for host in hosts} & {host.directory for host in others} == set()
-    provisioner.give_back(others)
 
 
 def test_hosts_that_were_given_back_can_be_given_back_again(provisioner, hosts):
     """What is gone already is no error, and other hosts stay."""
-    others = provisioner.acquire(ONE)
-    provisioner.give_back(others)
-    provisioner.give_back(others)
+    lone = provisioner.acquire(ONE)
+    provisioner.give_back(lone)
+    provisioner.give_back(lone)
 
     hosts[0].push(b"there", f"{hosts[0].directory}/file")
     assert hosts[0].pull(f"{hosts[0].directory}/file") == b"there"
-    assert [host.why_lost() for host in hosts] == [""] * 3
+    assert [host.why_lost() for host in hosts] == [""] * 2
 
 
 def test_a_file_is_read_as_it_was_written(hosts):
@@ -107,12 +110,10 @@ def test_a_tree_is_copied_and_removed(hosts):
         host.pull(f"{host.directory}/from/a/b")
 
 
-def test_ports_of_one_address_are_never_given_twice(provisioner, hosts):
+def test_ports_of_one_address_are_never_given_twice(hosts, others):
     """Hosts that share an address share its ports, those of two clusters too; a host that shares none needs none."""
-    others = provisioner.acquire(SPEC)
     sharing = Counter(host.address for host in (*hosts, *others))
     given = [(host, host.port(3306)) for _ in range(5) for host in (*hosts, *others)]
-    provisioner.give_back(others)
     shared = [(host.address, port) for host, port in given if sharing[host.address] > 1]
 
     assert len(set(shared)) == len(shared)

@@ -9,8 +9,9 @@ from pytest_dbcluster.spec import ClusterSpec
 from tests.support import paths
 
 
-def made_path():
-    """The path of two nodes and a load generator, which all begin at rest."""
+@pytest.fixture(scope="module")
+def path():
+    """The path of two nodes and a load generator, which all begin at rest. The last test that has it may end it."""
     if reason := paths.missing():
         pytest.skip(reason)
     provisioner = LocalProvisioner()
@@ -21,8 +22,3 @@ def made_path():
     yield path
     provisioner.give_back(hosts)
     provisioner.close()
-
-
-# One for tests that leave it whole, and another one for each test that does not.
-path = pytest.fixture(scope="module", name="path")(made_path)
-doomed = pytest.fixture(name="doomed")(made_path)

@@ -87,35 +87,34 @@ def test_this_machine_prints_queues_in_the_same_form(path):
     assert bool(found) is local_paths.kernel_delays()
 
 
-def test_a_router_that_ends_is_said(doomed):
-    """Wherever the path is used from then on; a host on it cannot be used any more."""
-    assert doomed.why_lost() == doomed.hosts[0].why_lost() == ""
-    if (pid := paths.router_pid(doomed)) is None:
-        pytest.skip("the router is the kernel of this machine, which does not end")
-    os.kill(pid, signal.SIGKILL)
-    wait.until(lambda: [] if doomed.why_lost() else ["the router is not missed"], "the loss", seconds=20)
-
-    assert doomed.why_lost().startswith("the router between the nodes is gone (a guest; the last line of its console: ")
-    assert doomed.hosts[1].why_lost() == doomed.why_lost()
-    with pytest.raises(ProvisionError, match=r"^the router .* is gone .*; so we cannot change its delays$"):
-        doomed.shape(FAR)
-    with pytest.raises(ProvisionError, match=r"^the router .* is gone .*; so we cannot read its queues$"):
-        doomed.settings()
-    with pytest.raises(ProvisionError, match=r"^the router .* is gone .*; so we cannot measure a round trip$"):
-        doomed.round_trips(("node1", "node2"), 1)
-
-
-def test_a_namespace_that_nobody_holds_is_said(doomed):
-    """Its server may go on, but nothing can be measured in it."""
-    assert doomed.why_lost() == ""
-    held = doomed.namespace("node2")
+def test_a_namespace_that_nobody_holds_is_said(path):
+    """Its server may go on, but nothing can be measured in it. After this test the path can only lose its router."""
+    assert path.why_lost() == ""
+    held = path.namespace("node2")
     os.kill(held.pid, signal.SIGKILL)
-    wait.until(lambda: [] if doomed.why_lost() else ["the namespace is not missed"], "the loss", seconds=20)
+    wait.until(lambda: [] if path.why_lost() else ["the namespace is not missed"], "the loss", seconds=20)
 
     said = f"process {held.pid}, which held the network namespace of node2, has ended"
-    assert doomed.why_lost() == doomed.hosts[0].why_lost() == said
+    assert path.why_lost() == path.hosts[0].why_lost() == said
     with pytest.raises(ProvisionError, match=rf"^{said}; so we cannot measure a round trip$"):
-        doomed.round_trips(("node1", "node2"), 1)
+        path.round_trips(("node1", "node2"), 1)
+
+
+def test_a_router_that_ends_is_said(path):
+    """Wherever the path is used from then on; a host on it cannot be used any more."""
+    if (pid := paths.router_pid(path)) is None:
+        pytest.skip("the router is the kernel of this machine, which does not end")
+    os.kill(pid, signal.SIGKILL)
+    said = "the router between the nodes is gone (a guest; the last line of its console: "
+    wait.until(lambda: [] if path.why_lost().startswith(said) else [path.why_lost()], "the loss", seconds=20)
+
+    assert path.hosts[1].why_lost() == path.why_lost()
+    with pytest.raises(ProvisionError, match=r"^the router .* is gone .*; so we cannot change its delays$"):
+        path.shape(FAR)
+    with pytest.raises(ProvisionError, match=r"^the router .* is gone .*; so we cannot read its queues$"):
+        path.settings()
+    with pytest.raises(ProvisionError, match=r"^the router .* is gone .*; so we cannot measure a round trip$"):
+        path.round_trips(("node1", "node2"), 1)
 
 
 @pytest.fixture

@@ -81,26 +81,24 @@ class Daemon:
             subprocess.run(["umount", point], check=True)
 
 
-@pytest.fixture
-def place():
-    """A directory whose path leaves room for the path of a socket, of at most 107 bytes (unix(7))."""
-    with tempfile.TemporaryDirectory(prefix="dbcluster-test-", ignore_cleanup_errors=True) as short:
-        yield Path(short)
+@pytest.fixture(scope="module")
+def daemon():
+    """A daemon that has the tiny image and is the engine of these tests, which leave it running.
 
-
-@pytest.fixture
-def daemon(place, monkeypatch):
-    """A daemon that has the tiny image and is the engine of this test."""
-    made = Daemon(place)
-    monkeypatch.setenv("DOCKER_HOST", made.url)
-    made.start()
-    with contextlib.closing(engine.connect()) as answering:
-        engines.tiny(answering)
-    yield made
-    if made.process.poll() is not None:
-        made.start()  # it ends what the killed one has left: a shim for each container
-    made.end(signal.SIGTERM)
-    made.unmount()
+    Its path leaves room for the path of a socket, of at most 107 bytes (unix(7)).
+    """
+    short = tempfile.TemporaryDirectory(prefix="dbcluster-test-", ignore_cleanup_errors=True)
+    with short as place, pytest.MonkeyPatch.context() as patch:
+        made = Daemon(Path(place))
+        patch.setenv("DOCKER_HOST", made.url)
+        made.start()
+        with contextlib.closing(engine.connect()) as answering:
+            engines.tiny(answering)
+        yield made
+        if made.process.poll() is not None:
+            made.start()  # it ends what the killed one has left: a shim for each container
+        made.end(signal.SIGTERM)
+        made.unmount()
 
 
 @pytest.fixture
@@ -109,6 +107,35 @@ def provisioner(daemon, data):
     made = ContainerProvisioner(chosen={str(RELEASE): engines.TINY})
     yield made
     made.close()
+
+
+def test_the_next_run_removes_what_a_lost_engine_has_kept_and_nothing_else(daemon, provisioner):
+    """Not what belongs to a run that has its directory."""
+    provisioner.acquire(SPEC)
+    lost = runs.directory() / "1057aaaa"
+    with contextlib.closing(engine.connect()) as answering:
+        engine.network(answering, lost, "10.127.0.0/24")
+        other = ContainerProvisioner(chosen={str(RELEASE): engines.TINY})
+        other.acquire(SPEC)
+        other.close()
+
+        assert engines.ours(answering, lost.name) == []
+        assert len(engines.ours(answering, provisioner.run_id)) == 3
+
+
+def test_a_daemon_that_hangs_is_waited_for_so_long(daemon, provisioner):
+    """A stopped daemon answers nobody: commands and requests end at their limits, and go on when it does."""
+    (host, _) = provisioner.acquire(SPEC)
+    host._engine.client.api.timeout = 0.5
+    daemon.process.send_signal(signal.SIGSTOP)
+    time.sleep(0.1)
+    try:
+        with pytest.raises(ProvisionError, match=r"has not answered in 0\.5 s \(request to docker: pause container"):
+            host.pause()
+        with pytest.raises(CommandFailed, match=r"did not end within 0\.2 s"):
+            host.run(["ls"], seconds=0.2)
+    finally:
+        daemon.process.send_signal(signal.SIGCONT)
 
 
 def test_a_daemon_that_dies_is_named_and_leaves_nothing_when_it_is_back(daemon, provisioner):
@@ -144,32 +171,3 @@ def test_a_daemon_that_dies_is_named_and_leaves_nothing_when_it_is_back(daemon, 
     said = f"removed containers and networks of dead run {provisioner.run_id}\n"
     assert reap.returncode == 0
     assert said in reap.stdout  # with what else is dead on this machine
-
-
-def test_the_next_run_removes_what_a_lost_engine_has_kept_and_nothing_else(daemon, provisioner):
-    """Not what belongs to a run that has its directory."""
-    provisioner.acquire(SPEC)
-    lost = runs.directory() / "1057aaaa"
-    with contextlib.closing(engine.connect()) as answering:
-        engine.network(answering, lost, "10.127.0.0/24")
-        other = ContainerProvisioner(chosen={str(RELEASE): engines.TINY})
-        other.acquire(SPEC)
-        other.close()
-
-        assert engines.ours(answering, lost.name) == []
-        assert len(engines.ours(answering, provisioner.run_id)) == 3
-
-
-def test_a_daemon_that_hangs_is_waited_for_so_long(daemon, provisioner):
-    """A stopped daemon answers nobody: commands and requests end at their limits, and go on when it does."""
-    (host, _) = provisioner.acquire(SPEC)
-    host._engine.client.api.timeout = 0.5
-    daemon.process.send_signal(signal.SIGSTOP)
-    time.sleep(0.1)
-    try:
-        with pytest.raises(ProvisionError, match=r"has not answered in 0\.5 s \(request to docker: pause container"):
-            host.pause()
-        with pytest.raises(CommandFailed, match=r"did not end within 0\.2 s"):
-            host.run(["ls"], seconds=0.2)
-    finally:
-        daemon.process.send_signal(signal.SIGCONT)

@@ -27,24 +27,26 @@ pytestmark = [
 ]
 
 
-@pytest.fixture
-def version(mysql, tmp_path, monkeypatch):
+@pytest.fixture(scope="module")
+def version(mysql, tmp_path_factory):
     """The version of the fetched MySQL, which only a signed archive has; the cache is empty, and apt has no sources."""
-    key = SigningKey(tmp_path / "keys")
-    laid_out = vendor_layouts.mysql_tarball(mysql, tmp_path / f"mysql-{mysql.version}")
-    file = vendor_layouts.pack(laid_out, tmp_path / "archive" / f"mysql-{mysql.version}.tar")
+    place = tmp_path_factory.mktemp("archive")
+    key = SigningKey(place / "keys")
+    laid_out = vendor_layouts.mysql_tarball(mysql, place / f"mysql-{mysql.version}")
+    file = vendor_layouts.pack(laid_out, place / "archive" / f"mysql-{mysql.version}.tar")
     key.sign_beside(file)
     key.end()
     signer = Signer("MySQL", TITLE, key.fingerprint, key.public)
     names = {shims.architecture(): ["mysql-{version}.tar"]}
     made = TarballArchive(TITLE, [f"file:{file.parent}"], names, [signer])
-    monkeypatch.setitem(tarball_archive.TARBALLS, "mysql", made)
-    monkeypatch.setattr(sources, "host_entries", list)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    return mysql.version
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(tarball_archive.TARBALLS, "mysql", made)
+        patch.setattr(sources, "host_entries", list)
+        patch.setenv("XDG_CACHE_HOME", str(place / "cache"))
+        yield mysql.version
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def answering(version):
     """The engine, without the image of the version afterwards."""
     with contextlib.closing(engine.connect()) as made:
