@@ -186,19 +186,27 @@ exec "$private/{loader}" --inhibit-cache --library-path "$private" --argv0 "$0" 
 
 
 def mysql_tarball(mysql: Release, made: Path) -> Path:
-    """The fetched server of MySQL, laid out as the vendor's unpacked tarball is, as links to the original files."""
+    """The fetched server of MySQL, laid out as the vendor's unpacked tarball is, as links to the original files.
+
+    It lacks plugins that only clients load, and the second name of each library: half of the bytes.
+    """
     unpacked, private = mysql.bin.parent / "root", made / "lib" / "private"
-    for part in ("bin", "lib/private", "share"):
+    for part in ("bin", "lib/private", "lib/plugin", "share"):
         (made / part).mkdir(parents=True)
-    for library in (unpacked / "usr/lib").glob("*-linux-gnu/*.so*"):
-        (private / library.name).symlink_to(library)
+    libraries = [*(unpacked / "usr/lib").glob("*-linux-gnu/*.so*")]
+    linked = {library.resolve().name for library in libraries if library.is_symlink()}
+    for library in libraries:
+        if library.is_symlink() or library.name not in linked:
+            (private / library.name).symlink_to(library)
     loader = next(private.glob("ld-linux*.so.*")).name
     for program in ("sbin/mysqld", "bin/mysql", "bin/mysqlslap"):
         original = unpacked / "usr" / program
         (private / original.name).symlink_to(original)
         (made / "bin" / original.name).write_text(WRAPPED.format(loader=loader, program=original.name))
         (made / "bin" / original.name).chmod(0o755)
-    (made / "lib" / "plugin").symlink_to(unpacked / "usr/lib/mysql/plugin")
+    for plugin in (unpacked / "usr/lib/mysql/plugin").glob("*.so"):
+        if not plugin.name.endswith("_client.so"):
+            (made / "lib" / "plugin" / plugin.name).symlink_to(plugin)
     for part in ("english", "charsets"):
         (made / "share" / part).symlink_to(unpacked / "usr/share/mysql" / part)
     return made

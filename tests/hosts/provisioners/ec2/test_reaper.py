@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-import sys
 import time
 
 import pytest
@@ -27,7 +26,7 @@ def names(lines):
 
 def ended_process():
     """The id of a process that has ended."""
-    with subprocess.Popen([sys.executable, "-c", ""]) as process:
+    with subprocess.Popen(["true"]) as process:
         process.wait()
     return process.pid
 
@@ -50,12 +49,12 @@ def test_a_run_is_ended_with_everything_that_belongs_to_it(aws):
 
 def test_another_run_is_left_alone(aws):
     """It has another id."""
-    launched(fleet())
-    launched(fleet(OTHER))
+    for run in (fleet(), fleet(OTHER)):
+        launched(run, servers=1, load=False)
     before = aws.left()
     Reaper(Account()).end("0a1b2c3d")
 
-    assert before["instances"] == 6
+    assert before["instances"] == 2
     assert {one.key_name for one in aws.instances()} == {f"dbcluster-{OTHER}"}
     assert aws.left()["keys"] == aws.left()["groups"] == 1
 
@@ -73,56 +72,60 @@ def test_one_launch_of_a_run_is_ended_alone(aws):
 
 def test_what_has_outlived_its_time_is_ended_whose_ever_it_is(aws):
     """And nothing else."""
-    launched(fleet(), expires=time.time() - 1)
-    launched(fleet(OTHER))
+    launched(fleet(), servers=1, load=False, expires=time.time() - 1)
+    launched(fleet(OTHER), servers=1, load=False)
     reaped = Reaper(Account()).end_expired()
 
     assert {one.key_name for one in aws.instances()} == {f"dbcluster-{OTHER}"}
     assert reaped.left == []
 
 
-@pytest.mark.parametrize(
-    ("owner", "dead"),
-    [
-        ("{user}/{ended}/{namespace}", True),
-        ("{user}/{own}/{namespace}", False),
-        ("{user}/{ended}/1", False),
-        ("eve@elsewhere/{ended}/{namespace}", False),
-        ("{user}/x/{namespace}", False),
-    ],
-)
-def test_a_run_is_dead_when_its_process_here_has_ended(aws, monkeypatch, owner, dead):
+OWNERS = {
+    "{user}/{ended}/{namespace}": True,
+    "{user}/{own}/{namespace}": False,
+    "{user}/{ended}/1": False,
+    "eve@elsewhere/{ended}/{namespace}": False,
+    "{user}/x/{namespace}": False,
+}
+
+
+def test_a_run_is_dead_when_its_process_here_has_ended(aws, monkeypatch):
     """Of a process on another machine, or in another container, only its time to live is known."""
+    facts = {"user": tags.user(), "ended": ended_process(), "own": os.getpid()}
     namespace = os.stat("/proc/self/ns/pid").st_ino  # noqa: PTH116 - a link that no path follows
-    text = owner.format(user=tags.user(), ended=ended_process(), own=os.getpid(), namespace=namespace)
-    monkeypatch.setattr(tags, "owner", lambda: text)
-    launched(fleet())
+    for number, owner in enumerate(OWNERS):
+        text = owner.format(**facts, namespace=namespace)
+        monkeypatch.setattr(tags, "owner", lambda text=text: text)
+        launched(fleet(f"0000000{number}"), servers=1, load=False)
     Reaper(Account()).dead()
 
-    assert (aws.left() == {}) is dead
+    alive = [f"dbcluster-0000000{number}" for number, dead in enumerate(OWNERS.values()) if not dead]
+    assert sorted(one.key_name for one in aws.instances()) == alive
+    assert aws.left()["keys"] == aws.left()["groups"] == len(alive)
 
 
-@pytest.mark.parametrize(
-    ("key", "value", "why"),
-    [
-        ("pytest-dbcluster:owner", None, "it has no tag pytest-dbcluster:owner"),
-        ("pytest-dbcluster:expires", None, "it has no tag pytest-dbcluster:expires"),
-        ("pytest-dbcluster:expires", "soon", "the tag pytest-dbcluster:expires is 'soon'"),
-        ("Name", "db-production", "its name is 'db-production', not 'dbcluster-0a1b2c3d'"),
-    ],
-)
-def test_what_has_a_tag_of_ours_and_not_the_rest_is_named_and_left_alone(aws, monkeypatch, key, value, why):
+STRANGE = [
+    ("pytest-dbcluster:owner", None, "it has no tag pytest-dbcluster:owner"),
+    ("pytest-dbcluster:expires", None, "it has no tag pytest-dbcluster:expires"),
+    ("pytest-dbcluster:expires", "soon", "the tag pytest-dbcluster:expires is 'soon'"),
+    ("Name", "db-production", "its name is 'db-production', not 'dbcluster-0a1b2c3d'"),
+]
+
+
+def test_what_has_a_tag_of_ours_and_not_the_rest_is_named_and_left_alone(aws, monkeypatch):
     """Somebody has copied the tag, or taken the instance over."""
-    first, second = launched(fleet(), servers=2, load=False)
-    aws.backend.delete_tags([second.id], {key: None})
-    if value:
-        aws.backend.create_tags([second.id], {key: value})
-    monkeypatch.setattr(reaper, "SECONDS", 2.0)  # its group is held for good
+    ours, *others = launched(fleet(), servers=1 + len(STRANGE), load=False)
+    for one, (key, value, _) in zip(others, STRANGE, strict=True):
+        aws.backend.delete_tags([one.id], {key: None})
+        if value:
+            aws.backend.create_tags([one.id], {key: value})
+    monkeypatch.setattr(reaper, "SECONDS", 0.5)  # their group is held for good
     reaped = Reaper(Account()).end("0a1b2c3d")
 
-    assert [one.id for one in aws.instances()] == [second.id]
-    assert f"ended instance {first.id}" in reaped.done
-    assert f"instance {second.id} has the tag of run 0a1b2c3d, but is not ours: {why}" in reaped.left
+    assert sorted(one.id for one in aws.instances()) == sorted(one.id for one in others)
+    assert f"ended instance {ours.id}" in reaped.done
+    for one, (*_, why) in zip(others, STRANGE, strict=True):
+        assert f"instance {one.id} has the tag of run 0a1b2c3d, but is not ours: {why}" in reaped.left
 
 
 def test_an_instance_of_others_with_all_of_our_tags_has_another_key(aws):
@@ -137,7 +140,7 @@ def test_an_instance_of_others_with_all_of_our_tags_has_another_key(aws):
 
 def test_what_aws_does_not_end_is_told_with_the_reason(aws):
     """The rest is ended all the same."""
-    launched(fleet())
+    launched(fleet(), servers=1, load=False)
     aws.refuse("DeleteSecurityGroup", "UnauthorizedOperation", "You are not authorized.", times=-1)
     reaped = Reaper(Account()).end("0a1b2c3d")
 
@@ -149,7 +152,7 @@ def test_what_aws_does_not_end_is_told_with_the_reason(aws):
 @pytest.mark.parametrize("code", ["RequestExpired", "AuthFailure"])
 def test_credentials_that_are_not_valid_end_the_search_at_once(aws, code):
     """Nobody waits five minutes for them."""
-    launched(fleet())
+    launched(fleet(), servers=1, load=False)
     aws.refuse("TerminateInstances", code, times=-1)
     began = time.monotonic()
     with pytest.raises(AwsError):
@@ -160,7 +163,7 @@ def test_credentials_that_are_not_valid_end_the_search_at_once(aws, code):
 
 def test_a_second_search_finds_nothing(aws):
     """And asks for no end of anything."""
-    launched(fleet())
+    launched(fleet(), servers=1, load=False)
     Reaper(Account()).end("0a1b2c3d")
     aws.requests.clear()
     again = Reaper(Account()).end("0a1b2c3d")

@@ -12,13 +12,15 @@ ROWS = 20
 
 
 @pytest.fixture(scope="module")
-def server(guest):
+def server(guest, guests):
     """A server with a table, whose log goes through the page cache of its guest."""
     made = guest(
         "standalone", 1, "mariadb:10.11", innodb_flush_log_at_trx_commit="2", innodb_flush_log_at_timeout="2700"
     )
     made.nodes[0].query("CREATE TABLE mysql.kept (id INT AUTO_INCREMENT PRIMARY KEY) ENGINE=InnoDB")
-    return made
+    yield made
+    made.close()
+    guests.give_back(made.hosts)
 
 
 def commit(cluster: Cluster, flush: int) -> None:

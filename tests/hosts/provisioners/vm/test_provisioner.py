@@ -270,7 +270,7 @@ from pytest_dbcluster.hosts.provisioners.vm.provisioner import GuestProvisioner
 from pytest_dbcluster.spec import ClusterSpec
 
 made = GuestProvisioner(keep={keep})
-hosts = made.acquire(ClusterSpec("galera", nodes=2).with_needs(memory="64M"))
+hosts = made.acquire(ClusterSpec("standalone").with_needs(memory="64M"))
 {then}
 enter = hosts[0].command_line(["nc"])[:-1]
 pids, addresses = [host._guest.pid for host in hosts], [host.address for host in hosts]
@@ -284,7 +284,7 @@ CONNECT = "import socket, sys; socket.create_connection((sys.argv[1], 1), 5)"
 
 @pytest.fixture
 def owner(data, tmp_path):
-    """A process that has two guests, and what it said about them."""
+    """A process that has a guest, and what it said about it."""
     begun = []
 
     def begin(keep=False, then=""):
