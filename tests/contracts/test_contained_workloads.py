@@ -30,7 +30,6 @@ LOADS = [
 
 test_a_run_says_how_long_it_took = contract.test_a_run_says_how_long_it_took
 test_a_reset_brings_every_node_back_to_the_preload = contract.test_a_reset_brings_every_node_back_to_the_preload
-test_a_second_prepare_changes_nothing = contract.test_a_second_prepare_changes_nothing
 test_clean_leaves_nothing = contract.test_clean_leaves_nothing
 
 

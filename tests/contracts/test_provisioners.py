@@ -11,6 +11,7 @@ from pytest_dbcluster import registry
 from pytest_dbcluster.errors import ConfigError, Unsupported
 from pytest_dbcluster.hosts.provisioner import PLANNED, provisioner_class
 from pytest_dbcluster.hosts.provisioners.container import engine
+from pytest_dbcluster.hosts.provisioners.ec2 import fleet, reaper
 from pytest_dbcluster.hosts.provisioners.ec2.settings import EC2Settings
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
 from tests.support import engines, guests, stand_ins
@@ -43,6 +44,8 @@ def provisioner(request):
             if reason := stand_ins.missing():
                 pytest.skip(reason)
             stack.enter_context(in_environment(stack.enter_context(Ec2StandIn(hosts=True))))
+            for module in (fleet, reaper):
+                stack.enter_context(pytest.MonkeyPatch.context()).setattr(module, "POLL_SECONDS", 0.2)
             told = {"settings": EC2Settings.parse(max_cost=5, source="192.0.2.1/32", prices=["ipv4=0.005"])}
         yield stack.enter_context(contextlib.closing(provisioner_class(request.param)(**told)))
 

@@ -39,6 +39,7 @@ class Home:
         self.directory = directory
         self.uid = uid
         self.cache = directory / "cache"
+        self._guests = ""
         for name in releases:
             (found,) = cache.releases().glob(f"{name}-*")
             shutil.copytree(found, self.cache / cache.root().name / "releases" / found.name, symlinks=True)
@@ -70,12 +71,15 @@ class Home:
         return directory
 
     def guests(self) -> str:
-        """What the doctor says of guests, with what rules them out."""
+        """What the doctor says of guests, with what rules them out; it is asked once."""
+        if self._guests:
+            return self._guests
         done = self.run(*COMMAND, "doctor", seconds=120)
         assert done.returncode == 0, done.stderr
         found = re.search(r"^guests +(.*(?:\n +!.*)?)$", done.stdout, re.MULTILINE)
         assert found, done.stdout
-        return found[1]
+        self._guests = found[1]
+        return self._guests
 
     def passed(self, *words: str, seconds: float) -> str:
         """The last line of a run of pytest that found nothing wrong."""

@@ -1,4 +1,7 @@
-"""Networks that can be delayed, of a user who is not root: all that holds for them, and clusters on them."""
+"""Networks that can be delayed, of a user who is not root: all that holds for them, and clusters on them.
+
+A part of it is in the usual run: tests/hosts/provisioners/vm/test_provisioner_without_root.py.
+"""
 
 from __future__ import annotations
 
@@ -22,13 +25,6 @@ def test_distance_costs(measure):
 
     assert far.no_slower_than(near, by=0.999)
 """
-
-
-def test_packets_wait_and_nothing_is_left_without_root(home):
-    """As with root: packets of peers wait and ours do not, and nothing is left of a run that was killed."""
-    last = home.passed("-k", "packets or killed[9]", "-W", "error", f"{ROOT}/{MODULE}", seconds=600)
-
-    assert int(re.match(r"(\d+) passed", last)[1]) >= 2
 
 
 @pytest.mark.guests

@@ -98,6 +98,7 @@ def galera3(contain):
     return contain("galera", 3, "mariadb:10.11")
 
 
+@pytest.mark.thorough
 def test_a_partitioned_node_comes_back(galera3):
     """The others stay primary and take writes; healed, it has what was written and the cluster is whole."""
     first, _, third = galera3.nodes
@@ -115,6 +116,7 @@ def test_a_partitioned_node_comes_back(galera3):
     assert third.query("SHOW DATABASES LIKE 'while_apart'") == [("while_apart",)]
 
 
+@pytest.mark.thorough
 def test_a_paused_node_holds_up_the_others(galera3):
     """A writeset needs the word of every member, so a commit waits until the stalled one goes on or is given up."""
     wait.until(galera3.problems, "three nodes", seconds=60)

@@ -111,6 +111,7 @@ def test_an_image_is_what_a_server_and_its_host_need(tmp_path, archive):
 
 
 @needs_mmdebstrap
+@pytest.mark.thorough
 def test_a_mirror_that_is_out_of_date_is_used_and_named(tmp_path, archive):
     """An expired Release file is a remark, not an error; a suite that is missing and optional is left out."""
     archive.publish(expired(days=30))

@@ -26,8 +26,11 @@ def answering(monkeypatch):
 
 
 @needs_engine
-def test_it_is_made_once(answering):
-    """Another call finds it; other programs of this machine make it again, and remove the old one."""
+def test_it_is_made_once_and_removed_by_its_name(answering):
+    """Another call finds it; other programs of this machine make it again, and remove the old one.
+
+    Its name removes it, as the images of releases.
+    """
     lines = []
     first = system_image.build(answering, lines.append)
     again = system_image.build(answering, lines.append)
@@ -40,6 +43,8 @@ def test_it_is_made_once(answering):
     assert smaller.size < first.size
     assert images.list_images(answering, system_image.NAME) == [smaller]
     assert lines == ["making an image from programs of this system"] * 2
+    assert images.remove(answering, "system:of-a-test") == [smaller]
+    assert images.list_images(answering, system_image.NAME) == []
 
 
 @needs_engine
@@ -57,15 +62,6 @@ def test_its_programs_run(answering, tmp_path):
     assert printed[0] == "TWO"
     assert printed[1].startswith("/tmp/")
     assert printed[2] == "/tmp"
-
-
-@needs_engine
-def test_it_is_removed_by_its_name(answering):
-    """As the images of releases are."""
-    built = system_image.build(answering, lambda line: None)
-
-    assert images.remove(answering, "system:of-a-test") == [built]
-    assert images.list_images(answering, system_image.NAME) == []
 
 
 def test_a_system_without_a_shell_says_so(monkeypatch):

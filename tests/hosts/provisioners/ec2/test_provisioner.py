@@ -51,15 +51,22 @@ def test_nothing_is_launched_without_a_cap():
 
 
 def test_clusters_share_warm_instances(machines, run):
-    """Their nodes lie side by side at private addresses, the load has its own; the end of the run ends all of them."""
+    """Their nodes lie side by side at private addresses, the load has its own; the end of the run ends all of them.
+
+    What a measurement compares is launched at once, also where one node is asked for first: such as for what servers
+    are by default.
+    """
     provisioner, lines = run()
+    provisioner.expect([ONE, TWO])
+    provisioner.give_back(provisioner.acquire(ONE))
     first, second, client = provisioner.acquire(TWO), provisioner.acquire(TWO), provisioner.client(TWO)
     instances = {one.private_ip: one for one in machines.instances()}
 
     assert [host.machine for host in (*first, *second, client)] == ["server1", "server2"] * 2 + ["load"]
     assert len({host.directory for host in (*first, *second, client)}) == 5
     assert [host.address in instances for host in first] == [True, True]
-    assert machines.requests.count("ec2:RunInstances") == 2
+    assert machines.requests.count("ec2:RunInstances") == 2  # servers and load
+    assert [line for line in lines if "(servers)" in line] == lines[:1]
     assert first[0].run(["hostname"]).stdout != second[1].run(["hostname"]).stdout
     assert lines[0].startswith(
         "ec2: 2 x r6i.large (servers), 1 x r6i.large (load) in eu-central-1a; they end themselves"
@@ -67,20 +74,6 @@ def test_clusters_share_warm_instances(machines, run):
     provisioner.close()
     assert machines.left() == {}
     assert lines[-1].endswith("USD spent")
-
-
-def test_what_a_measurement_compares_is_launched_at_once(machines, run):
-    """Also where one node is asked for first, such as for what servers are by default."""
-    provisioner, lines = run()
-
-    provisioner.expect([ONE, TWO])
-    (host,) = provisioner.acquire(ONE)
-    provisioner.give_back([host])
-    provisioner.acquire(TWO)
-
-    assert machines.requests.count("ec2:RunInstances") == 2  # servers and load
-    assert [line for line in lines if "(servers)" in line] == lines[:1]
-    assert lines[0].startswith("ec2: 2 x r6i.large (servers), 1 x r6i.large (load)")
 
 
 @pytest.mark.remote

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
-
-from pytest_dbcluster.hosts.runs import Run
-from tests.support.guests import servers_in
 
 
 @pytest.fixture(scope="module")
@@ -19,6 +14,7 @@ def galera(guest, guests):
     guests.give_back(made.hosts)
 
 
+@pytest.mark.thorough
 def test_two_nodes_form_a_cluster(galera):
     """A commit on one of them is on all: their traffic goes over the network of the guests."""
     galera.nodes[0].query("CREATE DATABASE one")
@@ -28,11 +24,3 @@ def test_two_nodes_form_a_cluster(galera):
     assert galera.settle(60), galera.backlog()
     assert [node.query("SELECT * FROM one.words") for node in galera.nodes] == [[(1, "here")]] * 2
     assert galera.problems() == []
-
-
-def test_the_programs_run_in_the_guests_alone(galera):
-    """They are those of the cache, unchanged; this machine sees the kernels of the guests, and no server."""
-    assert [servers_in(node.host) for node in galera.nodes] == [1, 1]
-    assert [node.process.pid for node in galera.nodes] == [0, 0]
-    run = Run(Path(galera.hosts[0].directory).parents[1], 0, 0.0, kept=False)
-    assert [one.name() for one in run.processes() if one.name() in ("mariadbd", "mysqld")] == []

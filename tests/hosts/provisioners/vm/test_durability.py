@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from pytest_dbcluster import wait
 from pytest_dbcluster.clusters.cluster import Cluster
 from pytest_dbcluster.hosts.provisioners.vm.host import GuestHost
+from pytest_dbcluster.hosts.runs import Run
+from tests.support.guests import servers_in
 
 ROWS = 20
 
@@ -21,6 +25,14 @@ def server(guest, guests):
     yield made
     made.close()
     guests.give_back(made.hosts)
+
+
+def test_the_programs_run_in_the_guest_alone(server):
+    """They are those of the cache, unchanged; this machine sees the kernel of the guest, and no server."""
+    assert servers_in(server.hosts[0]) == 1
+    assert server.nodes[0].process.pid == 0
+    run = Run(Path(server.hosts[0].directory).parents[1], 0, 0.0, kept=False)
+    assert [one.name() for one in run.processes() if one.name() in ("mariadbd", "mysqld")] == []
 
 
 def commit(cluster: Cluster, flush: int) -> None:

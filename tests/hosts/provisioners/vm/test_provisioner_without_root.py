@@ -12,7 +12,8 @@ from tests.support import conftests
 from tests.support.command import COMMAND, ROOT
 
 HERE = "tests/hosts/provisioners/vm"
-NAMESPACES = "reach or power or guests_end or kept"
+NETWORK = "tests/hosts/network/test_routed_path.py"
+NAMESPACES = "reach or power or guests_end or kept or packets or killed[9]"
 CLAIM = """
 from pytest_dbcluster import ClusterSpec, MySQLSlap
 
@@ -34,11 +35,15 @@ def test_the_doctor_shows_kernel_and_mode(home):
     )
 
 
-def test_the_network_and_the_end_of_guests_are_the_same_without_root(home):
-    """Those tests that make or use a network namespace, or end a run: nothing stays when it is killed."""
-    last = home.passed("-k", NAMESPACES, "-W", "error", f"{ROOT}/{HERE}/test_provisioner.py", seconds=600)
+def test_networks_and_the_end_of_guests_are_the_same_without_root(home):
+    """Those tests that make or use a network namespace, or end a run: nothing stays when it is killed.
 
-    assert re.match(r"8 passed, \d\d deselected in ", last)
+    On a path that delays packets, those of peers wait and ours do not.
+    """
+    modules = f"{ROOT}/{HERE}/test_provisioner.py", f"{ROOT}/{NETWORK}"
+    last = home.passed("-k", NAMESPACES, "-W", "error", *modules, seconds=600)
+
+    assert re.match(r"10 passed, \d\d deselected in ", last)
 
 
 @pytest.mark.guests
@@ -49,6 +54,7 @@ def test_all_that_holds_for_guests_holds_without_root(home):
     assert int(re.match(r"(\d\d) passed", last)[1]) > 40
 
 
+@pytest.mark.thorough
 def test_a_server_answers_rounds_of_a_load(home):
     """A user's own test, in a directory of the user's."""
     directory = home.project("loads", CLAIM, conftests.OWN_MACHINE + conftests.NO_CHARTS + conftests.SHORT_ROUNDS)
