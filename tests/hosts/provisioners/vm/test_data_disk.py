@@ -45,6 +45,12 @@ def host(provisioner, source):
     return made
 
 
+@pytest.fixture(scope="module")
+def other(provisioner):
+    """A guest whose disk is not used before the last test that has it."""
+    return provisioner.acquire(SPEC)[0]
+
+
 @needs_guests
 def test_data_lies_on_the_disk_of_the_guest(host, source):
     """Not in the directory that it shares with this machine; all else does."""
@@ -85,10 +91,19 @@ def test_data_can_be_taken_from_the_disk(host, tmp_path):
 
 
 @needs_guests
-def test_other_disks_are_copies_of_the_first_one(provisioner, host, source, monkeypatch):
+def test_a_flush_is_measured_on_the_disk_of_the_guest(host, other, monkeypatch):
+    """Not on this machine, and only where data lies on the disk."""
+    monkeypatch.setattr(probes, "fsync_seconds", lambda directory: 33.0)
+
+    assert 0 < host.flush_seconds() < 33
+    assert host.flush_seconds() == host.flush_seconds()  # measured once
+    assert other.flush_seconds() == 33
+
+
+@needs_guests
+def test_other_disks_are_copies_of_the_first_one(host, other, source, monkeypatch):
     """A guest copies the directory once a run; a changed directory and another size are copied again."""
     monkeypatch.setattr(DataDisk, "_make", lambda disk, source: pytest.fail("copied by a guest"))
-    (other,) = provisioner.acquire(SPEC)
     other.push(b"a file of this guest alone", f"{other.directory}/my.cnf")
 
     other.copy_tree(str(source), f"{other.directory}/data")
@@ -98,7 +113,6 @@ def test_other_disks_are_copies_of_the_first_one(provisioner, host, source, monk
     os.utime(source)
     with pytest.raises(pytest.fail.Exception, match="copied by a guest"):
         other.copy_tree(str(source), f"{other.directory}/data")
-    provisioner.give_back([other])
 
 
 @needs_guests
@@ -142,18 +156,6 @@ def test_no_request_beside_traffic_is_overlooked(host):
     finally:
         over.set()
         sending.join()
-
-
-@needs_guests
-def test_a_flush_is_measured_on_the_disk_of_the_guest(provisioner, host, monkeypatch):
-    """Not on this machine, and only where data lies on the disk."""
-    monkeypatch.setattr(probes, "fsync_seconds", lambda directory: 33.0)
-    (other,) = provisioner.acquire(SPEC)
-
-    assert 0 < host.flush_seconds() < 33
-    assert host.flush_seconds() == host.flush_seconds()  # measured once
-    assert other.flush_seconds() == 33
-    provisioner.give_back([other])
 
 
 @needs_guests
