@@ -16,7 +16,7 @@ def test_a_commit_is_worth_one_server():
     assert form.consistency({}) == ""
 
 
-@pytest.mark.parametrize("release", ["mariadb:10.11", "mysql:9.7"])
+@pytest.mark.parametrize("release", ["mariadb:10.11", pytest.param("mysql:9.7", marks=pytest.mark.thorough)])
 def test_a_commit_waits_for_no_replica(bring, release):
     """A commit returns while all replicas are stopped; they apply it when they start again."""
     cluster = bring("async_replication", 2, find.find(release), innodb_lock_wait_timeout="7")

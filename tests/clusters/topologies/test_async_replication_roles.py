@@ -8,7 +8,7 @@ from pytest_dbcluster import wait
 from pytest_dbcluster.releases import find
 
 
-@pytest.fixture(scope="module", params=["mariadb:10.11", "mysql:9.7"])
+@pytest.fixture(scope="module", params=["mariadb:10.11", pytest.param("mysql:9.7", marks=pytest.mark.thorough)])
 def cluster(bring, request):
     """A primary and two replicas that the tests share, in this order."""
     made = bring("async_replication", 3, find.find(request.param))
