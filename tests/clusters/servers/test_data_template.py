@@ -45,14 +45,47 @@ def made(mariadb, host):
     return template(mariadb, host, {})
 
 
-def test_a_template_is_made_once(mariadb, host, empty_templates):
-    """The second time nothing is started; the account's password stays the same, and only its owner can read it."""
-    told = []
-    first = template(mariadb, host, {}, told.append)
-    again = template(mariadb, lambda: pytest.fail("it is there"), {}, told.append)
+@pytest.fixture(scope="module")
+def making(mariadb, provisioner, tmp_path_factory):
+    """The first template of a cache, with pages of 8 KiB, beside temporary tables of another server.
 
-    assert again == first
-    (line,) = told
+    The server answers SELECT 1 before it reads tables; it then refuses with error 1047 for a moment.
+    """
+    (host,) = provisioner.acquire(ClusterSpec("standalone", name="template"))
+    place, query = tmp_path_factory.mktemp("cache") / "pytest-dbcluster", Node.query
+    theirs = [Path(tempfile.gettempdir(), f"#sql-temptable-{os.getpid()}-1-1.{end}") for end in ("MAI", "MAD")]
+    found = types.SimpleNamespace(told=[], refusals=[], initial={"innodb_page_size": "8K"})
+
+    def refused_at_first(node, statement):
+        if "mysql." in statement and len(found.refusals) < 3:
+            found.refusals.append(statement)
+            raise SQLError("template", statement, 1047, "WSREP has not yet prepared node for application use")
+        return query(node, statement)
+
+    place.mkdir()
+    (place / "releases").symlink_to(cache.releases())
+    try:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("XDG_CACHE_HOME", str(place.parent))
+            patch.setattr(Node, "query", refused_at_first)
+            for file in theirs:
+                file.touch()
+            found.first = template(mariadb, lambda: host, found.initial, found.told.append)
+            found.missing = [file for file in theirs if not file.exists()]
+            found.again = template(mariadb, lambda: pytest.fail("it is there"), found.initial, found.told.append)
+        yield found
+    finally:
+        for file in theirs:
+            file.unlink(missing_ok=True)
+        provisioner.give_back([host])
+
+
+def test_a_template_is_made_once(mariadb, making):
+    """The second time nothing is started; the account's password stays the same, and only its owner can read it."""
+    first = making.first
+
+    assert making.again == first
+    (line,) = making.told
     assert missing(line, "making the data template", f"mariadb:10.11 {mariadb.version}") == []
     assert stat.S_IMODE(first.data.parent.stat().st_mode) == 0o700
     assert first.password not in repr(first)
@@ -60,26 +93,16 @@ def test_a_template_is_made_once(mariadb, host, empty_templates):
     assert "seqno:   -1" not in state
     assert not (first.data / "gvwstate.dat").exists()
 
-    os.truncate(first.data / "ibdata1", 4096)
-    told.clear()
-    third = template(mariadb, host, {}, told.append)
 
-    assert told[0].startswith(f"{first.data.parent} is damaged: data/ibdata1 has 4096 bytes instead of ")
-    assert (third.data, (third.data / "ibdata1").stat().st_size > 4096) == (first.data, True)
-
-
-def test_making_a_template_touches_no_file_of_another_server(mariadb, host, empty_templates):
+def test_making_a_template_touches_no_file_of_another_server(making):
     """A MariaDB server that starts removes all temporary tables in its tmpdir, also those of a server beside it."""
-    theirs = [Path(tempfile.gettempdir(), f"#sql-temptable-{os.getpid()}-1-1.{end}") for end in ("MAI", "MAD")]
-    try:
-        for file in theirs:
-            file.touch()
-        template(mariadb, host, {})
+    assert making.missing == []
 
-        assert [file for file in theirs if not file.exists()] == []
-    finally:
-        for file in theirs:
-            file.unlink(missing_ok=True)
+
+def test_a_node_that_is_not_ready_yet_is_waited_for(making):
+    """A Galera node that refuses to read its tables is asked again."""
+    assert len(making.refusals) == 3
+    assert making.first.data.is_dir()
 
 
 def of(data):
@@ -147,25 +170,16 @@ def test_the_second_holder_of_a_templates_lock_says_that_it_waits(tmp_path):
     assert missing(lines[0], *facts) == []
 
 
-def test_a_node_that_is_not_ready_yet_is_waited_for(mariadb, host, empty_templates, monkeypatch):
-    """A Galera node answers SELECT 1 before it reads tables; it then refuses with error 1047 for a moment."""
-    query, refusals = Node.query, []
-
-    def refused_at_first(node, statement):
-        if "mysql." in statement and len(refusals) < 3:
-            refusals.append(statement)
-            raise SQLError("template", statement, 1047, "WSREP has not yet prepared node for application use")
-        return query(node, statement)
-
-    monkeypatch.setattr(Node, "query", refused_at_first)
-
-    assert template(mariadb, host, {}).data.is_dir()
-    assert len(refusals) == 3
-
-
-def test_half_a_template_is_never_seen(mariadb, host, empty_templates, monkeypatch):
+def test_half_a_template_is_never_seen(tmp_path, monkeypatch):
     """What a killed process left is swept away by the next one, and an error leaves nothing."""
-    stale = []
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    data, place, stale = tmp_path / "data", cache.root() / "templates" / "mariadb-1", []
+
+    def make():
+        data.mkdir(exist_ok=True)
+        (data / "ibdata1").touch()
+        with module.lock(place, print):
+            module._keep(of(data), place, {"password": "never told"})
 
     def fail(host, source, target):
         stale.append(Path(target).parent)
@@ -174,13 +188,13 @@ def test_half_a_template_is_never_seen(mariadb, host, empty_templates, monkeypat
     with monkeypatch.context() as patch:
         patch.setattr(Host, "take_tree", fail)
         with pytest.raises(KeyboardInterrupt):
-            template(mariadb, host, {})
+            make()
     assert not stale[0].exists()
-    assert [path for path in empty_templates.iterdir() if path.is_dir()] == []
+    assert [path for path in place.parent.iterdir() if path.is_dir()] == []
 
     stale[0].mkdir()  # as if it had been killed instead
-    made = template(mariadb, host, {})
-    assert [path for path in empty_templates.iterdir() if path.is_dir()] == [made.data.parent]
+    make()
+    assert [path for path in place.parent.iterdir() if path.is_dir()] == [place]
 
 
 def test_a_template_that_is_being_made_is_no_entry_of_the_cache(tmp_path, monkeypatch):
@@ -265,13 +279,21 @@ def test_servers_of_mysql_are_born_without_history(mysql, host, briefly):
     assert [executed for _, executed in said] == ["", ""]
 
 
-@pytest.mark.parametrize("vendor", ["mariadb", "mysql"])
-def test_options_that_are_fixed_at_birth_select_another_template(vendor, host, empty_templates, request):
+def test_options_that_are_fixed_at_birth_select_another_template(mariadb, making):
     """The page size of a data directory cannot be changed later."""
-    made = template(request.getfixturevalue(vendor), host, {"innodb_page_size": "8K"})
+    first = making.first
+
+    assert first.variables["innodb_page_size"].value == "8192"
+    assert [path for path in first.data.parents[1].iterdir() if path.is_dir()] == [first.data.parent]
+    assert first.data.parent.name != module.directory_of(mariadb, {}).name
+
+
+def test_options_that_are_fixed_at_birth_are_those_of_mysql_too(mysql, host, empty_templates):
+    """Its installation program gets them, and the template is the only one of the cache."""
+    made = template(mysql, host, {"innodb_page_size": "8K"})
 
     assert made.variables["innodb_page_size"].value == "8192"
-    assert len([path for path in empty_templates.iterdir() if path.is_dir()]) == 1
+    assert [path for path in empty_templates.iterdir() if path.is_dir()] == [made.data.parent]
 
 
 def test_variables_that_leave_a_cluster_are_not_probed():

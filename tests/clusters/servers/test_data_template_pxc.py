@@ -23,6 +23,7 @@ def server(mysql, tmp_path, monkeypatch):
     local.close()
 
 
+@pytest.mark.thorough
 def test_accounts_of_ours_and_of_pxc_are_in_the_template(server):
     """A first start without Galera makes ours, with which the second start is asked; root is dropped, PXC's stay."""
     users = {user for (user,) in server.query("SELECT user FROM mysql.user")}

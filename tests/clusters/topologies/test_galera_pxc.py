@@ -136,8 +136,11 @@ def start(stand_in):
 
 @pytest.fixture(scope="module")
 def cluster(start):
-    """Three nodes."""
-    return start(3)
+    """Three nodes with a table of one row."""
+    made = start(3)
+    for statement in ("CREATE DATABASE d", "CREATE TABLE d.t (a INT PRIMARY KEY)", "INSERT INTO d.t VALUES (1)"):
+        made.nodes[0].query(statement)
+    return made
 
 
 def test_the_stand_in_is_found_as_pxc(stand_in):
@@ -162,11 +165,6 @@ def test_a_run_notes_our_settings(stand_in, tmp_path):
 
 def test_nodes_form_a_cluster_in_words_of_pxc(cluster):
     """Each is Synced, with the usual timers and without encryption; a row reaches all nodes, and tables are equal."""
-    first = cluster.nodes[0]
-    first.query("CREATE DATABASE d")
-    first.query("CREATE TABLE d.t (a INT PRIMARY KEY)")
-    first.query("INSERT INTO d.t VALUES (1)")
-
     assert cluster.settle(60)
     cluster.check(["d.t"])
     assert cluster.problems() == []
@@ -179,19 +177,28 @@ def test_nodes_form_a_cluster_in_words_of_pxc(cluster):
         assert health.writer.items() <= node.pairs(health.statement).items()
 
 
+def test_only_our_accounts_and_those_of_pxc_are_in_the_template(cluster):
+    """The first start without Galera makes ours; root is dropped, and the role of state transfers stays."""
+    users = {user for (user,) in cluster.nodes[0].query("SELECT user FROM mysql.user")}
+
+    assert {"dbcluster", "dbcluster_load", "mysql.pxc.sst.role"} <= users
+    assert "root" not in users
+
+
 def test_a_killed_node_joins_from_its_position(cluster):
     """The server is asked for the position first, then PXC's script runs, and the node gets what it has missed."""
     first, *_, last = cluster.nodes
     last.kill()
     first.query("CREATE DATABASE missed")
     cluster.topology.rejoin(last, cluster.nodes)
-    wait.until(cluster.problems, "the cluster", seconds=90)
+    wait.until(cluster.problems, "the cluster", seconds=90, poll=0.2)
 
     assert last.query("SHOW DATABASES LIKE 'missed'") == [("missed",)]
     assert "Recovered position" in last.host.pull(f"{last.host.directory}/recover.log").decode()
     assert "wsrep_sst_xtrabackup-v2 --role 'joiner'" in last.host.pull(last.log).decode()
 
 
+@pytest.mark.thorough
 def test_a_node_without_data_runs_the_script_of_pxc(cluster):
     """The script is found in PATH, with XtraBackup beside it, and listens on no address but the node's."""
     *_, last = cluster.nodes
@@ -205,7 +212,7 @@ def test_a_node_without_data_runs_the_script_of_pxc(cluster):
         seen.update(open_ports([last.host]))
         return cluster.problems()
 
-    wait.until(problems, "the cluster", seconds=90, poll=0.05)
+    wait.until(problems, "the cluster", seconds=90, poll=0.2)
 
     assert last.query("SELECT a FROM d.t") == [(1,)]
     assert "socat" in {port.program for port in seen}
