@@ -129,10 +129,19 @@ def test_a_suspect_timeout_without_its_keepalive_is_refused_at_the_first_start(b
         bring("galera", 2, wsrep_provider_options="evs.suspect_timeout=PT2S")
 
 
-@pytest.mark.parametrize("release", ["mariadb:10.5", "mariadb:10.11", "mariadb:11.8"])
-def test_a_cluster_that_is_ready_has_the_usual_timers(bring, release):
+@pytest.fixture(scope="module")
+def pair(bring):
+    """Two nodes of the newest series, which tests kill and bring back."""
+    made = bring("galera", 2, find.find("mariadb:11.8"))
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize("shared", ["galera2", "pair", pytest.param("mariadb:10.5", marks=pytest.mark.thorough)])
+def test_a_cluster_that_is_ready_has_the_usual_timers(briefly, shared, request):
     """Those of a node that was started alone: all provider options are equal."""
-    cluster, alone = bring("galera", 2, find.find(release)), bring("galera", 1, find.find(release))
+    cluster = briefly("galera", 2, find.find(shared)) if ":" in shared else request.getfixturevalue(shared)
+    alone = briefly("galera", 1, cluster.nodes[0].release)
     _, usual = galera_options.spread(alone.nodes[0].variables())
 
     for node in cluster.nodes:
@@ -156,23 +165,21 @@ def test_a_crashed_node_reads_its_position(nodes):
     assert recover_position(nodes[0]) == ["--wsrep-start-position=8bcf4a34-aa:17"]
 
 
-def test_the_most_advanced_node_bootstraps_the_group(bring):
+def test_the_most_advanced_node_bootstraps_the_group(pair):
     """After all servers have ended, the node that is asked first joins the one with more transactions."""
-    cluster = bring("galera", 2)
-    ahead, behind = cluster.nodes
+    ahead, behind = pair.nodes
     behind.stop()
     ahead.query("CREATE TABLE mysql.ahead (id INT PRIMARY KEY) ENGINE=InnoDB")
     ahead.query("INSERT INTO mysql.ahead VALUES (1)")
     ahead.kill()
 
-    cluster.topology.rejoin(behind, cluster.nodes)
-    wait.until(cluster.problems, "the cluster", seconds=90)
+    pair.topology.rejoin(behind, pair.nodes)
+    wait.until(pair.problems, "the cluster", seconds=90, poll=0.2)
     running = ahead.process
-    cluster.topology.rejoin(ahead, cluster.nodes)
+    pair.topology.rejoin(ahead, pair.nodes)
 
     assert ahead.process is running
-    assert [node.query("SELECT id FROM mysql.ahead") for node in cluster.nodes] == [[(1,)], [(1,)]]
-    cluster.close()
+    assert [node.query("SELECT id FROM mysql.ahead") for node in pair.nodes] == [[(1,)], [(1,)]]
 
 
 def test_of_equal_nodes_the_asked_one_bootstraps_the_group(nodes):
@@ -216,34 +223,31 @@ def test_the_log_says_how_a_node_joined(log, how):
     assert Galera().how_joined(log) == how
 
 
-@pytest.mark.parametrize("release", ["mariadb:11.8"])
-def test_a_node_without_state_is_sent_everything(bring, release):
+def test_a_node_without_state_is_sent_everything(pair):
     """After its data directory was emptied, mariabackup transfers all data, and the tables are equal.
 
     During the transfer, too, no port is open to other machines.
     """
-    cluster = bring("galera", 2, find.find(release))
-    donor, joiner = cluster.nodes
+    donor, joiner = pair.nodes
     donor.query("CREATE DATABASE kept")
     donor.query("CREATE TABLE kept.t (id INT PRIMARY KEY)")
     donor.query("INSERT INTO kept.t VALUES (1), (2), (3)")
-    assert cluster.settle(60)
+    assert pair.settle(60)
     joiner.stop()
     joiner.host.run(["sh", "-c", f"rm -rf {joiner.data}/* {joiner.data}/.[!.]*"])
     offset = len(joiner.host.pull(joiner.log))
-    cluster.topology.rejoin(joiner, cluster.nodes)
+    pair.topology.rejoin(joiner, pair.nodes)
 
     seen = set()
 
     def problems():
         seen.update(open_ports([joiner.host]))
-        return cluster.problems()
+        return pair.problems()
 
-    wait.until(problems, "the cluster", seconds=90, poll=0.05)
-    cluster.check(["kept.t"])
+    wait.until(problems, "the cluster", seconds=90, poll=0.2)
+    pair.check(["kept.t"])
     assert "socat" in {port.program for port in seen}
     assert beyond_this_machine(seen) == set()
     logged = joiner.log_text(offset)
     assert "mariabackup" in logged
-    assert cluster.topology.how_joined(logged) == "SST"
-    cluster.close()
+    assert pair.topology.how_joined(logged) == "SST"
