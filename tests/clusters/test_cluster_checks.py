@@ -212,22 +212,14 @@ def test_a_refused_statement_is_no_dead_node(standalone):
     assert str(caught.value).startswith("node1: 'SELECT * FROM none.at_all' failed: 1146 ")
 
 
-@pytest.mark.parametrize("ask", ["query", "status", "variables", "flush_log"])
-def test_whoever_asks_a_killed_node_learns_that_it_is_dead(bring, ask):
-    """The error has the node, the signal and the log, not the lost connection."""
-    node = bring("standalone").nodes[0]
+def test_whoever_asks_a_killed_node_learns_that_it_is_dead(briefly):
+    """The error has the node, the signal and the log, not the lost connection; the cluster is not used again."""
+    cluster = briefly("standalone")
+    (node,) = cluster.nodes
     node.query("SELECT 1")
     os.kill(node.process.pid, signal.SIGKILL)
 
-    with pytest.raises(NodeDied, match=r"^node node1 was ended by SIGKILL; the last lines of its error log"):
-        getattr(node, ask)(*(["SELECT 1"] if ask == "query" else []))
-
-
-def test_a_cluster_whose_node_died_is_not_used_again(bring):
-    """The check raises NodeDied, not SeriesVoid, and marks the cluster as unusable."""
-    cluster = bring("standalone")
-    cluster.nodes[0].kill()
-
-    with pytest.raises(NodeDied):
-        cluster.check()
+    for ask in (lambda: node.query("SELECT 1"), node.status, node.variables, node.flush_log, cluster.check):
+        with pytest.raises(NodeDied, match=r"^node node1 was ended by SIGKILL; the last lines of its error log"):
+            ask()
     assert cluster.dirty.startswith("node node1 was ended by SIGKILL")
