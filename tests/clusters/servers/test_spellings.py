@@ -75,13 +75,19 @@ def judgement(release, words, name, value):
 
 
 def spelled(name, words):
-    """The spellings of a name that stand for this option, and for no other that is a word of the release."""
+    """The spellings of a name that stand for this option, and for no other that is a word of the release.
+
+    Of those that differ in dashes and capitals alone there is one.
+    """
     short = next((end for end in range(len(name) - 1, 3, -1) if server_name(name[:end], words) != name), len(name))
+    seen = {name}
     for form in (*SPELLINGS, "{}"):
         for base in (name.replace("_", "-"), name[: short + 1], name.title()):
             written = form.format(base)
-            if server_name(normal_option(written), words) == name and normal_option(written) != name:
+            normal = normal_option(written)
+            if normal not in seen and server_name(normal, words) == name:
                 yield form, written
+            seen.add(normal)
 
 
 def test_every_spelling_of_every_option_is_judged_as_its_plain_name(release, words):
@@ -99,7 +105,7 @@ def test_every_spelling_of_every_option_is_judged_as_its_plain_name(release, wor
             if found not in allowed:
                 wrong.append((written, value, found, plain[value]))
 
-    assert compared > 40 * len(words)
+    assert compared > 25 * len(words)
     assert wrong == []
 
 
@@ -117,7 +123,7 @@ TYPES = {
 def test_servers_read_the_spellings_as_we_do(release, workshop, words):
     """What a server sets for a spelling is what we take it for. It refuses some spellings that we understand.
 
-    The series of a vendor read names alike.
+    The series of a vendor read names alike, and complete names of each type alike.
     """
 
     def effective(*lines):
@@ -127,10 +133,10 @@ def test_servers_read_the_spellings_as_we_do(release, workshop, words):
         except CommandFailed:
             return None
 
-    plain, understood = effective(), 0
+    plain, understood, names = effective(), 0, itertools.cycle(TYPES)
     for form in dict.fromkeys(form.replace("-", "_").replace("__{}", "--{}") for form in SPELLINGS):
-        for cut in (0, 1):
-            written = {form.format(name[: len(name) - cut]): (name, value) for name, value in TYPES.items()}
+        for cut, types in ((0, TYPES), (1, {name: TYPES[name] for name in itertools.islice(names, 2)})):
+            written = {form.format(name[: len(name) - cut]): (name, value) for name, value in types.items()}
             lines = [f"{spelling}={value}" for spelling, (_, value) in written.items()]
             found = effective(*lines)
             batches = {tuple(lines): found} if found is not None else {(line,): effective(line) for line in lines}

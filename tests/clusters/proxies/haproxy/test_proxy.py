@@ -13,6 +13,7 @@ import psutil
 import pytest
 
 from pytest_dbcluster import wait
+from pytest_dbcluster.clusters.cluster import Cluster
 from pytest_dbcluster.clusters.proxies.haproxy import proxy as haproxy
 from pytest_dbcluster.clusters.proxies.haproxy.proxy import HAProxy
 from pytest_dbcluster.clusters.proxy import query_through
@@ -35,52 +36,33 @@ def provisioner():
     local.close()
 
 
-def three_nodes(provisioner, **options):
-    """Three Galera nodes behind haproxy with these options of it, ready."""
-    spec = ClusterSpec("galera", nodes=3, proxy="haproxy", proxy_options=options)
+@pytest.fixture(scope="module")
+def cluster(provisioner):
+    """Three Galera nodes behind haproxy with its defaults; the last test that uses them kills one."""
+    spec = ClusterSpec("galera", nodes=3, proxy="haproxy")
     made = bring_up(spec, find("mariadb:10.11"), provisioner, options={})
     yield made
     made.close()
     provisioner.give_back(made.hosts)
 
 
-# One for the tests that leave every node alive, and a fresh one for each test that does not: bringing one up takes
-# less time than a killed node takes to come back.
 @pytest.fixture(scope="module")
-def cluster(provisioner):
-    """Nodes behind haproxy with its defaults."""
-    yield from three_nodes(provisioner)
-
-
-@pytest.fixture
-def doomed(provisioner):
-    """The same, for one test."""
-    yield from three_nodes(provisioner)
-
-
-@pytest.fixture(scope="module")
-def patient(provisioner):
-    """Nodes behind a haproxy that neither ends sessions when the first node is back nor takes donors out.
+def patient(cluster, provisioner):
+    """The same nodes behind a haproxy that neither ends sessions when the first one is back nor takes donors out.
 
     It notices a paused server in half of the usual time.
     """
-    yield from three_nodes(provisioner, fail_back=False, available_when_donor=True, check_timeout=1, check_interval=0.2)
-
-
-@pytest.fixture
-def start(provisioner):
-    """Clusters of a test's own behind haproxy: topology, nodes, release."""
-    made = []
-
-    def start(topology, nodes, release):
-        spec = ClusterSpec(topology, nodes=nodes, proxy="haproxy")
-        made.append(bring_up(spec, find(release), provisioner, options={}))
-        return made[-1]
-
-    yield start
-    for cluster in made:
-        cluster.close()
-        provisioner.give_back(cluster.hosts)
+    options = {"fail_back": False, "available_when_donor": True, "check_timeout": 1, "check_interval": 0.2}
+    spec = ClusterSpec("galera", nodes=3, proxy="haproxy", proxy_options=options)
+    proxy = HAProxy(provisioner, cluster.topology, cluster.nodes)
+    proxy.option_values = proxy.read_settings(spec, cluster.topology)
+    try:
+        proxy.start()
+        made = Cluster(spec, cluster.topology, cluster.hosts, cluster.members, proxy)
+        wait_ready(made)
+        yield made
+    finally:
+        proxy.close()
 
 
 def test_it_listens_on_this_machine_alone(cluster):
@@ -184,14 +166,6 @@ def test_a_drained_node_gets_no_connection(cluster):
     assert landed(proxy.writer()) == "node1"
 
 
-def test_the_writer_fails_over(doomed):
-    """With node1 killed the writer is node2 and the reader is the other two; no connection is refused."""
-    doomed.nodes[0].kill()
-
-    assert {landed(doomed.writer()) for _ in range(3)} == {"node2"}
-    wait_spread(lambda: landed(doomed.reader()), 10, {"node2": 5, "node3": 5})
-
-
 def test_a_session_is_not_left_on_the_second_node(cluster):
     """When node1 is back, a connection that went to node2 meanwhile is ended: there is one writer."""
     cluster.nodes[0].query("SET GLOBAL wsrep_desync = ON")
@@ -246,11 +220,19 @@ def test_a_donor_may_stay_in_the_rotation(patient):
     wait_ready(patient)
 
 
-@pytest.mark.parametrize("release", ["mariadb:10.11", "mysql:9.7"])
-def test_replicas_take_the_reads(start, release):
+@pytest.fixture(scope="module", params=["mariadb:10.11", pytest.param("mysql:9.7", marks=pytest.mark.thorough)])
+def replicas(request, provisioner):
+    """A primary and two replicas behind haproxy."""
+    spec = ClusterSpec("async_replication", nodes=3, proxy="haproxy")
+    made = bring_up(spec, find(request.param), provisioner, options={})
+    yield made
+    made.close()
+    provisioner.give_back(made.hosts)
+
+
+def test_replicas_take_the_reads(replicas):
     """The writer is the primary and nobody else; a replica that does not follow it any more gets no reads."""
-    cluster = start("async_replication", 3, release)
-    names = {node.port: node.name for node in cluster.nodes}
+    cluster, names = replicas, {node.port: node.name for node in replicas.nodes}
     wait_spread(lambda: arrived(names, cluster.proxy.reader()), 10, {"node2": 5, "node3": 5})
     assert {arrived(names, cluster.proxy.writer()) for _ in range(6)} == {"node1"}
     assert (cluster.writer().nodes, cluster.reader().nodes) == (("node1",), ("node2", "node3"))
@@ -264,35 +246,43 @@ def test_replicas_take_the_reads(start, release):
     wait_spread(lambda: arrived(names, cluster.proxy.reader()), 10, {"node2": 5, "node3": 5})
 
 
-def test_a_primary_that_takes_no_writes_is_no_writer(start):
+def test_a_primary_that_takes_no_writes_is_no_writer(replicas):
     """Nothing answers at the writer, and the cluster says that its primary is read-only."""
-    cluster = start("async_replication", 2, "mariadb:10.11")
-    cluster.nodes[0].query("SET GLOBAL read_only = ON")
+    replicas.nodes[0].query("SET GLOBAL read_only = ON")
     wait.until(
-        lambda: [] if any("writer/node1 is DOWN" in line for line in cluster.proxy.problems()) else ["node1 is in"],
+        lambda: [] if any("writer/node1 is DOWN" in line for line in replicas.proxy.problems()) else ["node1 is in"],
         "the primary out of the writer",
         seconds=60,
     )
 
     with pytest.raises(SQLError):
-        query_through("test", cluster.proxy.writer(), "SELECT 1")
-    assert cluster.problems() == ["node1: read_only is 'ON', wanted 'OFF'"]
+        query_through("test", replicas.proxy.writer(), "SELECT 1")
+    assert replicas.problems() == ["node1: read_only is 'ON', wanted 'OFF'"]
 
 
-def test_the_writer_follows_the_primary_of_a_group(start):
-    """An election moves the writer, and the reader to the others, by the checks alone."""
-    cluster = start("group_replication", 3, "mysql:9.7")
-    names = {node.port: node.name for node in cluster.nodes}
-    processes = {name: process.pid for name, process in cluster.proxy.processes.items()}
-    assert {arrived(names, cluster.proxy.writer()) for _ in range(3)} == {"node1"}
-    assert {arrived(names, cluster.proxy.reader()) for _ in range(6)} == {"node2", "node3"}
+@pytest.fixture
+def group(provisioner):
+    """Two members behind haproxy."""
+    spec = ClusterSpec("group_replication", nodes=2, proxy="haproxy")
+    made = bring_up(spec, find("mysql:9.7"), provisioner, options={})
+    yield made
+    made.close()
+    provisioner.give_back(made.hosts)
 
-    member = cluster.nodes[1].query("SELECT @@server_uuid")[0][0]
-    cluster.nodes[0].query(f"SELECT group_replication_set_as_primary('{member}')")
-    wait_ready(cluster)
-    assert {arrived(names, cluster.proxy.writer()) for _ in range(3)} == {"node2"}
-    assert {arrived(names, cluster.proxy.reader()) for _ in range(6)} == {"node1", "node3"}
-    assert {name: process.pid for name, process in cluster.proxy.processes.items()} == processes
+
+def test_the_writer_follows_the_primary_of_a_group(group):
+    """An election moves the writer, and the reader to the other one, by the checks alone."""
+    names = {node.port: node.name for node in group.nodes}
+    processes = {name: process.pid for name, process in group.proxy.processes.items()}
+    assert {arrived(names, group.proxy.writer()) for _ in range(3)} == {"node1"}
+    assert {arrived(names, group.proxy.reader()) for _ in range(3)} == {"node2"}
+
+    member = group.nodes[1].query("SELECT @@server_uuid")[0][0]
+    group.nodes[0].query(f"SELECT group_replication_set_as_primary('{member}')")
+    wait_ready(group)
+    assert {arrived(names, group.proxy.writer()) for _ in range(3)} == {"node2"}
+    assert {arrived(names, group.proxy.reader()) for _ in range(3)} == {"node1"}
+    assert {name: process.pid for name, process in group.proxy.processes.items()} == processes
 
 
 def test_the_checks_cost_next_to_nothing(cluster):
@@ -387,3 +377,12 @@ def test_a_failed_start_leaves_nothing(cluster, provisioner, monkeypatch):
 
     assert len(spawned) == 1
     assert spawned[0].status() is not None
+
+
+def test_the_writer_fails_over(cluster):
+    """With node1 killed the writer is node2 and the reader is the other two; no connection is refused."""
+    wait_ready(cluster)
+    cluster.nodes[0].kill()
+
+    assert {landed(cluster.writer()) for _ in range(3)} == {"node2"}
+    wait_spread(lambda: landed(cluster.reader()), 10, {"node2": 5, "node3": 5})
