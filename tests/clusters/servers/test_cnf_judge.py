@@ -40,19 +40,35 @@ def refused(judge, vendor, text):
         ("mariadb", "[mariadb-10.11]\nsync_binlog=3\n[mariadb-10.5]\nsync_binlog=4\n", {"sync_binlog": "3"}),
         ("mysql", "[mysqld-9.7]\nsync_binlog=3\n[mysqld-8.0]\nsync_binlog=4\n", {"sync_binlog": "3"}),
         ("mariadb", "[client-server]\nmax_allowed_packet=32M\n[client]\nx=1\n", {"max_allowed_packet": "32M"}),
-        ("mariadb", "[mysqld]\nmax-connections = 99\n", {"max_connections": "99"}),
-        ("mariadb", "[mysqld]\nskip-name-resolve\n", {"skip_name_resolve": ""}),
-        ("mariadb", "[mysqld]\ndisable-innodb-doublewrite\n", {"disable_innodb_doublewrite": ""}),
+        (
+            "mariadb",
+            "[mysqld]\nmax-connections = 99\nskip-name-resolve\ndisable-innodb-doublewrite\ninnodb_io_capacity_m=3000\n"
+            "innodb_buffer_pool_size=1T\nft_boolean_syntax=\"+ -><()~*:''&|\" # x\n",
+            {
+                "max_connections": "99",
+                "skip_name_resolve": "",
+                "disable_innodb_doublewrite": "",
+                "innodb_io_capacity_max": "3000",
+                "innodb_buffer_pool_size": "1T",
+                "ft_boolean_syntax": "+ -><()~*:''&|",
+            },
+        ),
+        (
+            "mysql",
+            "[mysqld]\nsql_mode=''\nhot.key_buffer_size=1M\nlog_bin=/var/log/mysql/bin\n"
+            "transaction_write_set_extraction=XXHASH64\n",
+            {
+                "sql_mode": "''",
+                "hot.key_buffer_size": "1M",
+                "log_bin": "bin",
+                "transaction_write_set_extraction": "XXHASH64",
+            },
+        ),
         ("mariadb", "[mysqld]\nskip_innodb_doublewrite\ninnodb_doublewrite=1\n", {"innodb_doublewrite": "1"}),
         ("mariadb", "[mysqld]\nloose_sync_binlog=1\nloose-made-up=1\n", {"sync_binlog": "1"}),
         ("mysql", "[mysqld]\nloose_sync_binlog=1\nloose-made-up=1\n", {"sync_binlog": "1"}),
-        ("mariadb", "[mysqld]\ninnodb_io_capacity_m=3000\n", {"innodb_io_capacity_max": "3000"}),
         ("mariadb", "[mysqld]\nSync_Binlog=1\n", {"sync_binlog": "1"}),
-        ("mariadb", "[mysqld]\ninnodb_buffer_pool_size=1T\n", {"innodb_buffer_pool_size": "1T"}),
         ("mariadb", "[mysqld]\ninnodb_buffer_pool_size=80 %\n", {"innodb_buffer_pool_size": "80 %"}),
-        ("mariadb", "[mysqld]\nft_boolean_syntax=\"+ -><()~*:''&|\" # x\n", {"ft_boolean_syntax": "+ -><()~*:''&|"}),
-        ("mysql", "[mysqld]\nsql_mode=''\n", {"sql_mode": "''"}),
-        ("mysql", "[mysqld]\nhot.key_buffer_size=1M\n", {"hot.key_buffer_size": "1M"}),
         (
             "mysql",
             "[mysqld]\nplugin_load_add=semisync_source.so\nplugin-load-add=semisync_replica.so\n"
@@ -64,12 +80,6 @@ def refused(judge, vendor, text):
             "[mysqld]\nplugin_load_add=semisync_source.so\nplugin_load=semisync_replica.so\n",
             {"plugin_load_add": "semisync_replica.so"},
         ),
-        (
-            "mysql",
-            "[mysqld]\ntransaction_write_set_extraction=XXHASH64\n",
-            {"transaction_write_set_extraction": "XXHASH64"},
-        ),
-        ("mysql", "[mysqld]\nlog_bin=/var/log/mysql/bin\n", {"log_bin": "bin"}),
     ],
 )
 def test_options_are_those_that_the_server_takes(judge, vendor, text, options):

@@ -45,13 +45,13 @@ def start(provisioner):
 
 @pytest.fixture(scope="module")
 def single(start, mysql):
-    """One server of MySQL."""
+    """One server of MySQL; the last test that uses it kills its router."""
     return start(ONE, mysql, max_connections=str(MANY + 50))
 
 
 @pytest.fixture(scope="module")
 def galera(start, mariadb):
-    """Two servers of MariaDB, which both take writes."""
+    """Two servers of MariaDB, which both take writes; the last test that uses them kills one."""
     return start(ClusterSpec("galera", nodes=2, proxy="mysql_router"), mariadb)
 
 
@@ -120,16 +120,6 @@ def test_a_router_takes_as_many_connections_as_a_load_has(single):
         assert int(single.nodes[0].status("Threads_connected")["threads_connected"]) >= MANY
 
 
-def test_the_writer_goes_to_the_next_node(start, mariadb):
-    """With the first of two writers killed, new connections reach the second; the check says that one is dead."""
-    doomed = start(ClusterSpec("galera", nodes=2, proxy="mysql_router"), mariadb)
-    doomed.nodes[0].kill()
-
-    assert landed(doomed, doomed.proxy.writer(), 3) == {"node2": 3}
-    with pytest.raises(NodeDied, match="node node1 was ended by SIGKILL"):
-        doomed.proxy.problems()
-
-
 def test_routes_that_are_those_of_now_are_left_alone(single):
     """Following costs nothing while nobody's role changes: it is asked before every round."""
     process = single.proxy.processes["mysql_router"]
@@ -156,16 +146,6 @@ def test_a_router_that_has_ended_is_named_with_its_last_words(single, provisione
     assert "galara" in str(caught.value)
 
 
-def test_a_killed_router_is_found_by_the_check(start, mysql):
-    """The signal is in the message; the servers live."""
-    cluster = start(ONE, mysql)
-    cluster.proxy.processes["mysql_router"].signal(9)
-
-    with pytest.raises(ProvisionError, match="mysql_router in front of 1 node ended with -9; the end of its log"):
-        wait.until(lambda: cluster.problems() or ["it runs"], "the router", seconds=60)
-    assert cluster.topology.problems(cluster.nodes) == []
-
-
 def test_close_ends_the_router_and_may_be_called_twice(single, provisioner):
     """Nothing is left of it, not even its directory."""
     made = MySQLRouter(provisioner, single.topology, single.nodes)
@@ -189,23 +169,25 @@ def test_reads_go_to_replicas(start, mariadb):
     assert landed(cluster, cluster.proxy.writer()) == {"node1": 12}
     assert landed(cluster, cluster.proxy.reader()) == {"node2": 6, "node3": 6}
     assert (cluster.writer().nodes, cluster.reader().nodes) == (("node1",), ("node2", "node3"))
+    cluster.close()
 
 
 def test_the_routes_follow_the_primary_of_a_group(start, mysql, monkeypatch):
     """Without MySQL Shell the router is started anew with other routes, before anybody calls the cluster ready."""
     monkeypatch.setattr(innodb_cluster, "shell", lambda release: None)
-    group = start(ClusterSpec("group_replication", nodes=3, proxy="mysql_router"), mysql)
+    group = start(ClusterSpec("group_replication", nodes=2, proxy="mysql_router"), mysql)
     before = landed(group, group.proxy.writer(), 3), landed(group, group.proxy.reader(), 4)
     old = psutil.Process(group.proxy.processes["mysql_router"].pid)
-    elect(group, group.nodes[2])
+    elect(group, group.nodes[1])
     wait.until(group.problems, "the group", seconds=30)
     after = landed(group, group.proxy.writer(), 3), landed(group, group.proxy.reader(), 4)
 
-    assert before == ({"node1": 3}, {"node2": 2, "node3": 2})
-    assert after == ({"node3": 3}, {"node1": 2, "node2": 2})
-    assert (group.writer().nodes, group.reader().nodes) == (("node3",), ("node1", "node2"))
+    assert before == ({"node1": 3}, {"node2": 4})
+    assert after == ({"node2": 3}, {"node1": 4})
+    assert (group.writer().nodes, group.reader().nodes) == (("node2",), ("node1",))
     assert not old.is_running()
     group.check()
+    group.close()
 
 
 @pytest.fixture
@@ -273,3 +255,21 @@ def test_a_router_without_a_known_folder_finds_its_plugins_itself(tmp_path):
 
     assert mysql_router.plugins(tmp_path / "bin/mysqlrouter") is None
     assert "plugin_folder" not in text
+
+
+def test_the_writer_goes_to_the_next_node(galera):
+    """With the first of two writers killed, new connections reach the second; the check says that one is dead."""
+    galera.nodes[0].kill()
+
+    assert landed(galera, galera.proxy.writer(), 3) == {"node2": 3}
+    with pytest.raises(NodeDied, match="node node1 was ended by SIGKILL"):
+        galera.proxy.problems()
+
+
+def test_a_killed_router_is_found_by_the_check(single):
+    """The signal is in the message; the servers live."""
+    single.proxy.processes["mysql_router"].signal(9)
+
+    with pytest.raises(ProvisionError, match="mysql_router in front of 1 node ended with -9; the end of its log"):
+        wait.until(lambda: single.problems() or ["it runs"], "the router", seconds=60)
+    assert single.topology.problems(single.nodes) == []

@@ -1,4 +1,4 @@
-"""MySQL Router before a group where servers and router are containers."""
+"""MySQL Router in a container, before servers in containers."""
 
 from __future__ import annotations
 
@@ -12,14 +12,20 @@ from pytest_dbcluster.spec import ClusterSpec
 from tests.support.clusters import bring_up
 
 
-@pytest.fixture(scope="module")
-def group(containers, imaged):
-    """Two members with one primary, behind a router."""
-    spec = ClusterSpec("group_replication", nodes=2, proxy="mysql_router")
-    made = bring_up(spec, imaged("mysql:9.7"), containers, options={})
-    yield made
-    made.close()
-    containers.give_back(made.hosts)
+@pytest.fixture
+def start(containers, imaged):
+    """A cluster of MySQL behind a router, which ends with the test."""
+    made = []
+
+    def start(topology, nodes):
+        spec = ClusterSpec(topology, nodes=nodes, proxy="mysql_router")
+        made.append(bring_up(spec, imaged("mysql:9.7"), containers, options={}))
+        return made[-1]
+
+    yield start
+    for cluster in made:
+        cluster.close()
+        containers.give_back(cluster.hosts)
 
 
 def landed(endpoint):
@@ -27,17 +33,21 @@ def landed(endpoint):
     return Counter(query_through("test", endpoint, "SELECT @@hostname")[0][0] for _ in range(4))
 
 
-def test_the_router_is_a_host_of_its_own(group):
-    """It listens on its usual ports, at an address that is no server's."""
-    writer, reader = group.writer(), group.reader()
+def test_the_router_is_a_host_of_its_own(start):
+    """It listens on its usual ports, at an address that is no server's, and leads to the server."""
+    alone = start("standalone", 1)
+    writer, reader = alone.writer(), alone.reader()
 
     assert (writer.port, reader.port) == (6446, 6447)
-    assert writer.host == reader.host == group.proxy.host.address
-    assert writer.host not in {host.address for host in group.hosts}
+    assert writer.host == reader.host == alone.proxy.host.address
+    assert writer.host not in {host.address for host in alone.hosts}
+    assert landed(alone.proxy.writer()) == landed(alone.proxy.reader()) == {"node1": 4}
 
 
-def test_routes_follow_the_primary(group):
+@pytest.mark.thorough
+def test_routes_follow_the_primary(start):
     """The writer leads to the primary and the reader to the other one, before an election and after it."""
+    group = start("group_replication", 2)
     before = landed(group.proxy.writer()), landed(group.proxy.reader())
     member = group.nodes[1].query("SELECT @@server_uuid")[0][0]
     group.nodes[0].query(f"SELECT group_replication_set_as_primary('{member}')")
