@@ -22,15 +22,22 @@ def make_table(node):
     node.query(f"INSERT INTO `digested`.t (id, n, a, b, c, d, e, f) VALUES {VALUES}")
 
 
-@pytest.fixture(params=["mariadb", "mysql"])
-def node(request, briefly):
-    """A server with ``digested.t``, which has columns of many types, and an equal ``digested.copy``."""
-    release = request.getfixturevalue(request.param)
-    node = briefly("standalone", 1, release).nodes[0]
-    make_table(node)
-    node.query("CREATE TABLE `digested`.copy LIKE `digested`.t")
-    node.query(table_rows.copy_statement(node, "`digested`.t", "`digested`.copy"))
-    return node
+@pytest.fixture(scope="module", params=["mariadb", "mysql"])
+def server(request, bring):
+    """A server of each vendor."""
+    made = bring("standalone", 1, request.getfixturevalue(request.param))
+    yield made.nodes[0]
+    made.close()
+
+
+@pytest.fixture
+def node(server):
+    """The server with ``digested.t``, which has columns of many types, and an equal ``digested.copy``."""
+    make_table(server)
+    server.query("CREATE TABLE `digested`.copy LIKE `digested`.t")
+    server.query(table_rows.copy_statement(server, "`digested`.t", "`digested`.copy"))
+    yield server
+    server.query("DROP DATABASE `digested`")
 
 
 def test_stored_columns_decide_whether_a_copy_is_equal(node, monkeypatch):

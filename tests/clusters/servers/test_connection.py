@@ -157,9 +157,17 @@ def test_statements_that_follow_all_others_take_no_exchange_of_their_own(standal
         assert len(exchanges) == 2
 
 
-def test_encryption_works_over_such_a_socket(briefly, mysql):
+@pytest.fixture(scope="module")
+def encrypting(bring, mysql):
+    """A server of MySQL."""
+    made = bring("standalone", 1, mysql)
+    yield made
+    made.close()
+
+
+def test_encryption_works_over_such_a_socket(encrypting):
     """MySQL's control connections are encrypted until the server knows the password."""
-    (node,) = briefly("standalone", 1, mysql).nodes
+    (node,) = encrypting.nodes
     connection = Connection("node1", elsewhere(node.endpoint, []))
 
     assert node.endpoint.tls
@@ -167,9 +175,9 @@ def test_encryption_works_over_such_a_socket(briefly, mysql):
     connection.close()
 
 
-def test_encryption_works_over_a_socket_of_this_machine(briefly, mysql, tmp_path):
+def test_encryption_works_over_a_socket_of_this_machine(encrypting, tmp_path):
     """A UNIX socket that leads to a server on another machine; the connector by itself refuses encryption there."""
-    (node,) = briefly("standalone", 1, mysql).nodes
+    (node,) = encrypting.nodes
     with tunnel(tmp_path / "to-node1", node.endpoint) as path:
         endpoint = dataclasses.replace(node.endpoint, host=NOWHERE, connects=through_socket(str(path)))
         connection = Connection("node1", endpoint)
@@ -178,9 +186,9 @@ def test_encryption_works_over_a_socket_of_this_machine(briefly, mysql, tmp_path
         connection.close()
 
 
-def test_encryption_that_fails_is_a_lost_connection(briefly, mysql, tmp_path):
+def test_encryption_that_fails_is_a_lost_connection(encrypting, tmp_path):
     """With the reason; the statement was not refused by a server."""
-    (node,) = briefly("standalone", 1, mysql).nodes
+    (node,) = encrypting.nodes
     with tunnel(tmp_path / "to-node1", node.endpoint, spoils=True) as path:
         endpoint = dataclasses.replace(node.endpoint, host=NOWHERE, connects=through_socket(str(path)))
         with pytest.raises(SQLError, match=r"^node1: 'SELECT 1' failed: 2055 .*192\.0\.2\.1") as caught:
