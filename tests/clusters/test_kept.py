@@ -34,7 +34,7 @@ UP = """
 import signal
 from pytest_dbcluster.cli import main as cli
 signal.signal(signal.SIGINT, signal.default_int_handler)
-raise SystemExit(cli.main(["up", "galera"]))
+raise SystemExit(cli.main(["up", "galera", "--nodes", "2"]))
 """
 
 
@@ -77,7 +77,9 @@ def test_what_cannot_be_is_refused_before_anything_starts(data, monkeypatch, spe
 
 def test_a_galera_cluster_stays_until_it_is_ended(called, data):
     """The printed commands work as they stand, ps lists the cluster, down leaves nothing of it."""
-    up = dbcluster("up", "galera", "--proxy", "haproxy", "--name", "mine", "--option", "max_connections=77")
+    up = dbcluster(
+        "up", "galera", "--nodes", "2", "--proxy", "haproxy", "--name", "mine", "--option", "max_connections=77"
+    )
     assert up.returncode == 0, up.stderr
     run_id = re.search(r"run (\w+)", up.stdout)[1]
     commands = dict(re.findall(r"^  (node\d|writer|reader) +(\S+ --defaults-file=.*)$", up.stdout, re.MULTILINE))
@@ -99,14 +101,14 @@ def test_a_galera_cluster_stays_until_it_is_ended(called, data):
     cache_in_use = called("cache", "clean")
     down = called("down", "mine")
 
-    assert list(commands) == ["node1", "node2", "node3", "writer", "reader"]
-    assert asked == {**{f"node{n}": f"node{n} 77" for n in (1, 2, 3)}, "writer": "node1 77", "reader": asked["reader"]}
+    assert list(commands) == ["node1", "node2", "writer", "reader"]
+    assert asked == {**{f"node{n}": f"node{n} 77" for n in (1, 2)}, "writer": "node1 77", "reader": asked["reader"]}
     assert password not in up.stdout + up.stderr + written
     assert mode == 0o600
-    assert re.search(rf"{run_id} +mine +galera +3 +mariadb:10.11 +\d+ s +\w+ +kept\n", listed)
+    assert re.search(rf"{run_id} +mine +galera +2 +mariadb:10.11 +\d+ s +\w+ +kept\n", listed)
     assert (named_again.returncode, missing(named_again.stderr, "kept cluster", "the name 'mine'")) == (2, [])
     assert (cache_in_use.returncode, f"in use by run {run_id}" in cache_in_use.stderr) == (2, True)
-    assert (down.returncode, down.stdout) == (0, f"ended run {run_id} (5 processes)\n")
+    assert (down.returncode, down.stdout) == (0, f"ended run {run_id} (4 processes)\n")
     assert not left(run_id)
     assert not (data / run_id).exists()
 
@@ -157,8 +159,8 @@ def test_an_up_that_is_interrupted_leaves_nothing(data, number):
         [sys.executable, "-c", UP], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT
     )
     limit = time.monotonic() + 200
-    while not (started := [run for run in runs.list_runs() if len(run.processes()) >= 3]) and time.monotonic() < limit:
-        time.sleep(0.02)
+    while not (started := [run for run in runs.list_runs() if len(run.processes()) >= 2]) and time.monotonic() < limit:
+        time.sleep(0.05)
     up.send_signal(number)
     output, errors = up.communicate(timeout=100)
     while (data / started[0].run_id).exists() and time.monotonic() < limit:
