@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,6 +14,8 @@ import psutil
 from pytest_dbcluster.hosts.host import Host
 from pytest_dbcluster.hosts.runs import Run
 
+KINDS = ("tcp", "tcp6", "udp", "udp6")
+LISTENS, UNCONNECTED = "0A", "07"  # states of TCP and UDP sockets in /proc/net
 PROGRAM = re.compile(r'users:\(\("([^"]*)"')
 
 
@@ -40,6 +42,26 @@ def open_ports(hosts: Sequence[Host]) -> set[Port]:
                 if one.laddr and (one.status == psutil.CONN_LISTEN or bound):
                     ports.add(Port(process.name(), one.laddr.ip, one.laddr.port))
     return ports
+
+
+def port_watch(hosts: Sequence[Host]) -> Callable[[], set[Port]]:
+    """A function that returns every port that its calls have found open.
+
+    It lists the ports of the processes again only when a socket of this machine has come or gone: to list them takes
+    the time of a look at every process.
+    """
+    seen: set[Port] = set()
+    before: list[set[str]] = [set()]
+
+    def look() -> set[Port]:
+        lines = [line.split() for kind in KINDS for line in Path("/proc/net", kind).read_text().splitlines()[1:]]
+        now = {" ".join(words[1:4]) for words in lines if words[3] in (LISTENS, UNCONNECTED)}
+        if now != before[0]:
+            before[0] = now
+            seen.update(open_ports(hosts))
+        return seen
+
+    return look
 
 
 def open_ports_elsewhere(host: Host) -> set[Port]:

@@ -16,7 +16,7 @@ from pytest_dbcluster.hosts.provisioners.fake import FakeHost
 from pytest_dbcluster.releases import find
 from pytest_dbcluster.testbed.resolution import check_release
 from tests.support.facts import missing
-from tests.support.sockets import beyond_this_machine, open_ports
+from tests.support.sockets import beyond_this_machine, port_watch
 
 ZERO = "GALERA saved state\nuuid: 8bcf4a34\nseqno: -1\nsafe_to_bootstrap: 0\n"
 
@@ -238,16 +238,16 @@ def test_a_node_without_state_is_sent_everything(pair):
     offset = len(joiner.host.pull(joiner.log))
     pair.topology.rejoin(joiner, pair.nodes)
 
-    seen = set()
+    watch = port_watch([joiner.host])
 
     def problems():
-        seen.update(open_ports([joiner.host]))
+        watch()
         return pair.problems()
 
-    wait.until(problems, "the cluster", seconds=90, poll=0.2)
+    wait.until(problems, "the cluster", seconds=90, poll=0.1)
     pair.check(["kept.t"])
-    assert "socat" in {port.program for port in seen}
-    assert beyond_this_machine(seen) == set()
+    assert "socat" in {port.program for port in watch()}
+    assert beyond_this_machine(watch()) == set()
     logged = joiner.log_text(offset)
     assert "mariabackup" in logged
     assert pair.topology.how_joined(logged) == "SST"

@@ -24,7 +24,7 @@ from pytest_dbcluster.testbed.resolution import Resolution, check_release
 from tests.support import golden, pxc_stand_in
 from tests.support.clusters import bring_up
 from tests.support.facts import missing
-from tests.support.sockets import beyond_this_machine, open_ports
+from tests.support.sockets import beyond_this_machine, port_watch
 
 PROVIDER = Path("/usr/lib/galera4/libgalera_smm.so")
 FILES = frozenset({"/usr/sbin/mysqld"})
@@ -205,18 +205,18 @@ def test_a_node_without_data_runs_the_script_of_pxc(cluster):
     last.stop()
     shutil.rmtree(last.data)
     Path(last.data).mkdir()
-    offset, seen = len(last.host.pull(last.log)), set()
+    offset, watch = len(last.host.pull(last.log)), port_watch([last.host])
     cluster.topology.rejoin(last, cluster.nodes)
 
     def problems():
-        seen.update(open_ports([last.host]))
+        watch()
         return cluster.problems()
 
     wait.until(problems, "the cluster", seconds=90, poll=0.2)
 
     assert last.query("SELECT a FROM d.t") == [(1,)]
-    assert "socat" in {port.program for port in seen}
-    assert beyond_this_machine(seen) == set()
+    assert "socat" in {port.program for port in watch()}
+    assert beyond_this_machine(watch()) == set()
     assert "wsrep_sst_xtrabackup-v2 --role 'joiner'" in last.host.pull(last.log, offset=offset).decode()
 
 
