@@ -17,7 +17,7 @@ from pytest_dbcluster.releases import find
 from pytest_dbcluster.spec import ClusterSpec
 from pytest_dbcluster.testbed.resolution import look_up
 
-# Another series, and MySQL under semisync, in contracts/test_topologies.py.
+# MySQL under semisync is in contracts/test_topologies.py.
 RELEASES = ("mariadb:10.11", pytest.param("mysql:9.7", marks=pytest.mark.thorough))
 
 

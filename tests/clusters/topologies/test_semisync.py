@@ -16,7 +16,7 @@ from pytest_dbcluster.releases import find
 from pytest_dbcluster.testbed.resolution import check_release
 from pytest_dbcluster.testbed.variants import Switch
 
-# Another series, and the other vendor in a shorter form, in contracts/test_topologies.py.
+# MySQL in a shorter form is in contracts/test_topologies.py.
 RELEASES = ("mariadb:10.11", pytest.param("mysql:9.7", marks=pytest.mark.thorough))
 FIRST_WORD = {"mariadb": "rpl_semi_sync_master", "mysql": "rpl_semi_sync_source"}
 

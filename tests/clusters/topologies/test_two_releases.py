@@ -21,9 +21,9 @@ def resolution(provisioner, tmp_path_factory):
     return Resolution(provisioner, fragments=tmp_path_factory.mktemp("none"), below=None, progress=print)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def bring(resolution, provisioner):
-    """The variant of a spec, and its cluster, which ends with the test."""
+    """The variant of a spec, and its cluster, which ends with the module."""
     made = []
 
     def bring(spec):
@@ -37,6 +37,25 @@ def bring(resolution, provisioner):
         provisioner.give_back(cluster.hosts)
 
 
+@pytest.fixture(scope="module", params=["async_replication", pytest.param("semisync", marks=pytest.mark.thorough)])
+def replicas(request, bring):
+    """The variant and the cluster of a newer replica among older servers."""
+    spec = ClusterSpec(request.param, nodes=3, release=(OLD, NEW, OLD))
+    return bring(spec.with_options(innodb_snapshot_isolation="OFF"))
+
+
+@pytest.fixture(scope="module")
+def pair(bring):
+    """An older and a newer Galera node."""
+    return bring(ClusterSpec("galera", nodes=2, release=(OLD, NEW)))[1]
+
+
+@pytest.fixture(scope="module")
+def three(bring):
+    """A newer Galera node, which is the first one, and two older ones."""
+    return bring(ClusterSpec("galera", nodes=3, release=(NEW, OLD, OLD)))[1]
+
+
 def series_of(cluster):
     """The series that each server says."""
     versions = [node.query("SELECT @@version")[0][0] for node in cluster.nodes]
@@ -47,7 +66,7 @@ def write(node, row):
     """One row of a table that the first write makes."""
     node.query("CREATE DATABASE IF NOT EXISTS d")
     node.query("CREATE TABLE IF NOT EXISTS d.t (id INT PRIMARY KEY, word VARCHAR(20) DEFAULT 'word')")
-    node.query(f"INSERT INTO d.t (id) VALUES ({row})")
+    node.query(f"REPLACE INTO d.t (id) VALUES ({row})")
 
 
 def equal_everywhere(cluster, rows):
@@ -59,11 +78,9 @@ def equal_everywhere(cluster, rows):
     assert cluster.dirty == ""
 
 
-@pytest.mark.parametrize("form", ["async_replication", "semisync"])
-def test_a_newer_replica_follows_an_older_source(bring, form):
+def test_a_newer_replica_follows_an_older_source(replicas):
     """Its data is an upgraded copy of the older release's."""
-    spec = ClusterSpec(form, nodes=3, release=(OLD, NEW, OLD)).with_options(innodb_snapshot_isolation="OFF")
-    variant, cluster = bring(spec)
+    variant, cluster = replicas
     write(cluster.nodes[0], 1)
 
     assert series_of(cluster) == ["10.11", "11.8", "10.11"]
@@ -73,43 +90,59 @@ def test_a_newer_replica_follows_an_older_source(bring, form):
     assert newer.host.pull(f"{newer.data}/mariadb_upgrade_info").startswith(b"11.8.")
 
 
-@pytest.mark.parametrize("releases", [(OLD, NEW), (NEW, OLD, OLD)])
-def test_galera_nodes_of_two_releases_form_one_cluster(bring, resolution, releases):
+def test_a_cluster_that_stays_says_both_releases(replicas, provisioner, monkeypatch):
+    """With their exact versions, in the order of the nodes."""
+    monkeypatch.setattr(provisioner, "leave", lambda: None)
+    _, cluster = replicas
+    text = kept.describe(kept.write(cluster, provisioner, name="mixed"))
+    (provisioner.directory / kept.FILE).unlink()
+
+    assert "3 x mariadb:10.11+11.8+10.11 10.11." in text
+
+
+@pytest.mark.parametrize(
+    ("name", "series"),
+    [
+        ("three", ["11.8", "10.11", "10.11"]),
+        pytest.param("pair", ["10.11", "11.8"], marks=pytest.mark.thorough),
+    ],
+)
+def test_galera_nodes_of_two_releases_form_one_cluster(name, series, resolution, request):
     """Each writes what the others apply. The vendor's words about such a cluster are a line of the run."""
-    _, cluster = bring(ClusterSpec("galera", nodes=len(releases), release=releases))
+    cluster = request.getfixturevalue(name)
     for number, node in enumerate(cluster.nodes, 1):
         write(node, number)
 
-    assert series_of(cluster) == [release.partition(":")[2] for release in releases]
-    equal_everywhere(cluster, range(1, len(releases) + 1))
+    assert series_of(cluster) == series
+    equal_everywhere(cluster, range(1, len(series) + 1))
     assert any("neighbouring series only, and 11.4 lies between" in line for line in resolution.overridden)
 
 
-def test_a_newer_node_comes_back_to_older_ones(bring):
+def test_a_newer_node_comes_back_to_older_ones(three):
     """By what it lacks."""
-    _, cluster = bring(ClusterSpec("galera", nodes=3, release=(OLD, OLD, NEW)))
-    write(cluster.nodes[0], 1)
-    newest = cluster.nodes[2]
+    newest, older, _ = three.nodes
+    write(older, 11)
     newest.kill()
-    write(cluster.nodes[0], 2)
-    cluster.topology.rejoin(newest, cluster.nodes)
+    write(older, 12)
+    three.topology.rejoin(newest, three.nodes)
 
-    wait.until(cluster.problems, "the newer node in the cluster", seconds=90)
+    wait.until(three.problems, "the newer node in the cluster", seconds=90, poll=0.2)
     newest.new_errors()
-    equal_everywhere(cluster, [1, 2])
+    assert newest.query("SELECT id FROM d.t WHERE id > 10 ORDER BY id") == [(11,), (12,)]
+    equal_everywhere(three, [row for (row,) in older.query("SELECT id FROM d.t ORDER BY id")])
 
 
-def test_a_newer_node_without_data_gets_that_of_an_older_one(bring):
+@pytest.mark.thorough
+def test_a_newer_node_without_data_gets_that_of_an_older_one(pair):
     """By a full state transfer. The reverse fails: an older server cannot read a newer one's data."""
-    _, cluster = bring(ClusterSpec("galera", nodes=2, release=(OLD, NEW)))
-    write(cluster.nodes[0], 1)
-    newer = cluster.nodes[1]
+    older, newer = pair.nodes
+    write(older, 1)
     newer.kill()
     newer.host.run(["sh", "-c", f"rm -rf {newer.data}/*"])
-    cluster.topology.rejoin(newer, cluster.nodes)
+    pair.topology.rejoin(newer, pair.nodes)
 
-    wait.until(cluster.problems, "the newer node in the cluster", seconds=90)
-    assert newer.query("SELECT id FROM d.t") == [(1,)]
+    wait.until(pair.problems, "the newer node in the cluster", seconds=90, poll=0.2)
+    assert (1,) in newer.query("SELECT id FROM d.t")
 
 
 def test_an_option_that_one_release_lacks_is_checked_on_both(resolution):
@@ -138,13 +171,3 @@ def test_records_have_the_version_of_each_node(resolution):
     assert [version.rpartition(".")[0] for version in document.version.split("+")] == ["10.11", "11.8"]
     assert mixed.cluster_key != one.cluster_key
     assert mixed.dynamic == ()
-
-
-def test_a_cluster_that_stays_says_both_releases(bring, provisioner, tmp_path, monkeypatch):
-    """With their exact versions, in the order of the nodes."""
-    monkeypatch.setattr(provisioner, "leave", lambda: None)
-    _, cluster = bring(ClusterSpec("async_replication", nodes=2, release=(OLD, NEW)))
-    text = kept.describe(kept.write(cluster, provisioner, name="mixed"))
-    (provisioner.directory / kept.FILE).unlink()
-
-    assert "2 x mariadb:10.11+11.8 10.11." in text
