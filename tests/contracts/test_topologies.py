@@ -38,6 +38,21 @@ ONLY = {"galera": "mariadb", "group_replication": "mysql"}  # what else has its 
 RELEASES = ("mariadb:10.11", "mariadb:11.8", "mysql:9.7")  # three nodes on the first one that can be it, else two
 IN_CONTAINERS = {"group_replication": "mysql:9.7", "semisync": "mysql:9.7"}  # the rest on mariadb:10.11
 QUICK = {"standalone"}  # in guests and on machines elsewhere the others take their time: make guests, make remote
+# Other cases show the topology and the release of these, which run by make thorough.
+REPEATED = {
+    "local": {
+        ("async_replication", "mariadb:11.8"),
+        ("async_replication", "mysql:9.7"),
+        ("galera", "mariadb:11.8"),
+        ("semisync", "mariadb:10.11"),
+        ("semisync", "mariadb:11.8"),
+    },
+    "container": {
+        ("async_replication", "mariadb:10.11"),
+        ("semisync", "mysql:9.7"),
+        ("standalone", "mariadb:10.11"),
+    },
+}
 
 
 def cases():
@@ -46,14 +61,15 @@ def cases():
         if name in STANDS_BY:
             continue
         first, *others = [release for release in RELEASES if release.startswith(ONLY.get(name, ""))]
-        yield name, 1 if name in ONE_NODE else 3, first, "local"
+        yield marked((name, 1 if name in ONE_NODE else 3, first, "local"))
         for release in others:
-            yield name, 1 if name in ONE_NODE else 2, release, "local"
+            yield marked((name, 1 if name in ONE_NODE else 2, release, "local"))
         if name not in ONE_NODE and topology(name).minimum_nodes == 1:
             yield name, 1, first, "local"
     for name in NAMES:
         if name not in STANDS_BY:
-            yield name, 1 if name in ONE_NODE else 3, IN_CONTAINERS.get(name, "mariadb:10.11"), "container"
+            release = IN_CONTAINERS.get(name, "mariadb:10.11")
+            yield marked((name, 1 if name in ONE_NODE else 3, release, "container"))
     for name in NAMES:
         nodes = 1 if name in ONE_NODE else 2 if name in STANDS_BY else 3
         case = name, nodes, IN_CONTAINERS.get(name, "mariadb:10.11"), "vm"
@@ -62,6 +78,12 @@ def cases():
         case = name, 1 if name in ONE_NODE else 3, IN_CONTAINERS.get(name, "mariadb:10.11"), "ssh"
         if name not in STANDS_BY:  # refused: tests/clusters/topologies/drbd/test_topology.py
             yield case if name in QUICK else pytest.param(case, marks=pytest.mark.remote)
+
+
+def marked(case):
+    """The case, with the mark of those that ``REPEATED`` has."""
+    name, _, release, where = case
+    return pytest.param(case, marks=pytest.mark.thorough) if (name, release) in REPEATED[where] else case
 
 
 def label(case):
@@ -302,7 +324,7 @@ def test_a_killed_node_is_named_and_comes_back(cluster):
     offset = len(victim.host.pull(victim.log))
     cluster.topology.rejoin(victim, cluster.nodes)
 
-    wait.until(cluster.problems, "the cluster", seconds=60)
+    wait.until(cluster.problems, "the cluster", seconds=60, poll=0.2)
     written(cluster, victim if victim in cluster.writers else cluster.writers[0], "back")
     assert value_everywhere(cluster) == [[(1, "back")]] * servers(cluster)
     assert "xtrabackup_sst" not in victim.host.pull(victim.log, offset=offset).decode()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 import socket
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -14,8 +15,7 @@ import psutil
 from pytest_dbcluster.hosts.host import Host
 from pytest_dbcluster.hosts.runs import Run
 
-KINDS = ("tcp", "tcp6", "udp", "udp6")
-LISTENS, UNCONNECTED = "0A", "07"  # states of TCP and UDP sockets in /proc/net
+LISTENS = "0A"  # the state of a TCP socket in /proc/net
 PROGRAM = re.compile(r'users:\(\("([^"]*)"')
 
 
@@ -44,21 +44,22 @@ def open_ports(hosts: Sequence[Host]) -> set[Port]:
     return ports
 
 
-def port_watch(hosts: Sequence[Host]) -> Callable[[], set[Port]]:
+def port_watch(hosts: Sequence[Host], port: int) -> Callable[[], set[Port]]:
     """A function that returns every port that its calls have found open.
 
-    It lists the ports of the processes again only when a socket of this machine has come or gone: to list them takes
-    the time of a look at every process.
+    It looks at every process when ``port`` opens or closes, and otherwise once a second: such a look takes long.
     """
     seen: set[Port] = set()
-    before: list[set[str]] = [set()]
+    latest, was_open = 0.0, False
 
     def look() -> set[Port]:
-        lines = [line.split() for kind in KINDS for line in Path("/proc/net", kind).read_text().splitlines()[1:]]
-        now = {" ".join(words[1:4]) for words in lines if words[3] in (LISTENS, UNCONNECTED)}
-        if now != before[0]:
-            before[0] = now
+        nonlocal latest, was_open
+        lines = [line for kind in ("tcp", "tcp6") for line in Path("/proc/net", kind).read_text().splitlines()[1:]]
+        sockets = [line.split() for line in lines]
+        is_open = any(words[3] == LISTENS and int(words[1].rpartition(":")[2], 16) == port for words in sockets)
+        if is_open != was_open or time.monotonic() > latest + 1:
             seen.update(open_ports(hosts))
+            latest, was_open = time.monotonic(), is_open
         return seen
 
     return look

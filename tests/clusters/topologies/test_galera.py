@@ -223,6 +223,11 @@ def test_the_log_says_how_a_node_joined(log, how):
     assert Galera().how_joined(log) == how
 
 
+def transfer_port(node):
+    """The port at which a node receives a state transfer."""
+    return int(node.query("SELECT @@wsrep_sst_receive_address")[0][0].rpartition(":")[2])
+
+
 def test_a_node_without_state_is_sent_everything(pair):
     """After its data directory was emptied, mariabackup transfers all data, and the tables are equal.
 
@@ -233,12 +238,11 @@ def test_a_node_without_state_is_sent_everything(pair):
     donor.query("CREATE TABLE kept.t (id INT PRIMARY KEY)")
     donor.query("INSERT INTO kept.t VALUES (1), (2), (3)")
     assert pair.settle(60)
+    watch = port_watch([joiner.host], transfer_port(joiner))
     joiner.stop()
     joiner.host.run(["sh", "-c", f"rm -rf {joiner.data}/* {joiner.data}/.[!.]*"])
     offset = len(joiner.host.pull(joiner.log))
     pair.topology.rejoin(joiner, pair.nodes)
-
-    watch = port_watch([joiner.host])
 
     def problems():
         watch()

@@ -202,10 +202,11 @@ def test_a_killed_node_joins_from_its_position(cluster):
 def test_a_node_without_data_runs_the_script_of_pxc(cluster):
     """The script is found in PATH, with XtraBackup beside it, and listens on no address but the node's."""
     *_, last = cluster.nodes
+    port = int(last.query("SELECT @@wsrep_sst_receive_address")[0][0].rpartition(":")[2])
     last.stop()
     shutil.rmtree(last.data)
     Path(last.data).mkdir()
-    offset, watch = len(last.host.pull(last.log)), port_watch([last.host])
+    offset, watch = len(last.host.pull(last.log)), port_watch([last.host], port)
     cluster.topology.rejoin(last, cluster.nodes)
 
     def problems():
