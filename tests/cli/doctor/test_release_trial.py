@@ -13,6 +13,7 @@ from pytest_dbcluster.cli.doctor.release_trial import Trial, TrialStep
 from pytest_dbcluster.releases import local_programs, sources
 from pytest_dbcluster.spec import ReleaseName
 from pytest_dbcluster.version import __version__
+from pytest_dbcluster.workloads.mysqlslap import MySQLSlap
 from pytest_dbcluster.workloads.sysbench import SysBench
 from tests.releases.test_layout import LAYOUTS, lay_out
 from tests.support.facts import missing
@@ -28,16 +29,25 @@ def offline(monkeypatch):
     monkeypatch.setattr(sources, "host_entries", lambda: [DEAD])
 
 
-def test_a_cached_release_is_tried_without_a_network(data, offline):
+SMALL = (
+    MySQLSlap("write", concurrency=4, queries=200),
+    SysBench("oltp_read_write", size=100, threads=4, seconds=0.5, to="writer"),
+)
+OPERATIONS = re.compile(r"\d+ of \d+ operations in \d+\.\d s")
+
+
+def test_a_cached_release_is_tried_without_a_network(data, offline, monkeypatch):
     """Each topology that it offers runs each workload, Galera with two nodes; others are not offered for a reason."""
+    monkeypatch.setattr(release_trial, "WORKLOADS", SMALL)
     trial = release_trial.try_release(NAME, ("standalone", "galera", "drbd", "group_replication"))
     results = {step.name: step.result for step in trial.steps}
 
     assert trial.failed == 0
     assert re.fullmatch(r"1 server ready in \d+\.\d s", results["standalone"])
     assert re.fullmatch(r"2 servers ready in \d+\.\d s", results["galera"])
-    for workload in release_trial.WORKLOADS:
-        assert re.fullmatch(r"\d+ of \d+ operations in \d+\.\d s", results[f"galera, {workload}"])
+    for workload in SMALL:
+        assert OPERATIONS.fullmatch(results[f"standalone, {workload}"])
+        assert OPERATIONS.fullmatch(results[f"galera, {workload}"])
     assert results["drbd"].startswith("not offered: ")
     assert "servers have no Group Replication" in results["group_replication"]
     facts = (
@@ -45,6 +55,17 @@ def test_a_cached_release_is_tried_without_a_network(data, offline):
         "basedir=CACHE/", "libgalera_smm.so", " mariadbd ", "mariadb:10.11: all worked", "Send us this whole report",
     )  # fmt: skip
     assert missing(trial.text(), *facts) == []
+
+
+@pytest.mark.thorough
+def test_the_workloads_of_a_trial_all_run_on_galera(data):
+    """They are one of each kind, TPC-C too."""
+    trial = release_trial.try_release(NAME, ("galera",))
+    _, *measured = trial.steps
+
+    assert [step.name for step in measured] == [f"galera, {workload}" for workload in release_trial.WORKLOADS]
+    assert [step.result for step in measured if not OPERATIONS.fullmatch(step.result)] == []
+    assert trial.failed == 0
 
 
 @dataclasses.dataclass(frozen=True)
