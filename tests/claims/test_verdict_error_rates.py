@@ -95,59 +95,62 @@ def checkpoint(source, count, cv):
 
 @pytest.mark.parametrize(("noise", "cv"), [(rounds, 0.1), (position, 0.02), (checkpoint, 0.1)])
 def test_a_variant_does_not_beat_itself(noise, cv):
-    """Neither answer of beats comes more often than once in 2000, under drift, position effects, checkpoints."""
-    verdicts = answers(beats(), 400, cv=cv, noise=noise)
+    """Neither answer of beats comes more often than once in 2000, under drift, position effects, checkpoints.
 
-    assert rate_kept(count(verdicts, Outcome.HOLDS), 400, 0.0005)
-    assert rate_kept(count(verdicts, Outcome.FAILS), 400, 0.0005)
+    An error of 6 % would be found in 99 of 100 such experiments; the table of critical values has sharper ones.
+    """
+    verdicts = answers(beats(), 200, cv=cv, noise=noise)
+
+    assert rate_kept(count(verdicts, Outcome.HOLDS), 200, 0.0005)
+    assert rate_kept(count(verdicts, Outcome.FAILS), 200, 0.0005)
 
 
 @pytest.mark.parametrize("claim", [no_slower_than(0.05), same_as(0.1)])
 def test_guards_of_equal_variants_are_not_red(claim):
     """A guard fails between equal variants no more than once in 2000, and is usually proven."""
-    verdicts = answers(claim, 300, cv=0.05)
+    verdicts = answers(claim, 150, cv=0.05)
 
-    assert rate_kept(count(verdicts, Outcome.FAILS), 300, 0.0005)
-    assert count(verdicts, Outcome.HOLDS) > 294
-    assert sum(verdict.pairs for verdict in verdicts) / 300 <= 30
+    assert rate_kept(count(verdicts, Outcome.FAILS), 150, 0.0005)
+    assert count(verdicts, Outcome.HOLDS) > 147
+    assert sum(verdict.pairs for verdict in verdicts) / 150 <= 30
 
 
 def test_a_guard_on_its_margin_is_green_one_time_in_twenty():
     """A candidate slower by exactly the margin passes in no more than 5 % of the measurements."""
-    verdicts = answers(no_slower_than(0.05), 300, cv=0.1, effect=-0.05)
+    verdicts = answers(no_slower_than(0.05), 200, cv=0.1, effect=-0.05)
 
-    assert rate_kept(count(verdicts, Outcome.HOLDS), 300, 0.05)
-    assert rate_kept(count(verdicts, Outcome.FAILS), 300, 0.0005)
+    assert rate_kept(count(verdicts, Outcome.HOLDS), 200, 0.05)
+    assert rate_kept(count(verdicts, Outcome.FAILS), 200, 0.0005)
 
 
 def test_seven_times_faster_is_proven_in_twelve_pairs():
     """The size of the effect of flushing less often needs at most twelve pairs in 99 % of the measurements."""
-    verdicts = answers(beats(), 300, cv=0.05, effect=6.0)
+    verdicts = answers(beats(), 100, cv=0.05, effect=6.0)
 
-    assert sum(verdict.outcome is Outcome.HOLDS and verdict.pairs <= 12 for verdict in verdicts) >= 297
+    assert sum(verdict.outcome is Outcome.HOLDS and verdict.pairs <= 12 for verdict in verdicts) >= 99
 
 
 def test_half_faster_is_proven_in_22_pairs():
     """A claim of 10 % about a true 50 % at a CV of 10 % holds, in 22 pairs on average."""
-    verdicts = answers(beats(0.1), 300, cv=0.1, effect=0.5)
+    verdicts = answers(beats(0.1), 150, cv=0.1, effect=0.5)
 
-    assert count(verdicts, Outcome.HOLDS) >= 299
-    assert sum(verdict.pairs for verdict in verdicts) / 300 <= 22
+    assert count(verdicts, Outcome.HOLDS) >= 149
+    assert sum(verdict.pairs for verdict in verdicts) / 150 <= 22
 
 
 def test_a_fifth_faster_is_proven_in_56_pairs():
     """A true 20 % at a CV of 10 % is found within 56 pairs in nine measurements of ten."""
-    verdicts = answers(beats(), 300, cv=0.1, effect=0.2)
+    verdicts = answers(beats(), 150, cv=0.1, effect=0.2)
 
-    assert sum(verdict.outcome is Outcome.HOLDS and verdict.pairs <= 56 for verdict in verdicts) >= 270
+    assert sum(verdict.outcome is Outcome.HOLDS and verdict.pairs <= 56 for verdict in verdicts) >= 135
 
 
 def test_the_interval_at_the_stop_covers_the_truth():
     """Stopping when the answer is clear leaves the printed 99.9 % interval right in 999 of 1000 measurements."""
-    verdicts = answers(beats(), 400, within=intervals.ROUNDING, cv=0.1, effect=0.1)
+    verdicts = answers(beats(), 200, within=intervals.ROUNDING, cv=0.1, effect=0.1)
 
     missed = sum(not verdict.low <= 1.1 <= verdict.high for verdict in verdicts)
-    assert rate_kept(missed, 400, 0.001)
+    assert rate_kept(missed, 200, 0.001)
 
 
 def recording(path, seconds):
