@@ -52,20 +52,26 @@ FOLDERS = sorted(".".join(path.parent.relative_to(PACKAGE).parts) for path in PA
 
 
 @functools.cache
+def nodes(module):
+    """All nodes of the tree of a module."""
+    return [*ast.walk(modules()[module])]
+
+
+@functools.cache
 def imports(module, *, loading_only=False):
     """The full names that a module imports; ``loading_only``: without those inside functions and for annotations."""
-    tree, found = modules()[module], []
-    skipped = set()
-    if loading_only:
-        blocks = [node for node in ast.walk(tree) if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node)]
-        functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    found, skipped = [], set()
+    statements = [node for node in nodes(module) if isinstance(node, ast.Import | ast.ImportFrom)]
+    if loading_only and statements:
+        blocks = [node for node in nodes(module) if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)]
+        functions = [node for node in nodes(module) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
         skipped = {inner for block in (*blocks, *functions) for inner in ast.walk(block)}
-    for node in ast.walk(tree):
+    for node in statements:
         if node in skipped:
             continue
         if isinstance(node, ast.Import):
             found += [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
+        else:
             found += [f"{node.module}.{alias.name}" for alias in node.names]
     return found
 
@@ -214,8 +220,8 @@ def test_tests_mirror_the_rooms():
 def test_no_class_name_stands_twice_in_the_package():
     """A reader who meets a name has one class to find."""
     found = {}
-    for module, tree in modules().items():
-        for node in ast.walk(tree):
+    for module in modules():
+        for node in nodes(module):
             if isinstance(node, ast.ClassDef):
                 found.setdefault(node.name, []).append(module)
 
@@ -241,8 +247,8 @@ def is_state(name):
 def test_functions_are_called_after_what_they_do_or_return():
     """A property may be a state, such as ``kept``."""
     found = set()
-    for module, tree in modules().items():
-        for node in ast.walk(tree):
+    for module in modules():
+        for node in nodes(module):
             if isinstance(node, ast.FunctionDef) and is_state(node.name):
                 of_class = [ast.unparse(decorator) for decorator in node.decorator_list]
                 found |= {f"{module}: {node.name}"} if not any("property" in one for one in of_class) else set()
@@ -253,7 +259,7 @@ def test_functions_are_called_after_what_they_do_or_return():
 @functools.cache
 def classes():
     """Every public class of the package by its name; no name stands twice."""
-    found = [node for tree in modules().values() for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    found = [node for module in modules() for node in nodes(module) if isinstance(node, ast.ClassDef)]
     return {node.name: node for node in found if not node.name.startswith("_")}
 
 
