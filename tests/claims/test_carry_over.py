@@ -142,15 +142,15 @@ def test_without_carry_over_one_warning_in_a_hundred_is_wrong_whatever_the_noise
 @pytest.mark.parametrize("pairs", [8, 20])
 def test_a_carry_over_of_a_tenth_is_found(pairs):
     """At a noise of 2 %, in 95 of 100 claims; also where the candidate is faster itself."""
-    assert warnings(pairs, independent, runs=40, slower=math.log(1.1), faster=0.3) >= 38
+    assert warnings(pairs, independent, runs=20, slower=math.log(1.1), faster=0.3) >= 19
 
 
 def test_it_says_what_the_ratio_is_without_it():
     """The candidate is a fifth faster, and rounds after it take 10 % longer: both are found."""
-    many = [found(drawn(24, seed, independent(seed), slower=math.log(1.1), faster=math.log(1.2))) for seed in range(20)]
+    many = [found(drawn(24, seed, independent(seed), slower=math.log(1.1), faster=math.log(1.2))) for seed in range(10)]
 
-    assert statistics.fmean(one.slower for one in many) == pytest.approx(0.1, abs=0.005)
-    assert statistics.fmean(one.ratio for one in many) == pytest.approx(1.2, abs=0.01)
+    assert statistics.fmean(one.slower for one in many) == pytest.approx(0.1, abs=0.007)
+    assert statistics.fmean(one.ratio for one in many) == pytest.approx(1.2, abs=0.014)
 
 
 def test_it_is_told_of_two_among_three_variants():
@@ -160,7 +160,7 @@ def test_it_is_told_of_two_among_three_variants():
 
     assert found(rounds) == found(third)
     assert found(rounds).slower == pytest.approx(0.1, abs=0.02)
-    assert warnings(12, independent, runs=100, variants=3) <= 5
+    assert warnings(12, independent, runs=50, variants=3) <= 3
     assert not carry_over.of(rounds, THIRD, BASELINE).warned
 
 
