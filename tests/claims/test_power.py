@@ -30,7 +30,9 @@ def test_the_table_has_every_look_before_20_pairs_that_can_speak():
         )
 
 
-@pytest.mark.parametrize(("look", "level", "runs"), [(12, 0.0005, 400), (20, 0.0005, 200), (44, 0.0005, 400), (8, 0.05, 400)])
+@pytest.mark.parametrize(
+    ("look", "level", "runs"), [(12, 0.0005, 400), (20, 0.0005, 200), (44, 0.0005, 400), (8, 0.05, 400)]
+)
 def test_a_detectable_difference_is_found_with_power_8(look, level, runs):
     """Fresh rounds with a difference of what others of the same noise could see: .8 of them show it at the looks."""
     source, found = random.Random(look), 0

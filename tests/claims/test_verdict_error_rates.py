@@ -97,7 +97,7 @@ def checkpoint(source, count, cv):
 def test_a_variant_does_not_beat_itself(noise, cv):
     """Neither answer of beats comes more often than once in 2000, under drift, position effects, checkpoints.
 
-    An error of 6 % would be found in 99 of 100 such experiments; the table of critical values has sharper ones.
+    An error of 6 % is found in 99 of 100 such experiments. The tests of each level above see smaller ones.
     """
     verdicts = answers(beats(), 200, cv=cv, noise=noise)
 

@@ -63,7 +63,8 @@ def imports(module, *, loading_only=False):
     found, skipped = [], set()
     statements = [node for node in nodes(module) if isinstance(node, ast.Import | ast.ImportFrom)]
     if loading_only and statements:
-        blocks = [node for node in nodes(module) if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)]
+        conditions = [node for node in nodes(module) if isinstance(node, ast.If)]
+        blocks = [node for node in conditions if "TYPE_CHECKING" in ast.unparse(node.test)]
         functions = [node for node in nodes(module) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
         skipped = {inner for block in (*blocks, *functions) for inner in ast.walk(block)}
     for node in statements:

@@ -36,7 +36,7 @@ WORDS = 20  # of a sentence
 # Pages that only include a file of the root.
 INCLUDING = {"changelog.md", "contributing.md", "security.md"}
 # As ``python -m sphinx``, with fewer looks for garbage: nearly all that a build makes stays until its end.
-BUILD = "import gc, sys; gc.set_threshold(100_000, 50, 50); from sphinx.cmd.build import main; sys.exit(main(sys.argv[1:]))"
+BUILD = "import gc, sys; gc.set_threshold(50_000, 50); from sphinx.cmd.build import main; sys.exit(main(sys.argv[1:]))"
 NO_NETWORK = dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"), "http://127.0.0.1:9")
 
 
