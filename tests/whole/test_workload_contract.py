@@ -43,13 +43,12 @@ class TestLuaScript(WorkloadContract):
 
 
 class TestTPCC(WorkloadContract):
-    workload = TPCC(threads=2, seconds=0.3, pause=0.02)
+    workload = TPCC(threads=2, seconds=0.3)
     restores = "nothing"
     statements = 0  # orders get their numbers from the tables
     # Both load a warehouse again; tests/workloads/tpcc has what they find.
     test_a_reset_restores_the_tables = test_clean_leaves_nothing = None
 """
-OWN_CLASSES = re.findall(r"class (Test\w+)", OWN)
 GOOD = '''
 @dataclasses.dataclass(frozen=True)
 class Mine(Workload):
@@ -114,7 +113,22 @@ WRONG = {
 }
 
 
-RIGHT = len(WRONG)  # the number in the name of the class without a mistake
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """``run(text)``: the outcomes of the tests of a file, by name, and what pytest printed."""
+    place = tmp_path_factory.mktemp("contract")
+    (place / "conftest.py").write_text(conftests.OWN_MACHINE + conftests.NO_CHARTS)
+    environment = {**os.environ, "DBCLUSTER_DATA_DIR": str(place / "runs"), "COLUMNS": "400"}
+
+    def run(text, *words):
+        (place / "test_mine.py").write_text(IMPORTS + text)
+        plain = ["-p", "no:cacheprovider", "-p", "no:hypothesispytest", "-v", *words]
+        command = [sys.executable, "-m", "pytest", *plain]
+        done = subprocess.run(command, cwd=place, env=environment, capture_output=True, text=True, check=False)
+        found = re.findall(r"::(Test\w+::test_\w+)\S* (PASSED|FAILED|ERROR|SKIPPED|INCONCLUSIVE)", done.stdout)
+        return dict(found), done.stdout + done.stderr
+
+    return run
 
 
 def own_name(text, number):
@@ -123,52 +137,39 @@ def own_name(text, number):
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory):
-    """One run of all classes: the outcomes by name, and what pytest printed, all of it and of each failed test.
-
-    A class with a mistake has the test that finds it; the others have all tests.
-    """
-    place = tmp_path_factory.mktemp("contract")
-    (place / "conftest.py").write_text(conftests.OWN_MACHINE + conftests.NO_CHARTS + conftests.SHORT_ROUNDS)
-    texts, chosen = [IMPORTS, OWN, own_name(GOOD, RIGHT)], [*OWN_CLASSES, f"TestMine{RIGHT}"]
+def mistaken(run):
+    """One run of all classes with a mistake, each with its test: the outcomes, and what pytest printed of each test."""
+    texts, chosen = [], []
     for number, (old, new, test, _) in enumerate(WRONG.values()):
         assert old in GOOD
         texts.append(own_name(GOOD.replace(old, new), number))
         chosen.append(f"TestMine{number:02} and {test}")
-    (place / "test_mine.py").write_text("".join(texts))
-    environment = {**os.environ, "DBCLUSTER_DATA_DIR": str(place / "runs"), "COLUMNS": "400"}
-    plain = ["-p", "no:cacheprovider", "-p", "no:hypothesispytest", "-v"]
-    command = [sys.executable, "-m", "pytest", *plain, "-k", " or ".join(chosen)]
-    done = subprocess.run(command, cwd=place, env=environment, capture_output=True, text=True, check=False)
-    found = re.findall(r"::(Test\w+::test_\w+)\S* (PASSED|FAILED|ERROR|SKIPPED|INCONCLUSIVE)", done.stdout)
-    text = done.stdout + done.stderr
-    return dict(found), text, re.split(r"\n_{5,}", text)
+    outcomes, text = run("".join(texts), "-k", " or ".join(chosen))
+    return outcomes, re.split(r"\n_{5,}", text)
 
 
 def test_our_workloads_pass_their_contract(run):
     """Names, inputs, resets, and claims on a real server."""
-    outcomes, text, _ = run
-    own = {name: outcome for name, outcome in outcomes.items() if name.partition("::")[0] in OWN_CLASSES}
+    outcomes, text = run(OWN)
 
-    assert {name.partition("::")[0] for name in own} == set(OWN_CLASSES)
+    assert {name.partition("::")[0] for name in outcomes} == set(re.findall(r"class (Test\w+)", OWN))
     skipped = {"TestTPCC::test_equal_blocks_have_equal_inputs"}
-    wrong = {name: outcome for name, outcome in own.items() if outcome not in ("PASSED", "INCONCLUSIVE")}
+    wrong = {name: outcome for name, outcome in outcomes.items() if outcome not in ("PASSED", "INCONCLUSIVE")}
     assert set(wrong) == skipped, text
 
 
 def test_a_workload_of_a_user_passes(run):
     """A class of thirty lines, whose statements go over the connection of the plugin."""
-    outcomes, text, _ = run
-    own = [outcome for name, outcome in outcomes.items() if name.startswith(f"TestMine{RIGHT}::")]
+    outcomes, text = run(GOOD)
 
-    assert len(own) == 8
-    assert set(own) <= {"PASSED", "INCONCLUSIVE"}, text
+    assert len(outcomes) == 8
+    assert set(outcomes.values()) <= {"PASSED", "INCONCLUSIVE"}, text
 
 
 @pytest.mark.parametrize("mistake", WRONG)
-def test_a_mistake_fails_a_test_that_says_what_is_wrong(run, mistake):
+def test_a_mistake_fails_a_test_that_says_what_is_wrong(mistaken, mistake):
     """The test of the kit is called after what is wrong."""
-    outcomes, _, parts = run
+    outcomes, parts = mistaken
     number = list(WRONG).index(mistake)
     *_, message = WRONG[mistake]
     own = {name: outcome for name, outcome in outcomes.items() if name.startswith(f"TestMine{number:02}::")}
