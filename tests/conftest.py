@@ -74,6 +74,7 @@ LONG = (
     "plugin/test_xdist.py",
     "contracts/test_workloads.py",
     "clusters/topologies/group_replication/test_topology_members.py",
+    "clusters/topologies/group_replication/test_topology_multi_primary.py",
     "whole/test_leaks.py",
     "whole/test_end_to_end.py",
     "workloads/sql/test_workload.py",

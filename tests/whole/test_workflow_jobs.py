@@ -51,7 +51,7 @@ def checkout(tmp_path):
     ("workflow", "job", "artifact"),
     [
         ("gate-example.yml", "flush", "verdicts"),
-        pytest.param("suites.yml", "quick", "suites", marks=pytest.mark.thorough),
+        ("suites.yml", "quick", "suites"),
     ],
 )
 def test_a_claim_that_holds_lets_a_pull_request_pass(checkout, workflow, job, artifact):

@@ -102,7 +102,7 @@ def test_without_fail_back_a_paused_writer_costs_fewer_connections(shared):
     checks = {"check_interval": 0.2, "check_timeout": 1, "fall": 2}
     usual = dataclasses.replace(GALERA, proxy="haproxy", proxy_options=checks).named("usual")
     specs = usual, usual.with_proxy_options(fail_back=False)
-    made = source(shared, WRITE, Pause("writer", 4), *specs)
+    made = source(shared, ORDERS, Pause("writer", 4), *specs)
     cut, kept = (made.round(number, block=0, position=number) for number in (0, 1))
     made.check()
 
