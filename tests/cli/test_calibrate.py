@@ -108,7 +108,7 @@ def test_a_used_time_still_has_two_opening_blocks(until, rounds):
     counted = [block for _, block, _ in source.rounds if block >= 0]
     assert len(counted) == 2 * rounds
     assert abs(difference) < 0.1
-    assert 0 < noise < 0.02
+    assert 0 < noise < 0.03  # .0041 in the median of 400 seeds, and .0188 at most
 
 
 def test_clusters_that_do_not_differ_have_a_small_f(said):
