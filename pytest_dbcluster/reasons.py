@@ -176,7 +176,8 @@ REASONS: tuple[Reason, ...] = (
         "futile",
         "stopped early: even {pairs} pairs would almost surely not decide",
         means="At a look, the chance that the maximum of pairs decides is below 1 %. So no more are drawn.",
-        do="Take longer rounds in the test, or another margin: the true ratio is close to the bound of the claim.",
+        do="Do what the message names after *it needs*. "
+        "Longer rounds scatter less: a larger `queries=` of MySQLSlap, or `seconds=` of SysBench and TPCC.",
         example="stopped early: even 160 pairs would almost surely not decide (chance < 1 %)",
     ),
     _inconclusive(

@@ -19,6 +19,8 @@ UNBOUNDED = "the error of this verdict has no bound: carry-over was found"
 REFUTED_NEXT = "the page shows which counters differ between the variants"
 TOO_FEW = "more pairs: these are too few to estimate how many"
 NO_WAY = "a different test: more pairs would not help"
+TOO_CLOSE = "a different test: the ratio is closer to the bound than {} instances of each variant can differ"
+INSTANCES = 4  # of a variant: the mean of more of them differs little less
 FAR_TOO_MANY = "a different test: the ratio is so close to the bound that it would take about {} pairs"
 LONGEST = 20  # times as long: rounds that a message advises
 LATENCY = "ms"  # a unit in which lower values are faster
@@ -45,6 +47,7 @@ def message(
     unit: str = "",
     seconds: float | None = None,
     load: str = "",
+    instances: int = 1,
     carried: bool = False,
     extra: Sequence[str] = (),
 ) -> str:
@@ -53,7 +56,8 @@ def message(
     names: as in ``Claim.call``. usual: the default metric of the workload. seconds_per_round: measured seconds of one
     round. seconds: measured seconds of the whole claim, if it is not rounds times seconds_per_round. seed: the seed of
     the order of rounds. absolute: medians of candidate and baseline, in ``unit``. settle_timeouts: rounds whose servers
-    did not settle in time. load: the name of the workload. carried: whether carry-over was found. extra: more lines.
+    did not settle in time. load: the name of the workload. instances: those of each variant. carried: whether
+    carry-over was found. extra: more lines.
     """
     kind = verdict.claim.of_kind
     variants = max(2, len(names)) if kind.paired else 2
@@ -76,7 +80,11 @@ def message(
         f"settle timeouts {settle_timeouts}",
         *extra,
     ]
-    first = [_first(verdict, names, metric, unit), *_next(verdict, total, load, variants), "; ".join(figures)]
+    first = [
+        _first(verdict, names, metric, unit),
+        *_next(verdict, total, load, variants, instances),
+        "; ".join(figures),
+    ]
     return "\n".join(["\n  ".join(first), "\n  ".join([DETAILS, *details])])
 
 
@@ -111,10 +119,10 @@ def _measurement(verdict: Verdict) -> str:
     return f"measured {ratio(verdict)}{step} ({within})"
 
 
-def _next(verdict: Verdict, seconds: float, load: str, variants: int) -> list[str]:
+def _next(verdict: Verdict, seconds: float, load: str, variants: int, instances: int) -> list[str]:
     """What to do after a claim that does not hold; before it, why it is inconclusive."""
     if verdict.outcome is Outcome.INCONCLUSIVE:
-        return [f"why: {verdict.reason}", f"next: it needs {needs(verdict, seconds, load, variants)}"]
+        return [f"why: {verdict.reason}", f"next: it needs {needs(verdict, seconds, load, variants, instances)}"]
     return [f"next: {REFUTED_NEXT}"] if verdict.outcome is Outcome.FAILS else []
 
 
@@ -210,11 +218,11 @@ def budget(seconds: float) -> int:
     return max(STEP, STEP * math.ceil(SPARE * seconds / STEP))
 
 
-def needs(verdict: Verdict, seconds: float, load: str = "", variants: int = 2) -> str:
+def needs(verdict: Verdict, seconds: float, load: str = "", variants: int = 2, instances: int = 1) -> str:
     """What would decide an inconclusive claim.
 
     seconds: the measured time of its pairs so far. load: the name of its workload. variants: how many rounds a pair
-    has.
+    has. instances: the clusters of each variant.
     """
     if own := verdict.claim.of_kind.needs(verdict):
         return own
@@ -226,8 +234,10 @@ def needs(verdict: Verdict, seconds: float, load: str = "", variants: int = 2) -
         advice = _longer_rounds(verdict.needed_pairs, verdict.pairs, seconds, load, variants)
         ways.append(f"about {verdict.needed_pairs} pairs in all{time}{advice}")
     ways += [margin] if (margin := needed_margin(verdict)) else []
-    if verdict.claim.apart:
-        ways.append("more instances of each variant (measure(..., instances=4))")
+    if verdict.claim.apart and instances < INSTANCES:
+        ways.append(f"more instances of each variant (measure(..., instances={INSTANCES}))")
+    elif verdict.claim.apart and not ways and verdict.pairs > 1:
+        ways.append(TOO_CLOSE.format(instances))
     return " or ".join(ways) or (NO_WAY if verdict.pairs > 1 else TOO_FEW)
 
 

@@ -205,6 +205,7 @@ class Answer:
             names=tuple(variant.name for variant in variants),
             metric=self.metric,
             usual=self.usual,
+            instances=self.instances,
             seconds_per_round=seconds / max(1, len(rounds)),
             seed=self.seed,
             absolute=(medians[0], medians[1]) if len(medians) == 2 else None,

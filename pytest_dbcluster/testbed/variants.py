@@ -283,8 +283,8 @@ class References:
                 if reference.obstacle and report:
                     asked = formatting.some([f"{name}={value}" for name, value in variant.dynamic])
                     self._progress(
-                        f"{variant.spec} gets a separate cluster: running servers cannot switch to its options and "
-                        f"back ({asked}), because {reference.obstacle}"
+                        f"running servers cannot switch to the options of {variant.spec} and back ({asked}), because "
+                        f"{reference.obstacle}; variants that differ in them get separate clusters"
                     )
                 cache.write_manifest(path, dataclasses.asdict(reference))
         return reference

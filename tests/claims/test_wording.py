@@ -143,6 +143,16 @@ def test_the_advice_names_the_argument_that_makes_rounds_longer(load, change):
     assert f"rounds 4 times as long in the test{f' ({change})' if change else ''}" in text
 
 
+def test_more_instances_are_advised_until_there_are_four():
+    """More of them differ little less, so a claim that stays open needs another margin."""
+    apart = dataclasses.replace(beats(0.1), apart=0.05)
+    answer = judge(apart, noise(0.08, 0.001, 20), Terms(out_of_budget="budget of 120 s used"))
+
+    assert answer.needed_pairs is None
+    assert wording.needs(answer, 80.0, instances=2) == "more instances of each variant (measure(..., instances=4))"
+    assert missing(wording.needs(answer, 80.0, instances=4), "a different test", "than 4 instances") == []
+
+
 def test_an_inconclusive_message_may_know_no_way_out():
     """Without pairs nothing is known, and where the estimate lies on the bound no number of pairs would do."""
     text = words(judge(beats(), made([]), Terms(out_of_budget="budget of 120 s used")))
