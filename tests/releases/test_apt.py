@@ -14,6 +14,7 @@ from pytest_dbcluster.releases import apt
 from pytest_dbcluster.releases.catalogue import Origin
 from pytest_dbcluster.releases.sources import AptEntry, Candidate
 from tests.support.facts import missing
+from tests.support.vendor_repository import SigningKey
 
 CONTROL = """\
 Package: {name}
@@ -233,31 +234,20 @@ def test_a_missing_key_names_the_package_that_brings_it():
     assert "NO_PUBKEY 0123456789ABCDEF" in texts[0]
 
 
-class Key:
-    """A key that signs Release files."""
-
-    def __init__(self, directory):
-        directory.mkdir(mode=0o700)
-        self._gpg = ["gpg", "--homedir", str(directory), "--batch", "--quiet", "--pinentry-mode", "loopback"]
-        self.public = directory / "public.gpg"
-        self._run("--passphrase", "", "--quick-generate-key", "a mirror", "ed25519", "sign", "never")
-        self._run("--output", self.public, "--export")
-
-    def _run(self, *words):
-        subprocess.run([*self._gpg, *words], check=True, capture_output=True)
-
-    def sign(self, release):
-        """Write InRelease beside the Release file."""
-        self._run("--output", release.with_name("InRelease"), "--clear-sign", release)
-
-
 @pytest.fixture
-def key(tmp_path):
-    """A key of a made-up mirror."""
+def keys(tmp_path):
+    """``keys("mirror")``: a key of a made-up mirror; its agent is gone afterwards."""
     if not shutil.which("gpg"):
         pytest.skip("no gpg to sign with")
-    yield Key(tmp_path / "key")
-    subprocess.run(["gpgconf", "--homedir", str(tmp_path / "key"), "--kill", "all"], check=False, capture_output=True)
+    made = []
+
+    def key(name):
+        made.append(SigningKey(tmp_path / "keys" / name))
+        return made[-1]
+
+    yield key
+    for one in made:
+        one.end()
 
 
 @pytest.mark.parametrize(
@@ -268,16 +258,15 @@ def key(tmp_path):
         ("the keyring", "is not on this system, or not trusted for it; if you trust the mirror, install debian-arch"),
     ],
 )
-def test_what_is_wrong_with_a_signature_is_said(tmp_path, archive, key, what, words):
+def test_what_is_wrong_with_a_signature_is_said(tmp_path, archive, keys, what, words):
     """A file that was changed and a key that nobody trusts are told apart, and apt's own words follow."""
     archive.publish()
-    release = archive.directory / "dists" / "bookworm" / "Release"
+    release, key = archive.directory / "dists" / "bookworm" / "Release", keys("mirror")
     key.sign(release)
     signed = release.with_name("InRelease")
-    release.unlink()
     if what == "the file":
         signed.write_text(signed.read_text().replace("Origin: Debian", "Origin: debian"))
-    trusted = Key(tmp_path / "another").public if what == "the keyring" else key.public
+    trusted = keys("another").public if what == "the keyring" else key.public
     entry = AptEntry(archive.entry().uri, "bookworm", ("main",), (("Signed-By", str(trusted)),))
 
     if not words:
