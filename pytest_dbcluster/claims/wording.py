@@ -60,10 +60,9 @@ def message(
     carry-over was found. extra: more lines.
     """
     kind = verdict.claim.of_kind
-    variants = max(2, len(names)) if kind.paired else 2
+    variants, inverse = max(2, len(names)) if kind.paired else 2, ", compared as a speed" if unit == LATENCY else ""
     total = verdict.pairs * variants * seconds_per_round if seconds is None else seconds
     blocks = "pairs" if variants == 2 else "blocks"
-    inverse = ", compared as a speed" if unit == LATENCY else ""
     figures = [f"{verdict.pairs} {blocks} in {total:.0f} s"]
     if absolute:
         shown = [f"{name} {formatting.amount(value)}" for name, value in zip(names, absolute, strict=False)]
@@ -80,11 +79,8 @@ def message(
         f"settle timeouts {settle_timeouts}",
         *extra,
     ]
-    first = [
-        _first(verdict, names, metric, unit),
-        *_next(verdict, total, load, variants, instances),
-        "; ".join(figures),
-    ]
+    following = _next(verdict, total, load, variants, instances)
+    first = [_first(verdict, names, metric, unit), *following, "; ".join(figures)]
     return "\n".join(["\n  ".join(first), "\n  ".join([DETAILS, *details])])
 
 

@@ -361,7 +361,7 @@ def test_what_a_switch_cannot_take_back_is_static(changes):
     """The way there and back is tried; where it does not end at a cold start, the variant gets its own servers."""
     assert changes(ONE, innodb_monitor_enable="all") is None
     assert (
-        "running servers cannot switch to its options and back (innodb_monitor_enable=all), because "
+        "running servers cannot switch to the options of standalone1 and back (innodb_monitor_enable=all), because "
         in (changes.said[-1])
     )
 
