@@ -19,6 +19,7 @@ def test_two_nodes_form_a_cluster(galera):
     """A commit on one of them is on all: their traffic goes over the network of the guests."""
     galera.nodes[0].query("CREATE DATABASE one")
     galera.nodes[0].query("CREATE TABLE one.words (id INT PRIMARY KEY, word VARCHAR(20))")
+    assert galera.settle(60), galera.backlog()
     galera.nodes[1].query("INSERT INTO one.words VALUES (1, 'here')")
 
     assert galera.settle(60), galera.backlog()
