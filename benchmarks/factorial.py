@@ -1,6 +1,6 @@
 """How often claims about effects of options are wrong, and how fast they decide: ``claims/factorial``.
 
-Its three modes:
+It has three modes.
 
     nice -n 19 python benchmarks/factorial.py                    # errors of an option that does nothing
     nice -n 19 python benchmarks/factorial.py --outside          # where nothing is promised

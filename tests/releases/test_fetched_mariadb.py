@@ -249,7 +249,7 @@ def mirror(tmp_path):
 
 
 def fetching(home, mirror, pauses_at):
-    """A process that fetches haproxy into a cache of its own, and pauses at a line until its input ends."""
+    """A process that fetches haproxy into its own cache. It pauses at a line until its input ends."""
     variables = {**os.environ, "XDG_CACHE_HOME": str(home), "PYTHONPATH": str(ROOT), "DBCLUSTER_MIRROR": ""}
     command, pipe = [sys.executable, "-c", FETCH, mirror, pauses_at], subprocess.PIPE
     return subprocess.Popen(command, env=variables, stdin=pipe, stdout=pipe, text=True, bufsize=1)

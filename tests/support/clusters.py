@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,6 +10,8 @@ from pytest_dbcluster import registry
 from pytest_dbcluster.clusters import startup
 from pytest_dbcluster.clusters.cluster import Cluster
 from pytest_dbcluster.clusters.dialects.lookup import dialect
+from pytest_dbcluster.clusters.servers.connection import Connection
+from pytest_dbcluster.clusters.servers.node import Node
 from pytest_dbcluster.clusters.startup import ResolvedCluster
 from pytest_dbcluster.clusters.topologies.standalone import Standalone
 from pytest_dbcluster.clusters.topology import topology
@@ -36,3 +39,16 @@ def variant_of(spec: ClusterSpec, release: Any, static: Any = (), dynamic: Any =
     options = (tuple(sorted(dict(given).items())) for given in (static, dynamic))
     form = topology(spec.topology) if spec.topology in registry.names("topology") else Standalone()
     return Variant(spec, release, form, None, words, *options)
+
+
+def written(node: Node, name: str) -> str:
+    """Three rows of a new table, written on one node; returns the name of the table."""
+    node.query("CREATE DATABASE IF NOT EXISTS kept")
+    node.query(f"CREATE TABLE kept.{name} (id INT PRIMARY KEY)")
+    node.query(f"INSERT INTO kept.{name} VALUES (1), (2), (3)")
+    return f"kept.{name}"
+
+
+def as_load(node: Node) -> Connection:
+    """A connection with the account that loads use."""
+    return Connection(node.name, dataclasses.replace(node.endpoint, user="dbcluster_load"))

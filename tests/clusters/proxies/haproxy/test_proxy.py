@@ -37,14 +37,19 @@ def provisioner():
     local.close()
 
 
-@pytest.fixture(scope="module")
-def cluster(provisioner):
-    """Three Galera nodes behind haproxy with its defaults; the last test that uses them kills one."""
-    spec = ClusterSpec("galera", nodes=3, proxy="haproxy")
-    made = bring_up(spec, find("mariadb:10.11"), provisioner, options={})
+def behind(provisioner, topology, nodes, release):
+    """A cluster behind haproxy with its defaults."""
+    spec = ClusterSpec(topology, nodes=nodes, proxy="haproxy")
+    made = bring_up(spec, find(release), provisioner, options={})
     yield made
     made.close()
     provisioner.give_back(made.hosts)
+
+
+@pytest.fixture(scope="module")
+def cluster(provisioner):
+    """Three Galera nodes behind haproxy with its defaults; the last test that uses them kills one."""
+    yield from behind(provisioner, "galera", 3, "mariadb:10.11")
 
 
 @pytest.fixture(scope="module")
@@ -224,11 +229,7 @@ def test_a_donor_may_stay_in_the_rotation(patient):
 @pytest.fixture(scope="module", params=["mariadb:10.11", pytest.param("mysql:9.7", marks=pytest.mark.thorough)])
 def replicas(request, provisioner):
     """A primary and two replicas behind haproxy."""
-    spec = ClusterSpec("async_replication", nodes=3, proxy="haproxy")
-    made = bring_up(spec, find(request.param), provisioner, options={})
-    yield made
-    made.close()
-    provisioner.give_back(made.hosts)
+    yield from behind(provisioner, "async_replication", 3, request.param)
 
 
 def test_replicas_take_the_reads(replicas):
@@ -267,11 +268,7 @@ def test_a_primary_that_takes_no_writes_is_no_writer(replicas):
 @pytest.fixture
 def group(provisioner):
     """Two members behind haproxy."""
-    spec = ClusterSpec("group_replication", nodes=2, proxy="haproxy")
-    made = bring_up(spec, find("mysql:9.7"), provisioner, options={})
-    yield made
-    made.close()
-    provisioner.give_back(made.hosts)
+    yield from behind(provisioner, "group_replication", 2, "mysql:9.7")
 
 
 def test_the_writer_follows_the_primary_of_a_group(group):

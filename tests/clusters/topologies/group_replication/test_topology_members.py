@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import socket
 import time
@@ -12,11 +11,12 @@ from pathlib import Path
 import pytest
 
 from pytest_dbcluster import wait
-from pytest_dbcluster.clusters.servers.connection import Connection, SQLError
+from pytest_dbcluster.clusters.servers.connection import SQLError
 from pytest_dbcluster.clusters.topologies.group_replication import members
 from pytest_dbcluster.errors import NodeDied, ProvisionError, SeriesVoid
 from pytest_dbcluster.events import Kill
 from pytest_dbcluster.testbed import timeline
+from tests.support.clusters import as_load, written
 
 QUICK = {"group_replication_member_expel_timeout": "0"}  # a killed member is gone after 5 s, by default after 10 to 25
 EXPELLED_SECONDS = 60
@@ -34,19 +34,6 @@ def primary_and_rest(cluster):
     """The primary of now, and the other nodes."""
     (primary,) = cluster.topology.writers(cluster.nodes)
     return primary, [node for node in cluster.nodes if node is not primary]
-
-
-def written(node, name):
-    """Three rows of a new table, written on one node."""
-    node.query("CREATE DATABASE IF NOT EXISTS kept")
-    node.query(f"CREATE TABLE kept.{name} (id INT PRIMARY KEY)")
-    node.query(f"INSERT INTO kept.{name} VALUES (1), (2), (3)")
-    return f"kept.{name}"
-
-
-def as_load(node):
-    """A connection with the account that loads use."""
-    return Connection(node.name, dataclasses.replace(node.endpoint, user="dbcluster_load"))
 
 
 def test_others_are_refused_at_the_group_port(group3):

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import pytest
 
 from pytest_dbcluster import wait
-from pytest_dbcluster.clusters.servers.connection import Connection, SQLError
+from pytest_dbcluster.clusters.servers.connection import SQLError
 from pytest_dbcluster.rounds import counters
 from pytest_dbcluster.testbed import sampler
+from tests.support.clusters import as_load, written
 
 ROLLED_BACK = 3101  # "Plugin instructed the server to rollback the current transaction."
 
@@ -20,19 +19,6 @@ def multi2(bring, mysql):
     made = bring("group_replication", 2, mysql, group_replication_single_primary_mode="OFF")
     yield made
     made.close()
-
-
-def written(node, name):
-    """Three rows of a new table, written on one node."""
-    node.query("CREATE DATABASE IF NOT EXISTS kept")
-    node.query(f"CREATE TABLE kept.{name} (id INT PRIMARY KEY)")
-    node.query(f"INSERT INTO kept.{name} VALUES (1), (2), (3)")
-    return f"kept.{name}"
-
-
-def as_load(node):
-    """A connection with the account that loads use."""
-    return Connection(node.name, dataclasses.replace(node.endpoint, user="dbcluster_load"))
 
 
 def test_every_member_of_a_multi_primary_group_takes_writes(multi2):
@@ -53,7 +39,7 @@ def test_every_member_of_a_multi_primary_group_takes_writes(multi2):
 
 
 def test_a_conflict_of_two_members_is_one(multi2):
-    """Both members certify and count it; the one that came second is told, and has rolled back."""
+    """Both members certify and count it. The second transaction fails, and is rolled back."""
     first, second = multi2.nodes
     table = written(first, "both_want")
     assert multi2.settle(60), multi2.backlog()

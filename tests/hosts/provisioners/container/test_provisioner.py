@@ -123,7 +123,7 @@ def test_a_killed_host_has_no_program_left_and_can_be_used_again(host):
 
 
 def test_a_partitioned_host_is_out_of_reach_until_it_heals(host):
-    """Its network is gone, the way by which it is told what to do is not; it comes back with its address.
+    """It has no network, but still runs commands. Afterwards it has its former address.
 
     The kernel may still look for the address when the network is back: it then refuses connections for a second.
     """

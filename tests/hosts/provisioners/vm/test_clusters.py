@@ -7,7 +7,7 @@ import pytest
 
 @pytest.fixture(scope="module")
 def galera(guest, guests):
-    """Two nodes, each with a kernel of its own."""
+    """Two nodes, each in its own guest."""
     made = guest("galera", 2, "mariadb:10.11")
     yield made
     made.close()
