@@ -19,7 +19,7 @@ from pytest_dbcluster.claims import block_order
 from pytest_dbcluster.claims.cluster_difference import ClusterDifference
 from pytest_dbcluster.clusters.cluster import Cluster, trace_row
 from pytest_dbcluster.errors import DBClusterError, SeriesVoid
-from pytest_dbcluster.formatting import Report
+from pytest_dbcluster.formatting import Report, quantity
 from pytest_dbcluster.measuring.drawing.round_source import RoundSource
 from pytest_dbcluster.measuring.evidence import Evidence
 from pytest_dbcluster.measuring.question import Question
@@ -405,7 +405,10 @@ class Testbed(RoundSource):
         if self.one_at_a_time:  # each turn has checked its cluster, and only the last cluster still runs
             return
         with self._pool.turns.finishing(), span("check"):
-            self._check(*{id(running): running for running in self._pool.running(self._all_instances, self)}.values())
+            used = {id(running): running for running in self._pool.running(self._all_instances, self)}
+            if any(type(one).violations is not Workload.violations for one in self._workloads):  # seconds for TPC-C
+                self._progress(f"{self.load}: checking the tables of {quantity(len(used), 'cluster')}")
+            self._check(*used.values())
 
     def end(self) -> None:
         """End the thread that samples every second; the next round starts it again."""

@@ -153,7 +153,7 @@ def test_options_of_the_provider_are_among_the_differences(shared):
 
 
 def test_a_load_has_conditions_of_its_own(shared):
-    """One that does not hold makes the series void, and the cluster is not used again."""
+    """One that does not hold makes the series void, and the cluster is not used again. The check has a line."""
 
     class Unbalanced(Failing):
         """A load whose books do not balance."""
@@ -165,11 +165,13 @@ def test_a_load_has_conditions_of_its_own(shared):
         def __str__(self):
             return "bank"
 
-    made = source(shared, Unbalanced("", None, writes=False), ONE)
+    said = []
+    made = source(shared, Unbalanced("", None, writes=False), ONE, progress=said.append)
     made.round(0, block=0, position=0)
 
     with pytest.raises(SeriesVoid) as caught:
         made.check()
+    assert said[-1] == "bank: checking the tables of 1 cluster"
     cluster = shared.clusters[-1]
     violation = f": {cluster.nodes[0].name}: the books do not balance"
     assert missing(caught.value, "bank on standalone1: ", "check failed", violation) == []
