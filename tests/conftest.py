@@ -120,6 +120,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.option.loadscopereorder = False
     if hasattr(config, "workerinput") and [Path(one).resolve() for one in config.args] == [TESTS]:
         config.args = rotated(config.workerinput)
+    if hasattr(config, "workerinput"):  # runs of pytest inside of tests have no properties, and its import takes .1 s
+        os.environ.setdefault("PYTEST_ADDOPTS", "-p no:hypothesispytest")
     # The tests start hundreds of processes. Each of them would compile the package again, and each TLS connection would
     # read this machine's CA certificates, which the control connection does not verify.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)

@@ -115,7 +115,9 @@ def html(read: Sequence[Source], making: Making | None = None) -> str:
         undefined=jinja2.StrictUndefined,
     )  # fmt: skip
     environment.filters["as_sentence"] = words.as_sentence
-    with drawing.chart_style(), _fewer_collections():
+    # Without a claim there is no chart, and matplotlib takes a quarter of a second to import.
+    style = drawing.chart_style() if any(one.claims for one in read) else contextlib.nullcontext()
+    with style, _fewer_collections():
         return environment.get_template(TEMPLATE).render(**_content(read, making or Making()))
 
 

@@ -365,3 +365,11 @@ def test_what_servers_did_is_folded(tmp_path, uncharted):
     assert missing(found["claim1"], title, "Statements whose plan differs", *made[0].servers.largest) == []
     assert f"<details><summary>{title}" in text
     assert title not in found["claim2"]
+
+
+def test_a_page_without_claims_needs_no_chart(tmp_path, monkeypatch):
+    """So it does not wait for the import of matplotlib."""
+    monkeypatch.setattr(drawing, "chart_style", None)
+    run = sources.read_all([results(tmp_path, [])])
+
+    assert "<html" in report_page.html(run)
