@@ -59,8 +59,8 @@ tools: setup ## set up, fetch servers and tools, build images: what the tests ne
 	@$(BIN)/dbcluster fetch allure || true
 
 test: tools ## set up, fetch servers and tools, build images, and run the plugin's own tests and some claims of suites
-# Tests of servers wait more than they compute: four workers keep two cores busy.
-	DBCLUSTER_PICTURES=$(RESULTS)/pictures $(PYTEST) tests -n 4 --dist loadfile --ignore $(TUTORIAL)
+# Tests of servers wait more than they compute: six workers keep two cores busy.
+	DBCLUSTER_PICTURES=$(RESULTS)/pictures $(PYTEST) tests -n 6 --dist loadfile --ignore $(TUTORIAL)
 # Its reader has the machine alone: beside other tests its claims about speed may stay without an answer.
 	$(PYTEST) $(TUTORIAL)
 # A claim about flushing in containers, or on processes without an engine; make bench asks all of them on processes.
@@ -70,7 +70,7 @@ test: tools ## set up, fetch servers and tools, build images, and run the plugin
 	@scripts/untested.sh $(UNTESTED)
 
 thorough: tools ## run the tests of further vendors, topologies and provisioners, and those in a longer form
-	$(PYTEST) tests -m "thorough and not guests and not remote and not chaos" -n 4 --dist loadfile
+	$(PYTEST) tests -m "thorough and not guests and not remote and not chaos" -n 6 --dist loadfile
 	$(BIN)/pytest suites/galera -k "flush and update" $(ARGS)
 	$(BIN)/pytest $(FLAGSHIPS) --db-budget 12 --db-results $(RESULTS)/flagships $(ARGS)
 	@scripts/untested.sh $(UNTESTED)
