@@ -27,22 +27,22 @@ class Checkout:
     other run. The stand-in for ``gh`` has a token without rights, as in a job of a fork.
     """
 
-    def __init__(self, directory, copied=COPIED, **more):
-        """copied: files of this project. more: by command of dbcluster, the options that it always gets."""
+    def __init__(self, directory, copied=COPIED, changes="", **more):
+        """copied: files of this project. changes, more: of dbcluster, as for ``alone``."""
         self.directory, self.place = directory, directory / "checkout"
         self.place.mkdir(parents=True)
         self.git = git_in(self.place)
         for name in copied:
             (shutil.copytree if (ROOT / name).is_dir() else shutil.copy)(ROOT / name, self.place / name)
         (self.place / "conftest.py").write_text(conftests.OWN_MACHINE + conftests.NO_CHARTS + conftests.SHORT_ROUNDS)
-        self._environment(directory / "venv", more)
+        self._environment(directory / "venv", changes, more)
         self._programs()
         self.git("init", "--quiet")
         (self.place / ".gitignore").write_text(".venv\n__pycache__\nreports\n")
         self._remote()
 
-    def _environment(self, venv, more):
-        alone(venv / "bin", **more)
+    def _environment(self, venv, changes, more):
+        alone(venv / "bin", changes, **more)
         program(venv / "bin" / "pytest", PYTEST.format(python=sys.executable))
         program(venv / "bin" / "python", f'#!/bin/sh\nexec {sys.executable} "$@"\n')
         program(venv / "bin" / "pip", self._noting("pip"))

@@ -11,7 +11,8 @@ from tests.support import conftests
 SUITE = """\
 from pytest_dbcluster import ClusterSpec, MySQLSlap
 
-ONE = ClusterSpec("standalone")
+# With this option, one running server can switch between both flushes.
+ONE = ClusterSpec("standalone", options={"innodb_log_file_buffering": "ON"})
 WRITE = MySQLSlap("write", concurrency=2, queries=60, rows=200)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.support import conftests
 from tests.support.checkouts import Checkout
 from tests.support.facts import missing
 
@@ -16,7 +17,7 @@ SHORTER = ["--seconds", "120", "--workload", "mysqlslap:write", "--threads", "1"
 
 def test_a_flush_at_each_commit_is_found_by_the_gate(tmp_path):
     """The base flushes once a second. The job is red and asks for no rights; its artifact has result and number."""
-    checkout = Checkout(tmp_path, compare=SHORTER)
+    checkout = Checkout(tmp_path, changes=conftests.SHORT_ROUNDS, compare=SHORTER)
     base = checkout.commit("base", **{CNF: TEXT.format(2)})
     checkout.commit("head", **{CNF: TEXT.format(1)})
     event = {"pull_request": {"number": 7, "base": {"sha": base}, "head": {"repo": {"fork": True}}}}

@@ -22,7 +22,8 @@ import time
 from pytest_dbcluster.spec import ClusterSpec
 from pytest_dbcluster.workloads.mysqlslap import MySQLSlap
 
-ONE = ClusterSpec("standalone")
+# With this option, one running server can switch between both flushes.
+ONE = ClusterSpec("standalone", options={"innodb_log_file_buffering": "ON"})
 FLUSH_2 = ONE.with_options(innodb_flush_log_at_trx_commit=2).named("own_flush_2")
 MIXED = MySQLSlap("mixed", concurrency=2, queries=60, rows=200)
 WRITE = MySQLSlap("write", concurrency=2, queries=60, rows=200)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
 import types
 
 import pytest
@@ -21,10 +20,10 @@ from pytest_dbcluster.reporting.recording import Asked
 from pytest_dbcluster.reporting.resume import earlier
 from pytest_dbcluster.reporting.tables.no_worse import ComparedWorkload
 from pytest_dbcluster.system import machine_lock
-from tests.support import conftests
 from tests.support.command import SHORT_COMPARISON, alone, dbcluster, measuring_in
 from tests.support.facts import missing
 from tests.support.records import record, undecided
+from tests.workloads.sql.directories import directory
 
 
 def given(**changes):
@@ -191,75 +190,6 @@ def two_files(directory, first, second):
     return [f"--cnf={directory / name}.cnf" for name in ("current", "candidate")]
 
 
-@dataclasses.dataclass
-class Compared:
-    """A comparison of two files on real servers: its words, program, results and how it ended."""
-
-    words: list[str]
-    program: object
-    results: object
-    done: object
-
-
-@pytest.fixture(scope="module")
-def compared(tmp_path_factory):
-    """A comparison of throughput and p95, once for all tests."""
-    place = tmp_path_factory.mktemp("compared")
-    same = "\nmax_connections = 151"
-    old, new = (f"innodb_flush_log_at_trx_commit = {value}" for value in (1, 2))
-    files = two_files(place, f"{old}\nport = 3306", new + same)
-    program, results = alone(place / "bin", SHORT_COMPARISON), place / "results"
-    words = ["compare", *files, "--workload=sysbench:oltp_point_select", "--size=2M", "--threads=1", "--seconds=30"]
-    words += [f"--results={results}", f"--trace={place / 'trace.json'}", "--why"]
-    return Compared(words, program, results, dbcluster(*words, seconds=300, program=program))
-
-
-def test_two_files_are_compared_on_real_servers(compared):
-    """A command reads both files, measures, names what differs, makes a page, and ends with a sentence and a code."""
-    done, results = compared.done, compared.results
-
-    lines = done.stdout.splitlines()
-    ends = {0: "candidate is no worse than current: ", 3: "candidate is worse than current: ", 4: "could not tell "}
-    assert done.returncode in ends, done.stderr
-    assert lines[-1].startswith(ends[done.returncode])
-    assert any("concerns the host" in line or "concern the host" in line for line in lines)  # its port
-    assert any(line.startswith("sysbench oltp_point_select ") for line in lines)
-    differing = [line.split() for line in lines if line.startswith("innodb_flush_log_at_trx_commit")]
-    assert differing == [["innodb_flush_log_at_trx_commit", "1", "2"]]
-    assert "no difference: max_connections is 151 in both" in lines
-    assert lines[-2] == f"report: {results}/index.html"
-    run, outcomes = read_run(results), {0: "holds", 3: "refuted", 4: "inconclusive"}
-    assert [(test.test, test.outcome) for test in run.tests] == [
-        ("dbcluster compare::sysbench oltp_point_select t1", outcomes[done.returncode])
-    ]
-    assert {text for claim in schema.read_claims(results) for text in claim.data.values()} <= {
-        "8 tables of 1008 rows, about 2 MiB"
-    }
-    claimed = [(claim.kind, claim.metric) for claim in schema.read_claims(results)]
-    first = [("no_slower_than", "goodput"), ("differs", "goodput")]
-    assert claimed[:2] == first or done.returncode == 4  # without a round there is no record
-
-
-def test_a_comparison_says_where_its_time_went(compared):
-    """On standard error and in ``run.json``; each phase is in its trace."""
-    names = {one["name"] for one in json.loads((compared.results.parent / "trace.json").read_text())}
-
-    assert missing(compared.done.stderr, "where the time went: ", "starts ") == []
-    assert {"starts", "stops"} <= read_run(compared.results).time_spent.keys()
-    assert {"start", "prepare data", "form", "close", "page"} <= names
-
-
-def test_extra_rounds_show_what_differs_on_the_servers(compared):
-    """With ``--why``: after the answer about the throughput, from servers with performance_schema."""
-    claims = [claim for claim in schema.read_claims(compared.results) if claim.metric == "goodput"]
-    servers = [claim.servers for claim in claims]
-
-    assert [one.reason for one in servers] == [""] * len(claims)
-    assert all(one.statements[0].statement.startswith("select c from sbtest") for one in servers)
-    assert all(f"{claim.load}: {claim.servers.lines[0]}" in compared.done.stdout for claim in claims if claim.asserted)
-    assert servers[:1] * len(servers) == servers
-
-
 def results_in(directory, before=None):
     """The results of a comparison of two workloads."""
     asked = Asked("dbcluster compare", "quick", "dbcluster compare --cnf a b")
@@ -382,13 +312,14 @@ def test_what_is_given_twice_is_a_mistake(called, tmp_path, given):
 def test_equal_files_are_measured_where_it_is_asked_for(tmp_path):
     """``--equal`` shows what equal servers look like on this machine: they are not worse."""
     files = two_files(tmp_path, "innodb_flush_log_at_trx_commit = 2", "innodb_flush_log_at_trx_commit = 2")
+    shop = directory(tmp_path / "shop", {"browse.sql": "\\sleep 2 ms\nSELECT name FROM items WHERE id = 1;\n"})
 
-    words = ["--equal", "--workload=mysqlslap:key", "--seconds=10"]
-    done = dbcluster("compare", *files, *words, seconds=180, program=alone(tmp_path / "bin", conftests.SHORT_ROUNDS))
+    words = ["--equal", f"--workload={shop}/", "--threads=4", "--seconds=10"]
+    done = dbcluster("compare", *files, *words, seconds=180, program=alone(tmp_path / "bin", SHORT_COMPARISON))
 
     assert done.returncode in (0, 4), done.stderr
     assert "differs in effect: no server variable" in done.stdout
-    assert any(line.startswith("mysqlslap key c50 ") for line in done.stdout.splitlines())
+    assert any(line.startswith("sql shop t4 ") for line in done.stdout.splitlines())
 
 
 @pytest.mark.parametrize(
@@ -470,18 +401,3 @@ def test_a_wrong_file_is_answered_while_others_have_the_machine(tmp_path, monkey
     assert status == 2
     assert "candidate.cnf" in capsys.readouterr().err
     assert not own.had_turn
-
-
-def test_a_comparison_goes_on_where_it_was(compared):
-    """Claims of throughput and p95 are of one test that ended; ``--resume`` takes over answers of the same load."""
-    answers, run = schema.read_claims(compared.results), read_run(compared.results)
-    second = dbcluster(*compared.words, "--seconds=12", "--resume", seconds=300, program=compared.program)
-
-    assert second.returncode in (0, 3, 4), second.stderr
-    assert {claim.test for claim in answers} <= {test.test for test in run.tests}
-    assert [test.outcome for test in run.tests if test.outcome == "cut short"] == []
-    assert len(answers) >= 2 or compared.done.returncode == 4  # without a round there is no record
-    assert second.stderr.count("taken over: ") == len(answers)
-    assert [claim.claim_id for claim in schema.read_claims(compared.results)][: len(answers)] == [
-        claim.claim_id for claim in answers
-    ]
