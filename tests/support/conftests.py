@@ -36,6 +36,12 @@ from pytest_dbcluster.rounds import round_length
 
 round_length.STEPS = 20
 """
+# A claim about counters looks at no times, so a round of mysqlslap has its statements once.
+COUNTED_ROUNDS = """
+from pytest_dbcluster.rounds import round_length
+
+round_length.STEPS = 1
+"""
 # Rounds of SQL files and of scripts, whose length a claim chooses, are as short as they may be.
 SHORT_TIMES = """
 from pytest_dbcluster.rounds import round_length

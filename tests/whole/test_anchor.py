@@ -46,7 +46,7 @@ anchor.measure = lambda provisioner, images, progress: 1000.0 * any(most) + serv
 def test_the_anchor_is_measured_when_the_servers_of_the_run_have_stopped(tmp_path):
     """A server that takes CPU time while it waits would slow the anchor too, and so hide itself."""
     (tmp_path / "conftest.py").write_text(
-        conftests.OWN_MACHINE + conftests.NO_CHARTS + conftests.SHORT_ROUNDS + COUNTED
+        conftests.OWN_MACHINE + conftests.NO_CHARTS + conftests.COUNTED_ROUNDS + COUNTED
     )
     (tmp_path / "test_suite.py").write_text(SUITE)
     command = [sys.executable, "-m", "pytest", "test_suite.py", "-p", "no:cacheprovider", "-p", "no:hypothesispytest"]

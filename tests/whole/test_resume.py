@@ -59,7 +59,7 @@ def test_a_killed_run_on_a_real_server_is_continued(tmp_path):
     (tmp_path / "fixtures" / "mycnf").mkdir(parents=True)
     cnf = tmp_path / "fixtures" / "mycnf" / "flush_2.cnf"
     cnf.write_text("[mysqld]\ninnodb_flush_log_at_trx_commit = 2\n")
-    (tmp_path / "conftest.py").write_text(conftests.OWN_MACHINE + conftests.NO_CHARTS + conftests.SHORT_ROUNDS)
+    (tmp_path / "conftest.py").write_text(conftests.OWN_MACHINE + conftests.NO_CHARTS + conftests.COUNTED_ROUNDS)
     (tmp_path / "test_suite.py").write_text(SUITE)
     latest = tmp_path / "reports" / "latest"
 
