@@ -16,7 +16,7 @@ from pytest_dbcluster.claims.cluster_difference import upper
 from pytest_dbcluster.cli import calibrate
 from pytest_dbcluster.cli.calibrate import CalibrationPlan
 from pytest_dbcluster.errors import ProvisionError, SeriesVoid
-from pytest_dbcluster.rounds import counters
+from pytest_dbcluster.rounds import counters, round_length
 from pytest_dbcluster.spec import ClusterSpec
 from pytest_dbcluster.testbed import calibrations
 from pytest_dbcluster.testbed.calibrations import Calibration, CalibrationKey
@@ -212,8 +212,9 @@ def test_the_help_says_what_it_is_for(called):
     assert "eight minutes with --seconds 8m" in text
 
 
-def test_real_clusters_are_started_afresh_for_each_pair(pool):
+def test_real_clusters_are_started_afresh_for_each_pair(pool, monkeypatch):
     """Two servers under a real load, twice; no server of the first pair is in the second, and none is left."""
+    monkeypatch.setattr(round_length, "STEPS", 20)
     workload = MySQLSlap("write", concurrency=4, queries=40, rows=50, int_columns=1, char_columns=1)
     variant = pool.resolution.resolve(ClusterSpec("standalone", release="mariadb:10.11"), switched=False)
     fresh, servers = calibrate.FreshPairs(variant, workload, pool), []
