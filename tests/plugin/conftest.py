@@ -9,6 +9,13 @@ from tests.support import conftests
 from tests.support.fakes import FakeSource, noisy
 
 
+@pytest.fixture(autouse=True)
+def only_ours(monkeypatch):
+    """Runs load our plugin and pytest-xdist alone; a module whose runs need another one names it."""
+    for name, value in conftests.ONLY_OURS.items():
+        monkeypatch.setenv(name, value)
+
+
 @pytest.fixture
 def run(pytester, monkeypatch):
     """Run a suite on made-up rounds: ``measure(load, on=[seconds, ...])``. No chart or page is made."""

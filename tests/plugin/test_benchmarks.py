@@ -15,7 +15,7 @@ from tests.support import conftests
 pytest.importorskip("pytest_benchmark")
 
 FAKE = Path(__file__).parents[1] / "support" / "fake_session.py"
-WORDS = ["-p", "no:cacheprovider", "-p", "no:hypothesispytest", "--db-seed=5"]
+WORDS = ["-p", "no:cacheprovider", "-p", "benchmark", "--db-seed=5"]
 SUITE = """
     from pytest_dbcluster.spec import ClusterSpec
 
@@ -74,7 +74,9 @@ def test_a_saved_run_is_compared_with_the_next_one(suite):
     result.stdout.fnmatch_lines(["test_faster mysqlslap write other (NOW)*"])
 
 
-@pytest.mark.parametrize("workers", [[], ["-n1"]], ids=["one process", "a worker"])
+@pytest.mark.parametrize(
+    "workers", [[], pytest.param(["-n1"], marks=pytest.mark.thorough)], ids=["one process", "a worker"]
+)
 def test_a_histogram_shows_both_variants(suite, workers):
     """A file for each test and workload. A run with --benchmark-save has .benchmarks."""
     # Not imported here: importlib_metadata, which comes with it, takes the finder of later in-process runs away.

@@ -49,7 +49,9 @@ def test_python_without_asserts_is_refused(pytester):
 @pytest.mark.parametrize(
     ("how", "words"),
     [
-        (["-n1", "--db-profile=fast"], "unknown profile 'fast'; known: quick, paper"),
+        pytest.param(
+            ["-n1", "--db-profile=fast"], "unknown profile 'fast'; known: quick, paper", marks=pytest.mark.thorough
+        ),
         (["-n2", "--db-release=mysql:5.7"], "mysql 5.7 is too old to be measured: *"),
     ],
 )

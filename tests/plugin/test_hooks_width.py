@@ -80,16 +80,27 @@ def test_the_text_of_junit_is_not_wrapped(suite):
     assert f"{SENTENCE}\n  its log: {SENTENCE}" in (suite.path / "junit.xml").read_text()
 
 
-@pytest.mark.parametrize("workers", [[], ["-n1"]], ids=["one process", "a worker"])
+REFUSED = {
+    "release": ("--db-release=oracle:23", SUITE, "oracle"),
+    "spec": ("--db-seed=5", SUITE.replace("nodes=3", "nodes=0"), "nodes"),
+    "rerun": (
+        "--db-seed=5",
+        SUITE.replace("def test_dies", "@pytest.mark.flaky\n    def test_dies"),
+        "must not run again",
+    ),
+    "results": ("--db-results=file/below", SUITE, "choose another one with --db-results DIR"),
+}
+
+
 @pytest.mark.parametrize(
-    ("option", "source", "said"),
+    ("workers", "option", "source", "said"),
     [
-        ("--db-release=oracle:23", SUITE, "oracle"),
-        ("--db-seed=5", SUITE.replace("nodes=3", "nodes=0"), "nodes"),
-        ("--db-seed=5", SUITE.replace("def test_dies", "@pytest.mark.flaky\n    def test_dies"), "must not run again"),
-        ("--db-results=file/below", SUITE, "choose another one with --db-results DIR"),
+        *(pytest.param([], *given, id=f"{name}-one process") for name, given in REFUSED.items()),
+        *(
+            pytest.param(["-n1"], *given, id=f"{name}-a worker", marks=() if name == "spec" else pytest.mark.thorough)
+            for name, given in REFUSED.items()
+        ),
     ],
-    ids=["release", "spec", "rerun", "results"],
 )
 def test_every_refusal_fits(suite, workers, option, source, said):
     """What ends a run before its first test."""

@@ -27,7 +27,7 @@ PASSING = "\n\n    def test_after():\n        pass\n"
 @pytest.fixture
 def run(pytester, monkeypatch):
     """Run a made-up suite; its arguments are those of pytest. Charts and page are made where a test asks for them."""
-    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    monkeypatch.delenv("PYTEST_PLUGINS")
     monkeypatch.setenv("COLUMNS", "400")  # no line of ours is wrapped
 
     def run(*arguments, faster=1.5, sd=0.02, load="mysqlslap write", source=TEST, more="", charts=False):

@@ -15,7 +15,7 @@ from tests.support.facts import missing
 from tests.support.suites import refusal
 
 FAKE = Path(__file__).parents[1] / "support" / "fake_session.py"
-WORDS = ["-p", "no:cacheprovider", "-p", "no:hypothesispytest", "-p", "no:benchmark", "--db-seed=5"]
+WORDS = ["-p", "no:cacheprovider", "--db-seed=5"]
 SUITE = """
     from pytest_dbcluster.spec import ClusterSpec
 
@@ -131,7 +131,7 @@ def test_a_second_run_takes_another_directory(suite, workers):
     first = results_lock.take(latest)
     (latest / "claims.jsonl").write_text("of the first run\n")
     try:
-        result = suite.runpytest_inprocess(*WORDS, *workers)
+        result = suite.runpytest_inprocess(*WORDS, "-p", "allure_pytest", *workers)
     finally:
         first.release()
 

@@ -234,7 +234,9 @@ def test_a_budget_is_spent_on_what_is_cheap_and_undecided(suite):
     assert [name for name in dict.fromkeys(ran(open_first)) if name != "test_skipped"] == ["test_slow", "test_cheap"]
 
 
-@pytest.mark.parametrize("workers", [[], ["-n1"]], ids=["one process", "a worker"])
+@pytest.mark.parametrize(
+    "workers", [[], pytest.param(["-n1"], marks=pytest.mark.thorough)], ids=["one process", "a worker"]
+)
 def test_what_the_budget_left_out_is_listed(suite, workers):
     """By name, at the end."""
     suite.makepyfile(test_suite=SEVERAL)

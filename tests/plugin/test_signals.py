@@ -41,10 +41,8 @@ SUITE = """
         finally:
             Path("interrupted").touch()
 """
-COMMAND = [
-    *(sys.executable, "-m", "pytest", "--db-seed=5"),
-    *("-p", "no:cacheprovider", "-p", "no:hypothesispytest", "-p", "no:benchmark"),
-]
+COMMAND = [sys.executable, "-m", "pytest", "--db-seed=5", "-p", "no:cacheprovider"]
+ALLURE = ["-p", "allure_pytest"]
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 
 
@@ -98,10 +96,14 @@ def kept(place):
     return [json.loads(line)["text"] for line in lines], (latest / "summary.md").exists(), len(results), named
 
 
-@pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)
+@pytest.mark.parametrize(
+    "number",
+    [signal.SIGINT, signal.SIGTERM, pytest.param(signal.SIGHUP, marks=pytest.mark.thorough)],
+    ids=lambda number: number.name,
+)
 def test_a_signal_ends_a_run_as_ctrl_c_does(suite, number):
     """Exit status, summary and results are the same; the signal is named."""
-    with running(suite) as process:
+    with running(suite, *ALLURE) as process:
         process.send_signal(number)
         assert process.wait(180) == pytest.ExitCode.INTERRUPTED
 
@@ -128,7 +130,7 @@ def test_a_signal_ends_the_workers_too(suite, number, to, workers):
 
     Of two workers one has no test.
     """
-    with running(suite, f"-n{workers}", "-p", "xdist") as process:
+    with running(suite, f"-n{workers}") as process:
         os.kill(process.pid, number) if to == "the controller" else os.killpg(process.pid, number)
         assert process.wait(180) == pytest.ExitCode.INTERRUPTED
         assert (suite / "interrupted").exists()
@@ -201,7 +203,7 @@ def {hook}():
     os.kill(os.getpid(), {int(signal.SIGINT)})
     time.sleep(0.01)
 """)
-    words = (f"-n{workers}", "-p", "xdist") if workers else ()
+    words = (f"-n{workers}",) if workers else ()
     with running(suite, *words) as process:
         os.killpg(process.pid, signal.SIGINT)
         status = process.wait(180)
@@ -266,7 +268,7 @@ def test_a_terminal_that_is_gone_loses_no_result(suite):
         for number in SIGNALS:
             signal.signal(number, signal.SIG_DFL)
         os.chdir(suite)
-        os.execv(COMMAND[0], COMMAND)
+        os.execv(COMMAND[0], [*COMMAND, *ALLURE])
     try:
         os.set_blocking(terminal, False)
 

@@ -65,7 +65,12 @@ def test_the_spans_of_all_workers_are_in_one_file(suite):
 
 @pytest.mark.parametrize(
     ("how", "then"),
-    [("inprocess", "raise KeyboardInterrupt"), ("subprocess", "os.kill(os.getpid(), signal.SIGTERM); time.sleep(60)")],
+    [
+        ("inprocess", "raise KeyboardInterrupt"),
+        pytest.param(
+            "subprocess", "os.kill(os.getpid(), signal.SIGTERM); time.sleep(60)", marks=pytest.mark.thorough
+        ),
+    ],
     ids=["Ctrl-C", "SIGTERM"],
 )
 def test_an_interrupted_run_has_a_whole_file(suite, how, then):

@@ -172,12 +172,16 @@ def test_the_clusters_of_a_group_end_with_it(made_up):
 
 
 def test_workers_share_the_seed_of_the_run(made_up, monkeypatch):
-    """Without --db-seed there is one for all, which their messages leave out; the last lines are said once."""
+    """Without --db-seed there is one for all, which their messages leave out; the last lines are said once.
+
+    Who says how to distribute gets that: claims are as good, and clusters may be built twice.
+    """
     (made_up.path / "test_c.py").unlink()
     monkeypatch.setenv("OVERRIDDEN", "innodb_x_is_overridden")
-    result = run(made_up, "-k", "first", workers=2)
+    result = run(made_up, "--dist=loadfile", "-v", "-k", "first", workers=2)
 
     result.assert_outcomes(passed=2)
+    result.stdout.fnmatch_lines(["*scheduling tests via LoadFileScheduling*"])
     assert result.outlines.count("innodb_x_is_overridden") == 1
     claims = (made_up.path / "reports" / "latest" / "claims.jsonl").read_text().splitlines()
     assert len({json.loads(line)["seed"] for line in claims}) == 1
@@ -207,7 +211,7 @@ DIES = """
 def test_a_crashed_worker_loses_its_own_test_alone(made_up):
     """The others of its group go to another worker, what it had told stays told, and ``run.json`` has the crash."""
     made_up.makepyfile(test_a=DIES)
-    result = run(made_up, "--junit-xml=junit.xml", workers=2)
+    result = run(made_up, "--junit-xml=junit.xml")  # another worker takes its place
 
     result.assert_outcomes(passed=5, failed=1)
     result.stdout.fnmatch_lines(
@@ -250,7 +254,9 @@ def test_tests_outside_of_the_rootdir_all_run(made_up, outside):
     result.assert_outcomes(passed=6)
 
 
-@pytest.mark.parametrize("workers", [["-n1"], []], ids=["a worker", "one process"])
+@pytest.mark.parametrize(
+    "workers", [pytest.param(["-n1"], marks=pytest.mark.thorough), []], ids=["a worker", "one process"]
+)
 def test_claims_with_equal_node_ids_are_refused(made_up, outside, workers):
     """Claims are followed by node id, so the error names both files and the rootdir that tells them apart."""
     body = MODULE.format(topology="galera", nodes=3)
@@ -299,15 +305,6 @@ def test_tests_that_share_a_cluster_run_together_without_workers_too(made_up):
     assert ids == [f"test_{module}.py::test_{which}" for module in "acb" for which in ("first", "second")]
 
 
-def test_who_says_how_to_distribute_gets_that(made_up):
-    """Claims are as good, and clusters may be built twice."""
-    (made_up.path / "test_c.py").unlink()
-    result = run(made_up, "--dist=loadfile", "-v", "-k", "first")
-
-    result.assert_outcomes(passed=2)
-    result.stdout.fnmatch_lines(["*scheduling tests via LoadFileScheduling*"])
-
-
 REAL = """
     import os, signal
     import pytest
@@ -344,7 +341,7 @@ def test_no_two_rounds_of_any_run_overlap(pytester, monkeypatch, data):
     both = ["--db-release=mariadb:10.11", "--db-release=mariadb:11.8"]
     with (
         subprocess.Popen(
-            [*words, "-n2", *both, "--db-results=two"], env={**os.environ, "DIES_ON": "mariadb:11.8"}
+            [*words, "-n2", "--max-worker-restart=0", *both, "--db-results=two"], env={**os.environ, "DIES_ON": "mariadb:11.8"}
         ) as two,
         subprocess.Popen([*words, "--db-results=alone"]) as alone,
     ):

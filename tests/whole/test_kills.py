@@ -54,7 +54,7 @@ def check(place, phase, kind, words=(), locks=(), *, limit=BUSY, seed=None):
     [
         ("collection", "TERM"),
         ("lock wait", "INT"),
-        ("warm-up", "TERM"),
+        pytest.param("warm-up", "TERM", marks=pytest.mark.thorough),
         ("data load", "supervisor"),
         ("warm-up", "stop"),
     ],
@@ -70,9 +70,10 @@ def test_a_killed_run_ends_and_leaves_nothing(tmp_path, phase, kind):
         assert "the supervisor of the local servers" in said, said
 
 
-def test_two_ctrl_c_end_a_run_with_workers(tmp_path):
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.thorough)])
+def test_two_ctrl_c_end_a_run_with_workers(tmp_path, workers):
     """At a terminal all of its processes get both; no traceback, and nothing stays."""
-    with kills.killed(tmp_path / "run", "warm-up", ["-n2"]) as run:
+    with kills.killed(tmp_path / "run", "warm-up", [f"-n{workers}"]) as run:
         for _ in range(2):
             began = run.kill("INT", random.Random(), group=True)
         run.ended(began, BUSY)

@@ -55,6 +55,7 @@ class Run:
         (place / "test_claim.py").write_text(suite.format(queries=queries, rows=5000 if queries == ENDLESS else 100))
         with (place / "conftest.py").open("a") as conftest:
             conftest.write(conftests.OWN_MACHINE + conftests.NO_CHARTS)
+            conftest.write(conftests.SHORT_ROUNDS if queries == SHORT else "")
         self.place = place
         self.data = place / "runs"
         self.ids: set[str] = set()
@@ -137,7 +138,10 @@ def at_teardown(place, begin):
     return run
 
 
-@pytest.fixture(params=[at_template, at_bring_up, at_round, at_teardown], ids=lambda stage: stage.__name__)
+STAGES = [at_template, at_bring_up, at_round, at_teardown]
+
+
+@pytest.fixture
 def run(request, tmp_path):
     """A run at each of its stages."""
 
@@ -149,6 +153,7 @@ def run(request, tmp_path):
     return request.param(tmp_path, begin)
 
 
+@pytest.mark.parametrize("run", STAGES, ids=lambda stage: stage.__name__, indirect=True)
 def test_ctrl_c_ends_every_server_at_once(run):
     """When the prompt is back nothing of the run is there: no process, no directory."""
     run.process.send_signal(signal.SIGINT)
@@ -162,9 +167,9 @@ def test_ctrl_c_ends_every_server_at_once(run):
 @pytest.mark.parametrize(
     ("stage", "number", "more"),
     [
-        (at_template, signal.SIGTERM, []),
+        pytest.param(at_template, signal.SIGTERM, [], marks=pytest.mark.thorough),
         (at_round, signal.SIGHUP, []),
-        (at_teardown, signal.SIGTERM, []),
+        pytest.param(at_teardown, signal.SIGTERM, [], marks=pytest.mark.thorough),
         (at_round, signal.SIGTERM, ["-n1"]),
     ],
     ids=["SIGTERM at_template", "SIGHUP at_round", "SIGTERM at_teardown", "SIGTERM at_round with a worker"],
@@ -186,6 +191,12 @@ def test_a_signal_to_end_leaves_nothing(tmp_path, request, stage, number, more):
     assert f"the run was ended by {number.name}" in (run.place / "out").read_text()
 
 
+@pytest.mark.parametrize(
+    "run",
+    [*STAGES[:3], pytest.param(at_teardown, marks=pytest.mark.thorough)],
+    ids=lambda stage: stage.__name__,
+    indirect=True,
+)
 def test_sigkill_ends_every_server_within_seconds(run):
     """Nobody is asked to clean up, and still nothing of the run stays."""
     run.process.kill()

@@ -30,7 +30,8 @@ TEST = """
 def run(pytester, monkeypatch):
     """Run a made-up suite of noisy rounds; its arguments are those of pytest."""
     pytester.makeconftest(FAKE.read_text() + conftests.NO_CHARTS)
-    for name, value in {"COLUMNS": "400", "FASTER": "1.15", "SD": "0.2", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}.items():
+    monkeypatch.delenv("PYTEST_PLUGINS")
+    for name, value in {"COLUMNS": "400", "FASTER": "1.15", "SD": "0.2"}.items():
         monkeypatch.setenv(name, value)
 
     def run(*arguments, source=TEST):

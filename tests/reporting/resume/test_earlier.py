@@ -114,7 +114,10 @@ def allure(latest):
     return found
 
 
-@pytest.mark.parametrize("workers", [[], ["-n1"]], ids=["one process", "a worker"])
+WORKERS = [[], pytest.param(["-n1"], marks=pytest.mark.thorough)]
+
+
+@pytest.mark.parametrize("workers", WORKERS, ids=["one process", "a worker"])
 def test_allure_has_the_tests_of_all_runs(killed, latest, workers):
     """The result of a test that runs again replaces the one it had, with its attachments; the others stay."""
     before, folder = allure(latest), latest / "allure-results"
@@ -240,7 +243,7 @@ FakeSource.exclusive = exclusive
 """
 
 
-@pytest.mark.parametrize("workers", [[], ["-n1"]], ids=["one process", "a worker"])
+@pytest.mark.parametrize("workers", WORKERS, ids=["one process", "a worker"])
 def test_a_lock_waited_for_in_vain_costs_no_round(suite, latest, monkeypatch, workers):
     """The claim in progress is inconclusive with its rounds, and exit code 2; a later run measures it anew."""
     suite.makeconftest((suite.path / "conftest.py").read_text() + HELD)

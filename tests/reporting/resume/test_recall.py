@@ -210,7 +210,7 @@ def test_workers_save_a_curve_when_its_test_ends(suite, latest, points):
     """What a killed worker had drawn is lost; one that is interrupted ends its test, so its points are there."""
     points(2, "Ctrl-C", "-n1")
     assert [curve.values for curve in schema.read_curves(latest)] in ([], [[1, 4]])
-    suite.runpytest_inprocess(*RESUME, "-n1")
+    suite.runpytest_inprocess(*RESUME)
 
     (whole,) = schema.read_curves(latest)
     assert whole.values == [1, 4, 16, 64]
