@@ -155,7 +155,7 @@ def work(handlers, done, number):
         done.append("whole")
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [pytest.param(signal.SIGINT, marks=pytest.mark.thorough), signal.SIGTERM])
 def test_a_signal_at_the_end_of_another_plugins_hook_ends_the_run(suite, number):
     """Of a wrapper of the old style, of which pluggy warns there: with warnings as errors the run would break."""
     with (suite / "conftest.py").open("a") as conftest:
@@ -187,7 +187,7 @@ def pytest_runtest_makereport(item, call):
         pytest.param("pytest_keyboard_interrupt", 1, marks=pytest.mark.thorough),
         ("pytest_sessionfinish", 0),
         pytest.param("pytest_sessionfinish", 1, marks=pytest.mark.thorough),
-        ("pytest_unconfigure", 0),
+        pytest.param("pytest_unconfigure", 0, marks=pytest.mark.thorough),
         ("pytest_unconfigure", 1),
     ],
 )

@@ -8,8 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.support import conftests
+
 FAKE = Path(__file__).with_name("fake_session.py").read_text()
-WORDS = ["-p", "no:cacheprovider", "-p", "no:hypothesispytest", "-p", "no:benchmark"]
+WORDS = ["-p", "no:cacheprovider"]
 RESUME = [*WORDS, "--db-resume"]
 # Each load whose rounds are drawn is a line of the file "drawn".
 COUNTED = """
@@ -36,7 +38,7 @@ class Killed:
         subprocess.run(
             [sys.executable, "-m", "pytest", *words],
             cwd=place,
-            env={**os.environ, "HOME": str(place), "COLUMNS": "400", **environment},
+            env={**os.environ, **conftests.ONLY_OURS, "HOME": str(place), "COLUMNS": "400", **environment},
             stdout=subprocess.DEVNULL,
             timeout=300,
             check=False,

@@ -52,6 +52,7 @@ SUITE = """
         third, fourth = measure(os.environ.get("SECOND", "mysqlslap update"), on=[ONE, ONE.with_options(port=1)])
         assert fourth.beats(third)
 """
+ALLURE = ["-p", "allure_pytest"]
 OUTCOMES = {"test_faster": "holds", "test_slower": "refuted", "test_open": "inconclusive", "test_two": "holds"}
 
 
@@ -86,7 +87,8 @@ def latest(suite):
 def ended(tmp_path_factory):
     """A run that SIGKILL ended in its last test."""
     suite, conftest = textwrap.dedent(SUITE), FAKE + conftests.NO_CHARTS + COUNTED + ANCHOR
-    return Killed(tmp_path_factory.mktemp("ended"), suite, conftest, [*WORDS, "--db-max-pairs=12"], KILL="1")
+    words = [*WORDS, *ALLURE, "--db-max-pairs=12"]
+    return Killed(tmp_path_factory.mktemp("ended"), suite, conftest, words, KILL="1")
 
 
 @pytest.fixture
@@ -124,7 +126,7 @@ def test_allure_has_the_tests_of_all_runs(killed, latest, workers):
     attached = {path.name for path in folder.glob("*-attachment*")}
     (folder / "torn-result.json").write_text('{"uuid": ')
 
-    killed.runpytest_inprocess(*RESUME, "--db-max-pairs=12", "-k", "slower or two", *workers)
+    killed.runpytest_inprocess(*RESUME, "--db-max-pairs=12", "-k", "slower or two", *ALLURE, *workers)
     after = allure(latest)
     texts = "".join(path.read_text() for path in folder.glob("*.json"))
     left = {path.name for path in folder.glob("*-attachment*")}
