@@ -67,9 +67,7 @@ def test_the_spans_of_all_workers_are_in_one_file(suite):
     ("how", "then"),
     [
         ("inprocess", "raise KeyboardInterrupt"),
-        pytest.param(
-            "subprocess", "os.kill(os.getpid(), signal.SIGTERM); time.sleep(60)", marks=pytest.mark.thorough
-        ),
+        pytest.param("subprocess", "os.kill(os.getpid(), signal.SIGTERM); time.sleep(60)", marks=pytest.mark.thorough),
     ],
     ids=["Ctrl-C", "SIGTERM"],
 )

@@ -8,6 +8,7 @@ from pytest_dbcluster.hosts import supervisor
 from tests.whole.test_leaks import ENDLESS, Run
 
 SUITE = """\
+from pytest_dbcluster.rounds import round_length
 from pytest_dbcluster.spec import ClusterSpec
 from pytest_dbcluster.workloads.mysqlslap import MySQLSlap
 
@@ -21,6 +22,7 @@ def test_first(measure):
 
 
 def test_next(measure):
+    round_length.STEPS = 20  # shorter rounds than usual
     load = MySQLSlap("read", concurrency=2, queries=4, quick_queries=4, rows=100)
     default, other = measure(load, on=[ONE, ONE.with_options(lock_wait_timeout=40)])
     default.against(other)

@@ -75,7 +75,7 @@ def test_values_that_are_not_finite_do_not_count():
     assert drift(points([0.6] * 9), DriftPoint(math.inf, 0.01)).has_enough_runs is False
 
 
-@pytest.mark.parametrize("runs", [5, 10])
+@pytest.mark.parametrize("runs", [5, pytest.param(10, marks=pytest.mark.thorough)])
 def test_healthy_histories_warn_as_rarely_as_promised(runs):
     """20 000 simulated histories of runs that differ by 5 % (sd): .001 of them, and no more."""
     drawn = random.Random(runs)
