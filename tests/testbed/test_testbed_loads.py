@@ -21,7 +21,7 @@ from tests.support.facts import missing
 from tests.support.fakes import Idle
 from tests.support.testbeds import ONE, OTHER, TWO, WRITE, differing, source
 
-POINTS = SysBench("oltp_point_select", size=1000, threads=2, seconds=0.1, rate="25 %")
+POINTS = SysBench("oltp_point_select", size=1000, threads=1, seconds=0.1, rate="25 %")
 CLOSED = ["run steps at None"] * 8  # of two variants: two blocks that warm up, and two that count
 
 
@@ -104,14 +104,14 @@ def test_the_length_of_rounds_is_that_of_all_variants(shared):
     said, load = [], dataclasses.replace(POINTS, rate=None, seconds=None)
     made = source(shared, load, ONE, OTHER, progress=said.append)
     assert (made.round_seconds, made.free_length) == (None, True)
-    made.set_length(RoundLength(0.3))
+    made.set_length(RoundLength(0.2))
     rounds = [made.round(number, block=0, position=number) for number in (0, 1)]
 
-    assert [round(done.seconds, 1) for done in rounds] == [0.3, 0.3]
-    expected = "expected time of a claim: about 18 s (30 pairs)"
-    assert f"{load}: rounds of 0.3 s, chosen from the warm-up; {expected}" in said
+    assert [round(done.seconds, 1) for done in rounds] == [0.2, 0.2]
+    expected = "expected time of a claim: about 12 s (30 pairs)"
+    assert f"{load}: rounds of 0.2 s, chosen from the warm-up; {expected}" in said
     assert sum(rounds[0].outcome.by_tenth) == rounds[0].outcome.good
-    assert comparability.tables(load.with_seconds(0.3)) == comparability.tables(load)
+    assert comparability.tables(load.with_seconds(0.2)) == comparability.tables(load)
     both = {"a": load, "b": dataclasses.replace(load, seconds=0.5)}
     assert source(shared, both, ONE, ONE).round_seconds == 0.5
     assert not source(shared, both, ONE, ONE).free_length

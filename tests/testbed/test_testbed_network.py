@@ -20,7 +20,7 @@ from tests.support.testbeds import evidence, source
 NEAR = ClusterSpec("galera", nodes=2, release=ReleaseName("mariadb", "10.11"), name="near")
 FAR = NEAR.with_needs(rtt=0.05).named("far")
 AWAY = NEAR.with_needs(links={("client", "node1"): 0.05, ("client", "node2"): 0.05}).named("away")
-LOAD = SysBench("oltp_update_index", size=100, threads=1, seconds=0.5)
+LOAD = SysBench("oltp_update_index", size=100, threads=1, seconds=0.3)
 
 
 @pytest.fixture(autouse=True)

@@ -288,6 +288,7 @@ def test_options_that_are_fixed_at_birth_select_another_template(mariadb, making
     assert first.data.parent.name != module.directory_of(mariadb, {}).name
 
 
+@pytest.mark.thorough
 def test_options_that_are_fixed_at_birth_are_those_of_mysql_too(mysql, host, empty_templates):
     """Its installation program gets them, and the template is the only one of the cache."""
     made = template(mysql, host, {"innodb_page_size": "8K"})

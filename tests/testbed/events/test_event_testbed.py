@@ -16,7 +16,7 @@ from pytest_dbcluster.workloads.mysqlslap import MySQLSlap
 from pytest_dbcluster.workloads.sysbench import SysBench
 from pytest_dbcluster.workloads.tpcc import TPCC
 from tests.support.facts import missing
-from tests.support.testbeds import ONE
+from tests.support.testbeds import ONE, TWO
 
 # Terminals pause between their transactions: the servers have CPU time left, and an event is seen as well.
 WRITE = SysBench("oltp_write_only", size=1000, threads=4, pause=0.1)
@@ -100,7 +100,7 @@ def test_a_killed_node_of_galera_comes_back_and_no_order_is_lost(shared):
 def test_without_fail_back_a_paused_writer_costs_fewer_connections(shared):
     """Clients leave a paused writer. When it goes on, fail-back cuts them a second time."""
     checks = {"check_interval": 0.2, "check_timeout": 1, "fall": 2}
-    usual = dataclasses.replace(GALERA, proxy="haproxy", proxy_options=checks).named("usual")
+    usual = dataclasses.replace(TWO, proxy="haproxy", proxy_options=checks).named("usual")
     specs = usual, usual.with_proxy_options(fail_back=False)
     made = source(shared, ORDERS, Pause("writer", 4), *specs)
     cut, kept = (made.round(number, block=0, position=number) for number in (0, 1))

@@ -271,6 +271,7 @@ def group(provisioner):
     yield from behind(provisioner, "group_replication", 2, "mysql:9.7")
 
 
+@pytest.mark.thorough
 def test_the_writer_follows_the_primary_of_a_group(group):
     """An election moves the writer, and the reader to the other one, by the checks alone."""
     names = {node.port: node.name for node in group.nodes}
