@@ -14,7 +14,6 @@ from pytest_dbcluster.rounds.round import RunResult
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
 from pytest_dbcluster.workloads.sysbench import SysBench
 from tests.support import paths
-from tests.support.fakes import Idle
 from tests.support.testbeds import evidence, source
 
 NEAR = ClusterSpec("galera", nodes=2, release=ReleaseName("mariadb", "10.11"), name="near")
@@ -55,8 +54,8 @@ def test_round_trips_change_between_rounds_on_one_cluster(shared):
     assert "; client-node2 50.0 ms required, " in away
 
 
-class Ending(Idle):
-    """A load that ends the router of its cluster."""
+class Ending(SysBench):
+    """A load that ends the router of its cluster. Its tables are those of the other load, so it uses its cluster."""
 
     def run(self, setting):
         """End it, and wait until it is missed."""
@@ -70,7 +69,7 @@ def test_a_round_whose_router_ends_is_void(shared):
     """It says so, and no later round uses the cluster."""
     if local_paths.kernel_delays():
         pytest.skip("the router is the kernel of this machine, which does not end")
-    void = source(shared, Ending(), NEAR, FAR, AWAY).round(0, block=0, position=0)
+    void = source(shared, Ending(LOAD.script, size=LOAD.size), NEAR, FAR, AWAY).round(0, block=0, position=0)
     cluster = shared.clusters[-1]
 
     assert void.void.startswith("the router between the nodes is gone (a guest; ")

@@ -46,7 +46,7 @@ def populated(said):
     [
         ONE,
         ClusterSpec("galera", nodes=2, release=MARIADB),
-        ClusterSpec("async_replication", nodes=2, release=MARIADB),
+        pytest.param(ClusterSpec("async_replication", nodes=2, release=MARIADB), marks=pytest.mark.thorough),
         pytest.param(ClusterSpec("group_replication", nodes=2, release=MYSQL), marks=pytest.mark.thorough),
     ],
     ids=str,
