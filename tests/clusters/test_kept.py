@@ -152,7 +152,9 @@ def test_a_cluster_over_distance_stays_with_its_distance(called, data):
     assert not (data / run_id).exists()
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.thorough), signal.SIGKILL]
+)
 def test_an_up_that_is_interrupted_leaves_nothing(data, number):
     """Ctrl-C while the servers start ends them, as does any other end of the command."""
     up = subprocess.Popen(

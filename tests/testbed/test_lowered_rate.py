@@ -15,7 +15,7 @@ from pytest_dbcluster.rounds import open_loop
 from pytest_dbcluster.workloads.sysbench import SysBench
 from tests.support.testbeds import ONE, OTHER, source
 
-POINTS = SysBench("oltp_point_select", size=1000, threads=2, seconds=0.1, rate="70 %")
+POINTS = SysBench("oltp_point_select", size=1000, threads=1, seconds=0.1, rate="70 %")
 PART = 0.01  # seconds: so long the process runs, then it is stopped for three times as long
 
 

@@ -32,7 +32,7 @@ def test_a_server_that_takes_three_times_as_long_has_a_third_of_the_capacity(sha
     """The same rates for both, in random order; a rate that must miss ends early, and the next one finds no queue."""
     monkeypatch.setattr(rates, "RATES", 2)
     said = []
-    load = naps(tmp_path, "@@GLOBAL.lock_wait_timeout", seconds=0.2)
+    load = naps(tmp_path, "@@GLOBAL.lock_wait_timeout", seconds=0.3)
     made = source(shared, load, SLOW, QUICK, progress=said.append)
     slow, quick = series_of(Measurement(made, Rules(1)))
     answer = quick.no_slower_than(slow, by=0.1)

@@ -59,7 +59,8 @@ def test_a_group_elects_a_primary_that_it_is_told_to_and_one_after_a_kill(pool):
     assert killed.returned.how == "incremental"
 
 
-@pytest.mark.parametrize("spec", [ASYNC, pytest.param(SEMISYNC, marks=pytest.mark.thorough)], ids=str)
+@pytest.mark.thorough
+@pytest.mark.parametrize("spec", [ASYNC, SEMISYNC], ids=str)
 def test_a_killed_source_starts_again_under_load(pool, spec):
     """No replica takes over, so the stall is the restart; a crash of the process loses nothing."""
     [found] = repeated(pool, spec, TPCC(threads=4, pause=PAUSE), Kill())

@@ -120,7 +120,7 @@ def test_flow_control_that_holds_a_member_is_seen(group3):
         for member in group3.nodes:
             for name in thresholds:
                 member.query(f"SET GLOBAL {name} = 0")
-        wait.until(held, "flow control that holds the primary", seconds=60, poll=1)
+        wait.until(held, "flow control that holds the primary", seconds=60)
     finally:
         late.query("UNLOCK TABLES")
         for member in group3.nodes:
