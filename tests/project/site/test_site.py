@@ -37,6 +37,9 @@ WORDS = 20  # of a sentence
 INCLUDING = {"changelog.md", "contributing.md", "security.md"}
 # As ``python -m sphinx``, with fewer looks for garbage: nearly all that a build makes stays until its end.
 BUILD = "import gc, sys; gc.set_threshold(50_000, 50); from sphinx.cmd.build import main; sys.exit(main(sys.argv[1:]))"
+# The index of the search and the theme's navigation take half of the time of a build, and no text of a page.
+BARE = "from sphinx.builders.html import StandaloneHTMLBuilder as Pages; Pages.search = False; "
+BARE_THEME = ("-D", "html_theme=basic")
 NO_NETWORK = dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"), "http://127.0.0.1:9")
 
 
@@ -50,13 +53,16 @@ def docs(known, tmp_path_factory):
     root, claim = place / "root", claim_of(known, "flush_2.beats(galera3)")
     copied(root)
     stored(known, place, undecided(claim_id=claim.claim_id), into=root / "docs" / "published" / "results")
-    words = ["-W", "-n", "--keep-going", "-q", "-d", place / "doctrees", root / "docs", root / "html"]
-    environment = {**os.environ, **NO_NETWORK}
-    done = subprocess.run(
-        [sys.executable, "-c", BUILD, *map(str, words)], env=environment, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
+    built(BARE + BUILD, *BARE_THEME, "-d", place / "doctrees", root / "docs", root / "html")
     return root / "docs"
+
+
+def built(program, *words):
+    """Build a site with these options of Sphinx; each warning is an error."""
+    command = [sys.executable, "-c", program, "-W", "-n", "--keep-going", "-q", *map(str, words)]
+    environment = {**os.environ, **NO_NETWORK}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.fixture(scope="module")
@@ -161,6 +167,16 @@ def test_every_reason_has_a_branch():
     named = re.findall(r"^\| \{reason\}`([a-z0-9-]+)`", (DOCS / "how-to" / "inconclusive.md").read_text(), re.MULTILINE)
 
     assert sorted(named) == sorted(reason.name for reason in reasons.REASONS)
+
+
+@pytest.mark.thorough
+def test_the_site_as_it_is_published(tmp_path):
+    """Its theme has a field for words to search, on each page."""
+    copied(tmp_path)
+    built(BUILD, tmp_path / "docs", tmp_path / "html")
+
+    assert 'class="sidebar-search"' in (tmp_path / "html" / "reference" / "cli.html").read_text()
+    assert (tmp_path / "html" / "searchindex.js").exists()
 
 
 def test_a_stored_result_is_on_the_page_of_its_work(site):
