@@ -172,6 +172,7 @@ def _of(pairs: Pairs, look: int) -> int:
     return round(look * pairs_with_counts(pairs) / len(pairs))
 
 
+@functools.lru_cache(maxsize=1024)
 def _chance_for(needed: int, of: int) -> float:
     """The chance of each pair with which ``needed`` of ``of`` pairs are reached with power .8."""
     low, high = 0.0, 1.0

@@ -66,8 +66,8 @@ def rank_interval(pairs: Pairs, value: int, within: float = ROUNDING) -> Interva
 
     The rank sum falls with b, so each end is found by bisection.
     """
-    below = _last(lambda b: rank_sum(remainders(pairs, b)) >= value, pairs, within)
-    above = _last(lambda b: rank_sum([-kept for kept in remainders(pairs, -b)]) >= value, pairs, within, mirrored=True)
+    below = _last(lambda b: sums_above(_rising_remainders(pairs, b), 0.0) >= value, pairs, within)
+    above = _last(lambda b: _sums_below(_rising_remainders(pairs, -b)) >= value, pairs, within, mirrored=True)
     return below, -above
 
 
@@ -95,8 +95,8 @@ def rejects(pairs: Pairs, level: float, bound: float) -> tuple[bool, bool]:
 @functools.lru_cache(maxsize=16)
 def _sums(pairs: Pairs, bound: float) -> tuple[int, int]:
     """The signed-rank sums for (above, below) the bound; several levels compare the same sums."""
-    above = rank_sum(remainders(pairs, bound + ROUNDING))
-    return above, rank_sum([-kept for kept in remainders(pairs, bound - ROUNDING)])
+    above = sums_above(_rising_remainders(pairs, bound + ROUNDING), 0.0)
+    return above, _sums_below(_rising_remainders(pairs, bound - ROUNDING))
 
 
 def remainders(pairs: Pairs, bound: float) -> list[float]:
@@ -109,6 +109,21 @@ def remainders(pairs: Pairs, bound: float) -> list[float]:
     u = [sign * (ratio - bound) for sign, ratio in zip(pairs.signs, pairs.ratios, strict=True)]
     middle = centre(u) if pairs.centred else 0.0
     return [sign * (value - middle) for sign, value in zip(pairs.signs, u, strict=True)]
+
+
+def _rising_remainders(pairs: Pairs, bound: float) -> list[float]:
+    """The values of ``remainders`` in rising order. What a claim does most: each step of a bisection asks for them.
+
+    Those of one sign are in the order of their ratios, whatever the bound is. So two sorted lists are merged.
+    """
+    first, second = ([ratio - bound for ratio in rising] for rising in pairs.rising_ratios)
+    middle = centre([*first, *(-value for value in reversed(second))]) if pairs.centred else 0.0
+    return sorted([*(value - middle for value in first), *(value + middle for value in second)])
+
+
+def _sums_below(rising: Sequence[float]) -> int:
+    """As ``rank_sum`` of the values with the other sign."""
+    return sums_above([-value for value in reversed(rising)], 0.0)
 
 
 def centre(values: Sequence[float]) -> float:

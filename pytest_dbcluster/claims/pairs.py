@@ -97,6 +97,12 @@ class Pairs:
         return tuple(1 if first else -1 for first in self.baseline_first)
 
     @functools.cached_property
+    def rising_ratios(self) -> tuple[Sequence[float], Sequence[float]]:
+        """The log ratios in rising order: of the pairs whose baseline ran first, and of the others."""
+        both = [*zip(self.ratios, self.baseline_first, strict=True)]
+        return sorted(ratio for ratio, first in both if first), sorted(ratio for ratio, first in both if not first)
+
+    @functools.cached_property
     def blur(self) -> float:
         """The possible error of any log ratio by rounding, and so of an estimate and its interval."""
         return max(self.rounding, default=0.0)

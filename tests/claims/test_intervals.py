@@ -104,6 +104,7 @@ def test_the_rank_sum_is_that_of_ranks(seed, count, bound):
     shifted = simulated.np.array([[ratio - bound for ratio in given_.ratios]])
     signs = simulated.np.array([given_.signs])
     assert intervals.rank_sum(kept) == by_ranks == simulated.rank_sums(shifted, signs)[0]
+    assert intervals._rising_remainders(given_, bound) == sorted(kept)
 
 
 @settings(deadline=None, max_examples=40)

@@ -94,6 +94,15 @@ def test_stalls_and_modes_count_for_what_they_cost(kind):
     assert 0.6 < found / runs < 0.97
 
 
+def test_the_shift_of_one_rank_among_many_draws_is_that_of_the_sorted_shifts():
+    """It is found without the search for each draw, also where draws are equal."""
+    source = random.Random(3)
+    drawn = [sorted(round(source.gauss(0, 1), 1) for _ in range(20)) for _ in range(30)] * 2
+    shifts = sorted(power._least_shift(one, 180) for one in drawn)
+
+    assert [power._least_shift_of_many(drawn, 180, rank) for rank in range(60)] == pytest.approx(shifts, abs=1e-3)
+
+
 def test_few_pairs_and_dependent_ones_tell_a_range():
     """Independent pairs tell one figure from 20 on; a wave over the pairs, or fewer of them, a range around it."""
     source = random.Random(1)
