@@ -96,13 +96,14 @@ def test_equal_means_are_no_claim_of_a_counter():
 
 def test_the_table_is_printed(monkeypatch, capsys):
     """Each row has an error with its upper limit for every level, and the rows without a promise follow."""
-    monkeypatch.setattr("sys.argv", ["noise_models", "--draws", "10000"])
-    monkeypatch.setattr(noise_models, "OUTSIDE_DRAWS", 2_000)
-    monkeypatch.setattr(noise_models, "COUNTED", 10_000)
+    monkeypatch.setattr("sys.argv", ["noise_models", "--draws", "2000"])
+    monkeypatch.setattr(noise_models, "RUNS", 100)  # of 20 draws each
+    monkeypatch.setattr(noise_models, "OUTSIDE_DRAWS", 1_000)
+    monkeypatch.setattr(noise_models, "COUNTED", 2_000)
     monkeypatch.setattr(noise_models, "PROMISED", {"CV 3 v 9 %": noise_models.PROMISED["CV 3 v 9 %"]})
     noise_models.main()
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith("10000 draws a model")
+    assert lines[0].startswith("2000 draws a model")
     assert lines[3].startswith("| CV 3 v 9 % | 0.0")
     counters = [*noise_models.ON_THE_BOUND, *noise_models.EQUAL_MEANS]
     named = [line.split(" | ")[0] for line in lines[5:]]
