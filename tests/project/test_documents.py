@@ -17,6 +17,7 @@ from pytest_dbcluster.cli import main
 from pytest_dbcluster.clusters.servers import cnf_file
 from pytest_dbcluster.plugin import command_line
 from pytest_dbcluster.releases import catalogue
+from tests.support.conftests import PLAIN
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
@@ -116,7 +117,7 @@ EXAMPLE = re.search(r"^```python\n(.*?)^```", README, re.MULTILINE | re.DOTALL)[
 def test_readme_shows_a_test_that_works_in_an_empty_directory(tmp_path):
     """Pasted, it is collected by pytest and passes mypy: it imports nothing of this checkout but the package."""
     (tmp_path / "test_pasted.py").write_text(EXAMPLE)
-    pytest_words = ["pytest", "--collect-only", "-q", "-p", "no:cacheprovider"]
+    pytest_words = ["pytest", "--collect-only", "-q", *PLAIN]
     mypy_words = ["mypy", "--strict", "--cache-dir", str(ROOT / ".mypy_cache"), "test_pasted.py"]
     done = [
         subprocess.run([sys.executable, "-m", *words], cwd=tmp_path, capture_output=True, text=True, check=False)
@@ -203,7 +204,7 @@ def test_ci_keys_its_cache_by_files_that_exist():
 
 def test_the_main_job_is_the_flush_claims_alone():
     """`-k flush` selects the claims of one file: names of other tests and clusters do not contain the word."""
-    command = [sys.executable, "-m", "pytest", "suites/galera", "-k", "flush", "--collect-only", "-q", "--no-header"]
+    command = [sys.executable, "-m", "pytest", "suites/galera", "-k", "flush", "--collect-only", "-q", *PLAIN]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     selected = [line for line in done.stdout.splitlines() if "::" in line]
 

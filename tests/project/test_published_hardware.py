@@ -17,6 +17,7 @@ from pytest_dbcluster.hosts.provisioners.ec2.money.spending import root
 from pytest_dbcluster.hosts.provisioners.ec2.plan import USUAL_GIB
 from pytest_dbcluster.hosts.provisioners.ec2.settings import EC2Settings
 from tests.support.command import ROOT
+from tests.support.conftests import PLAIN
 
 PAGE = (ROOT / "docs" / "how-to" / "ec2-with-a-cap.md").read_text()
 SECTION = PAGE.split("## Published instance types\n")[1].split("\n## ")[0]
@@ -86,7 +87,7 @@ def test_a_list_of_the_tests_prints_the_most_that_they_cost(command, tmp_path):
     prices = [word for name in ("ipv4", "t3-credits") for word in ("--db-ec2-price", f"{name}=0.01")]
     environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path), "COLUMNS": "1000", "AWS_DEFAULT_REGION": REGION}
     done = subprocess.run(
-        [sys.executable, "-m", *command, "--collect-only", "-p", "no:cacheprovider", *prices],
+        [sys.executable, "-m", *command, "--collect-only", *PLAIN, *prices],
         cwd=ROOT, env=environment, capture_output=True, text=True, check=False,
     )  # fmt: skip
     kind = type_of(command)

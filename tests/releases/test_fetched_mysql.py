@@ -138,6 +138,7 @@ def test_it_runs_from_a_copy_of_the_cache(answers, copied, tmp_path):
     assert {plugin: states[plugin] for plugin in PLUGINS} == dict.fromkeys(PLUGINS, "ACTIVE")
 
 
+@pytest.mark.thorough
 def test_it_runs_from_a_packed_tarball(answers, tarball, tmp_path):
     """``mysql:9.7=FILE.tar.gz``: the server starts from the unpacked tarball, and not from the original files."""
     file = tmp_path / f"{tarball.name}.tar.gz"

@@ -18,6 +18,7 @@ from pytest_dbcluster.reporting import schema
 from pytest_dbcluster.reporting.documents import json_text
 from pytest_dbcluster.reporting.documents.claim_id import bare
 from pytest_dbcluster.reporting.page import words
+from tests.support import conftests
 from tests.support.command import ROOT
 from tests.support.facts import missing
 from tests.support.published import FLUSH, claim_of, module, stored
@@ -48,7 +49,7 @@ def rows(text):
 
 def test_every_published_test_of_the_suites_has_a_row(known):
     """Each test that pytest selects by the mark has a claim; its row stands on the page of its work."""
-    command = ["pytest", "suites", "-m", "published", "--collect-only", "-q", "-p", "no:cacheprovider"]
+    command = ["pytest", "suites", "-m", "published", "--collect-only", "-q", *conftests.PLAIN]
     done = subprocess.run([sys.executable, "-m", *command], cwd=ROOT, capture_output=True, text=True, check=True)
     selected = {bare(line, "").partition("[")[0] for line in done.stdout.splitlines() if "::" in line}
     pages = {work: rows(page_of(known, ROOT / "nowhere", work)) for work in {claim.work for claim in known}}
@@ -228,8 +229,10 @@ def test_a_damaged_line_is_named(tmp_path):
 def test_claims_of_a_run_are_those_of_the_list(known, tmp_path):
     """A run of a suite writes the same claim ids and texts as the list, so its results find their rows."""
     command = ["pytest", "suites/galera/test_tuned.py", "-k", "beside or tuned_b-write", "-q"]
-    plugins = ["-p", "tests.support.fake_session", "-p", "no:cacheprovider"]
+    (tmp_path / "no_charts.py").write_text(conftests.NO_CHARTS)
+    plugins = ["-p", "tests.support.fake_session", "-p", "no_charts", *conftests.PLAIN]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
+    environment["PYTHONPATH"] = os.pathsep.join([str(tmp_path), os.environ["PYTHONPATH"]])
     done = subprocess.run(
         [sys.executable, "-m", *command, *plugins, "--db-results", str(tmp_path / "run")],
         cwd=ROOT, env={**environment, "XDG_CACHE_HOME": str(tmp_path)}, capture_output=True, text=True, check=False,
