@@ -169,7 +169,7 @@ def test_mariadb_counts_the_groups_of_its_binlog(counted):
     assert counted(log_bin="binlog")()["binlog_groups"] == 20
 
 
-@pytest.mark.parametrize("vendor", ["mariadb", pytest.param("mysql", marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("vendor", ["mariadb", "mysql"])
 def test_semi_sync_counts_what_was_acknowledged(vendor, request, counted):
     """Under the same names on both vendors: each commit waited and was acknowledged."""
     found = counted(request.getfixturevalue(vendor), shape=("semisync", 2))()

@@ -93,7 +93,6 @@ def test_a_lost_host_comes_back_after_the_load(near):
     assert near.problems() == []
 
 
-@pytest.mark.thorough
 def test_a_replica_takes_over_after_its_primary_has_lost_its_host(mariadb, provisioner):
     """Connected and started again, the old primary is the primary again."""
     if reason := paths.missing():
