@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from collections import Counter
@@ -78,9 +79,10 @@ sysbench.cmdline.commands = {draws = {draws}, values = {values}}
 
 @pytest.fixture(scope="module")
 def said(tmp_path_factory, client):
-    """``said("draws")``: what a command of the script printed."""
+    """``said("draws")``: what a command of the script printed; each runs once."""
     tool = find.find("sysbench")
 
+    @functools.cache
     def said(command, *, on_district=False):
         path = tmp_path_factory.mktemp("lua") / "script.lua"
         path.write_text(SCRIPT % {"draws": DRAWS, "on_district": str(on_district).lower()})
