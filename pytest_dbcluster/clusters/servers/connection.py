@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import math
 import select
 import socket
@@ -229,6 +230,19 @@ class AppendingConnection(Connection):
         self._through.close()
 
 
+@functools.cache
+def _unverified() -> Any:
+    """TLS that verifies no certificate, which all connections share.
+
+    The connector reads the certificate authorities of this machine twice for each connection, and uses none of them.
+    """
+    import ssl
+
+    made = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    made.check_hostname, made.verify_mode = False, ssl.CERT_NONE
+    return made
+
+
 def _connector(connects: Connects | None, seconds: float, look: Callable[[], None]) -> Callable[..., Any]:
     """The connector's connection class, with sockets that ``connects`` opens and that call ``look`` while they wait."""
     from mysql.connector import errors
@@ -248,6 +262,9 @@ def _connector(connects: Connects | None, seconds: float, look: Callable[[], Non
             except OSError as error:
                 where = (self.server_host, self.server_port, str(error))
                 raise errors.InterfaceError(errno=2003, values=where) from error
+
+        def build_ssl_context(self, *_: Any, **__: Any) -> Any:
+            return _unverified()
 
         def switch_to_ssl(self, ssl_context: Any, host: str) -> None:
             # The connector refuses TLS over a UNIX socket, but ours may lead to a server on another machine.

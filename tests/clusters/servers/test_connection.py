@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import signal
 import socket
+import ssl
 import threading
 import time
 
@@ -184,6 +185,17 @@ def test_encryption_works_over_a_socket_of_this_machine(encrypting, tmp_path):
 
         assert connection.pairs("SHOW STATUS LIKE 'Ssl_cipher'")["ssl_cipher"] != ""
         connection.close()
+
+
+def test_encryption_reads_no_certificates_of_this_machine(encrypting, monkeypatch):
+    """They take longer to read than a connection takes, and none is verified."""
+    node, read = encrypting.nodes[0], []
+    monkeypatch.setattr(ssl.SSLContext, "load_default_certs", lambda *_: read.append("certificates"))
+    for name in ("one", "another"):
+        with contextlib.closing(Connection(name, node.endpoint)) as connection:
+            assert connection.query("SHOW STATUS LIKE 'Ssl_cipher'")[0][1] != ""
+
+    assert read == []
 
 
 def test_encryption_that_fails_is_a_lost_connection(encrypting, tmp_path):
