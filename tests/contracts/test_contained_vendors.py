@@ -43,10 +43,15 @@ pytestmark = pytest.mark.skipif(bool(engines.missing()), reason=engines.missing(
 
 @pytest.fixture(scope="module", autouse=True)
 def own_templates(tmp_path_factory):
-    """Templates of images that exist only here are not kept in the cache."""
+    """Templates of images that exist only here are not kept in the cache; layouts of the same MySQL share one."""
     own, directory_of = tmp_path_factory.mktemp("templates"), data_template.directory_of
+
+    def shared(release, initial):
+        alike = dataclasses.replace(release, image="", bin=Path()) if release.product == "mysql" else release
+        return own / directory_of(alike, initial).name
+
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(data_template, "directory_of", lambda *given: own / directory_of(*given).name)
+        patch.setattr(data_template, "directory_of", shared)
         yield
 
 

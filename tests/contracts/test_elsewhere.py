@@ -78,7 +78,7 @@ def test_a_lone_server_and_its_loads_run_there(pool):
     assert done.samples[load_generator.CORES] == 99.0
     assert {"cpu_node1", "cpu_all", "iowait", "cpu_client"} <= set(done.samples)
     assert not {"steal", "network_bytes"} & set(done.samples)  # the hosts do not count these
-    other = source(pool, SysBench("oltp_read_write", size=100, threads=2, seconds=1), ONE)
+    other = source(pool, SysBench("oltp_read_write", size=100, threads=2, seconds=0.2), ONE)
     assert other.round(0, block=0, position=0).outcome.commits > 0
 
 

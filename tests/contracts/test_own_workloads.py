@@ -24,10 +24,7 @@ NOT_ACCEPTED = 3098  # a plugin does not accept the table
 BROWSE = {"workload.toml": None, "browse.sql": "SELECT COUNT(*) FROM names;\n"}
 KEYED = "CREATE TABLE names (id INT PRIMARY KEY, name VARCHAR(9));\n"
 
-test_a_run_says_how_long_it_took = contract.test_a_run_says_how_long_it_took
 test_a_reset_brings_every_node_back_to_the_preload = contract.test_a_reset_brings_every_node_back_to_the_preload
-test_a_second_prepare_changes_nothing = contract.test_a_second_prepare_changes_nothing
-test_clean_leaves_nothing = contract.test_clean_leaves_nothing
 
 
 @pytest.fixture(scope="module", params=SHAPES)
@@ -53,6 +50,20 @@ def load(request, setting):
     request.param.prepare(setting)
     yield request.param
     request.param.clean(setting)
+
+
+REST = (
+    contract.test_a_run_says_how_long_it_took,
+    contract.test_a_second_prepare_changes_nothing,
+    contract.test_clean_leaves_nothing,
+)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("check", REST, ids=lambda check: check.__name__)
+def test_the_rest_of_the_contract_holds(setting, load, check):
+    """What test_workloads shows of these loads on nodes of Galera."""
+    check(setting, load)
 
 
 @pytest.fixture

@@ -38,7 +38,9 @@ ONLY = {"galera": "mariadb", "group_replication": "mysql"}  # what else has its 
 RELEASES = ("mariadb:10.11", "mariadb:11.8", "mysql:9.7")  # three nodes on the first one that can be it, else two
 IN_CONTAINERS = {"group_replication": "mysql:9.7", "semisync": "mysql:9.7"}  # the rest on mariadb:10.11
 QUICK = {"standalone"}  # in guests and on machines elsewhere the others take their time: make guests, make remote
-# Other cases show the topology and the release of these, which run by make thorough.
+# Other cases show the topology and the release of these, which run by make thorough. Usual tests of a server where
+# hosts are guests, machines elsewhere, or a group of containers: hosts/provisioners/vm/test_durability.py,
+# contracts/test_remote_workloads.py and contracts/test_contained_vendors.py.
 REPEATED = {
     "local": {
         ("async_replication", "mariadb:11.8"),
@@ -46,12 +48,16 @@ REPEATED = {
         ("galera", "mariadb:11.8"),
         ("semisync", "mariadb:10.11"),
         ("semisync", "mariadb:11.8"),
+        ("standalone", "mysql:9.7"),
     },
     "container": {
         ("async_replication", "mariadb:10.11"),
+        ("group_replication", "mysql:9.7"),
         ("semisync", "mysql:9.7"),
         ("standalone", "mariadb:10.11"),
     },
+    "vm": {("standalone", "mariadb:10.11")},
+    "ssh": {("standalone", "mariadb:10.11")},
 }
 
 
@@ -73,11 +79,11 @@ def cases():
     for name in NAMES:
         nodes = 1 if name in ONE_NODE else 2 if name in STANDS_BY else 3
         case = name, nodes, IN_CONTAINERS.get(name, "mariadb:10.11"), "vm"
-        yield case if name in QUICK else pytest.param(case, marks=pytest.mark.guests)
+        yield marked(case) if name in QUICK else pytest.param(case, marks=pytest.mark.guests)
     for name in NAMES:
         case = name, 1 if name in ONE_NODE else 3, IN_CONTAINERS.get(name, "mariadb:10.11"), "ssh"
         if name not in STANDS_BY:  # refused: tests/clusters/topologies/drbd/test_topology.py
-            yield case if name in QUICK else pytest.param(case, marks=pytest.mark.remote)
+            yield marked(case) if name in QUICK else pytest.param(case, marks=pytest.mark.remote)
 
 
 def marked(case):

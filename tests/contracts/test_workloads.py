@@ -39,9 +39,10 @@ KEEPS_ROWS = (SQLFiles, SysBench)
 ALL = [load for loads in LOADS.values() for load in loads]
 
 
-# One server runs a load of each kind, two that replicate run them all.
+# Two servers that replicate run all loads; one server repeats a load of each kind.
 ONE_OF_EACH = [next(load for load in loads if load.writes) for loads in LOADS.values() if loads]
-CASES = [*(("standalone", load) for load in ONE_OF_EACH), *(("galera2", load) for load in ALL)]
+ALONE = [pytest.param(("standalone", load), marks=pytest.mark.thorough) for load in ONE_OF_EACH]
+CASES = [*ALONE, *(("galera2", load) for load in ALL)]
 
 
 @pytest.fixture(params=CASES, ids=lambda case: f"{case[0]}-{case[1]}")

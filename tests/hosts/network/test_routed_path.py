@@ -136,7 +136,7 @@ def processes_of(run_id):
     return [*marked, *interfaces(run_id)]
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGKILL, pytest.param(signal.SIGTERM, marks=pytest.mark.thorough)])
 def test_nothing_is_left_of_a_run_that_was_killed(number, owner):
     """Its namespaces, interfaces and router end with the process that made them."""
     process, run_id = owner

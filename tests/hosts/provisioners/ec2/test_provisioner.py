@@ -199,12 +199,12 @@ def test_a_spot_instance_that_aws_takes_while_it_boots_is_told(machines, run):
 def test_credentials_that_expire_in_the_run_leave_no_instance(machines, run):
     """Each instance is told over ssh to end itself. Key and groups cost nothing, and the reaper removes them later."""
     provisioner, lines = run()
-    provisioner.acquire(TWO)
+    provisioner.acquire(ONE)
     machines.refuse("*", "ExpiredToken", "The token has expired.", times=-1)
     provisioner.close()
 
     assert "the credentials have expired" in "\n".join(lines)
-    assert "sent a shutdown over ssh to server1, server2, load" in lines
+    assert "sent a shutdown over ssh to server1, load" in lines
     assert any(line.startswith("every instance ends itself by ") for line in lines)
     wait.until(lambda: [str(one) for one in machines.instances()], "the end of the instances", seconds=20)
     machines.relent()

@@ -40,9 +40,9 @@ def pair(provisioner):
 
 
 @pytest.fixture(scope="module")
-def lone(provisioner):
-    """A guest that tests end: without power, without memory, and by a panic, in this order."""
-    return provisioner.acquire(SPEC)[0]
+def lone(pair):
+    """One of the two that tests end: without power, without memory, and by a panic, in this order, after all others."""
+    return pair[0]
 
 
 def test_a_command_runs_in_the_guest(pair):
@@ -309,7 +309,7 @@ def of_run(run_id):
     return left + [str(run.directory) for run in runs.list_runs() if run.run_id == run_id]
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGKILL, pytest.param(signal.SIGTERM, marks=pytest.mark.thorough)])
 def test_guests_end_with_the_process_that_made_them(owner, number):
     """However it ends: no guest, no network and no file stays."""
     process, (run_id, pids, *_) = owner()
