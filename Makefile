@@ -19,9 +19,9 @@ UNTESTED := .venv/untested.txt
 # With the name of a report, tests that fail run again alone: see tests/support/unsteady.py. Only .ci/run asks for it.
 TUTORIAL = tests/whole/test_tutorial.py
 PYTEST = $(BIN)/$(if $(DBCLUSTER_UNSTABLE),python -m tests.support.unsteady $(DBCLUSTER_UNSTABLE),pytest)
-# Claims of other suites: one of them for each check, the others for the thorough one; make suites runs all claims.
-FLAGSHIP := "suites/galera/test_conflicts.py::test_one_writer_aborts_less[tpcc]"
-FLAGSHIPS := "suites/innodb_cluster/test_router.py::test_direct_reads_beat_the_router[key]" \
+# Claims of other suites for the thorough check; make suites runs all claims.
+FLAGSHIPS := "suites/galera/test_conflicts.py::test_one_writer_aborts_less[tpcc]" \
+	"suites/innodb_cluster/test_router.py::test_direct_reads_beat_the_router[key]" \
 	"suites/replication/test_semisync.py::test_async_beats_semisync[mariadb:10.11-write]"
 # Without the scripts that take longer (noise, calibration of the table): see benchmarks/README.md.
 SPEED = $(addprefix benchmarks/,bring_up.py round_cost.py plugin_cpu.py collection.py start_up.py time_to_verdict.py first_verdict.py quick_paper.py \
@@ -58,7 +58,7 @@ tools: setup ## set up, fetch servers and tools, build images: what the tests ne
 # Without Allure the tests of its page are skipped, each with the reason.
 	@$(BIN)/dbcluster fetch allure || true
 
-test: tools ## set up, fetch servers and tools, build images, and run the plugin's own tests and some claims of suites
+test: tools ## set up, fetch servers and tools, build images, and run the plugin's own tests and a claim
 # Tests of servers wait more than they compute: six workers keep two cores busy.
 	DBCLUSTER_PICTURES=$(RESULTS)/pictures $(PYTEST) tests -n 6 --dist loadfile --ignore $(TUTORIAL)
 # Its reader has the machine alone: beside other tests its claims about speed may stay without an answer.
@@ -66,11 +66,11 @@ test: tools ## set up, fetch servers and tools, build images, and run the plugin
 # A claim about flushing in containers, or on processes without an engine; make bench asks all of them on processes.
 	@engine=$$([[ -e $(UNTESTED) ]] || echo "--db-provisioner container"); set -x; \
 		$(BIN)/pytest suites/galera -k "flush and write" $$engine --db-budget 15 $(ARGS)
-	$(BIN)/pytest $(FLAGSHIP) --db-budget 12 --db-results $(RESULTS)/flagships $(ARGS)
 	@scripts/untested.sh $(UNTESTED)
 
 thorough: tools ## run the tests of further vendors, topologies and provisioners, and those in a longer form
-	$(PYTEST) tests -m "thorough and not guests and not remote and not chaos" -n 6 --dist loadfile
+	$(PYTEST) tests -m "thorough and not guests and not remote and not chaos" -n 6 --dist loadfile --ignore $(TUTORIAL)
+	$(PYTEST) $(TUTORIAL) -m thorough
 	$(BIN)/pytest suites/galera -k "flush and update" $(ARGS)
 	$(BIN)/pytest $(FLAGSHIPS) --db-budget 12 --db-results $(RESULTS)/flagships $(ARGS)
 	@scripts/untested.sh $(UNTESTED)

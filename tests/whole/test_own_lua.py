@@ -30,6 +30,7 @@ def project(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.thorough
 def test_the_guide_ends_as_it_says(project, monkeypatch):
     """From an empty directory to the first verdict, whose claim has the digest of the script."""
     monkeypatch.setenv("DBCLUSTER_DATA_DIR", str(project / "runs"))

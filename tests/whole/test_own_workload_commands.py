@@ -57,6 +57,7 @@ def test_the_example_measures_one_transaction(project, monkeypatch):
     assert waited.statements["order:7"].total >= waited.ledger.entries["order"].committed > 0
 
 
+@pytest.mark.thorough
 def test_compare_runs_a_directory(project, monkeypatch, capsys):
     """It loads the tables of the directory and answers for its transactions, even if the answer is open."""
     monkeypatch.chdir(project)

@@ -62,7 +62,10 @@ def project(tmp_path_factory):
     [
         ("Ask", 0, {"holds"}, "innodb_flush_log_at_trx_commit: 1 -> 2", None),
         ("See a claim fail", 1, {"refuted"}, "innodb_flush_log_at_trx_commit: 2 -> 1", None),
-        ("See a claim without an answer", 0, {"inconclusive"}, "lock_wait_timeout: ", 3),
+        pytest.param(
+            *("See a claim without an answer", 0, {"inconclusive"}, "lock_wait_timeout: ", 3),
+            marks=pytest.mark.thorough,
+        ),
     ],
 )
 def test_each_step_ends_as_the_tutorial_says(project, title, code, outcomes, differs, told):

@@ -81,6 +81,7 @@ def test_the_workflow_of_a_project_of_ones_own_runs_its_claims(tmp_path):
     assert (run.commit, run.dirty) == (checkout.git("rev-parse", "HEAD"), False)
 
 
+@pytest.mark.thorough
 def test_a_night_goes_on_from_the_history_of_the_nights_before(checkout):
     """One job measures every release with the history of the branch, the next one pushes what it added."""
     earlier = checkout.directory / "earlier.jsonl"

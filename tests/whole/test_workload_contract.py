@@ -117,7 +117,9 @@ WRONG = {
 def run(tmp_path_factory):
     """``run(text)``: the outcomes of the tests of a file, by name, and what pytest printed."""
     place = tmp_path_factory.mktemp("contract")
-    (place / "conftest.py").write_text(conftests.OWN_MACHINE + conftests.NO_CHARTS)
+    (place / "conftest.py").write_text(
+        conftests.OWN_MACHINE + conftests.NO_CHARTS + conftests.SHORT_ROUNDS + conftests.BRIEF_TIMES
+    )
     environment = {**os.environ, "DBCLUSTER_DATA_DIR": str(place / "runs"), "COLUMNS": "400"}
 
     def run(text, *words):

@@ -231,16 +231,26 @@ class AppendingConnection(Connection):
 
 
 @functools.cache
-def _unverified() -> Any:
-    """TLS that verifies no certificate, which all connections share.
-
-    The connector reads the certificate authorities of this machine twice for each connection, and uses none of them.
-    """
+def _tls_context() -> Any:
+    """TLS that verifies no certificate, which all connections share."""
     import ssl
 
     made = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     made.check_hostname, made.verify_mode = False, ssl.CERT_NONE
     return made
+
+
+def _build_ssl_context(*_: Any, **__: Any) -> Any:
+    """In place of the connector's, which reads this machine's certificate authorities twice and uses none of them."""
+    return _tls_context()
+
+
+def _connect(connects: Connects | None, address: str, port: int, seconds: float, look: Callable[[], None]) -> Any:
+    """A socket that ``connects`` opens, or one to this address."""
+    if connects:
+        return connects(address, port, seconds)
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    return connect_socket(address, port, seconds, look, socket.socket(family))
 
 
 def _connector(connects: Connects | None, seconds: float, look: Callable[[], None]) -> Callable[..., Any]:
@@ -249,22 +259,15 @@ def _connector(connects: Connects | None, seconds: float, look: Callable[[], Non
     from mysql.connector.connection import MySQLConnection
     from mysql.connector.network import MySQLTCPSocket
 
-    def connect(address: str, port: int) -> socket.socket:
-        if connects:
-            return connects(address, port, seconds)
-        family = socket.AF_INET6 if ":" in address else socket.AF_INET
-        return connect_socket(address, port, seconds, look, socket.socket(family))
-
     class Socket(MySQLTCPSocket):
+        build_ssl_context = _build_ssl_context
+
         def open_connection(self) -> None:
             try:
-                self.sock = connect(self.server_host, self.server_port)
+                self.sock = _connect(connects, self.server_host, self.server_port, seconds, look)
             except OSError as error:
                 where = (self.server_host, self.server_port, str(error))
                 raise errors.InterfaceError(errno=2003, values=where) from error
-
-        def build_ssl_context(self, *_: Any, **__: Any) -> Any:
-            return _unverified()
 
         def switch_to_ssl(self, ssl_context: Any, host: str) -> None:
             # The connector refuses TLS over a UNIX socket, but ours may lead to a server on another machine.
