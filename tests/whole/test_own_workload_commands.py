@@ -23,12 +23,15 @@ metrics.BEYOND = 2
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory):
-    """What ``init --workload`` writes, with fewer rows, more orders and shorter rounds."""
+    """What ``init --workload`` writes, with fewer rows, more orders, transactions that sleep and shorter rounds."""
     made = tmp_path_factory.mktemp("own") / "my_project"
     assert main.main(["init", str(made), "--workload", "shop/"]) == 0
     manifest = made / "shop" / "workload.toml"
     text = manifest.read_text().replace("000", "00").replace("browse.sql@70", "browse.sql@10")
     manifest.write_text(text.replace("history.sql@20", "history.sql@2"))
+    for transaction in ("browse", "history", "order"):
+        with (made / "shop" / f"{transaction}.sql").open("a") as file:
+            file.write("\\sleep 8 ms\n")
     test = made / "test_shop.py"
     test.write_text(test.read_text().replace("threads=8", "threads=8, seconds=0.4"))
     quick = conftests.SHORT_TIMES + conftests.FEW_BLOCKS + FEW_OPERATIONS

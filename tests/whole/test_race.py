@@ -41,10 +41,6 @@ def test_margin(measure):
 """
 
 
-# dbcluster compare races on real servers in each check, and end_to_end has a race.
-pytestmark = pytest.mark.thorough
-
-
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     """The directory of a run of the suite, and what it printed."""
