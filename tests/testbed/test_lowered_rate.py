@@ -8,7 +8,6 @@ import signal
 import threading
 
 from pytest_dbcluster import formatting
-from pytest_dbcluster.errors import SeriesVoid
 from pytest_dbcluster.measuring.drawing.rules import Rules
 from pytest_dbcluster.measuring.measurement import Measurement
 from pytest_dbcluster.rounds import open_loop
@@ -20,12 +19,12 @@ PART = 0.01  # seconds: so long the process runs, then it is stopped for three t
 
 
 @contextlib.contextmanager
-def slowed(pid):
-    """The process runs a quarter of the time during the block."""
+def slowed(pid, said):
+    """The process runs a quarter of the time during the block, until it was said that all rounds begin again."""
     over = threading.Event()
 
     def take_turns():
-        while not over.wait(PART):
+        while not over.wait(PART) and not lowered_lines(said):
             os.kill(pid, signal.SIGSTOP)
             over.wait(3 * PART)
             os.kill(pid, signal.SIGCONT)
@@ -39,6 +38,11 @@ def slowed(pid):
         thread.join()
 
 
+def lowered_lines(said):
+    """The lines that say that the rate was lowered."""
+    return [line for line in said if line.endswith("; all rounds begin again")]
+
+
 def test_a_rate_that_a_real_server_cannot_keep_is_lowered_once_for_both_variants(pool, monkeypatch):
     """The rounds so far are dropped, what happened is said, and all rounds that count have the lower rate."""
     monkeypatch.setattr(open_loop, "BLOCKS", (2, 2))  # the capacity need not be precise
@@ -47,10 +51,9 @@ def test_a_rate_that_a_real_server_cannot_keep_is_lowered_once_for_both_variants
     made.round(0, block=0, position=0)
     asked = made.arrival_rate.rate
     measurement = Measurement(made, Rules(1))
-    # On a busy machine even the lower rate may be too high, which ends the drawing; what was lowered stays.
-    with slowed(pool.clusters[0].nodes[0].process.pid), contextlib.suppress(SeriesVoid):
+    with slowed(pool.clusters[0].nodes[0].process.pid, said):
         measurement.drawing.draw((0, 1))
-    (lowered,) = [line for line in said if line.endswith("; all rounds begin again")]
+    (lowered,) = lowered_lines(said)
 
     assert f"lowered from {formatting.amount(asked)}/s: " in lowered
     assert made.arrival_rate.rate < 0.8 * asked
