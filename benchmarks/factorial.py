@@ -1,10 +1,9 @@
 """How often claims about effects of options are wrong, and how fast they decide: ``claims/factorial``.
 
-It has three modes.
+    nice -n 19 python benchmarks/factorial.py
 
-    nice -n 19 python benchmarks/factorial.py                    # errors of an option that does nothing
-    nice -n 19 python benchmarks/factorial.py --outside          # where nothing is promised
-    nice -n 19 python benchmarks/factorial.py --time             # rounds until five options are decided
+It shows the errors of an option that does nothing. ``--outside`` shows them where nothing is promised. ``--time`` shows
+the rounds until five options are decided.
 
 Five options with drawn levels. The last one does nothing, and the others have effects and strong interactions. Each
 figure is the share of one side: how often the claim that the last option is faster, or slower, holds at any look.

@@ -71,7 +71,7 @@ def test_two_files_are_compared_on_a_real_server(compared):
 
 
 def test_each_transaction_has_a_row_below_p95(compared):
-    """Each row has the p95 of its own transaction; one that is too rare in a round has no interval."""
+    """Each row shows the p95 of its transaction. A transaction with too few operations in a round has no interval."""
     lines = compared.done.stdout.splitlines()
     rows = {found[1]: found.groups()[1:] for line in lines if (found := ROW.search(line))}
 
