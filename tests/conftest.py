@@ -158,7 +158,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_collection_finish() -> None:
     """Collected tests stay alive, so the garbage collector skips them. Runs inside tests start it several times."""
-    gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)  # the usual 700 is a look for every few lines of a test
     gc.enable()

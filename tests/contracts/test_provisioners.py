@@ -15,7 +15,7 @@ from pytest_dbcluster.hosts.provisioners.ec2 import fleet, reaper
 from pytest_dbcluster.hosts.provisioners.ec2.settings import EC2Settings
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
 from tests.support import engines, guests, stand_ins
-from tests.support.ec2_stand_in import Ec2StandIn, in_environment
+from tests.support.ec2_accounts import in_environment, stand_in
 from tests.support.facts import missing
 
 NAMES = sorted([*registry.names("provisioner"), *registry.FOR_TESTS["provisioner"]])
@@ -43,7 +43,7 @@ def provisioner(request):
         if request.param == "ec2":
             if reason := stand_ins.missing():
                 pytest.skip(reason)
-            stack.enter_context(in_environment(stack.enter_context(Ec2StandIn(hosts=True))))
+            stack.enter_context(in_environment(stack.enter_context(stand_in(hosts=True))))
             for module in (fleet, reaper):
                 stack.enter_context(pytest.MonkeyPatch.context()).setattr(module, "POLL_SECONDS", 0.2)
             told = {"settings": EC2Settings.parse(max_cost=5, source="192.0.2.1/32", prices=["ipv4=0.005"])}

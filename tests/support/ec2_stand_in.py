@@ -22,7 +22,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -463,14 +463,6 @@ def _end(late: list[Any]) -> None:
 
 def _specs(asked: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return asked.get("TagSpecifications") or asked.get("TagSpecification") or []
-
-
-@contextlib.contextmanager
-def in_environment(aws: Ec2StandIn) -> Iterator[Ec2StandIn]:
-    """Let boto3 in this process find the account."""
-    with mock.patch.dict(os.environ, aws.environment):
-        os.environ.pop("AWS_PROFILE", None)
-        yield aws
 
 
 def main() -> int:

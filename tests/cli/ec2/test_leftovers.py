@@ -10,14 +10,14 @@ from pytest_dbcluster.cli.main import main
 from pytest_dbcluster.hosts.provisioners.ec2 import fleet as fleets
 from pytest_dbcluster.hosts.provisioners.ec2 import reaper, tags
 from tests.hosts.provisioners.ec2.test_fleet import fleet, launched
-from tests.support.ec2_stand_in import Ec2StandIn, in_environment
+from tests.support.ec2_accounts import in_environment, stand_in
 from tests.support.facts import missing
 
 
 @pytest.fixture(scope="module")
 def account():
     """An account whose instances are names."""
-    with Ec2StandIn() as made:
+    with stand_in() as made:
         yield made
 
 

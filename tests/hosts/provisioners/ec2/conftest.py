@@ -12,7 +12,7 @@ from pytest_dbcluster.hosts.provisioners.ec2 import fleet, reaper
 from pytest_dbcluster.hosts.provisioners.ec2 import provisioner as ec2
 from pytest_dbcluster.hosts.provisioners.ec2.aws import Account
 from tests.support import stand_ins
-from tests.support.ec2_stand_in import Ec2StandIn, in_environment
+from tests.support.ec2_accounts import in_environment, stand_in
 
 
 @pytest.fixture(scope="package", autouse=True)
@@ -47,7 +47,7 @@ def account(monkeypatch):
 @pytest.fixture(scope="package")
 def empty_account():
     """An account whose instances are names; it takes a second to make."""
-    with Ec2StandIn() as made:
+    with stand_in() as made:
         yield made
 
 
@@ -66,6 +66,6 @@ def machines(quick):
     """An account whose instances are machines with an ssh server."""
     if reason := stand_ins.missing():
         pytest.skip(reason)
-    with Ec2StandIn(hosts=True) as made, in_environment(made):
+    with stand_in(hosts=True) as made, in_environment(made):
         yield made
         assert made.troubles == []

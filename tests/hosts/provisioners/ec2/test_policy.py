@@ -7,8 +7,6 @@ import json
 
 import boto3
 import pytest
-from moto import mock_aws
-from moto.core import set_initial_no_auth_action_count
 
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.hosts.provisioners.ec2 import policy, reaper
@@ -223,9 +221,17 @@ def test_the_policy_is_short_enough_for_aws():
     assert len("".join(text.split())) <= MOST_CHARACTERS
 
 
-@mock_aws
+@pytest.fixture
+def moto():
+    """AWS as moto plays it; only tests that need it import it, because it is large."""
+    import moto.core
+
+    with moto.mock_aws():
+        yield moto
+
+
 @pytest.mark.parametrize("of_reaper", [False, True])
-def test_a_user_with_the_policy_may_do_that_and_no_more(of_reaper, monkeypatch):
+def test_a_user_with_the_policy_may_do_that_and_no_more(moto, of_reaper, monkeypatch):
     """Moto takes the policy as AWS's IAM does: instances can be listed, and not stopped."""
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIAIOSFODNN7EXAMPLE")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "not a secret of anybody")
@@ -238,7 +244,7 @@ def test_a_user_with_the_policy_may_do_that_and_no_more(of_reaper, monkeypatch):
     keys = {"aws_access_key_id": key["AccessKeyId"], "aws_secret_access_key": key["SecretAccessKey"]}
     ec2 = boto3.client("ec2", region_name="eu-central-1", **keys)
 
-    @set_initial_no_auth_action_count(0)
+    @moto.core.set_initial_no_auth_action_count(0)
     def ask():
         assert ec2.describe_instances()["Reservations"] == []
         with pytest.raises(ec2.exceptions.ClientError, match="not authorized to perform: ec2:StopInstances"):

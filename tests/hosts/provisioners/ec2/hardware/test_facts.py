@@ -18,7 +18,6 @@ from pytest_dbcluster.hosts.provisioners.ec2.settings import Volume
 from tests.support.facts import missing
 from tests.support.instance_types import described
 
-R6I = InstanceType.of(described("r6i.large"))
 DATA = {"VolumeType": "gp3", "Size": 50, "Iops": 3000, "Throughput": 125, "Attachments": [{"Device": "/dev/sdf"}]}
 ROOT = {"VolumeType": "gp2", "Size": 8, "Iops": 100, "Attachments": [{"Device": "/dev/xvda"}]}
 PLACED = {"AvailabilityZone": "eu-central-1a", "GroupName": "dbcluster-0a1b2c3d", "Tenancy": "default"}
@@ -26,10 +25,15 @@ INSTANCE = {"InstanceId": "i-0123456789abcdef0", "RootDeviceName": "/dev/xvda", 
 PRINTED = "rtt min/avg/max/mdev = 0.551/0.620/0.700/0.050 ms\n"
 
 
-def told(more: dict[str, Any] | None = None, kind: InstanceType = R6I, **how: Any) -> str:
+def r6i() -> InstanceType:
+    """An ordinary type."""
+    return InstanceType.of(described("r6i.large"))
+
+
+def told(more: dict[str, Any] | None = None, kind: InstanceType | None = None, **how: Any) -> str:
     """The text of an instance."""
     given = {"zone_id": "euc1-az2", "volumes": [ROOT, DATA], "microcode": "0xd0003f5", **how}
-    return facts.instance({**INSTANCE, **(more or {})}, kind, **given)
+    return facts.instance({**INSTANCE, **(more or {})}, kind or r6i(), **given)
 
 
 def test_every_fact_of_an_instance_is_told() -> None:
@@ -68,7 +72,7 @@ def test_what_is_not_known_is_left_out() -> None:
 
 def test_the_disk_of_the_data() -> None:
     """As the option names it, or the instance's own."""
-    assert facts.disk(Volume.parse("gp2:100"), R6I) == "EBS gp2:100"
+    assert facts.disk(Volume.parse("gp2:100"), r6i()) == "EBS gp2:100"
     assert facts.disk(Volume.parse("nvme"), InstanceType.of(described("m5d.xlarge"))) == (
         "the local disk of m5d.xlarge (1 x 150 GB ssd)"
     )

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import boto3
-import moto
 import pytest
 
 from pytest_dbcluster.errors import ProvisionError
@@ -28,6 +27,8 @@ IMAGE = "ami-12c6146b"  # one that moto has
 @pytest.fixture(scope="module")
 def account() -> Iterator[Account]:
     """An account that moto plays."""
+    import moto  # large: only for tests that need it
+
     known = {
         "AWS_ACCESS_KEY_ID": "AKIAIOSFODNN7EXAMPLE",
         "AWS_SECRET_ACCESS_KEY": "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
