@@ -19,13 +19,15 @@ from tests.support.ec2_accounts import in_environment, stand_in
 from tests.support.facts import missing
 
 NAMES = sorted([*registry.names("provisioner"), *registry.FOR_TESTS["provisioner"]])
+# Their hosts take seconds of CPU time to begin. Their own rooms have tests of files and ports on them.
+SLOW = ("ec2", "vm")
 
 
 SPEC = ClusterSpec("galera", nodes=2, release=ReleaseName("mariadb", "10.11"))
 ONE = ClusterSpec("standalone", release=SPEC.release)
 
 
-@pytest.fixture(scope="module", params=NAMES)
+@pytest.fixture(scope="module", params=[pytest.param(name, marks=[pytest.mark.thorough] * (name in SLOW)) for name in NAMES])
 def provisioner(request):
     """Each provisioner, closed after its tests; what it needs is there, or named."""
     told = {}

@@ -26,7 +26,7 @@ EAGER = ONE.with_options(log_bin="binlog", innodb_flush_log_at_trx_commit=2).nam
 PATIENT = EAGER.with_options(binlog_commit_wait_count=1000, binlog_commit_wait_usec=8000).named("patient")
 IO = ONE.with_options(innodb_io_capacity=300)
 READ = MySQLSlap("read", concurrency=2, queries=60, rows=500)
-WRITE = MySQLSlap("write", concurrency=2, queries=60, rows=20)
+WRITE = MySQLSlap("write", concurrency=2, queries=30, rows=20)
 """
 # Each of them ends with an answer after few pairs.
 DECIDED = """
@@ -118,7 +118,7 @@ def place(tmp_path_factory):
     (place / "old" / "etc").mkdir(parents=True)
     (place / "old" / "etc" / "host.cnf").write_text("[mysqld]\nport = 3306\nskip-networking\nlock_wait_timeout = 55\n")
     (place / "pytest.ini").write_text("[pytest]\n")
-    (place / "conftest.py").write_text(conftests.OWN_MACHINE + conftests.NO_CHARTS + conftests.SHORT_ROUNDS)
+    (place / "conftest.py").write_text(conftests.OWN_MACHINE + conftests.NO_CHARTS + conftests.COUNTED_ROUNDS)
     return place
 
 

@@ -61,7 +61,10 @@ def project(tmp_path_factory):
     ("title", "code", "outcomes", "differs", "told"),
     [
         ("Ask", 0, {"holds"}, "innodb_flush_log_at_trx_commit: 1 -> 2", None),
-        ("See a claim fail", 1, {"refuted"}, "innodb_flush_log_at_trx_commit: 2 -> 1", None),
+        pytest.param(
+            *("See a claim fail", 1, {"refuted"}, "innodb_flush_log_at_trx_commit: 2 -> 1", None),
+            marks=pytest.mark.thorough,
+        ),
         pytest.param(
             *("See a claim without an answer", 0, {"inconclusive"}, "lock_wait_timeout: ", 3),
             marks=pytest.mark.thorough,

@@ -241,6 +241,7 @@ def both(tmp_path_factory):
     return directory / "both-allure.html"
 
 
+@pytest.mark.thorough
 def test_a_test_of_two_directories_is_no_retry(both):
     """A test without a release, such as one that measures nothing, is listed once for each directory."""
     plain = [one for one in cases(both) if one["name"] == "test_plain"]
@@ -249,6 +250,7 @@ def test_a_test_of_two_directories_is_no_retry(both):
     assert {one["environment"] for one in plain} == {"old", "new"}
 
 
+@pytest.mark.thorough
 def test_the_figures_of_two_directories_are_kept_apart(both):
     """Allure would show the mean of samples with one key."""
     found = data(both)["widgets/metrics.json"]["current"]
