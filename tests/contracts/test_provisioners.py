@@ -20,14 +20,14 @@ from tests.support.facts import missing
 
 NAMES = sorted([*registry.names("provisioner"), *registry.FOR_TESTS["provisioner"]])
 # Their hosts take seconds of CPU time to begin. Their own rooms have tests of files and ports on them.
-SLOW = ("ec2", "vm")
+SLOW = {name: [pytest.mark.thorough] for name in ("ec2", "vm")}
 
 
 SPEC = ClusterSpec("galera", nodes=2, release=ReleaseName("mariadb", "10.11"))
 ONE = ClusterSpec("standalone", release=SPEC.release)
 
 
-@pytest.fixture(scope="module", params=[pytest.param(name, marks=[pytest.mark.thorough] * (name in SLOW)) for name in NAMES])
+@pytest.fixture(scope="module", params=[pytest.param(name, marks=SLOW.get(name, ())) for name in NAMES])
 def provisioner(request):
     """Each provisioner, closed after its tests; what it needs is there, or named."""
     told = {}
