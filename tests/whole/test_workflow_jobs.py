@@ -52,7 +52,7 @@ def checkout(tmp_path):
     ("workflow", "job", "artifact"),
     [
         ("gate-example.yml", "flush", "verdicts"),
-        ("suites.yml", "quick", "suites"),
+        pytest.param("suites.yml", "quick", "suites", marks=pytest.mark.thorough),
     ],
 )
 def test_a_claim_that_holds_lets_a_pull_request_pass(checkout, workflow, job, artifact):
