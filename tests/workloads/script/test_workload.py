@@ -172,7 +172,9 @@ def test_several_load_hosts_send_what_one_sends(setting, others):
     divided = of_block(dataclasses.replace(setting, others=others), load, 0)
 
     assert len(alone) == len(divided) == 5
-    assert sorted(one[:20] for one in alone) == sorted(one[:20] for one in divided)
+    shortest = min(20, *map(len, (*alone, *divided)))  # on a busy machine a terminal has sent a transaction or two
+    assert shortest > 10
+    assert sorted(one[:shortest] for one in alone) == sorted(one[:shortest] for one in divided)
 
 
 NUMBERS = """

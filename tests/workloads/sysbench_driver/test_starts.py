@@ -31,7 +31,7 @@ def test_passwords_are_not_on_the_command_line(standalone, filled):
         seen.extend(" ".join(one.cmdline()) for one in mine)
 
     looked = in_the_middle(look, standalone.nodes[0])
-    sysbench_driver.run(call(setting, "oltp_point_select"), setting, seconds=0.8)
+    sysbench_driver.run(call(setting, "oltp_point_select"), setting, seconds=2, rate=50)
     looked.join()
 
     assert len(seen) == 1
