@@ -47,6 +47,7 @@ def test_the_guide_has_all_its_files(project):
     assert workload.read.tables == ("customers", "products", "orders")
 
 
+@pytest.mark.thorough
 def test_the_guide_ends_as_it_says(project, monkeypatch):
     """From an empty directory to the first verdict."""
     monkeypatch.setenv("DBCLUSTER_DATA_DIR", str(project / "runs"))

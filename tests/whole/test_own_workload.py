@@ -39,6 +39,7 @@ def pytest_run(*words):
     return subprocess.run([sys.executable, "-m", *words, *plain], capture_output=True, text=True, check=False)
 
 
+@pytest.mark.thorough
 def test_the_guide_to_a_command_ends_as_it_says(project):
     """A command of the shell becomes a workload that passes all tests of the kit, and answers a claim."""
     command = re.search(r"^```sh\n(pytest .*?)^```", GUIDE, re.MULTILINE | re.DOTALL)[1]

@@ -39,6 +39,7 @@ def project(tmp_path_factory):
     return made
 
 
+@pytest.mark.thorough
 def test_the_example_measures_one_transaction(project, monkeypatch):
     """The test that ``init`` writes claims the latency of an order, and its record has the digests of all files."""
     monkeypatch.setenv("DBCLUSTER_DATA_DIR", str(project / "runs"))
