@@ -176,8 +176,9 @@ REASONS: tuple[Reason, ...] = (
         "futile",
         "stopped early: even {pairs} pairs would almost surely not decide",
         means="At a look, the chance that the maximum of pairs decides is below 1 %. So no more are drawn.",
-        do="Do what the message names after *it needs*. "
-        "Longer rounds scatter less: a larger `queries=` of MySQLSlap, or `seconds=` of SysBench and TPCC.",
+        do="If the message says *needs a different test*, more time cannot help. "
+        "Then claim `same_as` or `no_slower_than`, or another margin. "
+        "Otherwise take longer rounds, which scatter less: a larger `queries=` of MySQLSlap, or `seconds=` of others.",
         example="stopped early: even 160 pairs would almost surely not decide (chance < 1 %)",
     ),
     _inconclusive(

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Mapping, Sequence
 
 import examples
-from entries import code, entry, example, markdown, page, prose
+from entries import code, entry, example, items, markdown, page, prose
 
 from pytest_dbcluster.claims import kinds  # registers the kinds
 from pytest_dbcluster.claims.claim import KINDS, Kind, Shape
@@ -77,7 +77,7 @@ def _claim(kind: Kind) -> str:
         "claim",
         CALLED.get(kind.name, kind.name),
         markdown(first),
-        markdown(rest),
+        items(rest),
         f"{margin} {look} It compares {about}.".strip(),
         f"```python\n{examples.CLAIMS[kind.name]}\n```",
     )

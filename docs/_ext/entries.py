@@ -53,6 +53,12 @@ def markdown(docstring: str | None) -> str:
     return re.sub(r"``(.+?)``", r"`\1`", " ".join(first.split()))
 
 
+def items(docstring: str | None) -> str:
+    """As ``markdown``; each item of a list is a line of its own."""
+    first = (docstring or "").strip().split("\n\n")[0]
+    return "\n".join(markdown(line) for line in re.split(r"\n\s*(?=- )", first))
+
+
 def prose(text: str) -> str:
     """A text of the code as prose: options of pytest become links, other options and code become code."""
     parts = re.split(r"(`[^`]*`)", text)  # every other part is code already

@@ -72,6 +72,7 @@ CLOSED_SHARE = 0.6  # of a workload's time for the throughput; the rest is for p
 ROUNDS_SHARE = 0.95  # of --seconds: the last block ends after it, and then the servers stop
 SHARE_OF_TIME = "its share of --seconds"  # the limit of a workload's measured seconds, in messages
 STEP = 10  # seconds; an advised --seconds is a multiple of it
+BETWEEN = 10.0  # seconds between two lines of progress, unless a claim is judged
 CANDIDATE, BASELINE = 1, 0
 
 
@@ -477,7 +478,7 @@ def _require_time(measurement: Measurement, guard: Claim) -> None:
 
 @dataclasses.dataclass
 class _Lines:
-    """Prints a line of progress at each look of a claim."""
+    """Prints a line of progress at each look of a claim, and between them every ten seconds."""
 
     line: Report
 
@@ -487,7 +488,13 @@ class _Lines:
     seconds: float
     """The seconds of the comparison (``--seconds``)."""
 
+    _told: float = -math.inf
+
     def __call__(self, event: RoundProgress) -> None:
-        if event.last and not event.warm_up and event.estimate and event.pair == event.next_look:
-            time = f"{duration(self.elapsed())} of about {duration(self.seconds)}"
-            self.line(f"{event.load}: {event.claim}, pair {event.pair}: {event.estimate}; {time}")
+        passed, at_look = self.elapsed(), not event.warm_up and event.estimate and event.pair == event.next_look
+        if not event.last or not (at_look or passed - self._told >= BETWEEN):
+            return
+        self._told = passed
+        place = "warm-up" if event.warm_up else f"{event.claim}, pair {event.pair}"
+        place += f": {event.estimate}" if event.estimate else ""
+        self.line(f"{event.load}: {place}; {duration(passed)} of about {duration(self.seconds)}")

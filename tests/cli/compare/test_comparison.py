@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 import random
 import re
@@ -296,9 +297,18 @@ def test_a_line_of_progress_names_the_claim_and_the_time():
     _no_slower(Measurement(source, Rules(seed=1), lines), None)
     _no_slower(Measurement(source, Rules(seed=1), lines), "drained_throughput")
 
-    assert said[0].startswith(f"{source.load}: no_slower_than, pair ")
+    assert said[1].startswith(f"{source.load}: no_slower_than, pair ")
     assert said[-1].startswith(f"{source.load}: no_slower_than drained_throughput, pair ")
     assert {line.partition("; ")[2] for line in said} == {"48 s of about 5 min"}
+
+
+def test_a_line_of_progress_comes_every_ten_seconds_too():
+    """From the warm-up on, so that nobody waits without a line until the first look."""
+    source, said, clock = FakeSource(("old", "new"), noisy(1.0, 1.05, sd=0.1, seed=2)), [], itertools.count(0, 2.0)
+    _no_slower(Measurement(source, Rules(seed=1), comparison._Lines(said.append, lambda: next(clock), 300.0)), None)
+
+    assert said[0].startswith(f"{source.load}: warm-up; ")
+    assert any(": no_slower_than, pair 3; " in line or ": no_slower_than, pair 4; " in line for line in said), said
 
 
 def test_what_fails_later_does_not_cost_what_was_measured():
