@@ -54,7 +54,7 @@ def markdown(docstring: str | None) -> str:
 
 
 def items(docstring: str | None) -> str:
-    """As ``markdown``; each item of a list is a line of its own."""
+    """The first paragraph of a docstring, as ``markdown``. A list keeps one line for each item."""
     first = (docstring or "").strip().split("\n\n")[0]
     return "\n".join(markdown(line) for line in re.split(r"\n\s*(?=- )", first))
 

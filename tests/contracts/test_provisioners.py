@@ -19,8 +19,8 @@ from tests.support.ec2_accounts import in_environment, stand_in
 from tests.support.facts import missing
 
 NAMES = sorted([*registry.names("provisioner"), *registry.FOR_TESTS["provisioner"]])
-# Their hosts take seconds of CPU time to begin. Their own rooms have tests of files and ports on them.
-SLOW = {name: [pytest.mark.thorough] for name in ("ec2", "vm")}
+# Guests take seconds of CPU time to boot, and the tests of their own room boot them in each check.
+SLOW = {"vm": [pytest.mark.thorough]}
 
 
 SPEC = ClusterSpec("galera", nodes=2, release=ReleaseName("mariadb", "10.11"))

@@ -8,8 +8,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from pytest_dbcluster.claims.claim import Outcome
 from pytest_dbcluster.reporting import schema
 from tests.support import conftests
@@ -20,7 +18,6 @@ SAVED = re.compile(r"Save this as `([^`]+)`[^\n]*:\n\n```\w+\n(.*?)^```", re.MUL
 COMMANDS = re.findall(r"^```sh\n(.*?)^```", GUIDES[1], re.MULTILINE | re.DOTALL)
 
 
-@pytest.mark.thorough
 def test_the_guide_ends_as_it_says(tmp_path, monkeypatch):
     """The claim is refuted, and the first difference is the plan of the statement that has lost its index."""
     monkeypatch.setenv("DBCLUSTER_DATA_DIR", str(tmp_path / "runs"))

@@ -307,8 +307,11 @@ def test_a_line_of_progress_comes_every_ten_seconds_too():
     source, said, clock = FakeSource(("old", "new"), noisy(1.0, 1.05, sd=0.1, seed=2)), [], itertools.count(0, 2.0)
     _no_slower(Measurement(source, Rules(seed=1), comparison._Lines(said.append, lambda: next(clock), 300.0)), None)
 
-    assert said[0].startswith(f"{source.load}: warm-up; ")
-    assert any(": no_slower_than, pair 3; " in line or ": no_slower_than, pair 4; " in line for line in said), said
+    assert [line.removeprefix(f"{source.load}: ") for line in said[:3]] == [
+        "warm-up; 2 s of about 5 min",
+        "no_slower_than, pair 1; 14 s of about 5 min",
+        "no_slower_than, pair 4; 26 s of about 5 min",
+    ]
 
 
 def test_what_fails_later_does_not_cost_what_was_measured():

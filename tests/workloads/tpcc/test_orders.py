@@ -105,7 +105,7 @@ def two_warehouses(provisioner, mariadb, tpcc_templates):
 
 def test_lines_of_another_warehouse_are_compared_too(two_warehouses):
     """About one of a hundred; their stock counts them as remote, and a change of their warehouse is another order."""
-    cluster, load = two_warehouses.cluster, TPCC(warehouses=2, seconds=0.4)
+    cluster, load = two_warehouses.cluster, TPCC(warehouses=2, seconds=1.0)
     node = cluster.nodes[0]
     done = load.run(two_warehouses)
     (remote,) = node.query(f"SELECT SUM(s_remote_cnt) FROM {SCHEMA}.stock")[0]

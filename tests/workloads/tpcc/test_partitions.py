@@ -26,7 +26,7 @@ from tests.support.clusters import bring_up
 
 LOAD = TPCC(threads=24, seconds=15.0)
 # So many terminals with pauses still wait for their commits when the writer is cut off, and take little CPU time.
-PAUSING = dataclasses.replace(LOAD, pause=0.3, seconds=8.0)
+PAUSING = dataclasses.replace(LOAD, pause=0.3, seconds=10.0)
 GROUP_LOAD = TPCC(threads=24, seconds=5.0)
 LOCK_SECONDS = 3
 # The others expel a member soon after they suspect it, which takes 5 s; a member that was expelled stays out.

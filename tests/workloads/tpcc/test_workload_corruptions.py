@@ -217,7 +217,7 @@ def ran(provisioner, tpcc_templates, tmp_path_factory):
         nothing = tmp_path_factory.mktemp("fragments")
         pool = Pool(Resolution(provisioner, fragments=nothing, below={}, progress=lambda line: None))
         try:
-            made = source(pool, TPCC(threads=4, to="all", seconds=1.0), TWO)
+            made = source(pool, TPCC(threads=4, to="all", seconds=1.5), TWO)
             made.round(0, block=0, position=0)
             made.check()
             editor = Connection("editor", pool.clusters[0].nodes[0].endpoint)
