@@ -36,18 +36,11 @@ CANDIDATE = DEFAULT.with_cnf("candidate")  # fixtures/mycnf/candidate.cnf
 
 
 def test_inserts_flush_less_and_are_no_slower(measure: Measure) -> None:
-    """The candidate saves flushes, and inserts lose less than 10 %."""
+    """The candidate saves flushes, and inserts lose less than 15 %."""
     default, candidate = measure(MySQLSlap("write"), on=[DEFAULT, CANDIDATE])
 
     assert candidate.lower("fsyncs_per_commit", than=default)
-    assert candidate.no_slower_than(default, by=0.1)  # or, on a disk with slow flushes: candidate.beats(default)
-
-
-def test_reads_are_no_slower(measure: Measure) -> None:
-    """Reads by key lose less than 10 %."""
-    default, candidate = measure(MySQLSlap("key"), on=[DEFAULT, CANDIDATE])
-
-    assert candidate.no_slower_than(default, by=0.1)
+    assert candidate.no_slower_than(default, by=0.15)  # or, on a disk with slow flushes: candidate.beats(default)
 '''
 OWN_TEST_TEXT = '''\
 """Does an option make the transactions of {name} faster? Put your own cluster and options here."""

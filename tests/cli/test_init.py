@@ -41,14 +41,13 @@ def test_a_project_is_a_test_a_my_cnf_and_a_workflow(project):
 
 
 def test_pytest_collects_the_project(project):
-    """Two tests, from a directory that has nothing of this checkout."""
+    """One test, from a directory that has nothing of this checkout."""
     command = [sys.executable, "-W", "error", "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider"]
     done = subprocess.run(command, cwd=project, capture_output=True, text=True, check=False)
 
     assert done.returncode == 0, done.stdout + done.stderr
     assert [line for line in done.stdout.splitlines() if "::" in line] == [
         "test_performance.py::test_inserts_flush_less_and_are_no_slower",
-        "test_performance.py::test_reads_are_no_slower",
     ]
 
 
