@@ -130,7 +130,7 @@ def test_the_interval_is_as_wide_as_other_orders_of_the_same_rounds_ask_for(nois
 NOISES = (independent, wave, drifting, second_is_slower, one_of_two_is_slower, without_mean)
 
 
-@pytest.mark.parametrize("pairs", [8, 20])
+@pytest.mark.parametrize("pairs", [8, pytest.param(20, marks=pytest.mark.thorough)])
 def test_without_carry_over_one_warning_in_a_hundred_is_wrong_whatever_the_noise_is(pairs):
     """Also where the candidate is 1.3 times as fast. A level of 5 % has 15 and 8 wrong warnings in all here."""
     wrong = {noise.__name__: warnings(pairs, noise, runs=50, faster=math.log(1.3)) for noise in NOISES}

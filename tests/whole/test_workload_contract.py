@@ -150,6 +150,7 @@ def of_users(run):
     return run("".join(texts), "-k", " or ".join(chosen))
 
 
+@pytest.mark.thorough  # each of our workloads has its contracts in tests/contracts
 def test_our_workloads_pass_their_contract(run):
     """Names, inputs, resets, and claims on a real server."""
     outcomes, text = run(OWN)

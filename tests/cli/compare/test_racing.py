@@ -130,6 +130,7 @@ def files(tmp_path_factory):
     return place, [f"--cnf={place / f'sleep_{value}.cnf'}" for value in SLEEPS]
 
 
+@pytest.mark.thorough  # tests/whole/test_race.py has a race on a real server
 def test_three_files_race_on_real_servers(files):
     """One server serves all three; the output ends with the answer, and each answer is in the results."""
     place, words = files

@@ -97,6 +97,7 @@ def test_a_killed_node_of_galera_comes_back_and_no_order_is_lost(shared):
     assert (found.books.lost, found.books.invented) == (0, 0)
 
 
+@pytest.mark.thorough  # the tests of HAProxy keep a session with and without fail-back
 def test_without_fail_back_a_paused_writer_costs_fewer_connections(shared):
     """Clients leave a paused writer. When it goes on, fail-back cuts them a second time."""
     checks = {"check_interval": 0.2, "check_timeout": 1, "fall": 2}
